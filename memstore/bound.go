@@ -21,8 +21,8 @@ func (s *Store) Bind(limit headgate.Limit) (*Bound, error) {
 // Limit returns the limit that is bound.
 func (b *Bound) Limit() headgate.Limit { return b.plan.limit }
 
-// Allow takes one unit for the key and reports whether the request is allowed. It also returns true on an error: the key
-// is empty or too long, or the store is full or closed. Take returns that error.
+// Allow takes one unit for the key and reports whether the request is allowed. It also returns true on an error: the
+// key is empty or too long, or the store is full or closed. Take returns that error.
 func (b *Bound) Allow(key string) bool { return b.AllowN(key, 1) }
 
 // AllowN is like Allow for n units. It returns true for n < 1.

@@ -7,14 +7,15 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// When the limit of a key has changed, its state is carried over by the first take or charge under the new one, allowed or
-// not: see algorithm.Plan.Carry. A look sees what would come of that, and a refund goes by the limit that the state has.
+// When the limit of a key has changed, the first take or charge under the new limit carries its state over, allowed or
+// not: see algorithm.Plan.Carry. A look returns the result without storing it, and a refund uses the limit of the
+// state.
 
-// shift returns by how much the key's clock under the plan is ahead of the one that a state was written by.
+// shift returns how far the key's clock under the plan is ahead of the clock of a state.
 func (a *ask) shift(state algorithm.State) int64 { return state.Offset(a.key) - a.behind }
 
-// carried returns the pair of an entry that has the layout of another limit as one of the plan, which has pairs as well. What
-// was consumed under a brief limit is not known.
+// carried converts the pair of an entry with the layout of another limit into one of the plan, which has pairs too.
+// Consumption under a brief limit is not known.
 func (s *Store) carried(a *ask, tagWord, word uint64) algorithm.Pair {
 	w, pair, shift := s.written(a, tagWord, word)
 	switch {
@@ -27,7 +28,7 @@ func (s *Store) carried(a *ask, tagWord, word uint64) algorithm.Pair {
 	return algorithm.Pair{Time: at + shift, Units: units, Last: at + shift}
 }
 
-// carriedState returns the state of an entry, as one of the plan.
+// carriedState converts the state of an entry into one of the plan.
 func (s *Store) carriedState(a *ask, tagWord, word uint64) algorithm.State {
 	if a.plan.compact && tagWord&layoutMask == a.plan.id {
 		return a.plan.StateOf(a.plan.settled(a.unseal(word), a.now), nil)
@@ -43,8 +44,8 @@ func (s *Store) carriedState(a *ask, tagWord, word uint64) algorithm.State {
 	return a.plan.Place(at+shift, units)
 }
 
-// written returns the pair of an entry, the layout and plan under which it was written, nil for a brief limit, and by how
-// much the key's clock is ahead of the one that it was written by.
+// written returns the pair of an entry, the layout and plan under which it was written, nil for a brief limit, and how
+// far the key's clock is ahead of the clock of that plan.
 func (s *Store) written(a *ask, tagWord, word uint64) (w *written, pair algorithm.Pair, shift int64) {
 	w = s.layouts.places[tagWord&layoutMask].Load()
 	if w == nil {
@@ -55,8 +56,8 @@ func (s *Store) written(a *ask, tagWord, word uint64) (w *written, pair algorith
 	return w, w.settled(pair, a.now-shift), shift
 }
 
-// consumed is algorithm.Plan.ConsumedPair for a pair whose latest decision was up to a grain before Last: what counted is
-// counted at the beginning of the grain, and counts from its end.
+// consumed is algorithm.Plan.ConsumedPair for a pair whose latest decision was up to a grain before Last: the level is
+// that of the beginning of the grain, and drains from its end.
 func (w *written) consumed(pair algorithm.Pair, now int64) (at, units int64) {
 	last := pair.Last
 	pair.Last = max(pair.Time, last-w.grainMask)
@@ -66,8 +67,8 @@ func (w *written) consumed(pair algorithm.Pair, now int64) (at, units int64) {
 	return at, units
 }
 
-// adopt returns the entry of a key with the layout of the plan. It is nil if there is none, if nothing was consumed that still
-// counts, or if a word cannot hold what was: then the key has a record now. The shard is locked.
+// adopt converts the entry of a key to the layout of the plan. It returns nil if there is no entry, if no consumption
+// counts any more, or if it does not fit a word: then the key has a record now. The shard is locked.
 func (s *Store) adopt(sh *shard, a *ask, e *slot) (*slot, error) {
 	if e == nil {
 		return nil, nil
@@ -91,7 +92,7 @@ func (s *Store) adopt(sh *shard, a *ask, e *slot) (*slot, error) {
 	return e, nil
 }
 
-// adoptAlone is adopt for an ask that has no lock.
+// adoptAlone locks the shard and calls adopt.
 func (s *Store) adoptAlone(a *ask) error {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
@@ -99,7 +100,7 @@ func (s *Store) adoptAlone(a *ask) error {
 	return err
 }
 
-// adoptRecord carries the state in a record over to the plan, if it is one of another limit. It returns the record, which may
+// adoptRecord converts the state in a record to the plan, if it is of another limit. It returns the record, which may
 // be a larger one.
 func (s *Store) adoptRecord(sh *shard, a *ask, record []int64) ([]int64, error) {
 	state := stateOf(record)

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Charge takes the cost whatever the limit says. See [headgate.Limiter].
+// Charge takes the cost even if it exceeds the limit. See [headgate.Limiter].
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	p, err := s.prepare(ctx, &c)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	return d, nil
 }
 
-// chargeCompact charges the entry of a key, or a new one. It is false if a word cannot hold what comes of it, or the key
-// has a record now, and then nothing was charged.
+// chargeCompact charges the entry of a key, or a new one. It returns false and charges nothing if the result does not
+// fit a word, or if the key has a record now.
 func (s *Store) chargeCompact(sh *shard, a *ask) (d headgate.Decision, fits bool, err error) {
 	e, err := s.adopt(sh, a, s.entry(a.hash))
 	if err != nil || sh.wide.lookup(a.hash) != nil {
@@ -73,7 +73,7 @@ func (s *Store) chargeCompact(sh *shard, a *ask) (d headgate.Decision, fits bool
 	return d, fits, nil
 }
 
-// lockFor locks the shard of an ask, and sees to it that entries are readable at the store's time of asking.
+// lockFor locks the shard of an ask, and makes entries readable at the time of the ask.
 func (s *Store) lockFor(a *ask) *shard {
 	sh := &s.shards[a.shard()]
 	for {
@@ -86,9 +86,8 @@ func (s *Store) lockFor(a *ask) *shard {
 	}
 }
 
-// change replaces the pair in the entry of a key, whose layout is that of the plan, by what to returns, unless that says not
-// to. A key that has no units left is forgotten, as if it had been swept. The shard is locked, so that the entry stays where
-// it is.
+// change replaces the pair in the entry of a key, whose layout is that of the plan, by the result of to, unless to
+// returns false. A key without units is dropped. The shard is locked, so the entry stays in its slot.
 func (s *Store) change(a *ask, e *slot, to func(algorithm.Pair) (algorithm.Pair, bool)) bool {
 	for {
 		word := e.unclaimed()
@@ -102,8 +101,8 @@ func (s *Store) change(a *ask, e *slot, to func(algorithm.Pair) (algorithm.Pair,
 	}
 }
 
-// replace puts the word of a pair in the place of another of the same layout, unless that has changed, and forgets an entry
-// without units.
+// replace replaces a word by that of a pair of the same layout, unless the word has changed, and drops an entry without
+// units.
 func (s *Store) replace(a *ask, e *slot, word uint64, pair algorithm.Pair, l *layout) bool {
 	next := l.seal(a.tag(), pair) | l.stillDenied(a.tag(), word, a.now+a.behind)
 	if pair.Units == 0 {
@@ -118,7 +117,7 @@ func (s *Store) replace(a *ask, e *slot, word uint64, pair algorithm.Pair, l *la
 	return true
 }
 
-// forgetEntry lets a held entry be nobody's. Its slot is free when the segment is next tidied.
+// forgetEntry drops a held entry. Its slot is free when the segment is next tidied.
 func (s *Store) forgetEntry(a *ask, e *slot) {
 	atomic.StoreUint64(&e.tag, gone<<layoutBits)
 	s.shards[a.shard()].sweptAt(a.now + a.behind)
@@ -156,16 +155,16 @@ func (a *ask) giveRecord(record []int64, r headgate.Receipt) {
 	}
 	shift := a.shift(state)
 	r.At -= shift
-	record[recordWords] = int64(len(state.GiveBack(&a.plan.Plan, a.now-shift, a.n, r))) // it is as long as it was, or shorter
+	record[recordWords] = int64(len(state.GiveBack(&a.plan.Plan, a.now-shift, a.n, r))) // does not grow
 }
 
-// giveEntry gives back to the pair in an entry, by the limit that it was written under. Where the word cannot hold what comes
-// of it, a part of a unit is not given back.
+// giveEntry gives back to the pair in an entry, by the limit that it was written under. If the result does not fit the
+// word, a fraction of a unit is not given back.
 func (s *Store) giveEntry(a *ask, e *slot, r headgate.Receipt) {
 	w := s.layouts.places[atomic.LoadUint64(&e.tag)&layoutMask].Load()
 	if w == nil {
 		if a.plan.id != anonymous || !a.plan.compact {
-			return // brief limits know their own only
+			return // the limit of the entry is not known
 		}
 		w = &written{a.plan.layout, a.plan.Plan}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/headgate/headgate/limittest"
 )
 
-// TestChangedLimitsAgreeWithOracle changes rate, period, burst, algorithm and alignment of limits at random times. Among
-// limits whose words keep the time of the latest decision to the microsecond, and those that have records, there is no
-// difference. Among others a change may count from a grain later, and a unit more: what remains is within that.
+// TestChangedLimitsAgreeWithOracle changes rate, period, burst, algorithm and alignment of limits at random times.
+// Among limits whose words keep the time of the latest decision to the microsecond, and those that have records, there
+// is no difference. Among others a change may count from a grain later, and a unit more: what remains is within that.
 // HEADGATE_SOAK=1 makes it a million steps of each.
 func TestChangedLimitsAgreeWithOracle(t *testing.T) {
 	steps := 100_000

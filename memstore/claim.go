@@ -7,14 +7,15 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Most calls of TakeAll find all of their keys, and all of them allow. Such a call needs no lock for entries. It claims all but
-// the last of them: it swaps the state for one that says so, and then nobody else decides on the entry, moves it or drops it.
-// It takes from the last with one swap more, by which all is taken, and writes the states of those that it has claimed.
+// Most calls of TakeAll find all of their keys, and all of them allow. Such a call needs no lock for entries. It claims
+// all entries but the last: it sets the claimed bit of their states, so that no other call decides on, moves or drops
+// them. Then it takes from the last entry with one swap, which commits the call, and writes the states of the claimed
+// entries.
 //
-// Whoever claims waits for nobody: if an entry is held or claimed by others, or a swap is lost too often, it puts back what it
-// has claimed and goes the long way, with locks. So everybody may wait for a claim, and no claim is ever waited for in turn.
+// A claiming call never waits: if an entry is held or claimed by another call, or swaps fail too often, it releases its
+// claims and takes with locks instead. So other calls may wait for a claim without a deadlock.
 
-// unclaimed returns the state of an entry, once nobody claims it. It is for holders of the shard's lock.
+// unclaimed waits until an entry is not claimed and returns its state. The shard is locked.
 func (e *slot) unclaimed() uint64 {
 	for spins := 1; ; spins++ {
 		if state := atomic.LoadUint64(&e.state); state&claimed == 0 {
@@ -24,12 +25,12 @@ func (e *slot) unclaimed() uint64 {
 	}
 }
 
-// A claim is one check of a TakeAll on its short way.
+// A claim is one check of a TakeAll that is tried without locks.
 type claim struct {
 	ask
 	slot   *slot // the entry of the key; nil if it has a record
 	word   uint64
-	pair   algorithm.Pair    // after the taking
+	pair   algorithm.Pair    // after the take
 	next   uint64            // the state word of that pair
 	record *[minRecord]int64 // the record of the key
 }
@@ -38,14 +39,14 @@ const (
 	shortState = minRecord - recordState // words
 	// mostRecords is how many claims may have records.
 	mostRecords = 4
-	// mostLost is how many swaps in a row one may lose.
+	// mostLost is how many swaps in a row may fail.
 	mostLost = 8
-	// mostSeen is how often one looks whether an entry that somebody holds is free again, before anything is claimed.
+	// mostSeen is how often a held entry is read again before anything is claimed.
 	mostSeen = 32
 )
 
-// takeShort takes for all claims if all of their keys are there and allow it. If not it is false, and nothing has been taken,
-// or noted. The claims have their times; now is the store's.
+// takeShort takes for all claims if all of their keys exist and allow. Otherwise it returns false and has changed
+// nothing. The claims have their times; now is the store's.
 func (s *Store) takeShort(claims []claim, dst []headgate.Decision, now int64) bool {
 	var locked shardSet
 	wide := false
@@ -70,7 +71,7 @@ func (s *Store) takeShort(claims []claim, dst []headgate.Decision, now int64) bo
 	return s.seeAll(claims) && s.claimAll(claims, dst)
 }
 
-// takeShortWide is takeShort for claims of which some have records: it needs the locks of these.
+// takeShortWide is takeShort if some claims have records. It locks the shards of these.
 func (s *Store) takeShortWide(claims []claim, dst []headgate.Decision, locked *shardSet, now int64) bool {
 	s.lock(locked)
 	defer s.unlock(locked)
@@ -87,7 +88,7 @@ func (s *Store) takeShortWide(claims []claim, dst []headgate.Decision, locked *s
 	if !s.seeAll(claims) {
 		return false
 	}
-	// What is taken from records nobody sees before they are unlocked.
+	// Changes of records are invisible until their shards are unlocked.
 	var before [mostRecords][minRecord]int64
 	took, taken := true, 0
 	for i := range claims {
@@ -128,7 +129,7 @@ func (s *Store) find(c *claim) bool {
 	return true
 }
 
-// takeRecord takes from the record of a claim, if that allows it.
+// takeRecord takes from the record of a claim, if the limit allows.
 func (c *claim) takeRecord(d *headgate.Decision) bool {
 	record := c.record[:]
 	var state algorithm.State
@@ -138,7 +139,7 @@ func (c *claim) takeRecord(d *headgate.Decision) bool {
 	return d.Allowed
 }
 
-// seeAll sees the entries of all claims that have some.
+// seeAll calls see for all claims with an entry.
 func (s *Store) seeAll(claims []claim) bool {
 	for i := range claims {
 		if c := &claims[i]; c.plan.compact && !s.see(c, mostSeen) {
@@ -148,7 +149,7 @@ func (s *Store) seeAll(claims []claim) bool {
 	return true
 }
 
-// see finds the entry of a claim and decides by what it says, without a change. It is false if there is more to it than that.
+// see finds the entry of a claim and decides without changing it. It returns false if the entry needs a lock.
 func (s *Store) see(c *claim, times int) bool {
 	e := s.entry(c.hash)
 	if e == nil {
@@ -172,7 +173,7 @@ func (s *Store) see(c *claim, times int) bool {
 	return ok
 }
 
-// claimAll takes what see has decided, from all entries or from none, and says what came of it.
+// claimAll takes what see has decided, from all entries or from none, and returns the result.
 func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	last := len(claims) - 1
 	for last >= 0 && claims[last].slot == nil {
@@ -203,7 +204,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	return true
 }
 
-// swap claims the entry or, if it is the last, takes from it. It is false if somebody has changed it since it was seen.
+// swap claims the entry or, if it is the last, takes from it. It returns false if the entry has changed since see.
 func (c *claim) swap(last bool) bool {
 	next := c.word | held | claimed
 	if last {
@@ -212,7 +213,7 @@ func (c *claim) swap(last bool) bool {
 	return atomic.CompareAndSwapUint64(&c.slot.state, c.word, next)
 }
 
-// putBack lets go of entries that were claimed, as if nothing had been.
+// putBack releases claimed entries unchanged.
 func putBack(claims []claim) {
 	for i := range claims {
 		if c := &claims[i]; c.slot != nil {

@@ -59,9 +59,9 @@ func TestTakeAllOfKnownKeysWaitsForNoLock(t *testing.T) {
 	}
 }
 
-// Whatever the order in which keys are claimed, and whoever else takes from them, moves them or looks at them meanwhile: what is
-// taken is taken from all keys of a call, nobody sees one of them without the other, nobody is denied what is there, and no
-// more passes than the limit.
+// Whatever the order in which keys are claimed, and whatever else takes from them, moves them or looks at them
+// meanwhile: what is taken is taken from all keys of a call, nobody sees one of them without the other, nobody is
+// denied what is there, and no more passes than the limit.
 func TestClaimsTakeAllOrNoneAmongOthers(t *testing.T) {
 	const most, pairs, goroutines = 2_000, 8, 8
 	limits := []struct{ first, second string }{

@@ -2,7 +2,7 @@ package memstore
 
 import "time"
 
-// A clock tells the time in microseconds since 1970.
+// A clock returns the time in microseconds since 1970.
 type clock struct {
 	now   func() time.Time // nil for the system's monotonic clock
 	start time.Time

@@ -32,8 +32,8 @@ func (r *hotRun) take(n int, units int64) (allowed bool) {
 	return headgate.Allowed(r.decisions)
 }
 
-// flooded has all hot keys denied once, and then asks for them in the flood. It returns how many of each were admitted in
-// the flood, and how long it took.
+// flooded has all hot keys denied once, and then asks for them in the flood. It returns how many of each were admitted
+// in the flood, and how long it took.
 func (r *hotRun) flooded(flood headgate.Limit) (admitted [hot]int64, took time.Duration) {
 	for n := range hot {
 		r.take(n, r.limit.Capacity())

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// example returns a store with a clock that stands still until it is set, so that the outputs below are always the same.
-// A program leaves Options.Now alone.
+// example returns a store with a clock that stands still until it is set, so that the outputs below are always the
+// same. A program leaves Options.Now alone.
 func example() (store *memstore.Store, clock *limittest.Clock, done func()) {
 	clock = limittest.NewClock()
 	store, err := memstore.New(memstore.Options{Now: clock.Now})
@@ -260,8 +260,8 @@ func ExampleStore_Charge() {
 	// true
 }
 
-// A refund gives back what was not used, by the receipt of what was taken. What time has given back already is not given
-// twice.
+// A refund gives back what was not used, by the receipt of what was taken. What time has given back already is not
+// given twice.
 func ExampleStore_Give() {
 	store, clock, done := example()
 	defer done()

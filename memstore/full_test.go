@@ -60,8 +60,8 @@ func TestGiveNeedsNoRoomInFullMemory(t *testing.T) {
 	}
 }
 
-// A TakeAll that fails since one of its keys has no room leaves the others as they were, those too that it has given a larger
-// record: they are swept when they are dead.
+// A TakeAll that fails since one of its keys has no room leaves the others as they were, those too that it has given a
+// larger record: they are swept when they are dead.
 func TestTakeAllThatFindsNoRoomLeavesOthersToBeSwept(t *testing.T) {
 	for _, limit := range []string{"5/h", "5/h sliding-log", "5 concurrent ttl 10h"} {
 		for _, taken := range []int{1, 4} { // a log has a larger record from the fifth on, places from the second

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A lap is a look at every entry, to forget those that are dead. Entries keep their time modulo 2^39 µs, so laps must
+// A lap visits every entry, to drop dead ones. Entries keep their time modulo 2^39 µs, so laps must
 // not be too far apart: after a lap at a time t, decisions are made for times from t − validBefore to t + validBefore.
 // Later ones must wait for another lap, and earlier ones are made as if at the start of that range. The janitor
 // completes a lap every few minutes, so that neither happens unless the clock jumps by an hour.
@@ -13,8 +13,8 @@ const (
 	validBefore = 1 << (timeBits - 7) // 71 minutes
 	validSpan   = 2 * validBefore
 
-	// What is dead may have been so for maxDeath when a lap leaves it, and is looked at again by the end of the range. It is
-	// readable until then.
+	// An entry that a lap leaves may have been dead for maxDeath. The next lap visits it before the end of the range, and
+	// it is readable until then.
 	_ = uint64(1<<timeBits - maxAhead - (maxLife + maxDeath + validBefore))
 
 	sweepEvery = time.Second
@@ -30,8 +30,8 @@ func (s *Store) now() int64 {
 	return s.nowAfterJump(now)
 }
 
-// nowInRange is now, but never before the range. Entries are readable some time before it, and now may return such a time; but
-// not if a staggered clock is behind that once more.
+// nowInRange is like now, but never before the range. Entries are readable at some times before it, which now may
+// return, but not at the time of a staggered clock that is behind even those.
 func (s *Store) nowInRange() int64 {
 	now := s.clock.micros()
 	if uint64(now-s.from.Load()) < validSpan {
@@ -40,8 +40,8 @@ func (s *Store) nowInRange() int64 {
 	return s.nowAfterJump(now)
 }
 
-// maxBehind is by how much a time may be before the range: a staggered clock is behind by up to a period. What others
-// have written meanwhile is at most maxAhead after it.
+// maxBehind is how far a time may be before the range: a staggered clock is behind by up to a period. Entries written
+// meanwhile are at most maxAhead after it.
 const maxBehind = maxAhead - validSpan
 
 // valid reports whether entries are readable at a time.
@@ -57,8 +57,8 @@ func (s *Store) nowAfterJump(now int64) int64 {
 		return from
 	}
 	if now >= from+validSpan {
-		// The entries are readable by the time of the last lap, not by a time so much later. No time is valid until they
-		// have all been looked at: decisions that are under way wait for us.
+		// The entries are readable at times near the last lap, not at a time this much later. No time is valid until all
+		// have been visited: concurrent decisions wait for that.
 		s.from.Store(math.MaxInt64 / 2)
 		for n := range s.shards {
 			s.sweepShard(uint8(n), from+validBefore, now)
@@ -68,7 +68,7 @@ func (s *Store) nowAfterJump(now int64) int64 {
 	return now
 }
 
-// janitor goes around the shards, some every second, until the store is closed.
+// janitor sweeps the shards, some every second, until the store is closed.
 func (s *Store) janitor() {
 	defer s.running.Done()
 	ticker := time.NewTicker(sweepEvery)
@@ -98,15 +98,15 @@ func (s *Store) completeLap(start int64) {
 	s.from.Store(max(s.from.Load(), start-validBefore))
 }
 
-// sweepShard forgets the dead of a shard, a segment at a time so that nobody waits for more than one.
+// sweepShard drops the dead entries of a shard, one segment at a time so that callers wait for at most one.
 func (s *Store) sweepShard(n uint8, ref, now int64) {
 	sh := &s.shards[n]
-	for i := 0; ; { // a directory that doubles meanwhile has what comes next behind i, and some of what was seen
+	for i := 0; ; { // if the directory doubles meanwhile, some segments are visited twice
 		sh.mu.Lock()
 		d := s.dirs[n].Load()
 		if d == nil || i >= len(d.segments) || ref == now && !s.valid(now) {
-			// If the clock has jumped meanwhile, entries are not readable at this time any more, and whoever noticed it has
-			// swept them. While the shard is locked it cannot become so.
+			// If the clock has jumped, entries are not readable at this time any more, and the goroutine that noticed it has
+			// swept them. That cannot happen while the shard is locked.
 			sh.mu.Unlock()
 			break
 		}
@@ -127,7 +127,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 	s.sweepWide(sh, now)
 }
 
-// sweepWide forgets the dead among a shard's records, some at a time.
+// sweepWide drops dead records of a shard, some at a time.
 func (s *Store) sweepWide(sh *shard, now int64) {
 	const some = 128
 	for more, done := true, uint32(0); more; done += some {

@@ -7,10 +7,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Layouts are those that the entries of a store have, by their ids. When the limit of a key changes, its entry says by its id
-// under what limit it was written. There is room for 4095 of them. Keys of further limits, and of those that words cannot
-// hold, have records, but for those of brief limits, which refill within moments. These share the id 0, and what was consumed
-// under one of them is not known to limits of other layouts.
+// Layouts are the layouts of a store's entries, by id. After a change of limit, the id in an entry tells under what
+// limit it was written. There is room for 4095 layouts. Keys of further limits, and of limits that do not fit a word,
+// have records. Only brief limits, which refill within moments, share the id 0 instead; consumption under them is not
+// known to limits with other layouts.
 type layouts struct {
 	places [1 << layoutBits]atomic.Pointer[written]
 }
@@ -23,7 +23,7 @@ type written struct {
 
 const (
 	anonymous = 0 // the id of brief limits that have no layout of their own
-	// layoutProbes is in how many places a layout may be.
+	// layoutProbes is how many indexes a layout may have.
 	layoutProbes = 16
 	// brief is how long such a limit takes to refill, and a rate to drain whole units, at the most.
 	brief = 100 * time.Millisecond
@@ -32,7 +32,7 @@ const (
 	sealedMask = 1<<(fieldBits+timeBits) - 1
 )
 
-// briefLayout is that of all brief limits that have none of their own.
+// briefLayout is the layout of all brief limits without a layout of their own.
 var briefLayout = func() layout {
 	l := layout{id: anonymous, life: windowBit | lifeFor(4*brief.Microseconds())}
 	l.set(fieldBits, noGrain)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// DefaultMaxBytes is how much a store keeps for its counters unless told otherwise.
+// DefaultMaxBytes is the default of Options.MaxBytes.
 const DefaultMaxBytes = 1 << 30
 
-// minBytes lets every shard have some tables and records.
+// minBytes is enough for some tables and records in every shard.
 const minBytes = 8 << 20
 
-// Options are the settings of a Store. The zero Options are good.
+// Options are the settings of a Store. The zero value is ready to use.
 type Options struct {
-	// MaxBytes is the most memory that counters may take. At least 8 MiB. Default DefaultMaxBytes, which is room for 25
+	// MaxBytes is the memory limit of the counters, at least 8 MiB. Default DefaultMaxBytes, which is enough for 25
 	// to 50 million token buckets.
 	MaxBytes int64
-	// Now is the clock, at a time after 1970. Default the system's monotonic clock, set to its wall clock when the store is
-	// made. A clock that goes back adds no capacity; one that goes ahead by mistake, and back, stands still for keys until it
-	// has caught up. It is called by every goroutine that decides and by the store's own.
+	// Now is the clock, at a time after 1970. Default: the system's monotonic clock, set to its wall clock in New. A clock
+	// that goes back adds no capacity. After a clock has jumped ahead and back, time stands still for the keys used
+	// meanwhile until it has caught up. Now is called by every goroutine that decides and by those of the store.
 	Now func() time.Time
 }
 

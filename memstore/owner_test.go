@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// An owned is a store in which a slow decision has seen the entry of the key "first", and goes on when the slot of that entry
-// is another key's.
+// An owned is a store in which a slow decision has seen the entry of the key "first", and goes on when the slot of that
+// entry is another key's.
 type owned struct {
 	*Store
 	t     *testing.T
@@ -107,8 +107,8 @@ func (o *owned) goOn(owner string, left int64) {
 	}
 }
 
-// One who has read an entry cannot write to the slot when it has become another key's, though as much was consumed at the same
-// time: the key was reset, or given everything back, and the slot went to one that was taken from with it.
+// One who has read an entry cannot write to the slot when it has become another key's, though as much was consumed at
+// the same time: the key was reset, or given everything back, and the slot went to one that was taken from with it.
 func TestASlotThatHasANewOwnerIsNotWrittenTo(t *testing.T) {
 	for _, tt := range []struct {
 		name, limit string
@@ -140,8 +140,8 @@ func TestASlotThatHasANewOwnerIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// Nor when others have had the slot in between, however many. The entries of a fixed window are the same for all that have
-// consumed as much of it.
+// Nor when others have had the slot in between, however many. The entries of a fixed window are the same for all that
+// have consumed as much of it.
 func TestASlotThatHasHadSeveralOwnersIsNotWrittenTo(t *testing.T) {
 	for between := range 4 {
 		o := newOwned(t, "10/d fixed-window")
@@ -172,8 +172,8 @@ func TestASlotOfMemoryThatIsUsedAgainIsNotWrittenTo(t *testing.T) {
 	o.goOn(o.heirs[0], 5)
 }
 
-// One who looks for a key in memory that was released may look still when it is that of another segment. What is written there
-// is written for him too, in order; it is the race detector that tells.
+// One who looks for a key in memory that was released may look still when it is that of another segment. What is
+// written there is written for it too, in order; it is the race detector that tells.
 func TestMemoryThatIsUsedAgainIsWrittenForThoseWhoStillLook(t *testing.T) {
 	o := newOwned(t, "10/d fixed-window")
 	a := o.ask(o.plan, "first", 1)

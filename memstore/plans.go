@@ -42,8 +42,8 @@ var planPool = sync.Pool{New: func() any { return &plan{pooled: true} }}
 // cacheOneIn is the inverse of the probability that a full cache takes a new limit. Limits that are used often get in.
 const cacheOneIn = 256
 
-// planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and sometimes if
-// not. Call done after the decision.
+// planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and sometimes
+// if not. Call done after the decision.
 func (s *Store) planUncached(limit headgate.Limit, room bool) (*plan, error) {
 	if room || rand.Uint32()%cacheOneIn == 0 {
 		p, err := s.newPlan(limit)

@@ -16,11 +16,11 @@ import (
 //	word 3   1 if the key was denied since it last drained
 //	word 4…  the state
 //
-// and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, −1 in word 1
-// and the number of the one before it in word 2; numbers plus 1, and 0 for none.
+// and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, −1 in
+// word 1 and the number of the one before it in word 2; numbers plus 1, and 0 for none.
 type records struct {
 	index   map[uint64]place
-	peak    int // how many the index has held
+	peak    int // the largest size of the index
 	pages   int // of all classes
 	classes [maxClass + 1]class
 }
@@ -44,7 +44,7 @@ const (
 	evictSample = 64
 )
 
-// A place is where a record is: its class and its number there.
+// A place is the location of a record: its class and its number in it.
 type place struct {
 	class  uint8
 	number uint32
@@ -52,8 +52,8 @@ type place struct {
 
 // A class holds records of one size.
 type class struct {
-	pages [][]int64 // nil for one that was taken away
-	holes int       // how many were
+	pages [][]int64 // nil for a page that was removed
+	holes int       // removed pages
 	made  uint32    // records that the pages have room for
 	free  uint32    // number of the first free record, plus 1
 	live  uint32
@@ -96,8 +96,8 @@ func (r *records) lookup(hash uint64) []int64 {
 	return nil
 }
 
-// fit returns the record of a key with room for a state of that many words: the one that is there, a larger one with the
-// same state, or a new one with an empty state.
+// fit returns the record of a key with room for a state of that many words: the one that is there, a larger one with
+// the same state, or a new one with an empty state.
 func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 	r, hash := &sh.wide, a.hash
 	size := classFor(recordState + words)
@@ -177,7 +177,7 @@ func (s *Store) addPage(r *records, size uint8) bool {
 	return true
 }
 
-// push makes a record the first of the free ones.
+// push adds a record to the front of the free list.
 func (c *class) push(size uint8, number uint32) {
 	record := c.at(size, number)
 	record[freeNext], record[recordWords], record[freeBefore] = int64(c.free), freeRecord, 0
@@ -187,7 +187,7 @@ func (c *class) push(size uint8, number uint32) {
 	c.free = number + 1
 }
 
-// pull takes a record out of the free ones.
+// pull removes a record from the free list.
 func (c *class) pull(size uint8, number uint32) {
 	record := c.at(size, number)
 	next, before := uint32(record[freeNext]), uint32(record[freeBefore])
@@ -201,8 +201,8 @@ func (c *class) pull(size uint8, number uint32) {
 	}
 }
 
-// reclaimPage takes a page away from the class of the shard that has most of them, evicting what is on it: so states of one
-// size do not keep out those of another. It spares pages with a record that may not be evicted.
+// reclaimPage removes a page from the class with the most pages, and evicts its records, so that states of one size do
+// not keep out those of another. It spares pages with a record that may not be evicted.
 func (s *Store) reclaimPage(sh *shard, a *ask) bool {
 	var size uint8
 	for i := range sh.wide.classes {
@@ -248,7 +248,7 @@ func (c *class) evictable(size uint8, first uint32, asks uint64, now int64) bool
 	return true
 }
 
-// unlink takes the page that begins with first, all of whose records are free, out of the class.
+// unlink removes the page that begins with first, whose records are all free, from the class.
 func (c *class) unlink(size uint8, first uint32) {
 	for number := first; number < first+perPage(size); number++ {
 		c.pull(size, number)
@@ -300,14 +300,14 @@ func (s *Store) releaseRecord(r *records, p place) {
 func (s *Store) drop(r *records, hash uint64) {
 	if p, ok := r.index[hash]; ok {
 		if delete(r.index, hash); len(r.index) == 0 && r.peak > keptIndex {
-			r.index, r.peak = nil, 0 // a map does not give back what it has grown to
+			r.index, r.peak = nil, 0 // a map does not shrink
 		}
 		s.releaseRecord(r, p)
 	}
 }
 
-// sweepRecords drops the dead among the next records of each class, most of them at the most, and gives back the pages of
-// a class that has none left.
+// sweepRecords drops the dead among the next records of each class, at most most of them, and releases the pages of an
+// empty class.
 func (s *Store) sweepRecords(r *records, most int, now int64) {
 	for size := range r.classes {
 		c := &r.classes[size]

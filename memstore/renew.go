@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Renew gives the slot of a concurrency limit another TTL. See [headgate.Limiter].
+// Renew extends the lease of a concurrency limit by another TTL. See [headgate.Limiter].
 func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
 	p, err := s.prepare(ctx, &c)
 	if err != nil {

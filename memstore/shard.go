@@ -15,18 +15,18 @@ type shard struct {
 	mu   sync.Mutex
 	wide records
 
-	// swept is the latest time at which a dead key was forgotten. A key is added at no earlier time: had it been there
-	// before, its state would not have gone back either.
+	// swept is the latest time at which a dead key was dropped. A key is added at no earlier time, because the state of a
+	// key that was not dropped would not have gone back either.
 	swept int64
 	_     [64]byte // keep one shard's lock off its neighbour's line
 }
 
 func (sh *shard) sweptAt(now int64) { sh.swept = max(sh.swept, now) }
 
-// begin sets the time of an ask for a key that is not there.
+// begin sets the time of an ask for a new key.
 func (sh *shard) begin(a *ask) { a.now = max(a.now, sh.swept-a.behind) }
 
-// room returns a segment with a free place for the key, growing, sweeping or evicting as need be. The shard is locked.
+// room returns a segment with a free slot for the key. It grows, sweeps or evicts if necessary. The shard is locked.
 func (s *Store) room(a *ask) (*segment, error) {
 	n, tag, now := a.shard(), a.tag(), a.now+a.behind
 	for {
@@ -54,9 +54,9 @@ func (s *Store) room(a *ask) (*segment, error) {
 	}
 }
 
-// makeRoom sees that a full segment is full no longer: it drops what is dead if that is worth it, else it grows, and if
-// memory does not allow that, it evicts the entries that have the least left to remember. Keys that were denied since
-// they last drained stay; if nothing else is there, the new key is refused.
+// makeRoom makes room in a full segment: it drops dead entries if that is worth it, otherwise grows, and if memory does
+// not allow that, evicts the entries with the shortest time left. Keys that were denied since they last drained stay;
+// if there are no others, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.idles(&s.layouts, now) {
 		if g.tidy(&sieve{layouts: &s.layouts, ref: now, now: now, linger: lingerMicros}); !g.full(depthOf(d)) {
@@ -118,7 +118,8 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 		s.dirs[n].Store(doubled)
 		return true
 	}
-	// The segment's numbers in the directory share its first depth bits; those whose next bit is set are now the other's.
+	// The segment's indexes in the directory share its first depth bits. Those with the next bit set now lead to the other
+	// one.
 	span := 1 << (depthOf(d) - int(g.depth))
 	from := (int(tag>>d.shift)/(2*span))*2*span + span
 	for i := from; i < from+span; i++ {

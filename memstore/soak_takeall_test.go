@@ -13,9 +13,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Whatever the interleaving and the clock, TakeAll takes from all of its keys or from none, and no key passes burst + rate·t:
-// while keys are added, moved, swept and evicted around it, and are taken from, charged, given back and reset one by one.
-// With HEADGATE_SOAK=1 it is 3·10⁸ decisions, else 10⁶.
+// Whatever the interleaving and the clock, TakeAll takes from all of its keys or from none, and no key passes burst +
+// rate·t: while keys are added, moved, swept and evicted around it, and are taken from, charged, given back and reset
+// one by one. With HEADGATE_SOAK=1 it is 3·10⁸ decisions, else 10⁶.
 func TestSoakTakeAllTakesAllOrNone(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -35,8 +35,9 @@ func TestSoakTakeAllTakesAllOrNone(t *testing.T) {
 	}
 }
 
-// A takeAllSoak is a store under calls of TakeAll for many clients. A client has a twin of windows, which are taken from
-// together and never else, and do not roll; a bucket of its own, one that is reset at times, and one that it shares.
+// A takeAllSoak is a store under calls of TakeAll for many clients. A client has a twin of windows, which are taken
+// from together and never else, and do not end; a bucket of its own, one that is reset at times, and one that it
+// shares.
 type takeAllSoak struct {
 	*Store
 	t       *testing.T
@@ -157,18 +158,18 @@ func (s *takeAllSoak) run(rounds int) {
 	}
 }
 
-// bounds compares what a client was admitted with what the clock has allowed since. It reads the clock last, so that it never
-// blames what was admitted meanwhile.
+// bounds compares what a client was admitted with what the clock has allowed since. It reads the clock last, so that it
+// never blames what was admitted meanwhile.
 func (s *takeAllSoak) bounds(c *soakClient) {
 	if s.full {
 		return // who is evicted starts again; twins, which have more left to remember than others, are not
 	}
 	for _, k := range []*soakKey{&c.own, &c.reset, &s.shared[rand.IntN(len(s.shared))]} {
 		got := k.taken.Load()
-		elapsed, anew := s.clock.latest.Load(), 1+k.resets.Load()
-		most := k.limit.Capacity()*anew + elapsed*k.limit.Count/k.limit.Period.Microseconds()
+		elapsed, starts := s.clock.latest.Load(), 1+k.resets.Load()
+		most := k.limit.Capacity()*starts + elapsed*k.limit.Count/k.limit.Period.Microseconds()
 		if got > most && s.over.Add(1) < 10 {
-			s.t.Errorf("%s: admitted %d in %d µs and %d resets, want at most %d", k.name, got, elapsed, anew-1, most)
+			s.t.Errorf("%s: admitted %d in %d µs and %d resets, want at most %d", k.name, got, elapsed, starts-1, most)
 		}
 	}
 }

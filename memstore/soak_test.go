@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A shuffledClock runs ahead by a little with every reading, and hands its readings out of order: some come late by up to
-// 100 ms, and now and then one is hours behind or ahead of its time.
+// A shuffledClock runs ahead by a little with every reading, and hands its readings out of order: some come late by up
+// to 100 ms, and now and then one is hours behind or ahead of its time.
 type shuffledClock struct {
 	jumps  uint32 // of so many readings, a power of two, one jumps ahead and stays there
 	micros atomic.Int64
@@ -44,8 +44,8 @@ func (c *shuffledClock) Now() time.Time {
 	return epoch.Add(time.Duration(t) * time.Microsecond)
 }
 
-// Whatever the interleaving and the clock, nobody gets more than burst + rate·t. With HEADGATE_SOAK=1 it is 10⁹ decisions,
-// else 10⁷.
+// Whatever the interleaving and the clock, nobody gets more than burst + rate·t. With HEADGATE_SOAK=1 it is 10⁹
+// decisions, else 10⁷.
 func TestSoakNeverMoreThanBurstPlusRate(t *testing.T) {
 	const keys, goroutines = 5_000, 1_000
 	decisions := 10_000_000 / slower

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// The clock of a staggered key is behind by up to the period, which may be longer than the times that words can tell apart, and
-// the store's own may have gone back as well.
+// The clock of a staggered key is behind by up to the period, which may be longer than the times that words can tell
+// apart, and the store's own may have gone back as well.
 func TestStaggeredWindowsOfAnyPeriodAreDecided(t *testing.T) {
 	for _, limit := range []string{
 		"5/h fixed-window staggered", "5/1d fixed-window staggered", "5/38h fixed-window staggered", "5/2d fixed-window staggered",
@@ -52,7 +52,8 @@ func takeGiveAndCharge(t *testing.T, s *Store, c headgate.Check) {
 	}
 }
 
-// What was consumed under a limit that fits a word is still known under one whose clock is days behind, whoever reads it first.
+// What was consumed under a limit that fits a word is still known under one whose clock is days behind, whichever call
+// reads it first.
 func TestStaggeringForLongKeepsWhatWasConsumed(t *testing.T) {
 	long := headgate.MustParseLimit("5/30d fixed-window staggered")
 	for name, look := range map[string]func(t *testing.T, s *Store, c headgate.Check) headgate.Decision{
@@ -76,8 +77,8 @@ func TestStaggeringForLongKeepsWhatWasConsumed(t *testing.T) {
 	}
 }
 
-// A refund that names another limit goes to the one in force, by the faster of their rates, and the other one sees it, in full
-// memory too.
+// A refund that names another limit goes to the one in force, by the faster of their rates, and the other one sees it,
+// in full memory too.
 func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 	const first, second, given, later = 80_000, 9_000, 10_000, 100 // units, and µs
 	const small = "90000/s"

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Stats are a store's figures.
+// Stats are figures of a store.
 type Stats struct {
-	// Keys is how many keys are remembered, dead ones that were not swept yet among them.
+	// Keys is the number of keys, including dead ones that were not swept yet.
 	Keys int64
-	// Bytes is what the counters take, and MaxBytes what they may.
+	// Bytes is the memory of the counters, and MaxBytes its limit.
 	Bytes, MaxBytes int64
 	// Evictions is how many keys were forgotten before their time because memory was full.
 	Evictions int64
 	// Refusals is how many new keys were refused because memory was full.
 	Refusals int64
-	// Steps is how often a part of the table was rehashed or swept, holding up those who want to add a key to its shard, and
-	// LongSteps how many of these times took longer than LongStep, for whatever reason: the machine's own breaks count too.
+	// Steps is how often a part of the table was rehashed or swept, which delays callers that add a key to its shard.
+	// LongSteps is how many of these took longer than LongStep, including time in which the machine did not run us.
 	Steps, LongSteps int64
 }
 
-// LongStep is from when on a step of rehashing or sweeping is long. What a step has to do takes a fraction of that.
+// LongStep is the duration above which a step of rehashing or sweeping is long. Its work takes a fraction of that.
 const LongStep = 100 * time.Microsecond
 
 // A stopwatch times the steps of rehashing and sweeping.

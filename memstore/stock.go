@@ -6,23 +6,23 @@ import (
 	"unsafe"
 )
 
-// A stock has the memory of segments: empty ones made ready, and those that merging has left over. The first touch of new
-// memory is a page fault, which takes longer than all the rest of a split; so a goroutine of the store takes it, and not
-// the caller whose key is one too many. It makes segments by the chunk, which the system can back with large pages and
-// the garbage collector sees as one object.
+// A stock holds the memory of unused segments: prepared ones, and those left over by merging. The first touch of new
+// memory is a page fault, which takes longer than the rest of a split. So a goroutine of the store touches it, not the
+// caller whose key causes the split. It allocates several segments at once, which the system can back with large pages
+// and the garbage collector sees as one object.
 type stock struct {
 	want chan struct{}
 
 	mu       sync.Mutex
-	few      int      // so many are few
+	few      int      // below this number, more are prepared
 	ready    []stored // touched, and counted as used memory
-	released []*slot  // given back to the system; they are zero when they are touched again
+	released []*slot  // given back to the system; zero when touched again
 }
 
-// A stored is the memory of a segment in stock.
+// A stored is the memory of one segment.
 type stored struct {
 	base *slot
-	used bool // it was a segment's before
+	used bool // it was part of a segment before
 }
 
 const (
@@ -40,7 +40,7 @@ func (s *Store) newLargeSegment(depth uint8) *segment {
 	if few {
 		select {
 		case s.stock.want <- struct{}{}:
-		default: // the keeper knows
+		default: // keepStock was woken already
 		}
 	}
 	if memory.base == nil {
@@ -54,7 +54,7 @@ func (s *Store) newLargeSegment(depth uint8) *segment {
 	return &segment{slots: unsafe.Slice(memory.base, maxSlots), depth: depth, seen: memory.used}
 }
 
-// take returns a segment's memory from those that are ready, and whether there are few.
+// take returns prepared memory of a segment, and whether few are left.
 func (t *stock) take() (memory stored, few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,7 @@ func (t *stock) take() (memory stored, few bool) {
 	return memory, last <= t.few
 }
 
-// reuse returns memory that was released, if there is some.
+// reuse returns released memory, if there is any.
 func (t *stock) reuse() stored {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,18 +79,18 @@ func (t *stock) reuse() stored {
 	return stored{base: base, used: true}
 }
 
-// release gives the memory of a segment, which holds no entry any more, back to the system.
+// release gives the memory of an empty segment back to the system.
 func (s *Store) release(g *segment) {
 	s.budget.tables.Add(-g.bytes())
 	if !forget(g.slots) {
-		return // the garbage collector will
+		return // the garbage collector does so
 	}
 	s.stock.mu.Lock()
 	defer s.stock.mu.Unlock()
 	s.stock.released = append(s.stock.released, g.base())
 }
 
-// keepStock makes segments ready whenever there are few, until the store is closed.
+// keepStock prepares segments whenever there are few, until the store is closed.
 func (s *Store) keepStock() {
 	defer s.running.Done()
 	for {
@@ -103,7 +103,7 @@ func (s *Store) keepStock() {
 	}
 }
 
-// restock makes a chunk of segments ready, of a size that is small beside what the tables take already.
+// restock prepares a chunk of segments, small in comparison to the tables.
 func (s *Store) restock() {
 	bytes := min(max(s.budget.tables.Load()/16, minChunk), maxChunk) / largeBytes * largeBytes
 	for !s.reserveTable(bytes) {
@@ -134,7 +134,7 @@ func (s *Store) restock() {
 	s.stock.few = len(made) / 2
 }
 
-// newChunk returns so many slots, in large pages if they fill some. What lies before and behind is never touched.
+// newChunk allocates slots, in large pages if they fill some. Memory before and behind them is never touched.
 func newChunk(slots int) []slot {
 	if slots*slotBytes < 2*largePage {
 		return make([]slot, slots)
@@ -146,15 +146,15 @@ func newChunk(slots int) []slot {
 	return chunk
 }
 
-// touch lets the system back the memory of empty slots now.
+// touch makes the system back the memory of empty slots.
 func touch(slots []slot) {
 	const pageSlots = 4096 / slotBytes
 	for i := 0; i < len(slots); i += pageSlots {
-		atomic.StoreUint64(&slots[i].tag, 0) // somebody may look at it still, see segment.seen
+		atomic.StoreUint64(&slots[i].tag, 0) // other goroutines may still read it, see segment.seen
 	}
 }
 
-// A scratch lends room for the entries that a split moves.
+// A scratch is a buffer for the entries that a split moves.
 type scratch struct{ pool sync.Pool }
 
 func (s *scratch) get() []slot {

@@ -17,10 +17,10 @@ import (
 
 var _ headgate.Limiter = (*Store)(nil)
 
-// A Store is a headgate.Limiter that counts in this process. Make one with New. It is safe for concurrent use; hot paths
-// with one limit and many keys are fastest through Bind.
+// A Store is a headgate.Limiter that counts in this process. Create one with New. It is safe for concurrent use; hot
+// paths with one limit and many keys are fastest through Bind.
 type Store struct {
-	// Read on every decision, hardly ever written.
+	// Read on every decision, rarely written.
 	clock  clock
 	from   atomic.Int64 // see lap.go
 	closed atomic.Bool
@@ -39,13 +39,13 @@ type Store struct {
 
 	stock   stock
 	scratch scratch
-	laps    sync.Mutex // held by whoever completes a lap
+	laps    sync.Mutex // held to complete a lap
 
 	stop    chan struct{}
 	running sync.WaitGroup
 }
 
-// New returns an empty store. It runs goroutines that sweep and that prepare memory; Close ends them.
+// New returns an empty store. Close ends its goroutines, which sweep and prepare memory.
 func New(o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func New(o Options) (*Store, error) {
 	}
 	s.budget.most = o.MaxBytes
 	s.stock.want = make(chan struct{}, 1)
-	// A key has one state whatever its kind; only places in flight, which are no consumption, are kept apart.
+	// A key has one state whatever its kind. Only leases, which are not consumption, are kept separately.
 	consumed := maphash.MakeSeed()
 	for kind := range s.seeds {
 		s.seeds[kind] = consumed
@@ -73,7 +73,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends what New started and waits for it. Later calls of the store's methods fail with headgate.ErrClosed.
+// Close ends the goroutines of the store and waits for them. Methods fail with headgate.ErrClosed after Close.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return headgate.ErrClosed
@@ -83,11 +83,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all. A caller
-// may therefore build keys in memory that it uses again.
+// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all. So a
+// caller may reuse the memory of its keys.
 func (s *Store) BorrowsKeys() {}
 
-// admit checks what every method is given first.
+// admit checks the context of a method, and that the store is open.
 func (s *Store) admit(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -120,7 +120,7 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	return s.planOf(c)
 }
 
-// planOf checks a check by itself and returns its plan.
+// planOf checks a check, without the context, and returns its plan.
 func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	var err error
 	p, found, room := s.plans.Find(&c.Limit)
@@ -133,18 +133,18 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	return p, nil
 }
 
-// An ask is one check on its way through the store.
+// An ask is one check with what the store derives from it.
 type ask struct {
 	plan   *plan
 	key    string
 	hash   uint64
 	now    int64 // by the key's clock, in µs
-	behind int64 // by how much the key's clock is behind the store's, in µs
+	behind int64 // how far the key's clock is behind the store's, in µs
 	n      int64
 }
 
-// ask returns what a check asks now. It reads the clock after the key, which may not be in the cache, and before the
-// table, which will not be: reading the clock waits for all reads before it.
+// ask prepares a check. It reads the clock after the key, which may not be in the CPU's cache, and before the table,
+// which will not be: reading the clock waits for all reads before it.
 func (s *Store) ask(p *plan, key string, n int64) ask {
 	a := ask{plan: p, key: key, hash: s.hash(p, key), n: n}
 	a.at(s.now())
@@ -164,8 +164,8 @@ func (a *ask) at(now int64) {
 func (a *ask) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
 func (a *ask) tag() uint64  { return tagOf(a.hash) }
 
-// unseal returns the pair in the key's word, whose layout is that of the plan. It reads the word by the store's time: the
-// key's own may be behind by a period.
+// unseal returns the pair in the key's word, whose layout is that of the plan. It reads the word at the store's time,
+// since the key's own may be behind by a period.
 func (a *ask) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag(), word, a.now+a.behind) }
 
 // seal returns the key's word for a pair, in the layout of the plan.
@@ -177,7 +177,7 @@ func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
 // tagWord returns the tag word of the key's entry.
 func (a *ask) tagWord() uint64 { return a.tag()<<layoutBits | a.plan.id }
 
-// take decides n units and puts the decision where it will stay, since copies of it take longer than making it.
+// take decides n units. It writes the decision in place, since copying it takes longer than making it.
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
 	a := s.ask(p, key, n)
 	if !p.compact {
@@ -215,7 +215,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 // errLate tells take to look again; see late and changed.
 var errLate = errors.New("the clock has jumped, or the limit changed")
 
-// look decides without taking.
+// look decides and takes nothing.
 func (s *Store) look(a *ask) headgate.Decision {
 	if pair, found := s.read(a); found {
 		return a.plan.DecidePair(pair, a.now, a.n)
@@ -239,8 +239,8 @@ func (s *Store) read(a *ask) (algorithm.Pair, bool) {
 	return a.plan.unseal(a.tag(), word, a.now), true
 }
 
-// entry returns where the entry of a key is, or nil. Only with the shard's lock is it sure to stay there, and nil sure
-// to mean that there is none.
+// entry returns the entry of a key, or nil. Only with the shard's lock it is certain that the entry stays there, and
+// that nil means that there is none.
 func (s *Store) entry(hash uint64) *slot {
 	d := s.dirs[hash>>(64-shardBits)].Load()
 	if d == nil {
@@ -254,19 +254,19 @@ func (s *Store) entry(hash uint64) *slot {
 	return probe(base, d.mask, tag)
 }
 
-// took tells how far a take without a lock came.
+// took is the result of a take without a lock.
 type took uint8
 
 const (
 	no took = iota
 	yes
-	absent  // the key was not found; only the shard's lock holder can report whether it is there
-	late    // the clock has jumped so far meanwhile that the entry may not be readable at the time of asking
+	absent  // the key was not found; only a holder of the shard's lock knows whether it is there
+	late    // the clock has jumped so far that the entry may not be readable at the time of the ask
 	changed // the entry has the layout of another limit
 )
 
-// takeCompact is the way of almost every decision: find the entry, decide, swap. It returns the pair after a take, or the
-// pair that denied it.
+// takeCompact makes almost every decision: it finds the entry, decides and swaps. It returns the pair after a take, or
+// the pair that denied it.
 func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, took) {
 	tag := tagOf(hash)
 	for spins := 1; ; spins++ {
@@ -277,7 +277,7 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 		for lost := 0; ; {
 			word := atomic.LoadUint64(&e.state)
 			tagWord := atomic.LoadUint64(&e.tag)
-			if word&held != 0 || tagWord>>layoutBits != tag { // it is being moved, or was
+			if word&held != 0 || tagWord>>layoutBits != tag { // it is being moved, or was moved
 				break
 			}
 			if !s.valid(now) {
@@ -326,7 +326,7 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 	if sh.wide.lookup(a.hash) != nil {
 		return s.stepWide(sh, a)
 	}
-	// Nobody else can add, move or drop it now, so it is found if it is there.
+	// With the lock, no other goroutine can add, move or drop it, so it is found if it is there.
 	pair, took := s.takeCompact(a.plan, a.hash, a.now, a.n)
 	switch took {
 	case yes:
@@ -346,5 +346,5 @@ func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
 	return a.plan.DescribeTaken(pair, a.now, a.n), nil
 }
 
-// newLease returns a name that nobody can guess, within the 53 bits that every store can keep.
+// newLease returns a random lease ID, within the 53 bits that every store can represent.
 func newLease() uint64 { return rand.Uint64()>>11 | 1 }

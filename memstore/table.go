@@ -6,14 +6,13 @@ import (
 	"unsafe"
 )
 
-// A slot is one entry of a table: whose, and its state.
+// A slot is one entry of a table: the tag of its key, and its state.
 //
-// Who reads: anyone, without a lock, tag first, then state, then the tag once more. Who writes: anyone may swap the
-// state of an entry that is not held; only the holder of the shard's lock may set held, write a tag, or move an entry. (An
-// entry that is claimed looks held to all but him; see claim.go.)
-// An entry is moved by holding it, writing it elsewhere, and freeing its tag, so a decision that was under way on the
-// old place fails to swap and looks again. It also fails if the place has a new owner meanwhile, even one whose pair is
-// the very same: a state is sealed with its key's tag, see word.go.
+// Any goroutine may read it without a lock: tag first, then state, then the tag again. Any goroutine may swap the state
+// of an entry that is not held. Only the holder of the shard's lock may set held, write a tag, or move an entry. (An
+// entry that is claimed looks held to all other callers; see claim.go.) An entry is moved by holding it, writing it
+// elsewhere, and freeing its tag. So a concurrent decision on the old slot fails to swap and looks again. It also fails
+// if the slot has a new owner by then, even one with the same pair: a state is sealed with its key's tag, see word.go.
 type slot struct {
 	tag, state uint64
 }
@@ -22,23 +21,24 @@ const (
 	slotBytes = 16
 	// A segment is split or swept when it is this full, in 1/64; beyond that, probes get long.
 	fullIn64 = 54
-	// It may get so full if splitting it would double its shard's directory. Else the few fullest segments would double all
-	// directories long before the others need it, and a directory that fits the cache is worth more than some probes.
+	// A segment may get this full if splitting it would double its shard's directory. Otherwise the few fullest segments
+	// would double all directories long before the others need it, and a directory that fits the cache saves more than
+	// some probes cost.
 	brimIn64 = 60
 	minSlots = 32
 	maxSlots = 512
 
-	// A key that has drained will often be asked for again soon. It stays for so long, unless memory is full: adding it
-	// again costs more than finding it.
+	// A key that has drained is often used again soon. It stays for this long unless memory is full: adding it again costs
+	// more than finding it.
 	lingerMicros = 4_000_000
 )
 
-// A segment is an open-addressed table of a part of a shard's keys: those whose tags begin with the same depth bits.
+// A segment is an open-addressed table of those keys of a shard whose tags begin with the same depth bits.
 type segment struct {
 	slots []slot
 	used  int // slots that are not free
 	depth uint8
-	seen  bool // its memory was another's before, and who has looked for a key there since then may look still
+	seen  bool // its memory was another segment's before, so other goroutines may still read it
 }
 
 func newSegment(slots int, depth uint8) *segment {
@@ -47,8 +47,8 @@ func newSegment(slots int, depth uint8) *segment {
 
 func (g *segment) base() *slot { return unsafe.SliceData(g.slots) }
 
-// over returns by how many entries the segment is too full for another one, 0 or less if it is not; deepest is the depth
-// of its directory.
+// over returns by how many entries the segment is too full for another one, or 0 or less if it is not. deepest is the
+// depth of its directory.
 func (g *segment) over(deepest int) int {
 	most := fullIn64
 	if int(g.depth) == deepest && len(g.slots) == maxSlots {
@@ -63,9 +63,9 @@ func (g *segment) bytes() int64 {
 	return int64(len(g.slots)) * slotBytes
 }
 
-// A directory finds the segment of a tag by its first bits. Its first half, all that a decision needs, is what is
-// published: where each segment's slots begin, and how many slots every segment has. Segments are smaller than
-// maxSlots only while there is but one.
+// A directory finds the segment of a tag by its first bits. Decisions need only the published half: where each
+// segment's slots begin, and how many slots every segment has. Segments are smaller than maxSlots only while there is
+// only one.
 type directory struct {
 	shift uint8  // tag >> shift is the segment's number
 	mask  uint64 // slots of a segment − 1
@@ -95,7 +95,7 @@ func at(base *slot, i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(base), i*slotBytes))
 }
 
-// probe returns the slot of those that begin at base that holds tag, or nil.
+// probe returns the slot with a tag, among those that begin at base, or nil.
 func probe(base *slot, mask, tag uint64) *slot {
 	for i, probes := tag&mask, uint64(0); probes <= mask; i, probes = (i+1)&mask, probes+1 {
 		e := at(base, i)
@@ -109,7 +109,7 @@ func probe(base *slot, mask, tag uint64) *slot {
 	return nil
 }
 
-// add puts a new entry into the segment, which must not be full.
+// add adds an entry to the segment, which must not be full.
 func (g *segment) add(tagWord, state uint64) {
 	g.free(tagWord>>layoutBits).own(tagWord, state)
 	g.used++
@@ -135,18 +135,18 @@ func (g *segment) free(tag uint64) *slot {
 type sieve struct {
 	layouts  *layouts
 	ref, now int64
-	linger   int64  // how long, in µs, entries stay after they died
-	bit      uint64 // of the tag: entries that have it go elsewhere
+	linger   int64  // how long dead entries stay, in µs
+	bit      uint64 // a bit of the tag: entries with it move to another segment
 	evict    int64  // entries with at most this left are dropped, unless they are denied
 	evicting int    // how many may be evicted
 
 	evicted int
-	moved   []slot // those that go elsewhere
+	moved   []slot // entries that move to another segment
 }
 
-// tidy goes once around the segment: dead entries are dropped, those that the sieve sends elsewhere are handed to it, and
-// those that stay move up to where a probe finds them soonest. It begins behind a free slot, so that every entry
-// meets only places that are final. Only the shard's lock holder may call it.
+// tidy visits every entry of the segment: it drops dead ones, hands those that move to another segment to the sieve,
+// and moves the others to where a probe finds them first. It begins behind a free slot, so that the slots before an
+// entry are final. The shard is locked.
 func (g *segment) tidy(s *sieve) {
 	mask := uint64(len(g.slots) - 1)
 	base := g.base()
@@ -180,9 +180,8 @@ func (g *segment) tidy(s *sieve) {
 	}
 }
 
-// fill puts entries into a segment that is not published yet. No atomic operation comes between one write and the next,
-// so that they need not wait for each other's cache lines; unless somebody may see them, who must not see an entry without
-// its state.
+// fill adds entries to a segment that is not published yet. It uses no atomic operations, so that writes do not wait
+// for each other's cache lines, unless other goroutines may see the memory and must not see an entry without its state.
 func (g *segment) fill(entries []slot) {
 	if g.seen {
 		for _, entry := range entries {
@@ -203,7 +202,7 @@ func (g *segment) fill(entries []slot) {
 	g.used += len(entries)
 }
 
-// clear frees a slot. Its state stays held for those that still look at it, until it gets a new owner.
+// clear frees a slot. Its state stays held, for goroutines that still read it, until the slot gets a new owner.
 func (g *segment) clear(e *slot) {
 	atomic.StoreUint64(&e.tag, 0)
 	g.used--
@@ -218,8 +217,7 @@ func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 	}
 }
 
-// hold sets held and returns the state as it was. An entry that the same lock holder holds already stays held in what is
-// returned.
+// hold sets held and returns the state before. If the caller already holds the entry, the returned state is held.
 func (e *slot) hold() uint64 {
 	for {
 		state := e.unclaimed()
@@ -229,7 +227,7 @@ func (e *slot) hold() uint64 {
 	}
 }
 
-// drops reports whether the entry is to be forgotten, and if so has held it.
+// drops reports whether the entry is to be dropped, and if so holds it.
 func (s *sieve) drops(e *slot) bool {
 	for {
 		state := e.unclaimed()
@@ -238,7 +236,7 @@ func (s *sieve) drops(e *slot) bool {
 			return true
 		}
 		if state&held != 0 {
-			return false // by ourselves, for the check under way
+			return false // held by this goroutine, for the current check
 		}
 		rest := s.layouts.left(tagWord, state, s.ref, s.now)
 		evict := rest > 0 && rest <= s.evict && state&denied == 0 && s.evicted < s.evicting
@@ -254,7 +252,7 @@ func (s *sieve) drops(e *slot) bool {
 	}
 }
 
-// idles tells, by a sample, whether so many entries have been dead for long that dropping them is worth it.
+// idles reports, by a sample, whether enough entries have been dead for long that dropping them is worth it.
 func (g *segment) idles(t *layouts, now int64) bool {
 	idle := 0
 	for i := range min(64, len(g.slots)) {
@@ -268,12 +266,12 @@ func (g *segment) idles(t *layouts, now int64) bool {
 	return idle*8 >= min(64, len(g.slots))
 }
 
-// A census is what is in a segment.
+// A census counts the entries of a segment.
 type census struct {
-	dead  int   // entries that are as good as none
-	idle  int   // those of them that have been for so long that they will hardly be asked for again
-	stale bool  // some of them are so old that they must be dropped soon, or their time will be taken for a later one
-	evict int64 // at least as many as were wanted have no more than this left, of those that may be evicted
+	dead  int   // entries whose state is like that of a new key
+	idle  int   // dead entries that are unlikely to be used again
+	stale bool  // some dead entries must be dropped soon, before their time is mistaken for a later one
+	evict int64 // at least as many evictable entries as wanted have no more than this left, in µs
 }
 
 func (g *segment) survey(t *layouts, ref, now int64, want int) census {

@@ -3,7 +3,6 @@ package memstore
 import (
 	"cmp"
 	"context"
-	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -12,33 +11,18 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A part is one check of a TakeAll.
-type part struct {
-	ask
-	slot *slot // the key's entry, held meanwhile; nil if it has a record or nothing
-	word uint64
-	pair algorithm.Pair
-	next algorithm.Pair // after the taking, if that is allowed
-	wide bool           // it has a record
-
-	record        []int64 // where that was found, as long as nothing has moved
-	words         int64   // how long its state is
-	pinned        bool    // the key's record cannot be evicted meanwhile; these are what it says otherwise
-	until, denied int64
-	taken         bool // it was taken from the record already, which had this state before
-	before        [5]int64
-}
-
 // TakeAll takes all or none. See [headgate.Limiter].
 //
-// In the usual case it goes a short way: see claim.go. Otherwise it locks the shards of its keys, in order, and holds the
-// entries that are decided by swapping; so nothing is taken between its first look and its last change, and no two of them
-// wait for each other.
-func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+// Usually it needs no locks: see claim.go. Otherwise it locks the shards of its keys, in order so that no two calls
+// wait for each other, and holds the entries of its keys, so that nothing is taken between its first read and its last
+// change.
+func (s *Store) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	if err := s.admit(ctx); err != nil {
 		return dst, err
 	}
-	// Most have few, and clearing room for many takes as long as a decision.
+	// Most calls have few checks, and clearing an array for many takes as long as a decision.
 	switch n := len(checks); {
 	case n == 0:
 		return dst, nil
@@ -74,7 +58,9 @@ func (s *Store) takeOne(c *headgate.Check, dst []headgate.Decision) ([]headgate.
 }
 
 // takeMany is TakeAll of several. The claims are zero, one for each check.
-func (s *Store) takeMany(checks []headgate.Check, claims []claim, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (s *Store) takeMany(
+	checks []headgate.Check, claims []claim, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	if err := s.prepareAll(checks, claims); err != nil {
 		return dst, err
 	}
@@ -93,7 +79,7 @@ func (s *Store) takeMany(checks []headgate.Check, claims []claim, dst []headgate
 	return dst, err
 }
 
-// prepareAll finds the plans and hashes of checks, and returns an error if some cannot be, or not together.
+// prepareAll fills in the plans and hashes of checks. It fails if a check or their combination is invalid.
 func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 	for i := range checks {
 		c, to := &checks[i], &claims[i]
@@ -114,7 +100,7 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 	return nil
 }
 
-// takeTogether takes all or none in the long way. now is the store's time at which the asks are.
+// takeTogether takes all or none with locks. now is the store's time of the asks.
 func (s *Store) takeTogether(asks []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
 	switch n := len(asks); {
 	case n <= 4:
@@ -128,7 +114,9 @@ func (s *Store) takeTogether(asks []claim, dst []headgate.Decision, now int64) (
 	}
 }
 
-func (s *Store) takeLocked(asks []claim, parts []part, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
+func (s *Store) takeLocked(
+	asks []claim, parts []part, dst []headgate.Decision, now int64,
+) ([]headgate.Decision, error) {
 	var locked shardSet
 	for i := range asks {
 		parts[i].ask = asks[i].ask
@@ -149,8 +137,8 @@ func (s *Store) takeLocked(asks []claim, parts []part, dst []headgate.Decision, 
 	return s.takeParts(parts, dst)
 }
 
-// peekParts decides parts none of which can take. It holds their entries meanwhile, so that it sees all of what another
-// call takes from them, or nothing.
+// peekParts decides parts that take nothing. It holds their entries meanwhile, so that it sees either all or nothing of
+// what another call takes from them.
 func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Decision {
 	for i := range parts {
 		if p := &parts[i]; p.plan.kind != algorithm.KindLeases {
@@ -199,8 +187,8 @@ func (s *Store) unlock(set *shardSet) {
 	}
 }
 
-// reach reads what the parts need and does nothing else. What is not in the cache the processor then fetches for all parts
-// at once; it would not look ahead past a lock or a swap.
+// reach only reads the memory that the parts need, so that the CPU fetches it for all parts in parallel. It would not
+// prefetch beyond a lock or a swap.
 func (s *Store) reach(parts []part) {
 	for i := range parts {
 		if parts[i].plan.compact {
@@ -214,20 +202,13 @@ func (s *Store) reach(parts []part) {
 	}
 }
 
-// fetch reads the places where the entry of a key most likely is.
+// fetch reads the slots where the entry of a key most likely is.
 func (s *Store) fetch(hash uint64) {
 	if d := s.dirs[hash>>(64-shardBits)].Load(); d != nil {
 		tag := tagOf(hash)
 		base, slot := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load(), tag&d.mask
 		atomic.LoadUint64(&at(base, slot).tag)
 		atomic.LoadUint64(&at(base, (slot+lineSlots)&d.mask).tag) // keys are often found a little further
-	}
-}
-
-// find looks up the record of a part.
-func (p *part) find(sh *shard) {
-	if p.record = sh.wide.lookup(p.hash); p.record != nil {
-		p.words = p.record[recordWords]
 	}
 }
 
@@ -269,187 +250,4 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 		}
 	}
 	return dst, nil
-}
-
-// makePlace sees that the key of a part that may take has an entry, or a record with room, which nothing that is done for
-// the other parts can drop. An entry is held from here on, so that nobody sees a new one before its time. It is told whether
-// entries may have been moved since the parts were reached for, and reports whether some may have been moved for it.
-func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
-	sh := &s.shards[p.shard()]
-	if p.plan.compact {
-		if e := s.entry(p.hash); e != nil { // then it has no record
-			kept, err := s.adopt(sh, &p.ask, e)
-			if kept != nil && p.takes() {
-				p.hold(kept)
-				return false, nil
-			}
-			if moves = kept == nil; err != nil {
-				return moves, err
-			}
-		}
-	}
-	if p.plan.compact || moved {
-		p.find(sh)
-	}
-	if p.record != nil && !p.plan.Owns(stateOf(p.record)) {
-		if _, err := s.adoptRecord(sh, &p.ask, p.record); err != nil {
-			return true, err
-		}
-		p.find(sh)
-		moves = true
-	}
-	if !p.takes() {
-		if p.record == nil && !p.plan.compact && s.entry(p.hash) != nil {
-			return true, s.widen(sh, &p.ask)
-		}
-		return moves, nil
-	}
-	if p.plan.compact && p.record == nil {
-		g, err := s.room(&p.ask)
-		if err != nil {
-			s.refusals.Add(1)
-			return true, err
-		}
-		g.add(p.tagWord(), held|p.seal(algorithm.Pair{}))
-		return true, nil
-	}
-	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
-		p.wide = true
-		p.pin(p.record)
-		return moves, nil
-	}
-	if err := s.widen(sh, &p.ask); err != nil {
-		return true, err
-	}
-	record, err := s.roomWide(sh, &p.ask)
-	if err != nil {
-		return true, err
-	}
-	p.pin(record)
-	return true, nil
-}
-
-// pin keeps the record of a part from being evicted, until it is taken from or let go.
-func (p *part) pin(record []int64) {
-	p.pinned, p.until, p.denied = true, record[recordUntil], record[recordDenied]
-	record[recordUntil], record[recordDenied] = math.MaxInt64, 1
-}
-
-// unpin lets the record of a part be evicted again.
-func (p *part) unpin(record []int64) {
-	record[recordUntil], record[recordDenied] = p.until, p.denied
-}
-
-// hold holds the entry of a part, if it has one and may take from it, and reads it.
-func (s *Store) hold(p *part) {
-	if p.plan.IsPair() {
-		if e := s.entry(p.hash); e != nil { // then it has no record
-			p.hold(e)
-			return
-		}
-	}
-	p.wide = !p.plan.IsPair() || s.shards[p.shard()].wide.lookup(p.hash) != nil
-}
-
-// hold holds the entry of the part's key, and reads it.
-func (p *part) hold(e *slot) {
-	p.slot, p.word = e, e.hold()&^held
-	p.pair = p.unseal(p.word)
-}
-
-// tryPart decides what a part asks for, and notes what its entry would come to. The decision is written where it stays,
-// since copies of it take longer than making it.
-func (s *Store) tryPart(p *part, d *headgate.Decision) {
-	if p.pinned && p.record != nil && (p.plan.IsPair() || p.plan.kind == algorithm.KindWindows) {
-		p.tryRecord(d)
-		return
-	}
-	if p.wide || !p.takes() {
-		*d = s.decidePart(p, p.n)
-		return
-	}
-	next, ok := p.plan.TakePair(p.pair, p.now, p.n)
-	if !ok {
-		*d = p.plan.DecidePair(p.pair, p.now, p.n)
-		return
-	}
-	p.next = next
-	p.plan.Describe(d, next, p.now, p.n)
-}
-
-// tryRecord takes from the record of a part, and keeps its state, which is short, to put it back if another part is denied:
-// that costs less than to decide twice.
-func (p *part) tryRecord(d *headgate.Decision) {
-	state := stateOf(p.record)
-	copy(p.before[:], state)
-	state, *d = p.plan.Take(state, p.now, p.n, 0)
-	if p.taken = d.Allowed; p.taken {
-		p.unpin(p.record)
-		p.settle(p.record, state, d.ResetAfter)
-	}
-}
-
-// decidePart decides n units of a part, as it stood when it was held.
-func (s *Store) decidePart(p *part, n int64) headgate.Decision {
-	switch {
-	case p.record != nil:
-		return p.decideRecord(p.record, n)
-	case p.wide:
-		return s.decideWide(&s.shards[p.shard()], &p.ask, n)
-	default:
-		return p.plan.DecidePair(p.pair, p.now, n)
-	}
-}
-
-// takePart takes what was allowed.
-func (s *Store) takePart(p *part, d *headgate.Decision) {
-	switch {
-	case p.slot != nil:
-		if p.n > 0 {
-			p.word = p.seal(p.next) | p.plan.stillDenied(p.tag(), p.word, p.now+p.behind)
-		}
-		atomic.StoreUint64(&p.slot.state, p.word)
-	case p.taken:
-	case p.n > 0:
-		record := p.record
-		if record == nil {
-			record = s.shards[p.shard()].wide.lookup(p.hash)
-		}
-		p.unpin(record)
-		*d = p.commitRecord(record)
-	}
-}
-
-// letGo leaves a part as it was, but for a denial, which is noted.
-func (s *Store) letGo(p *part, allowed bool) {
-	if p.slot != nil {
-		if !allowed {
-			p.word |= denied
-		}
-		if p.pair.Units == 0 { // it was added for this
-			s.forgetEntry(&p.ask, p.slot)
-			return
-		}
-		atomic.StoreUint64(&p.slot.state, p.word)
-	}
-	if !p.pinned {
-		return
-	}
-	sh := &s.shards[p.shard()]
-	record := p.record
-	if record == nil {
-		record = sh.wide.lookup(p.hash)
-	}
-	if p.taken {
-		record[recordWords] = int64(copy(record[recordState:], p.before[:p.words]))
-	}
-	if record[recordWords] == 0 { // it was made for this
-		s.drop(&sh.wide, p.hash)
-		p.record = nil
-		return
-	}
-	p.unpin(record)
-	if !allowed {
-		s.decideWide(sh, &p.ask, p.n) // notes the denial
-	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A key that comes with others may need room, and to make it the others are moved. What is taken from them is taken where
-// they are then.
+// A key that comes with others may need room, and to make it the others are moved. What is taken from them is taken
+// where they are then.
 func TestTakeAllWhileItsOwnKeysAreMoved(t *testing.T) {
 	clock := &fakeClock{}
 	s := newStore(t, Options{Now: clock.Now})
@@ -48,7 +48,8 @@ func TestTakeAllWhileItsOwnKeysAreMoved(t *testing.T) {
 	}
 }
 
-// What a TakeAll took from one record before another part was denied is put back, and so is how long the record is kept.
+// What a TakeAll took from one record before another part was denied is put back, and so is how long the record is
+// kept.
 func TestDeniedTakeAllLeavesRecordsAsTheyWere(t *testing.T) {
 	for _, limit := range everyAlgorithm {
 		for _, before := range []int64{0, 2} { // units taken earlier

@@ -6,14 +6,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// eachRoom is how many checks TakeEach looks up side by side.
+// eachRoom is how many checks TakeEach looks up together.
 const eachRoom = 16
 
-// TakeEach decides each check by itself, in their order, as Take does: what comes of it is in dst or, if it failed, in errs, at
-// the same place. All three are of the same length, and errs holds nothing at the start.
+// TakeEach decides each check on its own, in order, as Take does. The results are in dst and, for those that failed, in
+// errs, at the same index. All three have the same length, and errs has only nil at the start.
 //
-// What some of the checks need is all looked at before the first of them is decided: the processor fetches it side by side,
-// while one after the other each would be waited for. The clock is asked once for those.
+// The memory that several checks need is read before the first of them is decided, so that the CPU fetches it in
+// parallel instead of waiting for each in turn. The clock is read once for them.
 func (s *Store) TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
 	if err := s.admit(ctx); err != nil {
 		for i := range errs {
@@ -63,8 +63,8 @@ func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.D
 	}
 }
 
-// fetchAll has the processor fetch what decisions will read. Nothing here waits for anything else, so that it can fetch all at
-// once.
+// fetchAll makes the CPU fetch the memory that decisions will read. These reads do not depend on each other, so they
+// run in parallel.
 func (s *Store) fetchAll(asks []ask) {
 	for i := range asks {
 		s.fetch(asks[i].hash)

@@ -41,7 +41,7 @@ func (s *Store) stepWide(sh *shard, a *ask) (headgate.Decision, error) {
 	return a.commitRecord(record), nil
 }
 
-// decideWide decides n units on a record, and notes a denial in it.
+// decideWide decides n units on a record, and records a denial in it.
 func (s *Store) decideWide(sh *shard, a *ask, n int64) headgate.Decision {
 	record := sh.wide.lookup(a.hash)
 	if record == nil {
@@ -53,7 +53,7 @@ func (s *Store) decideWide(sh *shard, a *ask, n int64) headgate.Decision {
 func (a *ask) decideRecord(record []int64, n int64) headgate.Decision {
 	d := a.plan.Decide(stateOf(record), a.now, n)
 	if !d.Allowed {
-		// What was consumed under a limit that has been lowered since lives as long as this one says.
+		// Consumption under a limit that was lowered since lives as long as under this one.
 		record[recordDenied] = 1
 		record[recordUntil] = max(record[recordUntil], a.until(record, d.ResetAfter))
 	}
@@ -80,13 +80,13 @@ func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 	return s.fit(sh, a, words)
 }
 
-// wordsAfter returns how many words a state of so many may have after one more step.
+// wordsAfter returns the largest size of a state after one more step, in words.
 func (a *ask) wordsAfter(words int64) int {
 	return max(a.plan.Words(), int(words)+a.plan.Growth())
 }
 
-// settle stores the state that a step returned, and until when it is worth remembering. A denial is forgotten if the key
-// had drained.
+// settle stores the state after a step, and until when it is worth remembering. It clears the denial of a key that had
+// drained.
 func (a *ask) settle(record []int64, state algorithm.State, resetAfter time.Duration) {
 	if record[recordUntil] <= a.now+a.behind {
 		record[recordDenied] = 0
@@ -104,8 +104,8 @@ func (a *ask) until(record []int64, resetAfter time.Duration) int64 {
 	return a.now + a.behind + us
 }
 
-// widen moves the entry of a key to a record, if it has one: the limit is another, or there is a debt, for which a state word
-// has no room.
+// widen moves the entry of a key, if it has one, to a record: for another limit, or for a debt that does not fit a
+// state word.
 func (s *Store) widen(sh *shard, a *ask) error {
 	if sh.wide.lookup(a.hash) != nil {
 		return nil

@@ -14,15 +14,15 @@ import (
 //	bits 22–60  time in µs, modulo 2^39 (6 days)
 //	bits 0–21   units and, above them, how long after the time the latest decision was
 //
-// How many of the last 22 bits are units, and in what grain the time after that is counted, depends on the limit: see layout.
+// How many of the last 22 bits are units, and in what grain the time after that is counted, depends on the limit: see
+// layout.
 //
-// Time and units are sealed with the key: the 52 bits of its tag are added to them without carry. So the words of two keys
-// that have consumed the same at the same time differ, and one who has read the word of a key cannot swap that of the
-// slot's next owner for it. They are sealed with the layout as well, so that one who has read the word of a key under one
-// limit cannot swap it when it has become one of another.
+// Time and units are sealed with the key: XORed with the 52 bits of its tag. So the words of two keys with the same
+// pair differ, and a goroutine that has read the word of a key cannot swap the word of the slot's next owner. They are
+// also sealed with the layout, so that it cannot swap a word that was rewritten under another limit.
 //
-// A time is told from those 6 days before and after it because nothing lives longer than maxLife, and because what is
-// dead is found and dropped in time (see lap.go).
+// A time is not mistaken for one 6 days before or after it, because nothing lives longer than maxLife and dead entries
+// are dropped in time (see lap.go).
 const (
 	held    = 1 << 63
 	denied  = 1 << 62
@@ -38,18 +38,18 @@ const (
 	maxDeath = 1 << (timeBits - 7) // µs for which a dead entry may stay: 71 minutes
 )
 
-// age returns how long before now the time of a word is that is not sealed; negative if it is after.
+// age returns how long before now the time of an unsealed word is, negative if it is after.
 func age(word uint64, now int64) int64 {
 	return int64((uint64(now)-word>>fieldBits+maxAhead)&timeMask) - maxAhead
 }
 
-// deniedLife returns how long a key that was denied is remembered, if its state is worth remembering for so many µs. One
-// that is asked for at several times its limit is then asked for again while the denial is remembered, even if it has
-// drained: otherwise it could be evicted until its next denial.
+// deniedLife returns how long a denied key is remembered whose state is worth remembering for some µs. A client with
+// several times its limit comes back within that time, even if its key has drained: otherwise the key could be evicted
+// until its next denial.
 func deniedLife(us int64) int64 { return us + us/4 }
 
-// A tag word names the key of an entry, by 52 bits of its hash, and in the low bits the layout of its state word. 8 more bits
-// of the hash are the number of the shard. A tag word of 0 is a free entry.
+// A tag word names the key of an entry, by 52 bits of its hash, and in the low bits the layout of its state word. 8
+// more bits of the hash are the number of the shard. A tag word of 0 is a free entry.
 const (
 	layoutBits = 12
 	layoutMask = 1<<layoutBits - 1
@@ -67,32 +67,32 @@ func tagOf(hash uint64) uint64 {
 	return tag
 }
 
-// A layout says how the state words of some limits hold their pairs: those of one algorithm.Shape, and of a capacity that
-// needs as many bits.
+// A layout is how state words hold their pairs, for limits of one algorithm.Shape and with a capacity of the same
+// number of bits.
 //
-// Of a bucket, a time is kept at which its units were whole, and how long after that the latest decision was. The more bits
-// the units leave, the finer is the grain of that: it is rounded up, and so a change of limit may count from a little after the
-// decision, by less than the time in which a unit drains.
+// The word of a bucket has a time at which its units were whole, and how long after that the latest decision was. The
+// more bits the units leave, the finer is the grain of the latter. It is rounded up, so after a change of limit the
+// level may count from a little after the decision, by less than the time in which a unit drains.
 type layout struct {
 	id        uint64 // in the tag words of its entries
-	salt      uint64 // what seals their state words beside the tag
+	salt      uint64 // seals their state words, besides the tag
 	unitMask  uint64
-	grainMask int64 // the longest time that a grain is short of
+	grainMask int64 // a grain less 1 µs
 	unitBits  uint8
 	grain     uint8 // the power of two, in µs
-	// life is a time in µs, an exponent of two in bits 1–6 and one half more of that if bit 0 is set: for a bucket the time
-	// in which one unit drains, for a window (bit 7 set) its period. It is rounded up: it tells when an entry may be forgotten,
-	// never what is decided.
+	// life is a time in µs, an exponent of two in bits 1–6 and one half more of that if bit 0 is set: for a bucket the
+	// time in which one unit drains, for a window (bit 7 set) its period. It is rounded up: it tells when an entry may be
+	// forgotten, never what is decided.
 	life uint8
 }
 
 const (
 	windowBit = 1 << 7
-	noGrain   = 63 // what is after the time is not kept: it is nothing
+	noGrain   = 63 // nothing is kept besides the time
 )
 
-// layoutOf returns the layout of a plan's words but for its id, and false if they cannot hold its states. A debt may be too
-// much for them all the same.
+// layoutOf returns the layout of a plan's words, without its id, or false if words cannot hold its states. Even with a
+// layout, a debt may not fit.
 func layoutOf(p *algorithm.Plan) (l layout, fits bool) {
 	if !p.IsPair() {
 		return l, false
@@ -126,7 +126,7 @@ func (l *layout) set(unitBits, grain uint8) {
 	}
 }
 
-// holds reports whether a pair with units fits a word: they are not too many, nor worth remembering for too long.
+// holds reports whether a pair with units fits a word: they are neither too many nor remembered for too long.
 func (l *layout) holds(p algorithm.Pair) bool {
 	if l.life&windowBit == 0 && p.Units > maxLife/lifeTime(l.life) {
 		return false
@@ -136,11 +136,13 @@ func (l *layout) holds(p algorithm.Pair) bool {
 
 // seal returns the state word of a key, given by its tag, that has a pair.
 func (l *layout) seal(tag uint64, p algorithm.Pair) uint64 {
-	return (uint64(p.Time)&timeMask<<fieldBits | uint64(p.Last-p.Time+l.grainMask)>>(l.grain&63)<<(l.unitBits&63) | uint64(p.Units)) ^ tag ^ l.salt
+	after := uint64(p.Last-p.Time+l.grainMask) >> (l.grain & 63) << (l.unitBits & 63)
+	return (uint64(p.Time)&timeMask<<fieldBits | after | uint64(p.Units)) ^ tag ^ l.salt
 }
 
-// unseal returns the pair in the state word of a key. Its time is less than maxAhead after now and less than 2^39 − maxAhead
-// before, and Last is the latest that it can be. A word without units is that of an entry that is only just being added.
+// unseal returns the pair in the state word of a key. Its time is less than maxAhead after now and less than 2^39 −
+// maxAhead before, and Last is the latest that it can be. A word without units is that of an entry that is only just
+// being added.
 func (l *layout) unseal(tag, word uint64, now int64) algorithm.Pair {
 	word ^= tag ^ l.salt
 	units := int64(word & l.unitMask)
@@ -152,8 +154,8 @@ func (l *layout) unseal(tag, word uint64, now int64) algorithm.Pair {
 	return algorithm.Pair{Time: time, Units: units, Last: time + since}
 }
 
-// settled returns a pair as unseal has it for a step that asks when the latest decision was: it was not after now, unless the
-// clock is behind by more than a grain.
+// settled corrects a pair from unseal for a step that needs the time of the latest decision: that is not after now,
+// unless the clock is behind by more than a grain.
 func (l *layout) settled(p algorithm.Pair, now int64) algorithm.Pair {
 	if p.Last-l.grainMask <= now {
 		p.Last = max(p.Time, min(p.Last, now))
@@ -161,7 +163,7 @@ func (l *layout) settled(p algorithm.Pair, now int64) algorithm.Pair {
 	return p
 }
 
-// lifeFor returns the life of the shortest time that is at least so long, or of the longest there is.
+// lifeFor returns the shortest life that is at least so long, or the longest one.
 func lifeFor(us int64) (life uint8) {
 	if us > 1 {
 		// 2^bits.Len64(us−1) is the first power of two that is long enough; half of it is not.
@@ -179,8 +181,8 @@ func lifeTime(life uint8) int64 {
 	return (2 + int64(life&1)) << (life >> 1) >> 1
 }
 
-// left returns how long an entry is still worth remembering at now, in µs; 0 or less if it is as good as none, and for how
-// long it has been. The word's time is told by ref, a time at which the entry was known to be readable.
+// left returns how long an entry is worth remembering after now, in µs; 0 or less if it is dead, and since when. ref is
+// a time at which the entry was readable, to interpret the word's time.
 func (l *layout) left(tag, word uint64, ref, now int64) int64 {
 	wasDenied := word&denied != 0
 	word ^= tag ^ l.salt

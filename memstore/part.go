@@ -1,0 +1,216 @@
+package memstore
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// A part is one check of a TakeAll.
+type part struct {
+	ask
+	slot *slot // the key's entry, which is held; nil if the key has a record or nothing
+	word uint64
+	pair algorithm.Pair
+	next algorithm.Pair // the pair after an allowed take
+	wide bool           // the key has a record
+
+	record        []int64  // the key's record, valid until records are moved
+	words         int64    // the length of its state
+	pinned        bool     // the record cannot be evicted
+	until, denied int64    // the values in the record that pinning replaces
+	taken         bool     // the units were taken from the record
+	before        [5]int64 // the state before that
+}
+
+// find looks up the record of a part.
+func (p *part) find(sh *shard) {
+	if p.record = sh.wide.lookup(p.hash); p.record != nil {
+		p.words = p.record[recordWords]
+	}
+}
+
+// makePlace gives the key of a part that may take an entry, or a record with room, that no work for the other parts can
+// drop. From then on the entry is held, so that no other caller sees a new one too early. moved tells that entries may
+// have been moved since reach; moves reports whether makePlace may have moved some.
+func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
+	sh := &s.shards[p.shard()]
+	if p.plan.compact {
+		if e := s.entry(p.hash); e != nil { // then it has no record
+			kept, err := s.adopt(sh, &p.ask, e)
+			if kept != nil && p.takes() {
+				p.hold(kept)
+				return false, nil
+			}
+			if moves = kept == nil; err != nil {
+				return moves, err
+			}
+		}
+	}
+	if p.plan.compact || moved {
+		p.find(sh)
+	}
+	if p.record != nil && !p.plan.Owns(stateOf(p.record)) {
+		if _, err := s.adoptRecord(sh, &p.ask, p.record); err != nil {
+			return true, err
+		}
+		p.find(sh)
+		moves = true
+	}
+	if !p.takes() {
+		if p.record == nil && !p.plan.compact && s.entry(p.hash) != nil {
+			return true, s.widen(sh, &p.ask)
+		}
+		return moves, nil
+	}
+	if p.plan.compact && p.record == nil {
+		g, err := s.room(&p.ask)
+		if err != nil {
+			s.refusals.Add(1)
+			return true, err
+		}
+		g.add(p.tagWord(), held|p.seal(algorithm.Pair{}))
+		return true, nil
+	}
+	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
+		p.wide = true
+		p.pin(p.record)
+		return moves, nil
+	}
+	if err := s.widen(sh, &p.ask); err != nil {
+		return true, err
+	}
+	record, err := s.roomWide(sh, &p.ask)
+	if err != nil {
+		return true, err
+	}
+	p.pin(record)
+	return true, nil
+}
+
+// pin protects the record of a part from eviction until unpin.
+func (p *part) pin(record []int64) {
+	p.pinned, p.until, p.denied = true, record[recordUntil], record[recordDenied]
+	record[recordUntil], record[recordDenied] = math.MaxInt64, 1
+}
+
+// unpin allows eviction again.
+func (p *part) unpin(record []int64) {
+	record[recordUntil], record[recordDenied] = p.until, p.denied
+}
+
+// hold holds the entry of a part, if it has one and may take from it, and reads it.
+func (s *Store) hold(p *part) {
+	if p.plan.IsPair() {
+		if e := s.entry(p.hash); e != nil { // then it has no record
+			p.hold(e)
+			return
+		}
+	}
+	p.wide = !p.plan.IsPair() || s.shards[p.shard()].wide.lookup(p.hash) != nil
+}
+
+// hold holds the entry of the part's key, and reads it.
+func (p *part) hold(e *slot) {
+	p.slot, p.word = e, e.hold()&^held
+	p.pair = p.unseal(p.word)
+}
+
+// tryPart decides a part, and computes its next pair. The decision is written in place, since copying it takes longer
+// than making it.
+func (s *Store) tryPart(p *part, d *headgate.Decision) {
+	if p.pinned && p.record != nil && (p.plan.IsPair() || p.plan.kind == algorithm.KindWindows) {
+		p.tryRecord(d)
+		return
+	}
+	if p.wide || !p.takes() {
+		*d = s.decidePart(p, p.n)
+		return
+	}
+	next, ok := p.plan.TakePair(p.pair, p.now, p.n)
+	if !ok {
+		*d = p.plan.DecidePair(p.pair, p.now, p.n)
+		return
+	}
+	p.next = next
+	p.plan.Describe(d, next, p.now, p.n)
+}
+
+// tryRecord takes from the record of a part, and keeps the short state before it, to restore it if another part is
+// denied. That costs less than deciding twice.
+func (p *part) tryRecord(d *headgate.Decision) {
+	state := stateOf(p.record)
+	copy(p.before[:], state)
+	state, *d = p.plan.Take(state, p.now, p.n, 0)
+	if p.taken = d.Allowed; p.taken {
+		p.unpin(p.record)
+		p.settle(p.record, state, d.ResetAfter)
+	}
+}
+
+// decidePart decides n units of a part in the state in which it was held.
+func (s *Store) decidePart(p *part, n int64) headgate.Decision {
+	switch {
+	case p.record != nil:
+		return p.decideRecord(p.record, n)
+	case p.wide:
+		return s.decideWide(&s.shards[p.shard()], &p.ask, n)
+	default:
+		return p.plan.DecidePair(p.pair, p.now, n)
+	}
+}
+
+// takePart takes the units of an allowed part.
+func (s *Store) takePart(p *part, d *headgate.Decision) {
+	switch {
+	case p.slot != nil:
+		if p.n > 0 {
+			p.word = p.seal(p.next) | p.plan.stillDenied(p.tag(), p.word, p.now+p.behind)
+		}
+		atomic.StoreUint64(&p.slot.state, p.word)
+	case p.taken:
+	case p.n > 0:
+		record := p.record
+		if record == nil {
+			record = s.shards[p.shard()].wide.lookup(p.hash)
+		}
+		p.unpin(record)
+		*d = p.commitRecord(record)
+	}
+}
+
+// letGo restores a part, except that a denial is recorded.
+func (s *Store) letGo(p *part, allowed bool) {
+	if p.slot != nil {
+		if !allowed {
+			p.word |= denied
+		}
+		if p.pair.Units == 0 { // it was added for this part
+			s.forgetEntry(&p.ask, p.slot)
+			return
+		}
+		atomic.StoreUint64(&p.slot.state, p.word)
+	}
+	if !p.pinned {
+		return
+	}
+	sh := &s.shards[p.shard()]
+	record := p.record
+	if record == nil {
+		record = sh.wide.lookup(p.hash)
+	}
+	if p.taken {
+		record[recordWords] = int64(copy(record[recordState:], p.before[:p.words]))
+	}
+	if record[recordWords] == 0 { // it was made for this part
+		s.drop(&sh.wide, p.hash)
+		p.record = nil
+		return
+	}
+	p.unpin(record)
+	if !allowed {
+		s.decideWide(sh, &p.ask, p.n) // records the denial
+	}
+}
