@@ -18,7 +18,7 @@ import (
 )
 
 // Handler serves POST /json for clients without gRPC: a RateLimitRequest in protobuf's JSON gets a RateLimitResponse
-// with status 200, or 429 for OVER_LIMIT. It also serves GET /healthcheck with 200 or 500.
+// with status 200, or 429 for OVER_LIMIT. The Content-Type does not matter, as in envoyproxy/ratelimit. It also serves GET /healthcheck with 200 or 500.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /json", s.serveJSON)

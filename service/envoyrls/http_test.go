@@ -71,6 +71,22 @@ func TestJSON(t *testing.T) {
 }
 
 // Not parallel: it measures allocations of the whole process.
+// Callers of envoyproxy/ratelimit may send any Content-Type, and some cannot be changed.
+func TestJSONIsReadWhateverItsContentType(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", limits("api", 100))
+	h := newServer(t, envoyrls.Config{Path: dir, Store: newStore(t, memstore.Options{MaxBytes: 8 << 20})}).Handler()
+	for _, kind := range []string{"", "application/json", "application/x-www-form-urlencoded", "text/plain", "application/octet-stream", "no type"} {
+		r := httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(`{"domain":"api","descriptors":[{"entries":[{"key":"user","value":"a"}]}]}`))
+		r.Header.Set("Content-Type", kind)
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != 200 {
+			t.Errorf("%q: got %d %s, want 200", kind, w.Code, w.Body)
+		}
+	}
+}
+
 func TestLargeJSONTakesLittleMemory(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 1))

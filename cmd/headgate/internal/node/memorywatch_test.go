@@ -40,7 +40,11 @@ func TestEvictionsOfLiveKeysAreLogged(t *testing.T) {
 		if got := strings.Count(book.String(), "\n"); got != 1 {
 			t.Errorf("with no further evictions: got %d lines, want 1", got)
 		}
+		stats.Store(&memstore.Stats{Evictions: 12, Refusals: 2, Bytes: 100, MaxBytes: 100})
 		cancel()
 		<-done
+		if got := book.String(); !strings.Contains(got, "evicted=5 refused=0") {
+			t.Errorf("after the end: got the log %q, want the evictions of the last seconds", got)
+		}
 	})
 }

@@ -54,7 +54,9 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	group.Go(func() { n.reloadOnDemand(serving) })
 	group.Go(func() { watchProxies(serving, n.identity, n.log) })
-	group.Go(func() { watchMemory(serving, n.stores.memory.Stats, n.log) })
+	draining, drained := context.WithCancel(context.WithoutCancel(ctx))
+	defer drained()
+	backends.Go(func() { watchMemory(draining, n.stores.memory.Stats, n.log) }) // until the last request is decided
 
 	n.waitForGateway(serving)
 	n.state.Store(telemetry.Ready)
@@ -70,6 +72,7 @@ func (n *Node) Run(ctx context.Context) error {
 			s.shutdown()
 		}
 	}
+	drained()
 	backends.Wait()
 	err := errors.Join(stopped, n.close())
 	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
