@@ -212,8 +212,12 @@ func (d *consoleDesk) makesRule(t *testing.T) {
 	b.see("the rules", `document.querySelector("[data-table=rules]")`)
 	b.press("/")
 	b.see("the search", `document.activeElement.type === "search"`)
+	ask[bool](b, `(document.addEventListener("submit", () => { window.submitted = true; }, true), true)`)
 	b.press(kb.Tab + kb.Enter)
 	b.see("the form, with the focus in its first field", `document.activeElement.id === "n-id"`)
+	if ask[bool](b, `window.submitted === true`) {
+		t.Error("the key press that opens the form submits it")
+	}
 	b.press("per user!" + kb.Tab + "it is tried" + kb.Tab + kb.Enter) // and which requests
 	b.see("a row for an attribute", `document.querySelector("#n-when-value-0")`)
 	ask[bool](b, `(document.querySelector("#n-when-name-0").focus(), true)`)

@@ -88,5 +88,18 @@ export function followLinks(event: MouseEvent): void {
   if (!link || link.target !== "" || link.origin !== location.origin || link.hash !== "") return;
   if (placeOf(link.pathname, "").page === "nothing") return;
   event.preventDefault();
+  if (event.detail === 0) endKeyPress();
   go(link.pathname + link.search);
+}
+
+/**
+ * Keeps the rest of a key press from the page that it opens. Browsers follow a link when Enter goes down; the key press that comes next would submit
+ * the form whose first field has the focus by then.
+ */
+function endKeyPress(): void {
+  const ended = new AbortController();
+  const options = { capture: true, signal: ended.signal };
+  document.addEventListener("keypress", (event) => event.preventDefault(), options);
+  document.addEventListener("keyup", () => ended.abort(), options);
+  document.addEventListener("keydown", (event) => event.repeat || ended.abort(), options);
 }
