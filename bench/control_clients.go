@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A clientsResult is what registered clients cost.
@@ -143,7 +144,7 @@ func newDeciding() (*deciding, error) {
 		return nil, err
 	}
 	rule := rules.Rule{ID: "per-user", Key: []headgate.Attribute{byUser}, Limits: []rules.Limit{{Limit: headgate.Per(90_000, 10*time.Millisecond)}}}
-	set, err := rules.Compile([]rules.Rule{rule})
+	set, err := match.Compile([]rules.Rule{rule})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/internal/manyrules"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // This file is the part "rules": what it takes to find the rules of a request, and to decide by them.
@@ -206,12 +207,12 @@ var errMatch = errors.New("a request does not come under one rule")
 
 // matching returns what matches the next of the requests against so many rules.
 func matching(n, requests int) (func() error, error) {
-	set, err := rules.Compile(manyrules.Mixed(n))
+	set, err := match.Compile(manyrules.Mixed(n))
 	if err != nil {
 		return nil, err
 	}
 	asked := manyrules.Typical(requests, n)
-	matched, next := make([]rules.Matched, 0, 16), 0
+	matched, next := make([]match.Result, 0, 16), 0
 	return func() error {
 		matched = set.Match(asked[next], matched[:0])
 		if next++; next == len(asked) {
@@ -227,7 +228,7 @@ func matching(n, requests int) (func() error, error) {
 // takerAndDecider returns a function that takes from the three limits of the next user one after the other, and one that
 // decides the same with the engine.
 func takerAndDecider(list []rules.Rule) (taken, decided func() error, err error) {
-	set, err := rules.Compile(list)
+	set, err := match.Compile(list)
 	if err != nil {
 		return nil, nil, err
 	}

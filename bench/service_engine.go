@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // eachUser returns an engine with one rule of so many decisions a second for each user, and its store.
@@ -18,7 +19,7 @@ func eachUser(rate int64) (*memstore.Store, *engine.Engine, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := rules.Compile([]rules.Rule{
+	set, err := match.Compile([]rules.Rule{
 		{ID: "each-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerSecond(rate)}}},
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service/grpcapi"
 )
 
@@ -25,7 +26,7 @@ func serve() (address string, end func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	set, err := rules.Compile([]rules.Rule{{
+	set, err := match.Compile([]rules.Rule{{
 		ID: "search", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerHour(2)}},
 	}})
 	if err != nil {

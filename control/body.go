@@ -34,7 +34,7 @@ func ClientBody(c rules.Client) []byte {
 	return file.ClientJSON(&c)
 }
 
-// ParseClient reads the body of a client. It checks only the syntax: rules.Set.Check and rules.Registry.Add check
+// ParseClient reads the body of a client. It checks only the syntax: match.Set.Check and registry.Registry.Add check
 // limits and attributes. The error is like that of ParseRule.
 func ParseClient(body []byte) (rules.Client, error) {
 	if c, ok := parseSimpleClient(body); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/registry"
 	"github.com/headgate/headgate/rules/source"
 )
 
@@ -205,7 +206,7 @@ func TestAnOverrideOfNobodyRegisteredIsAClientForTheWhile(t *testing.T) {
 	if got, want := string(control.ClientBody(c)), `{"id":"o","attributes":{"api_key":"k","user":"acme"},"limits":["500/s"]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if _, err := rules.NewRegistry(c); err != nil {
+	if _, err := registry.New(c); err != nil {
 		t.Errorf("it cannot be registered: %v", err)
 	}
 	o.Limits = []string{"ten/s"}

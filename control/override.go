@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/registry"
 	"github.com/headgate/headgate/rules/source"
 )
 
@@ -182,7 +183,7 @@ func (o *Override) problems() []rules.Problem {
 	}
 	// An override grants what a client can have, so a registry finds the other problems.
 	c.ID = cmp.Or(o.ID, "x")
-	_, err := rules.NewRegistry(c)
+	_, err := registry.New(c)
 	var invalid *rules.Error
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {

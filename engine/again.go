@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // DecideAgain decides another request whose attributes, as far as rules use them, equal those of the request that v was
@@ -35,7 +36,7 @@ func (v *Verdict) Repeats() bool { return v.repeats && v.Small() }
 // Small reports whether v takes so little memory that one can be kept for each of many clients. Its size depends on the
 // limits of the requests that it was used for.
 func (v *Verdict) Small() bool {
-	size := cap(v.matched)*int(unsafe.Sizeof(rules.Matched{})) + cap(v.checks)*int(unsafe.Sizeof(headgate.Check{})) +
+	size := cap(v.matched)*int(unsafe.Sizeof(match.Result{})) + cap(v.checks)*int(unsafe.Sizeof(headgate.Check{})) +
 		cap(v.infos)*int(unsafe.Sizeof(checkInfo{})) + cap(v.decisions)*int(unsafe.Sizeof(headgate.Decision{})) + cap(v.keys) +
 		cap(v.applied)*int(unsafe.Sizeof(Applied{})) + cap(v.outcomes)*int(unsafe.Sizeof(Outcome{}))
 	return size <= small

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // BatchSize is the number of requests in a Batch: enough to overlap the lookups of their counters, and few enough to
@@ -119,7 +120,7 @@ func (v *Verdict) single() bool {
 	}
 	m := &v.matched[0]
 	r := m.Rule
-	return m.Effect == rules.Limited && len(m.Limits) == 1 && r.Penalty == nil && !r.CountRejected &&
+	return m.Effect == match.Limited && len(m.Limits) == 1 && r.Penalty == nil && !r.CountRejected &&
 		r.OnLimit.Action != rules.Delay && r.OnLimit.Action != rules.Shadow
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A request is what callers have: of a map, the map would be what is measured.
@@ -78,7 +79,7 @@ func BenchmarkDecideThreeLimitsAgain(b *testing.B) {
 	}
 }
 
-func checksOf(set *rules.Set) []headgate.Check {
+func checksOf(set *match.Set) []headgate.Check {
 	var checks []headgate.Check
 	for _, m := range set.Match(aRequest, nil) {
 		for i, l := range m.Limits {
@@ -127,7 +128,7 @@ func BenchmarkMatch(b *testing.B) {
 	for name, list := range threeLimits {
 		b.Run(name, func(b *testing.B) {
 			set := compile(b, list)
-			var dst []rules.Matched
+			var dst []match.Result
 			for b.Loop() {
 				dst = set.Match(aRequest, dst[:0])
 			}

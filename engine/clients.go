@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // AddClient registers a client, beside those of the rules and with precedence over them. It stays when rules change.
@@ -106,7 +107,7 @@ func countsBy(r *rules.Rule, a headgate.Attribute) bool {
 }
 
 // appendCounters appends all counters that a client may have under a rule, under any limits.
-func (e *Engine) appendCounters(list []counter, m *rules.Matched, s rules.Subject) []counter {
+func (e *Engine) appendCounters(list []counter, m *match.Result, s rules.Subject) []counter {
 	r := m.Rule
 	base, owner := string(m.AppendKeyBase(nil, s)), string(m.AppendOwner(nil, s))
 	type name struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // DefaultMaxWaiting is the default of Config.MaxWaiting.
@@ -19,7 +20,7 @@ const DefaultMaxWaiting = 10_000
 // Config configures an Engine. Only Store is required.
 type Config struct {
 	// Rules are the rules at the start. Default none: every request is allowed.
-	Rules *rules.Set
+	Rules *match.Set
 	// Store counts for rules that nodes share (consistency: exact), and everything else unless other stores are given.
 	Store headgate.Limiter
 	// Local counts in this process (consistency: local), counts denials for penalties, and decides by on_failure: local

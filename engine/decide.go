@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // Decide decides a request by all rules that match it, and takes from all their limits or from none. The result is in
@@ -104,7 +105,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
-		case m.Effect != rules.Limited:
+		case m.Effect != match.Limited:
 			if m.Effect.Denies() {
 				if !shadow(m) {
 					v.deny(m)
@@ -139,7 +140,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	for ; stages != 0; stages &= stages - 1 {
 		stage := bits.TrailingZeros32(stages)
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == rules.Limited && !shadow(m) && (only || v.engine.stage(m) == stage) {
+			if m := &v.matched[i]; m.Effect == match.Limited && !shadow(m) && (only || v.engine.stage(m) == stage) {
 				a.add(i)
 			}
 		}
@@ -147,7 +148,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	v.binding = len(v.checks)
 	if shadows {
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == rules.Limited && shadow(m) {
+			if m := &v.matched[i]; m.Effect == match.Limited && shadow(m) {
 				a.add(i)
 			}
 		}
@@ -166,7 +167,7 @@ const ownStages = 0x55555555
 
 // stage returns the order of a rule's limits: first those that need no server, then the client's own limits in the
 // store, then shared ones.
-func (e *Engine) stage(m *rules.Matched) int {
+func (e *Engine) stage(m *match.Result) int {
 	at := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if !isSimple(m) {
 		at = e.stores.of(m.Rule)
@@ -179,17 +180,17 @@ func (e *Engine) stage(m *rules.Matched) int {
 }
 
 // deny denies a request regardless of its counters.
-func (v *Verdict) deny(m *rules.Matched) {
+func (v *Verdict) deny(m *match.Result) {
 	v.Rule, v.Action, v.Status, v.RetryAfter = m.Rule, Reject, statusForbidden, headgate.Never
 	if m.Rule.OnLimit.Action == rules.Drop {
 		v.Action = Drop
 	}
 	switch m.Effect {
-	case rules.Unidentified:
+	case match.Unidentified:
 		v.Reason = Unidentified
-	case rules.Ambiguous:
+	case match.Ambiguous:
 		v.Reason, v.Status = Unidentified, statusBadRequest
-	case rules.UnknownClient:
+	case match.UnknownClient:
 		v.Reason = Unregistered
 	default:
 		v.Reason = Blocked
@@ -292,7 +293,7 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 	keys, checks, list := v.keys, v.checks, v.infos
 	for i := range v.matched {
 		m := &v.matched[i]
-		if m.Effect != rules.Limited || m.Shared != shared {
+		if m.Effect != match.Limited || m.Shared != shared {
 			continue
 		}
 		units, _ := m.Simple()

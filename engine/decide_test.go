@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // What becomes of the first request, and of the one after the limit.
@@ -290,10 +291,10 @@ func TestOutcomesTellWhatEveryRuleSaid(t *testing.T) {
 		if o := got["watched"]; o.Denied != denied || !o.Asked || !o.Shadow || len(o.Limits) != 1 || !o.Limits[0].Shadow {
 			t.Errorf("watched: got %+v, want denied %v", o, denied)
 		}
-		if o := got["skipped"]; o.Denied || o.Asked || o.Effect != rules.Skipped {
+		if o := got["skipped"]; o.Denied || o.Asked || o.Effect != match.Skipped {
 			t.Errorf("skipped: got %+v", o)
 		}
-		if o := got["shadow-block"]; !o.Denied || !o.Shadow || o.Effect != rules.Blocked {
+		if o := got["shadow-block"]; !o.Denied || !o.Shadow || o.Effect != match.Blocked {
 			t.Errorf("shadow-block: got %+v", o)
 		}
 	}

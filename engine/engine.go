@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/rules/registry"
 )
 
 // An Engine decides requests by rules. Create one with New. It is safe for concurrent use. It starts no goroutine that
@@ -12,13 +14,13 @@ import (
 type Engine struct {
 	config  Config
 	stores  stores
-	current atomic.Pointer[rules.Set] // in force; never nil
+	current atomic.Pointer[match.Set] // in force; never nil
 	waiting atomic.Int64              // requests that are delayed
 	gone    atomic.Uint64             // number of clients that were removed, or are about to be
 	sealer  *sealer                   // encrypts leases; nil if they are not encrypted
 
 	mu       sync.Mutex // held to change rules or clients
-	registry *rules.Registry
+	registry *registry.Registry
 }
 
 // New returns an engine. The error describes an invalid Config, or the rules that this engine does not support.
@@ -33,7 +35,7 @@ func New(c Config) (*Engine, error) {
 	if c.OnError == nil {
 		c.OnError = logError()
 	}
-	registry, err := rules.NewRegistry()
+	registry, err := registry.New()
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +52,16 @@ func New(c Config) (*Engine, error) {
 }
 
 // Rules returns the rules in force, an empty set if there are none.
-func (e *Engine) Rules() *rules.Set { return e.current.Load() }
+func (e *Engine) Rules() *match.Set { return e.current.Load() }
 
 // SetRules replaces the rules; nil means none. A request that is being decided keeps the rules that it began with.
 // Counters are found by rule and limit, so a changed limit keeps its count: a raised one helps at once, even a client
 // that is exhausted. Clients that were added stay; they are not checked against the new rules.
 //
 // Rules that need a store that this engine does not have are refused with a *rules.Error, and the rules in force stay.
-func (e *Engine) SetRules(set *rules.Set) error {
+func (e *Engine) SetRules(set *match.Set) error {
 	if set == nil {
-		empty, err := rules.Compile(nil)
+		empty, err := match.Compile(nil)
 		if err != nil {
 			return err
 		}
@@ -75,7 +77,7 @@ func (e *Engine) SetRules(set *rules.Set) error {
 }
 
 // refuses returns the rules that this engine does not support, as an error.
-func (e *Engine) unsupported(set *rules.Set) error {
+func (e *Engine) unsupported(set *match.Set) error {
 	var found rules.Error
 	for _, r := range set.Rules() {
 		if e.stores.of(r) != noStore {

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // anEngine returns an engine with one rule, on a store whose clock stands still so that the output is always the same.
@@ -18,7 +19,7 @@ func anEngine(r rules.Rule) (e *engine.Engine, end func()) {
 	if err != nil {
 		panic(err)
 	}
-	set, err := rules.Compile([]rules.Rule{r})
+	set, err := match.Compile([]rules.Rule{r})
 	if err != nil {
 		panic(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // An Explanation is the predicted decision on a request.
@@ -70,7 +71,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 	a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
 	for _, shadows := range []bool{false, true} {
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == rules.Limited && shadow(m) == shadows {
+			if m := &v.matched[i]; m.Effect == match.Limited && shadow(m) == shadows {
 				a.add(i)
 			}
 		}
@@ -103,7 +104,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 }
 
 // keyOf returns the key of a request under a rule.
-func keyOf(m *rules.Matched, s rules.Subject) []KeyPart {
+func keyOf(m *match.Result, s rules.Subject) []KeyPart {
 	var parts []KeyPart
 	lacks := false
 	for _, a := range m.Rule.Key {

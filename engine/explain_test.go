@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 func explain(t testing.TB, e *engine.Engine, s rules.Subject) *engine.Explanation {
@@ -64,7 +65,7 @@ func TestExplainTakesNothingAndTellsAll(t *testing.T) {
 	if o := got["override"]; o.Override != 1 || o.Limits[0].Decision.Remaining != 7 || o.Client != "alice" {
 		t.Errorf("override: got %+v", o)
 	}
-	if c := got["client"]; c.Effect != rules.Unlimited || c.Client != "alice" || len(c.Limits) != 0 {
+	if c := got["client"]; c.Effect != match.Unlimited || c.Client != "alice" || len(c.Limits) != 0 {
 		t.Errorf("client: got %+v", c)
 	}
 

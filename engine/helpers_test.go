@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 var (
@@ -63,9 +64,9 @@ func closing(t testing.TB, c io.Closer) {
 	})
 }
 
-func compile(t testing.TB, list []rules.Rule, clients ...rules.Client) *rules.Set {
+func compile(t testing.TB, list []rules.Rule, clients ...rules.Client) *match.Set {
 	t.Helper()
-	set, err := rules.Compile(list, clients...)
+	set, err := match.Compile(list, clients...)
 	if err != nil {
 		t.Fatal(err)
 	}

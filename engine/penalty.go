@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A penalty uses two counters of the local store for each client and rule: the denials, and a mark that is full until
@@ -33,7 +34,7 @@ func denialsLimit(p *rules.Penalty) headgate.Limit {
 func markLimit(p *rules.Penalty) headgate.Limit { return headgate.Per(1, p.For) }
 
 // penalized reports whether the client was denied so often that the limits of the rule's penalty apply.
-func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *rules.Matched) bool {
+func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *match.Result) bool {
 	at := len(v.keys)
 	v.keys = append(m.AppendKeyBase(v.keys, s), markName...)
 	d, err := e.local().Take(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: markLimit(m.Rule.Penalty)})

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // seed is what every random history is drawn from, so that a failure comes back.
@@ -59,7 +60,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		highest := headgate.Limit{Count: 6 + from.Int64N(10), Period: time.Second, Burst: 5 + from.Int64N(20)}
 		// Revisions of the rule: the same or less, by one of two algorithms that understand each other, and sometimes rejected
 		// requests count.
-		revise := func() *rules.Set {
+		revise := func() *match.Set {
 			l := highest
 			if from.IntN(2) == 0 {
 				l.Count, l.Burst = 5+from.Int64N(l.Count-4), 5+from.Int64N(l.Burst-4)
@@ -255,7 +256,7 @@ func TestCancelsLeaveNoTrace(t *testing.T) {
 func TestCrowdLeavesNothingBehind(t *testing.T) {
 	store := newStore(t, memstore.Options{})
 	const most = 7
-	set := func(n int) *rules.Set {
+	set := func(n int) *match.Set {
 		return compile(t, []rules.Rule{
 			{ID: "places", Limits: limits(fmt.Sprint(most, " concurrent ttl 1h"))},
 			{ID: "own", Key: by(user), Limits: limits(fmt.Sprint(100+n%3, "/s burst 20")), OnLimit: delayed(20 * time.Millisecond), CountRejected: n%2 == 0},

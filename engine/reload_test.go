@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 func TestRaisedLimitHelpsAtOnce(t *testing.T) {
@@ -48,7 +49,7 @@ func TestRulesThatCannotBeKeptAreRefused(t *testing.T) {
 		{rules.Rule{ID: "x", Limits: limits("3/h"), Consistency: rules.Gossip}, "gossip"},
 		{rules.Rule{ID: "x", Limits: limits("300/h"), Split: 4, OnLimit: delayed(time.Minute)}, "split"},
 	} {
-		set, err := rules.Compile([]rules.Rule{tt.rule})
+		set, err := match.Compile([]rules.Rule{tt.rule})
 		if err == nil {
 			err = b.SetRules(set)
 		}
@@ -73,7 +74,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	store := newStore(t, memstore.Options{Now: func() time.Time { return now }})
 	const users, count = 4, 2000
 	// Both limits of the rule are of the same revision, and so is its status.
-	set := func(revision int) *rules.Set {
+	set := func(revision int) *match.Set {
 		status := 429
 		if revision%2 == 1 {
 			status = 503

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // Reset resets the counters of a client under a rule, under any limits, including its penalty. The rule's condition is
@@ -23,7 +24,7 @@ func (e *Engine) Reset(ctx context.Context, rule string, s rules.Subject) error 
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(rule))
 	}
-	if m.Rule.Unlimited || m.Rule.Block || m.Effect == rules.Skipped || m.Effect == rules.Unidentified {
+	if m.Rule.Unlimited || m.Rule.Block || m.Effect == match.Skipped || m.Effect == match.Unidentified {
 		return nil
 	}
 	var errs []error

@@ -5,13 +5,14 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // shadow reports whether a rule has on_limit: shadow.
-func shadow(m *rules.Matched) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
+func shadow(m *match.Result) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
 
 // isSimple reports whether only the key and the limits of a rule matter.
-func isSimple(m *rules.Matched) bool {
+func isSimple(m *match.Result) bool {
 	_, simple := m.Simple()
 	return simple
 }

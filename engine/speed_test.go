@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A decision about three limits takes all or none, which three bare takes of the same keys do not: it may cost twice as much, not
@@ -63,7 +64,7 @@ func TestDecisionCostsLittleMoreThanItsTakes(t *testing.T) {
 // hundred times as long.
 func TestMatchOfManyRulesCostsLittleMoreThanOfFew(t *testing.T) {
 	const few, many, most = 100, 10_000, 10
-	setOf := func(n int) *rules.Set {
+	setOf := func(n int) *match.Set {
 		list := make([]rules.Rule, n)
 		for i := range list {
 			when := is(tenant, fmt.Sprint("tenant-", i))
@@ -83,8 +84,8 @@ func TestMatchOfManyRulesCostsLittleMoreThanOfFew(t *testing.T) {
 		rules.Attributes{user: "alice", host: "host-4.example.com", path: "/shop/items-4/7", tenant: "nobody"},
 		rules.Attributes{user: "alice", host: "host-9.example.com", path: "/nothing/here", tenant: "tenant-5"},
 	}
-	sets := [2]*rules.Set{setOf(few), setOf(many)}
-	var matched []rules.Matched
+	sets := [2]*match.Set{setOf(few), setOf(many)}
+	var matched []match.Result
 	for _, set := range sets {
 		for i, s := range subjects {
 			if matched = set.Match(s, matched[:0]); len(matched) != 1 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // An Action is what to do with a request.
@@ -85,7 +86,7 @@ type Verdict struct {
 	Took time.Duration
 
 	engine     *Engine
-	matched    []rules.Matched
+	matched    []match.Result
 	checks     []headgate.Check
 	infos      []checkInfo         // by check
 	decisions  []headgate.Decision // by check
@@ -102,7 +103,7 @@ type Verdict struct {
 	renewing   bool // KeepSlots renews slots
 	slotKeeper *slotKeeper
 
-	set     *rules.Set // the set that matched it, if the same request would match in the same way again; else nil
+	set     *match.Set // the set that matched it, if the same request would match in the same way again; else nil
 	repeats bool       // only its checks decide it: see DecideAgain
 }
 
@@ -198,7 +199,7 @@ func (v *Verdict) At(i int) Asked {
 // Asked is a limit that applies to a request. It is valid until the verdict is reused, and read-only.
 type Asked struct {
 	// Matched is the limit's rule.
-	Matched *rules.Matched
+	Matched *match.Result
 	// Limit is its index, as for Matched.Limit.
 	Limit int
 	// Decision and Shadow are those of Applied.
@@ -211,14 +212,14 @@ type Asked struct {
 func (v *Verdict) Smooth() bool { return v.smooth && v.Action == Allow && !v.Degraded }
 
 // Matched returns the rules that matched, in their order. It is valid until the verdict is reused, and read-only.
-func (v *Verdict) Matched() []rules.Matched { return v.matched }
+func (v *Verdict) Matched() []match.Result { return v.matched }
 
 // An Outcome is the result of one rule that matched.
 type Outcome struct {
 	// Rule is the rule. It points into the Set, so that it can be compared by address.
 	Rule *rules.Rule
 	// Effect is the rule's effect on the request.
-	Effect rules.Effect
+	Effect match.Effect
 	// Mode is the consistency of its limits; never ByStore.
 	Mode rules.Consistency
 	// Shadow reports whether the rule has on_limit: shadow.

@@ -9,6 +9,7 @@ import (
 	"github.com/dunglas/httpsfv"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 var seeds = []string{
@@ -22,7 +23,7 @@ func FuzzNameIsOneString(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		text := string(appendName(nil, &rules.Matched{Rule: &rules.Rule{ID: s}}, 0, false))
+		text := string(appendName(nil, &match.Result{Rule: &rules.Rule{ID: s}}, 0, false))
 		list, err := httpsfv.UnmarshalList([]string{text + `;q=1`})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%q became %s: %d members, %v, want one", s, text, len(list), err)

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // policies caches the parts of header fields that do not depend on counters, by the limits that apply to a request:
@@ -125,7 +126,7 @@ const (
 )
 
 // appendName appends the name of a limit's policy: that of its rule and, if several of its limits apply, of the limit.
-func appendName(dst []byte, m *rules.Matched, limit int, several bool) []byte {
+func appendName(dst []byte, m *match.Result, limit int, several bool) []byte {
 	dst = append(dst, '"')
 	dst = appendWithin(dst, m.Rule.ID)
 	if several {

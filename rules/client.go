@@ -6,7 +6,15 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules/internal/pattern"
 )
+
+// Validate reports all problems of the client itself, without regard to rules. The error is an *Error.
+func (c *Client) Validate() error {
+	var p problems
+	c.validate(&location{name: "client"}, &p)
+	return p.err()
+}
 
 // validate reports problems of the client itself, without regard to the rules.
 func (c *Client) validate(at *location, p *problems) {
@@ -50,7 +58,7 @@ func (c *Client) validateAttributes(at *location, p *problems) {
 				p.add(here.element(j), `""`, "a value: an empty one identifies no client")
 			} else if strings.Contains(value, "*") {
 				p.add(here.element(j), Quote(value), "an exact value, since clients are looked up; for patterns use overrides")
-			} else if _, want := readPattern(t.Attribute.Kind, strings.ReplaceAll(value, `\`, `\\`)); want != "" {
+			} else if _, want := pattern.Parse(t.Attribute.Kind, strings.ReplaceAll(value, `\`, `\\`)); want != "" {
 				p.add(here.element(j), Quote(value), want)
 			}
 			if slices.Contains(t.Values[:j], value) {
@@ -67,8 +75,8 @@ func (c *Client) validateAttributes(at *location, p *problems) {
 // MaxClientValues limits the attribute values of one client.
 const MaxClientValues = 1000
 
-// withDefaults returns a copy with the defaults filled in.
-func (c *Client) withDefaults() *Client {
+// WithDefaults returns a copy with the defaults filled in.
+func (c *Client) WithDefaults() *Client {
 	normal := *c
 	normal.Limits = nameLimits(c.Limits)
 	normal.Properties = sortedProperties(c.Properties)
@@ -86,27 +94,10 @@ func (c *Client) withDefaults() *Client {
 		t.Values = make([]string, 0, len(given))
 		for _, value := range given {
 			// Two notations may mean the same value.
-			if value = canonicalValue(t.Attribute.Kind, value); !slices.Contains(t.Values, value) {
+			if value = pattern.CanonicalValue(t.Attribute.Kind, value); !slices.Contains(t.Values, value) {
 				t.Values = append(t.Values, value)
 			}
 		}
 	}
 	return &normal
-}
-
-// canonicalValue returns a value in the form that subjects have it in.
-func canonicalValue(kind headgate.AttributeKind, value string) string {
-	switch kind {
-	case headgate.AttrHost:
-		return canonicalHost(value)
-	case headgate.AttrMethod:
-		return strings.ToUpper(value)
-	case headgate.AttrIP:
-		if net := parseNet(value); net.IsSingleIP() {
-			return net.Addr().String()
-		} else if net.IsValid() {
-			return net.String()
-		}
-	}
-	return value
 }

@@ -40,9 +40,9 @@ const (
 	MaxValues = 100_000
 )
 
-// usesProperties reports whether the condition tests properties of clients.
-func (c *Condition) usesProperties() bool {
-	uses := func(c Condition) bool { return c.usesProperties() }
+// UsesProperties reports whether the condition tests properties of clients.
+func (c *Condition) UsesProperties() bool {
+	uses := func(c Condition) bool { return c.UsesProperties() }
 	return slices.ContainsFunc(c.Tests, func(t Test) bool { return t.Attribute.Kind == headgate.AttrClient }) ||
 		slices.ContainsFunc(c.Any, uses) || slices.ContainsFunc(c.All, uses) || slices.ContainsFunc(c.Not, uses)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
 // Cost is the number of units a request takes: a constant or the value of a header. The zero Cost is 1.
@@ -155,7 +156,7 @@ func (c *Cost) validate(at *location, p *problems) {
 }
 
 func validateHeader(at *location, p *problems, name string) {
-	if len(name) > headgate.MaxAttributeName || !isToken(name) {
+	if len(name) > headgate.MaxAttributeName || !pattern.IsToken(name) {
 		p.add(at, Quote(name), "the name of a header: letters, digits and marks such as - and _, without spaces and colons")
 	}
 }

@@ -4,14 +4,19 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/manyrules"
 	"github.com/headgate/headgate/rules"
 )
 
-// costOf returns the cost of a compiled rule, which has its defaults.
+// costOf returns the cost of a valid rule with its defaults.
 func costOf(t *testing.T, c rules.Cost) *rules.Cost {
 	t.Helper()
-	set := compile(t, []rules.Rule{{ID: "a", Cost: c, Limits: []rules.Limit{{Limit: headgate.PerSecond(1000)}}}})
-	return &set.Rule("a").Cost
+	r := rules.Rule{ID: "a", Cost: c, Limits: []rules.Limit{{Limit: headgate.PerSecond(1000)}}}
+	if err := rules.Validate([]rules.Rule{r}); err != nil {
+		t.Fatal(err)
+	}
+	r = r.WithDefaults()
+	return &r.Cost
 }
 
 func TestCostOfARequest(t *testing.T) {
@@ -74,5 +79,13 @@ func TestCostIsSettledByTheResponse(t *testing.T) {
 		if ok != tt.ok || ok && got != tt.want {
 			t.Errorf("%+v, %q: got %d, %v, want %d, %v", tt.cost, tt.header, got, ok, tt.want, tt.ok)
 		}
+	}
+}
+
+func TestCostAllocatesNothing(t *testing.T) {
+	cost := costOf(t, rules.Cost{Header: "X-Cost", Max: 50})
+	r := &manyrules.Request{Headers: [][2]string{{"x-cost", "17"}}}
+	if got := testing.AllocsPerRun(100, func() { cost.Reserve(r) }); got != 0 {
+		t.Errorf("Reserve allocates %v times, want 0", got)
 	}
 }

@@ -9,20 +9,13 @@
 //	    key: [user]
 //	    limits: [10/s burst 20, 1000/h sliding-window]
 //
-// [Compile] turns them into a [Set], which never changes: to change rules, compile new ones and use the new set.
-// [Set.Match] returns the rules that apply to a request and their results. All rules that match apply, and all must
-// allow the request.
+// A [Rule] can also be written in Go. [Validate] reports all problems at once, with their paths and descriptions of
+// valid values. Package rules/match compiles rules and finds those that apply to a request; package rules/registry holds
+// registered clients.
 //
-//	for _, m := range set.Match(request, nil) {
-//		switch {
-//		case m.Effect.Denies(): // blocked
-//		case m.Effect == rules.Limited: // take from m.Limits, under the keys of m.AppendKey
-//		}
-//	}
-//
-// [Condition] says which requests a rule applies to. Each combination of the values of a rule's key has its own
-// counters; without a key all requests share one. A request that lacks an attribute of the key is counted by its
-// address by default (see [Fallback]).
+// [Condition] says which requests a rule applies to. All rules that match apply, and all must allow the request. Each
+// combination of the values of a rule's key has its own counters; without a key all requests share one. A request that
+// lacks an attribute of the key is counted by its address by default (see [Fallback]).
 //
 // A client's own limits are checked before shared ones, so that a client over its own limit consumes nothing that
 // others need (see [Owner]).
@@ -41,12 +34,4 @@
 // not from blocks. An override that is unlimited exempts from its own rule alone.
 //
 // consistency says how nodes share counters. Not every algorithm supports every mode; [Compatible] says which and why.
-//
-// All problems are reported at once, with their paths and descriptions of valid values, and invalid rules never take
-// effect.
-//
-// A set is indexed by host and path, by networks and by the values of other attributes. The time of a match depends on
-// the number of rules that match and of attributes in the index, hardly on the number of rules. Only rules without an
-// indexable part are evaluated one by one: those for all requests, those with only not, and patterns that begin with a
-// star.
 package rules

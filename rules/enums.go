@@ -85,6 +85,18 @@ const (
 	UnregisteredDeny                        // deny
 )
 
+// Strictness says whether a rule distinguishes paths that many services treat as equal.
+type Strictness uint8
+
+// The values of Strictness.
+const (
+	// StrictDefault is StrictIgnore, but StrictExact for a rule that is Unlimited: a limit covers every path that may
+	// reach what it protects, an exemption only the paths that it names.
+	StrictDefault Strictness = iota
+	StrictExact              // the paths are different
+	StrictIgnore             // the paths are equal
+)
+
 var (
 	ownerNames        = []string{"by key", "client", "shared"}
 	fallbackNames     = []string{"ip", "skip", "deny"}

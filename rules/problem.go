@@ -117,6 +117,8 @@ func (p *problems) addDuplicate(at, other *location, value, want string) {
 	}
 }
 
+func (p *problems) count() int { return len(p.list) + p.more }
+
 func (p *problems) err() error {
 	if len(p.list) == 0 {
 		return nil

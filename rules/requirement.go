@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules/internal/yield"
 )
 
 // A requirement is what a rule requires of every limit that is used under it.
@@ -162,30 +163,60 @@ func canDelay(a headgate.Algorithm) bool {
 	return a == headgate.TokenBucket || a == headgate.GCRA || a == headgate.LeakyBucket
 }
 
-// Check reports whether the limits of a client can be used under the rules of the set that they would be used under.
-// The error is an *Error. Compile has checked the clients that it was given.
-func (s *Set) Check(c Client) error {
-	var p problems
-	at := &location{name: "client"}
-	if c.validate(at, &p); len(p.list) == 0 {
-		s.requirements.check(c.withDefaults(), at, &p)
-	}
-	return p.err()
-}
-
-// requirements holds what the rules of a set require of clients' limits.
-type requirements struct {
+// Requirements are what rules require of the limits of registered clients.
+type Requirements struct {
 	byRule      map[string]*requirement
 	byAttribute map[headgate.Attribute][]ruleRequirement // without duplicates
 	all         map[requirement]*requirement             // most rules have equal requirements
 }
 
-func newRequirements(rules int) requirements {
-	return requirements{
-		byRule:      make(map[string]*requirement, rules),
+// NewRequirements returns the requirements of valid rules.
+func NewRequirements(rules []Rule) *Requirements {
+	n := &Requirements{
+		byRule:      make(map[string]*requirement, len(rules)),
 		byAttribute: map[headgate.Attribute][]ruleRequirement{},
 		all:         map[requirement]*requirement{},
 	}
+	var work yield.Yielder
+	for i := range rules {
+		work.Step()
+		n.add(&rules[i])
+	}
+	return n
+}
+
+// Since returns the requirements that other does not have, and all requirements by rule id.
+func (n *Requirements) Since(other *Requirements) *Requirements {
+	added := &Requirements{byRule: n.byRule, byAttribute: map[headgate.Attribute][]ruleRequirement{}}
+	for a, list := range n.byAttribute {
+		for _, required := range list {
+			same := func(o ruleRequirement) bool { return *o.requirement == *required.requirement }
+			if !slices.ContainsFunc(other.byAttribute[a], same) {
+				added.byAttribute[a] = append(added.byAttribute[a], required)
+			}
+		}
+	}
+	return added
+}
+
+// AnyLimit reports whether clients may have any limits under all rules that count by their attributes.
+func (n *Requirements) AnyLimit() bool { return len(n.byAttribute) == 0 }
+
+// Check reports all problems of a client, including limits that cannot be used under the rules. The error is an *Error.
+func (n *Requirements) Check(c Client) error {
+	var p problems
+	at := &location{name: "client"}
+	if c.validate(at, &p); p.count() == 0 {
+		n.check(c.WithDefaults(), at, &p)
+	}
+	return p.err()
+}
+
+// Conflicts returns the limits of a valid client that cannot be used under the rules, by their paths in the client.
+func (n *Requirements) Conflicts(c *Client) []Problem {
+	var p problems
+	n.check(c, nil, &p)
+	return p.list
 }
 
 type ruleRequirement struct {
@@ -195,7 +226,7 @@ type ruleRequirement struct {
 }
 
 // add adds the requirement of a rule.
-func (n *requirements) add(r *Rule) {
+func (n *Requirements) add(r *Rule) {
 	if r.Unlimited || r.Block || len(r.Key) == 0 {
 		return
 	}
@@ -220,7 +251,7 @@ func (n *requirements) add(r *Rule) {
 }
 
 // check reports the limits of a client that cannot be used under the rules.
-func (n *requirements) check(c *Client, at *location, p *problems) {
+func (n *Requirements) check(c *Client, at *location, p *problems) {
 	for i := range c.Limits {
 		if value, want := n.conflict(c, &c.Limits[i]); want != "" {
 			p.add(at.field("limits").element(i), value, want)
@@ -244,7 +275,7 @@ func (n *requirements) check(c *Client, at *location, p *problems) {
 
 // conflict returns why a limit of a client cannot be used under one of the rules that it would be used under; want is
 // empty if it can be used.
-func (n *requirements) conflict(c *Client, l *Limit) (value, want string) {
+func (n *Requirements) conflict(c *Client, l *Limit) (value, want string) {
 	for _, t := range c.Attributes {
 		for i := range n.byAttribute[t.Attribute] {
 			required := &n.byAttribute[t.Attribute][i]

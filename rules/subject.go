@@ -2,7 +2,6 @@ package rules
 
 import (
 	"net/netip"
-	"strings"
 
 	"github.com/headgate/headgate"
 )
@@ -39,52 +38,4 @@ var _ Subject = Attributes(nil)
 func (a Attributes) Get(attribute headgate.Attribute) (string, bool) {
 	value, ok := a[attribute]
 	return value, ok
-}
-
-// canonicalMethod returns a method in upper case: many services treat post as POST, so it must not evade a rule or
-// count as another client. It allocates nothing for the usual methods.
-func canonicalMethod(method string) string {
-	for i := range len(method) {
-		if c := method[i]; c < 'A' || c > 'Z' {
-			return upperMethod(method)
-		}
-	}
-	return method
-}
-
-func upperMethod(method string) string {
-	for _, usual := range [...]string{"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-		if strings.EqualFold(method, usual) {
-			return usual
-		}
-	}
-	return strings.ToUpper(method)
-}
-
-// parseNet parses an address or a network, and returns an invalid prefix for anything else. It allocates nothing for
-// valid input.
-func parseNet(text string) netip.Prefix {
-	slash := -1
-	for i := len(text) - 1; i >= 0 && i >= len(text)-4; i-- {
-		if text[i] == '/' {
-			slash = i
-			break
-		}
-	}
-	if slash >= 0 {
-		net, err := netip.ParsePrefix(text)
-		if err != nil {
-			return netip.Prefix{}
-		}
-		if net.Addr().Is4In6() && net.Bits() >= 96 {
-			net = netip.PrefixFrom(net.Addr().Unmap(), net.Bits()-96)
-		}
-		return net.Masked()
-	}
-	addr, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	addr = addr.Unmap().WithZone("")
-	return netip.PrefixFrom(addr, addr.BitLen())
 }

@@ -2,259 +2,102 @@ package rules
 
 import (
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// validate reports problems of a rule itself.
-func (r *Rule) validate(at *location, p *problems) {
-	if !isName(r.ID, "-_.") {
-		p.add(at.field("id"), Quote(r.ID), wantName)
+// Validate reports all problems of rules and of clients that are registered under them. The error is an *Error.
+func Validate(rules []Rule, clients ...Client) error {
+	var p problems
+	validateRules(rules, &p)
+	at := &location{name: "clients"}
+	if len(clients) > MaxClients {
+		p.add(at, strconv.Itoa(len(clients)), "at most "+strconv.Itoa(MaxClients)+"; a Registry takes more")
 	}
-	if r.Namespace != "" && !isName(r.Namespace, "-_.") {
-		p.add(at.field("namespace"), Quote(r.Namespace), wantName)
+	if len(rules) > MaxRules || len(clients) == 0 || len(clients) > MaxClients {
+		return p.err()
 	}
-	validateText(at.field("description"), p, r.Description)
-	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
-		p.add(at.field("priority"), strconv.Itoa(r.Priority), "-1000000 to 1000000")
-	}
-	new(conditionValidator).condition(&r.When, at.field("when"), p)
-	validateKey(r.Key, at.field("key"), p)
-	validateEnum(at.field("case"), p, int(r.Case), strictnessNames)
-	validateEnum(at.field("trailing_slash"), p, int(r.TrailingSlash), strictnessNames)
-	validateEnum(at.field("owner"), p, int(r.Owner), ownerNames)
-	validateEnum(at.field("fallback"), p, int(r.Fallback), fallbackNames)
-	validateEnum(at.field("consistency"), p, int(r.Consistency), consistencyNames)
-	validateEnum(at.field("scope"), p, int(r.Scope), scopeNames)
-	validateEnum(at.field("partition"), p, int(r.Partition), partitionNames)
-	validateEnum(at.field("unregistered"), p, int(r.Unregistered), unregisteredNames)
-	r.validateOwner(at, p)
-	r.Cost.validate(at.field("cost"), p)
-	r.validateOnLimit(at, p)
-	r.validateFailure(at, p)
-	if r.Split < 0 || r.Split > headgate.MaxSplit {
-		p.add(at.field("split"), strconv.Itoa(r.Split), "0 (not split) to "+strconv.Itoa(headgate.MaxSplit))
-	}
-	if r.Split > 1 && r.Consistency != ByStore && r.Consistency != Exact {
-		p.add(at.field("split"), strconv.Itoa(r.Split),
-			"consistency: exact; other modes do not call one server for every request")
-	}
-	if r.Split > 1 && r.OnLimit.Action == Delay {
-		p.add(at.field("split"), strconv.Itoa(r.Split), "on_limit: reject or no split: each part would have its own queue")
-	}
-	shares := r.Consistency == Lease || r.Consistency == Async || r.Consistency == Gossip
-	if shares && r.OnLimit.Action == Delay {
-		p.add(at.field("consistency"), r.Consistency.String(),
-			"exact or local for on_limit: delay: a node does not know the queues of other nodes")
-	}
-	r.validateScope(at, p)
-	r.validateAllLimits(at, p)
-}
-
-// validateScope reports settings that cannot be combined with limits shared by regions, or with a partition policy.
-func (r *Rule) validateScope(at *location, p *problems) {
-	if r.Partition != headgate.PartitionFull && r.Consistency != Async && r.Consistency != Gossip {
-		p.add(at.field("partition"), r.Partition.String(),
-			"consistency: async or gossip: in other modes an isolated node uses on_failure")
-	}
-	if r.Scope != ScopeGlobal {
-		return
-	}
-	switch {
-	case r.Consistency == Gossip || r.Consistency == Local:
-		p.add(at.field("scope"), r.Scope.String(),
-			"consistency: exact, lease or async: regions exchange counts through the global store")
-	case r.Split > 1:
-		p.add(at.field("scope"), r.Scope.String(), "no split: the usage of other regions is charged to one counter")
-	case r.OnLimit.Action == Delay:
-		p.add(at.field("scope"), r.Scope.String(), "on_limit: reject: a region does not know the queues of the others")
-	}
-}
-
-const wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes"
-
-// isName reports whether a text is a valid id.
-func isName(text, marks string) bool {
-	for i := range len(text) {
-		c := text[i]
-		if !isAlphanumeric(c) && (i == 0 || strings.IndexByte(marks, c) < 0) {
-			return false
+	valid := validateClients(clients, at, &p)
+	required := NewRequirements(rules)
+	for i := range clients {
+		if valid[clients[i].ID] {
+			required.check(clients[i].WithDefaults(), at.element(i), &p)
 		}
 	}
-	return text != "" && len(text) <= MaxName
+	return p.err()
 }
 
-func isAlphanumeric(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' }
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
-func validateText(at *location, p *problems, text string) {
-	if len(text) > MaxText || !utf8.ValidString(text) {
-		p.add(at, Quote(text), "at most 4096 bytes of UTF-8")
-	}
+// ValidateClients reports all problems of clients, without regard to rules. The error is an *Error.
+func ValidateClients(clients []Client) error {
+	var p problems
+	validateClients(clients, &location{name: "clients"}, &p)
+	return p.err()
 }
 
-func validateEnum(at *location, p *problems, n int, words []string) {
-	if n >= len(words) {
-		p.add(at, strconv.Itoa(n), oneOf(words))
-	}
-}
-
-func validateKey(key []headgate.Attribute, at *location, p *problems) {
-	if len(key) > MaxKey {
-		p.add(at, strconv.Itoa(len(key))+" attributes", "at most "+strconv.Itoa(MaxKey))
+func validateRules(rules []Rule, p *problems) {
+	at := &location{name: "rules"}
+	if len(rules) > MaxRules {
+		p.add(at, strconv.Itoa(len(rules)), "at most "+strconv.Itoa(MaxRules))
 		return
 	}
-	for i, a := range key {
-		if a.Kind == headgate.AttrClient {
-			p.add(at.element(i), Quote(a.String()), "attributes that name a client: all clients with the same "+a.Name+
-				" would have one counter together; for limits by it use overrides with when: { "+a.String()+": … }")
+	seen := make(map[string]int, len(rules))
+	var work yield.Yielder
+	for i := range rules {
+		work.Step()
+		here := at.element(i)
+		rules[i].validate(here, p)
+		if first, twice := seen[rules[i].ID]; twice && rules[i].ID != "" {
+			p.addDuplicate(here.field("id"), at.element(first), Quote(rules[i].ID), "an id that no other rule has")
+		} else {
+			seen[rules[i].ID] = i
+		}
+	}
+}
+
+// validateClients returns the ids of the valid clients.
+func validateClients(clients []Client, at *location, p *problems) map[string]bool {
+	type identity struct {
+		attribute headgate.Attribute
+		value     string
+	}
+	ids := make(map[string]bool, len(clients))
+	owners := make(map[identity]string, len(clients))
+	for i := range clients {
+		c := &clients[i]
+		here := at.element(i)
+		before := p.count()
+		c.validate(here, p)
+		if ids[c.ID] {
+			p.add(here.field("id"), Quote(c.ID), "an id that no other client has")
+		}
+		if p.count() > before {
 			continue
 		}
-		validateAttribute(a, at.element(i), p)
-		for j := range i {
-			if key[j] == a {
-				p.add(at.element(i), Quote(a.String()), "each attribute once")
+		attributes := c.WithDefaults().Attributes
+	values:
+		for _, t := range attributes {
+			for _, value := range t.Values {
+				if owner, taken := owners[identity{t.Attribute, value}]; taken {
+					p.add(here.field("attributes").field(t.Attribute.String()), Quote(value), WantFreeValue(owner))
+					break values
+				}
+			}
+		}
+		if p.count() > before {
+			continue
+		}
+		ids[c.ID] = true
+		for _, t := range attributes {
+			for _, value := range t.Values {
+				owners[identity{t.Attribute, value}] = c.ID
 			}
 		}
 	}
+	return ids
 }
 
-// validateAttribute reports problems with a request attribute.
-func validateAttribute(a headgate.Attribute, at *location, p *problems) {
-	validateParsed(a, headgate.ParseAttribute, at, p)
-}
-
-func validateParsed(a headgate.Attribute, parse func(string) (headgate.Attribute, error), at *location, p *problems) {
-	read, err := parse(a.String())
-	if err != nil {
-		_, want := Explain(err)
-		p.add(at, Quote(a.String()), want)
-	} else if read != a {
-		p.add(at, Quote(a.String()), read.String())
-	} else if want := wantAttributeName(a); want != "" {
-		p.add(at, Quote(a.String()), want)
-	}
-}
-
-// wantAttributeName describes a valid name if no request can have an attribute with this name, and is empty otherwise.
-func wantAttributeName(a headgate.Attribute) string {
-	switch a.Kind {
-	case headgate.AttrHeader, headgate.AttrCookie:
-		if !isToken(a.Name) {
-			return "the name of a " + a.Kind.String() + ": letters, digits and marks such as - and _, without spaces"
-		}
-	}
-	if !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unicode.IsControl) {
-		return "a name without control characters"
-	}
-	return ""
-}
-
-func (r *Rule) validateOwner(at *location, p *problems) {
-	if len(r.Key) > 0 || r.Unlimited || r.Block {
-		return
-	}
-	if r.Owner == OwnerClient {
-		p.add(at.field("owner"), r.Owner.String(),
-			"a key that identifies the client; without one, all clients share a single counter")
-	}
-	if r.Fallback != FallbackIP {
-		p.add(at.field("fallback"), r.Fallback.String(), "none: the rule has no key")
-	}
-	if r.Unregistered == UnregisteredDeny {
-		p.add(at.field("unregistered"), r.Unregistered.String(), "a key, by which clients are looked up")
-	}
-}
-
-func (r *Rule) validateOnLimit(at *location, p *problems) {
-	if int(r.OnLimit.Action) >= len(actionNames) {
-		p.add(at.field("on_limit"), strconv.Itoa(int(r.OnLimit.Action)), oneOf(actionNames))
-	}
-	if wait := r.OnLimit.MaxWait; r.OnLimit.Action == Delay && (wait <= 0 || wait > MaxDelay) {
-		p.add(at.field("on_limit"), wait.String(), "a delay of more than 0 and at most "+FormatDuration(MaxDelay))
-	} else if r.OnLimit.Action != Delay && wait != 0 {
-		p.add(at.field("on_limit"), r.OnLimit.Action.String()+" "+wait.String(), "a time only with delay")
-	}
-	if r.Status != 0 && r.Status != 429 && r.Status != 503 {
-		p.add(at.field("status"), strconv.Itoa(r.Status), "429 (too many requests) or 503 (service unavailable)")
-	}
-}
-
-func (r *Rule) validateFailure(at *location, p *problems) {
-	if r.OnFailure > headgate.Local {
-		p.add(at.field("on_failure"), r.OnFailure.String(), "open, closed or local")
-	}
-	if r.Safe == nil {
-		return
-	}
-	if err := r.Safe.Validate(); err != nil {
-		value, want := Explain(err)
-		p.add(at.field("safe"), value, want)
-		return
-	}
-	if r.OnFailure != headgate.Local {
-		p.add(at.field("safe"), r.Safe.String(), "on_failure: local, the only policy that uses it")
-	}
-}
-
-// A conditionValidator counts the parts of a condition, including nested conditions.
-type conditionValidator struct{ depth, tests, values int }
-
-// condition reports problems with a condition.
-func (e *conditionValidator) condition(c *Condition, at *location, p *problems) {
-	if e.depth == MaxDepth {
-		p.add(at, "", "conditions nested at most "+strconv.Itoa(MaxDepth)+" deep")
-		return
-	}
-	e.depth++
-	defer func() { e.depth-- }()
-	for i := range c.Tests {
-		e.test(&c.Tests[i], at, p)
-	}
-	e.conditions(c.Any, "any", at, p)
-	e.conditions(c.All, "all", at, p)
-	e.conditions(c.Not, "not", at, p)
-}
-
-func (e *conditionValidator) conditions(list []Condition, name string, at *location, p *problems) {
-	if len(list) == 0 {
-		return
-	}
-	at = at.field(name)
-	for i := range list {
-		here := at.element(i)
-		if list[i].empty() {
-			p.add(here, "", "at least one attribute: an empty condition is true of every request")
-		}
-		e.condition(&list[i], here, p)
-	}
-}
-
-func (e *conditionValidator) test(t *Test, at *location, p *problems) {
-	at = at.field(t.Attribute.String())
-	validateParsed(t.Attribute, ParseTested, at, p)
-	if len(t.Values) == 0 {
-		p.add(at, "", `a value, a list of values, or "*" for any`)
-	}
-	e.tests++
-	if e.tests == MaxTests+1 {
-		p.add(at, strconv.Itoa(e.tests)+" attributes", "at most "+strconv.Itoa(MaxTests)+" in one condition")
-	}
-	for i, value := range t.Values {
-		e.values++
-		if e.values == MaxValues+1 {
-			p.add(at, strconv.Itoa(e.values)+" values",
-				"at most "+strconv.Itoa(MaxValues)+" in one condition; register clients instead")
-		}
-		if e.values > MaxValues {
-			return
-		}
-		if _, want := readPattern(t.Attribute.Kind, value); want != "" {
-			p.add(at.element(i), Quote(value), want)
-		}
-	}
+// WantFreeValue describes a valid value of a client's attribute where the given one identifies another client.
+func WantFreeValue(owner string) string {
+	return "a value of one client only: it names " + Quote(owner) + " already"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A verdict is the result of a rule for a request.
@@ -165,9 +166,9 @@ func (d *decisions) countersOf(r *rules.Rule) *ruleCounters {
 }
 
 // countersAt is of for a rule whose place in its Set is known, which is faster.
-func (d *decisions) countersAt(m *rules.Matched) *ruleCounters {
-	if places := d.table.Load().places; m.Place < len(places) && places[m.Place].rule == m.Rule {
-		return places[m.Place].counters
+func (d *decisions) countersAt(m *match.Result) *ruleCounters {
+	if places := d.table.Load().places; m.Index < len(places) && places[m.Index].rule == m.Rule {
+		return places[m.Index].counters
 	}
 	return d.countersOf(m.Rule)
 }

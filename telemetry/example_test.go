@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -22,7 +23,7 @@ func Example() {
 	}
 	defer store.Close()
 	user := headgate.Attribute{Kind: headgate.AttrUser}
-	set, err := rules.Compile([]rules.Rule{{
+	set, err := match.Compile([]rules.Rule{{
 		ID: "per-user", Key: []headgate.Attribute{user}, Limits: []rules.Limit{{Limit: headgate.Per(2, time.Hour)}},
 	}})
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/telemetry"
 )
 
-func compile(t testing.TB, text string) *rules.Set {
+func compile(t testing.TB, text string) *match.Set {
 	t.Helper()
 	doc, err := file.Parse("rules.yaml", []byte(text))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // Metrics has all metrics. Create it with New. It is safe for concurrent use.
@@ -85,11 +85,11 @@ func (m *Metrics) Handler() http.Handler {
 
 // ExpectRules prepares for rules that are about to come into force, beside the current ones, so that even their first
 // decision is counted. SetRules must follow or, if they are refused, KeepRules.
-func (m *Metrics) ExpectRules(set *rules.Set, shared bool) { m.decisions.expect(set.Rules(), shared) }
+func (m *Metrics) ExpectRules(set *match.Set, shared bool) { m.decisions.expect(set.Rules(), shared) }
 
 // A RuleLoad is a set of rules that came into force.
 type RuleLoad struct {
-	Set *rules.Set
+	Set *match.Set
 	// Shared reports whether hosts share the store, which decides the mode of rules that name none.
 	Shared bool
 	// Revision is the revision of the rules, and Loaded when they were loaded.
@@ -105,7 +105,7 @@ func (m *Metrics) SetRules(l RuleLoad) {
 }
 
 // KeepRules reverts ExpectRules: the rules in force stay.
-func (m *Metrics) KeepRules(set *rules.Set, shared bool) { m.decisions.setRules(set.Rules(), shared) }
+func (m *Metrics) KeepRules(set *match.Set, shared bool) { m.decisions.setRules(set.Rules(), shared) }
 
 // RulesAdvanced sets the revision of the rules in force after a change of clients only.
 func (m *Metrics) RulesAdvanced(revision uint64, loaded time.Time) { m.rules.advance(revision, loaded) }

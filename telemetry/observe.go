@@ -3,6 +3,7 @@ package telemetry
 import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // Observe counts a verdict. It is for engine.Config.Observe, and does not allocate.
@@ -58,7 +59,7 @@ func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (said verdict, counts 
 		return shadowed, true
 	case o.Effect.Denies():
 		return blocked, true
-	case o.Effect != rules.Limited:
+	case o.Effect != match.Limited:
 		return allowed, true
 	case !o.Asked:
 		return 0, false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/source"
 )
 
@@ -165,7 +166,7 @@ func lintRules(name string, data []byte) (ruleCount, clients int, warnings []pro
 }
 
 // loadRules reads and compiles a rules file.
-func loadRules(path string) (*rules.Set, error) {
+func loadRules(path string) (*match.Set, error) {
 	doc, err := file.Load(path)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
 )
 
 func TestNodesSayHowTheyAre(t *testing.T) {
@@ -100,7 +101,7 @@ func TestBytesThatAreNoTextAreTheCallersFault(t *testing.T) {
 }
 
 // setOf returns the rules of a file.
-func setOf(t testing.TB, text string) *rules.Set {
+func setOf(t testing.TB, text string) *match.Set {
 	t.Helper()
 	doc, err := file.Parse("rules.yaml", []byte(text))
 	if err != nil {

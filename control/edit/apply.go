@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/source"
 )
 
@@ -19,7 +20,7 @@ const maxOverrides = 10_000
 type savepoint struct {
 	ns        *namespace
 	rules     map[string]storedRule
-	set       *rules.Set
+	set       *match.Set
 	overrides map[string]control.Override
 	removed   []rules.Client // by the edits
 	added     []string       // IDs of the clients that the edits added
@@ -145,7 +146,7 @@ func (ns *namespace) addClient(e *Edit, problems *Problems) bool {
 }
 
 // checkClients adds the problems of clients whose limits are invalid under the current rules, and were valid before.
-func (ns *namespace) checkClients(before *rules.Set, problems *Problems) {
+func (ns *namespace) checkClients(before *match.Set, problems *Problems) {
 	list, more := ns.set.Misfits(ns.clients, before)
 	for i := range list {
 		m := &list[i]

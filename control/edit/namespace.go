@@ -14,6 +14,8 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/rules/registry"
 )
 
 // A namespace is the content of a namespace in memory: its rules are compiled, its clients registered.
@@ -26,8 +28,8 @@ type namespace struct {
 	mark      control.Mark // of the content
 	last      int64        // the namespace's last revision, which may be of a token or a webhook
 	rules     map[string]storedRule
-	set       *rules.Set // compiled rules
-	clients   *rules.Registry
+	set       *match.Set // compiled rules
+	clients   *registry.Registry
 	overrides map[string]control.Override
 }
 
@@ -80,7 +82,7 @@ func (ns *namespace) refresh(ctx context.Context) error {
 func (ns *namespace) load(ctx context.Context) error {
 	ns.loaded = false
 	ns.rules, ns.overrides = map[string]storedRule{}, map[string]control.Override{}
-	clients, err := rules.NewRegistry()
+	clients, err := registry.New()
 	if err != nil {
 		return err
 	}
@@ -183,13 +185,13 @@ func withoutDefaultNames(limits []rules.Limit) []rules.Limit {
 
 // compile compiles rules in the order of their IDs. The problems of its error have paths such as
 // "rules/search.limits[0]".
-func compile(stored map[string]storedRule) (*rules.Set, error) {
+func compile(stored map[string]storedRule) (*match.Set, error) {
 	ids := slices.Sorted(maps.Keys(stored))
 	list := make([]rules.Rule, len(ids))
 	for i, id := range ids {
 		list[i] = stored[id].rule
 	}
-	set, err := rules.Compile(list)
+	set, err := match.Compile(list)
 	var invalid *rules.Error
 	if errors.As(err, &invalid) {
 		for i := range invalid.Problems {

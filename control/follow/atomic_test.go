@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/follow"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // watched calls look again and again while the rest of a test goes on. It ends with the first error, or when stop is called.
@@ -39,7 +40,7 @@ func watched(t *testing.T, look func() error) (stop func()) {
 }
 
 // has returns what a user has under the rule per-user, 0 if nothing, and what everybody else has.
-func has(set *rules.Set, user string) (count, others int64) {
+func has(set *match.Set, user string) (count, others int64) {
 	m, ok := set.MatchRule("per-user", rules.Attributes{{Kind: headgate.AttrUser}: user})
 	if ok && len(m.Limits) > 0 {
 		count = m.Limits[0].Count

@@ -67,7 +67,7 @@ func (t *fetchSink) Begin(h control.Header) (err error) {
 	return err
 }
 
-// Work pauses after each such amount, about a millisecond, so that decisions can run: rules.Compile does the same.
+// Work pauses after each such amount, about a millisecond, so that decisions can run: match.Compile does the same.
 const (
 	workPerPause = 512
 	pauseLength  = 20 * time.Microsecond

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // Config configures a Follower.
@@ -20,7 +21,7 @@ type Config struct {
 	Dir string
 	// Apply puts rules in force, or returns an error: then the previous ones stay. Clients change within the rules
 	// without another call.
-	Apply func(*rules.Set) error
+	Apply func(*match.Set) error
 	// Changed, if set, is called after each change of Status.
 	Changed func(Status)
 	// Doubt, if set, returns what is suspicious about a valid client, for example that no request of this node could
@@ -153,7 +154,7 @@ func (f *Follower) openDisk() {
 			if next.delta == nil || next.delta.header.Since != h.mark.Revision {
 				return fmt.Errorf("%w: a change does not follow the one in front of it", control.ErrBroken)
 			}
-			_, err = h.apply(next.delta, f.config.Clock(), func(*rules.Set) error { return nil })
+			_, err = h.apply(next.delta, f.config.Clock(), func(*match.Set) error { return nil })
 			return err
 		}
 	})

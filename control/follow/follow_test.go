@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/control/follow"
 	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 func TestAChangeComesIntoForce(t *testing.T) {
@@ -82,7 +83,7 @@ func TestRefusedChangeChangesNothing(t *testing.T) {
 	n := &node{}
 	n.Follower = open(t, follow.Config{
 		Source: follow.Database(db, namespace, nil), Poll: 20 * time.Millisecond,
-		Apply: func(set *rules.Set) error {
+		Apply: func(set *match.Set) error {
 			if set.Rule("unwanted") != nil {
 				return errors.New("not here")
 			}
@@ -236,9 +237,9 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 	t.Parallel()
 	source := follow.Database(openDB(t), namespace, nil)
 	for name, c := range map[string]follow.Config{
-		"no source":         {Apply: func(*rules.Set) error { return nil }},
+		"no source":         {Apply: func(*match.Set) error { return nil }},
 		"no apply":          {Source: source},
-		"a poll before now": {Source: source, Apply: func(*rules.Set) error { return nil }, Poll: -1},
+		"a poll before now": {Source: source, Apply: func(*match.Set) error { return nil }, Poll: -1},
 	} {
 		if _, err := follow.Open(t.Context(), c); err == nil {
 			t.Errorf("%s: taken", name)

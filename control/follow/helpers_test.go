@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/control/follow"
 	"github.com/headgate/headgate/control/sqlite"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 const namespace = "default"
@@ -88,11 +89,11 @@ const perUser = `{"id":"per-user","key":["user"],"limits":["10/s"]}`
 // A node is a Follower with somewhere to put its rules.
 type node struct {
 	*follow.Follower
-	set     atomic.Pointer[rules.Set]
+	set     atomic.Pointer[match.Set]
 	applied atomic.Int64
 }
 
-func (n *node) apply(set *rules.Set) error {
+func (n *node) apply(set *match.Set) error {
 	n.set.Store(set)
 	n.applied.Add(1)
 	return nil
@@ -148,7 +149,7 @@ func (n *node) limit(user string) int64 {
 			switch {
 			case m.Effect.Denies():
 				return -1
-			case m.Effect == rules.Unlimited:
+			case m.Effect == match.Unlimited:
 				return -2
 			case len(m.Limits) > 0:
 				return m.Limits[0].Count

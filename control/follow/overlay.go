@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // An overlay applies temporary overrides to the clients of a registry.
@@ -99,7 +100,7 @@ func (o *overlay) next(now time.Time) time.Time {
 func (o *overlay) count(now time.Time) int { return len(o.active(now)) }
 
 // apply updates the clients of a registry to the overrides in force. Overrides of unknown rules have no effect.
-func (o *overlay) apply(to *undoRegistry, set *rules.Set, now time.Time) error {
+func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
 	wanted, order, err := o.wanted(to, set, now)
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (o *overlay) apply(to *undoRegistry, set *rules.Set, now time.Time) error {
 }
 
 // wanted returns the clients that overrides change, and their ids in the order of the overrides.
-func (o *overlay) wanted(to *undoRegistry, set *rules.Set, now time.Time) (map[string]*overriddenClient, []string, error) {
+func (o *overlay) wanted(to *undoRegistry, set *match.Set, now time.Time) (map[string]*overriddenClient, []string, error) {
 	wanted := map[string]*overriddenClient{}
 	var order []string
 	named := map[value]string{} // values without a client, and the temporary client for each

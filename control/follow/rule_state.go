@@ -11,6 +11,8 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/rules/registry"
 )
 
 var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
@@ -21,7 +23,7 @@ type ruleState struct {
 	rules   map[string]*rules.Rule // read-only, because it is shared
 	clients undoRegistry
 	overlay overlay
-	set     *rules.Set
+	set     *match.Set
 }
 
 // ErrRefused is wrapped by errors about complete data that cannot be used here.
@@ -30,7 +32,7 @@ var ErrRefused = errors.New("rules refused")
 func refused(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
 
 // compile compiles the rules of a map, sorted by id.
-func compile(byID map[string]*rules.Rule) (*rules.Set, error) {
+func compile(byID map[string]*rules.Rule) (*match.Set, error) {
 	var work workPacer
 	ids := slices.AppendSeq(make([]string, 0, len(byID)), maps.Keys(byID))
 	compared := 0
@@ -45,7 +47,7 @@ func compile(byID map[string]*rules.Rule) (*rules.Set, error) {
 		work.add(1)
 		list[i] = *byID[id]
 	}
-	set, err := rules.Compile(list)
+	set, err := match.Compile(list)
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -85,7 +87,7 @@ type snapshotSink struct {
 }
 
 func newWhole(h control.Header, doubt func(*rules.Client)) (*snapshotSink, error) {
-	registry, err := rules.NewRegistry()
+	registry, err := registry.New()
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +153,7 @@ func (w *snapshotSink) finish(now time.Time) (*ruleState, error) {
 }
 
 // register puts a client in the registry, with its overrides applied.
-func (h *ruleState) register(c rules.Client, set *rules.Set) error {
+func (h *ruleState) register(c rules.Client, set *match.Set) error {
 	if err := set.Check(c); err != nil {
 		return refused(fmt.Errorf("client %s: %w", rules.Quote(c.ID), err))
 	}
@@ -254,7 +256,7 @@ var errSharedValue = errors.New("two clients have the same value")
 
 // apply applies a delta to h: completely or, if the error is not nil, not at all. apply is called if the rules
 // change. broken reports that the undo failed too.
-func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*rules.Set) error) (broken bool, err error) {
+func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) error) (broken bool, err error) {
 	next := ruleState{mark: d.header.Mark(), rules: h.rules, clients: undoRegistry{registry: h.clients.registry}, set: h.set}
 	if len(d.rules) > 0 {
 		next.rules = maps.Clone(h.rules)
@@ -272,7 +274,7 @@ func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*rules.Set) er
 	}
 	next.overlay = h.overlay.clone()
 	// Decisions see all changes or none: the set in force shows the old clients until the end.
-	end := h.clients.registry.Hide(h.set)
+	end := h.set.HideChanges()
 	next.clients.begin()
 	if err = next.applyClients(d, now); err == nil && next.set != h.set {
 		if err = apply(next.set); err != nil {

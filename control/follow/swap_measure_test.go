@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/internal/stalls"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A phase is what goes on while requests are measured.
@@ -101,7 +102,7 @@ func swapped(t testing.TB, run swapRun) (made measured) {
 	}
 	var gate sync.RWMutex
 	heavy := func() func() { return gcpause.Start(gcpause.ForRules) } // as the program has it
-	n := open(t, follow.Config{Source: source, Poll: time.Hour, Heavy: heavy, Apply: func(set *rules.Set) error {
+	n := open(t, follow.Config{Source: source, Poll: time.Hour, Heavy: heavy, Apply: func(set *match.Set) error {
 		if run.hold > 0 {
 			gate.Lock()
 			defer gate.Unlock()

@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/registry"
 )
 
 // undoRegistry is a registry with an undo log.
 type undoRegistry struct {
-	registry *rules.Registry
+	registry *registry.Registry
 	undo     []func() error // newest last; nil outside a transaction
 	undoing  bool
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A Node decides requests by the rules in force. An *engine.Engine is one.
 type Node interface {
 	// Rules returns the rules in force.
-	Rules() *rules.Set
+	Rules() *match.Set
 	// ExplainTerms returns what would happen to a request. It consumes nothing.
 	ExplainTerms(ctx context.Context, s rules.Subject, t engine.Terms) (*engine.Explanation, error)
 	// Reset resets the counters of a client under a rule.
@@ -93,7 +94,7 @@ func (r *Response) add(ctx context.Context, node Node, client rules.Subject, id 
 }
 
 // matchingRules returns the IDs of up to MaxRules rules that count a client, and how many more there are.
-func matchingRules(set *rules.Set, client rules.Subject) (ids []string, more int) {
+func matchingRules(set *match.Set, client rules.Subject) (ids []string, more int) {
 	for _, r := range set.Rules() {
 		switch {
 		case !counts(r, client):

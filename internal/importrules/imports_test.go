@@ -32,11 +32,15 @@ var library = []libraryPackage{
 	{dir: "memstore", mayImport: []string{".", "algorithm"}},
 	{dir: "limittest", mayImport: []string{".", "algorithm"}},
 	{dir: "pacer"},
-	{dir: "rules", mayImport: []string{"."}},
+	{dir: "rules/internal/pattern", mayImport: []string{"."}},
+	{dir: "rules/internal/yield"},
+	{dir: "rules", mayImport: []string{".", "rules/internal/pattern", "rules/internal/yield"}},
+	{dir: "rules/registry", mayImport: []string{".", "rules", "rules/internal/pattern"}},
+	{dir: "rules/match", mayImport: []string{".", "rules", "rules/internal/pattern", "rules/internal/yield", "rules/registry"}},
 	{dir: "identity", mayImport: []string{"."}},
 	{dir: "internal/renewal"},
-	{dir: "engine", mayImport: []string{".", "rules", "identity", "internal/renewal"}},
-	{dir: "httplimit", mayImport: []string{".", "rules", "identity", "engine"}},
+	{dir: "engine", mayImport: []string{".", "rules", "rules/match", "rules/registry", "identity", "internal/renewal"}},
+	{dir: "httplimit", mayImport: []string{".", "rules", "rules/match", "identity", "engine"}},
 }
 
 // Imports can depend on the platform by build constraints, so each of these is asked.

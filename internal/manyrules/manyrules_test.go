@@ -3,13 +3,13 @@ package manyrules
 import (
 	"testing"
 
-	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 func TestRequestsComeUnderAsManyRulesAsIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{100, 1000, 10_000} {
-		set, err := rules.Compile(Mixed(n))
+		set, err := match.Compile(Mixed(n))
 		if err != nil {
 			t.Fatal(err)
 		}

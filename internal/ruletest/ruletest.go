@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/stepstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/testfile"
 )
 
@@ -20,7 +21,7 @@ var began = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Start returns a function that begins a case, for testfile.File.Run. One store counts exactly, whatever consistency
 // the rules ask for. A delayed request takes no time.
-func Start(set *rules.Set) func() (testfile.Decide, error) {
+func Start(set *match.Set) func() (testfile.Decide, error) {
 	return func() (testfile.Decide, error) {
 		var clock clock
 		store := stepstore.New(clock.now)

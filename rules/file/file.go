@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/source"
 )
 
@@ -64,17 +65,17 @@ func Load(path string) (*Document, error) {
 }
 
 // Compile compiles the rules and clients of a document.
-func (d *Document) Compile() (*rules.Set, error) { return rules.Compile(d.Rules, d.Clients...) }
+func (d *Document) Compile() (*match.Set, error) { return match.Compile(d.Rules, d.Clients...) }
 
 // Compile compiles the rules and clients of several documents into one set. Rules with the same priority are in the
 // order of the documents. For a duplicate rule the error names both documents.
-func Compile(docs ...*Document) (*rules.Set, error) {
+func Compile(docs ...*Document) (*match.Set, error) {
 	var all []rules.Rule
 	var clients []rules.Client
 	for _, d := range docs {
 		all, clients = append(all, d.Rules...), append(clients, d.Clients...)
 	}
-	set, err := rules.Compile(all, clients...)
+	set, err := match.Compile(all, clients...)
 	var invalid *rules.Error
 	if !errors.As(err, &invalid) {
 		return set, err

@@ -252,7 +252,7 @@ func TestGoodFilesFitTheSchema(t *testing.T) {
 	}
 }
 
-// Files with invalid syntax do not match the schema. Only rules.Compile finds other problems.
+// Files with invalid syntax do not match the schema. Only match.Compile finds other problems.
 func TestBadFilesDoNotFitTheSchema(t *testing.T) {
 	v := validator{root: readSchema(t)}
 	for _, name := range []string{

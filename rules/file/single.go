@@ -27,7 +27,7 @@ func ReadRule(name string, data []byte) (rules.Rule, error) {
 }
 
 // ReadClient parses one client, like ReadRule. It does not check the client's limits against the rules, nor its values
-// against other clients: rules.Set.Check and rules.Registry.Put do.
+// against other clients: match.Set.Check and registry.Registry.Put do.
 func ReadClient(name string, data []byte) (rules.Client, error) {
 	var c rules.Client
 	err := readOne(name, data, &c, func() error { return nil })

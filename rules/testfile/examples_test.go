@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/ruletest"
-	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/testfile"
 )
 
@@ -60,7 +60,7 @@ func TestExampleRulesPassTheirTests(t *testing.T) {
 }
 
 // untried returns the rules in force that no case lists in matches.
-func untried(set *rules.Set, tests *testfile.File) []string {
+func untried(set *match.Set, tests *testfile.File) []string {
 	tried := map[string]bool{}
 	for _, c := range tests.Cases {
 		if c.Matches != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // An Answer is the decision about a request.
@@ -50,7 +51,7 @@ func (f Failure) String() string {
 // Run runs all cases. It matches requests with the set and decides them with the function that start returns; start is
 // called once per case, with nothing consumed. An error of start ends the run; an error of a decision is a failure. The
 // file must come from Parse or Load.
-func (f *File) Run(set *rules.Set, start func() (Decide, error)) ([]Result, error) {
+func (f *File) Run(set *match.Set, start func() (Decide, error)) ([]Result, error) {
 	results := make([]Result, 0, len(f.Cases))
 	for i := range f.Cases {
 		c := &f.Cases[i]
@@ -81,7 +82,7 @@ func (f *File) failure(path, got, want string) *Failure {
 	return failure
 }
 
-func (f *File) matches(set *rules.Set, c *Case, path string) (*Failure, error) {
+func (f *File) matches(set *match.Set, c *Case, path string) (*Failure, error) {
 	if c.Matches == nil {
 		return nil, nil
 	}

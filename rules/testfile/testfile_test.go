@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/testfile"
 )
 
@@ -35,7 +36,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-func load(t *testing.T, path string) (*testfile.File, *rules.Set) {
+func load(t *testing.T, path string) (*testfile.File, *match.Set) {
 	t.Helper()
 	f, err := testfile.Load(path)
 	if err != nil {
@@ -146,7 +147,7 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	set, err := rules.Compile(nil)
+	set, err := match.Compile(nil)
 	if err != nil {
 		f.Fatal(err)
 	}

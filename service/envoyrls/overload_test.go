@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service/envoyrls"
 )
 
@@ -31,7 +32,7 @@ func (overloaded) Charge(context.Context, headgate.Check) (headgate.Decision, er
 func TestOverloadIsOverLimit(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "d.yaml", limits("d", 5))
-	set, err := rules.Compile([]rules.Rule{{
+	set, err := match.Compile([]rules.Rule{{
 		ID: "r", Namespace: "d", Key: []headgate.Attribute{{Kind: headgate.AttrDescriptor, Name: "user"}},
 		Limits: []rules.Limit{{Limit: headgate.PerHour(5)}},
 	}})

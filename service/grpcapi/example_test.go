@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service/grpcapi"
 )
 
@@ -25,7 +26,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = store.Close() }()
-	set, err := rules.Compile([]rules.Rule{{
+	set, err := match.Compile([]rules.Rule{{
 		ID: "search", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerHour(2)}},
 	}})
 	if err != nil {

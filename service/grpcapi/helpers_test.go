@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service"
 )
 
@@ -58,7 +58,7 @@ rules:
     limits: [1/h]
 `
 
-func parseRules(t testing.TB, text string) *rules.Set {
+func parseRules(t testing.TB, text string) *match.Set {
 	t.Helper()
 	doc, err := file.Parse("rules.yaml", []byte(text))
 	if err != nil {
@@ -81,7 +81,7 @@ func newStore(t testing.TB, now func() time.Time) *memstore.Store {
 	return store
 }
 
-func newEngine(t testing.TB, store headgate.Limiter, set *rules.Set) *engine.Engine {
+func newEngine(t testing.TB, store headgate.Limiter, set *match.Set) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(engine.Config{Store: store, Rules: set})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/internal/logbook"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service"
 )
 
@@ -264,7 +265,7 @@ func TestRuleKeysNeverLookLikeCallerKeys(t *testing.T) {
 	for _, sign := range []string{keyPrefix, hashedKeyPrefix} {
 		for _, r := range []rules.Rule{{ID: sign + "x"}, {ID: "x", Namespace: sign + "x"}} {
 			r.Limits = []rules.Limit{{Limit: headgate.PerSecond(1)}}
-			if _, err := rules.Compile([]rules.Rule{r}); err == nil {
+			if _, err := match.Compile([]rules.Rule{r}); err == nil {
 				t.Errorf("a rule %q of namespace %q: got no error", r.ID, r.Namespace)
 			}
 		}

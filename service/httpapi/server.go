@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/internal/bodytype"
-	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service"
 )
 
@@ -25,7 +25,7 @@ type Server struct {
 	buffered      atomic.Int64
 	faults        logLimit // limits the log lines about faults
 	proxyWarnings logLimit
-	warnedRules   atomic.Pointer[rules.Set] // the rule set whose concurrency limits were logged
+	warnedRules   atomic.Pointer[match.Set] // the rule set whose concurrency limits were logged
 }
 
 var _ http.Handler = (*Server)(nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A sink is a connection that discards replies.
@@ -28,7 +29,7 @@ func readyConn(t testing.TB, bind bool) (*conn, *workspace) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	set, err := rules.Compile([]rules.Rule{
+	set, err := match.Compile([]rules.Rule{
 		{ID: "per-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerSecond(10)}}},
 	})
 	if err != nil {

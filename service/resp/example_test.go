@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service/resp"
 )
 
@@ -19,7 +20,7 @@ func Example() {
 		panic(err)
 	}
 	defer store.Close()
-	set, err := rules.Compile([]rules.Rule{{
+	set, err := match.Compile([]rules.Rule{{
 		ID:     "search-per-user",
 		Key:    []headgate.Attribute{{Kind: headgate.AttrUser}},
 		Limits: []rules.Limit{{Limit: headgate.MustParseLimit("10/h")}},

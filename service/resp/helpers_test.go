@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/service"
 	"github.com/headgate/headgate/service/resp"
 )
@@ -72,7 +73,7 @@ func testRules() []rules.Rule {
 
 func newEngine(t testing.TB, c engine.Config) *engine.Engine {
 	t.Helper()
-	set, err := rules.Compile(testRules())
+	set, err := match.Compile(testRules())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // No request could match such a client, so it would be neither limited nor blocked.
@@ -63,7 +64,7 @@ func TestClientsWithAnotherPrefixLengthAreRefused(t *testing.T) {
 			if err := n.identity.ReadValues(identity.Values{IP: ip}, &who); err != nil {
 				t.Fatal(err)
 			}
-			if m, _ := n.engine.Rules().MatchRule("all", &who); m.Effect != rules.Blocked {
+			if m, _ := n.engine.Rules().MatchRule("all", &who); m.Effect != match.Blocked {
 				t.Errorf("%s: got %v, want blocked", ip, m.Effect)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/source"
 	"github.com/headgate/headgate/telemetry"
@@ -58,7 +59,7 @@ func (r *fileRules) read() ([]byte, error) {
 }
 
 // compile parses, validates and compiles the rules of a file.
-func compile(name string, data []byte, lengths prefixLengths) (*rules.Set, error) {
+func compile(name string, data []byte, lengths prefixLengths) (*match.Set, error) {
 	doc, err := file.Parse(name, data)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func compile(name string, data []byte, lengths prefixLengths) (*rules.Set, error
 }
 
 // loadFirst returns the rules to create the engine with.
-func (r *fileRules) loadFirst() (*rules.Set, error) {
+func (r *fileRules) loadFirst() (*match.Set, error) {
 	data, err := r.read()
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (r *fileRules) reload() {
 	r.log.Info("rules loaded", "file", r.path, "rules", set.Len(), "revision", r.status().Revision)
 }
 
-func (r *fileRules) setLoaded(set *rules.Set) {
+func (r *fileRules) setLoaded(set *match.Set) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = telemetry.RulesStatus{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/headgate/headgate/control/follow"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/telemetry"
 )
 
@@ -27,7 +27,7 @@ type followedRules struct {
 }
 
 // apply makes the engine use a rule set.
-func (f *followedRules) apply(set *rules.Set) error {
+func (f *followedRules) apply(set *match.Set) error {
 	f.metrics.ExpectRules(set, f.shared)
 	if err := f.engine.SetRules(set); err != nil {
 		f.metrics.KeepRules(f.engine.Rules(), f.shared)

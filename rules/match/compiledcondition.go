@@ -1,0 +1,207 @@
+package match
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/internal/pattern"
+)
+
+// A compiledCondition is true if all tests hold, one condition of each group in any is true, and none in not is.
+type compiledCondition struct {
+	tests []compiledTest
+	any   [][]compiledCondition
+	not   []compiledCondition
+}
+
+// A compiledTest is a Test in the form that is evaluated.
+type compiledTest struct {
+	slot   int
+	kind   testKind
+	value  string // for testEquals, testEqualsOrMissing and testSubtree
+	values *valueSet
+}
+
+type testKind uint8
+
+const (
+	testEquals          testKind = iota // the value is equal
+	testEqualsOrMissing                 // the value is equal or missing
+	testPresent                         // there is a value
+	testSubtree                         // the path is equal or below
+	testNetwork                         // the address is in one of the networks
+	testValues                          // the value matches one of values
+)
+
+// A valueSet holds the values of a test with several values or with patterns.
+type valueSet struct {
+	exactSet  map[string]struct{}
+	exactList []string // instead of exactSet if there are few
+	wildcards []string // with stars
+	paths     []pathGlob
+	nets      *netTree
+}
+
+const maxExactList = 8
+
+// empty reports whether there is nothing left to evaluate.
+func (c *compiledCondition) empty() bool {
+	return len(c.tests) == 0 && len(c.any) == 0 && len(c.not) == 0
+}
+
+func (c *compiledCondition) holds(p *probe) bool {
+	for i := range c.tests {
+		if !c.tests[i].holds(p) {
+			return false
+		}
+	}
+	for _, group := range c.any {
+		if !anyHolds(group, p) {
+			return false
+		}
+	}
+	return len(c.not) == 0 || !anyHolds(c.not, p)
+}
+
+func anyHolds(conds []compiledCondition, p *probe) bool {
+	for i := range conds {
+		if conds[i].holds(p) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *compiledTest) holds(p *probe) bool {
+	if t.kind == testNetwork {
+		net := p.address()
+		return net.IsValid() && t.values.nets.contains(net)
+	}
+	value, ok := p.get(t.slot)
+	switch t.kind {
+	case testEquals:
+		return ok && value == t.value
+	case testEqualsOrMissing:
+		return !ok || value == t.value
+	case testPresent:
+		return ok
+	case testSubtree:
+		return ok && inSubtree(t.value, value)
+	default:
+		return ok && t.values.match(value)
+	}
+}
+
+func (v *valueSet) match(value string) bool {
+	if slices.Contains(v.exactList, value) {
+		return true
+	}
+	if _, ok := v.exactSet[value]; ok {
+		return true
+	}
+	for _, wildcard := range v.wildcards {
+		if matchWildcard(wildcard, value) {
+			return true
+		}
+	}
+	for i := range v.paths {
+		if v.paths[i].match(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// A compiler compiles conditions and numbers the attributes they use.
+type compiler struct {
+	slots      map[headgate.Attribute]int
+	attributes []headgate.Attribute
+}
+
+func (r *compiler) slot(a headgate.Attribute) int {
+	if n, ok := r.slots[a]; ok {
+		return n
+	}
+	n := len(r.attributes)
+	r.slots[a] = n
+	r.attributes = append(r.attributes, a)
+	return n
+}
+
+// compileCondition compiles a validated condition, without the tests that are known to hold.
+func (r *compiler) compileCondition(c *rules.Condition, known []*rules.Test) compiledCondition {
+	var compiled compiledCondition
+	r.addCondition(&compiled, c, known)
+	return compiled
+}
+
+// addCondition adds the parts of a condition. It flattens nested conditions where possible.
+func (r *compiler) addCondition(compiled *compiledCondition, c *rules.Condition, known []*rules.Test) {
+	for i := range c.Tests {
+		if !slices.Contains(known, &c.Tests[i]) {
+			compiled.tests = append(compiled.tests, r.compileTest(&c.Tests[i]))
+		}
+	}
+	for i := range c.All {
+		r.addCondition(compiled, &c.All[i], known)
+	}
+	if len(c.Any) == 1 {
+		r.addCondition(compiled, &c.Any[0], known)
+	} else if len(c.Any) > 1 {
+		group := make([]compiledCondition, len(c.Any))
+		for i := range c.Any {
+			group[i] = r.compileCondition(&c.Any[i], nil)
+		}
+		compiled.any = append(compiled.any, group)
+	}
+	for i := range c.Not {
+		compiled.not = append(compiled.not, r.compileCondition(&c.Not[i], nil))
+	}
+}
+
+func (r *compiler) compileTest(t *rules.Test) compiledTest {
+	compiled := compiledTest{slot: r.slot(t.Attribute), kind: testValues, values: &valueSet{}}
+	for _, value := range t.Values {
+		p, _ := pattern.Parse(t.Attribute.Kind, value)
+		switch {
+		case p.Text == pattern.AnyText:
+			return compiledTest{slot: compiled.slot, kind: testPresent}
+		case p.Net.IsValid():
+			compiled.kind = testNetwork
+			if compiled.values.nets == nil {
+				compiled.values.nets = newNetTree()
+			}
+			compiled.values.nets.add(p.Net, 0)
+		case p.Exact():
+			compiled.values.exactList = append(compiled.values.exactList, p.Text)
+		case t.Attribute.Kind == headgate.AttrPath:
+			compiled.values.paths = append(compiled.values.paths, newPathGlob(p.Text))
+		default:
+			compiled.values.wildcards = append(compiled.values.wildcards, p.Text)
+		}
+	}
+	return compiled.simplified()
+}
+
+// simplified returns the same test in its fastest form.
+func (t compiledTest) simplified() compiledTest {
+	v := t.values
+	if t.kind == testValues && len(v.exactList)+len(v.wildcards)+len(v.paths) == 1 {
+		switch {
+		case len(v.exactList) == 1:
+			return compiledTest{slot: t.slot, kind: testEquals, value: v.exactList[0]}
+		case len(v.paths) == 1 && v.paths[0].segments == nil && !v.paths[0].oneStar:
+			return compiledTest{slot: t.slot, kind: testSubtree, value: v.paths[0].subtree}
+		}
+	}
+	if len(v.exactList) > maxExactList {
+		v.exactSet = make(map[string]struct{}, len(v.exactList))
+		for _, value := range v.exactList {
+			v.exactSet[strings.Clone(value)] = struct{}{}
+		}
+		v.exactList = nil
+	}
+	return t
+}

@@ -1,0 +1,172 @@
+package match
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// The key of a counter is namespace/rule/attributes/, the values of the attributes, and the name of the limit:
+//
+//	/search-per-user/user/·alice1       for user alice, · being the length of the next value
+//
+// Every value has its length in front, or is replaced by a zero and a hash if it is long. So no two clients, and no two
+// limits of one client, have the same key, whatever their names are.
+
+// longValue is the length up to which a value stands in a key unhashed.
+const longValue = 256
+
+// A keyFormat is the prefix of a rule's keys and of their owner.
+type keyFormat struct {
+	prefix      string
+	sources     []source
+	owner       int    // index of the attribute that names the owner, noNode if the rule is the owner
+	ownerPrefix string // text in front of the owner's value
+}
+
+func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
+	n := keyFormat{sources: sourcesOf(attributes), owner: ownerOf(attributes)}
+	names := make([]string, len(attributes))
+	for i, a := range attributes {
+		names[i] = a.String()
+		if strings.ContainsAny(a.Name, `/+"`) {
+			names[i] = strconv.Quote(names[i])
+		}
+	}
+	list := strings.Join(names, "+")
+	if len(list) > longValue {
+		sum := sha256.Sum256([]byte(list))
+		list = hex.EncodeToString(sum[:])
+	}
+	rulePrefix := r.Namespace + "/" + r.ID + "/"
+	n.prefix = rulePrefix + list + "/"
+	n.ownerPrefix = rulePrefix
+	if n.owner != noNode {
+		n.ownerPrefix = attributes[n.owner].String() + "="
+	}
+	return n
+}
+
+// identities are the kinds of attributes that identify clients, the most reliable first.
+var identities = []headgate.AttributeKind{
+	headgate.AttrUser, headgate.AttrAPIKey, headgate.AttrJWT, headgate.AttrBearer, headgate.AttrCookie, headgate.AttrIP,
+}
+
+// ownerOf returns the index of the attribute that names the owner of a key: the one that identifies clients most
+// reliably, so that all keys of a client have the same owner, or else the first; noNode if there is none.
+func ownerOf(attributes []headgate.Attribute) int {
+	for _, kind := range identities {
+		if i := slices.IndexFunc(attributes, func(a headgate.Attribute) bool { return a.Kind == kind }); i >= 0 {
+			return i
+		}
+	}
+	if len(attributes) > 0 {
+		return 0
+	}
+	return noNode
+}
+
+// isShared reports whether the keys of a rule are shared by several clients.
+func isShared(r *rules.Rule) bool {
+	if r.Owner != rules.OwnerByKey {
+		return r.Owner == rules.OwnerShared
+	}
+	owner := ownerOf(r.Key)
+	return owner == noNode || !slices.Contains(identities, r.Key[owner].Kind)
+}
+
+func (m *Result) keyFormat() *keyFormat {
+	if m.byIP {
+		return &m.compiled.byIP
+	}
+	return &m.compiled.byKey
+}
+
+// AppendKey appends the key of the counter of one of the limits: a headgate.Check's Key. The subject is the one that
+// was matched. The key is AppendKeyBase followed by the limit's name.
+func (m *Result) AppendKey(dst []byte, s rules.Subject, limit int) []byte {
+	return append(m.AppendKeyBase(dst, s), m.LimitName(limit)...)
+}
+
+// AppendKeyBase appends the common prefix of the keys of all limits of this rule and client.
+func (m *Result) AppendKeyBase(dst []byte, s rules.Subject) []byte {
+	n := m.keyFormat()
+	dst = append(dst, n.prefix...)
+	if m.value != "" { // normalized when the rule matched
+		return appendValue(dst, m.value)
+	}
+	for i := range n.sources {
+		dst = n.sources[i].appendTo(dst, s)
+	}
+	return dst
+}
+
+// AppendOwner appends the owner of the keys: a headgate.Check's Owner. Rules that count by the same user have the same
+// owner, whatever else they count by.
+func (m *Result) AppendOwner(dst []byte, s rules.Subject) []byte {
+	n := m.keyFormat()
+	dst = append(dst, n.ownerPrefix...)
+	if n.owner == noNode {
+		return dst
+	}
+	return n.sources[n.owner].appendTo(dst, s)
+}
+
+func appendValue(dst []byte, value string) []byte {
+	if len(value) <= longValue {
+		dst = binary.AppendUvarint(dst, uint64(len(value)))
+		return append(dst, value...)
+	}
+	dst = append(dst, 0)
+	at := len(dst)
+	dst = append(dst, value...)
+	sum := sha256.Sum256(dst[at:])
+	return append(dst[:at], sum[:]...)
+}
+
+// appendLowered is appendValue for a path that it converts to lower case.
+func appendLowered(dst []byte, path string) []byte {
+	if len(path) <= longValue {
+		dst = binary.AppendUvarint(dst, uint64(len(path)))
+		at := len(dst)
+		dst = append(dst, path...)
+		lowerInPlace(dst[at:])
+		return dst
+	}
+	dst = append(dst, 0)
+	at := len(dst)
+	dst = append(dst, path...)
+	lowerInPlace(dst[at:])
+	sum := sha256.Sum256(dst[at:])
+	return append(dst[:at], sum[:]...)
+}
+
+// Limit returns one of the limits that apply to a client: first those of Limits, then those of the rule's penalty.
+func (m *Result) Limit(limit int) *rules.Limit {
+	if limit < len(m.Limits) {
+		return &m.Limits[limit]
+	}
+	return &m.Rule.Penalty.Limits[limit-len(m.Limits)]
+}
+
+// LimitName returns the name of one of the limits, numbered as for Limit.
+func (m *Result) LimitName(limit int) string {
+	if !m.hasClientLimits && limit < len(m.Limits) {
+		return m.Limits[limit].Name
+	}
+	return m.otherLimitName(limit)
+}
+
+// otherLimitName returns the name of a client's own limit or of a penalty's limit.
+func (m *Result) otherLimitName(limit int) string {
+	if limit >= len(m.Limits) {
+		return m.Rule.Penalty.Limits[limit-len(m.Limits)].Name
+	}
+	return rules.LimitNameUnder(m.compiled.limits, m.Limits, limit)
+}

@@ -1,0 +1,127 @@
+package match
+
+import (
+	"strings"
+
+	"github.com/headgate/headgate/rules/internal/pattern"
+)
+
+// matchWildcard reports whether a text matches a pattern in which star matches any characters. It backtracks only to
+// the last star, so its time is at most proportional to the product of both lengths.
+func matchWildcard(glob, text string) bool {
+	i := strings.IndexByte(glob, pattern.Star)
+	if i < 0 {
+		return glob == text
+	}
+	if len(text) < i || text[:i] != glob[:i] {
+		return false
+	}
+	glob, text = glob[i+1:], text[i:]
+	for {
+		i = strings.IndexByte(glob, pattern.Star)
+		if i < 0 {
+			return strings.HasSuffix(text, glob)
+		}
+		at := strings.Index(text, glob[:i])
+		if at < 0 {
+			return false
+		}
+		glob, text = glob[i+1:], text[at+i:]
+	}
+}
+
+// A pathGlob is a path pattern with stars.
+type pathGlob struct {
+	subtree  string // "/search" for /search/**, the most common form; it needs no segments
+	prefix   string // text before the only star, if oneStar
+	suffix   string
+	oneStar  bool
+	segments []segment
+}
+
+type segment struct {
+	text       string
+	stars      bool // it is a pattern
+	doubleStar bool // it is anySegments
+}
+
+func (s *segment) match(text string) bool {
+	if s.stars {
+		return matchWildcard(s.text, text)
+	}
+	return s.text == text
+}
+
+func newPathGlob(glob string) pathGlob {
+	if prefix, ok := strings.CutSuffix(glob, "/"+pattern.AnySegments); ok && !pattern.HasStars(prefix) {
+		return pathGlob{subtree: prefix}
+	}
+	i := strings.IndexByte(glob, pattern.Star)
+	if i >= 0 && !pattern.HasStars(glob[i+1:]) && strings.IndexByte(glob, pattern.DoubleStar) < 0 {
+		return pathGlob{prefix: glob[:i], suffix: glob[i+1:], oneStar: true}
+	}
+	var g pathGlob
+	for text := range strings.SplitSeq(glob, "/") {
+		g.segments = append(g.segments, segment{text, strings.Contains(text, pattern.AnyText), text == pattern.AnySegments})
+	}
+	return g
+}
+
+func (g *pathGlob) match(path string) bool {
+	if g.oneStar {
+		n := len(path) - len(g.suffix)
+		return n >= len(g.prefix) && path[n:] == g.suffix && path[:len(g.prefix)] == g.prefix &&
+			strings.IndexByte(path[len(g.prefix):n], '/') < 0
+	}
+	if g.segments == nil {
+		return inSubtree(g.subtree, path)
+	}
+	at := 0             // index in path of the next segment, beyond the end when there is none
+	next := 0           // index in g.segments
+	retry, from := 0, 0 // where to retry after a mismatch: behind the last pattern.AnySegments, one segment later
+	for {
+		if next < len(g.segments) && g.segments[next].doubleStar {
+			next++
+			retry, from = next, at
+			if next == len(g.segments) {
+				return true
+			}
+			continue
+		}
+		if at > len(path) {
+			if next == len(g.segments) {
+				return true
+			}
+			return false // the rest of the pattern needs segments, and later starts have fewer
+		}
+		if next < len(g.segments) {
+			end := segmentEnd(path, at)
+			if g.segments[next].match(path[at:end]) {
+				next, at = next+1, end+1
+				continue
+			}
+		}
+		if retry == 0 {
+			return false
+		}
+		from = segmentEnd(path, from) + 1
+		if from > len(path) {
+			return false
+		}
+		next, at = retry, from
+	}
+}
+
+// inSubtree reports whether a path is equal to base or below it.
+func inSubtree(base, path string) bool {
+	n := len(base)
+	return len(path) >= n && path[:n] == base && (len(path) == n || path[n] == '/')
+}
+
+// segmentEnd returns the end of the segment that begins at an index.
+func segmentEnd(path string, at int) int {
+	if i := strings.IndexByte(path[at:], '/'); i >= 0 {
+		return at + i
+	}
+	return len(path)
+}

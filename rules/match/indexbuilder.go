@@ -1,0 +1,298 @@
+package match
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/internal/pattern"
+	"github.com/headgate/headgate/rules/internal/yield"
+)
+
+// fewConditions is the largest number of conditions that are evaluated one by one instead of through an index.
+const fewConditions = 4
+
+// maxHostPathKeys limits the host and path combinations that one condition is indexed under.
+const maxHostPathKeys = 256
+
+// newIndex returns an index of conditions and, for each condition, the part that is still to be evaluated after the
+// index has found it. The rank of a condition is its position in the list. further holds, by rank, tests that must hold
+// as well; it may be nil.
+func newIndex(conditions []*rules.Condition, further [][]compiledTest, r *compiler) (*index, []compiledCondition) {
+	b := indexBuilder{
+		compiler:           r,
+		conds:              make([]compiledCondition, len(conditions)),
+		counts:             make(map[indexKey]int, len(conditions)),
+		analyses:           make(map[*rules.Condition]analysis, len(conditions)),
+		values:             map[int]map[string][]hit{},
+		lastSegments:       map[string][]hit{},
+		rootedLastSegments: map[string][]hit{},
+		hosts:              map[string]*trie{},
+		patterns:           map[int]*trie{},
+		index:              &index{paths: noNode},
+	}
+	var work yield.Yielder
+	few := len(conditions) <= fewConditions
+	if !few {
+		for _, c := range conditions {
+			work.Step()
+			b.count(c)
+		}
+	}
+	for rank, c := range conditions {
+		work.Step()
+		set := keySet{}
+		if !few {
+			set, _ = b.bestKeys(c)
+		}
+		b.conds[rank] = r.compileCondition(c, set.implied)
+		if further != nil {
+			b.conds[rank].tests = append(b.conds[rank].tests, further[rank]...)
+		}
+		h := newHit(int32(rank), b.conds[rank].empty())
+		if set.keys == nil {
+			b.index.always = append(b.index.always, h)
+		}
+		for _, k := range set.keys {
+			b.add(k, h)
+		}
+	}
+	b.finish()
+	return b.index, b.conds
+}
+
+type indexBuilder struct {
+	compiler           *compiler
+	conds              []compiledCondition
+	counts             map[indexKey]int // number of conditions that could be indexed under a key
+	analyses           map[*rules.Condition]analysis
+	values             map[int]map[string][]hit // by slot
+	lastSegments       map[string][]hit
+	rootedLastSegments map[string][]hit
+	hosts              map[string]*trie
+	patterns           map[int]*trie // by slot
+	index              *index
+}
+
+// flatten splits a condition into tests that must all hold and groups of conditions; one of each group must be true.
+func flatten(c *rules.Condition) (tests []*rules.Test, groups [][]rules.Condition) {
+	for i := range c.Tests {
+		tests = append(tests, &c.Tests[i])
+	}
+	below := c.All
+	if len(c.Any) == 1 {
+		below = append(below[:len(below):len(below)], c.Any[0])
+	} else if len(c.Any) > 1 {
+		groups = append(groups, c.Any)
+	}
+	for i := range below {
+		t, g := flatten(&below[i])
+		tests, groups = append(tests, t...), append(groups, g...)
+	}
+	return tests, groups
+}
+
+// An analysis holds the key sets that a condition can be indexed under, each of which is sufficient, and its groups of
+// conditions; one of each group must be true.
+type analysis struct {
+	sets   []keySet
+	groups [][]rules.Condition
+}
+
+func (b *indexBuilder) analyze(c *rules.Condition) analysis {
+	found, ok := b.analyses[c]
+	if !ok {
+		tests, groups := flatten(c)
+		found = analysis{b.sets(tests), groups}
+		b.analyses[c] = found
+	}
+	return found
+}
+
+// sets returns the key sets that tests can be indexed under. Each of them is sufficient.
+func (b *indexBuilder) sets(tests []*rules.Test) []keySet {
+	var sets []keySet
+	var hosts, paths keySet
+	for _, t := range tests {
+		slot := b.compiler.slot(t.Attribute)
+		keys, proven := testKeys(slot, t)
+		if keys == nil {
+			continue
+		}
+		set := keySet{keys: keys}
+		if proven {
+			set.implied = []*rules.Test{t}
+		}
+		switch {
+		case t.Attribute.Kind == headgate.AttrHost && hosts.keys == nil:
+			hosts = set
+		case slot == slotPath && paths.keys == nil:
+			paths = set
+		default:
+			sets = append(sets, set)
+		}
+	}
+	switch {
+	case paths.keys == nil && hosts.keys != nil:
+		sets = append(sets, hosts)
+	case hosts.keys == nil && paths.keys != nil, len(hosts.keys)*len(paths.keys) > maxHostPathKeys:
+		sets = append(sets, paths)
+	case paths.keys != nil:
+		sets = append(sets, hostPathKeys(hosts, paths))
+	}
+	return sets
+}
+
+// hostPathKeys returns the combinations of hosts and paths.
+func hostPathKeys(hosts, paths keySet) keySet {
+	product := keySet{
+		keys:    make([]indexKey, 0, len(hosts.keys)*len(paths.keys)),
+		implied: append(slices.Clone(hosts.implied), paths.implied...),
+	}
+	for _, path := range paths.keys {
+		if path.kind != byHostPath {
+			path = indexKey{kind: byHostPath, text: pattern.AnySegments} // the host is more selective
+			product.implied = hosts.implied
+		}
+		for _, host := range hosts.keys {
+			path.host = host.host
+			product.keys = append(product.keys, path)
+		}
+	}
+	return product
+}
+
+func (b *indexBuilder) count(c *rules.Condition) {
+	p := b.analyze(c)
+	for _, set := range p.sets {
+		for _, k := range set.keys {
+			b.counts[k]++
+		}
+	}
+	for _, group := range p.groups {
+		for i := range group {
+			b.count(&group[i])
+		}
+	}
+}
+
+// bestKeys returns the key set that the fewest other conditions are indexed under, and the largest number of conditions
+// under one of its keys. The set has no keys if the condition cannot be indexed.
+func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
+	p := b.analyze(c)
+	for _, set := range p.sets {
+		n := 0
+		for _, k := range set.keys {
+			n = max(n, b.counts[k])
+			if k.kind == byValue || k.kind == byPrefix || k.kind == byNormalizedPath {
+				n++ // prefer host and path, which are read anyway
+			}
+		}
+		if best.keys == nil || n < most {
+			best, most = set, n
+		}
+	}
+	for _, group := range p.groups {
+		if union, n := b.unionKeys(group); union.keys != nil && (best.keys == nil || n < most) {
+			best, most = union, n
+		}
+	}
+	return best, most
+}
+
+// unionKeys returns the keys of a group of conditions of which one must be true.
+func (b *indexBuilder) unionKeys(group []rules.Condition) (union keySet, most int) {
+	for i := range group {
+		set, n := b.bestKeys(&group[i])
+		if set.keys == nil {
+			return keySet{}, 0
+		}
+		union.keys, most = append(union.keys, set.keys...), max(most, n)
+	}
+	return union, most
+}
+
+func (b *indexBuilder) add(k indexKey, h hit) {
+	x := b.index
+	switch k.kind {
+	case byHostPath:
+		t := b.hosts[k.host]
+		if t == nil {
+			t = &trie{}
+			b.hosts[k.host] = t
+		}
+		t.add(pathRoute(k.text), h)
+	case byLastSegment:
+		b.lastSegments[k.text] = append(b.lastSegments[k.text], h)
+	case byRootedLastSegment:
+		b.rootedLastSegments[k.text] = append(b.rootedLastSegments[k.text], h)
+	case byNet:
+		if x.nets == nil {
+			x.nets = newNetTree()
+		}
+		x.nets.add(k.net, h)
+	case byValue:
+		if b.values[k.slot] == nil {
+			b.values[k.slot] = map[string][]hit{}
+		}
+		b.values[k.slot][k.text] = append(b.values[k.slot][k.text], h)
+	default:
+		if b.patterns[k.slot] == nil {
+			b.patterns[k.slot] = &trie{}
+		}
+		route := prefixRoute
+		if k.kind == byNormalizedPath {
+			route = pathRoute
+		}
+		b.patterns[k.slot].add(route(k.text), h)
+	}
+}
+
+// finish moves the collected hits into the index.
+func (b *indexBuilder) finish() {
+	x := b.index
+	roots := map[string]int32{}
+	for host, t := range b.hosts {
+		root := x.tries.add(t)
+		if host == "" {
+			x.paths = root
+			continue
+		}
+		roots[host] = root
+		if host[0] == '.' {
+			x.domainDots |= 1 << strings.Count(host, ".")
+		}
+	}
+	if len(roots) > 0 {
+		x.hosts = newTextTable(roots)
+	}
+	x.lastSegments, x.rootedLastSegments = b.texts(b.lastSegments), b.texts(b.rootedLastSegments)
+	for slot := range b.compiler.attributes {
+		t := table{slot: slot, exact: b.texts(b.values[slot]), patterns: noNode}
+		if b.patterns[slot] != nil {
+			t.patterns = x.tries.add(b.patterns[slot])
+		}
+		if t.exact != nil || t.patterns != noNode {
+			x.tables = append(x.tables, t)
+		}
+	}
+	x.tries.packLabels()
+}
+
+// texts returns a table of hits by text, nil if there are none.
+func (b *indexBuilder) texts(lists map[string][]hit) *textTable {
+	if len(lists) == 0 {
+		return nil
+	}
+	values := make(map[string]int32, len(lists))
+	for text, list := range lists {
+		if len(list) == 1 {
+			values[text] = int32(list[0])
+			continue
+		}
+		values[text] = int32(firstList - len(b.index.lists))
+		b.index.lists = append(b.index.lists, list)
+	}
+	return newTextTable(values)
+}

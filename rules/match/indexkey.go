@@ -1,0 +1,124 @@
+package match
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/internal/pattern"
+)
+
+// An indexKey is a key that an index finds conditions by.
+type indexKey struct {
+	kind keyKind
+	slot int          // of byValue, byPrefix and byNormalizedPath
+	host string       // of byHostPath: a host, a domain with a leading dot, or empty for any
+	text string       // a value or a pattern
+	net  netip.Prefix // of byNet
+}
+
+type keyKind uint8
+
+const (
+	byHostPath          keyKind = iota // a host and a path glob, which may be anySegments
+	byLastSegment                      // the last segment of the path
+	byRootedLastSegment                // the last segment of a path that begins with a slash, as all do
+	byNet
+	byValue
+	byPrefix
+	byNormalizedPath // a pattern of a path with another normalization than in byHostPath
+)
+
+// A keySet holds keys, at least one of which matches every request that some tests hold for.
+type keySet struct {
+	keys []indexKey
+	// implied are the tests that hold if one of the keys matches.
+	implied []*rules.Test
+}
+
+// testKeys returns the keys of a test, and whether each of them proves the test. It returns none if one of the values
+// does not distinguish requests.
+func testKeys(slot int, t *rules.Test) (keys []indexKey, proven bool) {
+	keys, proven = make([]indexKey, 0, len(t.Values)), true
+	for _, value := range t.Values {
+		p, _ := pattern.Parse(t.Attribute.Kind, value)
+		k := indexKey{slot: slot, text: p.Text, net: p.Net}
+		proves := true
+		switch {
+		case p.Text == pattern.AnyText:
+			return nil, false
+		case p.Net.IsValid():
+			k.kind, k.slot = byNet, 0
+		case slot == slotPath:
+			k, proves = pathKey(p.Text)
+		case t.Attribute.Kind == headgate.AttrHost:
+			k = indexKey{kind: byHostPath, host: domainOf(p.Text), text: pattern.AnySegments}
+			proves = p.Exact() || p.Text == pattern.AnyText+k.host
+		case p.Exact():
+			k.kind = byValue
+		case t.Attribute.Kind == headgate.AttrPath:
+			r := pathRoute(p.Text)
+			k.kind, proves = byNormalizedPath, r.end != endPrefix
+		default:
+			k.kind, proves = byPrefix, false
+		}
+		if !k.selective() {
+			return nil, false
+		}
+		keys, proven = append(keys, k), proven && proves
+	}
+	return keys, proven
+}
+
+// pathKey returns the key of a path pattern, and whether the key proves it. The key is the beginning of the pattern, or
+// its last segment if it begins with stars.
+func pathKey(glob string) (k indexKey, proves bool) {
+	r := pathRoute(glob)
+	if tail := glob[strings.LastIndexByte(glob, '/')+1:]; !r.selective() && tail != "" && !pattern.HasStars(tail) {
+		if glob == "/"+pattern.AnySegments+"/"+tail {
+			return indexKey{kind: byRootedLastSegment, text: tail}, true
+		}
+		return indexKey{kind: byLastSegment, text: tail}, glob == pattern.AnySegments+"/"+tail
+	}
+	return indexKey{kind: byHostPath, text: glob}, r.end != endPrefix
+}
+
+// domainOf returns the host, or the domain with a leading dot that contains all hosts of a pattern; empty if there is
+// none.
+func domainOf(glob string) string {
+	i := strings.LastIndexByte(glob, pattern.Star)
+	if i < 0 {
+		return glob
+	}
+	domain := glob[i+1:]
+	for strings.Count(domain, ".") > maxDomainDots {
+		domain = domain[1:]
+	}
+	if dot := strings.IndexByte(domain, '.'); dot >= 0 {
+		return domain[dot:]
+	}
+	return ""
+}
+
+// maxDomainDots limits the dots of an indexed domain.
+const maxDomainDots = 63
+
+// selective reports whether the key distinguishes requests.
+func (k *indexKey) selective() bool {
+	switch k.kind {
+	case byHostPath:
+		r := pathRoute(k.text)
+		return k.host != "" || r.selective()
+	case byNet:
+		return k.net.Bits() > 0
+	case byNormalizedPath:
+		r := pathRoute(k.text)
+		return r.selective()
+	case byPrefix:
+		r := prefixRoute(k.text)
+		return r.texts[0] != ""
+	default:
+		return true
+	}
+}

@@ -1,0 +1,120 @@
+package match
+
+import (
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// hasUpperCase reports whether a path changes in lower case.
+func hasUpperCase(path string) bool {
+	if len(path) < 8 {
+		return hasUpperBytes(path)
+	}
+	found := upperCase(path[len(path)-8:])
+	for rest := path; len(rest) > 8; rest = rest[8:] {
+		found |= upperCase(rest)
+	}
+	return found&0x8080808080808080 != 0 && hasUpperBytes(path)
+}
+
+// upperCase returns a number with the highest bit set in some byte if one of the first eight bytes is an ASCII letter in
+// upper case or not ASCII.
+func upperCase(s string) uint64 {
+	const ones = 0x0101010101010101
+	eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return (eight+(0x80-'A')*ones)&^(eight+(0x80-'Z'-1)*ones) | eight
+}
+
+// hasUpperBytes is hasUpperCase byte by byte. The digits of escapes are always in upper case and do not count.
+func hasUpperBytes(path string) bool {
+	for i := 0; i < len(path); i++ {
+		if c := path[i]; c == '%' {
+			i += 2
+		} else if c >= 'A' && c <= 'Z' {
+			return true
+		}
+	}
+	return false
+}
+
+// lowerInPlace converts a path to lower case, except for the digits of escapes, which have one form.
+func lowerInPlace(path []byte) {
+	for i := 0; i < len(path); i++ {
+		if c := path[i]; c == '%' {
+			i += 2
+		} else if c >= 'A' && c <= 'Z' {
+			path[i] = c + 'a' - 'A'
+		}
+	}
+}
+
+// lowerPath returns a path in lower case, except for the digits of escapes.
+func lowerPath(path string) string {
+	if !hasUpperCase(path) {
+		return path
+	}
+	lowered := []byte(path)
+	lowerInPlace(lowered)
+	return string(lowered)
+}
+
+// A lowerCaser converts the paths of one request to lower case in a buffer that it reuses, so that a match allocates
+// nothing.
+type lowerCaser struct {
+	buffer []byte
+	values []loweredValue // few: the path and segments of it
+}
+
+type loweredValue struct{ original, lowered string }
+
+var lowerCasers = sync.Pool{New: func() any { return new(lowerCaser) }}
+
+// maxLowerCaserBuffer is the size of the largest buffer that is reused.
+const maxLowerCaserBuffer = 16 << 10
+
+// lower returns a path in lower case. It is valid until release.
+func (l *lowerCaser) lower(path string) string {
+	for i := range l.values {
+		if v := &l.values[i]; v.original == path {
+			return v.lowered
+		}
+	}
+	at := len(l.buffer)
+	l.buffer = append(l.buffer, path...) // values in an outgrown buffer stay as they are
+	lowered := l.buffer[at:]
+	lowerInPlace(lowered)
+	text := unsafe.String(unsafe.SliceData(lowered), len(lowered))
+	l.values = append(l.values, loweredValue{path, text})
+	return text
+}
+
+// detach removes values of the buffer from a result. AppendKey reads such a value from the subject again.
+func (l *lowerCaser) detach(m *Result) {
+	if l.owns(m.value) {
+		m.value = ""
+	}
+	if l.owns(m.Client) {
+		m.Client = strings.Clone(m.Client)
+	}
+}
+
+// owns reports whether a text is one of the values, perhaps without its end.
+func (l *lowerCaser) owns(text string) bool {
+	for i := range l.values {
+		if text != "" && unsafe.StringData(text) == unsafe.StringData(l.values[i].lowered) {
+			return true
+		}
+	}
+	return false
+}
+
+// release makes all values invalid.
+func (l *lowerCaser) release() {
+	clear(l.values)
+	l.buffer, l.values = l.buffer[:0], l.values[:0]
+	if cap(l.buffer) <= maxLowerCaserBuffer {
+		lowerCasers.Put(l)
+	}
+}

@@ -1,0 +1,195 @@
+package match
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// A normalization is a set of changes that a rule makes to the value of an attribute before it uses the value.
+type normalization uint8
+
+const (
+	normLowerCase normalization = 1 << iota // lower case, except for the digits of escapes
+	normTrimSlash                           // no trailing slash
+	normMethod                              // upper case, for all methods
+	normHeadAsGet                           // for a method in a key: HEAD becomes GET
+)
+
+// normMark separates the name of an attribute from its normalization. A rule that treats several paths as equal uses an
+// attribute of its own, the normalized path. No request attribute has the mark in its name.
+const normMark = "\x00"
+
+// normalizationOf returns the normalization that a rule applies to paths, 0 if it applies none.
+func normalizationOf(r *rules.Rule) normalization {
+	var norm normalization
+	if ignores(r, r.Case) {
+		norm |= normLowerCase
+	}
+	if ignores(r, r.TrailingSlash) {
+		norm |= normTrimSlash
+	}
+	return norm
+}
+
+func ignores(r *rules.Rule, s rules.Strictness) bool {
+	return s == rules.StrictIgnore || s == rules.StrictDefault && !r.Unlimited
+}
+
+// normalizedAttribute returns the attribute that a rule uses in place of a request's attribute.
+func normalizedAttribute(a headgate.Attribute, norm normalization) headgate.Attribute {
+	switch {
+	case a.Kind == headgate.AttrPath && norm != 0:
+		a.Name = normMark + string(rune(norm))
+	case a.Kind == headgate.AttrSegment && norm&normLowerCase != 0:
+		a.Name += normMark + string(rune(normLowerCase))
+	}
+	return a
+}
+
+// normalizedKey returns the attributes that a rule counts by. HEAD counts as GET.
+func normalizedKey(key []headgate.Attribute, norm normalization) []headgate.Attribute {
+	normalized := slices.Clone(key)
+	for i, a := range normalized {
+		if normalized[i] = normalizedAttribute(a, norm); a.Kind == headgate.AttrMethod {
+			normalized[i].Name = normMark + string(rune(normHeadAsGet))
+		}
+	}
+	return normalized
+}
+
+// A source is a request attribute and the normalization of its value.
+type source struct {
+	attribute headgate.Attribute
+	norm      normalization
+}
+
+// sourceOf returns the source of an attribute that may be normalized.
+func sourceOf(a headgate.Attribute) source {
+	from := source{attribute: a}
+	switch a.Kind {
+	case headgate.AttrPath, headgate.AttrSegment, headgate.AttrMethod:
+		name, norm, ok := strings.Cut(a.Name, normMark)
+		from.attribute.Name = name
+		if ok {
+			from.norm = normalization(norm[0])
+		}
+		if a.Kind == headgate.AttrMethod {
+			from.norm |= normMethod
+		}
+	}
+	return from
+}
+
+func sourcesOf(attributes []headgate.Attribute) []source {
+	list := make([]source, len(attributes))
+	for i, a := range attributes {
+		list[i] = sourceOf(a)
+	}
+	return list
+}
+
+// appendTo appends the normalized value of a subject, as it stands in a key. It allocates nothing for a path.
+func (from *source) appendTo(dst []byte, s rules.Subject) []byte {
+	value, _ := s.Get(from.attribute)
+	if from.norm == 0 {
+		return appendValue(dst, value)
+	}
+	if from.norm&normLowerCase == 0 || !hasUpperCase(value) {
+		return appendValue(dst, from.norm.apply(value))
+	}
+	return appendLowered(dst, (from.norm &^ normLowerCase).apply(value))
+}
+
+// apply returns the normalized value.
+func (norm normalization) apply(value string) string {
+	if norm&normLowerCase != 0 {
+		value = lowerPath(value)
+	}
+	if norm&normTrimSlash != 0 && len(value) > 1 && value[len(value)-1] == '/' {
+		value = value[:len(value)-1]
+	}
+	if norm&normMethod != 0 {
+		value = canonicalMethod(value)
+	}
+	if norm&normHeadAsGet != 0 && value == "HEAD" {
+		value = "GET"
+	}
+	return value
+}
+
+// normalizedCondition returns the condition with normalized paths, and with HEAD wherever GET is. It returns c itself
+// if nothing changes.
+func normalizedCondition(c *rules.Condition, norm normalization) *rules.Condition {
+	if !needsNormalizing(c, norm) {
+		return c
+	}
+	normalized := c.Clone()
+	normalize(&normalized, norm)
+	return &normalized
+}
+
+func needsNormalizing(c *rules.Condition, norm normalization) bool {
+	for i := range c.Tests {
+		t := &c.Tests[i]
+		if normalizedAttribute(t.Attribute, norm) != t.Attribute || t.Attribute.Kind == headgate.AttrMethod {
+			return true
+		}
+	}
+	below := func(c rules.Condition) bool { return needsNormalizing(&c, norm) }
+	return slices.ContainsFunc(c.Any, below) || slices.ContainsFunc(c.All, below) || slices.ContainsFunc(c.Not, below)
+}
+
+func normalize(c *rules.Condition, norm normalization) {
+	for i := range c.Tests {
+		t := &c.Tests[i]
+		if t.Attribute.Kind == headgate.AttrMethod {
+			t.Values = withHead(t.Values)
+			continue
+		}
+		if t.Attribute = normalizedAttribute(t.Attribute, norm); strings.Contains(t.Attribute.Name, normMark) {
+			norms := sourceOf(t.Attribute).norm
+			for j, value := range t.Values {
+				t.Values[j] = norms.apply(value)
+			}
+		}
+	}
+	for _, list := range [][]rules.Condition{c.Any, c.All, c.Not} {
+		for i := range list {
+			normalize(&list[i], norm)
+		}
+	}
+}
+
+// withHead adds HEAD to methods with GET, because services treat it as a GET without the body.
+func withHead(methods []string) []string {
+	is := func(method string) bool {
+		return slices.ContainsFunc(methods, func(m string) bool { return strings.EqualFold(m, method) })
+	}
+	if is("GET") && !is("HEAD") {
+		return append(methods, "HEAD")
+	}
+	return methods
+}
+
+// canonicalMethod returns a method in upper case: many services treat post as POST, so it must not evade a rule or
+// count as another client. It allocates nothing for the usual methods.
+func canonicalMethod(method string) string {
+	for i := range len(method) {
+		if c := method[i]; c < 'A' || c > 'Z' {
+			return upperMethod(method)
+		}
+	}
+	return method
+}
+
+func upperMethod(method string) string {
+	for _, usual := range [...]string{"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		if strings.EqualFold(method, usual) {
+			return usual
+		}
+	}
+	return strings.ToUpper(method)
+}

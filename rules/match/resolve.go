@@ -1,0 +1,259 @@
+package match
+
+import (
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/registry"
+)
+
+// A compiledRule is a rule in the form that is matched. The fields that every match reads come first.
+type compiledRule struct {
+	rule           *rules.Rule
+	limits         []rules.Limit
+	blockOverrides *overrideIndex // the overrides that block
+	otherOverrides *overrideIndex // the other overrides
+	rank           int32          // index in Set.rules
+	keyCount       uint8          // number of attributes of the key
+	fallback       rules.Fallback
+	block          bool
+	unlimited      bool
+	shared         bool
+	mayRepeat      bool                // an attribute of the key can be sent several times
+	limitsOnly     bool                // it has only limits and a key
+	registeredOnly bool                // clients must be registered
+	usesProperties bool                // an override uses properties of the client
+	simple         bool                // see Result.Simple
+	slots          [rules.MaxKey]int32 // of the attributes of the key
+	units          int64               // the cost of a request, if simple
+	keyBit         uint64              // shared by rules with the same key attributes, 0 if there are too many keys
+	byKey          keyFormat           // keys by the rule's attributes
+	byIP           keyFormat           // keys by the address instead
+}
+
+// An overrideIndex finds the first override that matches.
+type overrideIndex struct {
+	index     *index
+	conds     []compiledCondition
+	positions []int // in Rule.Overrides
+}
+
+// first returns the position of the first override that matches, -1 if none does.
+func (o *overrideIndex) first(p *probe) int {
+	var c collector
+	c.conds, c.first = o.conds, true
+	o.index.find(&c, p)
+	if c.count == 0 {
+		return -1
+	}
+	return o.positions[c.buf[0]]
+}
+
+// resolve sets the result of a rule: a block comes first, then the registered client's own limits, then the first
+// override that matches, then the rule itself.
+func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
+	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
+	m.Override, m.Client, m.Limits = -1, "", nil
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
+	if r.block {
+		m.Effect = Blocked
+		return
+	}
+	if r.usesProperties && p.hasClients {
+		p.setPropertyRule(r)
+	}
+	if r.blockOverrides != nil {
+		if at := r.blockOverrides.first(p); at >= 0 {
+			m.Effect, m.Override = Blocked, at
+			return
+		}
+	}
+	if r.unlimited {
+		m.Effect = Unlimited
+		return
+	}
+	if !r.identify(m, p) {
+		return
+	}
+	if p.hasClients || r.registeredOnly {
+		if c, id := s.lookUp(m, p); !c.Absent() {
+			m.Client = id
+			if c.OneLimit() {
+				c.UnpackLimit(&m.inlineLimit[0])
+				m.hasClientLimits, m.inline = true, true // Limits is set by the caller, once m does not move any more
+				return
+			}
+			limits, unlimited, block := c.Grants(r.rule.ID)
+			m.hasClientLimits = len(limits) > 0
+			if block {
+				m.Effect = Blocked
+				return
+			}
+			if m.grant(limits, unlimited) {
+				return
+			}
+		} else if r.registeredOnly {
+			m.Effect = UnknownClient
+			return
+		}
+	}
+	if r.otherOverrides != nil {
+		if at := r.otherOverrides.first(p); at >= 0 {
+			o := &r.rule.Overrides[at]
+			m.Override = at
+			m.grant(o.Limits, o.Unlimited)
+			return
+		}
+	}
+	m.Limits = r.limits
+}
+
+// applyClient replaces the limits of a rule with only limits and a key by the registered client's own, if it has any.
+func (s *Set) applyClient(m *Result, p *probe) {
+	c, id := s.lookUp(m, p)
+	if c.Absent() {
+		return
+	}
+	m.Client = id
+	if c.OneLimit() {
+		c.UnpackLimit(&m.inlineLimit[0])
+		m.hasClientLimits, m.Limits = true, m.inlineLimit[:]
+		return
+	}
+	limits, unlimited, block := c.Grants(m.Rule.ID)
+	switch {
+	case block:
+		m.Effect, m.Limits = Blocked, nil
+	case unlimited:
+		m.Effect, m.Limits = Unlimited, nil
+	case len(limits) > 0:
+		m.hasClientLimits, m.Limits = true, limits
+	}
+}
+
+// resolveLimitsOnly is resolve for a rule with only limits and a key, without registered clients.
+func (m *Result) resolveLimitsOnly(r *compiledRule, p *probe) {
+	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
+	m.Override, m.Client, m.Limits = -1, "", r.limits
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
+	if r.keyCount == 0 {
+		return
+	}
+	if r.keyCount == 1 && !r.mayRepeat { // identify for the common case
+		if value, _ := p.get(int(r.slots[0])); value != "" {
+			m.value = value
+			return
+		}
+	} else if p.completeKeys&r.keyBit != 0 {
+		if r.keyCount == 1 {
+			m.value, _ = p.get(int(r.slots[0]))
+		}
+		return
+	}
+	if !r.identify(m, p) {
+		m.Limits = nil
+	}
+}
+
+// grant sets the limits of an override or a client. It returns false if there are none.
+func (m *Result) grant(limits []rules.Limit, unlimited bool) bool {
+	if unlimited {
+		m.Effect = Unlimited
+	}
+	m.Limits = limits
+	return unlimited || len(limits) > 0
+}
+
+// identify determines the key to count by. It returns false if the request is not counted, and sets Effect.
+func (r *compiledRule) identify(m *Result, p *probe) bool {
+	for _, slot := range r.slots[:r.keyCount] {
+		if r.mayRepeat && p.repeats(int(slot)) {
+			m.Effect = Ambiguous
+			return false
+		}
+		if value, _ := p.get(int(slot)); value != "" {
+			if r.keyCount == 1 {
+				m.value = value
+			}
+			continue
+		}
+		if r.fallback == rules.FallbackIP {
+			if ip, _ := p.get(slotIP); ip != "" {
+				m.byIP, m.Shared = true, false
+				return true
+			}
+		}
+		m.Effect = Skipped
+		if r.fallback == rules.FallbackDeny {
+			m.Effect = Unidentified
+		}
+		return false
+	}
+	p.completeKeys |= r.keyBit
+	return true
+}
+
+// clientCount returns the number of registered clients.
+func (s *Set) clientCount() int {
+	n := s.fixed.Len()
+	if s.live != nil {
+		n += s.live.Len()
+	}
+	return n
+}
+
+// Lasting reports whether a repeated match of the same request has the same result: no client is registered, and the
+// rules never change.
+func (s *Set) Lasting() bool { return s.epoch.Load() == nil && s.clientCount() == 0 }
+
+// lookUp returns the registered client that the key identifies, absent if there is none, and its id.
+func (s *Set) lookUp(m *Result, p *probe) (registry.Found, string) {
+	if m.byIP {
+		return s.lookUpSlot(slotIP, m.compiled.registeredOnly, p)
+	}
+	for _, slot := range m.compiled.slots[:m.compiled.keyCount] {
+		if c, id := s.lookUpSlot(int(slot), m.compiled.registeredOnly, p); !c.Absent() {
+			return c, id
+		}
+	}
+	return registry.Found{}, ""
+}
+
+// lookUpSlot returns the client that an attribute identifies. With exact set it compares the whole hash.
+func (s *Set) lookUpSlot(slot int, exact bool, p *probe) (registry.Found, string) {
+	value, _ := p.get(slot)
+	if p.clientSlot != slot || exact && !p.clientExact { // consecutive rules often count by the same attribute
+		by := s.slots[slot].attribute
+		p.clientSlot, p.clientExact, p.client = slot, exact, s.find(by, value, exact, p.epoch)
+	}
+	if p.client.Absent() {
+		return registry.Found{}, ""
+	}
+	return p.client, p.client.ClientID(value)
+}
+
+func (s *Set) find(a headgate.Attribute, value string, exact bool, in *registry.Epoch) registry.Found {
+	if in.HidesChanges() {
+		return s.findBefore(a, value, exact, in)
+	}
+	return findIn(a, value, exact, s.live, s.fixed)
+}
+
+// findBefore is find while changes are hidden.
+func (s *Set) findBefore(a headgate.Attribute, value string, exact bool, in *registry.Epoch) registry.Found {
+	if c := findIn(a, value, exact, s.live, nil); !c.Absent() {
+		return c
+	}
+	return in.Find(s.fixed, a, value)
+}
+
+func findIn(a headgate.Attribute, value string, exact bool, first, second *registry.Registry) registry.Found {
+	for _, in := range [...]*registry.Registry{first, second} {
+		if in == nil || in.Len() == 0 {
+			continue
+		}
+		if c := in.Find(a, value, exact); !c.Absent() {
+			return c
+		}
+	}
+	return registry.Found{}
+}

@@ -1,0 +1,239 @@
+package match
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/registry"
+)
+
+// A Set is a compiled set of rules. It never changes, and is safe for concurrent use.
+type Set struct {
+	rules    []compiledRule // by priority, then in the given order
+	conds    []compiledCondition
+	index    *index
+	all      []int32 // the ranks of all rules, if all conditions are always true; else nil
+	slots    []source
+	byID     map[string]int32
+	fixed    *registry.Registry     // the clients given to Compile
+	live     *registry.Registry     // clients that may change; nil if there are none
+	required *rules.Requirements    // of clients' limits
+	epoch    *registry.CurrentEpoch // the state of fixed that matches find
+
+	// clientSlots are the slots of the attributes that identify the client whose properties the condition of a rule
+	// uses. propertySlots are the slots of such properties, of those that a probe caches. Both are empty if no rule
+	// uses properties.
+	clientSlots   []int32
+	propertySlots uint32
+}
+
+// A Result is a rule that a request matches, and its result. Everything that it points to is read-only.
+type Result struct {
+	// Rule is the rule, with its defaults filled in.
+	Rule *rules.Rule
+	// Index is the rule's index in Set.Rules, for callers that keep data per rule. They must compare Rule before they
+	// use it.
+	Index int
+	// Effect is what the rule does.
+	Effect Effect
+	// Shared reports whether the key is not the client's own. Such keys are checked after a client's own.
+	Shared bool
+	// Override is the index in Rule.Overrides of the override that decided, -1 if none did.
+	Override int
+	// Client is the id of the registered client, empty if it is not registered or the rule counts by other attributes.
+	// It may alias a value of the subject.
+	Client string
+	// Limits are the limits to check, if Effect is Limited.
+	Limits []rules.Limit
+
+	compiled        *compiledRule
+	value           string // of the key, if that is one attribute
+	byIP            bool   // the key is the address, because an attribute of the rule's key is missing
+	hasClientLimits bool   // the limits are the client's
+	inline          bool   // the only limit is inlineLimit
+	inlineLimit     [1]rules.Limit
+}
+
+// Simple reports whether the rule has only limits, a key and a fixed cost, and returns the cost. Everything else is at
+// its default: requests over a limit are rejected, there is no penalty, and no setting concerns the store. Then the
+// caller need not read Rule.
+func (m *Result) Simple() (units int64, ok bool) {
+	if m.compiled == nil {
+		return 0, false
+	}
+	return m.compiled.units, m.compiled.simple
+}
+
+// An Effect is what a rule does to a request.
+type Effect uint8
+
+// The effects.
+const (
+	Limited       Effect = iota // its limits decide
+	Unlimited                   // allows it: unlimited
+	Exempted                    // allows it: another rule exempts it from this one
+	Skipped                     // allows it: it lacks an attribute of the key, and there is no fallback
+	Blocked                     // denies it: block
+	Unidentified                // denies it: it lacks an attribute of the key
+	UnknownClient               // denies it: its client is not registered
+	Ambiguous                   // denies it: an attribute of the key was sent several times with different values
+)
+
+var effectNames = []string{
+	"limited", "unlimited", "exempted", "skipped", "blocked", "unidentified", "unregistered", "ambiguous",
+}
+
+func (e Effect) String() string {
+	if int(e) < len(effectNames) {
+		return effectNames[e]
+	}
+	return "unknown " + strconv.Itoa(int(e))
+}
+
+// Denies reports whether the rule denies the request regardless of its counters.
+func (e Effect) Denies() bool { return e >= Blocked }
+
+// Match appends all rules that match to dst, in their order, and returns it. It allocates nothing if dst has room,
+// unless more than 32 rules match.
+func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
+	var p probe
+	p.start(s, subject)
+	ranks := s.all
+	if ranks == nil {
+		var c collector
+		c.conds, c.bufLimit = s.conds, maxInlineMatches
+		s.index.find(&c, &p)
+		ranks = c.ranks()
+	}
+	before := len(dst)
+	if cap(dst)-before < len(ranks) {
+		dst = slices.Grow(dst, len(ranks))
+	}
+	dst = dst[:before+len(ranks)]
+	exempts := false
+	for i, rank := range ranks {
+		r, m := &s.rules[rank], &dst[before+i]
+		if r.limitsOnly {
+			m.resolveLimitsOnly(r, &p)
+			if p.hasClients && m.Effect == Limited {
+				s.applyClient(m, &p)
+			}
+			continue
+		}
+		s.resolve(r, m, &p)
+		if m.inline {
+			m.Limits = m.inlineLimit[:]
+		}
+		exempts = exempts || r.unlimited
+	}
+	if exempts {
+		exempt(dst[before:])
+	}
+	if p.lowerCaser != nil {
+		p.release(dst[before:])
+	}
+	if s.epoch.Load() == p.epoch {
+		return dst
+	}
+	return s.Match(subject, dst[:before]) // the result may mix states from before and after a change
+}
+
+// MatchRule resolves the rule with that id without evaluating its condition. It returns false if there is no such rule.
+// It allocates if the limit is a registered client's own; AppendRule does not.
+func (s *Set) MatchRule(id string, subject rules.Subject) (m Result, ok bool) {
+	ok = s.matchRule(id, subject, &m)
+	if m.inline {
+		m.Limits = []rules.Limit{m.inlineLimit[0]}
+	}
+	return m, ok
+}
+
+// AppendRule is like MatchRule and appends the result to dst. It allocates nothing if dst has room.
+func (s *Set) AppendRule(id string, subject rules.Subject, dst []Result) ([]Result, bool) {
+	n := len(dst)
+	dst = slices.Grow(dst, 1)[:n+1]
+	m := &dst[n]
+	if !s.matchRule(id, subject, m) {
+		return dst[:n], false
+	}
+	if m.inline {
+		m.Limits = m.inlineLimit[:]
+	}
+	return dst, true
+}
+
+func (s *Set) matchRule(id string, subject rules.Subject, m *Result) bool {
+	rank, ok := s.byID[id]
+	if !ok {
+		return false
+	}
+	for {
+		var p probe
+		p.start(s, subject)
+		s.resolve(&s.rules[rank], m, &p)
+		if p.lowerCaser != nil {
+			p.lowerCaser.detach(m)
+			p.lowerCaser.release()
+		}
+		if s.epoch.Load() == p.epoch {
+			return true
+		}
+	}
+}
+
+// Rule returns the rule with that id and its defaults filled in, nil if there is none in force. It is read-only.
+func (s *Set) Rule(id string) *rules.Rule {
+	if rank, ok := s.byID[id]; ok {
+		return s.rules[rank].rule
+	}
+	return nil
+}
+
+// Rules returns the rules in force in their order. They are read-only.
+func (s *Set) Rules() []*rules.Rule {
+	list := make([]*rules.Rule, len(s.rules))
+	for i := range s.rules {
+		list[i] = s.rules[i].rule
+	}
+	return list
+}
+
+// Attributes returns the attributes that conditions, keys and costs of the rules in force use. No other attribute of a
+// request is read.
+func (s *Set) Attributes() []headgate.Attribute {
+	var list []headgate.Attribute
+	for _, from := range s.slots {
+		if a := from.attribute; a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
+	for i := range s.rules {
+		a := headgate.Attribute{Kind: headgate.AttrHeader, Name: s.rules[i].rule.Cost.Header}
+		if a.Name != "" && !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Len returns the number of rules in force.
+func (s *Set) Len() int { return len(s.rules) }
+
+// exempt exempts a request from rules whose priority is not higher than that of a rule that exempts it, unless they
+// block it.
+func exempt(m []Result) {
+	var from *rules.Rule // the first is the one with the highest priority
+	for i := range m {
+		if m[i].Effect == Unlimited && m[i].Rule.Unlimited {
+			from = m[i].Rule
+			break
+		}
+	}
+	for i := range m {
+		if r := m[i].Rule; !r.Unlimited && m[i].Effect != Blocked && r.Priority <= from.Priority {
+			m[i].Effect, m[i].Limits = Exempted, nil
+		}
+	}
+}

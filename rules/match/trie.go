@@ -1,0 +1,149 @@
+package match
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/rules/internal/yield"
+)
+
+// A trie is a node of a trie that is being built, for flatTries.
+type trie struct {
+	label     string
+	kids      []*trie
+	star      *trie
+	terminals terminals
+}
+
+// add adds a hit at the end of a route.
+func (t *trie) add(r route, h hit) {
+	for i, text := range r.texts {
+		if i > 0 {
+			if t.star == nil {
+				t.star = &trie{}
+			}
+			t = t.star
+		}
+		t = t.walk(text)
+	}
+	switch r.end {
+	case endExact:
+		t.terminals.exact = append(t.terminals.exact, h)
+	case endSubtree:
+		t.terminals.subtree = append(t.terminals.subtree, h)
+	default:
+		t.terminals.prefix = append(t.terminals.prefix, h)
+	}
+}
+
+// walk returns the node that a text leads to, and creates it if necessary.
+func (t *trie) walk(text string) *trie {
+	for text != "" {
+		k := 0
+		for k < len(t.kids) && t.kids[k].label[0] != text[0] {
+			k++
+		}
+		if k == len(t.kids) {
+			added := &trie{label: text}
+			t.kids = append(t.kids, added)
+			return added
+		}
+		kid := t.kids[k]
+		shared := commonPrefix(kid.label, text)
+		if shared < len(kid.label) { // insert a node between t and kid
+			added := &trie{label: text[:shared], kids: []*trie{kid}}
+			kid.label = kid.label[shared:]
+			t.kids[k], kid = added, added
+		}
+		t, text = kid, text[shared:]
+	}
+	return t
+}
+
+func commonPrefix(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// nodesPerPause is the number of nodes after which addNode pauses: see yielder.
+const nodesPerPause = 1024
+
+// add adds a trie and returns its root.
+func (f *flatTries) add(t *trie) int32 {
+	nodes, terminals := t.count()
+	f.nodes, f.terminals = slices.Grow(f.nodes, nodes), slices.Grow(f.terminals, terminals)
+	return f.addNode(t)
+}
+
+// count returns the number of nodes, and the number of nodes with terminals.
+func (t *trie) count() (nodes, terminals int) {
+	nodes = 1
+	if !t.terminals.empty() {
+		terminals = 1
+	}
+	if t.star != nil {
+		n, e := t.star.count()
+		nodes, terminals = nodes+n, terminals+e
+	}
+	for _, kid := range t.kids {
+		n, e := kid.count()
+		nodes, terminals = nodes+n, terminals+e
+	}
+	return nodes, terminals
+}
+
+// addNode appends a node and its subtree.
+func (f *flatTries) addNode(t *trie) int32 {
+	at := int32(len(f.nodes))
+	if at%nodesPerPause == nodesPerPause-1 {
+		time.Sleep(yield.Pause)
+	}
+	n := node{label: t.label, star: noNode, terminals: noNode}
+	if e := t.terminals; !e.empty() {
+		n.terminals, n.hasPrefix = int32(len(f.terminals)), len(e.prefix) > 0
+		f.terminals = append(f.terminals, e)
+	}
+	if len(t.kids) > 0 {
+		low, high := byte(255), byte(0)
+		for _, kid := range t.kids {
+			low, high = min(low, kid.label[0]), max(high, kid.label[0])
+		}
+		n.low, n.childCount, n.firstChild = low, uint16(high-low)+1, int32(len(f.children))
+		for range n.childCount {
+			f.children = append(f.children, noNode)
+		}
+	}
+	f.nodes = append(f.nodes, n)
+	if t.star != nil {
+		star := f.addNode(t.star)
+		f.nodes[at].star = star
+	}
+	for _, kid := range t.kids {
+		f.children[n.firstChild+int32(kid.label[0]-n.low)] = f.addNode(kid)
+	}
+	return at
+}
+
+// packLabels moves the labels of all nodes into one string.
+func (f *flatTries) packLabels() {
+	size := 0
+	for i := range f.nodes {
+		size += len(f.nodes[i].label)
+	}
+	var labels strings.Builder
+	labels.Grow(size)
+	for i := range f.nodes {
+		labels.WriteString(f.nodes[i].label)
+	}
+	text := labels.String()
+	for i := range f.nodes {
+		size := len(f.nodes[i].label)
+		f.nodes[i].label, text = text[:size], text[size:]
+	}
+}

@@ -1,6 +1,0 @@
-//go:build race
-
-package rules_test
-
-// seeds is the number of random rule sets. The race detector is slow.
-const seeds = 60
