@@ -17,7 +17,7 @@ func (a *ask) shift(state algorithm.State) int64 { return state.Offset(a.key) - 
 // carried converts the pair of an entry with the layout of another limit into one of the plan, which has pairs too.
 // Consumption under a brief limit is not known.
 func (s *Store) carried(a *ask, tagWord, word uint64) algorithm.Pair {
-	w, pair, shift := s.written(a, tagWord, word)
+	w, pair, shift := s.readEntry(a, tagWord, word)
 	switch {
 	case w == nil:
 		return algorithm.Pair{}
@@ -33,7 +33,7 @@ func (s *Store) carriedState(a *ask, tagWord, word uint64) algorithm.State {
 	if a.plan.compact && tagWord&layoutMask == a.plan.id {
 		return a.plan.StateOf(a.plan.settled(a.unseal(word), a.now), nil)
 	}
-	w, pair, shift := s.written(a, tagWord, word)
+	w, pair, shift := s.readEntry(a, tagWord, word)
 	switch {
 	case w == nil || pair.Units == 0:
 		return nil
@@ -44,9 +44,9 @@ func (s *Store) carriedState(a *ask, tagWord, word uint64) algorithm.State {
 	return a.plan.Place(at+shift, units)
 }
 
-// written returns the pair of an entry, the layout and plan under which it was written, nil for a brief limit, and how
-// far the key's clock is ahead of the clock of that plan.
-func (s *Store) written(a *ask, tagWord, word uint64) (w *written, pair algorithm.Pair, shift int64) {
+// readEntry returns the pair of an entry, the layout and plan under which it was written, nil for a brief limit, and
+// how far the key's clock is ahead of the clock of that plan.
+func (s *Store) readEntry(a *ask, tagWord, word uint64) (w *layoutPlan, pair algorithm.Pair, shift int64) {
 	w = s.layouts.places[tagWord&layoutMask].Load()
 	if w == nil {
 		return nil, pair, 0
@@ -58,7 +58,7 @@ func (s *Store) written(a *ask, tagWord, word uint64) (w *written, pair algorith
 
 // consumed is algorithm.Plan.ConsumedPair for a pair whose latest decision was up to a grain before Last: the level is
 // that of the beginning of the grain, and drains from its end.
-func (w *written) consumed(pair algorithm.Pair, now int64) (at, units int64) {
+func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) {
 	last := pair.Last
 	pair.Last = max(pair.Time, last-w.grainMask)
 	if at, units = w.plan.ConsumedPair(pair, now); units > 0 {

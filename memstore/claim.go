@@ -37,12 +37,12 @@ type claim struct {
 
 const (
 	shortState = minRecord - recordState // words
-	// mostRecords is how many claims may have records.
-	mostRecords = 4
-	// mostLost is how many swaps in a row may fail.
-	mostLost = 8
-	// mostSeen is how often a held entry is read again before anything is claimed.
-	mostSeen = 32
+	// maxRecords is how many claims may have records.
+	maxRecords = 4
+	// maxFailedSwaps is how many swaps in a row may fail.
+	maxFailedSwaps = 8
+	// maxReads is how often a held entry is read again before anything is claimed.
+	maxReads = 32
 )
 
 // takeShort takes for all claims if all of their keys exist and allow. Otherwise it returns false and has changed
@@ -68,7 +68,7 @@ func (s *Store) takeShort(claims []claim, dst []headgate.Decision, now int64) bo
 	for i := range claims {
 		s.fetch(claims[i].hash)
 	}
-	return s.seeAll(claims) && s.claimAll(claims, dst)
+	return s.inspectAll(claims) && s.claimAll(claims, dst)
 }
 
 // takeShortWide is takeShort if some claims have records. It locks the shards of these.
@@ -85,18 +85,18 @@ func (s *Store) takeShortWide(claims []claim, dst []headgate.Decision, locked *s
 			return false
 		}
 	}
-	if !s.seeAll(claims) {
+	if !s.inspectAll(claims) {
 		return false
 	}
 	// Changes of records are invisible until their shards are unlocked.
-	var before [mostRecords][minRecord]int64
+	var before [maxRecords][minRecord]int64
 	took, taken := true, 0
 	for i := range claims {
 		c := &claims[i]
 		if c.record == nil {
 			continue
 		}
-		if taken == mostRecords {
+		if taken == maxRecords {
 			took = false
 			break
 		}
@@ -139,18 +139,18 @@ func (c *claim) takeRecord(d *headgate.Decision) bool {
 	return d.Allowed
 }
 
-// seeAll calls see for all claims with an entry.
-func (s *Store) seeAll(claims []claim) bool {
+// inspectAll calls inspect for all claims with an entry.
+func (s *Store) inspectAll(claims []claim) bool {
 	for i := range claims {
-		if c := &claims[i]; c.plan.compact && !s.see(c, mostSeen) {
+		if c := &claims[i]; c.plan.compact && !s.inspect(c, maxReads) {
 			return false
 		}
 	}
 	return true
 }
 
-// see finds the entry of a claim and decides without changing it. It returns false if the entry needs a lock.
-func (s *Store) see(c *claim, times int) bool {
+// inspect finds the entry of a claim and decides without changing it. It returns false if the entry needs a lock.
+func (s *Store) inspect(c *claim, times int) bool {
 	e := s.entry(c.hash)
 	if e == nil {
 		return false
@@ -173,7 +173,7 @@ func (s *Store) see(c *claim, times int) bool {
 	return ok
 }
 
-// claimAll takes what see has decided, from all entries or from none, and returns the result.
+// claimAll takes what inspect has decided, from all entries or from none, and returns the result.
 func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	last := len(claims) - 1
 	for last >= 0 && claims[last].slot == nil {
@@ -185,8 +185,8 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 			continue
 		}
 		for lost := 0; !c.swap(i == last); {
-			if lost++; lost == mostLost || !s.see(c, 0) {
-				putBack(claims[:i])
+			if lost++; lost == maxFailedSwaps || !s.inspect(c, 0) {
+				releaseClaims(claims[:i])
 				return false
 			}
 		}
@@ -204,7 +204,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	return true
 }
 
-// swap claims the entry or, if it is the last, takes from it. It returns false if the entry has changed since see.
+// swap claims the entry or, if it is the last, takes from it. It returns false if the entry has changed since inspect.
 func (c *claim) swap(last bool) bool {
 	next := c.word | held | claimed
 	if last {
@@ -213,8 +213,8 @@ func (c *claim) swap(last bool) bool {
 	return atomic.CompareAndSwapUint64(&c.slot.state, c.word, next)
 }
 
-// putBack releases claimed entries unchanged.
-func putBack(claims []claim) {
+// releaseClaims releases claimed entries unchanged.
+func releaseClaims(claims []claim) {
 	for i := range claims {
 		if c := &claims[i]; c.slot != nil {
 			atomic.StoreUint64(&c.slot.state, c.word)

@@ -114,7 +114,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		g := d.segments[i]
 		if found := g.survey(&s.layouts, ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
 			sh.sweptAt(now)
-			g.tidy(&sieve{layouts: &s.layouts, ref: ref, now: now, linger: lingerMicros})
+			g.tidy(&sieve{layouts: &s.layouts, ref: ref, now: now, keepDead: keepDeadMicros})
 		}
 		if ref == now {
 			s.merge(d, i, now)

@@ -12,11 +12,11 @@ import (
 // have records. Only brief limits, which refill within moments, share the id 0 instead; consumption under them is not
 // known to limits with other layouts.
 type layouts struct {
-	places [1 << layoutBits]atomic.Pointer[written]
+	places [1 << layoutBits]atomic.Pointer[layoutPlan]
 }
 
-// A written is a layout and a plan under which it was written.
-type written struct {
+// A layoutPlan is a layout and a plan that has it.
+type layoutPlan struct {
 	layout
 	plan algorithm.Plan
 }
@@ -56,7 +56,7 @@ func (t *layouts) of(p *algorithm.Plan) (layout, bool) {
 		w := t.places[id].Load()
 		if w == nil {
 			l.id, l.salt = id, id*layoutSalt&sealedMask
-			if t.places[id].CompareAndSwap(nil, &written{l, *p}) {
+			if t.places[id].CompareAndSwap(nil, &layoutPlan{l, *p}) {
 				return l, true
 			}
 			w = t.places[id].Load()

@@ -43,7 +43,7 @@ func newOwned(t *testing.T, limit string) *owned {
 // see lets the slow decision see the first key.
 func (o *owned) see() {
 	o.t.Helper()
-	if o.slow = (claim{ask: o.ask(o.plan, "first", 1)}); !o.Store.see(&o.slow, 0) {
+	if o.slow = (claim{ask: o.ask(o.plan, "first", 1)}); !o.Store.inspect(&o.slow, 0) {
 		o.t.Fatal("the first key is not seen")
 	}
 }
@@ -65,7 +65,7 @@ func (o *owned) tidy() {
 	n, now := o.slow.shard(), o.now()
 	o.shards[n].mu.Lock()
 	defer o.shards[n].mu.Unlock()
-	o.dirs[n].Load().segments[0].tidy(&sieve{layouts: &o.layouts, ref: now, now: now, linger: lingerMicros})
+	o.dirs[n].Load().segments[0].tidy(&sieve{layouts: &o.layouts, ref: now, now: now, keepDead: keepDeadMicros})
 }
 
 // publish makes a segment the only one of the slow decision's shard.

@@ -32,10 +32,10 @@ func (p *part) find(sh *shard) {
 	}
 }
 
-// makePlace gives the key of a part that may take an entry, or a record with room, that no work for the other parts can
-// drop. From then on the entry is held, so that no other caller sees a new one too early. moved tells that entries may
-// have been moved since reach; moves reports whether makePlace may have moved some.
-func (s *Store) makePlace(p *part, moved bool) (moves bool, err error) {
+// reservePart gives the key of a part that may take an entry, or a record with room, that no work for the other parts
+// can drop. From then on the entry is held, so that no other caller sees a new one too early. moved tells that entries
+// may have been moved since reach; moves reports whether reservePart may have moved some.
+func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 	sh := &s.shards[p.shard()]
 	if p.plan.compact {
 		if e := s.entry(p.hash); e != nil { // then it has no record
@@ -181,8 +181,8 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	}
 }
 
-// letGo restores a part, except that a denial is recorded.
-func (s *Store) letGo(p *part, allowed bool) {
+// restorePart restores a part, except that a denial is recorded.
+func (s *Store) restorePart(p *part, allowed bool) {
 	if p.slot != nil {
 		if !allowed {
 			p.word |= denied

@@ -59,7 +59,7 @@ func (s *Store) room(a *ask) (*segment, error) {
 // if there are no others, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.idles(&s.layouts, now) {
-		if g.tidy(&sieve{layouts: &s.layouts, ref: now, now: now, linger: lingerMicros}); !g.full(depthOf(d)) {
+		if g.tidy(&sieve{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
 			return nil
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 
 // grow doubles a small segment or splits a large one. It returns false if there is no memory for it.
 func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) bool {
-	sift := sieve{layouts: &s.layouts, ref: now, now: now, linger: lingerMicros, moved: s.scratch.get()}
+	sift := sieve{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, moved: s.scratch.get()}
 	defer func() { s.scratch.put(sift.moved) }()
 	if len(g.slots) < maxSlots {
 		if !s.reserveTable(g.bytes()) {
@@ -141,7 +141,7 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	if other.depth != g.depth || (g.used+other.used)*2 > len(g.slots) {
 		return
 	}
-	sift := sieve{layouts: &s.layouts, ref: now, now: now, linger: lingerMicros, bit: ^uint64(0), moved: s.scratch.get()}
+	sift := sieve{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, bit: ^uint64(0), moved: s.scratch.get()}
 	other.tidy(&sift)
 	for _, entry := range sift.moved {
 		g.add(entry.tag, entry.state)

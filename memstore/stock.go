@@ -14,13 +14,13 @@ type stock struct {
 	want chan struct{}
 
 	mu       sync.Mutex
-	few      int      // below this number, more are prepared
-	ready    []stored // touched, and counted as used memory
-	released []*slot  // given back to the system; zero when touched again
+	low      int             // below this number, more are prepared
+	ready    []segmentMemory // touched, and counted as used memory
+	released []*slot         // given back to the system; zero when touched again
 }
 
-// A stored is the memory of one segment.
-type stored struct {
+// A segmentMemory is the memory of one segment.
+type segmentMemory struct {
 	base *slot
 	used bool // it was part of a segment before
 }
@@ -55,28 +55,28 @@ func (s *Store) newLargeSegment(depth uint8) *segment {
 }
 
 // take returns prepared memory of a segment, and whether few are left.
-func (t *stock) take() (memory stored, few bool) {
+func (t *stock) take() (memory segmentMemory, few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.ready) - 1
 	if last < 0 {
-		return stored{}, true
+		return segmentMemory{}, true
 	}
 	memory, t.ready = t.ready[last], t.ready[:last]
-	return memory, last <= t.few
+	return memory, last <= t.low
 }
 
 // reuse returns released memory, if there is any.
-func (t *stock) reuse() stored {
+func (t *stock) reuse() segmentMemory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.released) - 1
 	if last < 0 {
-		return stored{}
+		return segmentMemory{}
 	}
 	base := t.released[last]
 	t.released = t.released[:last]
-	return stored{base: base, used: true}
+	return segmentMemory{base: base, used: true}
 }
 
 // release gives the memory of an empty segment back to the system.
@@ -112,7 +112,7 @@ func (s *Store) restock() {
 		}
 		bytes = bytes / largeBytes * largeBytes
 	}
-	var made []stored
+	var made []segmentMemory
 	for ; bytes > 0; bytes -= largeBytes {
 		memory := s.stock.reuse()
 		if memory.base == nil {
@@ -125,13 +125,13 @@ func (s *Store) restock() {
 		chunk := newChunk(int(bytes / slotBytes))
 		touch(chunk)
 		for i := 0; i < len(chunk); i += maxSlots {
-			made = append(made, stored{base: &chunk[i]})
+			made = append(made, segmentMemory{base: &chunk[i]})
 		}
 	}
 	s.stock.mu.Lock()
 	defer s.stock.mu.Unlock()
 	s.stock.ready = append(s.stock.ready, made...)
-	s.stock.few = len(made) / 2
+	s.stock.low = len(made) / 2
 }
 
 // newChunk allocates slots, in large pages if they fill some. Memory before and behind them is never touched.

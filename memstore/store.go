@@ -300,8 +300,8 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			if atomic.CompareAndSwapUint64(&e.state, word, p.seal(tag, pair)|p.stillDenied(tag, word, now)) {
 				return pair, yes
 			}
-			if lost++; lost == crowded {
-				giveWay()
+			if lost++; lost == hotSwaps {
+				pauseForOthers()
 			}
 		}
 		pause(spins)

@@ -30,7 +30,7 @@ const (
 
 	// A key that has drained is often used again soon. It stays for this long unless memory is full: adding it again costs
 	// more than finding it.
-	lingerMicros = 4_000_000
+	keepDeadMicros = 4_000_000
 )
 
 // A segment is an open-addressed table of those keys of a shard whose tags begin with the same depth bits.
@@ -135,7 +135,7 @@ func (g *segment) free(tag uint64) *slot {
 type sieve struct {
 	layouts  *layouts
 	ref, now int64
-	linger   int64  // how long dead entries stay, in µs
+	keepDead int64  // how long dead entries stay, in µs
 	bit      uint64 // a bit of the tag: entries with it move to another segment
 	evict    int64  // entries with at most this left are dropped, unless they are denied
 	evicting int    // how many may be evicted
@@ -240,7 +240,7 @@ func (s *sieve) drops(e *slot) bool {
 		}
 		rest := s.layouts.left(tagWord, state, s.ref, s.now)
 		evict := rest > 0 && rest <= s.evict && state&denied == 0 && s.evicted < s.evicting
-		if rest > -s.linger && !evict {
+		if rest > -s.keepDead && !evict {
 			return false
 		}
 		if atomic.CompareAndSwapUint64(&e.state, state, state|held) {
@@ -259,7 +259,7 @@ func (g *segment) idles(t *layouts, now int64) bool {
 		e := &g.slots[i]
 		switch tagWord := atomic.LoadUint64(&e.tag); {
 		case tagWord == 0:
-		case tagWord>>layoutBits == gone, t.left(tagWord, atomic.LoadUint64(&e.state), now, now) <= -lingerMicros:
+		case tagWord>>layoutBits == gone, t.left(tagWord, atomic.LoadUint64(&e.state), now, now) <= -keepDeadMicros:
 			idle++
 		}
 	}
@@ -290,7 +290,7 @@ func (g *segment) survey(t *layouts, ref, now int64, want int) census {
 		} else if state&held == 0 {
 			if rest := t.left(tagWord, state, ref, now); rest <= 0 {
 				c.dead++
-				if rest <= -lingerMicros {
+				if rest <= -keepDeadMicros {
 					c.idle++
 				}
 				c.stale = c.stale || rest < -maxDeath

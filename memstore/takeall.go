@@ -216,12 +216,12 @@ func (s *Store) fetch(hash uint64) {
 func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
 	moved := false
 	for i := range parts {
-		moves, err := s.makePlace(&parts[i], moved)
+		moves, err := s.reservePart(&parts[i], moved)
 		if err != nil {
 			for j := range i {
 				parts[j].record = nil // it may have moved
 				s.hold(&parts[j])
-				s.letGo(&parts[j], true)
+				s.restorePart(&parts[j], true)
 			}
 			return dst, err
 		}
@@ -244,7 +244,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 			s.takePart(p, d)
 			continue
 		}
-		s.letGo(p, d.Allowed)
+		s.restorePart(p, d.Allowed)
 		if d.Allowed {
 			*d = s.decidePart(p, 0)
 		}

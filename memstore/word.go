@@ -188,7 +188,7 @@ func (l *layout) left(tag, word uint64, ref, now int64) int64 {
 	word ^= tag ^ l.salt
 	units := int64(word & l.unitMask)
 	if units == 0 {
-		return -lingerMicros
+		return -keepDeadMicros
 	}
 	lives := lifeTime(l.life)
 	if l.life&windowBit == 0 {
