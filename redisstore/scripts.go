@@ -131,25 +131,23 @@ func (s *Store) loadScripts(ctx context.Context) error {
 // run runs a script on keys of one slot and returns its reply. If the server does not know the script, it is sent with
 // its body; the first call did nothing then.
 func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
-	result := s.send(ctx, sc, false, keys, args)
+	withBody := false
+	build := func() rueidis.Completed {
+		if withBody {
+			return s.evalBody(sc, keys, args)
+		}
+		return s.evalSHA(sc, keys, args)
+	}
+	result := s.client.DoBuilt(ctx, build, len(keys) > 1)
 	if isUnknownScript(result.Error()) {
-		result = s.send(ctx, sc, true, keys, args)
+		withBody = true
+		result = s.client.DoBuilt(ctx, build, len(keys) > 1)
 	}
 	reply, err := result.ToString()
 	if err != nil {
 		return "", withKeys(s.explain(err, keys[0]), keys)
 	}
 	return reply, nil
-}
-
-// send sends a script, with its body or by its SHA-1.
-func (s *Store) send(ctx context.Context, sc *script, withBody bool, keys, args []string) rueidis.RedisResult {
-	return s.client.DoBuilt(ctx, func() rueidis.Completed {
-		if withBody {
-			return s.evalBody(sc, keys, args)
-		}
-		return s.evalSHA(sc, keys, args)
-	}, len(keys) > 1)
 }
 
 // withKeys adds the keys to an error that is about one of them. A server that finds a value of another type does not
