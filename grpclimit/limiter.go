@@ -22,7 +22,7 @@ import (
 // A Limiter limits gRPC calls by its interceptors Unary and Stream. Create one with New. It is safe for concurrent use.
 type Limiter struct {
 	config Config
-	pool   sync.Pool // of *call
+	pool   sync.Pool // of *grpcCall
 }
 
 // New returns a Limiter.
@@ -31,7 +31,7 @@ func New(c Config) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{config: c}
-	l.pool.New = func() any { return new(call) }
+	l.pool.New = func() any { return new(grpcCall) }
 	return l, nil
 }
 
@@ -40,21 +40,21 @@ var (
 	_ grpc.StreamServerInterceptor = (*Limiter)(nil).Stream
 )
 
-// A call is the state of one gRPC call. Calls are pooled: do not use a call, or anything it refers to, after release.
-type call struct {
+// A grpcCall is the state of one gRPC call. Calls are pooled: do not use a call, or anything it refers to, after release.
+type grpcCall struct {
 	who     identity.Attributes
 	verdict engine.Verdict
 	served  bool // the handler has returned
 }
 
-func (l *Limiter) release(c *call) {
+func (l *Limiter) release(c *grpcCall) {
 	c.who.Reset() // so that the pool does not hold the metadata of old calls
 	l.pool.Put(c)
 }
 
 // Unary is the interceptor for calls with one request and one response: grpc.UnaryInterceptor(l.Unary).
 func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	c := l.pool.Get().(*call)
+	c := l.pool.Get().(*grpcCall)
 	fields, err := l.admit(ctx, info.FullMethod, c)
 	if err != nil {
 		l.release(c)
@@ -85,7 +85,7 @@ func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 
 // admit decides a call and waits if the call is delayed. For a denied call it returns the status as the error. Send the
 // fields as header if the call is allowed, and as trailer if it is denied.
-func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields metadata.MD, err error) {
+func (l *Limiter) admit(ctx context.Context, method string, c *grpcCall) (fields metadata.MD, err error) {
 	l.identify(ctx, method, c)
 	if err := c.who.Malformed(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
@@ -98,7 +98,7 @@ func (l *Limiter) admit(ctx context.Context, method string, c *call) (fields met
 }
 
 // identify reads the attributes of the client into c.who.
-func (l *Limiter) identify(ctx context.Context, method string, c *call) {
+func (l *Limiter) identify(ctx context.Context, method string, c *grpcCall) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	request := identity.Call{Method: http.MethodPost, Path: method, Header: md}
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
@@ -158,7 +158,7 @@ func (l *Limiter) reportUnsent(ctx context.Context, err error) {
 }
 
 // settle charges or refunds the cost that the response states, and releases the slots of the call.
-func (l *Limiter) settle(ctx context.Context, method string, c *call, sent *sentMetadata) {
+func (l *Limiter) settle(ctx context.Context, method string, c *grpcCall, sent *sentMetadata) {
 	settle := c.verdict.Settle
 	if !c.served || ctx.Err() != nil { // the client did not wait for the whole response
 		settle = c.verdict.SettleCut

@@ -12,7 +12,7 @@ import (
 // Stream is the interceptor for streams: grpc.StreamInterceptor(l.Stream).
 func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	ctx := ss.Context()
-	c := l.pool.Get().(*call)
+	c := l.pool.Get().(*grpcCall)
 	fields, err := l.admit(ctx, info.FullMethod, c)
 	if err != nil {
 		l.release(c)
@@ -37,7 +37,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	}
 	if counts {
 		// It is not reused: a goroutine of the handler may still be receiving when the handler has returned.
-		s.messages = &call{}
+		s.messages = &grpcCall{}
 		l.identify(ctx, info.FullMethod, s.messages)
 	}
 	if settles {
@@ -62,7 +62,7 @@ type stream struct {
 	limiter  *Limiter
 	ctx      context.Context
 	sent     *sentMetadata // nil if it is not needed
-	messages *call         // nil if messages are not counted
+	messages *grpcCall     // nil if messages are not counted
 	further  bool          // a message has been received
 	denied   atomic.Pointer[error]
 }

@@ -24,38 +24,38 @@ func inputChecks() []check {
 	}
 }
 
-// A call is one method of a limiter, called with a check.
-type call struct {
+// A limiterMethod calls one method of a limiter with a check.
+type limiterMethod struct {
 	name string
 	do   func(ctx context.Context, l headgate.Limiter, c headgate.Check) error
 }
 
 var (
-	callTake = call{"Take", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callTake = limiterMethod{"Take", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		d, err := l.Take(ctx, c)
 		return mustBeZero(d, err)
 	}}
-	callTakeAll = call{"TakeAll", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callTakeAll = limiterMethod{"TakeAll", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		good := headgate.Check{Key: "bystander", Limit: headgate.PerSecond(10), Cost: 1}
 		_, err := l.TakeAll(ctx, []headgate.Check{good, c, {Key: "other", Limit: good.Limit, Cost: 1}}, nil)
 		return err
 	}}
-	callTakeAllOne = call{"TakeAll of one", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callTakeAllOne = limiterMethod{"TakeAll of one", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		_, err := l.TakeAll(ctx, []headgate.Check{c}, nil)
 		return err
 	}}
-	callCharge = call{"Charge", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callCharge = limiterMethod{"Charge", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		d, err := l.Charge(ctx, c)
 		return mustBeZero(d, err)
 	}}
-	callGive = call{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callGive = limiterMethod{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		return l.Give(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
 	}}
-	callRenew = call{"Renew", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callRenew = limiterMethod{"Renew", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		_, err := l.Renew(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
 		return err
 	}}
-	callReset = call{"Reset", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callReset = limiterMethod{"Reset", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		return l.Reset(ctx, c)
 	}}
 )
@@ -69,9 +69,9 @@ func mustBeZero(d headgate.Decision, err error) error {
 }
 
 // refuses expects an *InputError that wraps want from every call.
-func (tr *trial) refuses(what string, want error, c headgate.Check, calls ...call) {
+func (tr *trial) refuses(what string, want error, c headgate.Check, methods ...limiterMethod) {
 	tr.Helper()
-	for _, call := range calls {
+	for _, call := range methods {
 		err := call.do(context.Background(), tr.limiter, c)
 		var input *headgate.InputError
 		if !errors.As(err, &input) || !errors.Is(err, want) {
@@ -188,8 +188,8 @@ func (tr *trial) refusesRefunds() {
 		d := tr.take("alice", l, 1)
 		before := tr.peek("alice", l)
 		c := headgate.Check{Key: "alice", Limit: l, Cost: 2}
-		give := func(r headgate.Receipt) call {
-			return call{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		give := func(r headgate.Receipt) limiterMethod {
+			return limiterMethod{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 				return l.Give(ctx, c, r)
 			}}
 		}
@@ -210,7 +210,7 @@ func (tr *trial) refusesContexts() {
 	cancel()
 	expired, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
 	defer cancel()
-	for _, call := range []call{callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset} {
+	for _, call := range []limiterMethod{callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset} {
 		c := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
 		for _, x := range []struct {
 			ctx  context.Context

@@ -19,7 +19,7 @@ import (
 // and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, −1 in
 // word 1 and the number of the one before it in word 2; numbers plus 1, and 0 for none.
 type records struct {
-	index   map[uint64]place
+	index   map[uint64]recordLocation
 	peak    int // the largest size of the index
 	pages   int // of all classes
 	classes [maxClass + 1]class
@@ -44,8 +44,8 @@ const (
 	evictSample = 64
 )
 
-// A place is the location of a record: its class and its number in it.
-type place struct {
+// A recordLocation says where a record is: its class and its number in it.
+type recordLocation struct {
 	class  uint8
 	number uint32
 }
@@ -81,7 +81,7 @@ func (c *class) at(size uint8, number uint32) []int64 {
 	return c.pages[number/per][from : from+words : from+words]
 }
 
-func (r *records) at(p place) []int64 { return r.classes[p.class].at(p.class, p.number) }
+func (r *records) at(p recordLocation) []int64 { return r.classes[p.class].at(p.class, p.number) }
 
 // stateOf returns the state in a record, with the record's whole room as its capacity.
 func stateOf(record []int64) algorithm.State {
@@ -123,9 +123,9 @@ func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 		clear(record[1:recordState])
 	}
 	if r.index == nil {
-		r.index = make(map[uint64]place)
+		r.index = make(map[uint64]recordLocation)
 	}
-	r.index[hash] = place{size, number}
+	r.index[hash] = recordLocation{size, number}
 	r.peak = max(r.peak, len(r.index))
 	return record, nil
 }
@@ -289,7 +289,7 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
 }
 
 // releaseRecord puts a record back into its class.
-func (s *Store) releaseRecord(r *records, p place) {
+func (s *Store) releaseRecord(r *records, p recordLocation) {
 	s.budget.records.Add(-indexBytes)
 	c := &r.classes[p.class]
 	c.push(p.class, p.number)

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+)
+
+// A checkBuilder turns rules into checks.
+type checkBuilder struct {
+	v       *Verdict
+	ctx     context.Context
+	subject rules.Subject
+	cost    int64 // Terms.Cost, if hasCost
+	hasCost bool
+	unheld  bool
+	more    bool // concurrency limits are skipped
+	copies  bool // some checks are for stores that may keep their strings
+}
+
+// add adds the checks of a rule.
+func (a *checkBuilder) add(matched int) {
+	v, e := a.v, a.v.engine
+	m := &v.matched[matched]
+	r := m.Rule
+	limits := len(m.Limits)
+	if r.Penalty != nil && e.penalized(a.ctx, a.subject, v, m) {
+		limits += len(r.Penalty.Limits)
+	}
+	at := e.stores.of(r)
+	borrows := e.stores.list[at].borrows
+	var owner span
+	if !borrows {
+		a.copies = true
+		owner.from = int32(len(v.keys))
+		v.keys = m.AppendOwner(v.keys, a.subject)
+		owner.to = int32(len(v.keys))
+	}
+	cost := r.Cost.Reserve(a.subject)
+	places := cost
+	switch {
+	case a.hasCost:
+		if cost = a.cost; cost == 0 {
+			places = 0
+		}
+	case r.Cost.ResponseHeader != "":
+		v.settles, v.reads = true, true
+	}
+	full := false
+	maxWait := r.OnLimit.MaxWait
+	if maxWait > 0 && cost > 0 && !a.unheld && int(e.waiting.Load()) >= e.config.MaxWaiting {
+		full, maxWait = true, 0
+	}
+	from := len(v.keys)
+	v.keys = m.AppendKeyBase(v.keys, a.subject)
+	base := len(v.keys) - from
+	v.checks, v.infos = slices.Grow(v.checks, limits), slices.Grow(v.infos, limits)
+	for j := range limits {
+		l := &m.Limit(j).Limit
+		units := cost
+		if l.Algorithm == headgate.Concurrency {
+			if a.more {
+				continue
+			}
+			units = places
+			v.settles = v.settles || places > 0
+		}
+		start := from
+		if j > 0 {
+			start = len(v.keys)
+			v.keys = append(v.keys, v.keys[from:from+base]...)
+		}
+		v.keys = append(v.keys[:start+base], m.LimitName(j)...)
+		n := len(v.checks)
+		v.checks, v.infos = v.checks[:n+1], v.infos[:n+1]
+		c := &v.checks[n] // field by field, which is faster than a copy
+		c.Key = unsafe.String(unsafe.SliceData(v.keys[start:]), len(v.keys)-start)
+		c.Limit, c.Cost = *l, units
+		c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", r.Split, r.Partition, r.OnFailure, r.Safe
+		with := &v.infos[n]
+		*with = checkInfo{matched: int32(matched), limit: int32(j), store: at}
+		if !borrows {
+			with.key, with.owner = span{int32(start), int32(len(v.keys))}, owner
+		}
+		if r.OnLimit.Action == rules.Delay {
+			c.Limit, with.extended = extend(*l, cost, maxWait)
+			with.full, v.delays = full, true
+		}
+	}
+}
+
+// addSimple adds the checks of all rules whose keys are shared, or not. The rules have only keys and limits, and their
+// store is a Borrower.
+func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
+	keys, checks, list := v.keys, v.checks, v.infos
+	for i := range v.matched {
+		m := &v.matched[i]
+		if m.Effect != match.Limited || m.Shared != shared {
+			continue
+		}
+		units, _ := m.Simple()
+		from := len(keys)
+		keys = m.AppendKeyBase(keys, s)
+		base := len(keys)
+		for j := range m.Limits {
+			l := &m.Limits[j].Limit
+			v.settles = v.settles || l.Algorithm == headgate.Concurrency
+			start := from
+			if j > 0 {
+				start = len(keys)
+				keys = append(keys, keys[from:base]...)
+			}
+			keys = append(keys, m.LimitName(j)...)
+			n := len(checks)
+			if n == cap(checks) || n == cap(list) {
+				checks, list = slices.Grow(checks, 1), slices.Grow(list, 1)
+			}
+			checks, list = checks[:n+1], list[:n+1]
+			c, with := &checks[n], &list[n]
+			c.Key = unsafe.String(&keys[start], len(keys)-start)
+			// Mostly the previous request had the same limit here. A client's own limit may replace another client's.
+			if with.simple != l || c.Cost != units || m.Client != "" {
+				c.Limit, c.Cost = *l, units
+				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil
+				*with = checkInfo{simple: l}
+			}
+			with.matched, with.limit, with.store = int32(i), int32(j), at
+		}
+	}
+	v.keys, v.checks, v.infos = keys, checks, list
+}
+
+// copyStrings copies the strings of checks for stores that may keep them. The other checks keep pointing into the buffer, or
+// into a previous one.
+func (v *Verdict) copyStrings() {
+	whole := string(v.keys)
+	for i := range v.checks {
+		a, c := &v.infos[i], &v.checks[i]
+		if !v.engine.stores.list[a.store].borrows {
+			c.Key, c.Owner = whole[a.key.from:a.key.to], whole[a.owner.from:a.owner.to]
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// take takes for all checks, and sets the verdict.
+func (v *Verdict) take(ctx context.Context, t *Terms) error {
+	n := len(v.checks)
+	v.decisions = slices.Grow(v.decisions, n)[:n]
+	shadows := v.takeShadows(ctx)
+	passes, err := v.takeAll(ctx)
+	if shadows != nil {
+		shadows.Wait()
+	}
+	return v.taken(ctx, t, passes, err)
+}
+
+// takeSimple is take for checks of one store without shadow rules and delays. Mostly all of them allow, and nothing
+// else is to be done.
+func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
+	n := len(v.checks)
+	if n == 0 || n > headgate.MaxChecks {
+		return v.take(ctx, t)
+	}
+	v.decisions = slices.Grow(v.decisions, n)[:n]
+	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks, v.decisions[:0])
+	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.allAllow() {
+		return nil
+	}
+	passes, err := v.answered(ctx, 0, n, ds, err)
+	return v.taken(ctx, t, passes, err)
+}
+
+// allAllow sets the verdict if all checks were decided by their store and allow. Otherwise it returns false and changes
+// nothing.
+func (v *Verdict) allAllow() bool {
+	tightest := &v.decisions[0]
+	check := 0
+	for i := range v.decisions {
+		d := &v.decisions[i]
+		if !d.Allowed || d.Degraded || d.Limit == 0 {
+			return false
+		}
+		if d.Remaining < tightest.Remaining {
+			tightest, check = d, i
+		}
+	}
+	v.Rule, v.Decision, v.holds = v.rule(check), *tightest, true
+	return true
+}
+
+// taken sets the verdict on a request after its checks: it is allowed, denied, or could not be decided.
+func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) error {
+	n := len(v.checks)
+	if v.binding < n {
+		if !t.peeks() {
+			v.rejected(ctx, v.binding, n)
+		}
+		if err != nil || !passes {
+			v.release(ctx, v.binding, n) // a denied request holds no slot, not even of a shadow rule
+		}
+	}
+	if err != nil {
+		return v.undecided(err)
+	}
+	if !passes && !t.peeks() {
+		v.rejected(ctx, 0, v.binding)
+	}
+	if v.delays {
+		v.queue()
+	}
+	check, wait := v.conclude(passes)
+	v.holds = passes
+	if wait > 0 && !t.Unheld && !v.enter() {
+		v.rejectFull(ctx, check)
+	}
+	return nil
+}
+
+// undecided denies a request that an overloaded store did not decide. It returns other errors.
+func (v *Verdict) undecided(err error) error {
+	if !errors.Is(err, headgate.ErrOverloaded) {
+		return err
+	}
+	for i := range v.decisions[:v.binding] {
+		v.decisions[i] = notAsked
+	}
+	v.Rule = v.rule(0)
+	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedFor
+	v.settles, v.reads = false, false
+	return nil
+}
+
+// overloadedFor is the RetryAfter of an overloaded store. It is a guess.
+const overloadedFor = time.Second
+
+// conclude sets the verdict after all checks. It returns the binding check, and how long it delays the request.
+func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
+	check = -1
+	for i := range v.decisions[:v.binding] {
+		d := &v.decisions[i]
+		if d.Limit == 0 {
+			continue // it was not checked
+		}
+		v.Degraded = v.Degraded || d.Degraded
+		if held := v.infos[i].wait; passes && held > wait {
+			wait, check = held, i
+		} else if check < 0 || wait == 0 && tighter(d, &v.decisions[check]) {
+			check = i
+		}
+	}
+	if check < 0 {
+		return check, 0 // there are only shadow rules
+	}
+	v.Rule, v.Decision = v.rule(check), v.decisions[check]
+	switch {
+	case !passes:
+		v.refuse(check)
+	case wait > 0:
+		v.Action, v.Delay = Delay, wait
+	}
+	return check, wait
+}
+
+// tighter reports whether a decision binds more than another: denied over allowed, then the longest RetryAfter, then
+// the least Remaining.
+func tighter(d, than *headgate.Decision) bool {
+	switch {
+	case d.Allowed != than.Allowed:
+		return than.Allowed
+	case !d.Allowed:
+		return d.RetryAfter > than.RetryAfter
+	default:
+		return d.Remaining < than.Remaining
+	}
+}
+
+// refuse denies because of a check.
+func (v *Verdict) refuse(check int) {
+	r, d := v.Rule, &v.Decision
+	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, OverLimit, r.Status, d.RetryAfter
+	v.settles, v.reads = false, false
+	switch {
+	case d.Degraded && r.OnFailure == headgate.Closed && d.RetryAfter != headgate.Never:
+		v.Reason, v.Status = StoreFailed, statusUnavailable
+	case r.OnLimit.Action == rules.Drop:
+		v.Action = Drop
+	case v.infos[check].full && d.RetryAfter <= r.OnLimit.MaxWait:
+		v.Reason = QueueFull // it would have been delayed if there were room
+	}
+}
