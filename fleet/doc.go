@@ -2,10 +2,10 @@
 //
 // Each limiter is a headgate.Limiter in a package of its own:
 //
-//	fleet/lease   takes units from a shared store ahead of their use. Over-admission is 0 in total, and at most rate × 100 ms in
-//	              any interval. One store call serves many decisions.
-//	fleet/async   decides by this node's counters, and exchanges consumption with its peers through Redis several times per
-//	              interval. Over-admission becomes a debt, which is repaid.
+//	fleet/lease   takes units from a shared store ahead of their use. Over-admission is 0 in total, and at most
+//	              rate × 100 ms in any interval. One store call serves many decisions.
+//	fleet/async   decides by this node's counters, and exchanges consumption with its peers through Redis several times
+//	              per interval. Over-admission becomes a debt, which is repaid.
 //	fleet/gossip  does the same without a store: nodes send updates to each other.
 //	fleet/region  decides by a region's own store, and exchanges consumption with other regions.
 //

@@ -26,8 +26,9 @@ const (
 	ExchangePartReachable                    // all keys are exchanged again
 	ClockOff                                 // this node's clock differs from the fleet's, which windows use
 	ClockRight                               // it agrees again
-	StoreClockOff                            // the clock of a region's store, which its windows use, differs from the fleet's
-	StoreClockRight                          // it agrees again
+	// the clock of a region's store, which its windows use, differs from the fleet's
+	StoreClockOff
+	StoreClockRight // it agrees again
 	eventKinds
 )
 

@@ -94,7 +94,7 @@ func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bo
 	for i := range tallies {
 		t := &tallies[i]
 		keys[i], keeps[i], knows[i] = string(t.Key[:]), exchange.KeepFor(t), learned || !t.Unlearned
-		starts[i], windows[i], totals[i], told[i] = t.Start.Microseconds(), t.Window, t.Total, t.Acknowledged
+		starts[i], windows[i], totals[i], told[i] = t.Start.Microseconds(), t.Window, t.Total, t.Delivered
 	}
 	reports := make([]report, n)
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)

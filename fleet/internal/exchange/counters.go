@@ -20,7 +20,8 @@ func (c *Counters) Stats(l fleet.LedgerStats, ahead time.Duration) fleet.Exchang
 		LedgerStats: l,
 		Exchanges:   c.Exchanges.Load(), Failures: c.Failures.Load(),
 		Sent: c.Sent.Load(), Received: c.Received.Load(), Malformed: c.Malformed.Load(), Foreign: c.Foreign.Load(),
-		RoundTrip: time.Duration(c.RoundTrip.Load()), Unreachable: c.Unreachable.Load(), UnreachableGroups: int(c.UnreachableGroups.Load()),
-		ClockAhead: ahead,
+		RoundTrip: time.Duration(c.RoundTrip.Load()), Unreachable: c.Unreachable.Load(),
+		UnreachableGroups: int(c.UnreachableGroups.Load()),
+		ClockAhead:        ahead,
 	}
 }

@@ -28,12 +28,13 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 	} else {
 		b.Tallies = l.Changes(b.Tallies[:0], maxKeys)
 	}
-	b.Keys, b.Notes, b.Keep, b.AllNotes, b.bytes, b.ends = b.Keys[:0], b.Notes[:0], b.Keep[:0], b.AllNotes[:0], b.bytes[:0], b.ends[:0]
+	b.Keys, b.Notes, b.Keep, b.AllNotes = b.Keys[:0], b.Notes[:0], b.Keep[:0], b.AllNotes[:0]
+	b.bytes, b.ends = b.bytes[:0], b.ends[:0]
 	uptime := l.Uptime()
 	for i := range b.Tallies {
 		t := &b.Tallies[i]
 		b.bytes = append(b.bytes, t.Key[:]...)
-		if t.Total != t.Acknowledged || t.Reset || t.SendLevel { // otherwise peers know it, and the key is only looked up
+		if t.Total != t.Delivered || t.Reset || t.SendLevel { // otherwise peers know it, and the key is only looked up
 			b.bytes = AppendNote(b.bytes, uptime, t)
 		}
 		b.ends = append(b.ends, len(b.bytes))
@@ -154,5 +155,6 @@ func ParseAuthor(author string) (fleet.Peer, bool) {
 	if len(author) <= incarnationBytes || len(author) > incarnationBytes+fleet.MaxNameBytes {
 		return fleet.Peer{}, false
 	}
-	return fleet.Peer{Incarnation: binary.BigEndian.Uint64([]byte(author[:incarnationBytes])), Name: author[incarnationBytes:]}, true
+	incarnation := binary.BigEndian.Uint64([]byte(author[:incarnationBytes]))
+	return fleet.Peer{Incarnation: incarnation, Name: author[incarnationBytes:]}, true
 }

@@ -51,7 +51,8 @@ func (s *Settings) Validate(options string, interval time.Duration) error {
 	}
 	switch {
 	case s.Interval < minInterval || s.Interval > maxInterval:
-		return fmt.Errorf("%s.Interval %v: want %v to %v, or 0 for %v", options, s.Interval, minInterval, maxInterval, interval)
+		return fmt.Errorf("%s.Interval %v: want %v to %v, or 0 for %v", options, s.Interval, minInterval, maxInterval,
+			interval)
 	case s.MaxKeys < 1 || s.MaxKeys > maxMaxKeys:
 		return fmt.Errorf("%s.MaxKeys %d: want 1 to %d, or 0 for %d", options, s.MaxKeys, maxMaxKeys, DefaultMaxKeys)
 	case s.Deadline < time.Millisecond:
@@ -65,7 +66,8 @@ func (s *Settings) Validate(options string, interval time.Duration) error {
 // ValidateName checks the name of a node or region.
 func ValidateName(field, name string) error {
 	if name == "" || len(name) > fleet.MaxNameBytes {
-		return fmt.Errorf("%s %q: want 1 to %d bytes that no other has", field, name[:min(len(name), fleet.MaxNameBytes)], fleet.MaxNameBytes)
+		return fmt.Errorf("%s %q: want 1 to %d bytes that no other has", field, name[:min(len(name), fleet.MaxNameBytes)],
+			fleet.MaxNameBytes)
 	}
 	return nil
 }

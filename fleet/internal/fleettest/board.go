@@ -75,7 +75,10 @@ func (p NodeBoard) Date(ctx context.Context) (time.Time, error) {
 type WithoutClock struct{ To fleet.Exchange }
 
 // Exchange implements fleet.Exchange.
-func (u WithoutClock) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
+func (u WithoutClock) Exchange(
+	ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string,
+		time.Duration),
+) ([]int, error) {
 	return u.To.Exchange(ctx, keys, notes, keep, all, heard)
 }
 
@@ -87,7 +90,9 @@ func (s *Board) Lose(lost func(key string) bool) {
 }
 
 // Exchange implements fleet.Exchange.
-func (p NodeBoard) Exchange(ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
+func (p NodeBoard) Exchange(
+	ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool, heard func(int, string, string, time.Duration),
+) ([]int, error) {
 	Wait(ctx, p.delay)
 	type found struct {
 		key          int

@@ -17,7 +17,10 @@ func (m *Members) Live() int { return m.LiveNodes }
 func (m *Members) Known() int { return m.KnownNodes }
 
 // SharedLimits has a limit for each algorithm that nodes share.
-var SharedLimits = []string{"20/h", "20/h gcra", "20/h fixed-window", "20/h fixed-window staggered", "20/h sliding-window"}
+var SharedLimits = []string{
+	"20/h", "20/h gcra", "20/h fixed-window", "20/h fixed-window staggered",
+	"20/h sliding-window",
+}
 
 // StartOfHour waits until an hour has just begun, so that no window ends during a test.
 func StartOfHour() {

@@ -10,64 +10,64 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// MaxPeers is of how many other nodes a record knows what they consumed. With more, those heard of least recently make
-// room, and begin again when they are heard of again: what they consume until then is not counted.
+// MaxPeers is the number of peers that a record remembers. If there are more, the one that was updated least recently
+// is replaced, and starts again at its next update: units that it consumes until then are not counted.
 const MaxPeers = 255
 
-// Apply charges what a peer says it consumed and was not known to have. uptime is for how long there has been the peer's
-// ledger, when it said so. The order of calls does not matter, nor does it if one is repeated.
+// Apply charges the units that a peer consumed and that are not counted yet. uptime is the age of the peer's ledger
+// when it sent the tallies. The order of calls does not matter, and repeated calls have no effect.
 //
-// A record that is heard of for the first time is all news if it is younger than our own account; else we are the
-// newcomer, and begin where the peer is.
+// The first tally of a peer counts in full if the peer's record is younger than ours. Otherwise this node is the
+// newcomer, and adopts the peer's level.
 func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 	if l.closed.Load() {
 		return
 	}
 	now := l.now()
-	a := arrival{uptime: uptime}
-	a.place, a.gen = l.peers.place(from, now.micros)
-	a.lag = l.peers.lag(a.place, now.uptime, uptime)
+	a := delivery{uptime: uptime}
+	a.slot, a.gen = l.peers.slot(from, now.micros)
+	a.lag = l.peers.lag(a.slot, now.uptime, uptime)
 	a.late = a.lag + l.options.Lag/4
 	for i := range tallies {
 		t := &tallies[i]
-		if why := t.Impossible(uptime); why != "" {
-			l.refuse(from, why, now)
+		if reason := t.Impossible(uptime); reason != "" {
+			l.refuse(from, reason, now)
 			continue
 		}
 		sh := l.shardOf(&t.Key)
 		sh.mu.Lock()
-		why := l.absorb(sh, t, &a, now)
+		reason := l.applyTally(sh, t, &a, now)
 		sh.mu.Unlock()
-		if why != "" {
-			l.refuse(from, why, now)
+		if reason != "" {
+			l.refuse(from, reason, now)
 		}
 		age := t.Age
 		if age == 0 {
 			age = a.lag
 		}
-		l.counters.heard(age, now.clock)
+		l.counters.addLag(age, now.clock)
 	}
 }
 
-// An arrival is how tallies came.
-type arrival struct {
-	place     int32 // of the peer
+// A delivery describes how tallies were received.
+type delivery struct {
+	slot      int32 // of the peer
 	gen       uint32
-	uptime    time.Duration // of the peer's ledger when it wrote them
-	lag, late time.Duration // how late they are, at the least and, as a rule, at the most
+	uptime    time.Duration // of the peer's ledger when it sent them
+	lag, late time.Duration // the minimum delay, and the usual maximum
 }
 
-// Impossible says what cannot be true whatever is known.
+// Impossible returns why a tally cannot be true, or "".
 func (t *Tally) Impossible(uptime time.Duration) string {
 	switch {
 	case t.Total < 0:
 		return "a negative total"
 	case t.Level < 0 || t.Carried < 0:
 		return "a negative level"
-	case t.Start < 0 || t.Start > uptime+time.Second: // two records may have to begin in one microsecond
+	case t.Start < 0 || t.Start > uptime+time.Second: // two records may have to start in the same microsecond
 		return "a record from the future"
 	case t.Age < 0:
-		return "news of the future"
+		return "an update from the future"
 	}
 	return ""
 }
@@ -75,126 +75,128 @@ func (t *Tally) Impossible(uptime time.Duration) string {
 // Reasons to refuse a tally.
 const (
 	ReasonFell    = "a total that fell"
-	ReasonLeaped  = "a total that grew more than it can"
+	ReasonLeaped  = "a total that grew more than possible"
 	reasonDeep    = "a level deeper than any debt"
-	reasonNoLimit = "a limit that is none"
+	reasonNoLimit = "an invalid limit"
 )
 
-// absorb heeds one tally, and says why if it does not in all.
-func (l *Ledger) absorb(sh *shard, t *Tally, a *arrival, now moment) (why string) {
+// applyTally applies one tally. It returns a reason if it refuses a part of it.
+func (l *Ledger) applyTally(sh *shard, t *Tally, a *delivery, now moment) (reason string) {
 	age := max(0, a.uptime-t.Start) + t.Age
 	r := sh.records[t.Key]
 	if r == nil {
-		if r, why = l.introduce(sh, t, age, now); r == nil {
-			return why
+		if r, reason = l.addFromTally(sh, t, age, now); r == nil {
+			return reason
 		}
 	}
 	if !r.plan.Shared {
 		return reasonNoLimit
 	}
-	r.heardAt = r.at(now)
-	l.roll(r, now)
+	r.updatedAt = r.at(now)
+	l.advance(r, now)
 	if r.replaced() {
-		return l.absorbReplaced(r, t, a, age, now)
+		return l.applyToReplaced(r, t, a, age, now)
 	}
-	t = r.aligned(t, now)
-	s, first := r.peer(a.place, a.gen, l)
-	heard := t
-	t, why = r.believed(t, first, age)
+	t = r.alignWindow(t, now)
+	s, first := r.peerTotal(a.slot, a.gen, l)
+	received := t
+	t, reason = r.plausible(t, first, age)
 	known := s.total
 	switch {
 	case first || t.Start > s.start:
-		if t.Reset && age < now.uptime-r.born+l.options.Lag {
+		if t.Reset && age < now.uptime-r.addedAt+l.options.Lag {
 			r.reset(now)
 		}
-		known = l.meet(r, s, t, first, age, a.late, now)
+		known = l.meetPeer(r, s, t, first, age, a.late, now)
 		if first {
-			s.waste, s.heard = 0, r.at(now)-min(age, l.watch(r, now)).Microseconds()
+			s.emptyTime, s.updatedAt = 0, r.at(now)-min(age, l.observedFor(r, now)).Microseconds()
 		}
-		s.leaped = false
+		s.impossible = false
 	case t.Start < s.start:
-		return "" // it was late, and its record has ended
-	case t.Total < known && a.uptime < s.said:
-		return "" // it was late
+		return "" // late, and its record has ended
+	case t.Total < known && a.uptime < s.sentAt:
+		return "" // late
 	case t.Total < known:
-		s.leaped = false // it says what can be true again
+		s.impossible = false // the total is plausible again
 		return ReasonFell
 	default:
-		known += r.counted(t.Total-known, s.heard, now)
+		known += r.alreadyCounted(t.Total-known, s.updatedAt, now)
 	}
-	gap := a.uptime - s.said
+	gap := a.uptime - s.sentAt
 	if first || t.Start > s.start {
 		gap = age
 	}
-	news := t.Total - known
-	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.at(now)-s.heard), headgate.MaxCount)
-	leaped := news > most
-	if leaped {
-		news, why = most, ReasonLeaped
-		if s.leaped {
-			news = 0 // it was charged when it was first said
+	growth := t.Total - known
+	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.at(now)-s.updatedAt), headgate.MaxCount)
+	tooMuch := growth > most
+	if tooMuch {
+		growth, reason = most, ReasonLeaped
+		if s.impossible {
+			growth = 0 // it was charged when it was first received
 		}
 	}
 	switch {
 	case !t.Recent:
-		s.recentAt = 0
+		s.grewAt = 0
 	case t.Total > s.total || t.Start > s.start:
-		s.recentAt = r.at(now) - a.lag.Microseconds()
+		s.grewAt = r.at(now) - a.lag.Microseconds()
 	}
-	// Of a total that cannot be, what was charged is known: totals that can be count again as soon as they are above that.
-	s.start, s.total, s.leaped = t.Start, known+news, leaped
-	s.heard = r.at(now)
+	// The total becomes what was charged, so that plausible totals count again as soon as they are above it.
+	s.start, s.total, s.impossible = t.Start, known+growth, tooMuch
+	s.updatedAt = r.at(now)
 	if l.self != 0 {
-		s.heard -= a.lag.Microseconds() // after a stall, packets that waited come at once
+		s.updatedAt -= a.lag.Microseconds() // packets that waited during a stall arrive all at once
 	}
-	s.past, s.ahead = r.plan.HasWindows() && t.Window < r.window, r.plan.HasWindows() && t.Window > r.window
-	l.counters.absorbed.Add(max(0, news))
-	if r.side != nil && !s.past {
-		r.side.add(news, r.at(now))
+	s.pastWindow, s.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
+		t.Window > r.window.start
+	l.counters.applied.Add(max(0, growth))
+	if r.optional.share != nil && !s.pastWindow {
+		r.optional.share.add(growth, r.at(now))
 	}
-	charged := news
+	charged := growth
 	if l.self != 0 && r.plan.IsBucket() {
-		charged -= r.missed(s, t, news, gap)
+		charged -= r.drainedWhileApart(s, t, growth, gap)
 	}
-	if leaped || t != heard || !l.agree(sh, r, s, t, charged, a.lag, now) {
-		l.heed(r, s, t, charged, age, now)
+	if tooMuch || t != received || !l.applySum(sh, r, s, t, charged, a.lag, now) {
+		l.chargeUpdate(r, s, t, charged, age, now)
 	}
-	if r.plan.HasWindows() && t.Window == r.window && !r.tookOver() {
-		r.carryMore(t.Carried, now)
+	if r.plan.HasWindows() && t.Window == r.window.start && !r.tookOver() {
+		r.raiseCarried(t.Carried, now)
 	}
-	// What was wasted since this was written may be what it has no news of yet.
-	s.waste = max(min(s.waste, r.waste), r.waste-a.lag.Microseconds())
-	if !first && a.uptime >= s.said && r.plan.IsBucket() {
+	// The bucket may have been empty since the tally was sent because of units that the peer does not know yet.
+	s.emptyTime = max(min(s.emptyTime, r.emptyTime), r.emptyTime-a.lag.Microseconds())
+	if !first && a.uptime >= s.sentAt && r.plan.IsBucket() {
 		late := a.late
 		if t.Age > 0 {
 			late = t.Age
 		}
-		l.level(sh, r, s, t, late, now)
+		l.catchUp(sh, r, s, t, late, now)
 	}
-	s.said = max(a.uptime, s.said)
-	return why
+	s.sentAt = max(a.uptime, s.sentAt)
+	return reason
 }
 
-// believed returns what of a tally can be true, and why if that is not all. Of a peer that is heard of for the first time, whose
-// level may be taken over, it is no more than the peer could have charged, and consumed since its record began.
-func (r *record) believed(t *Tally, first bool, age time.Duration) (_ *Tally, why string) {
+// plausible returns the part of a tally that can be true, and a reason if that is not all. The first level of a peer,
+// which may be adopted, can be no more than the peer could have charged and consumed since its record started.
+func (r *record) plausible(t *Tally, first bool, age time.Duration) (_ *Tally, reason string) {
 	deepest := (1 + headgate.MaxDebt) * r.plan.Capacity()
-	if t.Level > deepest+r.mostOwed() {
-		why = reasonDeep
+	if t.Level > deepest+r.maxOwed() {
+		reason = reasonDeep
 	}
 	if !first || t.Level <= deepest && t.Total <= deepest {
-		return t, why
+		return t, reason
 	}
-	can := *t
-	can.Level = min(can.Level, deepest)
-	if most := deepest + r.plan.UnitsIn(2*age.Microseconds(), headgate.MaxCount); can.Total > most {
-		can.Total, why = most, ReasonLeaped
+	cut := *t
+	cut.Level = min(cut.Level, deepest)
+	if most := deepest + r.plan.UnitsIn(2*age.Microseconds(), headgate.MaxCount); cut.Total > most {
+		cut.Total, reason = most, ReasonLeaped
 	}
-	return &can, why
+	return &cut, reason
 }
 
-// aligned returns a tally of windows of another period or alignment as one of ours: of the one that is open if theirs is.
-func (r *record) aligned(t *Tally, now moment) *Tally {
+// alignWindow converts a tally of windows with another period or alignment to our windows: to the open one if theirs is
+// open.
+func (r *record) alignWindow(t *Tally, now moment) *Tally {
 	if !r.plan.HasWindows() {
 		return t
 	}
@@ -203,16 +205,16 @@ func (r *record) aligned(t *Tally, now moment) *Tally {
 		return t
 	}
 	other := *t
-	other.Window = r.window
+	other.Window = r.window.start
 	if t.Window+period <= r.at(now)+r.offset-t.Offset {
 		other.Window -= r.plan.Period
 	}
 	return &other
 }
 
-// introduce adds a record for a key that was only heard of. It is nil for one that this node cannot remember, or need not,
-// or for which the tally is wrong: then it says why.
-func (l *Ledger) introduce(sh *shard, t *Tally, age time.Duration, now moment) (r *record, why string) {
+// addFromTally adds a record for a key that a peer consumed. It returns nil if there is no need or no room for it, or
+// if the tally is wrong, with a reason.
+func (l *Ledger) addFromTally(sh *shard, t *Tally, age time.Duration, now moment) (r *record, reason string) {
 	if t.Limit == (headgate.Limit{}) {
 		return nil, ""
 	}
@@ -226,122 +228,122 @@ func (l *Ledger) introduce(sh *shard, t *Tally, age time.Duration, now moment) (
 		return nil, ""
 	}
 	if l.self == 0 {
-		r.waste = min(age, l.watch(r, now)).Microseconds() // before, the bucket was empty
+		r.emptyTime = min(age, l.observedFor(r, now)).Microseconds() // the bucket was empty before
 	}
 	return r, ""
 }
 
-// watch is for how long this node would have heard of a key.
-func (l *Ledger) watch(r *record, now moment) time.Duration {
+// observedFor returns for how long this node would have received updates of a key.
+func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 	if l.asks {
-		return now.uptime - r.born
+		return now.uptime - r.addedAt
 	}
-	if forgot := time.Duration(l.forgot.Load()); forgot != 0 {
+	if forgot := time.Duration(l.evictedAt.Load()); forgot != 0 {
 		return now.clock - forgot
 	}
 	return now.uptime
 }
 
-// heed charges news.
-func (l *Ledger) heed(r *record, s *seen, t *Tally, news int64, age time.Duration, now moment) {
-	if news <= 0 {
+// chargeUpdate charges units of an update.
+func (l *Ledger) chargeUpdate(r *record, s *peerTotal, t *Tally, units int64, age time.Duration, now moment) {
+	if units <= 0 {
 		return
 	}
 	if !r.plan.HasWindows() {
 		if l.self == 0 {
-			news -= r.used(s, t, news, age)
+			units -= r.drainedWhileEmpty(s, t, units, age)
 		}
-		l.chargeNews(r, news, r.window, now)
+		l.chargePeers(r, units, r.window.start, now)
 		return
 	}
 	switch w := r.plan.WindowOf(t.Window); {
-	case w > r.window+r.plan.Period:
-		l.chargeNews(r, news, r.window, now) // by a date that cannot be right, but just now
-	case w >= r.window:
-		l.chargeNews(r, news, w, now)
-	case r.plan.Kind == algorithm.KindWindows && w >= r.window-r.plan.Period:
-		r.here.ChargePrevious(r.plan, r.window, r.at(now), news)
-	case r.carries() && w == r.window-r.plan.Period:
-		r.heedPast(t.Total-news, t.Total, now)
+	case w > r.window.start+r.plan.Period:
+		l.chargePeers(r, units, r.window.start, now) // the peer's clock is wrong
+	case w >= r.window.start:
+		l.chargePeers(r, units, w, now)
+	case r.plan.Kind == algorithm.KindWindows && w >= r.window.start-r.plan.Period:
+		r.consumed.ChargePrevious(r.plan, r.window.start, r.at(now), units)
+	case r.carries() && w == r.window.start-r.plan.Period:
+		r.chargePastWindow(t.Total-units, t.Total, now)
 	}
 }
 
-// used returns how much of the news has drained while this node's own bucket was empty, and takes it off its waste. What the
-// peer says is still there has not.
-func (r *record) used(s *seen, t *Tally, news int64, age time.Duration) int64 {
-	waste := min(r.waste-s.waste, age.Microseconds())
-	if waste <= 0 {
+// drainedWhileEmpty returns how many of the units have drained while this node's bucket was empty, and subtracts the
+// time from emptyTime. Units that the peer reports as still in its bucket have not drained.
+func (r *record) drainedWhileEmpty(s *peerTotal, t *Tally, units int64, age time.Duration) int64 {
+	empty := min(r.emptyTime-s.emptyTime, age.Microseconds())
+	if empty <= 0 {
 		return 0
 	}
 	still := t.Level - r.plan.UnitsIn(t.Age.Microseconds(), t.Level)
-	drained := r.plan.UnitsIn(waste, max(0, news-max(0, still)))
-	r.waste -= r.plan.TimeFor(drained)
+	drained := r.plan.UnitsIn(empty, max(0, units-max(0, still)))
+	r.emptyTime -= r.plan.TimeFor(drained)
 	return drained
 }
 
-// chargeNews charges what others consumed in a window, now or when it may be.
-func (l *Ledger) chargeNews(r *record, n, window int64, now moment) {
+// chargePeers charges units that peers consumed in a window, or keeps them as owed until they can be charged.
+func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 	if n <= 0 {
 		return
 	}
-	if window > r.window {
-		if r.owedOf != window {
+	if window > r.window.start {
+		if r.debt.window != window {
 			r.owed = 0
 		}
-		r.owed, r.owedOf = min(r.owed+n, r.mostOwed()), window
+		r.owed, r.debt.window = min(r.owed+n, r.maxOwed()), window
 		return
 	}
-	d := r.here.Charge(r.plan, r.at(now), min(n, headgate.MaxCount))
+	d := r.consumed.Charge(r.plan, r.at(now), min(n, headgate.MaxCount))
 	r.changedAt = r.at(now)
-	r.emptied(&d, now)
+	r.setEmptyAt(&d, now)
 	if rest := n - d.Receipt.Units; rest > 0 {
-		r.owed, r.owedOf = min(r.owed+rest, r.mostOwed()), r.window
+		r.owed, r.debt.window = min(r.owed+rest, r.maxOwed()), r.window.start
 	}
-	if debt := r.level(now) - r.plan.Capacity(); debt > r.over {
-		l.counters.over(debt, debt-r.over)
-		r.over = debt
+	if debt := r.level(now) - r.plan.Capacity(); debt > r.debt.deepest {
+		l.counters.over(debt, debt-r.debt.deepest)
+		r.debt.deepest = debt
 	}
 }
 
-// mostOwed bounds what is carried beyond the deepest debt: as much as if MaxPeers nodes had all taken twice what they can.
-func (r *record) mostOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
+// maxOwed bounds the units kept beyond the deepest debt: as if MaxPeers nodes had each taken twice what they can.
+func (r *record) maxOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
-// peer returns what is known of a peer, and whether that is nothing.
-func (r *record) peer(place int32, gen uint32, l *Ledger) (*seen, bool) {
+// peerTotal returns the entry of a peer, and whether it is new.
+func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool) {
 	oldest := 0
-	for i := range r.seen {
-		s := &r.seen[i]
-		if s.peer == place {
+	for i := range r.peers {
+		s := &r.peers[i]
+		if s.slot == slot {
 			if s.gen == gen {
 				return s, false
 			}
-			*s = seen{peer: place, gen: gen}
+			*s = peerTotal{slot: slot, gen: gen}
 			return s, true
 		}
-		if s.heard < r.seen[oldest].heard {
+		if s.updatedAt < r.peers[oldest].updatedAt {
 			oldest = i
 		}
 	}
-	if len(r.seen) < MaxPeers {
-		r.seen = append(r.seen, seen{peer: place, gen: gen})
-		return &r.seen[len(r.seen)-1], true
+	if len(r.peers) < MaxPeers {
+		r.peers = append(r.peers, peerTotal{slot: slot, gen: gen})
+		return &r.peers[len(r.peers)-1], true
 	}
 	l.counters.crowded.Add(1)
-	r.seen[oldest] = seen{peer: place, gen: gen}
-	return &r.seen[oldest], true
+	r.peers[oldest] = peerTotal{slot: slot, gen: gen}
+	return &r.peers[oldest], true
 }
 
 // Refuse reports a tally that cannot be true, for limiters that check tallies themselves.
-func (l *Ledger) Refuse(from fleet.Peer, why string) { l.refuse(from, why, l.now()) }
+func (l *Ledger) Refuse(from fleet.Peer, reason string) { l.refuse(from, reason, l.now()) }
 
-// refuse reports a tally that cannot be true.
-func (l *Ledger) refuse(from fleet.Peer, why string, now moment) {
+// refuse counts a tally that cannot be true, and reports it.
+func (l *Ledger) refuse(from fleet.Peer, reason string, now moment) {
 	l.counters.refused.Add(1)
 	last := l.counters.reported.Load()
 	if last != 0 && int64(now.clock)-last < int64(time.Second) {
 		return
 	}
 	if l.counters.reported.CompareAndSwap(last, max(1, int64(now.clock))) {
-		l.options.OnRefused(from, why)
+		l.options.OnRefused(from, reason)
 	}
 }

@@ -18,7 +18,7 @@ func (b backAtOnce) Live() int {
 
 func (b backAtOnce) Known() int { return 2 }
 
-// Whoever is denied because nodes are away is denied, though they come back in that moment: nothing was taken for him.
+// A check that is denied because peers are unreachable stays denied if they become reachable at that moment.
 func TestNothingIsAllowedThatWasNotTakenWhenNodesComeBackMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h *host

@@ -29,7 +29,7 @@ func TestAHostThatForgotAKeyComesToTheLevelOfTheOthersAndLeavesThemTheirShare(t 
 				}
 				sh := all[1].shardOf(&key)
 				all[1].drop(sh, sh.records[key])
-				all[1].forgot.Store(int64(at))
+				all[1].evictedAt.Store(int64(at))
 			}
 			for i, h := range all {
 				passed := h.take("k", limit, 2)
@@ -217,10 +217,10 @@ func TestPeersOfAKeyAreBounded(t *testing.T) {
 	}
 	wantRemaining(t, "after 5000 peers with one unit each", "k", limit, 1_000_000-5000, h)
 	stats := h.Stats()
-	if stats.Peers > maxPlaces || stats.PeersDropped < 4000 {
-		t.Errorf("peers: got %d and %d crowded out, want at most %d and about 4745", stats.Peers, stats.PeersDropped, maxPlaces)
+	if stats.Peers > maxSlots || stats.PeersDropped < 4000 {
+		t.Errorf("peers: got %d and %d crowded out, want at most %d and about 4745", stats.Peers, stats.PeersDropped, maxSlots)
 	}
-	if got := len(h.shardOf(&key).records[key].seen); got > MaxPeers {
+	if got := len(h.shardOf(&key).records[key].peers); got > MaxPeers {
 		t.Errorf("peers of the key: got %d, want at most %d", got, MaxPeers)
 	}
 }

@@ -53,7 +53,7 @@ func TestExcessIsCarriedHoweverManyWindowsNobodyAsks(t *testing.T) {
 	})
 }
 
-func TestNewsOfTheLastWindowRaisesWhatIsCarried(t *testing.T) {
+func TestAnUpdateOfTheLastWindowRaisesWhatIsCarried(t *testing.T) {
 	clock, all := hosts(t, 3, false, nil)
 	clock.Advance(59900 * time.Millisecond)
 	all[0].take("k", tenAMinute, 6)
@@ -63,7 +63,7 @@ func TestNewsOfTheLastWindowRaisesWhatIsCarried(t *testing.T) {
 	up := all[0].Uptime()
 	clock.Advance(200 * time.Millisecond)
 	h := all[2]
-	wantRemaining(t, "before there is news", "k", tenAMinute, 10, h)
+	wantRemaining(t, "before the update", "k", tenAMinute, 10, h)
 	h.Apply(all[0].Peer, up, first)
 	wantRemaining(t, "12 in all", "k", tenAMinute, 8, h)
 	h.Apply(all[0].Peer, up, first)

@@ -1,13 +1,12 @@
 package ledger
 
-// Changes appends to dst what there is to tell, at most so many tallies, and takes it for told: if it could not be, see
-// [Ledger.Retell]. The hottest come first: those of which the most was consumed since it was told, relative to the limit.
-// An eighth of the places is kept for the others, so that each has its turn.
+// Changes appends at most so many tallies to send, and treats them as sent; see [Ledger.Resend] if sending failed. The
+// hottest keys come first: those with the most units consumed since their last tally, relative to the limit. An eighth
+// of the places is for the others, so that each has its turn.
 //
-// If the ledger asks for news, keys that were asked for are among them, though nothing was consumed; and for some time
-// after that, in every other call for as long as news may be late, and then, while there is anything left of what was
-// consumed, sixteen times in the time in which all of it would refill. So what is known of a key when it is asked for
-// again is never much older than matters.
+// If the ledger asks for keys, it also returns keys that were requested without being consumed: for the time that
+// updates may be late, in every second call, and then, while the key is not drained, sixteen times per refill. So a
+// key's consumption elsewhere is never much too old when the key is requested again.
 func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 	now := l.now()
 	end := len(dst) + most
@@ -16,7 +15,7 @@ func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 		sh := &l.shards[i]
 		sh.mu.Lock()
 		l.sweep(sh, now, len(sh.list)/1024+2)
-		l.askAgain(sh, turn, now)
+		l.queueRevisits(sh, turn, now)
 		sh.mu.Unlock()
 	}
 	for class := classes - 1; class >= 0; class-- {
@@ -28,12 +27,12 @@ func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 	return dst
 }
 
-// Lookups appends what there is to tell of the keys that decisions wait for, as Changes does for all.
+// Lookups appends the tallies of keys that decisions wait for, as Changes does for all keys.
 func (l *Ledger) Lookups(dst []Tally, most int) []Tally {
 	return l.changesOf(dst, lookupClass, int(l.counters.turns.Load()), len(dst)+most, l.now())
 }
 
-// changesOf appends what is in the queues of a class, until dst is as long as it may be. Each time another shard is first.
+// changesOf appends the tallies of a class until dst has end entries. Each call starts with another shard.
 func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) []Tally {
 	for i := range l.shards {
 		if len(dst) >= end {
@@ -49,14 +48,14 @@ func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) [
 			if r == nil {
 				break
 			}
-			l.roll(r, now)
-			dst = append(dst, l.tell(r, now))
-			r.class, r.told, r.speak = none, r.total, false
+			l.advance(r, now)
+			dst = append(dst, l.tallyToSend(r, now))
+			r.status.class, r.delivered, r.status.sendLevel = none, r.total, false
 			if l.self == 0 {
-				r.exchanged = r.at(now)
+				r.exchangedAt = r.at(now)
 			}
-			if l.fresh(r, now) {
-				sh.stay(r, soon)
+			if l.recentlyRequested(r, now) {
+				sh.revisitEvery(r, shortGap)
 			}
 		}
 		sh.mu.Unlock()
@@ -64,29 +63,29 @@ func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) [
 	return dst
 }
 
-// Resend takes tallies that Changes has returned for untold again, as nobody may have heard them.
+// Resend marks tallies that Changes returned as not sent.
 func (l *Ledger) Resend(tallies []Tally) {
 	for i := range tallies {
 		t := &tallies[i]
 		sh := l.shardOf(&t.Key)
 		sh.mu.Lock()
 		if r := sh.records[t.Key]; r != nil {
-			if r.start == t.Start {
-				r.told = min(r.told, t.Acknowledged)
+			if r.sent.start == t.Start {
+				r.delivered = min(r.delivered, t.Delivered)
 			}
-			r.speak, r.exchanged = true, 0 // whatever was known: nobody can tell now
-			l.changed(sh, r)
+			r.status.sendLevel, r.exchangedAt = true, 0 // peers may know anything of it
+			l.queueChange(sh, r)
 		}
 		sh.mu.Unlock()
 	}
 }
 
-// ResendGroups has all that this node consumed told once more, of some groups of keys.
+// ResendGroups marks all totals of some key groups as not sent.
 func (l *Ledger) ResendGroups(groups uint64) {
 	if groups == 0 {
 		return
 	}
-	for i := range l.shards { // of which each is a group
+	for i := range l.shards { // each is a group
 		if groups>>i&1 == 0 {
 			continue
 		}
@@ -94,32 +93,31 @@ func (l *Ledger) ResendGroups(groups uint64) {
 		sh.mu.Lock()
 		for _, r := range sh.list {
 			if r.plan.Shared && r.total > 0 {
-				r.speak = true
-				l.changed(sh, r)
+				r.status.sendLevel = true
+				l.queueChange(sh, r)
 			}
 		}
 		sh.mu.Unlock()
 	}
 }
 
-// Tallies appends what there is to say of some keys now, and leaves out those of which there is nothing. They do not
-// count as told.
+// Tallies appends the present tallies of some keys, except for keys without any. They do not count as sent.
 func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 	now := l.now()
 	for i := range keys {
 		sh := l.shardOf(&keys[i])
 		sh.mu.Lock()
 		if r := sh.records[keys[i]]; r != nil && r.plan.Shared {
-			l.roll(r, now)
-			dst = append(dst, l.tell(r, now))
+			l.advance(r, now)
+			dst = append(dst, l.tallyToSend(r, now))
 		}
 		sh.mu.Unlock()
 	}
 	return dst
 }
 
-// Walk calls f with what there is to say of every key of which this node has consumed, in no order, until f returns
-// false. They do not count as told. f must not call the ledger.
+// Walk calls f with the tally of every key that this node has consumed, in no order, until f returns false. They do not
+// count as sent. f must not call the ledger.
 func (l *Ledger) Walk(f func(Tally) bool) {
 	now := l.now()
 	for i := range l.shards {
@@ -136,8 +134,8 @@ func (l *Ledger) walk(sh *shard, now moment, f func(Tally) bool) bool {
 		if !r.plan.Shared || r.total == 0 {
 			continue
 		}
-		l.roll(r, now)
-		if !f(l.tell(r, now)) {
+		l.advance(r, now)
+		if !f(l.tallyToSend(r, now)) {
 			return false
 		}
 	}

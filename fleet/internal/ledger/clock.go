@@ -7,40 +7,40 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// at returns a moment by the clock that keys of a plan go by.
+// at returns the moment by the clock that keys of a plan use.
 func (now moment) at(p *quota.Plan, offset int64) int64 {
 	switch {
 	case p.IsBucket():
 		return now.micros
 	case p.Limit.Staggered:
-		return now.micros + now.ahead - offset
+		return now.micros + now.clockAhead - offset
 	case p.HasWindows():
-		return now.micros + now.ahead
+		return now.micros + now.clockAhead
 	default:
 		return now.micros
 	}
 }
 
-// redate moves a record whose window is far in the future, as the date was set back, to the one that is.
-func (l *Ledger) redate(r *record, w int64, now moment) {
+// moveWindowBack moves a record to the present window after the clock was set back far.
+func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
 	at := r.at(now)
-	r.window, r.ahead, r.askedAt, r.heardAt, r.emptyAt = w, now.ahead, at, at, at
-	r.here = quota.Counter{}
-	r.here.Charge(r.plan, at, min(r.plan.Capacity(), headgate.MaxCount))
-	if r.alone != nil {
-		*r.alone = quota.Counter{}
+	r.window.start, r.window.clockAhead, r.requestedAt, r.updatedAt, r.emptyAt = w, now.clockAhead, at, at, at
+	r.consumed = quota.Counter{}
+	r.consumed.Charge(r.plan, at, min(r.plan.Capacity(), headgate.MaxCount))
+	if r.optional.local != nil {
+		*r.optional.local = quota.Counter{}
 	}
-	r.owed, r.over, r.carried, r.before = 0, 0, 0, 0
+	r.owed, r.debt.deepest, r.window.carried, r.window.previous = 0, 0, 0, 0
 	r.restart(now)
 }
 
-// SetClockAhead has windows go by a date that is so much later than the clock's own.
-func (l *Ledger) SetClockAhead(d time.Duration) { l.ahead.Store(d.Microseconds()) }
+// SetClockAhead makes windows use a clock that is ahead of this node's by d.
+func (l *Ledger) SetClockAhead(d time.Duration) { l.clockAhead.Store(d.Microseconds()) }
 
-// WallClock returns this host's own date at an uptime, since 1970.
+// WallClock returns the time of day of this node at an uptime, since 1970.
 func (l *Ledger) WallClock(uptime time.Duration) time.Duration {
-	return time.Duration(l.epoch)*time.Microsecond + l.began + uptime
+	return time.Duration(l.epoch)*time.Microsecond + l.startedAt + uptime
 }
 
-// Time returns the present time by the clock that keys of a plan go by.
+// Time returns the present time by the clock that keys of a plan use.
 func (l *Ledger) Time(p *quota.Plan, offset int64) int64 { return l.now().at(p, offset) }

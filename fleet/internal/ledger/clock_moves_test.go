@@ -24,7 +24,7 @@ func TestADecisionThatWasUnderWayWhenTheDateWasSetBackLocksNobodyOut(t *testing.
 			h.take("k", fleettest.TenIn10s, 1) // goes by the new date already
 		}
 		check := headgate.Check{Key: "k", Limit: fleettest.TenIn10s, Cost: 10}
-		a, _, err := h.ask(&check)
+		a, _, err := h.prepare(&check)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,23 +6,25 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Decider decides by a ledger that somebody else carries the news of: what [Async] and [Gossip] have in common.
+// A Decider is the part of a Ledger that decides. Limiters embed it.
 type Decider struct{ ledger *Ledger }
 
 // Decider returns the part of the ledger that decides.
 func (l *Ledger) Decider() Decider { return Decider{l} }
 
-// Take decides one check. See [headgate.Limiter]. What remains and when to come back are estimates, as others may take too.
+// Take decides one check. See [headgate.Limiter]. Remaining and RetryAfter are estimates, as peers consume too.
 func (b Decider) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	return b.ledger.Take(ctx, c)
 }
 
 // TakeAll decides several checks as one. See [headgate.Limiter].
-func (b Decider) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (b Decider) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	return b.ledger.TakeAll(ctx, checks, dst)
 }
 
-// Charge takes the cost whatever the limit says. See [headgate.Limiter].
+// Charge takes the cost regardless of the limit. See [headgate.Limiter].
 func (b Decider) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	return b.ledger.Charge(ctx, c)
 }
@@ -37,7 +39,7 @@ func (b Decider) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	return b.ledger.Give(ctx, c, r)
 }
 
-// Reset forgets what was consumed, on all nodes as soon as they hear of it. See [headgate.Limiter].
+// Reset forgets consumption, on all nodes as soon as they receive it. See [headgate.Limiter].
 func (b Decider) Reset(ctx context.Context, c headgate.Check) error { return b.ledger.Reset(ctx, c) }
 
 // BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.

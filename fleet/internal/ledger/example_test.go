@@ -29,10 +29,10 @@ func ExampleLedger() {
 		}
 	}
 	for from, l := range hosts {
-		news := l.Changes(nil, 100)
+		updates := l.Changes(nil, 100)
 		for name, to := range hosts {
 			if name != from {
-				to.Apply(fleet.Peer{Name: from}, l.Uptime(), news)
+				to.Apply(fleet.Peer{Name: from}, l.Uptime(), updates)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-func TestNewsOfAWindowThatIsOverCountsOnlyIfItWasTooMuch(t *testing.T) {
+func TestAnUpdateOfAPastWindowCountsOnlyIfItIsExcess(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		clock, all := hosts(t, 2, asks, nil)
 		limit := headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
@@ -24,7 +24,7 @@ func TestNewsOfAWindowThatIsOverCountsOnlyIfItWasTooMuch(t *testing.T) {
 	})
 }
 
-func TestNewsThatWasUnderWayWhenItsWindowEndedCountsOnlyIfItWasTooMuch(t *testing.T) {
+func TestAnUpdateInTransitWhenItsWindowEndsCountsOnlyIfItIsExcess(t *testing.T) {
 	clock, all := hosts(t, 2, false, nil)
 	limit := headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
 	all[1].take("k", limit, 1)
@@ -36,7 +36,7 @@ func TestNewsThatWasUnderWayWhenItsWindowEndedCountsOnlyIfItWasTooMuch(t *testin
 	wantRemaining(t, "in the next window, of which one is taken by the 11 of the last", "k", limit, 9, all[1])
 }
 
-func TestNewsOfAWindowThatHasNotBegunHereCountsWhenItHas(t *testing.T) {
+func TestAnUpdateOfAFutureWindowCountsWhenItStarts(t *testing.T) {
 	_, all := hosts(t, 1, false, nil)
 	ahead := newHost(t, &handClock{}, "ahead", false, nil)
 	limit := headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
@@ -51,7 +51,7 @@ func TestNewsOfAWindowThatHasNotBegunHereCountsWhenItHas(t *testing.T) {
 	wantRemaining(t, "in the new one", "k", limit, 6, behind)
 }
 
-func TestNewsOfThePreviousSlidingWindowStillWeighs(t *testing.T) {
+func TestAnUpdateOfThePreviousSlidingWindowHasWeight(t *testing.T) {
 	clock, all := hosts(t, 2, false, nil)
 	limit := headgate.Limit{Algorithm: headgate.SlidingWindow, Count: 100, Period: time.Minute}
 	clock.Advance(59 * time.Second)

@@ -7,122 +7,127 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Whoever hears of a peer for the first time has to find out how much of its total is counted here already. If our account is
-// the older one, nothing is. Else we are the newcomer and begin at the peer's level, which may hold what we consumed, and what
-// third nodes did whose totals we have heard, or are about to. Who has told whom of what is not known, but sums are: what counts
-// is what all nodes consumed, less what has leaked. So
+// A node that receives a peer's first tally has to find out how much of the peer's total is counted here already. If
+// this node's record is older, nothing is. Otherwise this node is the newcomer and starts at the peer's level, which
+// may include units that this node consumed, and those of third nodes whose totals have arrived or will. It is not
+// known which node knows of which units. But the level is the sum of all units consumed, minus those that have drained.
+// So
 //
-//   - we are never below the sum of all totals, less what can have leaked since the first of them began;
-//   - what is in a level that was taken over and in none of the totals was consumed by nodes that we are yet to hear of, or yet to
-//     hear more of: when we do, it is not counted again.
+//   - the level is never below the sum of all totals, minus what can have drained since the first of them started;
+//   - units of an adopted level that are in no total were consumed by nodes whose updates are still to come, and are
+//     not counted again then.
 //
-// As long as nothing can have leaked both say the same, and each unit is counted once, in whatever order news comes. After that,
-// times decide what a peer can know of us, and a newcomer may be off by what it, or a third node, consumed about when it came.
+// As long as nothing can have drained, both rules give the same result, and each unit is counted once in any order of
+// updates. After that, times decide what a peer can know, and a newcomer may be off by the units consumed about when it
+// joined.
 //
-// From a fixed window nothing leaks until it ends. Who came while it was open, and can hear of totals only from those who live,
-// begins at their level just so.
+// A fixed window drains nothing until it ends. A node that joined in the window, and receives totals of live nodes
+// only, starts at their level.
 
-// meet begins an account of a peer, or of a new record of one, and returns how much of its total is counted already.
-func (l *Ledger) meet(r *record, s *seen, t *Tally, first bool, age, late time.Duration, now moment) (known int64) {
-	if !first || !r.plan.IsBucket() && !l.beganIn(r, t, now) {
+// meetPeer starts the account of a peer or of its new record, and returns how much of its total is counted already.
+func (l *Ledger) meetPeer(
+	r *record, s *peerTotal, t *Tally, first bool, age, late time.Duration, now moment,
+) (known int64) {
+	if !first || !r.plan.IsBucket() && !l.startedInWindow(r, t, now) {
 		return 0
 	}
 	at := r.at(now)
 	began := at - age.Microseconds()
-	r.oldest = min(r.oldest, began)
-	r.void = r.void || t.Reset
-	newcomer := age > l.watch(r, now)
-	if newcomer && l.self == 0 && r.leaked(now) > 0 { // times matter, and they are not known any better
-		newcomer = age > l.watch(r, now)+l.options.Lag
+	r.join.oldest = min(r.join.oldest, began)
+	r.join.totalsVoid = r.join.totalsVoid || t.Reset
+	newcomer := age > l.observedFor(r, now)
+	if newcomer && l.self == 0 && r.drainedSinceOldest(now) > 0 { // times matter, and are not known more exactly
+		newcomer = age > l.observedFor(r, now)+l.options.Lag
 	}
 	if newcomer {
-		l.join(r, t, late, now)
-		r.joined = at
-		r.carried = max(r.carried, min(t.Carried, r.mostOwed())) // it is in the level
-		r.unsure, s.older = r.plan.IsBucket() && l.self != 0, true
+		l.adoptLevel(r, t, late, now)
+		r.join.at = at
+		r.window.carried = max(r.window.carried, min(t.Carried, r.maxOwed())) // it is part of the level
+		r.join.guessed, s.older = r.plan.IsBucket() && l.self != 0, true
 		return t.Total
 	}
-	return r.counted(t.Total, began, now)
+	return r.alreadyCounted(t.Total, began, now)
 }
 
-// beganIn reports whether this record began in the fixed window that a tally is of, so that all that it has heard is of that
-// window. Who asks hears of those who are gone as well, and goes by totals.
-func (l *Ledger) beganIn(r *record, t *Tally, now moment) bool {
-	return r.plan.Kind == algorithm.KindWindow && !l.asks && t.Window == r.window &&
-		r.at(now)-(now.uptime-r.born).Microseconds() >= r.window
+// startedInWindow reports whether this record started in the fixed window of the tally, so that all updates are of that
+// window. A ledger that asks also receives totals of nodes that are gone, and uses totals.
+func (l *Ledger) startedInWindow(r *record, t *Tally, now moment) bool {
+	return r.plan.Kind == algorithm.KindWindow && !l.asks && t.Window == r.window.start &&
+		r.at(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
 }
 
-// leaked returns how much can have leaked since the first record began of all that were heard of.
-func (r *record) leaked(now moment) int64 {
+// drainedSinceOldest returns how much can have drained since the oldest known record started.
+func (r *record) drainedSinceOldest(now moment) int64 {
 	if !r.plan.IsBucket() {
 		return 0
 	}
-	return r.plan.UnitsIn(r.at(now)-r.oldest, headgate.MaxCount)
+	return r.plan.UnitsIn(r.at(now)-r.join.oldest, headgate.MaxCount)
 }
 
-// counted returns how much of what a peer consumed since some time is in a level that was taken over, and of the window that is
-// open, if there are any.
-func (r *record) counted(units, since int64, now moment) int64 {
-	if since >= r.joined || r.void || r.plan.HasWindows() && r.joined < r.window {
+// alreadyCounted returns how many of the units that a peer consumed since a time are part of an adopted level, and of
+// the open window if there are windows.
+func (r *record) alreadyCounted(units, since int64, now moment) int64 {
+	if since >= r.join.at || r.join.totalsVoid || r.plan.HasWindows() && r.join.at < r.window.start {
 		return 0
 	}
-	return max(0, min(units, r.level(now)-r.total-r.heardOf()))
+	return max(0, min(units, r.level(now)-r.total-r.peersConsumed()))
 }
 
-// heardOf returns what peers consumed.
-func (r *record) heardOf() (units int64) {
-	for i := range r.seen {
-		if s := &r.seen[i]; !s.past {
+// peersConsumed returns the units that peers consumed.
+func (r *record) peersConsumed() (units int64) {
+	for i := range r.peers {
+		if s := &r.peers[i]; !s.pastWindow {
 			units += min(s.total, headgate.MaxCount)
 		}
 	}
 	return units
 }
 
-// join raises what counts as consumed to what the peer says, and what this node consumed that the peer cannot know of.
-func (l *Ledger) join(r *record, t *Tally, late time.Duration, now moment) {
+// adoptLevel raises the level to the peer's level plus the units of this node that the peer cannot know.
+func (l *Ledger) adoptLevel(r *record, t *Tally, late time.Duration, now moment) {
 	level := r.level(now)
-	sum := r.heardOf() + min(t.Total, headgate.MaxCount)
-	leaked := r.leaked(now)
-	own := l.unknown(r, t, late, now)
-	if leaked == 0 && !r.void {
+	sum := r.peersConsumed() + min(t.Total, headgate.MaxCount)
+	drained := r.drainedSinceOldest(now)
+	own := l.unknownToPeer(r, t, late, now)
+	if drained == 0 && !r.join.totalsVoid {
 		own = r.total - max(0, min(r.mayKnow(t), t.Level-sum))
 	}
 	own = min(own, level)
 	more := t.Level + own - level
 	if r.plan.IsBucket() {
-		// What leaked here while the note was under way was of one and the same limit, and has not leaked from the peer's too.
-		alone := t.Age.Microseconds()
+		// Units that drained here while the note was in transit belong to the same limit. They have not drained at the peer
+		// as well.
+		inTransit := t.Age.Microseconds()
 		if own > 0 {
-			alone = min(alone, max(0, alone-(now.uptime-r.born).Microseconds()+r.waste))
+			inTransit = min(inTransit, max(0, inTransit-(now.uptime-r.addedAt).Microseconds()+r.emptyTime))
 		}
-		more -= r.plan.UnitsIn(alone, t.Level)
+		more -= r.plan.UnitsIn(inTransit, t.Level)
 	}
-	if !r.void && t.Level+leaked >= t.Total { // else it was reset, or much was given back
-		more = max(more, r.total+sum-leaked-level)
+	if !r.join.totalsVoid && t.Level+drained >= t.Total { // otherwise it was reset, or many units were given back
+		more = max(more, r.total+sum-drained-level)
 	}
-	l.chargeNews(r, more, r.window, now)
+	l.chargePeers(r, more, r.window.start, now)
 }
 
-// mayKnow returns how much of what this node consumed a peer may know.
+// mayKnow returns how many of this node's units a peer may know.
 func (r *record) mayKnow(t *Tally) int64 {
 	if t.Bounded {
-		return min(t.MayKnow, r.sent)
+		return min(t.MayKnow, r.sent.most)
 	}
-	return r.sent
+	return r.sent.most
 }
 
-// unknown returns how much of what this node consumed is not in the level that a peer tells: all of it if the peer wrote
-// before it was told anything, and else what nobody was told.
-func (l *Ledger) unknown(r *record, t *Tally, late time.Duration, now moment) int64 {
+// unknownToPeer returns how many of this node's units are not in a peer's level: all if the peer wrote it before
+// anything was sent, otherwise those that were not sent.
+func (l *Ledger) unknownToPeer(r *record, t *Tally, late time.Duration, now moment) int64 {
 	age := t.Age
 	if age == 0 {
 		age = late - l.options.Lag/4
 	}
 	if l.asks {
-		age += l.options.Lag / 16 // who asks hears, and tells what he heard in his next turn, which is not that soon
+		age += l.options.Lag / 16 // a node that asks sends what it received in a later exchange
 	}
-	if r.toldAt == 0 || r.at(now)-age.Microseconds() <= r.toldAt {
+	if r.sent.firstAt == 0 || r.at(now)-age.Microseconds() <= r.sent.firstAt {
 		return r.total
 	}
 	return r.total - r.mayKnow(t)

@@ -18,81 +18,81 @@ import (
 
 var _ headgate.Limiter = (*Ledger)(nil)
 
-// A Ledger decides by what this node knows, and knows what this node consumed and what it has heard that others did. It
-// is the part that [Async] and [Gossip] have in common; they carry its tallies about.
+// A Ledger counts what this node consumed of each key and what its peers reported, and decides by the sum. async,
+// gossip and region send and receive its tallies.
 //
-// A decision asks nobody: it costs a hash, a lock that is held for some dozens of nanoseconds, and a step of the
-// algorithm. It allocates nothing but the record of a key that is new.
+// A decision calls no other node. It costs a hash, a lock that is held for some dozens of nanoseconds, and a step of
+// the algorithm. It allocates only the record of a new key.
 //
-// # What others consumed
+// # Consumption by peers
 //
-// Each node counts by itself and tells its total. Whoever hears a total that has grown charges the growth to its own
-// counter, into debt if need be, so that all counters come to the same level, and what slipped through while nobody knew
-// is repaid before anybody lets more pass. The three hosts of the book: a limit of 4/s and a burst of 4; if each of them
-// lets 4 pass before it hears of the others, each ends at −8 and stays closed for 2 s.
+// Each node counts by itself and sends its total. A node that receives a larger total than before charges the growth to
+// its own counter, into debt if necessary. So all counters reach the same level, and over-admission is repaid before
+// more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes that each admit 4 units before they
+// hear from the others end at −8 and stay closed for 2 s.
 //
-// A bucket that is full leaks nothing, which is right for one host and wrong for one of several: what it did not leak
-// could have been consumed elsewhere. So a node counts for how long it stood full, and takes that off what it hears of
-// next, but for what the other says is still in its own bucket. Without this, two nodes that each use half of a limit
-// would be charged for the other half whenever they hear of it, and be closed for a while, though nobody has exceeded
-// anything; the longer the interval the worse.
+// An empty bucket drains nothing. This is right for one node and wrong for one of several: the units that it did not
+// drain could have been consumed elsewhere. So a node measures how long its bucket was empty, and subtracts what would
+// have drained from the next update, except for the units that the peer still has in its own bucket. Without this, two
+// nodes that each use half of a limit would be closed for a while after each update.
 //
-// Counts of windows carry the number of their window. News of one that is over counts under a sliding window, where it still
-// weighs, and as far as it shows that more passed in it than its limit: that is carried into the next fixed window.
+// Totals of windows carry the start of their window. An update of a past window counts under a sliding window, where it
+// still has weight. Under a fixed window, the part above the limit is carried into the next window.
 //
-// # Whom to believe
+// # Implausible updates
 //
-// Nodes believe each other in what can be true. A total that falls, a start in the future, a key without a limit are not
-// heeded; and nobody can have consumed more since he was last heard of than MaxDebt capacities and what has refilled
-// since: what is above is cut, and totals count again once they are above what was charged. Both are counted and reported.
+// Totals that fall, totals that start in the future and keys without a limit are ignored. A peer cannot have consumed
+// more since its last update than MaxDebt capacities and the units that refilled since: larger growth is cut, and later
+// totals count once they are above what was charged. Both are counted and reported.
 //
 // # Memory
 //
-// A key takes about 400 bytes, and 96 for each peer that consumed of it, of at most [MaxPeers]. There are at most
-// Options.MaxKeys. Those that are as good as new and have nothing left to tell are dropped as time goes; if all places are
-// taken, one that has the least left to remember makes room, but never one whose latest decision was a denial; if there is
-// nobody else the new key is refused with headgate.ErrFull.
+// A key takes about 400 bytes, and 96 for each peer that consumed it, of at most [MaxPeers]. There are at most
+// Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If all places are taken, the key
+// with the least left to drain is evicted, but never one whose latest decision was a denial. If there is no other, the
+// new key is refused with headgate.ErrFull.
 //
 // # Limits
 //
-// token-bucket, gcra, fixed-window and sliding-window are shared. Keys under the other algorithms are counted by each node
-// for itself; rules that ask for that do not load.
+// token-bucket, gcra, fixed-window and sliding-window are shared. Keys under other algorithms are counted by each node
+// alone.
 type Ledger struct {
 	options fleet.LedgerOptions
-	// asks is set if this node hears only of keys that it asks for, as in Async. Then Changes has keys of which nothing was consumed
-	// but that were asked for, and a tally says nothing of the time before this node first asked. In Gossip it hears of all keys.
-	asks   bool
-	k0, k1 uint64
-	epoch  int64         // µs since 1970 when the clock was at 0
-	ahead  atomic.Int64  // µs: by how much the date that windows go by is ahead of that
-	began  time.Duration // by the clock
-	self   uint64        // stands for this node in digests; 0 if peers do not compare sums
-	plans  algorithm.Cache[*quota.Plan]
-	closed atomic.Bool
+	// asks is set if this node receives only updates of keys that it asks for, as in async. Then Changes also returns keys
+	// that were requested without being consumed, and a tally says nothing about the time before this node first asked. In
+	// gossip, nodes receive updates of all keys.
+	asks       bool
+	k0, k1     uint64
+	epoch      int64         // µs since 1970 when the clock was at 0
+	clockAhead atomic.Int64  // µs that the fleet's clock, which windows use, is ahead
+	startedAt  time.Duration // by the clock
+	self       uint64        // identifies this node in digests; 0 if peers do not compare sums
+	plans      algorithm.Cache[*quota.Plan]
+	closed     atomic.Bool
 
-	away    atomic.Bool   // see SetAway
-	cut     atomic.Uint64 // see setCut
-	retryAt atomic.Int64  // by the clock: when those denied because of that may come again
-	// attentive is for how long after a key was asked for it is asked for in every other call of Changes.
-	attentive time.Duration
-	learning  learning
+	unreachable       atomic.Bool   // see SetUnreachable
+	unreachableGroups atomic.Uint64 // see SetGroupsUnreachable
+	retryAt           atomic.Int64  // by the clock: when callers that were denied because of that may retry
+	// askFor is how long after a request a key is asked for in every second call of Changes.
+	askFor  time.Duration
+	lookups lookupState
 
-	forgot atomic.Int64 // by the clock: when a record was last forgotten that was worth keeping; 0 if none was
+	evictedAt atomic.Int64 // by the clock: when a record was last evicted; 0 if never
 
 	shards   [shards]shard
 	peers    peers
 	counters counters
 }
 
-// shards are as many as Groups, so that the keys of a group are in one.
+// shards is KeyGroups, so that the keys of a group are in one shard.
 const shards = fleet.KeyGroups
 
-// New returns an empty ledger. It runs nothing of its own.
+// New returns an empty ledger. See Ledger.asks.
 func New(o fleet.LedgerOptions, asks bool) (*Ledger, error) {
 	if err := validate(&o); err != nil {
 		return nil, err
 	}
-	l := &Ledger{options: o, asks: asks, began: o.Clock.Now()}
+	l := &Ledger{options: o, asks: asks, startedAt: o.Clock.Now()}
 	l.SetLookupAge(o.Lag / 2)
 	l.epoch = o.Epoch.UnixMicro()
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
@@ -115,10 +115,10 @@ func (l *Ledger) Close() error {
 // BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.
 func (l *Ledger) BorrowsKeys() {}
 
-// Uptime is for how long there has been this ledger, by its clock: what goes with its tallies.
-func (l *Ledger) Uptime() time.Duration { return max(0, l.options.Clock.Now()-l.began) }
+// Uptime returns the age of this ledger by its clock. It is sent with its tallies.
+func (l *Ledger) Uptime() time.Duration { return max(0, l.options.Clock.Now()-l.startedAt) }
 
-// KeyOf returns what stands for the key of a check.
+// KeyOf returns the hash of a check's key.
 func (l *Ledger) KeyOf(c headgate.Check) (Key, error) {
 	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
 	if err != nil {
@@ -127,7 +127,7 @@ func (l *Ledger) KeyOf(c headgate.Check) (Key, error) {
 	return l.hash(c.Key, p.Kind), nil
 }
 
-// hash returns the name of a key. States of different kinds don't understand each other, and have names of their own.
+// hash returns the hash of a key. Each kind of state has a hash of its own, since one kind cannot read another's.
 func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
 	h0, h1 := siphash.Hash128(l.k0, l.k1, unsafe.Slice(unsafe.StringData(key), len(key)))
 	binary.LittleEndian.PutUint64(k[:], h0)
@@ -139,18 +139,21 @@ func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shards] }
 
 // A moment is one reading of the clock.
 type moment struct {
-	clock  time.Duration
-	uptime time.Duration
-	micros int64 // since 1970
-	ahead  int64 // µs: the date of the fleet is so much later
+	clock      time.Duration
+	uptime     time.Duration
+	micros     int64 // since 1970
+	clockAhead int64 // µs that the fleet's clock is ahead
 }
 
 func (l *Ledger) now() moment {
 	at := l.options.Clock.Now()
-	return moment{clock: at, uptime: at - l.began, micros: l.epoch + int64(at/time.Microsecond), ahead: l.ahead.Load()}
+	return moment{
+		clock: at, uptime: at - l.startedAt, micros: l.epoch + int64(at/time.Microsecond),
+		clockAhead: l.clockAhead.Load(),
+	}
 }
 
-// admit checks what every method is given first.
+// admit checks the arguments that all methods share.
 func (l *Ledger) admit(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -164,37 +167,37 @@ func (l *Ledger) admit(ctx context.Context) error {
 	return nil
 }
 
-// An ask is one check on its way through the ledger.
-type ask struct {
-	plan     *quota.Plan
-	key      Key
-	n        int64
-	offset   int64
-	degraded bool
-	shut     bool // denied because nodes are away
-	other    bool // counted by a limit of another kind than the check's
-	patient  bool // waits for a lookup if it has to
-	// share is the share of the limit that live nodes have of all that are known; nil if all are live, or may use the whole.
-	share       *quota.Plan
+// A request is one check that is being decided.
+type request struct {
+	plan      *quota.Plan
+	key       Key
+	units     int64
+	offset    int64
+	degraded  bool
+	refused   bool // denied because peers are unreachable
+	otherKind bool // counted under a limit of another kind than the check's
+	mayWait   bool // for a lookup
+	// sharePlan is the part of the limit for live nodes; nil if all nodes are live, or if the nodes may use all of it.
+	sharePlan   *quota.Plan
 	live, known int64
 }
 
-// looks reports whether an ask can take nothing. It changes no limit.
-func (a *ask) looks() bool { return a.n == 0 || a.n > a.plan.Capacity() }
+// peeks reports whether a request cannot take anything. Such a request does not change the limit.
+func (a *request) peeks() bool { return a.units == 0 || a.units > a.plan.Capacity() }
 
-// ask prepares a check. It is false for one that is denied without being counted.
-func (l *Ledger) ask(c *headgate.Check) (a ask, counted bool, err error) {
+// prepare prepares a check. counted is false if the check is denied without being counted.
+func (l *Ledger) prepare(c *headgate.Check) (a request, counted bool, err error) {
 	if c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
 		if err := c.Validate(); err != nil {
 			return a, false, err
 		}
 	}
-	a.n, a.patient, counted = c.Cost, true, true
+	a.units, a.mayWait, counted = c.Cost, true, true
 	limit := &c.Limit
 	var other headgate.Limit
-	if away := l.isAway(c); away || c.Partition != headgate.PartitionFull {
-		a.degraded, counted = l.terms(&a, c, &other, away)
-		a.shut = !counted
+	if unreachable := l.isUnreachable(c); unreachable || c.Partition != headgate.PartitionFull {
+		a.degraded, counted = l.limitWhenUnreachable(&a, c, &other, unreachable)
+		a.refused = !counted
 		limit = &other
 	}
 	if a.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
@@ -205,11 +208,11 @@ func (l *Ledger) ask(c *headgate.Check) (a ask, counted bool, err error) {
 		if err != nil {
 			return a, false, err
 		}
-		a.other = own.Kind != a.plan.Kind
+		a.otherKind = own.Kind != a.plan.Kind
 	}
 	if a.known > 0 {
-		share := part(*limit, a.live, a.known)
-		if a.share, err = l.plans.Get(&share, quota.NewPlan); err != nil {
+		share := shareOf(*limit, a.live, a.known)
+		if a.sharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
 			return a, false, err
 		}
 	}
@@ -220,13 +223,13 @@ func (l *Ledger) ask(c *headgate.Check) (a ask, counted bool, err error) {
 	return a, counted, nil
 }
 
-// fresh returns a decision on a key of which nothing is known.
-func (a *ask) fresh(now moment) headgate.Decision {
+// decideNew decides on a key that is not known.
+func (a *request) decideNew(now moment) headgate.Decision {
 	p := a.plan
-	if a.share != nil {
-		p = a.share
+	if a.sharePlan != nil {
+		p = a.sharePlan
 	}
-	d := p.Decide(nil, now.at(p, a.offset), a.n)
+	d := p.Decide(nil, now.at(p, a.offset), a.units)
 	d.Degraded = a.degraded
 	return d
 }
@@ -237,12 +240,12 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 		return d, err
 	}
 	now := l.now()
-	a, counted, err := l.ask(&c)
+	a, counted, err := l.prepare(&c)
 	if err != nil {
 		return d, err
 	}
 	if !counted {
-		return l.shut(&c, now), nil
+		return l.denyUnreachable(&c, now), nil
 	}
 	sh := l.shardOf(&a.key)
 	sh.mu.Lock()
@@ -254,72 +257,72 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	if err := l.Await(ctx, wait); err != nil {
 		return d, err
 	}
-	a.patient = false
+	a.mayWait = false
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	_, err = l.take(sh, &a, l.now(), &d)
 	return d, err
 }
 
-// take decides an ask, or returns what has to be waited for before. The shard is locked.
-func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait *Lookup, err error) {
+// take decides a request, or returns the lookup that it has to wait for. The shard is locked.
+func (l *Ledger) take(sh *shard, a *request, now moment, d *headgate.Decision) (wait *Lookup, err error) {
 	r := sh.records[a.key]
 	isNew := r == nil
 	if isNew {
-		if l.asks && a.n == 0 && a.plan.Shared {
-			r, _ = l.add(sh, a.key, a.plan, a.offset, now) // to learn of it; if there is no room, it is not learned of
-		} else if a.n > 0 && a.n <= a.plan.Capacity() {
+		if l.asks && a.units == 0 && a.plan.Shared {
+			r, _ = l.add(sh, a.key, a.plan, a.offset, now) // to look it up; without room it is not looked up
+		} else if a.units > 0 && a.units <= a.plan.Capacity() {
 			if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
 				return nil, err
 			}
 		}
 		if r == nil {
 			if cur := sh.inForce(a.key, a.plan.Kind); cur != nil {
-				*d = l.lookUnder(cur, a, now)
+				*d = l.peekReplaced(cur, a, now)
 				return nil, nil
 			}
-			*d = a.fresh(now)
+			*d = a.decideNew(now)
 			return nil, nil
 		}
 	}
-	if a.share != nil || r.side != nil {
-		l.setSide(r, a, now)
+	if a.sharePlan != nil || r.optional.share != nil {
+		l.setShare(r, a, now)
 	}
-	if a.looks() && (r.plan != a.plan || r.replaced()) {
-		r = l.under(r, a.plan, a.offset, now)
-		*d = l.look(r, a.n, now)
+	if a.peeks() && (r.plan != a.plan || r.replaced()) {
+		r = l.withPlan(r, a.plan, a.offset, now)
+		*d = l.peekRecord(r, a.units, now)
 		d.Degraded = a.degraded
 		return nil, nil
 	}
-	l.arrive(r, a.plan, a.offset, now)
+	l.update(r, a.plan, a.offset, now)
 	at := r.at(now)
-	if (r.unlearned || at-r.askedAt > l.learning.cold) && !(isNew && a.n > 0) {
-		if wait := l.see(sh, r, a, now); wait != nil {
+	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && !(isNew && a.units > 0) {
+		if wait := l.checkLookup(sh, r, a, now); wait != nil {
 			return wait, nil
 		}
 	}
-	if a.looks() {
-		*d = l.look(r, a.n, now)
+	if a.peeks() {
+		*d = l.peekRecord(r, a.units, now)
 		d.Degraded = a.degraded
 		return nil, nil
 	}
-	r.askedAt = at
-	if l.try(r, a.n, now, d) {
+	r.requestedAt = at
+	if l.tryTake(r, a.units, now, d) {
 		r.changedAt = at
-		l.consumed(sh, r, a.n, now)
-		r.emptied(d, now)
-		r.denied = false
-		r.describe(d, a.n)
-		if r.side != nil {
-			r.side.tighten(d, 0, at)
+		l.countConsumed(sh, r, a.units, now)
+		r.setEmptyAt(d, now)
+		r.status.denied = false
+		r.addOwed(d, a.units)
+		if r.optional.share != nil {
+			r.optional.share.tighten(d, 0, at)
 		}
 	} else {
-		r.denied = true
-		l.asked(sh, r)
+		r.status.denied = true
+		l.queueLookup(sh, r)
 	}
 	d.Degraded = a.degraded
-	if a.other && d.Receipt.Units > 0 {
-		d.Receipt.Lease = receiptOf(a.plan.Kind)
+	if a.otherKind && d.Receipt.Units > 0 {
+		d.Receipt.Lease = leaseOfKind(a.plan.Kind)
 	}
 	return nil, nil
 }
@@ -327,7 +330,7 @@ func (l *Ledger) take(sh *shard, a *ask, now moment, d *headgate.Decision) (wait
 // Options returns the options with their defaults.
 func (l *Ledger) Options() fleet.LedgerOptions { return l.options }
 
-// Drop forgets a key, for tests.
+// Drop forgets a key. It is for tests.
 func (l *Ledger) Drop(k Key) {
 	sh := l.shardOf(&k)
 	sh.mu.Lock()

@@ -128,7 +128,7 @@ func TestWhatANewcomerConsumedBeforeItHeardOfTheOthersIsADebtOnTopOfTheirs(t *te
 		shareAll(old, third)
 		third.Apply(old.Peer, uptime, letter)
 		wantRemaining(t, "after sharing", "k", limit, 60-117, old, third)
-		// Whoever it hears of again has heard of it, and nothing counts twice.
+		// Peers that it hears from again know its units, and nothing counts twice.
 		for range 20 {
 			clock.Advance(100 * time.Millisecond)
 			shareAll(old, third)

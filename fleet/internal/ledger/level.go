@@ -6,43 +6,43 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Nodes that have heard of the same are at the same level, but for what is under way. One that is lower than another for
-// long has missed something: it has forgotten a key, or was told of one before it knew how long it had been there. That
-// would not mend by itself: whoever is lower lets more pass, the others hear of it, and are held lower than they were. So a
-// node that finds itself below another in all that it hears for a while catches up; and one that finds another below speaks,
-// as it may be that it has been denying for so long that it has nothing else to tell.
+// Nodes that have received the same updates have the same level, except for updates in transit. A node that is lower
+// than a peer for some time has missed something: it evicted the key, or received an update before it knew the key's
+// age. This does not repair itself: the lower node admits more, and its peers get even lower. So a node that is below a
+// peer in all updates for a while catches up. A node that is above a peer sends its level, as it may have denied for so
+// long that it has nothing else to send.
 //
-// It never does so because of what is under way. A tally brings what its sender consumed and its level at once; and what
-// the sender knew of third nodes reaches us as soon as it did him, now and then at least. Nor because the tally was late:
-// what has leaked since it was written is taken off, and rather too much than too little.
+// Updates in transit do not cause this. A tally has its sender's total and level, and units that the sender knows of
+// third nodes reach this node about as soon. Nor do late tallies: units that have drained since the tally was sent are
+// subtracted, rather too many than too few.
 
-// leastLevels is how often a peer must have been heard of in the time in which news may be late.
-const leastLevels = 4
+// minComparisons is the number of updates from a peer that are needed within the time that updates may be late.
+const minComparisons = 4
 
-// level raises a record to the level of a peer that has been above it for long. One that has been below is told of ours.
-func (l *Ledger) level(sh *shard, r *record, s *seen, t *Tally, late time.Duration, now moment) {
+// catchUp raises a record to the level of a peer that was above it for some time, or queues its level for a peer below.
+func (l *Ledger) catchUp(sh *shard, r *record, s *peerTotal, t *Tally, late time.Duration, now moment) {
 	theirs := min(t.Level-r.plan.UnitsIn(late.Microseconds()+1, t.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
-	above := theirs - r.level(now) - 1 // parts of units may be rounded either way
+	above := theirs - r.level(now) - 1 // rounding may differ by one
 	at := r.at(now)
-	if s.times == 0 {
-		s.least, s.most, s.since = above, above, at
+	if s.compared == 0 {
+		s.above.least, s.above.most, s.above.since = above, above, at
 	}
-	s.least, s.most = min(s.least, above), max(s.most, above)
-	s.times++
-	if at-s.since < l.options.Lag.Microseconds() || s.times < leastLevels {
+	s.above.least, s.above.most = min(s.above.least, above), max(s.above.most, above)
+	s.compared++
+	if at-s.above.since < l.options.Lag.Microseconds() || s.compared < minComparisons {
 		return
 	}
-	s.times = 0
-	if s.least > 0 {
-		l.counters.levelled.Add(s.least)
-		l.chargeNews(r, s.least, r.window, now)
-		r.joined = at
-		for i := range r.seen {
-			r.seen[i].times = 0 // what was seen of the others was seen from below
+	s.compared = 0
+	if s.above.least > 0 {
+		l.counters.levelled.Add(s.above.least)
+		l.chargePeers(r, s.above.least, r.window.start, now)
+		r.join.at = at
+		for i := range r.peers {
+			r.peers[i].compared = 0 // they were compared with a lower level
 		}
 	}
-	if s.most < -2 {
-		r.speak = true
-		l.changed(sh, r)
+	if s.above.most < -2 {
+		r.status.sendLevel = true
+		l.queueChange(sh, r)
 	}
 }

@@ -6,65 +6,66 @@ import (
 	"time"
 )
 
-// A node that asks for what others consumed knows nothing of a key that it sees for the first time, nor of what happened to one
-// that it has left alone for a while. Such a key is unlearned until the next exchange has brought what others left.
+// A ledger that asks for keys does not know the consumption elsewhere of a new key, or of one that was unused for a
+// while. Such a key is unlearned until the next exchange has brought the peers' notes.
 //
-// The first decision on an unlearned key goes by this node's own counter and does not wait. Later ones wait for the lookup,
-// if the counter would allow them: at most maxLookup, and not at all while lookups fail or too many decisions wait. So
-// consumption that others have told counts in full from the second decision on, and no decision on a key that is in use waits.
+// The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
+// would allow wait for the lookup, for at most MaxLookup, and not at all while lookups fail or too many decisions wait.
+// So consumption elsewhere counts in full from the second decision on, and no decision on a key in use waits.
 
-// MaxLookup is how long a decision waits for a lookup at most: two round trips to a far store, as the exchange under way may have
-// to end first.
+// MaxLookup is the longest wait for a lookup: two round trips to a distant store, as the current exchange may have to
+// end first.
 const MaxLookup = 250 * time.Millisecond
 
-// MaxWaiting is how many decisions wait for lookups at most. Beyond that they go by this node's own counter, and are counted.
+// MaxWaiting is the most decisions that wait for lookups at once. Others use this node's counter alone, and are
+// counted.
 const MaxWaiting = 4096
 
-// lookupClass is the queue of keys that decisions wait for: the first that is told.
+// lookupClass is the queue of keys that decisions wait for. It is sent first.
 const lookupClass = classes - 1
 
-// learning is how a ledger has keys looked up. It is for ledgers that ask.
-type learning struct {
-	// hurry has the keys of lookupClass looked up soon. It is nil if nothing does so: then no decision waits.
-	hurry func()
-	// cold is for how long a key may be left alone before it has to be learned again, in µs.
-	cold int64
+// lookupState is the state of lookups in a ledger that asks.
+type lookupState struct {
+	// start requests an exchange of the keys in lookupClass. If it is nil, no decision waits.
+	start func()
+	// maxAge is how long a key may be unused before it has to be looked up again, in µs.
+	maxAge int64
 
-	deaf    atomic.Uint64 // groups of keys whose latest lookup failed, or took too long: no decision waits for them
+	failed  atomic.Uint64 // key groups whose latest lookup failed or took too long: no decision waits for them
 	waiting atomic.Int64
 
 	lookups, waits, dropped atomic.Int64
 }
 
-// A Lookup is what decisions on a key wait for.
+// A Lookup is the fetching of a key's consumption elsewhere, which decisions wait for.
 type Lookup struct {
 	key   Key
 	ended chan struct{}
 }
 
-// StartLookups has decisions wait for lookups that hurry starts.
-func (l *Ledger) StartLookups(hurry func()) { l.learning.hurry = hurry }
+// StartLookups makes decisions wait for lookups, which start requests.
+func (l *Ledger) StartLookups(start func()) { l.lookups.start = start }
 
-// see notes that a record is decided on, and returns what to wait for before that, or nil. The shard is locked.
-func (l *Ledger) see(sh *shard, r *record, a *ask, now moment) *Lookup {
-	if !r.unlearned {
-		if r.at(now)-max(r.askedAt, r.exchanged) <= l.learning.cold || !r.plan.Shared {
+// checkLookup is called before a decision on a record. It returns the lookup to wait for, or nil. The shard is locked.
+func (l *Ledger) checkLookup(sh *shard, r *record, a *request, now moment) *Lookup {
+	if !r.status.unlearned {
+		if r.at(now)-max(r.requestedAt, r.exchangedAt) <= l.lookups.maxAge || !r.plan.Shared {
 			return nil
 		}
-		l.unlearn(sh, r)
-		if a.n == 0 {
-			sh.push(r, lookupClass) // there is nothing else to tell of it
+		l.markUnlearned(sh, r)
+		if a.units == 0 {
+			sh.push(r, lookupClass) // there is nothing else to send
 		}
-		return nil // this is the first decision
+		return nil // the first decision does not wait
 	}
-	if !a.patient || l.learning.hurry == nil {
+	if !a.mayWait || l.lookups.start == nil {
 		return nil
 	}
-	if a.n > 0 && !l.look(r, a.n, now).Allowed {
-		return nil // consumption elsewhere does not change that
+	if a.units > 0 && !l.peekRecord(r, a.units, now).Allowed {
+		return nil // consumption elsewhere does not change a denial
 	}
-	if l.away.Load() || l.learning.deaf.Load()>>GroupOf(&r.key)&1 == 1 || l.learning.waiting.Load() >= MaxWaiting {
-		l.learning.dropped.Add(1)
+	if l.unreachable.Load() || l.lookups.failed.Load()>>GroupOf(&r.key)&1 == 1 || l.lookups.waiting.Load() >= MaxWaiting {
+		l.lookups.dropped.Add(1)
 		return nil
 	}
 	wait := sh.lookups[r.key]
@@ -79,39 +80,39 @@ func (l *Ledger) see(sh *shard, r *record, a *ask, now moment) *Lookup {
 	return wait
 }
 
-// touch notes that somebody wanted to consume of a record, and does not wait.
-func (l *Ledger) touch(sh *shard, r *record, now moment) {
-	if r.at(now)-r.askedAt > l.learning.cold {
-		l.see(sh, r, &ask{}, now)
+// noteRequest records that units of a record were requested. The caller does not wait for a lookup.
+func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
+	if r.at(now)-r.requestedAt > l.lookups.maxAge {
+		l.checkLookup(sh, r, &request{}, now)
 	}
-	r.askedAt = r.at(now)
+	r.requestedAt = r.at(now)
 }
 
-// unlearn notes that what others consumed of a key is not known.
-func (l *Ledger) unlearn(sh *shard, r *record) {
-	r.unlearned = true
+// markUnlearned marks the consumption elsewhere of a key as unknown.
+func (l *Ledger) markUnlearned(sh *shard, r *record) {
+	r.status.unlearned = true
 	sh.unlearned.Add(1)
 }
 
-// release lets go of decisions that wait for a record, learned or not.
-func (sh *shard) release(r *record, learned bool) {
+// endLookup ends the wait for a lookup, whether it succeeded or not.
+func (sh *shard) endLookup(r *record, learned bool) {
 	if wait := sh.lookups[r.key]; wait != nil {
 		close(wait.ended)
 		delete(sh.lookups, r.key)
 	}
-	if learned && r.unlearned {
-		r.unlearned = false
+	if learned && r.status.unlearned {
+		r.status.unlearned = false
 		sh.unlearned.Add(-1)
 	}
 }
 
-// Await waits until a lookup has ended, or for as long as one may take. It returns an error if ctx ends first.
+// Await waits until the lookups end, for at most MaxLookup. It returns an error if ctx ends first.
 func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
-	n := &l.learning
+	n := &l.lookups
 	n.waiting.Add(1)
 	defer n.waiting.Add(-1)
 	n.waits.Add(1)
-	n.hurry()
+	n.start()
 	expired := make(chan struct{})
 	timer := l.options.Clock.AfterFunc(MaxLookup, func() { close(expired) })
 	defer timer.Stop()
@@ -129,7 +130,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 	return nil
 }
 
-// ExchangeDone notes that an exchange of tallies has ended, in which some were missed.
+// ExchangeDone is called after an exchange of tallies, with the indices of those that were missed.
 func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
 	var met, bad uint64
 	for i := range tallies {
@@ -147,9 +148,9 @@ func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
 	}
 }
 
-// LookupsDone notes of which groups of keys an exchange was made, and of which of them it failed.
+// LookupsDone records which key groups were exchanged, and which of them failed.
 func (l *Ledger) LookupsDone(met, failed uint64) {
-	deaf := &l.learning.deaf
+	deaf := &l.lookups.failed
 	for {
 		was := deaf.Load()
 		is := was&^met | failed
@@ -159,29 +160,29 @@ func (l *Ledger) LookupsDone(met, failed uint64) {
 	}
 }
 
-// LookedUp notes that others were asked for a key, if it was unlearned, and whether they have answered.
+// LookedUp ends the lookup of a key, if it was unlearned.
 func (l *Ledger) LookedUp(t *Tally, learned bool) {
 	if !t.Unlearned {
 		return
 	}
 	if learned {
-		l.learning.lookups.Add(1)
+		l.lookups.lookups.Add(1)
 	}
 	sh := l.shardOf(&t.Key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r := sh.records[t.Key]; r != nil && r.born == t.Added {
-		sh.release(r, learned)
+	if r := sh.records[t.Key]; r != nil && r.addedAt == t.Added {
+		sh.endLookup(r, learned)
 	}
 }
 
-// LookUpAgain has a key looked up once more. It reports whether a decision waits for it.
+// LookUpAgain queues a key for another lookup. It reports whether a decision waits for it.
 func (l *Ledger) LookUpAgain(t *Tally) bool {
 	sh := l.shardOf(&t.Key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	r := sh.records[t.Key]
-	if r == nil || r.born != t.Added || sh.lookups[t.Key] == nil {
+	if r == nil || r.addedAt != t.Added || sh.lookups[t.Key] == nil {
 		return false
 	}
 	sh.push(r, lookupClass)

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// Observe notes what another limiter decided on a check, and that this node consumed it.
+// Observe records the decision of another limiter on a check, and the units that this node consumed.
 func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision) {
 	if k.Plan == nil {
 		return
@@ -18,25 +18,25 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 	defer sh.mu.Unlock()
 	r, err := l.observedRecord(sh, c, k, now)
 	if err != nil {
-		return // it is counted by the region, and not told; Stats.Full says so
+		return // the region counts it, and it is not sent; Stats.Full counts this
 	}
-	l.arrive(r, p, p.Offset(c.Key), now)
-	l.touch(sh, r, now)
-	r.region.level, r.region.at = p.Capacity()-d.Remaining, r.at(now)
+	l.update(r, p, p.Offset(c.Key), now)
+	l.noteRequest(sh, r, now)
+	r.optional.observed.level, r.optional.observed.at = p.Capacity()-d.Remaining, r.at(now)
 	if units := d.Receipt.Units; units > 0 {
 		own := l.charge(r, units, now)
-		r.emptied(&own, now)
-		l.consumed(sh, r, units, now)
-		r.denied = false
+		r.setEmptyAt(&own, now)
+		l.countConsumed(sh, r, units, now)
+		r.status.denied = false
 		return
 	}
-	r.denied = !d.Allowed
-	l.asked(sh, r)
+	r.status.denied = !d.Allowed
+	l.queueLookup(sh, r)
 }
 
-// A ObservedKey is what a check that another limiter decides on is counted by, if others are told of it.
+// An ObservedKey is the key and plan of a check that another limiter decides.
 type ObservedKey struct {
-	Plan *quota.Plan // nil if they are not
+	Plan *quota.Plan // nil if the limit is not shared
 	Key  Key
 }
 
@@ -49,18 +49,19 @@ func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, no
 			return nil, err
 		}
 	}
-	if r.region == nil {
-		r.region = &regional{}
+	if r.optional.observed == nil {
+		r.optional.observed = &observation{}
 	}
-	if r.region.check.Limit != c.Limit {
-		r.region.check = headgate.Check{
-			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure, Safe: c.Safe,
+	if r.optional.observed.check.Limit != c.Limit {
+		r.optional.observed.check = headgate.Check{
+			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure,
+			Safe: c.Safe,
 		}
 	}
 	return r, nil
 }
 
-// BeforeTake notes that another limiter is about to decide on a check. It returns what has to be waited for before, or nil.
+// BeforeTake is called before another limiter decides a check. It returns the lookup to wait for, or nil.
 func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 	if *k = l.ObservedKey(c); k.Plan == nil {
 		return nil
@@ -74,20 +75,20 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 	if isNew {
 		var err error
 		if r, err = l.observedRecord(sh, c, k, now); err != nil {
-			return nil // it is not learned
+			return nil // it is not looked up
 		}
 	}
 	switch {
-	case isNew && c.Cost > 0: // this is the first decision
-	case !r.unlearned && r.at(now)-r.askedAt <= l.learning.cold:
-	case r.denied: // consumption elsewhere does not change that
+	case isNew && c.Cost > 0: // the first decision does not wait
+	case !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge:
+	case r.status.denied: // consumption elsewhere does not change a denial
 	default:
-		return l.see(sh, r, &ask{patient: true}, now)
+		return l.checkLookup(sh, r, &request{mayWait: true}, now)
 	}
 	return nil
 }
 
-// ObservedKey returns by what a check that others are told of is counted.
+// ObservedKey returns the key and plan of a check.
 func (l *Ledger) ObservedKey(c *headgate.Check) ObservedKey {
 	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
 	if err != nil || !p.Shared {
@@ -96,18 +97,18 @@ func (l *Ledger) ObservedKey(c *headgate.Check) ObservedKey {
 	return ObservedKey{Plan: p, Key: l.hash(c.Key, p.Kind)}
 }
 
-// SetLevel notes what another limiter said of a key when it was charged.
+// SetLevel records the level that another limiter returned for a charge.
 func (l *Ledger) SetLevel(key Key, d *headgate.Decision) {
 	now := l.now()
 	sh := l.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.region != nil {
-		r.region.level, r.region.at = r.plan.Capacity()-d.Remaining, r.at(now)
+	if r := sh.records[key]; r != nil && r.optional.observed != nil {
+		r.optional.observed.level, r.optional.observed.at = r.plan.Capacity()-d.Remaining, r.at(now)
 	}
 }
 
-// Refund notes that units were given back to another limiter.
+// Refund records that units were given back to another limiter.
 func (l *Ledger) Refund(c *headgate.Check) {
 	k := l.ObservedKey(c)
 	if k.Plan == nil {
@@ -118,23 +119,23 @@ func (l *Ledger) Refund(c *headgate.Check) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if r := sh.records[k.Key]; r != nil {
-		l.roll(r, now)
+		l.advance(r, now)
 		l.give(r, r.plan, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
 	}
 }
 
-// CheckOf returns a check that was witnessed.
+// CheckOf returns the observed check of a key.
 func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
 	sh := l.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.region != nil {
-		return r.region.check, true
+	if r := sh.records[key]; r != nil && r.optional.observed != nil {
+		return r.optional.observed.check, true
 	}
 	return headgate.Check{}, false
 }
 
-// LevelOf returns what counts as consumed of a key, by the last decision that was witnessed.
+// LevelOf returns the plan and level of a key by the latest observed decision.
 func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
 	now := l.now()
 	sh := l.shardOf(&key)
@@ -144,12 +145,12 @@ func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
 	if r == nil {
 		return nil, 0
 	}
-	if r.region == nil {
+	if r.optional.observed == nil {
 		return r.plan, 0
 	}
-	level := r.region.level
+	level := r.optional.observed.level
 	if r.plan.IsBucket() {
-		level -= r.plan.UnitsIn(r.at(now)-r.region.at, max(0, level))
+		level -= r.plan.UnitsIn(r.at(now)-r.optional.observed.at, max(0, level))
 	}
 	return r.plan, max(0, level)
 }

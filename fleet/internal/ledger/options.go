@@ -43,13 +43,16 @@ func validate(o *fleet.LedgerOptions) error {
 	}
 	switch {
 	case len(o.Secret) < minSecret:
-		return fmt.Errorf("fleet: LedgerOptions.Secret has %d bytes: want at least %d, the same on all nodes", len(o.Secret), minSecret)
+		return fmt.Errorf("fleet: LedgerOptions.Secret has %d bytes: want at least %d, the same on all nodes",
+			len(o.Secret), minSecret)
 	case o.MaxKeys < minMaxKeys:
-		return fmt.Errorf("fleet: LedgerOptions.MaxKeys %d: want at least %d, or 0 for %d", o.MaxKeys, minMaxKeys, fleet.DefaultMaxKeys)
+		return fmt.Errorf("fleet: LedgerOptions.MaxKeys %d: want at least %d, or 0 for %d", o.MaxKeys, minMaxKeys,
+			fleet.DefaultMaxKeys)
 	case o.Idle < minIdle:
 		return fmt.Errorf("fleet: LedgerOptions.Idle %v: want at least %v, or 0 for %v", o.Idle, minIdle, fleet.DefaultIdle)
 	case o.Lag < 0 || o.Lag > o.Idle:
-		return fmt.Errorf("fleet: LedgerOptions.Lag %v: want at most Idle, which is %v, or 0 for %v", o.Lag, o.Idle, fleet.DefaultLag)
+		return fmt.Errorf("fleet: LedgerOptions.Lag %v: want at most Idle, which is %v, or 0 for %v", o.Lag, o.Idle,
+			fleet.DefaultLag)
 	case o.LocalCap < 1 || o.LocalCap > 100:
 		return fmt.Errorf("fleet: LedgerOptions.LocalCap %d: want 1 to 100 percent, or 0 for 100", o.LocalCap)
 	}
@@ -57,5 +60,6 @@ func validate(o *fleet.LedgerOptions) error {
 }
 
 func logRefused(from fleet.Peer, why string) {
-	slog.Warn("headgate: a node says what cannot be true", "node", from.Name, "incarnation", from.Incarnation, "what", why)
+	slog.Warn("headgate: ignoring an update of a node that cannot be true", "node", from.Name, "incarnation",
+		from.Incarnation, "reason", why)
 }

@@ -5,51 +5,51 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// Under headgate.PartitionShare, while some nodes are out of reach, the nodes that hear each other use only their share of a limit: a
-// second counter, under that share, has to allow what the first does. The first goes on as in any cut: when all nodes hear each
-// other again they compare it, and the second is dropped.
+// Under headgate.PartitionShare, while some nodes are unreachable, the reachable ones use only their share of a limit:
+// a second counter under that share has to allow each request as well. The first counter goes on as in any partition.
+// When all nodes are reachable again, they compare it, and the second counter is dropped.
 
-// A side is what the nodes on this side of a cut consumed, under their share of the limit.
-type side struct {
+// A shareCounter counts units consumed on this side of a partition, under its share of the limit.
+type shareCounter struct {
 	plan *quota.Plan
 	quota.Counter
 }
 
-// setSide gives a record the side that a check goes by, or none.
-func (l *Ledger) setSide(r *record, a *ask, now moment) {
+// setShare sets or drops the share counter of a record, as the request needs it.
+func (l *Ledger) setShare(r *record, a *request, now moment) {
 	at := r.at(now)
 	switch {
-	case a.share == nil:
-		r.side = nil
-	case r.side == nil:
-		r.side = &side{plan: a.share}
-		r.side.add(portion(r.level(now), a.live, a.known), at)
-	case r.side.plan != a.share:
-		old := r.side.plan
-		r.side.plan = a.share
+	case a.sharePlan == nil:
+		r.optional.share = nil
+	case r.optional.share == nil:
+		r.optional.share = &shareCounter{plan: a.sharePlan}
+		r.optional.share.add(scale(r.level(now), a.live, a.known), at)
+	case r.optional.share.plan != a.sharePlan:
+		old := r.optional.share.plan
+		r.optional.share.plan = a.sharePlan
 		if old.IsBucket() {
-			r.side.ChangeRate(old, a.share, at, at)
+			r.optional.share.ChangeRate(old, a.sharePlan, at, at)
 		} else {
-			r.side.Adopt(old, a.share, 0, at)
+			r.optional.share.Adopt(old, a.sharePlan, 0, at)
 		}
 	}
 }
 
 // add charges units.
-func (s *side) add(units, at int64) {
+func (s *shareCounter) add(units, at int64) {
 	if units > 0 {
 		s.Charge(s.plan, at, min(units, headgate.MaxCount))
 	}
 }
 
-// tighten makes of a decision on n units what both counters allow.
-func (s *side) tighten(d *headgate.Decision, n, at int64) {
+// tighten changes a decision on n units to the tighter one of both counters.
+func (s *shareCounter) tighten(d *headgate.Decision, n, at int64) {
 	own := s.Decide(s.plan, at, n)
 	d.Limit = min(d.Limit, own.Limit)
 	tighten(d, &own)
 }
 
-// tighten makes of two decisions the tighter one.
+// tighten changes d to the tighter one of two decisions.
 func tighten(d, own *headgate.Decision) {
 	d.Remaining = min(d.Remaining, own.Remaining)
 	d.ResetAfter = max(d.ResetAfter, own.ResetAfter)

@@ -9,91 +9,92 @@ import (
 	"github.com/headgate/headgate/fleet"
 )
 
-// peers are the nodes that were heard of, each with a place that records know it by. A node that has been silent for
-// longest loses its place when there are too many.
+// peers are the known peers. Each has a slot by which records refer to it. If there are too many, the one that was
+// silent for longest loses its slot.
 type peers struct {
 	mu     sync.Mutex
-	byPeer map[fleet.Peer]int32
-	places []peerPlace
-	marked atomic.Pointer[[]peerMark]
+	slotOf map[fleet.Peer]int32
+	slots  []peerSlot
+	ids    atomic.Pointer[[]slotID]
 }
 
-// A peerMark is what digests need of a place.
-type peerMark struct {
+// A slotID is what digests need of a slot.
+type slotID struct {
 	gen uint32
-	id  uint64 // of the peer; 0 if another incarnation of it has followed
+	id  uint64 // of the peer; 0 if a newer incarnation has a slot
 }
 
-// marks returns those of all places. They are not to be changed.
-func (p *peers) marks() []peerMark {
-	if m := p.marked.Load(); m != nil {
+// slotIDs returns the IDs of all slots. They must not be changed.
+func (p *peers) slotIDs() []slotID {
+	if m := p.ids.Load(); m != nil {
 		return *m
 	}
 	return nil
 }
 
-// mark notes the peer at a place, and that it follows others of its name.
-func (p *peers) mark(i int, of fleet.Peer) {
-	marks := slices.Clone(p.marks())
-	for len(marks) < len(p.places) {
-		marks = append(marks, peerMark{})
+// setID sets the peer of a slot, and clears older incarnations of it.
+func (p *peers) setID(i int, of fleet.Peer) {
+	marks := slices.Clone(p.slotIDs())
+	for len(marks) < len(p.slots) {
+		marks = append(marks, slotID{})
 	}
-	for j := range p.places {
-		if p.places[j].peer.Name == of.Name {
+	for j := range p.slots {
+		if p.slots[j].peer.Name == of.Name {
 			marks[j].id = 0
 		}
 	}
-	marks[i] = peerMark{gen: p.places[i].gen, id: peerID(of)}
-	p.marked.Store(&marks)
+	marks[i] = slotID{gen: p.slots[i].gen, id: peerID(of)}
+	p.ids.Store(&marks)
 }
 
-type peerPlace struct {
-	peer  fleet.Peer
-	gen   uint32 // grows when the place gets another peer
-	heard int64
-	// ahead is by how much our uptime is ahead of the peer's, at the least: if news could come at once, exactly.
+type peerSlot struct {
+	peer      fleet.Peer
+	gen       uint32 // grows when the slot gets another peer
+	updatedAt int64
+	// ahead is the smallest difference seen between our uptime and the peer's: the exact one if an update arrived without
+	// delay.
 	ahead   time.Duration
 	aheadAt time.Duration
 }
 
-// maxPlaces leaves room for those that come and go beside the MaxPeers that a record knows.
-const maxPlaces = 4 * (MaxPeers + 1)
+// maxSlots leaves room for nodes that come and go beside the MaxPeers of a record.
+const maxSlots = 4 * (MaxPeers + 1)
 
-func (p *peers) init() { p.byPeer = make(map[fleet.Peer]int32) }
+func (p *peers) init() { p.slotOf = make(map[fleet.Peer]int32) }
 
-// place returns the place of a peer.
-func (p *peers) place(of fleet.Peer, now int64) (int32, uint32) {
+// slot returns the slot of a peer and its generation.
+func (p *peers) slot(of fleet.Peer, now int64) (int32, uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i, ok := p.byPeer[of]; ok {
-		p.places[i].heard = now
-		return i, p.places[i].gen
+	if i, ok := p.slotOf[of]; ok {
+		p.slots[i].updatedAt = now
+		return i, p.slots[i].gen
 	}
-	i := len(p.places)
-	if i < maxPlaces {
-		p.places = append(p.places, peerPlace{})
+	i := len(p.slots)
+	if i < maxSlots {
+		p.slots = append(p.slots, peerSlot{})
 	} else {
 		i = 0
-		for j := range p.places {
-			if p.places[j].heard < p.places[i].heard {
+		for j := range p.slots {
+			if p.slots[j].updatedAt < p.slots[i].updatedAt {
 				i = j
 			}
 		}
-		delete(p.byPeer, p.places[i].peer)
+		delete(p.slotOf, p.slots[i].peer)
 	}
-	p.places[i] = peerPlace{peer: of, gen: p.places[i].gen + 1, heard: now, ahead: 1 << 62}
-	p.byPeer[of] = int32(i)
-	p.mark(i, of)
-	return int32(i), p.places[i].gen
+	p.slots[i] = peerSlot{peer: of, gen: p.slots[i].gen + 1, updatedAt: now, ahead: 1 << 62}
+	p.slotOf[of] = int32(i)
+	p.setID(i, of)
+	return int32(i), p.slots[i].gen
 }
 
-// lag estimates how late news is, compared with the fastest that ever came. Clocks that run at different speeds are
-// allowed for.
-func (p *peers) lag(place int32, ours, theirs time.Duration) time.Duration {
-	const drift = 5000 // one in so many
+// lag estimates how late an update is, compared with the fastest one of its peer. It allows for clocks of different
+// speed.
+func (p *peers) lag(slot int32, ours, theirs time.Duration) time.Duration {
+	const drift = 5000 // one part in so many
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := &p.places[place]
+	at := &p.slots[slot]
 	ahead := ours - theirs
 	at.ahead += (ours - at.aheadAt) / drift
 	at.aheadAt = ours
@@ -101,9 +102,9 @@ func (p *peers) lag(place int32, ours, theirs time.Duration) time.Duration {
 	return ahead - at.ahead
 }
 
-// count returns how many peers are remembered.
+// count returns the number of known peers.
 func (p *peers) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.byPeer)
+	return len(p.slotOf)
 }

@@ -5,21 +5,22 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// When the rate of a bucket changes, what was consumed stays: the level at the latest decision under the old limit, a started
-// unit counted as a whole one, counts as consumed at that decision, and drains at the new rate from then on. Only decisions that
-// changed the level count, as in any store; but a denial counts as well while there is a debt that others caused: the debt is
-// what denies, and has drained at the old rate for as long as it did.
+// When the rate of a bucket changes, consumption stays: the level at the latest decision under the old limit, rounded
+// up to a whole unit, counts as consumed at that decision and drains at the new rate from then on. Only decisions that
+// changed the level count, as in any store. A denial counts as well while there is a debt that peers caused: the debt
+// causes the denial, and has drained at the old rate until then.
 
-// arrive brings a record to now, for a check by a plan.
-func (l *Ledger) arrive(r *record, p *quota.Plan, offset int64, now moment) {
+// update updates a record to now, for a check under a plan.
+func (l *Ledger) update(r *record, p *quota.Plan, offset int64, now moment) {
 	if r.plan != p || r.replaced() {
 		l.relimit(r, p, offset, now)
 	}
-	l.roll(r, now)
-	r.stays = (r.stays || r.denied) && !r.drained(now)
+	l.advance(r, now)
+	r.status.keep = (r.status.keep || r.status.denied) && !r.drained(now)
 }
 
-// relimit puts a record under another plan of its kind, or in force in place of one of another kind.
+// relimit puts a record under another plan of its kind, or makes it replace the record in force, which is of another
+// kind.
 func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 	if r.replaced() {
 		l.replace(r.current(), r, p, offset, now)
@@ -35,46 +36,46 @@ func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 	case old.Shape() != p.Shape():
 		at := r.at(now)
 		shift := at - was
-		r.here.Adopt(old, p, shift, at)
-		if r.alone != nil {
-			r.alone.Adopt(l.capped(old), l.capped(p), shift, at)
+		r.consumed.Adopt(old, p, shift, at)
+		if r.optional.local != nil {
+			r.optional.local.Adopt(l.localPlan(old), l.localPlan(p), shift, at)
 		}
-		r.askedAt, r.changedAt, r.heardAt = r.askedAt+shift, r.changedAt+shift, r.heardAt+shift
+		r.requestedAt, r.changedAt, r.updatedAt = r.requestedAt+shift, r.changedAt+shift, r.updatedAt+shift
 		if old.Period != p.Period || shift != 0 {
-			r.window, r.ahead = p.WindowOf(at), now.ahead // by the periods of now
+			r.window.start, r.window.clockAhead = p.WindowOf(at), now.clockAhead // by the new period
 		}
 	}
 }
 
-// changeRate has a bucket, which was one of another plan, drain at the rate of its own from its latest decision on.
+// changeRate makes a bucket drain at the rate of its new plan from its latest decision on.
 func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 	at := r.at(now)
 	last := r.lastDecision(at)
-	if g := r.region; g != nil {
+	if g := r.optional.observed; g != nil {
 		g.level -= old.UnitsIn(last-g.at, max(0, g.level))
 		g.at = max(last, g.at)
 	}
-	if r.here.ChangeRate(old, r.plan, last, at) {
-		r.emptyAt = last + r.here.Decide(r.plan, last, 0).ResetAfter.Microseconds()
+	if r.consumed.ChangeRate(old, r.plan, last, at) {
+		r.emptyAt = last + r.consumed.Decide(r.plan, last, 0).ResetAfter.Microseconds()
 	}
-	// What did not drain while the bucket was empty stays the same in units.
-	wasted := func(micros int64) int64 { return r.plan.TimeFor(old.UnitsIn(micros, headgate.MaxCount)) }
-	r.waste = wasted(r.waste)
-	for i := range r.seen {
-		s := &r.seen[i]
-		s.waste, s.level = wasted(s.waste), wasted(s.level)
+	// Units that did not drain while the bucket was empty stay the same.
+	rescale := func(micros int64) int64 { return r.plan.TimeFor(old.UnitsIn(micros, headgate.MaxCount)) }
+	r.emptyTime = rescale(r.emptyTime)
+	for i := range r.peers {
+		s := &r.peers[i]
+		s.emptyTime, s.emptyAtLevel = rescale(s.emptyTime), rescale(s.emptyAtLevel)
 	}
-	if r.alone != nil {
-		r.alone.ChangeRate(l.capped(old), l.capped(r.plan), last, at)
+	if r.optional.local != nil {
+		r.optional.local.ChangeRate(l.localPlan(old), l.localPlan(r.plan), last, at)
 	}
 }
 
-// under returns what a record would be under another plan, and leaves it as it is.
-func (l *Ledger) under(r *record, p *quota.Plan, offset int64, now moment) *record {
+// withPlan returns a copy of a record under another plan.
+func (l *Ledger) withPlan(r *record, p *quota.Plan, offset int64, now moment) *record {
 	if cur := r.current(); cur != r {
 		return l.asReplaced(cur, r.key, p, offset, now)
 	}
 	other := r.clone()
-	l.arrive(other, p, offset, now)
+	l.update(other, p, offset, now)
 	return other
 }

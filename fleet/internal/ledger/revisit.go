@@ -8,88 +8,89 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// A ledger that hears only of keys that it asks for goes on asking for a while: others may tell of what they consumed at
-// the same time a moment later, and what they consume in the meantime counts when the key is asked for again. Records
-// linger in lists, one for each gap between two questions: that of gap g is gone through in every 2^g-th call of Changes.
+// A ledger that asks for keys goes on asking for a while after a request: peers may send units that they consumed at
+// the same time, and units that they consume meanwhile count when the key is requested again. Records to revisit are in
+// lists by the gap between two exchanges: the list of gap g is exchanged in every 2^g-th call of Changes.
 const (
-	gaps = 13
-	soon = 1
-	// callsInLag is how often Changes is called in the time in which news may be late.
+	revisitGaps = 13
+	shortGap    = 1
+	// callsInLag is how often Changes is called in the time that updates may be late.
 	callsInLag = 8
-	// perRefill is how often one asks for a key in the time in which all of it refills.
+	// perRefill is how often a key is exchanged in the time in which all of it refills.
 	perRefill = 16
 )
 
-// fresh reports whether others may still have to tell of what they consumed when a key was last asked for.
-func (l *Ledger) fresh(r *record, now moment) bool {
-	return l.asks && r.at(now)-r.askedAt < l.attentive.Microseconds()
+// recentlyRequested reports whether updates of units that were consumed at the time of the latest request may still
+// arrive.
+func (l *Ledger) recentlyRequested(r *record, now moment) bool {
+	return l.asks && r.at(now)-r.requestedAt < l.askFor.Microseconds()
 }
 
-// SetLookupAge has keys asked for in every other call of Changes for so long after they were asked for here, and learned again
-// when they have been left alone for longer.
+// SetLookupAge makes keys be exchanged in every second call of Changes for this time after a request, and be looked up
+// again after a longer pause.
 func (l *Ledger) SetLookupAge(d time.Duration) {
-	l.attentive, l.learning.cold = d, d.Microseconds()
+	l.askFor, l.lookups.maxAge = d, d.Microseconds()
 	if !l.asks {
-		l.learning.cold = math.MaxInt64
+		l.lookups.maxAge = math.MaxInt64
 	}
 }
 
-// stay puts a record into a list, and takes it from the one it was in: it is in one at most.
-func (sh *shard) stay(r *record, gap int8) {
-	if r.gap == gap {
+// revisitEvery moves a record to the list of a gap.
+func (sh *shard) revisitEvery(r *record, gap int8) {
+	if r.status.gap == gap {
 		return
 	}
-	sh.leave(r)
-	r.gap, r.spot = gap, int32(len(sh.linger[gap]))
-	sh.linger[gap] = append(sh.linger[gap], r)
+	sh.stopRevisits(r)
+	r.status.gap, r.places.revisit = gap, int32(len(sh.revisits[gap]))
+	sh.revisits[gap] = append(sh.revisits[gap], r)
 }
 
-// leave takes a record from the list it is in, if it is in one. The last of the list takes its place.
-func (sh *shard) leave(r *record) {
-	if r.gap == none {
+// stopRevisits removes a record from its list, if it is in one. The last record of the list takes its place.
+func (sh *shard) stopRevisits(r *record) {
+	if r.status.gap == none {
 		return
 	}
-	list := sh.linger[r.gap]
+	list := sh.revisits[r.status.gap]
 	last := len(list) - 1
-	list[r.spot] = list[last]
-	list[r.spot].spot = r.spot
+	list[r.places.revisit] = list[last]
+	list[r.places.revisit].places.revisit = r.places.revisit
 	list[last] = nil
-	sh.linger[r.gap] = list[:last]
+	sh.revisits[r.status.gap] = list[:last]
 	if last == 0 {
-		sh.linger[r.gap] = nil // many lists were long once
+		sh.revisits[r.status.gap] = nil // many lists were long at some time
 	}
-	r.gap = none
+	r.status.gap = none
 }
 
-// askAgain queues the records whose turn it is, and lets go of those that are as good as new.
-func (l *Ledger) askAgain(sh *shard, turn int, now moment) {
-	for gap := int8(gaps - 1); gap >= 0; gap-- { // from the longest: records only move to a longer one
+// queueRevisits queues the records of the lists whose turn it is, and stops revisiting drained ones.
+func (l *Ledger) queueRevisits(sh *shard, turn int, now moment) {
+	for gap := int8(revisitGaps - 1); gap >= 0; gap-- { // from the longest, as records only move to longer gaps
 		if turn%(1<<gap) != 0 {
 			continue
 		}
-		list := sh.linger[gap]
-		for i := len(list) - 1; i >= 0; i-- { // from the last, as that takes the place of one that leaves
+		list := sh.revisits[gap]
+		for i := len(list) - 1; i >= 0; i-- { // from the last, as it takes the place of a removed one
 			r := list[i]
-			l.roll(r, now)
-			fresh := l.fresh(r, now)
+			l.advance(r, now)
+			fresh := l.recentlyRequested(r, now)
 			if !fresh && r.idle(now) {
-				sh.leave(r)
+				sh.stopRevisits(r)
 				continue
 			}
 			sh.push(r, heat(r.plan, r.level(now), wanted))
-			if later := l.gapOf(r.plan); !fresh && gap <= soon && later > gap {
-				sh.stay(r, later)
+			if later := l.revisitGap(r.plan); !fresh && gap <= shortGap && later > gap {
+				sh.revisitEvery(r, later)
 			}
 		}
 	}
 }
 
-// gapOf returns how long to wait between questions for a key that is not asked for.
-func (l *Ledger) gapOf(p *quota.Plan) int8 {
+// revisitGap returns the gap for a key that is not requested.
+func (l *Ledger) revisitGap(p *quota.Plan) int8 {
 	refill := p.Period
 	if p.IsBucket() {
 		refill = p.TimeFor(p.Capacity())
 	}
 	calls := refill / perRefill * callsInLag / max(1, l.options.Lag.Microseconds())
-	return int8(max(soon, min(bits.Len64(uint64(calls)), gaps-1)))
+	return int8(max(shortGap, min(bits.Len64(uint64(calls)), revisitGaps-1)))
 }

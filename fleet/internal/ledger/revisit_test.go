@@ -14,10 +14,10 @@ func (h *host) lingering() (entries int) {
 	h.Helper()
 	for i := range h.shards {
 		sh := &h.shards[i]
-		for gap, list := range sh.linger {
+		for gap, list := range sh.revisits {
 			for spot, r := range list {
-				if sh.records[r.key] != r || int(r.gap) != gap || int(r.spot) != spot {
-					h.Fatalf("in place %d of gap %d: a record that is gone, or says that it is in place %d of gap %d", spot, gap, r.spot, r.gap)
+				if sh.records[r.key] != r || int(r.status.gap) != gap || int(r.places.revisit) != spot {
+					h.Fatalf("in place %d of gap %d: a record that is gone, or says that it is in place %d of gap %d", spot, gap, r.places.revisit, r.status.gap)
 				}
 				entries++
 			}

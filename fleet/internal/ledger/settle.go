@@ -8,13 +8,13 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// Charge takes the cost whatever the limit says. See [headgate.Limiter].
+// Charge takes the cost regardless of the limit. See [headgate.Limiter].
 func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
 	if err := l.admit(ctx); err != nil {
 		return d, err
 	}
 	now := l.now()
-	a, _, err := l.ask(&c)
+	a, _, err := l.prepare(&c)
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
 	}
@@ -33,26 +33,27 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 			return d, err
 		}
 	}
-	if a.share != nil || r.side != nil {
-		l.setSide(r, &a, now)
+	if a.sharePlan != nil || r.optional.share != nil {
+		l.setShare(r, &a, now)
 	}
-	l.arrive(r, a.plan, a.offset, now)
-	l.touch(sh, r, now)
-	d = l.charge(r, a.n, now)
-	l.consumed(sh, r, d.Receipt.Units, now)
-	r.emptied(&d, now)
-	r.describe(&d, 0)
-	if r.side != nil {
-		r.side.tighten(&d, 0, r.at(now))
+	l.update(r, a.plan, a.offset, now)
+	l.noteRequest(sh, r, now)
+	d = l.charge(r, a.units, now)
+	l.countConsumed(sh, r, d.Receipt.Units, now)
+	r.setEmptyAt(&d, now)
+	r.addOwed(&d, 0)
+	if r.optional.share != nil {
+		r.optional.share.tighten(&d, 0, r.at(now))
 	}
 	d.Degraded = a.degraded
-	if a.other {
-		d.Receipt.Lease = receiptOf(a.plan.Kind)
+	if a.otherKind {
+		d.Receipt.Lease = leaseOfKind(a.plan.Kind)
 	}
 	return d, nil
 }
 
-// Renew gives the slot of a concurrency limit another TTL. Slots are counted on this node alone. See [headgate.Limiter].
+// Renew gives the slot of a concurrency limit another TTL. Slots are counted on this node alone. See
+// [headgate.Limiter].
 func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
 	if err := l.admit(ctx); err != nil {
 		return false, err
@@ -80,17 +81,17 @@ func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt
 			return false, err
 		}
 	}
-	l.arrive(rec, p, 0, now)
-	if held, err = rec.here.Renew(p, rec.at(now), c.Cost, r.Lease); err != nil {
+	l.update(rec, p, 0, now)
+	if held, err = rec.consumed.Renew(p, rec.at(now), c.Cost, r.Lease); err != nil {
 		return false, err
 	}
-	d := rec.here.Decide(p, rec.at(now), 0)
-	rec.emptied(&d, now)
+	d := rec.consumed.Decide(p, rec.at(now), 0)
+	rec.setEmptyAt(&d, now)
 	return held, nil
 }
 
-// Give returns units that were taken. See [headgate.Limiter]. Others hear of it as less that was consumed: what they were
-// not told yet is never told, and what they were is made good by the next takes, which are not told until then.
+// Give returns units that were taken. See [headgate.Limiter]. Units that were not sent yet are subtracted from the
+// total. Units that were sent are offset by the next takes, which are not sent until then.
 func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	if err := l.admit(ctx); err != nil {
 		return err
@@ -117,16 +118,16 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	}
 	if rec != nil {
 		rec = rec.current() // a refund does not change the limit
-		l.roll(rec, now)
+		l.advance(rec, now)
 		if kind == p.Kind {
-			r.At += rec.at(now) - now.at(p, p.Offset(c.Key)) // by the clock of the record
+			r.At += rec.at(now) - now.at(p, p.Offset(c.Key)) // by the record's clock
 		}
 		l.give(rec, p, c.Cost, r, now)
 	}
 	return nil
 }
 
-// Reset forgets what was consumed under the check's key, here and, as soon as they hear of it, on all other nodes. See
+// Reset forgets the consumption of the check's key, here and on all peers as soon as they receive it. See
 // [headgate.Limiter].
 func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 	if err := l.admit(ctx); err != nil {
@@ -143,16 +144,16 @@ func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 		if r := l.toReset(sh, key, kind, &c, now); r != nil {
 			r.reset(now)
 			r.restart(now)
-			r.wasReset = true
-			l.changed(sh, r)
+			r.status.reset = true
+			l.queueChange(sh, r)
 		}
 		sh.mu.Unlock()
 	}
 	return nil
 }
 
-// toReset returns the record of a key. One that is not here may be elsewhere: if it is known what it is counted by, there
-// is a record to tell of the reset.
+// toReset returns the record of a key. If there is none, but the limit is known, it adds one, so that peers receive the
+// reset.
 func (l *Ledger) toReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
 	if r := sh.records[key]; r != nil {
 		return r
@@ -163,15 +164,16 @@ func (l *Ledger) toReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Ch
 	}
 	r, err := l.add(sh, key, p, p.Offset(c.Key), now)
 	if err != nil {
-		return nil // there is no room, and nothing here that was consumed
+		return nil // no room, and nothing consumed here
 	}
 	return r
 }
 
-// A receipt of units that were counted by a limit of another kind than the check's says so where concurrency has its lease.
+// otherKind marks a receipt of units that were counted under a limit of another kind than the check's. It is in the
+// field that has the lease under concurrency.
 const otherKind = 1 << 62
 
-func receiptOf(k algorithm.Kind) uint64 { return otherKind | uint64(k) }
+func leaseOfKind(k algorithm.Kind) uint64 { return otherKind | uint64(k) }
 
 func kindOf(r headgate.Receipt, own algorithm.Kind) (algorithm.Kind, bool) {
 	k := algorithm.Kind(r.Lease &^ otherKind)

@@ -12,26 +12,25 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// A shard is a part of the records.
+// A shard holds a part of the records.
 type shard struct {
 	mu      sync.Mutex
 	records map[Key]*record
-	list    []*record // the same, to go through
+	list    []*record // the same records, for iteration
 	most    int
 	cursor  int   // of the sweep
-	kinds   uint8 // of all records that there ever were, one bit each
+	kinds   uint8 // of all records there ever were, one bit each
 
-	// Records that have something to tell are in queues, by how much that is: so the hottest are found at once, however
-	// many there are. One whose heat grows is put into another queue, and not taken from the one it was in; an entry counts
-	// only if the record says that it is there.
+	// Records with something to send are in queues by its amount, so that the hottest are found at once. A record whose
+	// heat grows is added to another queue and stays in the old one; an entry counts only if it is in the record's class.
 	queues [classes]queue
 	ready  atomic.Uint32 // which queues are not empty
 
-	unlearned atomic.Int32    // records; see learning
+	unlearned atomic.Int32    // number of unlearned records
 	lookups   map[Key]*Lookup // that decisions wait for
 
-	linger [gaps][]*record // see linger
-	_      [64]byte        // so that shards have lines of the cache of their own
+	revisits [revisitGaps][]*record // by gap; see revisitGaps
+	_        [64]byte               // keeps shards on separate cache lines
 }
 
 type queue struct {
@@ -40,11 +39,11 @@ type queue struct {
 }
 
 const (
-	// classes is how many classes of heat there are. One has twice the heat of the one below.
+	// classes is the number of heat classes. Each has twice the heat of the one below.
 	classes = 16
-	// whole is the class of a whole capacity that was consumed and not told.
+	// whole is the class of a whole capacity that was consumed and not sent.
 	whole = 9
-	// wanted is the class of a key of which nothing is left: there is nothing to tell, and much that may be heard.
+	// wanted is the class of a key with nothing left: there is nothing to send, and much may be received.
 	wanted = whole - 2
 	none   = -1
 )
@@ -54,82 +53,86 @@ func (sh *shard) init(most int) {
 	sh.records = make(map[Key]*record)
 }
 
-// add adds a record for a key that is new.
+// add adds a record for a new key.
 func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
 	l.sweep(sh, now, 2)
-	if len(sh.list) >= sh.most && !l.makeRoom(sh, now) {
+	if len(sh.list) >= sh.most && !l.evict(sh, now) {
 		l.counters.full.Add(1)
 		return nil, headgate.ErrFull
 	}
-	r := &record{key: key, plan: p, place: int32(len(sh.list)), offset: offset, born: now.uptime, class: none, gap: none, ahead: now.ahead}
-	r.start = max(0, now.uptime.Truncate(time.Microsecond))
+	r := &record{
+		key: key, plan: p, offset: offset, addedAt: now.uptime,
+		status: recordStatus{class: none, gap: none}, places: recordPlaces{list: int32(len(sh.list))},
+		window: windowState{clockAhead: now.clockAhead},
+	}
+	r.sent.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
-	r.heardAt, r.askedAt, r.emptyAt, r.oldest = at, at, at, at
+	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldest = at, at, at, at
 	if l.self != 0 {
-		r.waste = l.watch(r, now).Microseconds() // it was empty until now
+		r.emptyTime = l.observedFor(r, now).Microseconds() // it was empty until now
 	}
 	if p.HasWindows() {
-		r.window = p.WindowOf(at)
+		r.window.start = p.WindowOf(at)
 	}
 	if l.options.LocalCap < 100 && p.Kind != algorithm.KindLeases {
-		r.alone = &quota.Counter{}
+		r.optional.local = &quota.Counter{}
 	}
 	if cur := sh.inForce(key, p.Kind); cur != nil {
-		r.kin = &kin{replacedBy: cur}
+		r.optional.kinds = &otherKinds{replacedBy: cur}
 	}
 	sh.kinds |= 1 << p.Kind
 	sh.records[key] = r
 	sh.list = append(sh.list, r)
 	if l.asks && p.Shared {
-		l.unlearn(sh, r)
+		l.markUnlearned(sh, r)
 	}
 	return r, nil
 }
 
-// makeRoom forgets the record that has the least left to remember, among some.
-func (l *Ledger) makeRoom(sh *shard, now moment) bool {
+// evict drops the record with the least left to drain among several. It reports whether it found one.
+func (l *Ledger) evict(sh *shard, now moment) bool {
 	const tries = 32
 	var victim *record
 	var least int64
 	for range min(tries, len(sh.list)) {
 		r := sh.next()
-		l.roll(r, now)
+		l.advance(r, now)
 		if r.idle(now) {
 			l.drop(sh, r)
 			return true
 		}
 		left := r.emptyAt
 		if !r.plan.IsBucket() {
-			left = r.at(now) + r.here.Decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
+			left = r.at(now) + r.consumed.Decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
 		}
-		if !r.denied && !r.stays && r.owed == 0 && (victim == nil || left < least) {
+		if !r.status.denied && !r.status.keep && r.owed == 0 && (victim == nil || left < least) {
 			victim, least = r, left
 		}
 	}
 	if victim == nil {
 		return false
 	}
-	l.forgot.Store(int64(max(1, now.clock)))
+	l.evictedAt.Store(int64(max(1, now.clock)))
 	l.counters.evicted.Add(1)
 	l.drop(sh, victim)
 	return true
 }
 
-// sweep goes through some records and drops those that are as good as none.
+// sweep checks several records and drops those that are drained and unused.
 func (l *Ledger) sweep(sh *shard, now moment, some int) {
 	for range min(some, len(sh.list)) {
 		r := sh.next()
-		if quiet := r.at(now) - max(r.askedAt, r.heardAt); quiet >= 0 && quiet < 2*l.options.Idle.Microseconds() {
+		if quiet := r.at(now) - max(r.requestedAt, r.updatedAt); quiet >= 0 && quiet < 2*l.options.Idle.Microseconds() {
 			continue
 		}
-		l.roll(r, now)
-		if r.idle(now) && r.class == none {
+		l.advance(r, now)
+		if r.idle(now) && r.status.class == none {
 			l.drop(sh, r)
 		}
 	}
 }
 
-// next returns one record after the other.
+// next returns the records in turn.
 func (sh *shard) next() *record {
 	if sh.cursor >= len(sh.list) {
 		sh.cursor = 0
@@ -140,77 +143,77 @@ func (sh *shard) next() *record {
 
 func (l *Ledger) drop(sh *shard, r *record) {
 	last := len(sh.list) - 1
-	sh.list[r.place] = sh.list[last]
-	sh.list[r.place].place = r.place
+	sh.list[r.places.list] = sh.list[last]
+	sh.list[r.places.list].places.list = r.places.list
 	sh.list[last] = nil
 	sh.list = sh.list[:last]
 	delete(sh.records, r.key)
-	sh.forsake(r)
-	sh.leave(r)
-	sh.release(r, true)
-	r.class = none
+	sh.replaceDropped(r)
+	sh.stopRevisits(r)
+	sh.endLookup(r, true)
+	r.status.class = none
 }
 
-// changed queues a record of which there is something to tell, by how much that is.
-func (l *Ledger) changed(sh *shard, r *record) {
+// queueChange queues a record with something to send, by its amount.
+func (l *Ledger) queueChange(sh *shard, r *record) {
 	if !r.plan.Shared {
 		return
 	}
-	sh.push(r, heat(r.plan, r.total-r.told, whole))
+	sh.push(r, heat(r.plan, r.total-r.delivered, whole))
 }
 
-// heat returns the class of a number of units, if that of the whole capacity is given.
+// heat returns the class of a number of units, given the class of the whole capacity.
 func heat(p *quota.Plan, units int64, whole int) int8 {
 	return int8(max(0, min(bits.Len64(uint64(max(0, units)))-p.Width+whole, classes-1)))
 }
 
-// asked queues a record of which there may be something to hear, as it was denied.
-func (l *Ledger) asked(sh *shard, r *record) {
+// queueLookup queues a record for an exchange after a denial.
+func (l *Ledger) queueLookup(sh *shard, r *record) {
 	if l.asks && r.plan.Shared {
 		sh.push(r, wanted)
 	}
 }
 
 func (sh *shard) push(r *record, class int8) {
-	if class <= r.class {
+	if class <= r.status.class {
 		return
 	}
-	r.class = class
+	r.status.class = class
 	q := &sh.queues[class]
 	if len(q.entries) == cap(q.entries) {
-		q.tidy(class)
+		q.compact(class)
 	}
 	q.entries = append(q.entries, r)
 	sh.ready.Store(sh.ready.Load() | 1<<class)
 }
 
-// tidy takes out what does not count, once it may be more than half.
-func (q *queue) tidy(class int8) {
+// compact removes entries that do not count, which may be more than half.
+func (q *queue) compact(class int8) {
 	kept := q.entries[:0]
 	for _, r := range q.entries[q.head:] {
-		if r.class == class {
-			r.class = none // so that what is there twice is kept once
+		if r.status.class == class {
+			r.status.class = none // keeps one of two entries
 			kept = append(kept, r)
 		}
 	}
 	for _, r := range kept {
-		r.class = class
+		r.status.class = class
 	}
 	clear(q.entries[len(kept):])
-	if len(kept) > cap(kept)*3/4 { // else it would have to be tidied again soon
+	if len(kept) > cap(kept)*3/4 { // otherwise it would have to be compacted again soon
 		kept = slices.Grow(kept, cap(kept))
 	}
 	q.entries, q.head = kept, 0
 }
 
-// pop returns the record that has been in a queue for longest, or nil.
+// pop returns the oldest record of a queue, or nil.
 func (sh *shard) pop(class int8) *record {
 	q := &sh.queues[class]
 	for q.head < len(q.entries) {
 		r := q.entries[q.head]
 		q.entries[q.head] = nil
 		q.head++
-		if r.class == class {
+		if r.status.class == class {
 			return r
 		}
 	}

@@ -9,18 +9,18 @@ import (
 )
 
 type counters struct {
-	absorbed, overTotal, overMax    atomic.Int64
+	applied, overTotal, overMax     atomic.Int64
 	refused, evicted, full, unheard atomic.Int64
 	levelled                        atomic.Int64
 	crowded, reported, turns        atomic.Int64
 
-	mu       sync.Mutex
-	lag      time.Duration
-	most     [2]time.Duration // of this minute and the one before
-	mostFrom time.Duration
+	mu          sync.Mutex
+	lag         time.Duration
+	lagMax      [2]time.Duration // of this minute and the one before
+	lagMaxSince time.Duration
 }
 
-// over counts a debt that news has caused, and by how much it is deeper than it was.
+// over counts a debt that updates caused, and how much deeper it got.
 func (c *counters) over(debt, more int64) {
 	c.overTotal.Add(more)
 	for {
@@ -31,38 +31,38 @@ func (c *counters) over(debt, more int64) {
 	}
 }
 
-// heard counts news of an age.
-func (c *counters) heard(age, now time.Duration) {
+// addLag counts the age of an update.
+func (c *counters) addLag(age, now time.Duration) {
 	const weight = 64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lag += (age - c.lag) / weight
-	if now-c.mostFrom >= time.Minute {
-		c.most = [2]time.Duration{0, c.most[0]}
-		c.mostFrom = now
+	if now-c.lagMaxSince >= time.Minute {
+		c.lagMax = [2]time.Duration{0, c.lagMax[0]}
+		c.lagMaxSince = now
 	}
-	c.most[0] = max(c.most[0], age)
+	c.lagMax[0] = max(c.lagMax[0], age)
 }
 
-// Stats returns the figures as they are now.
+// Stats returns the present figures.
 func (l *Ledger) Stats() fleet.LedgerStats {
 	c := &l.counters
 	s := fleet.LedgerStats{
 		MaxKeys: l.options.MaxKeys, Peers: l.peers.count(),
-		Applied: c.absorbed.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
+		Applied: c.applied.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
 		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.unheard.Load(),
 		PeersDropped: c.crowded.Load(), Levelled: c.levelled.Load(),
-		Lookups: l.learning.lookups.Load(), LookupWaits: l.learning.waits.Load(), LookupsDropped: l.learning.dropped.Load(),
+		Lookups: l.lookups.lookups.Load(), LookupWaits: l.lookups.waits.Load(), LookupsDropped: l.lookups.dropped.Load(),
 	}
 	c.mu.Lock()
-	s.Lag, s.LagMax = c.lag, max(c.most[0], c.most[1])
+	s.Lag, s.LagMax = c.lag, max(c.lagMax[0], c.lagMax[1])
 	c.mu.Unlock()
 	for i := range l.shards {
 		sh := &l.shards[i]
 		sh.mu.Lock()
 		s.Keys += len(sh.list)
 		for _, r := range sh.list {
-			if r.class != none {
+			if r.status.class != none {
 				s.Waiting++
 			}
 		}
@@ -71,11 +71,12 @@ func (l *Ledger) Stats() fleet.LedgerStats {
 	return s
 }
 
-// CountOver counts a debt that consumption elsewhere caused in a counter outside the ledger, and how much deeper it got.
+// CountOver counts a debt that consumption elsewhere caused in a counter outside the ledger, and how much deeper it
+// got.
 func (l *Ledger) CountOver(debt, more int64) { l.counters.over(debt, more) }
 
 // CountLag counts an update of another region that was received at this age.
-func (l *Ledger) CountLag(age time.Duration) { l.counters.heard(age, l.options.Clock.Now()) }
+func (l *Ledger) CountLag(age time.Duration) { l.counters.addLag(age, l.options.Clock.Now()) }
 
 // CountApplied counts units that another region consumed.
-func (l *Ledger) CountApplied(units int64) { l.counters.absorbed.Add(units) }
+func (l *Ledger) CountApplied(units int64) { l.counters.applied.Add(units) }

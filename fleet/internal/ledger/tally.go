@@ -6,74 +6,77 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Key stands for the key of a check wherever nodes speak of it: a keyed hash of its text, the same on all nodes that
-// have the same secret. Nobody without the secret can tell whose it is, or choose keys that collide; among a hundred
-// million keys the odds of one colliding pair are below 1 in 10^22.
+// A Key identifies the key of a check between nodes: a keyed hash, the same on all nodes with the same secret. Without
+// the secret nobody can find the client or choose keys that collide. Among a hundred million keys the odds of one
+// colliding pair are below 1 in 10^22.
 type Key [16]byte
 
-// A Tally is what one node says of one key. It is cumulative: the latest one says all that those before it did, so that
-// one that is lost only delays, and one that comes twice adds nothing.
+// A Tally is what one node reports of one key. It is cumulative: the latest one includes all before it, so a lost tally
+// only delays, and a repeated one has no effect.
 type Tally struct {
 	Key Key
-	// Limit is what the node counts the key by. It may be left out (the zero Limit) where whoever hears of the key is sure
-	// to count it already.
+	// Limit is the limit that the node counts the key under. It may be the zero Limit if the receiver counts the key
+	// already.
 	Limit headgate.Limit
-	// Start names the record that Total is of, by when it began: since the node's incarnation did, by its own clock, in whole
-	// microseconds. A node begins a record again when there is nothing left in it, for every window if the limit has windows, and on Reset.
+	// Start identifies the record of Total by the uptime of the node's ledger when it started, in whole microseconds. A
+	// node starts a record again when it is drained, in every window if the limit has windows, and on Reset.
 	Start time.Duration
 	// Total is what this node has consumed since Start. It only grows.
 	Total int64
-	// Level is what the node counts as consumed now, by itself and by all it has heard of.
+	// Level is the number of units consumed by all nodes, as far as the node knows, that have not drained.
 	Level int64
-	// Window is, for limits that have windows, when the one that Total is of began, in µs since 1970 and less Offset.
+	// Window is the start of the window of Total, in µs since 1970 minus Offset, for limits that have windows.
 	Window int64
-	// Carried is, for limits that have windows, what was consumed before this one and counts in it: for a fixed window, what was let
-	// pass beyond the limit in the windows before; and what was consumed by a limit of another kind that this one replaced.
+	// Carried is the number of units from before the window that count in it: excess of earlier fixed windows, and units
+	// consumed under a limit of another kind that this one replaced.
 	Carried int64
-	// Offset is, for a staggered window, by how much it begins later than others, in µs.
+	// Offset is how much later than others a staggered window starts, in µs.
 	Offset int64
-	// Reset tells that the record began because the key was reset.
+	// Reset is set if the record started because the key was reset.
 	Reset bool
-	// Age is for how long this has been so when it arrives. Whoever brings the tally sets it, and leaves it at 0 if he
-	// cannot tell.
+	// Age is the age of the tally when it is received, or 0 if that is not known. The receiver sets it.
 	Age time.Duration
 
-	Acknowledged int64 // of Total before this
-	SendLevel    bool  // the level matters, though the total may be known
-	// MayKnow is, in what Changes returns, how much anybody was told before; in what is heard through an exchange, how much of what
-	// this node consumed the writer may know, if bounded.
+	Delivered int64 // the part of Total that was sent before
+	SendLevel bool  // the level has to be sent even if the total is known
+	// MayKnow is the highest total that was sent before. In a tally received through an exchange, with Bounded, it is how
+	// many of this node's units its author may know.
 	MayKnow int64
 	Bounded bool
 
-	// Unlearned says that it is not known what others consumed, all that nothing of theirs was heard, and born is when the record
-	// was added.
+	// Unlearned is set if the consumption elsewhere is not known, and AllNotes if no notes of peers were received yet.
+	// Added is when the record was added.
 	Unlearned, AllNotes bool
 	Added               time.Duration
-	// Sum is how many units the sender counts in recent records, see agree, and digest says which those are. sure tells that
-	// both are to go by, and recent that the record that Total is of is among them.
+	// Sum is the number of units that the sender counts in recent records, and Digest identifies those records; see
+	// applySum. SumValid is set if both can be used, and Recent if the record of Total is among them.
 	Sum              int64
 	Digest           uint16
-	DrainedPart      uint8 // of the last unit of Level has drained, in 64ths
+	DrainedPart      uint8 // of the last unit of Level, in 64ths
 	SumValid, Recent bool
 }
 
-// seen is what a record knows of one peer.
-type seen struct {
-	peer  int32
-	gen   uint32 // of the peer's place; see peers
-	start time.Duration
-	total int64
-	said  time.Duration // the peer's uptime when it said so
-	// waste and heard are what the record's waste and time were when the peer was last heard of.
-	waste, heard int64
-	recentAt     int64 // when it was last heard to have grown, if it is recent; see agree
-	level        int64 // what the record's waste was when the levels were last the same
+// A peerTotal is what a record knows of one peer.
+type peerTotal struct {
+	slot         int32  // of the peer; see peers
+	gen          uint32 // of the slot
+	start        time.Duration
+	total        int64
+	sentAt       time.Duration // the peer's uptime when it sent the total
+	emptyTime    int64         // the record's emptyTime at the latest update
+	updatedAt    int64
+	grewAt       int64 // when it was last reported to have grown, if it is recent; see applySum
+	emptyAtLevel int64 // the record's emptyTime when both levels were last equal
 
-	// least and most are by how much the peer was above us, in all that was heard of it since a time; see level.
+	above      levelGap
+	compared   int32 // how often levels were compared since above.since
+	impossible bool  // the latest total cannot be true
+	pastWindow bool  // the latest total is of a window that has ended
+	nextWindow bool  // the latest total is of a window that has not started here
+	older      bool  // the peer's record is older than what this node knows
+}
+
+// A levelGap is by how much a peer's level was above ours in all updates since a time; see catchUp.
+type levelGap struct {
 	least, most, since int64
-	times              int32
-	leaped             bool // the latest total was one that cannot be
-	past               bool // it was of a window that was over
-	ahead              bool // it was of a window that had not begun here
-	older              bool // its record is older than what this node has heard
 }

@@ -8,29 +8,29 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// SetUnreachable tells the ledger that the other nodes cannot be heard of (away) or can again. Meanwhile decisions are Degraded,
-// and go by the check's policy: Open by this node's own counter and the whole limit, Local by the check's Safe limit, or
-// the limit divided by the live nodes; Closed denies. retry is when those denied may come again.
-func (l *Ledger) SetUnreachable(away bool, retry time.Duration) {
+// SetUnreachable tells the ledger whether its peers are unreachable. While they are, decisions are Degraded and follow
+// the check's policy: Open uses this node's counter and the whole limit, Local the check's Safe limit or the limit
+// divided by the live nodes, and Closed denies. Denied callers may retry after the time retry.
+func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
 	l.retryAt.Store(int64(l.options.Clock.Now() + retry))
-	l.away.Store(away)
+	l.unreachable.Store(unreachable)
 }
 
 // GroupOf returns the group that a key is in; see [fleet.KeyGroups].
 func GroupOf(k *Key) int { return int(k[0] % fleet.KeyGroups) }
 
-// SetGroupsUnreachable says of which groups of keys the other nodes cannot be heard, one bit each. For them it is as if all were away.
+// SetGroupsUnreachable is SetUnreachable for some key groups, one bit each.
 func (l *Ledger) SetGroupsUnreachable(groups uint64, retry time.Duration) {
 	l.retryAt.Store(int64(l.options.Clock.Now() + retry))
-	l.cut.Store(groups)
+	l.unreachableGroups.Store(groups)
 }
 
-// isAway reports whether the other nodes cannot be heard of the key of a check.
-func (l *Ledger) isAway(c *headgate.Check) bool {
-	if l.away.Load() {
+// isUnreachable reports whether the peers are unreachable for the key of a check.
+func (l *Ledger) isUnreachable(c *headgate.Check) bool {
+	if l.unreachable.Load() {
 		return true
 	}
-	cut := l.cut.Load()
+	cut := l.unreachableGroups.Load()
 	if cut == 0 {
 		return false
 	}
@@ -38,10 +38,13 @@ func (l *Ledger) isAway(c *headgate.Check) bool {
 	return cut>>GroupOf(&key)&1 == 1
 }
 
-// terms returns what limit a check goes by when some nodes are out of reach. It is false if none: the check is denied.
-func (l *Ledger) terms(a *ask, c *headgate.Check, limit *headgate.Limit, away bool) (degraded, counted bool) {
+// limitWhenUnreachable sets the limit for a check when some nodes are unreachable. counted is false if the check is
+// denied.
+func (l *Ledger) limitWhenUnreachable(
+	a *request, c *headgate.Check, limit *headgate.Limit, unreachable bool,
+) (degraded, counted bool) {
 	*limit = c.Limit
-	if away {
+	if unreachable {
 		degraded = true
 		switch {
 		case c.OnFailure == headgate.Closed:
@@ -51,7 +54,7 @@ func (l *Ledger) terms(a *ask, c *headgate.Check, limit *headgate.Limit, away bo
 			return true, true
 		case c.OnFailure == headgate.Local:
 			live, _ := l.members()
-			*limit = part(c.Limit, 1, live)
+			*limit = shareOf(c.Limit, 1, live)
 			return true, true
 		}
 	}
@@ -63,8 +66,8 @@ func (l *Ledger) terms(a *ask, c *headgate.Check, limit *headgate.Limit, away bo
 	return degraded, true
 }
 
-// shut denies a check because nodes are away.
-func (l *Ledger) shut(c *headgate.Check, now moment) headgate.Decision {
+// denyUnreachable denies a check because peers are unreachable.
+func (l *Ledger) denyUnreachable(c *headgate.Check, now moment) headgate.Decision {
 	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
 	if c.Cost > d.Limit {
 		d.RetryAfter = headgate.Never
@@ -75,7 +78,7 @@ func (l *Ledger) shut(c *headgate.Check, now moment) headgate.Decision {
 	return d
 }
 
-// members returns how many nodes are live, and how many are known.
+// members returns the numbers of live and known nodes.
 func (l *Ledger) members() (live, known int64) {
 	if l.options.Members == nil {
 		return 1, 1
@@ -84,23 +87,23 @@ func (l *Ledger) members() (live, known int64) {
 	return live, max(live, int64(l.options.Members.Known()))
 }
 
-// part returns live of known parts of a limit, and no less than one unit.
-func part(l headgate.Limit, live, known int64) headgate.Limit {
-	l.Count = max(1, portion(l.Count, live, known))
+// shareOf returns live/known of a limit, and at least one unit.
+func shareOf(l headgate.Limit, live, known int64) headgate.Limit {
+	l.Count = max(1, scale(l.Count, live, known))
 	if l.Burst != 0 {
-		if l.Burst = max(1, portion(l.Burst, live, known)); l.Validate() != nil {
+		if l.Burst = max(1, scale(l.Burst, live, known)); l.Validate() != nil {
 			l.Burst = 0 // it would take too long to refill at this rate
 		}
 	}
 	return l
 }
 
-// portion returns n × live / known for n up to headgate.MaxCount and counts of nodes.
-func portion(n, live, known int64) int64 { return n/known*live + n%known*live/known }
+// scale returns n × live / known without overflow, for n up to headgate.MaxCount.
+func scale(n, live, known int64) int64 { return n/known*live + n%known*live/known }
 
-// capped returns the plan by which this node counts what it consumes by itself.
-func (l *Ledger) capped(p *quota.Plan) *quota.Plan {
-	limit := part(p.Limit, int64(l.options.LocalCap), 100)
+// localPlan returns the plan under which this node's own consumption is bounded; see LocalCap.
+func (l *Ledger) localPlan(p *quota.Plan) *quota.Plan {
+	limit := shareOf(p.Limit, int64(l.options.LocalCap), 100)
 	made, err := l.plans.Get(&limit, quota.NewPlan)
 	if err != nil {
 		return p

@@ -84,7 +84,8 @@ type Tracker struct {
 // NewTracker returns a Tracker of the clock of x, if x has one. epoch is the time of day when clock was at 0. set is
 // called with each estimate, and report when the clock gets off by more than MaxClockSkew or right again.
 func NewTracker(
-	x fleet.Exchange, clock fleet.Clock, epoch time.Time, deadline time.Duration, set func(ahead time.Duration), report func(fleet.Event),
+	x fleet.Exchange, clock fleet.Clock, epoch time.Time, deadline time.Duration, set func(ahead time.Duration),
+	report func(fleet.Event),
 ) *Tracker {
 	from, _ := x.(fleet.ClockSource)
 	return &Tracker{source: from, clock: clock, epoch: epoch, deadline: deadline, set: set, report: report}
