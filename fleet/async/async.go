@@ -17,39 +17,39 @@ import (
 
 var _ headgate.Limiter = (*Limiter)(nil)
 
-// Limiter decides by this node's own counters, and tells other nodes, and hears from them, what was consumed: some times in
-// every interval, for the keys that were asked for, through an [Exchange]. No decision on a key that is in use waits for that.
+// A Limiter decides by this node's own counters. Several times per interval it exchanges with its peers what was
+// consumed of the requested keys, through a [fleet.Exchange]. No decision on a key in use waits for that.
 //
-// # Keys that are new to this node
+// # New keys
 //
-// Consumption that is older than S, as defined below, counts in full from this node's second decision on a key. The first
-// decision on a key that is new here, or was left alone for an interval, goes by what this node knows. It does not wait, but for
-// a peek at a key that is new. Later decisions that this node's own counter would allow wait for a lookup, 250 ms at most.
-// Lookups of several keys are one exchange, and at most 4,096 decisions wait at once; others, and all while the exchange fails,
-// go by this node's own counter and are counted in LedgerStats.LookupsDropped.
+// Consumption older than S, as defined below, counts in full from this node's second decision on a key. The first
+// decision on a key that is new here, or was unused for an interval, uses what this node knows. It does not wait,
+// except for a peek at a new key. Later decisions that this node's counter would allow wait for a lookup, for at most
+// 250 ms. Lookups of several keys are one exchange, and at most 4,096 decisions wait at once. Other decisions, and all
+// while the exchange fails, use this node's counter, and LedgerStats.LookupsDropped counts them.
 //
-// # What can slip through
+// # Over-admission
 //
-// What others consumed is known after S = interval + 2 delays at the latest, where a delay is the way to the exchange.
-// N nodes with a burst of R and a rate of r can let pass at most (N−1)(R+rS) too much before they know. If λ is the most
-// that arrives in any S, and it is twice the rate or more, it is at most (λ−r)S; if it is less, it is at most what others
-// let pass within S, which is below λS. It is a debt, and no node lets anything pass until it is repaid; what was too much in a
-// fixed window counts in the next one. So in the long run no more passes than the limit, but under sliding-window, where a debt
-// fades with its window. Each node exchanges four times in an interval, so that news is not older
-// than half of one and two delays as a rule; the rest is for calls that are late. LedgerOptions.LocalCap bounds what one
-// node can do alone.
+// Consumption elsewhere is known after S = interval + 2 delays at the latest, where a delay is that of the way to the
+// exchange. N nodes with a burst of R and a rate of r admit at most (N−1)(R+rS) units above the limit before they
+// know. With λ the highest arrival rate in any S: if λ is at least twice the rate, it is at most (λ−r)S, otherwise
+// at most what peers admit within S, which is below λS. It is a debt, and no node admits anything until it is repaid;
+// the excess of a fixed window counts in the next one. So in the long run no more than the limit passes, except under
+// sliding-window, where a debt ends with its window. Each node exchanges four times per interval, so updates are
+// normally no older than half an interval and two delays; the rest is for late calls. LedgerOptions.LocalCap bounds
+// what a single node can use.
 //
-// # When the exchange is away
+// # An unreachable exchange
 //
-// Nodes go on deciding by themselves, and tell what they consumed when it is back. After a few intervals without an answer
-// the checks' policies apply; see [Ledger.SetAway]. If only a part of it is away, as one server of a cluster, they apply to
-// the keys that are kept there. An exchange that loses all its notes loses nothing that matters: each
-// node remembers what it heard, and totals go on; and if it is [Forgetful], nodes leave again what others may not have heard.
+// Nodes go on deciding by themselves, and send what they consumed when the exchange is reachable again. After several
+// intervals without a response the checks' policies apply. If only a part is unreachable, such as one server of a
+// cluster, they apply to its keys. If an exchange loses its notes, nothing is lost that matters: each node remembers
+// what it received, and totals go on. If the exchange is a [fleet.LossReporter], nodes leave their notes again.
 //
 // # Windows
 //
-// They begin by the date of the exchange, if it is a [Dater]: hosts' own dates do not matter, and one that is off by more than
-// MaxDateOff is told of.
+// Windows use the clock of the exchange, if it is a [fleet.ClockSource]. A node whose clock differs by more than
+// fleet.MaxClockSkew is reported.
 type Limiter struct {
 	ledger.Decider
 	ledger    *ledger.Ledger
@@ -60,40 +60,40 @@ type Limiter struct {
 	rounds    rounds.Loop
 	clockSkew *skew.Tracker
 
-	batch exchange.Batch
-	parts parts
-	began time.Duration // by the clock: when the latest exchange was
-	last  time.Duration // by the clock: when an exchange last succeeded
-	since time.Duration // by the clock: when they began to fail; 0 while they don't
+	batch            exchange.Batch
+	groups           keyGroups
+	startedAt        time.Duration // when the latest exchange started, by the clock
+	succeededAt      time.Duration // when an exchange last succeeded
+	unreachableSince time.Duration // when exchanges started to fail; 0 while they succeed
 
 	warnings exchange.Warnings
 
 	counters exchange.Counters
 }
 
-// Options are the settings of an Async. Name must be given.
+// Options are the settings of a Limiter. Name is required.
 type Options struct {
-	// Name is this node's, which no other has. At most 64 bytes.
+	// Name is the unique name of this node, of at most 64 bytes.
 	Name string
-	// Incarnation tells this life of the node from others: no two have the same. Default by chance, once for these options.
+	// Incarnation differs for each start of the node. Default a random one, drawn once for these options.
 	Incarnation uint64
-	// Interval is how old what is known of other nodes may be. 10 ms to 20 s. Default DefaultAsyncInterval.
+	// Interval is how old consumption elsewhere may be when it becomes known. 10 ms to 20 s. Default DefaultInterval.
 	Interval time.Duration
-	// MaxKeys is how many keys are exchanged at once, four times in an interval; others wait, the hottest first. Default
-	// exchange.DefaultMaxKeys.
+	// MaxKeys is the most keys per exchange, of which there are four per interval; others wait, the hottest first. Default
+	// 4096.
 	MaxKeys int
-	// Deadline is how long one exchange may take. Default an interval, and 100 ms to 2 s.
+	// Deadline is the longest time of one exchange. Default one interval, and 100 ms to 2 s.
 	Deadline time.Duration
-	// Missed is after how many intervals without an exchange policies apply. Default 5.
+	// Missed is the number of intervals without an exchange after which policies apply. Default 5.
 	Missed int
-	// Rand returns a number below n by chance; it spreads exchanges, so that nodes don't all come at once. Default
+	// Rand returns a random number below n. It spreads exchanges, so that nodes do not exchange at the same time. Default
 	// math/rand/v2.
 	Rand func(n int64) int64
-	// OnEvent is told when the exchange is away, back, used by others, or garbled. It must not block. Default is to log.
+	// OnEvent is called with events of the exchange. It must not block. Default logs them.
 	OnEvent func(fleet.Event)
 }
 
-// DefaultInterval is the default of AsyncOptions.Interval.
+// DefaultInterval is the default of Options.Interval.
 const DefaultInterval = 100 * time.Millisecond
 
 func (o *Options) settings() exchange.Settings {
@@ -104,7 +104,7 @@ func (o *Options) settings() exchange.Settings {
 
 var errNoExchange = errors.New("fleet: NewAsync: no Exchange: want one, such as a redisstore.Board")
 
-// New returns a limiter that shares its counters through an exchange, and begins to. Close ends that.
+// New returns a limiter that shares its counters through an exchange. It must be closed.
 func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) {
 	if x == nil {
 		return nil, errNoExchange
@@ -123,21 +123,23 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 		return nil, err
 	}
 	a := &Limiter{
-		Decider: l.Decider(), ledger: l, exchange: x, self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation}, settings: shared,
-		clock: l.Options().Clock, warnings: exchange.Warnings{Report: shared.OnEvent},
+		Decider: l.Decider(), ledger: l, exchange: x, self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation},
+		settings: shared,
+		clock:    l.Options().Clock, warnings: exchange.Warnings{Report: shared.OnEvent},
 	}
-	a.last = a.clock.Now()
-	a.clockSkew = skew.NewTracker(x, l.Options().Clock, l.Options().Epoch, shared.Deadline, l.SetClockAhead, shared.OnEvent)
+	a.succeededAt = a.clock.Now()
+	a.clockSkew = skew.NewTracker(x, l.Options().Clock, l.Options().Epoch, shared.Deadline, l.SetClockAhead,
+		shared.OnEvent)
 	l.StartLookups(a.rounds.Hurry)
-	a.rounds.Start(a.clock, shared.Pauses(), a.turn)
+	a.rounds.Start(a.clock, shared.Pauses(), a.regularRound)
 	return a, nil
 }
 
-// SyncClock asks the exchange for its date, as is done now and then anyway: who does so before the first decision sees to it that
-// no window goes by the host's own.
+// SyncClock reads the clock of the exchange, which also happens regularly. After a call before the first decision, no
+// window uses this node's own clock.
 func (a *Limiter) SyncClock(ctx context.Context) error { return a.clockSkew.AskNow(ctx) }
 
-// Author returns what stands before a node's notes in an exchange: its incarnation, which is drawn if there is none, and its
+// Author returns the name under which a node leaves its notes: its incarnation, which is drawn if it is 0, and its
 // name.
 func (o *Options) Author() string {
 	if o.Incarnation == 0 {
@@ -146,68 +148,66 @@ func (o *Options) Author() string {
 	return exchange.Author(fleet.Peer{Name: o.Name, Incarnation: o.Incarnation})
 }
 
-// Close tells the other nodes what they don't know yet, as long as ctx lasts, and ends what NewAsync began. The exchange
-// is the caller's to close.
+// Close sends what peers do not know yet, until ctx ends, and stops the exchanges. It does not close the exchange.
 func (a *Limiter) Close(ctx context.Context) error {
 	return a.rounds.Finish(ctx, func(ctx context.Context) (bool, error) { return a.round(ctx, false) }, a.ledger.Close)
 }
 
-// turn makes one exchange if there is something to tell, or to find out: whether the exchange is there matters to who comes
-// next, however long nobody has.
-func (a *Limiter) turn(ctx context.Context, early bool) {
+// regularRound exchanges what there is to send, or checks now and then whether the exchange is reachable.
+func (a *Limiter) regularRound(ctx context.Context, early bool) {
 	if early {
-		_, _ = a.round(ctx, early) // what fails is told, and told again
+		_, _ = a.round(ctx, early) // failures are reported and retried
 		return
 	}
-	if a.last >= a.began { // it answers, as far as is known
+	if a.succeededAt >= a.startedAt { // the latest exchange succeeded
 		a.clockSkew.AskIfDue(ctx)
 	}
 	_, _ = a.round(ctx, early)
-	if len(a.batch.Tallies) == 0 && a.clock.Now()-a.began >= a.patience() {
-		_ = a.meet(ctx)
+	if len(a.batch.Tallies) == 0 && a.clock.Now()-a.startedAt >= a.maxPause() {
+		_ = a.exchangeBatch(ctx)
 	}
 }
 
-// patience is for how long there may be no exchange: so that one that does not answer is noticed in time.
-func (a *Limiter) patience() time.Duration {
-	if a.last < a.began { // the latest has failed
+// maxPause is the longest time without an exchange, so that an unreachable one is noticed.
+func (a *Limiter) maxPause() time.Duration {
+	if a.succeededAt < a.startedAt { // the latest exchange failed
 		return a.settings.Interval
 	}
 	return max(a.settings.Interval, a.settings.Interval*time.Duration(a.settings.Missed)/2)
 }
 
-// round makes one exchange, unless there is nothing to tell. It says whether there may be more.
+// round makes one exchange, unless there is nothing to send. It reports whether there may be more to send.
 func (a *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
 	a.batch.Fill(a.ledger, a.settings.MaxKeys, early)
 	full := len(a.batch.Tallies) == a.settings.MaxKeys
 	if !early {
-		a.parts.ask(&a.batch)
+		a.groups.addProbes(&a.batch)
 	}
 	if len(a.batch.Tallies) == 0 {
 		return false, nil
 	}
-	return full, a.meet(ctx)
+	return full, a.exchangeBatch(ctx)
 }
 
-// meet makes an exchange of what is in the batch.
-func (a *Limiter) meet(ctx context.Context) error {
+// exchangeBatch makes an exchange with the content of the batch.
+func (a *Limiter) exchangeBatch(ctx context.Context) error {
 	b := &a.batch
 	ctx, done := rounds.WithTimeout(ctx, a.clock, a.settings.Deadline)
 	defer done()
-	a.began = a.clock.Now()
-	missed, err := a.exchange.Exchange(ctx, b.Keys, b.Notes, b.Keep, b.AllNotes, a.hear)
+	a.startedAt = a.clock.Now()
+	missed, err := a.exchange.Exchange(ctx, b.Keys, b.Notes, b.Keep, b.AllNotes, a.receive)
 	a.counters.Exchanges.Add(1)
 	a.counters.Sent.Add(int64(len(b.Tallies) - len(missed)))
-	a.counters.RoundTrip.Store(int64(a.clock.Now() - a.began))
-	a.settle(missed, err)
+	a.counters.RoundTrip.Store(int64(a.clock.Now() - a.startedAt))
+	a.finishExchange(missed, err)
 	if f, ok := a.exchange.(fleet.LossReporter); ok {
 		a.ledger.ResendGroups(f.Lost())
 	}
 	return err
 }
 
-// hear absorbs a note of another node.
-func (a *Limiter) hear(key int, author, note string, age time.Duration) {
+// receive applies a note of a peer.
+func (a *Limiter) receive(key int, author, note string, age time.Duration) {
 	from, ok := exchange.ParseAuthor(author)
 	if ok && from == a.self {
 		return
@@ -220,15 +220,15 @@ func (a *Limiter) hear(key int, author, note string, age time.Duration) {
 		return
 	}
 	a.counters.Received.Add(1)
-	// It took a while to get there, and to come here: no longer than this exchange, as a rule.
+	// The note was on its way no longer than this exchange took, normally.
 	ours := &a.batch.Tallies[key]
-	t[0].Key, t[0].Age = ours.Key, max(0, age)+a.clock.Now()-a.began
-	t[0].MayKnow, t[0].Bounded = ours.MayKnow, true // it was there before what this exchange leaves
+	t[0].Key, t[0].Age = ours.Key, max(0, age)+a.clock.Now()-a.startedAt
+	t[0].MayKnow, t[0].Bounded = ours.MayKnow, true // it was there before this exchange left ours
 	a.ledger.Apply(from, uptime, t[:])
 }
 
-// settle draws the consequences of an exchange.
-func (a *Limiter) settle(missed []int, err error) {
+// finishExchange handles the result of an exchange.
+func (a *Limiter) finishExchange(missed []int, err error) {
 	now := a.clock.Now()
 	var f interface{ Foreign() bool }
 	if errors.As(err, &f) && f.Foreign() {
@@ -242,47 +242,47 @@ func (a *Limiter) settle(missed []int, err error) {
 	}
 	a.ledger.ExchangeDone(a.batch.Tallies, missed)
 	patience := time.Duration(a.settings.Missed) * a.settings.Interval
-	was := a.parts.cut
-	a.parts.note(a.batch.Tallies, missed, a.began, now, patience)
-	if cut := a.parts.cut; cut|was != 0 {
-		a.ledger.SetGroupsUnreachable(cut, a.settings.Interval)
-		a.counters.UnreachableGroups.Store(int64(bits.OnesCount64(cut)))
+	before := a.groups.unreachable
+	a.groups.update(a.batch.Tallies, missed, a.startedAt, now, patience)
+	if unreachable := a.groups.unreachable; unreachable|before != 0 {
+		a.ledger.SetGroupsUnreachable(unreachable, a.settings.Interval)
+		a.counters.UnreachableGroups.Store(int64(bits.OnesCount64(unreachable)))
 	}
 	if len(missed) < len(a.batch.Tallies) || len(a.batch.Tallies) == 0 && err == nil {
-		if a.since != 0 {
+		if a.unreachableSince != 0 {
 			a.ledger.SetUnreachable(false, 0)
-			a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeReachable, Down: now - a.since})
-			a.since = 0
+			a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeReachable, Down: now - a.unreachableSince})
+			a.unreachableSince = 0
 			a.counters.Unreachable.Store(false)
 		}
-		a.last = now
-		a.tellParts(err, now)
+		a.succeededAt = now
+		a.reportGroups(err, now)
 		return
 	}
-	if silent := now - a.last; silent >= patience {
+	if silent := now - a.succeededAt; silent >= patience {
 		a.ledger.SetUnreachable(true, a.settings.Interval)
-		if a.since == 0 {
-			a.since = max(1, a.last)
+		if a.unreachableSince == 0 {
+			a.unreachableSince = max(1, a.succeededAt)
 			a.counters.Unreachable.Store(true)
 			a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeUnreachable, Err: err})
 		}
 	}
 }
 
-// tellParts tells that a part of the exchange is away, or none is any more.
-func (a *Limiter) tellParts(err error, now time.Duration) {
-	p := &a.parts
-	switch cut := p.cut != 0; {
-	case cut && !p.told:
-		p.told, p.toldAt = true, now
+// reportGroups reports that a part of the exchange is unreachable, or that all parts are reachable again.
+func (a *Limiter) reportGroups(err error, now time.Duration) {
+	p := &a.groups
+	switch unreachable := p.unreachable != 0; {
+	case unreachable && !p.reported:
+		p.reported, p.reportedAt = true, now
 		a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartUnreachable, Err: err})
-	case !cut && p.told:
-		p.told = false
-		a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - p.toldAt})
+	case !unreachable && p.reported:
+		p.reported = false
+		a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - p.reportedAt})
 	}
 }
 
-// Stats returns the figures as they are now.
+// Stats returns the present figures.
 func (a *Limiter) Stats() fleet.ExchangeStats {
 	return a.counters.Stats(a.ledger.Stats(), a.clockSkew.Ahead())
 }

@@ -300,10 +300,10 @@ func TestAsyncNodeThatNobodyAskedNoticesThatTheExchangeIsAway(t *testing.T) {
 	})
 }
 
-// A stranger is an exchange of which another fleet makes use.
-type stranger struct{ fleettest.NodeBoard }
+// A foreignBoard is an exchange that another fleet uses too.
+type foreignBoard struct{ fleettest.NodeBoard }
 
-func (s stranger) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
+func (s foreignBoard) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
 	missed, err := s.NodeBoard.Exchange(ctx, keys, notes, keep, all, heard)
 	return missed, errors.Join(err, foreignError{})
 }
@@ -323,7 +323,7 @@ func TestAsyncTellsOfAnotherFleetAndGoesOn(t *testing.T) {
 			}
 			events.Add(1)
 		}}
-		a, err := New(fleet.LedgerOptions{Secret: fleettest.Secret}, stranger{s.Node("a")}, o)
+		a, err := New(fleet.LedgerOptions{Secret: fleettest.Secret}, foreignBoard{s.Node("a")}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,11 +28,11 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	book, err := store.Roll("production")
+	list, err := store.Roll("production")
 	if err != nil {
 		log.Fatal(err)
 	}
-	roll, err := membership.New(ctx, book, membership.Options{Name: "node-7", Logger: slog.New(slog.DiscardHandler)})
+	members, err := membership.New(ctx, list, membership.Options{Name: "node-7", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,18 +41,18 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := async.New(fleet.LedgerOptions{Secret: secret, Members: roll}, board, options)
+	limiter, err := async.New(fleet.LedgerOptions{Secret: secret, Members: members}, board, options)
 	if err != nil {
 		log.Fatal(err)
 	}
 	d, err := limiter.Take(ctx, headgate.Check{Key: "alice", Limit: headgate.PerHour(10), Cost: 1})
 	fmt.Println(d.Allowed, d.Remaining, err)
-	fmt.Println("live nodes:", roll.Live())
+	fmt.Println("live nodes:", members.Live())
 
 	end, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	untold, unheard := limiter.Close(end), roll.Close(end)
-	fmt.Println("told the others:", untold == nil, unheard == nil)
+	sent, left := limiter.Close(end), members.Close(end)
+	fmt.Println("told the others:", sent == nil, left == nil)
 	if err := store.Close(); err != nil {
 		log.Print(err)
 	}

@@ -107,7 +107,7 @@ func TestAsyncPoliciesHoldForTheKeysOfTheServerThatIsAwayAndNoOthers(t *testing.
 	})
 }
 
-// When all is away, parts are no news of their own; and they are all back at once.
+// When all groups are unreachable, parts are not reported, and all groups recover at once.
 func TestAsyncAnExchangeThatIsAwayAsAWholeIsToldOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kinds []fleet.EventKind

@@ -168,7 +168,7 @@ func countsOnce(t *testing.T, seed uint64, loses int, wipes bool) {
 		left--
 	}
 	more.Cost = 1000
-	for range 50 { // whoever is denied asks for what others consumed
+	for range 50 { // a denied key is looked up
 		time.Sleep(100 * time.Millisecond)
 		for i, a := range all {
 			if d, err := a.Take(context.Background(), more); err != nil || d.Allowed || d.Remaining < left {

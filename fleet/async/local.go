@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/fleet/internal/ledger"
 )
 
-// A Local decides by this node's own counters alone, as an Async does that has no peers.
+// A Local decides by this node's own counters alone, like a Limiter without peers.
 type Local struct {
 	ledger.Decider
 	ledger *ledger.Ledger
@@ -22,7 +22,7 @@ func NewLocal(o fleet.LedgerOptions) (*Local, error) {
 	return &Local{Decider: l.Decider(), ledger: l}, nil
 }
 
-// Degrade makes decisions Degraded, and makes them follow their check's policy, as those of an Async do whose exchange is
+// Degrade makes decisions Degraded and follow their check's policy, as those of a Limiter whose exchange is
 // unreachable. Denied callers may retry after the given time.
 func (l *Local) Degrade(retry time.Duration) { l.ledger.SetUnreachable(true, retry) }
 

@@ -15,20 +15,20 @@ import (
 
 var _ fleet.Members = (*Membership)(nil)
 
-// A List is where nodes say that they are there. One is in Redis (redisstore.Roll).
+// A List is a shared list of nodes. redisstore.Roll is one, in Redis.
 type List interface {
-	// Beat records that a node is there. It returns how many nodes were heard of within the time live, how many within the
-	// longer time known and have not left, and whether the node was listed before this call.
+	// Beat adds a node to the list or refreshes its entry. It returns the number of nodes refreshed within the time live,
+	// and within the longer time known, and whether the node was listed before this call.
 	Beat(ctx context.Context, node string, live, known time.Duration) (nLive, nKnown int, listed bool, err error)
 	// Leave removes a node from the list.
 	Leave(ctx context.Context, node string, live, known time.Duration) error
 }
 
-// A Membership knows how many nodes there are, as each says so every now and then. While the book cannot be reached the last
-// known membership holds: a node that cannot reach the book may still be there.
+// A Membership counts the nodes that refresh their entries in a List. While the list is unreachable, the last known
+// counts hold, as nodes that cannot reach it may still be running.
 //
-// It also holds for a while after the book is back, until all nodes have had the time to reach it again: the first one to
-// come back would otherwise believe that it is alone. During that time a node counts as gone only if it said that it leaves.
+// They also hold for a while after the list is reachable again, until all nodes have had the time to reach it. During
+// that time a node counts as gone only if it has left.
 type Membership struct {
 	list    List
 	options Options
@@ -36,27 +36,27 @@ type Membership struct {
 
 	live, known atomic.Int64
 	failures    atomic.Int64
-	heard       atomic.Int64 // by the clock: when the book last answered; 0 if never
+	answeredAt  atomic.Int64 // when the list last responded, by the clock; 0 if never
 
 	rounds rounds.Loop
-	held   heldMembers // of beats, one at a time
+	held   heldCounts // used by one beat at a time
 }
 
-// heldMembers is the membership that was known before the book was out of reach, or lost its data.
-type heldMembers struct {
+// heldCounts are the counts from before the list was unreachable or lost its data.
+type heldCounts struct {
 	failing     bool
 	live, known int
-	until       time.Duration // by the clock: how long it holds
-	lost        bool          // the book has lost its list since: it does not show who left
+	until       time.Duration // how long they hold, by the clock
+	lost        bool          // the list has lost its data since, so it does not show which nodes left
 }
 
-// hold makes the present membership hold until every node has had the time to be heard of again.
-func (h *heldMembers) hold(live, known int, lost bool, until time.Duration) {
+// hold makes the present counts hold until every node has had the time to refresh its entry.
+func (h *heldCounts) hold(live, known int, lost bool, until time.Duration) {
 	h.live, h.known, h.lost, h.until = live, known, lost || h.lost, until
 }
 
-// count returns what membership goes by when the book says live and known.
-func (h *heldMembers) count(live, known int, now time.Duration) (int, int) {
+// count returns the counts to use when the list has live and known nodes.
+func (h *heldCounts) count(live, known int, now time.Duration) (int, int) {
 	live, known = max(1, live), max(1, live, known)
 	switch {
 	case now >= h.until:
@@ -64,28 +64,28 @@ func (h *heldMembers) count(live, known int, now time.Duration) (int, int) {
 		return live, known
 	case h.lost:
 		return max(live, h.live), max(known, h.known)
-	default: // known is without those that left
+	default: // known does not include nodes that left
 		return max(live, min(h.live, known)), known
 	}
 }
 
-// Options are the settings of a Roll. Name must be given.
+// Options are the settings of a Membership. Name is required.
 type Options struct {
-	// Name is this node's, which no other has. At most 64 bytes.
+	// Name is the unique name of this node, of at most 64 bytes.
 	Name string
-	// Interval is how often it says that it is there. Default DefaultBeat.
+	// Interval is how often the entry is refreshed. 10 ms to 1 min. Default DefaultInterval.
 	Interval time.Duration
-	// LostAfter is after how long without a word a node is not live. At least two beats. Default four.
+	// LostAfter is the time without a refresh after which a node is not live. At least two intervals. Default four.
 	LostAfter time.Duration
-	// ForgetAfter is after how long without a word a node is not known either. Default DefaultForget.
+	// ForgetAfter is the time without a refresh after which a node is not known either. Default DefaultForget.
 	ForgetAfter time.Duration
-	// Clock is what time it is. Default System().
+	// Clock is the clock and its timers. Default fleet.SystemClock().
 	Clock fleet.Clock
-	// Logger hears of a book that cannot be reached, and can again. Default slog.Default().
+	// Logger logs when the list gets unreachable or reachable again. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// What the options are unless told otherwise.
+// Defaults for Options that are zero.
 const (
 	DefaultInterval = time.Second
 	DefaultForget   = 10 * time.Minute
@@ -109,29 +109,33 @@ func (o *Options) validate() error {
 	}
 	switch {
 	case o.Name == "" || len(o.Name) > fleet.MaxNameBytes:
-		return fmt.Errorf("fleet: RollOptions.Name %q: want a name of at most %d bytes that no other node has", o.Name[:min(len(o.Name), fleet.MaxNameBytes)], fleet.MaxNameBytes)
+		return fmt.Errorf("membership: Options.Name %q: want a name of at most %d bytes that no other node has",
+			o.Name[:min(len(o.Name), fleet.MaxNameBytes)], fleet.MaxNameBytes)
 	case o.Interval < 10*time.Millisecond || o.Interval > time.Minute:
-		return fmt.Errorf("fleet: RollOptions.Every %v: want 10ms to 1m, or 0 for %v", o.Interval, DefaultInterval)
+		return fmt.Errorf("membership: Options.Interval %v: want 10ms to 1m, or 0 for %v", o.Interval, DefaultInterval)
 	case o.LostAfter < 2*o.Interval:
-		return fmt.Errorf("fleet: RollOptions.Silent %v: want at least two beats of %v, or 0 for four", o.LostAfter, o.Interval)
+		return fmt.Errorf("membership: Options.LostAfter %v: want at least two intervals of %v, or 0 for four", o.LostAfter,
+			o.Interval)
 	case o.ForgetAfter < o.LostAfter:
-		return fmt.Errorf("fleet: RollOptions.Forget %v: want at least Silent, which is %v, or 0 for %v", o.ForgetAfter, o.LostAfter, DefaultForget)
+		return fmt.Errorf("membership: Options.ForgetAfter %v: want at least LostAfter, which is %v, or 0 for %v",
+			o.ForgetAfter,
+			o.LostAfter, DefaultForget)
 	}
 	return nil
 }
 
-var errNoList = errors.New("fleet: NewRoll: no RollBook: want one, such as a redisstore.Roll")
+var errNoList = errors.New("membership: New: want a List")
 
-// New enters this node, and goes on saying that it is there until Close. The first answer is waited for as long as ctx
-// lasts, at most two beats; if there is none, this node is all that is known until there is.
-func New(ctx context.Context, book List, o Options) (*Membership, error) {
-	if book == nil {
+// New adds this node to the list, and refreshes its entry until Close. It waits for the first response until ctx ends,
+// at most two intervals; without one, this node is the only known one until there is.
+func New(ctx context.Context, list List, o Options) (*Membership, error) {
+	if list == nil {
 		return nil, errNoList
 	}
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	r := &Membership{list: book, options: o, clock: o.Clock}
+	r := &Membership{list: list, options: o, clock: o.Clock}
 	r.live.Store(1)
 	r.known.Store(1)
 	r.beat(ctx)
@@ -139,13 +143,13 @@ func New(ctx context.Context, book List, o Options) (*Membership, error) {
 	return r, nil
 }
 
-// Live is how many nodes were heard of lately, this one included.
+// Live returns the number of live nodes, including this one.
 func (r *Membership) Live() int { return int(r.live.Load()) }
 
-// Known is how many nodes there are that have not left, or were silent for long.
+// Known returns the number of nodes that have neither left nor been silent for ForgetAfter.
 func (r *Membership) Known() int { return int(r.known.Load()) }
 
-// beat says once that this node is there.
+// beat refreshes the entry once.
 func (r *Membership) beat(ctx context.Context) {
 	call, done := rounds.WithTimeout(ctx, r.clock, 2*r.options.Interval)
 	defer done()
@@ -159,8 +163,8 @@ func (r *Membership) beat(ctx context.Context) {
 		r.held.failing = true
 		return
 	}
-	switch first := r.heard.Load() == 0; {
-	case first: // the book may be back just now, and others may not have reached it yet: all that it knows of count
+	switch first := r.answeredAt.Load() == 0; {
+	case first: // the list may just be reachable again, so all nodes in it count
 		r.held.hold(math.MaxInt, 1, false, now+r.options.LostAfter)
 	case r.held.failing || !listed:
 		r.held.hold(r.Live(), r.Known(), !listed, now+r.options.LostAfter)
@@ -172,28 +176,28 @@ func (r *Membership) beat(ctx context.Context) {
 	r.held.failing = false
 	r.live.Store(int64(live))
 	r.known.Store(int64(known))
-	r.heard.Store(max(1, int64(now)))
+	r.answeredAt.Store(max(1, int64(now)))
 }
 
-// Stats are the figures of a Roll.
+// Stats are the figures of a Membership.
 type Stats struct {
 	Live, Known int
-	// Failures is how often the book did not answer.
+	// Failures counts refreshes that failed.
 	Failures int64
-	// Age is how old this is.
+	// Age is the age of Live and Known.
 	Age time.Duration
 }
 
-// Stats returns the figures as they are now.
+// Stats returns the present figures.
 func (r *Membership) Stats() Stats {
 	s := Stats{Live: r.Live(), Known: r.Known(), Failures: r.failures.Load(), Age: r.clock.Now()}
-	if heard := r.heard.Load(); heard != 0 {
+	if heard := r.answeredAt.Load(); heard != 0 {
 		s.Age -= time.Duration(heard)
 	}
 	return s
 }
 
-// Close takes this node off the roll, as long as ctx lasts, and ends what NewRoll began.
+// Close removes this node from the list, until ctx ends, and stops refreshing.
 func (r *Membership) Close(ctx context.Context) error {
 	if err := r.rounds.Stop(ctx); err != nil {
 		return err

@@ -88,7 +88,7 @@ func enroll(t *testing.T, book List, name string) *Membership {
 	return r
 }
 
-func TestARollKnowsWhoIsThereWhoFellSilentAndWhoLeft(t *testing.T) {
+func TestMembershipCountsLiveSilentAndLeftNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &pocketBook{heard: make(map[string]time.Time)}
 		a, b, c := enroll(t, book, "a"), enroll(t, book, "b"), enroll(t, book, "c")
@@ -136,7 +136,7 @@ func TestARollKnowsWhoIsThereWhoFellSilentAndWhoLeft(t *testing.T) {
 
 // The first node to reach the book after an outage counted itself alone and, if the book failed again at once, took the whole
 // limit for the rest of the outage.
-func TestMembershipHoldsAfterAnOutageUntilItIsKnownToHaveChanged(t *testing.T) {
+func TestCountsHoldAfterAnOutageUntilKnownToHaveChanged(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		outage func(b *pocketBook)
@@ -212,7 +212,7 @@ func TestMembershipHoldsAfterAnOutageUntilItIsKnownToHaveChanged(t *testing.T) {
 	}
 }
 
-func TestARollThatStartsRightAfterAnOutageCountsAllThatTheBookKnows(t *testing.T) {
+func TestAStartRightAfterAnOutageCountsAllListedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &pocketBook{heard: make(map[string]time.Time)}
 		for _, name := range []string{"a", "b"} { // as they were before the outage
@@ -229,13 +229,13 @@ func TestARollThatStartsRightAfterAnOutageCountsAllThatTheBookKnows(t *testing.T
 	})
 }
 
-func TestARollThatCannotReachItsBookBeginsAlone(t *testing.T) {
+func TestAStartWithoutTheListCountsThisNodeOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &pocketBook{heard: map[string]time.Time{}, hangs: true}
 		start := time.Now()
 		r := enroll(t, book, "a")
 		if took := time.Since(start); took > 3*time.Second {
-			t.Errorf("NewRoll took %v, want two beats", took)
+			t.Errorf("New took %v, want two intervals", took)
 		}
 		wantMembers(t, "at first", r, 1, 1)
 		book.set(nil, false)
@@ -247,7 +247,7 @@ func TestARollThatCannotReachItsBookBeginsAlone(t *testing.T) {
 	})
 }
 
-func TestARollRefusesBadOptions(t *testing.T) {
+func TestBadOptionsAreRefused(t *testing.T) {
 	book := &pocketBook{heard: map[string]time.Time{}}
 	for _, tt := range []struct {
 		o    Options
@@ -255,9 +255,9 @@ func TestARollRefusesBadOptions(t *testing.T) {
 	}{
 		{Options{}, "Name"},
 		{Options{Name: strings.Repeat("x", 65)}, "Name"},
-		{Options{Name: "a", Interval: time.Millisecond}, "Every"},
-		{Options{Name: "a", LostAfter: time.Second}, "Silent"},
-		{Options{Name: "a", ForgetAfter: time.Second}, "Forget"},
+		{Options{Name: "a", Interval: time.Millisecond}, "Interval"},
+		{Options{Name: "a", LostAfter: time.Second}, "LostAfter"},
+		{Options{Name: "a", ForgetAfter: time.Second}, "ForgetAfter"},
 	} {
 		if _, err := New(t.Context(), book, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: got %v, want an error about %s", tt.o, err, tt.want)
@@ -268,7 +268,7 @@ func TestARollRefusesBadOptions(t *testing.T) {
 	}
 }
 
-func TestARollInRedis(t *testing.T) {
+func TestMembershipInRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	store, err := redisstore.Open(t.Context(), server.URL(), redisstore.Options{Secret: fleettest.Secret, DialTimeout: 20 * time.Second})

@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/fleet/internal/ledger"
 )
 
-// chargers is how many charges are under way at once.
+// chargers is the number of concurrent charges.
 const chargers = 32
 
-// chargeAll charges what is owed to the region's store.
+// chargeAll charges all owed units to the region's store.
 func (g *Limiter) chargeAll(ctx context.Context) {
 	c := charging{region: g, places: make(chan struct{}, chargers)}
 	for key, k := range g.keys {
@@ -25,7 +25,7 @@ func (g *Limiter) chargeAll(ctx context.Context) {
 	g.charges.owed.Store(owed)
 }
 
-// chargeBatch charges what is owed of the keys of this round.
+// chargeBatch charges the owed units of this round's keys.
 func (g *Limiter) chargeBatch(ctx context.Context) {
 	c := charging{region: g, places: make(chan struct{}, chargers)}
 	for i := range g.batch.Tallies {
@@ -37,20 +37,20 @@ func (g *Limiter) chargeBatch(ctx context.Context) {
 	c.group.Wait()
 }
 
-// charging is some charges at once.
+// charging runs several charges concurrently.
 type charging struct {
 	region *Limiter
 	places chan struct{}
 	group  sync.WaitGroup
 }
 
-// start charges what is owed of a key.
-func (c *charging) start(ctx context.Context, key ledger.Key, k *regionKey) {
+// start charges the owed units of a key.
+func (c *charging) start(ctx context.Context, key ledger.Key, k *keyState) {
 	if k.owed <= 0 {
 		return
 	}
 	check, ok := c.region.ledger.CheckOf(key)
-	if !ok { // nobody has asked for long, and what is owed has been repaid since
+	if !ok { // the key was unused for long, and the owed units have drained since
 		k.owed = 0
 		return
 	}
@@ -62,10 +62,10 @@ func (c *charging) start(ctx context.Context, key ledger.Key, k *regionKey) {
 	})
 }
 
-func (g *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, k *regionKey) {
-	d, err := g.inner.Charge(ctx, c)
+func (g *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, k *keyState) {
+	d, err := g.store.Charge(ctx, c)
 	if err != nil {
-		// It may have been charged, and is not charged again.
+		// It may have been charged, so it is not charged again.
 		g.charges.lost.Add(c.Cost)
 		k.owed -= c.Cost
 		return
@@ -80,10 +80,10 @@ func (g *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, 
 	k.charged += charged
 	k.level += charged
 	g.charges.charged.Add(charged)
-	if debt := k.owed - d.Remaining; debt > k.over {
-		g.ledger.CountOver(debt, debt-max(0, k.over))
-		k.over = debt
+	if debt := k.owed - d.Remaining; debt > k.deepest {
+		g.ledger.CountOver(debt, debt-max(0, k.deepest))
+		k.deepest = debt
 	} else if d.Remaining >= d.Limit {
-		k.over = 0
+		k.deepest = 0
 	}
 }

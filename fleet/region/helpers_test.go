@@ -76,7 +76,7 @@ func (b *homeBook) Report(_ context.Context, node string, keys []string, starts,
 }
 
 func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, totals, said, all, most []int64, _ []time.Duration,
-	news func(int, int64, bool, bool, bool),
+	growth func(int, int64, bool, bool, bool),
 ) ([]int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,10 +86,10 @@ func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, tot
 		base, can := int64(0), all[i]
 		switch same := ok && known[0] == starts[i]; {
 		case ok && known[0] > starts[i]:
-			news(i, 0, false, false, false)
+			growth(i, 0, false, false, false)
 			continue
 		case same && totals[i] < known[1]:
-			news(i, 0, false, false, said[i] > k.said[regions[i]])
+			growth(i, 0, false, false, said[i] > k.said[regions[i]])
 			continue
 		case same && known[1] > 0:
 			base, can = known[1], most[i]
@@ -105,7 +105,7 @@ func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, tot
 			}
 		}
 		k.regions[regions[i]], k.said[regions[i]], k.leaped[regions[i]] = [2]int64{starts[i], base + units}, said[i], leaped
-		news(i, units, !ok, leaped, false)
+		growth(i, units, !ok, leaped, false)
 	}
 	return nil, nil
 }

@@ -115,7 +115,7 @@ func TestRegionsOnRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the other to hear of one more", func() bool {
-		// Whoever speaks for the region does so when it is asked for the key.
+		// The sending node sends when the key is requested.
 		if d, err := nodes[0][0].Take(t.Context(), headgate.Check{Key: "bucket", Limit: limit, Cost: limit.Capacity()}); err != nil || d.Allowed {
 			t.Fatalf("got %+v, %v, want denied", d, err)
 		}

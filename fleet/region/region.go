@@ -17,88 +17,90 @@ import (
 
 var _ headgate.Limiter = (*Limiter)(nil)
 
-// A Book is where the nodes of a region add up what they consumed, and take note of what other regions did. One is in
-// the region's Redis (redisstore.RegionBook). Times are in µs by the book's clock, and of nodes' records by their own.
+// A Book is where the nodes of a region add up their consumption, and record that of other regions.
+// redisstore.RegionBook is one, in the region's Redis. Times are in µs, by the book's clock or, for records of nodes,
+// by the nodes' clocks.
 type Book interface {
-	// Report adds what a node consumed to what the region did, once however often it is reported: since when, in which
-	// window (0 if there are none), how much, and how much of that was reported before. Of the nodes that report a key, one
-	// speaks for the region, for as long as hold and again. learned says whether this node knows what other regions consumed.
-	// reported is called with whether this node speaks, whether one that spoke within two holds was learned, since when the region
-	// has kept account, and of how much; missed are the indices of keys for which it was not. A node that starts again has
-	// another name.
-	Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool, keep []time.Duration,
+	// Report adds a node's consumption to the region's, once however often it is reported: the start of each record, its
+	// window (0 for none), its total, and how much of it was reported before. Of the nodes that report a key, one sends
+	// for the region, for the time hold, which it can extend. learned is set for keys whose consumption in other regions
+	// this node knows. reported is called with whether this node sends, whether a sender of the last two holds had learned
+	// the key, and the start and total of the region's record. missed has the indices of keys without that call. A node
+	// that restarts needs another name.
+	Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool,
+		keep []time.Duration,
 		hold time.Duration, reported func(key int, speaks, known bool, start, total, now int64)) (missed []int, err error)
-	// Settle takes note of what other regions say that they consumed: since when, how much, when they said so, how much it can be in all,
-	// and how much of it can be news if that record is known. It calls news with how much was not known, once for the whole region, and whether
-	// nothing was known of that region, it said more than can be, or less than before. Of more than can be, what can is news
-	// once, and is what is known then.
+	// Settle records totals of other regions: their starts, the totals, when they were sent, how large they can be in all,
+	// and how much they can have grown. It calls growth with the units that were not known yet, once for the whole region,
+	// and whether the region was new, its total too large, or smaller than before. Of a total that is too large, the
+	// possible part counts once.
 	Settle(ctx context.Context, keys, regions []string, starts, totals, said, all, most []int64, keep []time.Duration,
-		news func(item int, units int64, first, leaped, fell bool)) (missed []int, err error)
+		growth func(item int, units int64, first, leaped, fell bool)) (missed []int, err error)
 }
 
-// A Limiter shares limits with other regions. It decides by the region's own store, which may be exact or lease, and tells
-// the other regions what this one consumed, and charges what they did to the region's store: as [Async] does between nodes,
-// with one more step, and the same bound, where N is the number of regions. No decision on a key that is in use waits for
-// another region; one on a key that is new here waits for a lookup from the second on, as under [Async].
+// A Limiter shares limits with other regions. It decides by the region's own store, which may be exact or lease. It
+// sends the region's consumption to the other regions, and charges theirs to the region's store: as async does between
+// nodes, with one more step and the same bound, where N is the number of regions. No decision on a key in use waits for
+// another region. From the second decision on, those on a new key wait for a lookup, as in async.
 //
-// What the nodes of a region consumed is added up in the region's Redis. For every key, one of the nodes that count it
-// speaks for the region: it takes the sum to the exchange that all regions share, and brings back what others left there. So
-// the traffic between regions does not grow with their nodes. Which node it is can change at any time: what is known of
-// other regions is in the region's Redis too, and a script tells each piece of news to one node, once. That node charges it;
-// if it dies in that moment, the charge is lost, and at most what was consumed elsewhere in an interval passes here too.
+// The nodes of a region add up their consumption in the region's Redis. For every key, one of its nodes sends the sum
+// to the exchange that all regions share, and receives the other regions' sums. So the traffic between regions does not
+// grow with their nodes. The sending node can change at any time: the known totals of other regions are in the region's
+// Redis too, and a script returns each growth to one node, once. This node charges it; if it fails at that moment, the
+// charge is lost, and at most what was consumed elsewhere in an interval passes here too.
 //
-// It needs no election: a node that does not count a key does not know its name, which is nowhere but in the nodes, and could
-// not charge it.
+// It needs no election: only nodes that count a key know its name, so only they can charge it.
 type Limiter struct {
-	inner     headgate.Limiter
+	store     headgate.Limiter
 	book      Book
 	exchange  fleet.Exchange
 	region    string // its name
 	settings  exchange.Settings
-	life      string         // names this life of the node in the book: another one counts again
-	ledger    *ledger.Ledger // of what this node consumed
+	nodeName  string         // of this start of the node in the book
+	ledger    *ledger.Ledger // what this node consumed
 	counting  fleet.LedgerOptions
 	clock     fleet.Clock
 	rounds    rounds.Loop
 	clockSkew *skew.Tracker
 
-	// Of rounds, one at a time.
-	batch       exchange.Batch
-	began       time.Duration
-	last, since time.Duration // see Async
-	warnings    exchange.Warnings
-	home        skew.Estimate // the date of the region's store
-	toldHome    bool          // that it is off
-	homeOff     atomic.Int64  // ns: by how much it is later than that of the fleet
-	turn        int
-	keys        map[ledger.Key]*regionKey
+	// The following is used by one round at a time.
+	batch                         exchange.Batch
+	startedAt                     time.Duration
+	succeededAt, unreachableSince time.Duration // see async.Limiter
+	warnings                      exchange.Warnings
+	storeClock                    skew.Estimate // of the region's store
+	storeClockReported            bool          // that the store's clock is off
+	storeClockOff                 atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
+	turn                          int
+	keys                          map[ledger.Key]*keyState
 
 	counters exchange.Counters
-	charges  regionCounters
+	charges  chargeCounters
 }
 
-// Options are the settings of a Region. Region and Node must be given.
+// Options are the settings of a Limiter. Region and Node are required.
 type Options struct {
-	// Region is the name of this region, which all its nodes have and no other. At most 64 bytes.
+	// Region is the name of this region, of at most 64 bytes.
 	Region string
-	// Node is this node's name, which no other has. At most 64 bytes.
+	// Node is the unique name of this node, of at most 64 bytes.
 	Node string
-	// Interval is how old what is known of other regions may be. 10 ms to 20 s. Default DefaultRegionInterval.
+	// Interval is how old consumption in other regions may be when it becomes known. 10 ms to 20 s. Default
+	// DefaultInterval.
 	Interval time.Duration
-	// MaxKeys is how many keys are exchanged at once, four times in an interval; others wait, the hottest first. Default
-	// exchange.DefaultMaxKeys.
+	// MaxKeys is the most keys per exchange, of which there are four per interval; others wait, the hottest first. Default
+	// 4096.
 	MaxKeys int
-	// Deadline is how long each step of an exchange may take. Default an interval, and 100 ms to 2 s.
+	// Deadline is the longest time of each step of an exchange. Default one interval, and 100 ms to 2 s.
 	Deadline time.Duration
-	// Missed is after how many intervals without an exchange the others are taken for away. Default 5.
+	// Missed is the number of intervals without an exchange after which the other regions are unreachable. Default 5.
 	Missed int
-	// Rand returns a number below n by chance. Default math/rand/v2.
+	// Rand returns a random number below n. Default math/rand/v2.
 	Rand func(n int64) int64
-	// OnEvent is told when the exchange is away, back, used by others, or garbled. It must not block. Default is to log.
+	// OnEvent is called with events of the exchange. It must not block. Default logs them.
 	OnEvent func(fleet.Event)
 }
 
-// DefaultInterval is how old what is known of other regions may be, unless told otherwise.
+// DefaultInterval is the default of Options.Interval.
 const DefaultInterval = time.Second
 
 func (o *Options) settings() exchange.Settings {
@@ -107,16 +109,16 @@ func (o *Options) settings() exchange.Settings {
 	}
 }
 
-// Author returns what stands before a region's notes in an exchange. All nodes of a region have the same.
+// Author returns the name under which a region leaves its notes. All nodes of a region have the same.
 func (o Options) Author() string { return exchange.Author(fleet.Peer{Name: o.Region}) }
 
-var errNoRegion = errors.New("fleet: NewRegion: want a Limiter, a RegionBook and an Exchange")
+var errMissing = errors.New("region: New: want a store, a Book and an Exchange")
 
-// New returns a limiter that shares the counters of a region's store with other regions, and begins to. Close ends
-// that; the store, the book and the exchange are the caller's to close.
+// New returns a limiter that shares the counters of a region's store with other regions. It must be closed; it does not
+// close the store, the book and the exchange.
 func New(lo fleet.LedgerOptions, store headgate.Limiter, book Book, x fleet.Exchange, o Options) (*Limiter, error) {
 	if store == nil || book == nil || x == nil {
-		return nil, errNoRegion
+		return nil, errMissing
 	}
 	shared := o.settings()
 	if err := errors.Join(
@@ -131,17 +133,19 @@ func New(lo fleet.LedgerOptions, store headgate.Limiter, book Book, x fleet.Exch
 	if err != nil {
 		return nil, err
 	}
-	// What a node consumed while another speaks is told by that one, or, if it does not speak again for an interval, by this one:
-	// so it must report once more after that.
+	// Consumption that this node reports while another one sends is sent by that one. If it does not send again for an
+	// interval, this node has to: so it reports once more after that.
 	l.SetLookupAge(2 * shared.Interval)
-	g := &Limiter{inner: store, book: book, exchange: x, region: o.Region, settings: shared, ledger: l, counting: l.Options(), clock: l.Options().Clock, keys: make(map[ledger.Key]*regionKey)}
+	g := &Limiter{store: store, book: book, exchange: x, region: o.Region, settings: shared, ledger: l,
+		counting: l.Options(), clock: l.Options().Clock, keys: make(map[ledger.Key]*keyState)}
 	g.warnings.Report = shared.OnEvent
-	g.life = exchange.Author(fleet.Peer{Name: o.Node, Incarnation: rand.Uint64() | 1})
-	g.last = g.clock.Now()
-	g.clockSkew = skew.NewTracker(x, l.Options().Clock, l.Options().Epoch, shared.Deadline, l.SetClockAhead, shared.OnEvent)
+	g.nodeName = exchange.Author(fleet.Peer{Name: o.Node, Incarnation: rand.Uint64() | 1})
+	g.succeededAt = g.clock.Now()
+	g.clockSkew = skew.NewTracker(x, l.Options().Clock, l.Options().Epoch, shared.Deadline, l.SetClockAhead,
+		shared.OnEvent)
 	l.StartLookups(g.rounds.Hurry)
 	g.rounds.Start(g.clock, shared.Pauses(), func(ctx context.Context, early bool) {
-		if g.since == 0 && !early {
+		if g.unreachableSince == 0 && !early {
 			g.clockSkew.AskIfDue(ctx)
 		}
 		_, _ = g.round(ctx, early)
@@ -149,10 +153,10 @@ func New(lo fleet.LedgerOptions, store headgate.Limiter, book Book, x fleet.Exch
 	return g, nil
 }
 
-// SyncClock asks the exchange for its date; see [Async.AskDate].
+// SyncClock reads the clock of the exchange; see async.Limiter.SyncClock.
 func (g *Limiter) SyncClock(ctx context.Context) error { return g.clockSkew.AskNow(ctx) }
 
-// Close tells the other regions what they don't know yet, as long as ctx lasts, and ends what NewRegion began.
+// Close sends what other regions do not know yet, until ctx ends, and stops the exchanges.
 func (g *Limiter) Close(ctx context.Context) error {
 	return g.rounds.Finish(ctx, func(ctx context.Context) (bool, error) { return g.round(ctx, false) }, g.ledger.Close)
 }
@@ -165,7 +169,7 @@ func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 			return headgate.Decision{}, err
 		}
 	}
-	d, err := g.inner.Take(ctx, c)
+	d, err := g.store.Take(ctx, c)
 	if err == nil && c.Cost > 0 {
 		g.ledger.Observe(&c, &k, &d)
 	}
@@ -173,7 +177,9 @@ func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 }
 
 // TakeAll decides several checks as one by the region's store. See [headgate.Limiter].
-func (g *Limiter) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (g *Limiter) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	var room [8]ledger.ObservedKey
 	keys := room[:]
 	if len(checks) > len(room) {
@@ -191,7 +197,7 @@ func (g *Limiter) TakeAll(ctx context.Context, checks []headgate.Check, dst []he
 		}
 	}
 	first := len(dst)
-	dst, err := g.inner.TakeAll(ctx, checks, dst)
+	dst, err := g.store.TakeAll(ctx, checks, dst)
 	if err == nil {
 		for i := range checks {
 			if d := &dst[first+i]; checks[i].Cost > 0 && d.Limit > 0 {
@@ -202,9 +208,9 @@ func (g *Limiter) TakeAll(ctx context.Context, checks []headgate.Check, dst []he
 	return dst, err
 }
 
-// Charge takes the cost whatever the limit says. See [headgate.Limiter].
+// Charge takes the cost regardless of the limit. See [headgate.Limiter].
 func (g *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	d, err := g.inner.Charge(ctx, c)
+	d, err := g.store.Charge(ctx, c)
 	if err == nil {
 		k := g.ledger.ObservedKey(&c)
 		g.ledger.Observe(&c, &k, &d)
@@ -212,45 +218,47 @@ func (g *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 	return d, err
 }
 
-// Renew is that of the region's limiter. See [headgate.Limiter].
+// Renew calls the region's store. See [headgate.Limiter].
 func (g *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	return g.inner.Renew(ctx, c, r)
+	return g.store.Renew(ctx, c, r)
 }
 
-// Give returns units that were taken. See [headgate.Limiter] and [Ledger.Give].
+// Give returns units that were taken. See [headgate.Limiter].
 func (g *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	err := g.inner.Give(ctx, c, r)
+	err := g.store.Give(ctx, c, r)
 	if err == nil {
 		g.ledger.Refund(&c)
 	}
 	return err
 }
 
-// Reset forgets what was consumed in this region. Other regions are not told: reset the key in each. See
+// Reset forgets consumption in this region. Other regions are not affected: reset the key in each. See
 // [headgate.Limiter].
-func (g *Limiter) Reset(ctx context.Context, c headgate.Check) error { return g.inner.Reset(ctx, c) }
+func (g *Limiter) Reset(ctx context.Context, c headgate.Check) error { return g.store.Reset(ctx, c) }
 
-type regionCounters struct{ charged, lost, owed, spoken atomic.Int64 }
+type chargeCounters struct{ charged, lost, owed, sentKeys atomic.Int64 }
 
-// Stats are the figures of a Region, as far as this node sees them.
+// Stats are the figures of a Limiter, as far as this node knows them.
 type Stats struct {
 	fleet.ExchangeStats
-	// Charged is how many units of other regions this node has charged to the region's store.
+	// Charged counts units of other regions that this node has charged to the region's store.
 	Charged int64
-	// Lost is how many it could not charge, as the store failed.
+	// Lost counts units that it could not charge because the store failed.
 	Lost int64
-	// Owed is how many are still to be charged, as debts are at their deepest.
+	// Owed is the number of units still to be charged, as debts are at their deepest.
 	Owed int64
-	// Spoken is how many keys this node spoke for in its latest exchange.
-	Spoken int64
-	// StoreClockOff is by how much the date of the region's store is later than that of the fleet.
+	// SentKeys is the number of keys that this node sent for the region in its latest exchange.
+	SentKeys int64
+	// StoreClockOff is how far the clock of the region's store is ahead of the fleet's.
 	StoreClockOff time.Duration
 }
 
-// Stats returns the figures as they are now.
+// Stats returns the present figures.
 func (g *Limiter) Stats() Stats {
 	return Stats{
-		ExchangeStats: g.counters.Stats(g.ledger.Stats(), g.clockSkew.Ahead()), Charged: g.charges.charged.Load(), Lost: g.charges.lost.Load(),
-		Owed: g.charges.owed.Load(), Spoken: g.charges.spoken.Load(), StoreClockOff: time.Duration(g.homeOff.Load()),
+		ExchangeStats: g.counters.Stats(g.ledger.Stats(), g.clockSkew.Ahead()), Charged: g.charges.charged.Load(),
+		Lost: g.charges.lost.Load(),
+		Owed: g.charges.owed.Load(), SentKeys: g.charges.sentKeys.Load(),
+		StoreClockOff: time.Duration(g.storeClockOff.Load()),
 	}
 }

@@ -232,7 +232,7 @@ func TestRegionsRefuseBadOptions(t *testing.T) {
 			t.Errorf("%+v: got %v, want an error about %s", tt.o, err, tt.want)
 		}
 	}
-	if _, err := New(fleet.LedgerOptions{}, nil, newHomeBook(), fleettest.NewBoard(0).Node("a"), Options{Region: "a", Node: "a"}); !errors.Is(err, errNoRegion) {
-		t.Errorf("no store: got %v, want %v", err, errNoRegion)
+	if _, err := New(fleet.LedgerOptions{}, nil, newHomeBook(), fleettest.NewBoard(0).Node("a"), Options{Region: "a", Node: "a"}); !errors.Is(err, errMissing) {
+		t.Errorf("no store: got %v, want %v", err, errMissing)
 	}
 }

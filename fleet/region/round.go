@@ -16,40 +16,42 @@ import (
 	"github.com/headgate/headgate/fleet/internal/skew"
 )
 
-// A regionKey is what a node knows of a key that it speaks for.
-type regionKey struct {
-	spoke time.Duration // by the clock: when it last did
-	total int64         // that it told last; -1 if it did not
-	start int64         // of that
+// A keyState is what a node knows of a key that it sends for the region.
+type keyState struct {
+	sentAt    time.Duration // when it was last sent, by the clock
+	sentTotal int64         // the total that was sent last; -1 for none
+	sentStart int64         // of sentTotal
 
-	// level, at and seen are how things stood when it last spoke: what counted as consumed, when, and the total. waste is
-	// what has leaked away unused in the region since, in units: what other regions consumed meanwhile was not too much.
-	level, at, seen int64
-	waste           int64
+	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent. unused is
+	// the number of units that have drained unused in the region since: units that other regions consumed meanwhile were
+	// no excess.
+	level, levelAt, regionTotal int64
+	unused                      int64
 
-	left    int   // the turn when notes were first left; before all turns if other nodes may have left some; 0 if nobody has
-	owed    int64 // of other regions, to be charged
-	charged int64 // of other regions
-	over    int64 // the deepest debt since there was none
+	firstTurn int   // the turn when notes were first left; -1 if other nodes may have left some; 0 if nobody has
+	owed      int64 // units of other regions to be charged
+	charged   int64 // units of other regions
+	deepest   int64 // debt since there was none
 }
 
-// A report is what the book says of one key.
+// A report is the book's response for one key.
 type report struct {
-	speaks            bool
-	known             bool // the region knows what others consumed
-	failed            bool // the book or the exchange did not answer for it
+	sends             bool
+	learned           bool // the region knows the consumption in other regions
+	failed            bool // the book or the exchange did not respond for it
 	start, total, now int64
 }
 
-// A hearsay is what another region says of one key.
-type hearsay struct {
+// A remoteTally is another region's tally of one key.
+type remoteTally struct {
 	key    int
 	region string
 	uptime time.Duration
 	tally  ledger.Tally
 }
 
-// round makes one exchange, early if only of keys that decisions wait for. It reports whether there may be more to tell.
+// round makes one exchange, early if only of keys that decisions wait for. It reports whether there may be more to
+// send.
 func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
 	b := &g.batch
 	b.Fill(g.ledger, g.settings.MaxKeys, early)
@@ -66,7 +68,7 @@ func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 		g.chargeAll(charging)
 		g.sweep()
 	}
-	g.learned(ctx, reports)
+	g.noteLearned(ctx, reports)
 	return len(b.Tallies) == g.settings.MaxKeys, err
 }
 
@@ -75,18 +77,18 @@ func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
 	for _, i := range missed {
 		reports[i].failed = true
 	}
-	g.settle(missed, err) // its own Redis is no other region; but what is not added up is told again
-	speaking := g.speaking(reports)
-	g.charges.spoken.Store(int64(len(speaking)))
-	if len(speaking) == 0 {
+	g.resendMissed(missed, err) // the region's own Redis failed, not another region; what was not added up is sent again
+	sending := g.keysToSend(reports)
+	g.charges.sentKeys.Store(int64(len(sending)))
+	if len(sending) == 0 {
 		return reports, err
 	}
-	heard, abroad := g.goAbroad(ctx, reports, speaking)
-	return reports, errors.Join(err, abroad, g.bringHome(ctx, reports, heard))
+	received, failed := g.exchangeTotals(ctx, reports, sending)
+	return reports, errors.Join(err, failed, g.settleRemote(ctx, reports, received))
 }
 
-// report adds up what this node consumed with the others of its region, and tells them whether it knows what other regions
-// consumed: of all keys if learned, else of those that are.
+// report adds this node's consumption to the region's, and tells its other nodes for which keys it knows the
+// consumption in other regions: all if learned, otherwise those that are not unlearned.
 func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bool) ([]report, []int, error) {
 	n := len(tallies)
 	keys, keeps, knows := make([]string, n), make([]time.Duration, n), make([]bool, n)
@@ -100,25 +102,25 @@ func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bo
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
 	asked := g.clock.Now()
-	missed, err := g.book.Report(ctx, g.life, keys, starts, windows, totals, told, knows, keeps, g.settings.Interval,
+	missed, err := g.book.Report(ctx, g.nodeName, keys, starts, windows, totals, told, knows, keeps, g.settings.Interval,
 		func(key int, speaks, known bool, start, total, now int64) {
-			reports[key] = report{speaks: speaks, known: known, start: start, total: total, now: now}
+			reports[key] = report{sends: speaks, learned: known, start: start, total: total, now: now}
 		})
-	g.compare(reports, asked)
+	g.compareClocks(reports, asked)
 	return reports, missed, err
 }
 
-// compare looks whether the date of the region's store, by which it counts windows, is that of the other regions.
-func (g *Limiter) compare(reports []report, asked time.Duration) {
+// compareClocks compares the clock of the region's store, which its windows use, with the fleet's.
+func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
 	i := slices.IndexFunc(reports, func(r report) bool { return r.now != 0 })
 	if i < 0 || !g.clockSkew.Known() {
 		return
 	}
 	date := time.Duration(reports[i].now-g.counting.Epoch.UnixMicro()) * time.Microsecond
-	off := g.home.Update(date, asked, g.clock.Now()) - g.clockSkew.Ahead()
-	g.homeOff.Store(int64(off))
-	if is := skew.IsOff(off, g.toldHome); is != g.toldHome {
-		g.toldHome = is
+	off := g.storeClock.Update(date, asked, g.clock.Now()) - g.clockSkew.Ahead()
+	g.storeClockOff.Store(int64(off))
+	if is := skew.IsOff(off, g.storeClockReported); is != g.storeClockReported {
+		g.storeClockReported = is
 		kind := fleet.StoreClockRight
 		if is {
 			kind = fleet.StoreClockOff
@@ -127,118 +129,120 @@ func (g *Limiter) compare(reports []report, asked time.Duration) {
 	}
 }
 
-// settle has told again what the book has not got.
-func (g *Limiter) settle(missed []int, err error) {
+// resendMissed marks what the book did not receive as not sent.
+func (g *Limiter) resendMissed(missed []int, err error) {
 	if err != nil {
 		g.counters.Failures.Add(1)
 		g.ledger.Resend(g.batch.Pick(missed))
 	}
 }
 
-// speaking returns for which keys this node speaks, and notes how things stand.
-func (g *Limiter) speaking(reports []report) []int {
+// keysToSend returns the keys that this node sends for the region, and measures their levels.
+func (g *Limiter) keysToSend(reports []report) []int {
 	var list []int
 	for i := range reports {
-		if !reports[i].speaks {
+		if !reports[i].sends {
 			continue
 		}
 		list = append(list, i)
 		key := g.batch.Tallies[i].Key
 		k := g.keys[key]
 		if k == nil {
-			k = &regionKey{total: -1}
+			k = &keyState{sentTotal: -1}
 			if reports[i].now-reports[i].start > g.settings.Interval.Microseconds() {
-				k.left = -1
+				k.firstTurn = -1
 			}
 			g.keys[key] = k
 		}
-		k.spoke = g.clock.Now()
-		g.stand(k, &g.batch.Tallies[i], &reports[i])
+		k.sentAt = g.clock.Now()
+		g.measureLevel(k, &g.batch.Tallies[i], &reports[i])
 	}
 	return list
 }
 
-// stand compares what counts as consumed with what would if nothing had leaked away unused. Nodes report a little later than
-// they consume, so one comparison can be wrong either way; the next makes up for it.
-func (g *Limiter) stand(k *regionKey, t *ledger.Tally, r *report) {
+// measureLevel compares the level with what it would be if nothing had drained unused. Nodes report a little later than
+// they consume, so a comparison can be wrong either way; the next one corrects it.
+func (g *Limiter) measureLevel(k *keyState, t *ledger.Tally, r *report) {
 	p, level := g.ledger.LevelOf(t.Key)
 	if p == nil || !p.IsBucket() {
 		return
 	}
-	if k.at != 0 && r.now > k.at {
-		expected := k.level + r.total - k.seen - p.UnitsIn(r.now-k.at, headgate.MaxCount)
+	if k.levelAt != 0 && r.now > k.levelAt {
+		expected := k.level + r.total - k.regionTotal - p.UnitsIn(r.now-k.levelAt, headgate.MaxCount)
 		most := p.UnitsIn(2*g.settings.Interval.Microseconds(), headgate.MaxCount)
-		k.waste = min(max(k.waste+level-expected, -p.Capacity()), most)
+		k.unused = min(max(k.unused+level-expected, -p.Capacity()), most)
 	}
-	k.level, k.at, k.seen = level, r.now, r.total
+	k.level, k.levelAt, k.regionTotal = level, r.now, r.total
 }
 
-// goAbroad leaves notes for other regions and returns what they left.
-func (g *Limiter) goAbroad(ctx context.Context, reports []report, speaking []int) ([]hearsay, error) {
+// exchangeTotals leaves notes for other regions and returns theirs.
+func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending []int) ([]remoteTally, error) {
 	b := &g.batch
-	keys, notes, keep := make([]string, len(speaking)), make([]string, len(speaking)), make([]time.Duration, len(speaking))
-	whole := make([]bool, len(speaking))
-	for n, i := range speaking {
+	keys, notes, keep := make([]string, len(sending)), make([]string, len(sending)), make([]time.Duration, len(sending))
+	whole := make([]bool, len(sending))
+	for n, i := range sending {
 		keys[n], keep[n], whole[n] = b.Keys[i], b.Keep[i], b.AllNotes[i]
 		r, k := &reports[i], g.keys[b.Tallies[i].Key]
-		if k.total == r.total && k.start == r.start {
-			continue // others know it
+		if k.sentTotal == r.total && k.sentStart == r.start {
+			continue // the others know it
 		}
-		k.total, k.start = r.total, r.start
-		note := ledger.Tally{Start: time.Duration(r.start) * time.Microsecond, Total: r.total, Level: k.level, Window: b.Tallies[i].Window}
+		k.sentTotal, k.sentStart = r.total, r.start
+		note := ledger.Tally{Start: time.Duration(r.start) * time.Microsecond, Total: r.total, Level: k.level,
+			Window: b.Tallies[i].Window}
 		notes[n] = string(exchange.AppendNote(nil, time.Duration(r.now)*time.Microsecond, &note))
 	}
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
-	var all []hearsay
-	g.began = g.clock.Now()
-	missed, err := g.exchange.Exchange(ctx, keys, notes, keep, whole, func(key int, author, note string, age time.Duration) {
-		h := hearsay{}
-		from, ok := exchange.ParseAuthor(author)
-		uptime, read := exchange.ReadNote(note, &h.tally)
-		if !ok || !read || key < 0 || key >= len(speaking) {
-			g.counters.Malformed.Add(1)
-			g.warnings.Malformed(g.clock.Now(), author)
-			return
-		}
-		if from.Name == g.region {
-			return
-		}
-		h.key, h.region, h.uptime = speaking[key], from.Name, uptime
-		h.tally.Key = b.Tallies[h.key].Key
-		h.tally.Age = max(0, age) + g.clock.Now() - g.began
-		all = append(all, h)
-	})
+	var all []remoteTally
+	g.startedAt = g.clock.Now()
+	missed, err := g.exchange.Exchange(ctx, keys, notes, keep, whole,
+		func(key int, author, note string, age time.Duration) {
+			h := remoteTally{}
+			from, ok := exchange.ParseAuthor(author)
+			uptime, read := exchange.ReadNote(note, &h.tally)
+			if !ok || !read || key < 0 || key >= len(sending) {
+				g.counters.Malformed.Add(1)
+				g.warnings.Malformed(g.clock.Now(), author)
+				return
+			}
+			if from.Name == g.region {
+				return
+			}
+			h.key, h.region, h.uptime = sending[key], from.Name, uptime
+			h.tally.Key = b.Tallies[h.key].Key
+			h.tally.Age = max(0, age) + g.clock.Now() - g.startedAt
+			all = append(all, h)
+		})
 	g.counters.Exchanges.Add(1)
-	g.counters.Sent.Add(int64(len(speaking) - len(missed)))
+	g.counters.Sent.Add(int64(len(sending) - len(missed)))
 	g.counters.Received.Add(int64(len(all)))
-	g.counters.RoundTrip.Store(int64(g.clock.Now() - g.began))
+	g.counters.RoundTrip.Store(int64(g.clock.Now() - g.startedAt))
 	if f, ok := g.exchange.(fleet.LossReporter); ok {
 		lost := f.Lost()
 		g.ledger.ResendGroups(lost)
 		for key, k := range g.keys {
 			if lost>>ledger.GroupOf(&key)&1 == 1 {
-				k.total = -1
+				k.sentTotal = -1
 			}
 		}
 	}
 	for _, n := range missed {
-		if n >= 0 && n < len(speaking) {
-			reports[speaking[n]].failed = true
-			g.keys[b.Tallies[speaking[n]].Key].total = -1 // to be told again
-			g.ledger.Resend(b.Tallies[speaking[n] : speaking[n]+1])
+		if n >= 0 && n < len(sending) {
+			reports[sending[n]].failed = true
+			g.keys[b.Tallies[sending[n]].Key].sentTotal = -1 // send it again
+			g.ledger.Resend(b.Tallies[sending[n] : sending[n]+1])
 		}
 	}
-	for _, i := range speaking {
-		if k := g.keys[b.Tallies[i].Key]; k.left == 0 && k.total >= 0 {
-			k.left = g.turn
+	for _, i := range sending {
+		if k := g.keys[b.Tallies[i].Key]; k.firstTurn == 0 && k.sentTotal >= 0 {
+			k.firstTurn = g.turn
 		}
 	}
-	return all, g.judge(len(missed) < len(speaking), err)
+	return all, g.finishExchange(len(missed) < len(sending), err)
 }
 
-// judge draws the consequences of an exchange, and returns what is wrong with it.
-func (g *Limiter) judge(answered bool, err error) error {
+// finishExchange handles the result of an exchange, and returns its error.
+func (g *Limiter) finishExchange(answered bool, err error) error {
 	now := g.clock.Now()
 	var f interface{ Foreign() bool }
 	if errors.As(err, &f) && f.Foreign() {
@@ -249,57 +253,58 @@ func (g *Limiter) judge(answered bool, err error) error {
 	if err != nil {
 		g.counters.Failures.Add(1)
 	}
-	switch silent := now - g.last; {
+	switch silent := now - g.succeededAt; {
 	case answered:
-		if g.since != 0 {
-			g.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeReachable, Down: now - g.since})
+		if g.unreachableSince != 0 {
+			g.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeReachable, Down: now - g.unreachableSince})
 		}
-		g.last, g.since = now, 0
+		g.succeededAt, g.unreachableSince = now, 0
 		g.counters.Unreachable.Store(false)
-	case g.since == 0 && silent >= time.Duration(g.settings.Missed)*g.settings.Interval:
-		g.since = max(1, g.last)
+	case g.unreachableSince == 0 && silent >= time.Duration(g.settings.Missed)*g.settings.Interval:
+		g.unreachableSince = max(1, g.succeededAt)
 		g.counters.Unreachable.Store(true)
 		g.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeUnreachable, Err: err})
 	}
 	return err
 }
 
-// bringHome finds out what of the hearsay is news to the region, and notes what is to be charged.
-func (g *Limiter) bringHome(ctx context.Context, reports []report, heard []hearsay) error {
-	if len(heard) == 0 {
+// settleRemote finds out how much the totals of other regions have grown, and what is to be charged.
+func (g *Limiter) settleRemote(ctx context.Context, reports []report, received []remoteTally) error {
+	if len(received) == 0 {
 		return nil
 	}
 	b := &g.batch
-	heard = slices.DeleteFunc(heard, func(h hearsay) bool {
-		why := h.tally.Impossible(h.uptime)
-		if why != "" {
-			g.refuse(&h, why)
+	received = slices.DeleteFunc(received, func(h remoteTally) bool {
+		reason := h.tally.Impossible(h.uptime)
+		if reason != "" {
+			g.refuse(&h, reason)
 		}
-		return why != ""
+		return reason != ""
 	})
-	n := len(heard)
+	n := len(received)
 	keys, regions, keep := make([]string, n), make([]string, n), make([]time.Duration, n)
 	starts, totals, said := make([]int64, n), make([]int64, n), make([]int64, n)
 	all, most := make([]int64, n), make([]int64, n)
-	for i := range heard {
-		h := &heard[i]
+	for i := range received {
+		h := &received[i]
 		keys[i], regions[i], keep[i] = b.Keys[h.key], h.region, b.Keep[h.key]
 		starts[i], totals[i], said[i] = h.tally.Start.Microseconds(), h.tally.Total, h.uptime.Microseconds()
-		all[i], most[i] = g.believe(h)
+		all[i], most[i] = g.plausible(h)
 	}
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
-	missed, err := g.book.Settle(ctx, keys, regions, starts, totals, said, all, most, keep, func(i int, units int64, first, leaped, fell bool) {
-		switch h := &heard[i]; {
-		case leaped:
-			g.refuse(h, ledger.ReasonLeaped)
-		case fell:
-			g.refuse(h, ledger.ReasonFell)
-		}
-		g.heed(&heard[i], &reports[heard[i].key], units, first)
-	})
+	missed, err := g.book.Settle(ctx, keys, regions, starts, totals, said, all, most, keep,
+		func(i int, units int64, first, leaped, fell bool) {
+			switch h := &received[i]; {
+			case leaped:
+				g.refuse(h, ledger.ReasonLeaped)
+			case fell:
+				g.refuse(h, ledger.ReasonFell)
+			}
+			g.chargeRemote(&received[i], &reports[received[i].key], units, first)
+		})
 	for _, i := range missed {
-		reports[heard[i].key].failed = true
+		reports[received[i].key].failed = true
 	}
 	if err != nil {
 		g.counters.Failures.Add(1)
@@ -307,17 +312,17 @@ func (g *Limiter) bringHome(ctx context.Context, reports []report, heard []hears
 	return err
 }
 
-// age is for how long the region has kept account of the key.
-func (h *hearsay) age() time.Duration { return max(0, h.uptime-h.tally.Start) + h.tally.Age }
+// age returns how long the other region has counted the key.
+func (h *remoteTally) age() time.Duration { return max(0, h.uptime-h.tally.Start) + h.tally.Age }
 
-// refuse reports what a region says and cannot be true.
-func (g *Limiter) refuse(h *hearsay, why string) {
-	g.ledger.Refuse(fleet.Peer{Name: h.region}, why)
+// refuse reports a tally of a region that cannot be true.
+func (g *Limiter) refuse(h *remoteTally, reason string) {
+	g.ledger.Refuse(fleet.Peer{Name: h.region}, reason)
 }
 
-// believe cuts a tally to what can be true: a level to the deepest debt, and a total to that and what has leaked since. It returns
-// the latter, and how much of it can be news to who knew of it before.
-func (g *Limiter) believe(h *hearsay) (all, most int64) {
+// plausible cuts a tally to what can be true: its level to the deepest debt, and its total to that and the units
+// drained since. It returns the largest possible total, and the largest possible growth of a known one.
+func (g *Limiter) plausible(h *remoteTally) (all, most int64) {
 	t := &h.tally
 	p, _ := g.ledger.LevelOf(t.Key)
 	if p == nil {
@@ -326,11 +331,12 @@ func (g *Limiter) believe(h *hearsay) (all, most int64) {
 	deepest := (1 + headgate.MaxDebt) * p.Capacity()
 	all = deepest + p.UnitsIn(2*h.age().Microseconds(), headgate.MaxCount)
 	t.Total, t.Level = min(t.Total, all), min(t.Level, deepest)
-	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(h.age(), g.settings.Interval*100).Microseconds(), headgate.MaxCount)
+	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(h.age(), g.settings.Interval*100).Microseconds(),
+		headgate.MaxCount)
 }
 
-// heed notes what of the news is to be charged.
-func (g *Limiter) heed(h *hearsay, r *report, units int64, first bool) {
+// chargeRemote adds the growth of a tally to the units to be charged.
+func (g *Limiter) chargeRemote(h *remoteTally, r *report, units int64, first bool) {
 	t := &h.tally
 	g.ledger.CountLag(t.Age)
 	p, level := g.ledger.LevelOf(t.Key)
@@ -340,31 +346,31 @@ func (g *Limiter) heed(h *hearsay, r *report, units int64, first bool) {
 	k := g.keys[t.Key]
 	age := h.age()
 	g.ledger.CountApplied(units)
-	// Its speaker may not have seen what others of its region consumed, but no more than all can have leaked.
+	// The sender may not know the consumption of other nodes of its region, but no more than all can have drained.
 	still := max(t.Level, t.Total-p.UnitsIn((h.uptime-t.Start).Microseconds(), t.Total))
 	still -= p.UnitsIn(t.Age.Microseconds(), still)
 	switch ours := time.Duration(r.now-r.start) * time.Microsecond; {
 	case p.HasWindows():
-		k.owed += g.ofWindow(p, t, units)
-	case first && age > ours+g.counting.Lag: // we are the newcomer, and begin where the other is
+		k.owed += g.windowUnits(p, t, units)
+	case first && age > ours+g.counting.Lag: // this region is the newcomer, and adopts the other's level
 		own := int64(0)
 		switch {
-		case k.left != g.turn && t.Age < ours: // it may know of what this region consumed
-		case ours < g.settings.Interval: // others of this region have yet to report, and nobody else has charged anything
+		case k.firstTurn != g.turn && t.Age < ours: // it may include this region's units
+		case ours < g.settings.Interval: // other nodes of this region have yet to report
 			own = max(0, level-k.charged)
 		default:
 			own = min(r.total, level)
 		}
 		k.owed += max(0, still+own-level-k.owed)
 	default:
-		used := min(max(0, k.waste), max(0, units-still))
-		k.waste -= used
+		used := min(max(0, k.unused), max(0, units-still))
+		k.unused -= used
 		k.owed += units - used
 	}
 }
 
-// ofWindow returns how much of the news of a window counts now.
-func (g *Limiter) ofWindow(p *quota.Plan, t *ledger.Tally, units int64) int64 {
+// windowUnits returns how many of the units of a window count now.
+func (g *Limiter) windowUnits(p *quota.Plan, t *ledger.Tally, units int64) int64 {
 	offset := int64(0)
 	if c, ok := g.ledger.CheckOf(t.Key); ok && p.Limit.Staggered {
 		offset = p.Offset(c.Key)
@@ -373,15 +379,15 @@ func (g *Limiter) ofWindow(p *quota.Plan, t *ledger.Tally, units int64) int64 {
 	switch w := p.WindowOf(at); {
 	case t.Window >= w:
 		return units
-	case p.Kind == algorithm.KindWindows && t.Window >= w-p.Period: // it weighs less and less until the window ends
+	case p.Kind == algorithm.KindWindows && t.Window >= w-p.Period: // its weight falls until the window ends
 		return units * ((w + p.Period - at) / 1000) / max(1, p.Period/1000)
 	default:
 		return 0
 	}
 }
 
-// sweep forgets keys that this node has not spoken for in a while, and those that the ledger has forgotten. It does so now
-// and then, and whenever there are more than the ledger may have.
+// sweep forgets keys that this node has not sent for a while, and those that the ledger has dropped. It does so now and
+// then, and whenever there are more than the ledger may have.
 func (g *Limiter) sweep() {
 	const every = 64
 	if g.turn%every != 0 && len(g.keys) <= g.counting.MaxKeys+fleet.KeyGroups {
@@ -390,7 +396,7 @@ func (g *Limiter) sweep() {
 	now := g.clock.Now()
 	for key, k := range g.keys {
 		_, known := g.ledger.CheckOf(key)
-		if !known || k.owed == 0 && now-k.spoke > 2*g.counting.Idle {
+		if !known || k.owed == 0 && now-k.sentAt > 2*g.counting.Idle {
 			delete(g.keys, key)
 		}
 	}

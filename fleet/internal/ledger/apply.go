@@ -25,8 +25,8 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 	}
 	now := l.now()
 	a := delivery{uptime: uptime}
-	a.slot, a.gen = l.peers.slot(from, now.micros)
-	a.lag = l.peers.lag(a.slot, now.uptime, uptime)
+	a.slot, a.gen = l.peers.Slot(from, now.micros)
+	a.lag = l.peers.Lag(a.slot, now.uptime, uptime)
 	a.late = a.lag + l.options.Lag/4
 	for i := range tallies {
 		t := &tallies[i]

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fleet"
 	"github.com/headgate/headgate/fleet/internal/fleettest"
+	"github.com/headgate/headgate/fleet/internal/peers"
 )
 
 func TestAHostThatForgotAKeyComesToTheLevelOfTheOthersAndLeavesThemTheirShare(t *testing.T) {
@@ -217,8 +218,8 @@ func TestPeersOfAKeyAreBounded(t *testing.T) {
 	}
 	wantRemaining(t, "after 5000 peers with one unit each", "k", limit, 1_000_000-5000, h)
 	stats := h.Stats()
-	if stats.Peers > maxSlots || stats.PeersDropped < 4000 {
-		t.Errorf("peers: got %d and %d crowded out, want at most %d and about 4745", stats.Peers, stats.PeersDropped, maxSlots)
+	if stats.Peers > peers.MaxSlots || stats.PeersDropped < 4000 {
+		t.Errorf("peers: got %d and %d crowded out, want at most %d and about 4745", stats.Peers, stats.PeersDropped, peers.MaxSlots)
 	}
 	if got := len(h.shardOf(&key).records[key].peers); got > MaxPeers {
 		t.Errorf("peers of the key: got %d, want at most %d", got, MaxPeers)

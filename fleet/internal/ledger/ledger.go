@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/internal/peers"
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
@@ -51,11 +52,6 @@ var _ headgate.Limiter = (*Ledger)(nil)
 // Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If all places are taken, the key
 // with the least left to drain is evicted, but never one whose latest decision was a denial. If there is no other, the
 // new key is refused with headgate.ErrFull.
-//
-// # Limits
-//
-// token-bucket, gcra, fixed-window and sliding-window are shared. Keys under other algorithms are counted by each node
-// alone.
 type Ledger struct {
 	options fleet.LedgerOptions
 	// asks is set if this node receives only updates of keys that it asks for, as in async. Then Changes also returns keys
@@ -80,7 +76,7 @@ type Ledger struct {
 	evictedAt atomic.Int64 // by the clock: when a record was last evicted; 0 if never
 
 	shards   [shards]shard
-	peers    peers
+	peers    peers.Table
 	counters counters
 }
 
@@ -97,7 +93,6 @@ func New(o fleet.LedgerOptions, asks bool) (*Ledger, error) {
 	l.epoch = o.Epoch.UnixMicro()
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
 	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
-	l.peers.init()
 	for i := range l.shards {
 		l.shards[i].init(max(1, (o.MaxKeys+shards-1)/shards))
 	}
@@ -211,7 +206,7 @@ func (l *Ledger) prepare(c *headgate.Check) (a request, counted bool, err error)
 		a.otherKind = own.Kind != a.plan.Kind
 	}
 	if a.known > 0 {
-		share := shareOf(*limit, a.live, a.known)
+		share := quota.Share(*limit, a.live, a.known)
 		if a.sharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
 			return a, false, err
 		}

@@ -23,7 +23,7 @@ func (l *Ledger) setShare(r *record, a *request, now moment) {
 		r.optional.share = nil
 	case r.optional.share == nil:
 		r.optional.share = &shareCounter{plan: a.sharePlan}
-		r.optional.share.add(scale(r.level(now), a.live, a.known), at)
+		r.optional.share.add(quota.Scale(r.level(now), a.live, a.known), at)
 	case r.optional.share.plan != a.sharePlan:
 		old := r.optional.share.plan
 		r.optional.share.plan = a.sharePlan

@@ -48,7 +48,7 @@ func (c *counters) addLag(age, now time.Duration) {
 func (l *Ledger) Stats() fleet.LedgerStats {
 	c := &l.counters
 	s := fleet.LedgerStats{
-		MaxKeys: l.options.MaxKeys, Peers: l.peers.count(),
+		MaxKeys: l.options.MaxKeys, Peers: l.peers.Count(),
 		Applied: c.applied.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
 		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.unheard.Load(),
 		PeersDropped: c.crowded.Load(), Levelled: c.levelled.Load(),

@@ -1,12 +1,12 @@
 package ledger
 
 import (
-	"hash/fnv"
 	"math"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fleet"
+	"github.com/headgate/headgate/fleet/internal/peers"
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
@@ -37,15 +37,8 @@ func digestOf(peer uint64, start time.Duration) uint16 {
 	return uint16(x >> 48)
 }
 
-// peerID returns a hash of a peer. It is not 0.
-func peerID(p fleet.Peer) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(p.Name)) // does not fail
-	return (h.Sum64() ^ p.Incarnation) | 1
-}
-
 // CompareSums makes the ledger of this node send sums and digests, and compare those that it receives.
-func (l *Ledger) CompareSums(self fleet.Peer) { l.self = peerID(self) }
+func (l *Ledger) CompareSums(self fleet.Peer) { l.self = peers.Hash(self) }
 
 // sumAndDigest returns the sum of the units in recent records of this node and its peers, and a digest of the records.
 func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) {
@@ -56,15 +49,15 @@ func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) 
 		}
 		sum, digest = r.total-r.sent.refunded, digestOf(l.self, r.sent.start)
 	}
-	marks := l.peers.slotIDs()
+	marks := l.peers.IDs()
 	for i := range r.peers {
 		s := &r.peers[i]
 		if s.total == 0 || s.grewAt < since {
 			continue
 		}
-		if mark := &marks[s.slot]; mark.gen == s.gen && mark.id != 0 {
+		if mark := &marks[s.slot]; mark.Gen == s.gen && mark.Hash != 0 {
 			sum += s.total
-			digest ^= digestOf(mark.id, s.start)
+			digest ^= digestOf(mark.Hash, s.start)
 		}
 	}
 	return sum, digest

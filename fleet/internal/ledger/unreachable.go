@@ -54,7 +54,7 @@ func (l *Ledger) limitWhenUnreachable(
 			return true, true
 		case c.OnFailure == headgate.Local:
 			live, _ := l.members()
-			*limit = shareOf(c.Limit, 1, live)
+			*limit = quota.Share(c.Limit, 1, live)
 			return true, true
 		}
 	}
@@ -87,23 +87,9 @@ func (l *Ledger) members() (live, known int64) {
 	return live, max(live, int64(l.options.Members.Known()))
 }
 
-// shareOf returns live/known of a limit, and at least one unit.
-func shareOf(l headgate.Limit, live, known int64) headgate.Limit {
-	l.Count = max(1, scale(l.Count, live, known))
-	if l.Burst != 0 {
-		if l.Burst = max(1, scale(l.Burst, live, known)); l.Validate() != nil {
-			l.Burst = 0 // it would take too long to refill at this rate
-		}
-	}
-	return l
-}
-
-// scale returns n × live / known without overflow, for n up to headgate.MaxCount.
-func scale(n, live, known int64) int64 { return n/known*live + n%known*live/known }
-
 // localPlan returns the plan under which this node's own consumption is bounded; see LocalCap.
 func (l *Ledger) localPlan(p *quota.Plan) *quota.Plan {
-	limit := shareOf(p.Limit, int64(l.options.LocalCap), 100)
+	limit := quota.Share(p.Limit, int64(l.options.LocalCap), 100)
 	made, err := l.plans.Get(&limit, quota.NewPlan)
 	if err != nil {
 		return p

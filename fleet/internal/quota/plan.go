@@ -257,3 +257,17 @@ func (c *Counter) Consumed(p *Plan, now int64) (at, units int64) {
 
 // newLease returns a random name for a slot, within the 53 bits that every store can hold.
 func newLease() uint64 { return rand.Uint64()>>11 | 1 }
+
+// Share returns live/known of a limit, and at least one unit.
+func Share(l headgate.Limit, live, known int64) headgate.Limit {
+	l.Count = max(1, Scale(l.Count, live, known))
+	if l.Burst != 0 {
+		if l.Burst = max(1, Scale(l.Burst, live, known)); l.Validate() != nil {
+			l.Burst = 0 // it would take too long to refill at this rate
+		}
+	}
+	return l
+}
+
+// Scale returns n × live / known without overflow, for n up to headgate.MaxCount.
+func Scale(n, live, known int64) int64 { return n/known*live + n%known*live/known }

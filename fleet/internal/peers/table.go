@@ -1,6 +1,7 @@
-package ledger
+package peers
 
 import (
+	"hash/fnv"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -9,42 +10,42 @@ import (
 	"github.com/headgate/headgate/fleet"
 )
 
-// peers are the known peers. Each has a slot by which records refer to it. If there are too many, the one that was
+// A Table holds the known peers. Each has a slot by which records refer to it. If there are too many, the one that was
 // silent for longest loses its slot.
-type peers struct {
+type Table struct {
 	mu     sync.Mutex
 	slotOf map[fleet.Peer]int32
 	slots  []peerSlot
-	ids    atomic.Pointer[[]slotID]
+	ids    atomic.Pointer[[]ID]
 }
 
-// A slotID is what digests need of a slot.
-type slotID struct {
-	gen uint32
-	id  uint64 // of the peer; 0 if a newer incarnation has a slot
+// An ID is what digests need of a slot.
+type ID struct {
+	Gen  uint32
+	Hash uint64 // of the peer; 0 if a newer incarnation has a slot
 }
 
-// slotIDs returns the IDs of all slots. They must not be changed.
-func (p *peers) slotIDs() []slotID {
-	if m := p.ids.Load(); m != nil {
-		return *m
+// IDs returns the IDs of all slots. They must not be changed.
+func (p *Table) IDs() []ID {
+	if ids := p.ids.Load(); ids != nil {
+		return *ids
 	}
 	return nil
 }
 
 // setID sets the peer of a slot, and clears older incarnations of it.
-func (p *peers) setID(i int, of fleet.Peer) {
-	marks := slices.Clone(p.slotIDs())
-	for len(marks) < len(p.slots) {
-		marks = append(marks, slotID{})
+func (p *Table) setID(i int, of fleet.Peer) {
+	ids := slices.Clone(p.IDs())
+	for len(ids) < len(p.slots) {
+		ids = append(ids, ID{})
 	}
 	for j := range p.slots {
 		if p.slots[j].peer.Name == of.Name {
-			marks[j].id = 0
+			ids[j].Hash = 0
 		}
 	}
-	marks[i] = slotID{gen: p.slots[i].gen, id: peerID(of)}
-	p.ids.Store(&marks)
+	ids[i] = ID{Gen: p.slots[i].gen, Hash: Hash(of)}
+	p.ids.Store(&ids)
 }
 
 type peerSlot struct {
@@ -57,21 +58,22 @@ type peerSlot struct {
 	aheadAt time.Duration
 }
 
-// maxSlots leaves room for nodes that come and go beside the MaxPeers of a record.
-const maxSlots = 4 * (MaxPeers + 1)
+// MaxSlots leaves room for nodes that come and go beside those that a record of the ledger remembers.
+const MaxSlots = 1024
 
-func (p *peers) init() { p.slotOf = make(map[fleet.Peer]int32) }
-
-// slot returns the slot of a peer and its generation.
-func (p *peers) slot(of fleet.Peer, now int64) (int32, uint32) {
+// Slot returns the slot of a peer and its generation.
+func (p *Table) Slot(of fleet.Peer, now int64) (int32, uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i, ok := p.slotOf[of]; ok {
 		p.slots[i].updatedAt = now
 		return i, p.slots[i].gen
 	}
+	if p.slotOf == nil {
+		p.slotOf = make(map[fleet.Peer]int32)
+	}
 	i := len(p.slots)
-	if i < maxSlots {
+	if i < MaxSlots {
 		p.slots = append(p.slots, peerSlot{})
 	} else {
 		i = 0
@@ -88,9 +90,9 @@ func (p *peers) slot(of fleet.Peer, now int64) (int32, uint32) {
 	return int32(i), p.slots[i].gen
 }
 
-// lag estimates how late an update is, compared with the fastest one of its peer. It allows for clocks of different
+// Lag estimates how late an update is, compared with the fastest one of its peer. It allows for clocks of different
 // speed.
-func (p *peers) lag(slot int32, ours, theirs time.Duration) time.Duration {
+func (p *Table) Lag(slot int32, ours, theirs time.Duration) time.Duration {
 	const drift = 5000 // one part in so many
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,9 +104,16 @@ func (p *peers) lag(slot int32, ours, theirs time.Duration) time.Duration {
 	return ahead - at.ahead
 }
 
-// count returns the number of known peers.
-func (p *peers) count() int {
+// Count returns the number of known peers.
+func (p *Table) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.slotOf)
+}
+
+// Hash returns a hash of a peer. It is not 0.
+func Hash(p fleet.Peer) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(p.Name)) // does not fail
+	return (h.Sum64() ^ p.Incarnation) | 1
 }
