@@ -260,7 +260,10 @@ func TestAKeyThatWasEvictedIsLearnedAgain(t *testing.T) {
 	limit := headgate.MustParseLimit("20/30d fixed-window")
 	takeAsync(t, all[0], "k", limit, 20)
 	await.True(t, "the note to be left", func() bool { return all[0].Stats().Waiting == 0 && all[0].Stats().Sent > 0 })
-	leftAsync(t, "the other node", "k", limit, 0, all[1])
+	await.True(t, "the other node to know it", func() bool {
+		d, err := all[1].Take(t.Context(), headgate.Check{Key: "k", Limit: limit})
+		return err == nil && d.Remaining == 0
+	})
 
 	l := all[1].ledger
 	key, err := l.KeyOf(headgate.Check{Key: "k", Limit: limit})

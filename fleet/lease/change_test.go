@@ -235,7 +235,7 @@ func TestWhatIsGivenToAForgottenLeaseGoesToTheStore(t *testing.T) {
 		d := mustLease(t, l, c)
 		h := l.table.find(l.table.hash("a"), "a", &c.Limit)
 		h.mu.Lock()
-		h.gone = true // as one that makes room for another, found by who gives back a moment before
+		h.removed = true // as one that makes room for another, found by who gives back a moment before
 		h.mu.Unlock()
 		if err := l.Give(t.Context(), c, d.Receipt); err != nil {
 			t.Fatal(err)

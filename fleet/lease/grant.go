@@ -7,24 +7,24 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A grant is units that the store has given to this node. Times are the node's own.
+// A grant is units that the store has granted to this node. Times are this node's.
 type grant struct {
-	left     atomic.Int64 // below 0 when it is over
-	renewing atomic.Bool  // more was asked for because this runs out
+	left     atomic.Int64 // negative after the end
+	renewing atomic.Bool  // more units were requested because this grant ends
 
 	size      int64
 	expires   time.Duration
-	renewAt   time.Duration // when to ask for more, so that there is no gap
-	low       int64         // and how many are left when it is time for that; −1 for never
+	renewAt   time.Duration // when to request more, so that there is no gap
+	low       int64         // request more when so many are left; −1 for never
 	asked     time.Duration
 	at        int64 // by the store's clock, in µs
 	lease     uint64
-	remaining int64         // what the store had besides
-	resetAt   time.Duration // when the key is as good as new
+	remaining int64         // in the store after the grant
+	resetAt   time.Duration // when the key is as new
 }
 
-// over is what is left of a grant that is.
-const over = -1 << 62
+// ended is the value of left after the end of a grant.
+const ended = -1 << 62
 
 // take takes n units, and returns how many are left.
 func (g *grant) take(n int64) (left int64, ok bool) {
@@ -39,7 +39,7 @@ func (g *grant) take(n int64) (left int64, ok bool) {
 	}
 }
 
-// takeSome takes as many units as there are, up to n.
+// takeSome takes up to n units.
 func (g *grant) takeSome(n int64) int64 {
 	for {
 		left := g.left.Load()
@@ -53,7 +53,7 @@ func (g *grant) takeSome(n int64) int64 {
 	}
 }
 
-// put takes back units, as many as are missing, up to n, and returns how many those were.
+// put puts back up to n taken units, and returns how many.
 func (g *grant) put(n int64) int64 {
 	for {
 		left := g.left.Load()
@@ -67,15 +67,15 @@ func (g *grant) put(n int64) int64 {
 	}
 }
 
-// end ends the grant, and returns how many units were left.
-func (g *grant) end() int64 { return max(0, g.left.Swap(over)) }
+// end ends the grant, and returns the unused units.
+func (g *grant) end() int64 { return max(0, g.left.Swap(ended)) }
 
-// receipt returns that of n units.
+// receipt returns the receipt of n units.
 func (g *grant) receipt(n int64) headgate.Receipt {
 	return headgate.Receipt{At: g.at, Units: n, Lease: g.lease}
 }
 
-// describe fills in the decision about n units that were taken and left so many.
+// describe sets the decision on n taken units.
 func (g *grant) describe(d *headgate.Decision, capacity, left int64, now time.Duration, n int64) {
 	*d = headgate.Decision{
 		Allowed: true, Limit: capacity, Remaining: min(capacity, g.remaining+left),
@@ -83,7 +83,7 @@ func (g *grant) describe(d *headgate.Decision, capacity, left int64, now time.Du
 	}
 }
 
-// A denial is until when checks of that cost and more are denied without asking.
+// A denial denies checks of a cost and above without a call, until a time.
 type denial struct {
 	cost      int64
 	until     time.Duration
@@ -92,7 +92,7 @@ type denial struct {
 	remaining int64
 }
 
-// describe fills in the decision about n units that are denied.
+// describe sets the decision on n denied units.
 func (x *denial) describe(d *headgate.Decision, capacity int64, now time.Duration, n int64) {
 	*d = headgate.Decision{
 		Limit: capacity, Remaining: min(x.remaining, n-1),
@@ -100,7 +100,7 @@ func (x *denial) describe(d *headgate.Decision, capacity int64, now time.Duratio
 	}
 }
 
-// wholeMicros rounds a time up to what the store counts in. It is not below 0.
+// wholeMicros rounds a duration up to microseconds, in which the store counts. It is not negative.
 func wholeMicros(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0

@@ -18,56 +18,81 @@ type holding struct {
 	key, owner string
 	limit      headgate.Limit
 	capacity   int64
-	every      time.Duration // how often the store may be asked, in the long run
-	next       atomic.Pointer[holding]
+	next       atomic.Pointer[holding] // in its bucket of the table
 
-	// For those who only look.
-	front  atomic.Pointer[grant]  // where to try first
+	// These are read without the lock.
+	front  atomic.Pointer[grant]  // the grant to try first
 	denial atomic.Pointer[denial] // nil for none
-	denied atomic.Int64           // units that were denied here, ever
+	denied atomic.Int64           // units denied here, in all
 
-	mu     sync.Mutex
-	gone   bool     // it is not in the table any more
-	grants []*grant // the oldest first; those that are used up stay until they expire, for who gives back
-	owed   owing    // to the store
-
-	line    []*waiter
-	queued  int64 // units that they want
-	calling bool  // a call is under way
-	gen     int   // what was asked for before a reset does not count
-	// resetting is how many resets are under way: nothing is asked for until they are over.
-	resetting int
-	slotAt    time.Duration
-	timer     fleet.Timer   // for the next call, if callers wait for it
-	scarce    bool          // the last answer was that there is not enough for all
-	left      int64         // what the store had left then
-	leftAt    time.Duration // when it was asked; 0 if it never was
-	share     int64         // which part of what remains is asked for, 0 if that is not known yet: see contend
-
-	away    time.Duration // until when the source is not asked, because it failed
-	slow    time.Duration // until when it is asked for every check, because its answers take too long
-	lastErr error
-
-	used    int64 // units of grants that are over
-	sampled time.Duration
-	sample  int64
-	demand  float64 // units a second, at its peak
-	mean    float64 // and on average
-
-	inWheel bool
-	visited int64         // what had been demanded at the last visit
-	busyAt  time.Duration // when that was more than at the visit before
+	mu         sync.Mutex
+	removed    bool     // from the table
+	grants     []*grant // the oldest first; used-up ones stay until they expire, for refunds
+	unreturned unusedUnits
+	queue      waitQueue
+	calls      callState
+	store      storeState
+	fault      faultState
+	demand     demandState
+	visits     visitState
 }
 
-// How often the store is asked for a key: callsEvery in the long run, and callsAtOnce if it was left alone before.
+// A waitQueue holds callers that wait for units.
+type waitQueue struct {
+	waiters []*waiter
+	units   int64 // that they want
+}
+
+// A callState says when the store may be called for a key.
+type callState struct {
+	every      time.Duration // pause between calls in the long run
+	slotAt     time.Duration // see nextSlot
+	timer      fleet.Timer   // of the next call, if callers wait for it
+	running    bool
+	generation int // grows with resets; units requested in an earlier one do not count
+	resets     int // in progress: no call starts until they end
+}
+
+// A storeState is what the store returned last.
+type storeState struct {
+	scarce  bool          // there was not enough for all
+	left    int64         // units remaining in the store
+	askedAt time.Duration // when; 0 if never
+	share   int64         // the part of the remaining units to ask for is 1/share; 0 before it is known. See updateShare
+}
+
+// A faultState says why a store is not asked for grants.
+type faultState struct {
+	until     time.Duration // after a failure, it is not called until then
+	slowUntil time.Duration // after a late response, it is called for every check until then
+	err       error
+}
+
+// A demandState estimates how many units are requested.
+type demandState struct {
+	used      int64 // units of grants that have ended
+	sampledAt time.Duration
+	sampled   int64   // the total at that time
+	peak      float64 // units per second
+	mean      float64 // units per second
+}
+
+// A visitState says when a holding was last used, as seen by visits of the wheel.
+type visitState struct {
+	scheduled bool
+	total     int64         // demand at the last visit
+	busyAt    time.Duration // when it had grown since the visit before
+}
+
+// callsEvery is the pause between calls for a key in the long run, and callsAtOnce the number of calls at once after a
+// pause.
 const (
 	callsEvery  = time.Second / 16
-	callsAtOnce = 12 // so that one who takes all that is left at once, in ever smaller grants, gets it
+	callsAtOnce = 12 // so that all remaining units can be taken at once, in smaller and smaller grants
 )
 
-// callsFor returns how often the store may be asked for units of a limit. If there is less time between calls, it is
-// because otherwise the limit could not be used: the bucket would be full before somebody takes from it, or the window over
-// before all of it is handed out.
+// callsFor returns the pause between calls for a limit. It is shorter where a limit could not be used otherwise: the
+// bucket would be full between calls, or the window would end before all units are handed out.
 func callsFor(l headgate.Limit) time.Duration {
 	switch l.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
@@ -78,12 +103,14 @@ func callsFor(l headgate.Limit) time.Duration {
 	}
 }
 
-// insert adds a holding for a check, nil if there is no room. What is held under other limits of the key goes back first.
+// insert adds a holding for a check. It returns nil if there is no room. Units held under other limits of the key are
+// returned first.
 func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *holding {
 	now := l.clock.Now()
 	made := &holding{
 		hash: hash, key: strings.Clone(c.Key), owner: strings.Clone(c.Owner), limit: c.Limit, capacity: c.Limit.Capacity(),
-		every: callsFor(c.Limit), sampled: now, slotAt: now - callsAtOnce*callsEvery, inWheel: true,
+		calls:  callState{every: callsFor(c.Limit), slotAt: now - callsAtOnce*callsEvery},
+		demand: demandState{sampledAt: now}, visits: visitState{scheduled: true},
 	}
 	s := l.table.shard(hash)
 	s.mu.Lock()
@@ -91,19 +118,19 @@ func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *h
 	s.mu.Unlock()
 	if h == made {
 		l.wheel.add(h, l.options.TTL)
-		l.handBackOthers(ctx, h)
+		l.returnOtherLimits(ctx, h)
 	}
 	return h
 }
 
-// named returns a check with strings that may be kept.
-func (h *holding) named(c *headgate.Check) headgate.Check {
+// withNames returns a check with strings that may be kept.
+func (h *holding) withNames(c *headgate.Check) headgate.Check {
 	check := *c
 	check.Key, check.Owner = h.key, h.owner
 	return check
 }
 
-// check returns what the source is asked for on behalf of the holding.
+// check returns the check with which the source is called.
 func (h *holding) check(n int64) headgate.Check {
 	return headgate.Check{Key: h.key, Owner: h.owner, Limit: h.limit, Cost: n}
 }
@@ -111,10 +138,10 @@ func (h *holding) check(n int64) headgate.Check {
 func (h *holding) failure() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.lastErr
+	return h.fault.err
 }
 
-// held returns how many units can be used now.
+// held returns the units that can be used now.
 func (h *holding) held(now time.Duration) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,9 +158,9 @@ func (h *holding) usable(now time.Duration) int64 {
 	return n
 }
 
-// idle tells that nothing is lost if the holding is forgotten: nobody waits, and it has no units.
+// idle reports whether nothing is lost if the holding is forgotten: it has no waiters and no units.
 func (h *holding) idle() bool {
-	if h.gone || h.calling || h.resetting > 0 || len(h.line) > 0 || h.owed.units > 0 {
+	if h.removed || h.calls.running || h.calls.resets > 0 || len(h.queue.waiters) > 0 || h.unreturned.units > 0 {
 		return false
 	}
 	for _, g := range h.grants {
@@ -144,14 +171,14 @@ func (h *holding) idle() bool {
 	return true
 }
 
-// nextSlot returns when the store may be asked again; it is past if it may be now.
-func (h *holding) nextSlot() time.Duration { return h.slotAt - (callsAtOnce-1)*h.every }
+// nextSlot returns when the store may be called again. If it is in the past, it may be called now.
+func (h *holding) nextSlot() time.Duration { return h.calls.slotAt - (callsAtOnce-1)*h.calls.every }
 
-// spend notes a call.
-func (h *holding) spend(now time.Duration) { h.slotAt = max(h.slotAt, now) + h.every }
+// spend counts a call.
+func (h *holding) spend(now time.Duration) { h.calls.slotAt = max(h.calls.slotAt, now) + h.calls.every }
 
-// takeHeld takes n units from what is held: from one grant if that has them, else from several. The receipt is that of the
-// oldest, for which the least is credited.
+// takeHeld takes n held units: from one grant if possible, otherwise from several. The receipt is that of the oldest,
+// for which the least is credited.
 func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool) {
 	var d headgate.Decision
 	for _, g := range h.grants {
@@ -178,7 +205,7 @@ func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool)
 			missing -= taken[i]
 		}
 	}
-	if missing > 0 { // others took from the one in front meanwhile
+	if missing > 0 { // others took from the front grant meanwhile
 		for i, g := range h.grants {
 			g.put(taken[i])
 		}
@@ -188,9 +215,9 @@ func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool)
 	return d, true
 }
 
-// total returns how many units were ever wanted.
+// total returns the units requested in all.
 func (h *holding) total() int64 {
-	n := h.used + h.denied.Load() + h.queued
+	n := h.demand.used + h.denied.Load() + h.queue.units
 	for _, g := range h.grants {
 		n += g.size - max(0, g.left.Load())
 	}
@@ -198,16 +225,16 @@ func (h *holding) total() int64 {
 }
 
 const (
-	shortSample = 5 * time.Millisecond   // less says little about a rate
-	fade        = 250 * time.Millisecond // in which a peak of demand is forgotten, by two thirds
+	shortSample = 5 * time.Millisecond   // a shorter one says little about a rate
+	demandDecay = 250 * time.Millisecond // in which a peak of demand falls by two thirds
 )
 
-// expected returns how many units will be wanted within a time: as many as at the peak of late, but if the store has little
-// left, as on average, so that less is held in vain.
+// expected returns the units that will be requested within a time: by the recent peak, or by the mean if the store has
+// little left, so that fewer are held unused.
 func (h *holding) expected(in time.Duration) int64 {
-	rate := h.demand
-	if 2*h.left < h.capacity && h.mean > 0 {
-		rate = h.mean
+	rate := h.demand.peak
+	if 2*h.store.left < h.capacity && h.demand.mean > 0 {
+		rate = h.demand.mean
 	}
 	units := rate * in.Seconds()
 	if units < 0.5 {
@@ -216,19 +243,19 @@ func (h *holding) expected(in time.Duration) int64 {
 	return int64(min(math.Ceil(units), float64(h.capacity)))
 }
 
-// measure brings the estimate of demand to the present. It goes up with a peak at once, and down slowly.
+// measure updates the estimate of demand. It rises with a peak at once, and falls slowly.
 func (h *holding) measure(now time.Duration) {
-	elapsed := now - h.sampled
+	elapsed := now - h.demand.sampledAt
 	total := h.total()
-	rate := float64(max(0, total-h.sample)) / max(elapsed, shortSample).Seconds()
-	if rate >= h.demand {
-		h.demand = rate
+	rate := float64(max(0, total-h.demand.sampled)) / max(elapsed, shortSample).Seconds()
+	if rate >= h.demand.peak {
+		h.demand.peak = rate
 	}
 	if elapsed < shortSample {
 		return
 	}
-	part := 1 - math.Exp(-float64(elapsed)/float64(fade))
-	h.demand += (rate - h.demand) * part
-	h.mean += (rate - h.mean) * part
-	h.sampled, h.sample = now, total
+	part := 1 - math.Exp(-float64(elapsed)/float64(demandDecay))
+	h.demand.peak += (rate - h.demand.peak) * part
+	h.demand.mean += (rate - h.demand.mean) * part
+	h.demand.sampledAt, h.demand.sampled = now, total
 }

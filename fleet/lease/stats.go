@@ -2,23 +2,21 @@ package lease
 
 import "sync/atomic"
 
-// Stats are a Lease's figures since it was made.
+// Stats are the figures of a Limiter since its start.
 type Stats struct {
-	// Keys is for how many keys units are held, or were a moment ago.
+	// Keys is the number of keys with units, or with units recently.
 	Keys int64
-	// Calls is how often the source was called, by whatever method, and Failures how often in vain.
+	// Calls counts calls of the source by any method, and Failures those that failed.
 	Calls, Failures int64
-	// Grants is how often it gave units, Granted how many, and Refusals how often it had too few. Renewals is how often more
-	// was asked for before the last ran out.
+	// Grants counts grants, Granted their units, Refusals refused requests, and Renewals requests before a grant ended.
 	Grants, Granted, Refusals, Renewals int64
-	// Returned is how many units were handed back, and Expired how many were not used and not handed back.
+	// Returned counts returned units, and Expired units that were neither used nor returned.
 	Returned, Expired int64
-	// Denied is how many checks were denied without asking, or by the answer to another. Crowded is how many of them because
-	// too many waited.
+	// Denied counts checks denied without a call of their own, and Crowded those among them because too many waited.
 	Denied, Crowded int64
-	// Waits is how many checks waited for units.
+	// Waits counts checks that waited for units.
 	Waits int64
-	// Exact is how many checks the source was asked for one by one, and Degraded how many could not be because it had failed.
+	// Exact counts checks for which the source was called alone, and Degraded those for which it had failed.
 	Exact, Degraded int64
 }
 
@@ -30,9 +28,9 @@ type counters struct {
 	exact, degraded                     atomic.Int64
 }
 
-// Stats returns the figures.
+// Stats returns the present figures.
 func (l *Limiter) Stats() Stats {
-	c := &l.counters
+	c := &l.counts
 	return Stats{
 		Keys: l.table.count(), Calls: c.calls.Load(), Failures: c.failures.Load(),
 		Grants: c.grants.Load(), Granted: c.granted.Load(), Refusals: c.refusals.Load(), Renewals: c.renewals.Load(),

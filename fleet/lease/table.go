@@ -10,23 +10,23 @@ import (
 
 const (
 	maxShards    = 64 // a power of two
-	firstBuckets = 16 // likewise
+	firstBuckets = 16 // a power of two
 	evictTries   = 8
 )
 
-// A table finds what is held of a key under a limit. Nobody who only looks takes a lock: he may miss what is there while
-// a shard grows, and looks again with the lock before he adds it.
+// A table finds the holding of a key and limit. Lookups take no lock. While a shard grows they may miss an entry, and
+// are repeated with the lock before one is added.
 type table struct {
-	seed   maphash.Seed
-	shards []shard
-	most   int // in one shard
+	seed        maphash.Seed
+	shards      []shard
+	maxPerShard int // holdings
 }
 
 type shard struct {
 	buckets atomic.Pointer[[]atomic.Pointer[holding]]
 	mu      sync.Mutex
 	keys    int
-	cursor  int // where to look next for one to evict
+	cursor  int // of eviction
 	_       [24]byte
 }
 
@@ -37,7 +37,7 @@ func (t *table) init(maxKeys int) {
 	}
 	t.seed = maphash.MakeSeed()
 	t.shards = make([]shard, n)
-	t.most = (maxKeys + n - 1) / n
+	t.maxPerShard = (maxKeys + n - 1) / n
 	for i := range t.shards {
 		buckets := make([]atomic.Pointer[holding], firstBuckets)
 		t.shards[i].buckets.Store(&buckets)
@@ -54,7 +54,7 @@ func bucketOf(buckets []atomic.Pointer[holding], hash uint64) *atomic.Pointer[ho
 	return &buckets[hash&uint64(len(buckets)-1)]
 }
 
-// find returns what is held, or nil.
+// find returns a holding, or nil.
 func (t *table) find(hash uint64, key string, limit *headgate.Limit) *holding {
 	h := bucketOf(*t.shard(hash).buckets.Load(), hash).Load()
 	for h != nil && (h.hash != hash || h.key != key || h.limit != *limit) {
@@ -63,13 +63,12 @@ func (t *table) find(hash uint64, key string, limit *headgate.Limit) *holding {
 	return h
 }
 
-// add puts a holding into the table, unless there is one already, which it returns. If there is no room it returns nil. The
-// shard is locked.
+// add adds a holding, unless there is one already, which it returns. Without room it returns nil. The shard is locked.
 func (t *table) add(s *shard, made *holding) *holding {
 	if h := t.find(made.hash, made.key, &made.limit); h != nil {
 		return h
 	}
-	if s.keys >= t.most && !s.evict() {
+	if s.keys >= t.maxPerShard && !s.evict() {
 		return nil
 	}
 	if buckets := *s.buckets.Load(); s.keys >= 2*len(buckets) {
@@ -96,7 +95,7 @@ func (s *shard) grow(old []atomic.Pointer[holding]) {
 	s.buckets.Store(&buckets)
 }
 
-// evict drops one of which nothing is held and nobody waits for. The shard is locked.
+// evict drops a holding without units and waiters. The shard is locked.
 func (s *shard) evict() bool {
 	buckets := *s.buckets.Load()
 	for range min(len(buckets), evictTries*firstBuckets) {
@@ -104,7 +103,7 @@ func (s *shard) evict() bool {
 		for h := buckets[s.cursor].Load(); h != nil; h = h.next.Load() {
 			if h.mu.TryLock() {
 				idle := h.idle()
-				h.gone = h.gone || idle
+				h.removed = h.removed || idle
 				h.mu.Unlock()
 				if idle {
 					s.unlink(h)
@@ -116,7 +115,7 @@ func (s *shard) evict() bool {
 	return false
 }
 
-// remove takes a holding that is gone out of the table.
+// remove removes a holding from the table.
 func (t *table) remove(h *holding) {
 	s := t.shard(h.hash)
 	s.mu.Lock()
@@ -136,8 +135,8 @@ func (s *shard) unlink(h *holding) {
 	}
 }
 
-// of calls do for all that is held of a key, under whatever limit.
-func (t *table) of(key string, do func(*holding)) {
+// each calls do for all holdings of a key, under any limit.
+func (t *table) each(key string, do func(*holding)) {
 	hash := t.hash(key)
 	s := t.shard(hash)
 	s.mu.Lock()
@@ -149,7 +148,7 @@ func (t *table) of(key string, do func(*holding)) {
 	}
 }
 
-// drain empties the table, and calls do for all that was in it.
+// drain empties the table, and calls do for all holdings.
 func (t *table) drain(do func(*holding)) {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -165,7 +164,7 @@ func (t *table) drain(do func(*holding)) {
 	}
 }
 
-// count returns how many there are.
+// count returns the number of holdings.
 func (t *table) count() int64 {
 	var n int64
 	for i := range t.shards {

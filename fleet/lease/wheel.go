@@ -12,24 +12,24 @@ const (
 	wheelSlots = 64
 )
 
-// A wheel says when it is time to look at a holding again. It turns only while there is one in it.
+// A wheel calls visit for holdings at their time. It runs only while it has holdings.
 type wheel struct {
 	clock fleet.Clock
-	due   func([]*holding)
+	visit func([]*holding)
 
-	looking sync.Mutex // held while holdings are looked at
-	mu      sync.Mutex
-	slots   [wheelSlots][]*holding
-	at      int // the slot that is next
-	waiting int
-	turning bool
-	stopped bool
-	timer   fleet.Timer
+	visiting sync.Mutex // held during visits
+	mu       sync.Mutex
+	slots    [wheelSlots][]*holding
+	next     int // slot
+	waiting  int
+	turning  bool
+	stopped  bool
+	timer    fleet.Timer
 }
 
-func (w *wheel) init(clock fleet.Clock, due func([]*holding)) { w.clock, w.due = clock, due }
+func (w *wheel) init(clock fleet.Clock, due func([]*holding)) { w.clock, w.visit = clock, due }
 
-// add has a holding looked at after a while.
+// add schedules a visit of a holding.
 func (w *wheel) add(h *holding, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,7 +37,7 @@ func (w *wheel) add(h *holding, after time.Duration) {
 		return
 	}
 	ticks := min(max(1, int((after+wheelTick-1)/wheelTick)), wheelSlots-1)
-	slot := &w.slots[(w.at+ticks)%wheelSlots]
+	slot := &w.slots[(w.next+ticks)%wheelSlots]
 	*slot = append(*slot, h)
 	w.waiting++
 	if !w.turning {
@@ -46,23 +46,23 @@ func (w *wheel) add(h *holding, after time.Duration) {
 	}
 }
 
-// turn looks at those whose time has come.
+// turn visits the holdings of the next slot.
 func (w *wheel) turn() {
 	w.mu.Lock()
 	if w.stopped {
 		w.mu.Unlock()
 		return
 	}
-	w.at = (w.at + 1) % wheelSlots
-	due := w.slots[w.at]
-	w.slots[w.at] = nil
+	w.next = (w.next + 1) % wheelSlots
+	due := w.slots[w.next]
+	w.slots[w.next] = nil
 	w.waiting -= len(due)
 	w.mu.Unlock()
 
 	if len(due) > 0 {
-		w.looking.Lock()
-		w.due(due)
-		w.looking.Unlock()
+		w.visiting.Lock()
+		w.visit(due)
+		w.visiting.Unlock()
 	}
 
 	w.mu.Lock()
@@ -74,7 +74,7 @@ func (w *wheel) turn() {
 	w.timer = w.clock.AfterFunc(wheelTick, w.turn)
 }
 
-// stop ends it, and waits until nothing is looked at any more.
+// stop stops the wheel, and waits for the current visits.
 func (w *wheel) stop() {
 	w.mu.Lock()
 	w.stopped = true
@@ -85,6 +85,6 @@ func (w *wheel) stop() {
 		w.slots[i] = nil
 	}
 	w.mu.Unlock()
-	w.looking.Lock() // what is being looked at
-	defer w.looking.Unlock()
+	w.visiting.Lock() // for the current visits
+	defer w.visiting.Unlock()
 }

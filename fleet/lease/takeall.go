@@ -7,16 +7,18 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// TakeAll takes for all checks or for none, key by key and in order: when one is denied, what was taken before goes back to
-// where it came from, and those behind it are not asked. See [headgate.Limiter].
-func (l *Limiter) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+// TakeAll takes for all checks or for none, one after the other. When one is denied, units taken before are returned,
+// and the checks after it are not decided. See [headgate.Limiter].
+func (l *Limiter) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	if err := l.admit(ctx); err != nil {
 		return dst, err
 	}
-	if len(checks) == 1 { // as nearly always
+	if len(checks) == 1 { // the usual case
 		dst = append(dst, headgate.Decision{})
 		d := &dst[len(dst)-1]
-		if l.known(&checks[0], d) {
+		if l.decideLocally(&checks[0], d) {
 			return dst, nil
 		}
 		made, err := l.take(ctx, &checks[0])
@@ -29,7 +31,9 @@ func (l *Limiter) TakeAll(ctx context.Context, checks []headgate.Check, dst []he
 	return l.takeSeveral(ctx, checks, dst)
 }
 
-func (l *Limiter) takeSeveral(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (l *Limiter) takeSeveral(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	for i := range checks {
 		if err := checks[i].Validate(); err != nil {
 			return dst, err
@@ -46,14 +50,14 @@ func (l *Limiter) takeSeveral(ctx context.Context, checks []headgate.Check, dst 
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
 	made := dst[before:]
-	for i := range checks { // one that is known to be denied need not touch the others
-		if l.knownDenied(&checks[i], &made[i]) {
+	for i := range checks { // a known denial need not touch the others
+		if l.deniedLocally(&checks[i], &made[i]) {
 			return dst, nil
 		}
 	}
 	for i := range checks {
 		var err error
-		if !l.known(&checks[i], &made[i]) {
+		if !l.decideLocally(&checks[i], &made[i]) {
 			made[i], err = l.take(ctx, &checks[i])
 		}
 		if err == nil && made[i].Allowed {
@@ -71,8 +75,8 @@ func (l *Limiter) takeSeveral(ctx context.Context, checks []headgate.Check, dst 
 	return dst, nil
 }
 
-// knownDenied decides a check that is known to be denied.
-func (l *Limiter) knownDenied(c *headgate.Check, d *headgate.Decision) bool {
+// deniedLocally decides a check that is known to be denied, into d.
+func (l *Limiter) deniedLocally(c *headgate.Check, d *headgate.Decision) bool {
 	if c.Cost < 1 || c.Split != 0 {
 		return false
 	}
@@ -89,7 +93,7 @@ func (l *Limiter) knownDenied(c *headgate.Check, d *headgate.Decision) bool {
 		return false
 	}
 	h.denied.Add(c.Cost)
-	l.counters.denied.Add(1)
+	l.counts.denied.Add(1)
 	x.describe(d, h.capacity, now, c.Cost)
 	return true
 }
@@ -102,7 +106,7 @@ func (l *Limiter) undo(ctx context.Context, checks []headgate.Check, made []head
 			c := checks[i]
 			c.Cost = d.Receipt.Units
 			if err := l.give(context.WithoutCancel(ctx), &c, d.Receipt); err != nil {
-				l.counters.failures.Add(1)
+				l.counts.failures.Add(1)
 			}
 			d.Remaining = min(d.Limit, d.Remaining+d.Receipt.Units)
 			d.Receipt = headgate.Receipt{}
@@ -110,19 +114,19 @@ func (l *Limiter) undo(ctx context.Context, checks []headgate.Check, made []head
 	}
 }
 
-// Charge takes the cost from the store, whatever the limit says. What this node holds was debited before and stays. See
-// [headgate.Limiter].
+// Charge takes the cost from the store regardless of the limit. Units that this node holds were debited before and
+// stay. See [headgate.Limiter].
 func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := l.admit(ctx); err != nil {
 		return headgate.Decision{}, err
 	}
-	l.counters.calls.Add(1)
+	l.counts.calls.Add(1)
 	ctx, end := l.within(ctx)
 	defer end()
-	return l.source.Charge(ctx, kept(&c))
+	return l.source.Charge(ctx, cloneCheck(&c))
 }
 
-// Renew is ErrUnsupported: no slots of concurrency limits are taken here. See [headgate.Limiter].
+// Renew returns ErrUnsupported, as concurrency limits are not leased. See [headgate.Limiter].
 func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
 	if err := l.admit(ctx); err != nil {
 		return false, err
@@ -136,8 +140,8 @@ func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receip
 	return false, headgate.ErrUnsupported
 }
 
-// Give returns units to the lease that they came from while that lives, else to the store, which credits what time has not.
-// See [headgate.Limiter].
+// Give returns units to their lease until it expires, otherwise to the store, which credits what has not refilled. See
+// [headgate.Limiter].
 func (l *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	if err := l.admit(ctx); err != nil {
 		return err
@@ -158,19 +162,19 @@ func (l *Limiter) give(ctx context.Context, c *headgate.Check, r headgate.Receip
 			return nil
 		}
 	}
-	back := kept(c)
+	back := cloneCheck(c)
 	back.Cost = r.Units
-	l.counters.calls.Add(1)
+	l.counts.calls.Add(1)
 	ctx, end := l.within(ctx)
 	defer end()
 	return l.source.Give(ctx, back, r)
 }
 
-// giveHeld returns units to what is held, and says how many that took.
+// giveHeld returns units to the held grants, and returns how many that were.
 func (l *Limiter) giveHeld(h *holding, r headgate.Receipt) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.gone { // who takes from it next would not find it
+	if h.removed { // the next take would not find it
 		return 0
 	}
 	l.prune(h, l.clock.Now())
@@ -181,8 +185,8 @@ func (l *Limiter) giveHeld(h *holding, r headgate.Receipt) int64 {
 	return n
 }
 
-// Reset forgets what was consumed under the check's key, in the store, and what this node holds of it. What other nodes hold
-// they may use until it expires. See [headgate.Limiter].
+// Reset forgets the consumption of the check's key in the store, and the units that this node holds. Other nodes may
+// use theirs until they expire. See [headgate.Limiter].
 func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
 	if err := l.admit(ctx); err != nil {
 		return err
@@ -190,79 +194,80 @@ func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
 	if err := headgate.ValidateKey(c.Key); err != nil {
 		return err
 	}
-	key := kept(&c)
+	key := cloneCheck(&c)
 	held := make(map[*holding]bool)
-	l.table.of(key.Key, func(h *holding) {
+	l.table.each(key.Key, func(h *holding) {
 		held[h] = true
-		l.forget(h, 1)
+		l.drop(h, 1)
 	})
-	defer l.table.of(key.Key, func(h *holding) {
+	defer l.table.each(key.Key, func(h *holding) {
 		if held[h] {
-			l.goOn(h)
+			l.resume(h)
 		} else {
-			l.forget(h, 0) // it is new, and what it has may be from before
+			l.drop(h, 0) // it is new, and its units may be from before the reset
 		}
 	})
-	l.counters.calls.Add(1)
+	l.counts.calls.Add(1)
 	ctx, end := l.within(ctx)
 	defer end()
 	return l.source.Reset(ctx, key)
 }
 
-// goOn lets a holding ask again after a reset.
-func (l *Limiter) goOn(h *holding) {
+// resume allows calls again after a reset.
+func (l *Limiter) resume(h *holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.resetting--
-	l.advance(h, l.clock.Now())
+	h.calls.resets--
+	l.callWhenAllowed(h, l.clock.Now())
 }
 
-// forget drops what is held. What is under way will not count, and while a reset is nothing is asked for.
-func (l *Limiter) forget(h *holding, resetting int) {
+// drop drops the held units. Units of a call in progress will not count. While a reset is in progress, no call starts.
+func (l *Limiter) drop(h *holding, resetting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.resetting += resetting
+	h.calls.resets += resetting
 	for _, g := range h.grants {
 		unused := g.end()
-		h.used += g.size - unused
-		l.counters.expired.Add(unused)
+		h.demand.used += g.size - unused
+		l.counts.expired.Add(unused)
 	}
-	l.counters.expired.Add(h.owed.units)
-	h.grants, h.owed = nil, owing{}
+	l.counts.expired.Add(h.unreturned.units)
+	h.grants, h.unreturned = nil, unusedUnits{}
 	h.front.Store(nil)
 	h.denial.Store(nil)
-	h.scarce = false
-	h.gen++
+	h.store.scarce = false
+	h.calls.generation++
 }
 
-// handBackOthers returns to the store what this node holds of a key under other limits. A store that fails keeps it as consumed.
-func (l *Limiter) handBackOthers(ctx context.Context, made *holding) {
+// returnOtherLimits returns to the store the units of a key that are held under other limits. If the store fails, they
+// stay consumed.
+func (l *Limiter) returnOtherLimits(ctx context.Context, made *holding) {
 	var list []refund
-	l.table.of(made.key, func(h *holding) {
+	l.table.each(made.key, func(h *holding) {
 		if h != made {
 			list = h.appendUnused(list)
 		}
 	})
 	for _, r := range list {
-		l.giveBack(ctx, r.holding, r.receipt)
+		l.returnUnits(ctx, r.holding, r.receipt)
 	}
 }
 
-// appendUnused ends what is held and appends the units that nobody used.
+// appendUnused ends the grants and appends their unused units.
 func (h *holding) appendUnused(list []refund) []refund {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, g := range h.grants {
 		unused := g.end()
-		h.used += g.size - unused
+		h.demand.used += g.size - unused
 		if unused > 0 {
 			list = append(list, refund{h, g.receipt(unused)})
 		}
 	}
-	if o := h.owed; o.units > 0 {
-		list = append(list, refund{h, o.of.receipt(o.units)})
+	if o := h.unreturned; o.units > 0 {
+		list = append(list, refund{h, o.grant.receipt(o.units)})
 	}
-	h.grants, h.owed = nil, owing{}
+	h.grants, h.unreturned = nil, unusedUnits{}
 	h.front.Store(nil)
 	return list
 }

@@ -1,0 +1,395 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A waiter is a caller that waits for units.
+type waiter struct {
+	cost     int64
+	answered chan answer // buffered, for one answer
+}
+
+// An answer is the result for a waiter.
+type answer struct {
+	decision headgate.Decision
+	outcome  outcome
+}
+
+// An outcome says how a check continues that cannot be decided locally.
+type outcome uint8
+
+const (
+	decided     outcome = iota
+	waiting             // for an answer
+	removed             // the holding is no longer in the table: find it again
+	askStore            // the source has to be called for this check alone
+	storeFailed         // the source has just failed
+	closed              // the limiter is closed
+)
+
+const (
+	failurePause = 50 * time.Millisecond
+	slowPause    = time.Second
+	maxDenial    = time.Second // so that a reset or a refund elsewhere takes effect
+)
+
+// decideOrWait decides a check with what is known, or adds it to the queue.
+func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision, *waiter, outcome) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var d headgate.Decision
+	if h.removed {
+		return d, nil, removed
+	}
+	now := l.clock.Now()
+	l.prune(h, now)
+	if len(h.queue.waiters) == 0 {
+		if d, ok := h.takeHeld(now, c.Cost); ok {
+			return d, nil, decided
+		}
+	}
+	if x := h.denial.Load(); x != nil && now < x.until && c.Cost >= x.cost {
+		return l.deny(h, x, now, c.Cost), nil, decided
+	}
+	switch slot := h.nextSlot(); {
+	case now < h.fault.slowUntil:
+		return d, nil, askStore
+	case now < h.fault.until:
+		return d, nil, storeFailed
+	case h.store.scarce && !h.calls.running && len(h.queue.waiters) == 0 && now < slot:
+		x := &denial{cost: c.Cost, until: slot, retryAt: slot, resetAt: slot, remaining: h.store.left}
+		h.denial.Store(x)
+		return l.deny(h, x, now, c.Cost), nil, decided
+	case len(h.queue.waiters) >= l.options.MaxWaiting:
+		l.counts.crowded.Add(1)
+		x := &denial{cost: c.Cost, retryAt: max(slot, now+time.Duration(l.rtt.Load())), resetAt: now}
+		return l.deny(h, x, now, c.Cost), nil, decided
+	}
+	if len(h.queue.waiters) == 0 {
+		h.measure(now) // waiting callers request nothing more, which would look like lower demand
+	}
+	w := &waiter{cost: c.Cost, answered: make(chan answer, 1)}
+	h.queue.waiters = append(h.queue.waiters, w)
+	h.queue.units += w.cost
+	l.callWhenAllowed(h, now)
+	return d, w, waiting
+}
+
+// deny denies n units.
+func (l *Limiter) deny(h *holding, x *denial, now time.Duration, n int64) (d headgate.Decision) {
+	h.denied.Add(n)
+	l.counts.denied.Add(1)
+	x.describe(&d, h.capacity, now, n)
+	return d
+}
+
+// wait waits for the answer to a waiter.
+func (l *Limiter) wait(ctx context.Context, h *holding, w *waiter, c *headgate.Check) (headgate.Decision, error) {
+	select {
+	case t := <-w.answered:
+		switch t.outcome {
+		case askStore:
+			return l.takeExact(ctx, h.withNames(c))
+		case storeFailed:
+			return l.degrade(ctx, h, c)
+		case closed:
+			return headgate.Decision{}, headgate.ErrClosed
+		default:
+			return t.decision, nil
+		}
+	case <-ctx.Done():
+		l.abandon(h, w)
+		return headgate.Decision{}, ctx.Err()
+	}
+}
+
+// abandon removes a waiter from the queue, or puts back the units it got meanwhile.
+func (l *Limiter) abandon(h *holding, w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, other := range h.queue.waiters {
+		if other == w {
+			h.queue.waiters = append(h.queue.waiters[:i], h.queue.waiters[i+1:]...)
+			h.queue.units -= w.cost
+			return
+		}
+	}
+	if t := <-w.answered; t.decision.Receipt.Units > 0 {
+		h.putBack(t.decision.Receipt)
+	}
+}
+
+// putBack returns units to their grant, and returns how many that were.
+func (h *holding) putBack(r headgate.Receipt) (n int64) {
+	for _, g := range h.grants {
+		if g.at == r.At && g.lease == r.Lease && n < r.Units {
+			n += g.put(r.Units - n)
+		}
+	}
+	return n
+}
+
+// answerFirst answers the first waiter.
+func (h *holding) answerFirst(t answer) {
+	w := h.queue.waiters[0]
+	h.queue.waiters[0] = nil
+	h.queue.waiters = h.queue.waiters[1:]
+	h.queue.units -= w.cost
+	w.answered <- t
+}
+
+// answerAll answers all waiters.
+func (h *holding) answerAll(t answer) {
+	for len(h.queue.waiters) > 0 {
+		h.answerFirst(t)
+	}
+}
+
+// callWhenAllowed calls the store for the waiters, or starts a timer until it may be called. The holding is locked.
+func (l *Limiter) callWhenAllowed(h *holding, now time.Duration) {
+	if h.calls.running || len(h.queue.waiters) == 0 || h.calls.timer != nil || h.calls.resets > 0 {
+		return
+	}
+	if slot := h.nextSlot(); now < slot {
+		h.calls.timer = l.clock.AfterFunc(slot-now, func() { l.wake(h) })
+		return
+	}
+	l.startCall(h, now)
+}
+
+// wake calls the store after the timer.
+func (l *Limiter) wake(h *holding) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls.timer = nil
+	if !h.removed {
+		l.callWhenAllowed(h, l.clock.Now())
+	}
+}
+
+// renew requests more units before a grant is used up or expires.
+func (l *Limiter) renew(h *holding, g *grant) {
+	if g.renewing.Load() || !g.renewing.CompareAndSwap(false, true) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := l.clock.Now()
+	if h.removed || h.calls.running || h.calls.resets > 0 || now < h.nextSlot() || now < h.fault.until ||
+		now < h.fault.slowUntil {
+		return
+	}
+	if n := len(h.grants); n > 0 {
+		if last := h.grants[n-1]; last != g && now < last.renewAt && last.left.Load() > last.low {
+			return // there are more already
+		}
+	}
+	l.counts.renewals.Add(1)
+	l.startCall(h, now)
+}
+
+// A request is one call of the store.
+type request struct {
+	cost              int64 // of the first waiter
+	need, want, share int64
+	maxShare          int64 // the smallest part is 1/maxShare
+	generation        int
+	at                time.Duration
+}
+
+// aheadPercent is the part of TTL for which units are requested ahead of demand: as much as will be used until the next
+// request.
+const aheadPercent = 80
+
+// startCall calls the store for the units of the first waiter, of the other waiters, and of the expected demand. The
+// holding is locked.
+func (l *Limiter) startCall(h *holding, now time.Duration) {
+	h.measure(now)
+	a := request{cost: 1, maxShare: 2 * l.liveNodes(), generation: h.calls.generation}
+	if a.share = a.maxShare; h.store.share > 0 {
+		a.share = min(h.store.share, a.maxShare)
+	}
+	if len(h.queue.waiters) > 0 {
+		a.cost = h.queue.waiters[0].cost
+	}
+	a.need = max(1, a.cost-h.usable(now))
+	a.want = h.queue.units + h.expected(l.options.TTL*aheadPercent/100)
+	if len(h.queue.waiters) > 0 && h.total() == h.queue.units {
+		a.want = h.queue.units // it is not known whether there will be more
+	} else if h.queue.units == 0 {
+		a.want -= h.usable(now)
+	}
+	a.want = min(max(a.want, a.need), h.capacity)
+	h.spend(now)
+	h.calls.running = true
+	l.counts.calls.Add(1)
+	if !l.start(func() { l.callStore(h, a) }) {
+		h.calls.running = false
+		h.answerAll(answer{outcome: closed})
+	}
+}
+
+// callStore makes the call.
+func (l *Limiter) callStore(h *holding, a request) {
+	ctx, end := l.within(l.life)
+	defer end()
+	a.at = l.clock.Now()
+	d, err := l.source.Grant(ctx, h.check(a.need), a.want, a.share)
+	now := l.clock.Now()
+	if err == nil {
+		l.noteRoundTrip(now - a.at)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls.running = false
+	switch {
+	case err != nil:
+		l.callFailed(h, now, err)
+	case d.Allowed:
+		l.callGranted(h, &a, now, &d)
+	case a.generation != h.calls.generation: // it was refused because of consumption before a reset
+		l.counts.refusals.Add(1)
+		l.callWhenAllowed(h, now)
+	default:
+		l.counts.refusals.Add(1)
+		l.callRefused(h, &a, now, &d)
+	}
+}
+
+// noteRoundTrip records the duration of a call. A longer one counts at once.
+func (l *Limiter) noteRoundTrip(d time.Duration) {
+	old := l.rtt.Load()
+	l.rtt.Store(max(int64(d), old+(int64(d)-old)/8)) // concurrent updates may lose one, which does not matter
+}
+
+// callFailed tells the waiters that the source has failed.
+func (l *Limiter) callFailed(h *holding, now time.Duration, err error) {
+	l.counts.failures.Add(1)
+	if errors.Is(err, headgate.ErrClosed) {
+		h.answerAll(answer{outcome: closed})
+		return
+	}
+	h.fault.until, h.fault.err = max(now+failurePause, h.nextSlot()), err
+	h.answerAll(answer{outcome: storeFailed})
+}
+
+// callRefused denies the waiters whose units the store does not have.
+func (l *Limiter) callRefused(h *holding, a *request, now time.Duration, d *headgate.Decision) {
+	h.updateShare(a, d.Remaining, 0, time.Duration(l.rtt.Load()))
+	h.store.scarce, h.store.left = true, d.Remaining
+	retryAt := later(a.at, d.RetryAfter)
+	x := &denial{
+		cost: a.cost, until: max(min(retryAt, a.at+maxDenial), h.nextSlot()), resetAt: later(now, d.ResetAfter),
+		remaining: d.Remaining,
+	}
+	x.retryAt = max(retryAt, x.until)
+	h.denial.Store(x)
+	l.serveWaiters(h, now, x)
+}
+
+// later returns from + d without overflow.
+func later(from, d time.Duration) time.Duration {
+	if d > math.MaxInt64/2 {
+		return math.MaxInt64 / 2
+	}
+	return from + d
+}
+
+// callGranted adds new units, and serves the waiters with them.
+func (l *Limiter) callGranted(h *holding, a *request, now time.Duration, d *headgate.Decision) {
+	units := d.Receipt.Units
+	l.counts.grants.Add(1)
+	l.counts.granted.Add(units)
+	g := &grant{
+		size: units, expires: a.at + min(l.options.TTL, h.windowEnds(d.Receipt.At)), asked: a.at, low: -1,
+		at: d.Receipt.At, lease: d.Receipt.Lease, remaining: d.Remaining, resetAt: now + d.ResetAfter,
+	}
+	g.left.Store(units)
+	g.renewAt = g.expires
+	rtt := time.Duration(l.rtt.Load())
+	if soon := h.demand.peak * l.options.TTL.Seconds(); soon >= 4 { // so that units requested ahead will be used
+		g.renewAt -= max(4*rtt, l.options.TTL/10)
+		g.low = min(int64(h.demand.peak*(2*rtt+time.Millisecond/2).Seconds()), units/2)
+	}
+	switch {
+	case a.generation != h.calls.generation: // the store may have forgotten them
+		l.counts.expired.Add(units)
+		l.callWhenAllowed(h, now)
+		return
+	case h.removed:
+		l.queueReturn(h, g, units, now)
+		return
+	case now >= g.expires && now < a.at+l.options.TTL && now-a.at < h.limit.Period: // the window ended meanwhile
+		l.queueReturn(h, g, units, now)
+		l.callWhenAllowed(h, now)
+		return
+	case now >= g.expires:
+		h.fault.slowUntil = now + slowPause
+		l.queueReturn(h, g, units, now)
+		h.answerAll(answer{outcome: askStore})
+		return
+	}
+	h.updateShare(a, d.Remaining, units, rtt)
+	// From a half-full bucket a node may get too little because others asked at the same time. But if not all waiters get
+	// something, there are too many of them.
+	h.store.scarce, h.store.left = units < a.want && (2*d.Remaining < h.capacity || units < h.queue.units), d.Remaining
+	h.denial.Store(nil)
+	h.grants = append(h.grants, g)
+	if !h.visits.scheduled {
+		h.visits.scheduled = true
+		l.wheel.add(h, l.options.TTL)
+	}
+	slot := h.nextSlot()
+	l.serveWaiters(h, now, &denial{cost: 1, until: slot, retryAt: max(slot, now), resetAt: g.resetAt,
+		remaining: d.Remaining})
+	if f := h.front.Load(); f == nil || now >= f.expires || f.left.Load() <= 0 {
+		h.front.Store(g)
+	}
+}
+
+// serveWaiters gives held units to the waiters. For the others it calls the store again if that can help, and otherwise
+// denies them.
+func (l *Limiter) serveWaiters(h *holding, now time.Duration, x *denial) {
+	for len(h.queue.waiters) > 0 {
+		d, ok := h.takeHeld(now, h.queue.waiters[0].cost)
+		if !ok {
+			break
+		}
+		h.answerFirst(answer{decision: d})
+	}
+	if !h.store.scarce {
+		l.callWhenAllowed(h, now)
+		return
+	}
+	slot := h.nextSlot()
+	var stay []*waiter
+	for len(h.queue.waiters) > 0 {
+		cost := h.queue.waiters[0].cost
+		if now >= slot && cost <= h.store.left && (x.cost == 1 || cost < x.cost) {
+			stay = append(stay, h.queue.waiters[0])
+			h.queue.waiters = h.queue.waiters[1:]
+			continue
+		}
+		h.answerFirst(answer{decision: l.deny(h, x, now, cost)})
+	}
+	h.queue.waiters = stay
+	l.callWhenAllowed(h, now)
+}
+
+// windowEnds returns how long the window of units granted at a time stays open from then on. For buckets it is
+// unlimited.
+func (h *holding) windowEnds(at int64) time.Duration {
+	switch h.limit.Algorithm {
+	case headgate.FixedWindow, headgate.SlidingWindow:
+		period := h.limit.Period.Microseconds()
+		return time.Duration(period-at%period) * time.Microsecond
+	default:
+		return math.MaxInt64 / 2
+	}
+}
