@@ -8,84 +8,84 @@ import (
 	"github.com/headgate/headgate/fleet/internal/skew"
 )
 
-// clocks is what a Gossip knows of the dates of hosts. The hearing's lock guards it, but for what is atomic.
+// clocks are the clocks of hosts. The inbox's lock guards all but the atomics.
 type clocks struct {
-	all   []time.Duration
-	ahead atomic.Int64 // ns: by how much the date of the fleet is ahead of this host's
-	off   atomic.Int64 // how many hosts are off
-	self  bool         // this host is, and that was told
+	readings []time.Duration
+	ahead    atomic.Int64 // how far the fleet's clock is ahead of this host's, in ns
+	hostsOff atomic.Int64 // number of hosts whose clock is off
+	selfOff  bool         // this host's clock is off, and that was reported
 }
 
-// clockTolerance is how much the median must have moved to be heeded: delays are not always the same.
+// clockTolerance is the least change of the median that counts, as delays vary.
 const clockTolerance = 5 * time.Millisecond
 
-// What a host told longer than dateSpan ago is forgotten, once it has told its date so often since that one of the packets will have
-// been fast: the clock of a machine that was suspended has stood still, and no packet will come as close again. A host that was
-// itself stopped hears many old packets at once, so that time alone would not do.
+// Readings of a host's clock older than clockMemory are forgotten once there were enough newer ones that one of their
+// packets was fast: the clock of a suspended machine stands still, and no packet will come as close again. Time alone
+// is not enough, as a host that was stopped itself receives many old packets at once.
 const (
 	clockMemory         = time.Minute
 	enoughClockReadings = 16
 )
 
-// dated notes what date a host told, and what ours is on arrival, and reports whether nothing was known. A packet takes time, so
-// the host is ahead by more than it seems, and the fastest packet comes closest: what is known is less than what is true by the
-// shortest delay there was.
-func (c *peerState) dated(theirs, ours, now time.Duration) (first bool) {
+// addClock adds a reading of a host's clock, and reports whether it is the first. ours is this host's clock on arrival.
+// Because of the packet's delay the host is ahead by more than the difference, and the fastest packet comes closest:
+// the estimate is too low by the shortest delay.
+func (c *peerState) addClock(theirs, ours, now time.Duration) (first bool) {
 	seems := theirs - ours
-	if c.aheadAt == 0 {
-		c.ahead, c.aheadAt = seems, max(1, now)
-		c.recent, c.recentAt, c.dates = seems, now, 1
+	if c.clock.aheadAt == 0 {
+		c.clock.ahead, c.clock.aheadAt = seems, max(1, now)
+		c.clock.recent, c.clock.recentSince, c.clock.readings = seems, now, 1
 		return true
 	}
-	drift := (now - c.aheadAt) / skew.Drift
-	c.ahead, c.recent = max(c.ahead-drift, seems), max(c.recent-drift, seems)
-	c.aheadAt = max(1, now)
-	if c.dates++; c.dates >= enoughClockReadings && now-c.recentAt >= clockMemory {
-		c.ahead = c.recent
-		c.recent, c.recentAt, c.dates = seems, now, 1
+	drift := (now - c.clock.aheadAt) / skew.Drift
+	c.clock.ahead, c.clock.recent = max(c.clock.ahead-drift, seems), max(c.clock.recent-drift, seems)
+	c.clock.aheadAt = max(1, now)
+	if c.clock.readings++; c.clock.readings >= enoughClockReadings && now-c.clock.recentSince >= clockMemory {
+		c.clock.ahead = c.clock.recent
+		c.clock.recent, c.clock.recentSince, c.clock.readings = seems, now, 1
 	}
 	return false
 }
 
-// agree has windows go by the date that hosts have in common now.
-func (g *Limiter) agree() {
+// updateClock makes windows use the present median of the hosts' clocks.
+func (g *Limiter) updateClock() {
 	g.inbox.mu.Lock()
 	defer g.inbox.mu.Unlock()
-	g.agreed()
+	g.updateClockLocked()
 }
 
-// agreed is agree where the hearing is locked.
-func (g *Limiter) agreed() {
+// updateClockLocked is updateClock with the inbox locked.
+func (g *Limiter) updateClockLocked() {
 	d := &g.clocks
-	live := g.members.others()
-	d.all = append(d.all[:0], 0)
+	live := g.members.live()
+	d.readings = append(d.readings[:0], 0)
 	for _, name := range live {
-		if c := g.inbox.others[name]; c != nil && c.aheadAt != 0 {
-			d.all = append(d.all, c.ahead)
+		if c := g.inbox.peers[name]; c != nil && c.clock.aheadAt != 0 {
+			d.readings = append(d.readings, c.clock.ahead)
 		}
 	}
-	slices.Sort(d.all)
-	median := d.all[(len(d.all)-1)/2]
+	slices.Sort(d.readings)
+	median := d.readings[(len(d.readings)-1)/2]
 	if now := time.Duration(d.ahead.Load()); (median - now).Abs() >= clockTolerance {
 		d.ahead.Store(int64(median))
 		g.ledger.SetClockAhead(median)
 	}
 	off := int64(0)
 	for _, name := range live {
-		if c := g.inbox.others[name]; c != nil && c.aheadAt != 0 {
-			off += g.judgeDate(&c.off, name, c.ahead-median)
+		if c := g.inbox.peers[name]; c != nil && c.clock.aheadAt != 0 {
+			off += g.checkClock(&c.clock.off, name, c.clock.ahead-median)
 		}
 	}
-	d.off.Store(off + g.judgeDate(&d.self, g.self.Name, -median))
+	d.hostsOff.Store(off + g.checkClock(&d.selfOff, g.self.Name, -median))
 }
 
-// judgeDate returns 1 for a host that is off by more than it may be, and tells so once.
-func (g *Limiter) judgeDate(told *bool, host string, off time.Duration) int64 {
-	is := skew.IsOff(off, *told)
-	if is && !*told {
+// checkClock returns 1 for a host whose clock is off, and reports that once.
+func (g *Limiter) checkClock(reported *bool, host string, off time.Duration) int64 {
+	is := skew.IsOff(off, *reported)
+	if is && !*reported {
 		g.events.notify(HostClockOff, host, "by "+off.Round(time.Millisecond).String())
 	}
-	*told = is
+	*reported = is
 	if is {
 		return 1
 	}

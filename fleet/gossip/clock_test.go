@@ -157,7 +157,7 @@ func TestOldPacketsThatComeAllAtOnceAreNoDates(t *testing.T) {
 	t.Parallel()
 	var c peerState
 	now := time.Hour
-	say := func(late time.Duration) { c.dated(now-late, now, now) }
+	say := func(late time.Duration) { c.addClock(now-late, now, now) }
 	for range 200 {
 		say(time.Millisecond)
 		now += time.Second
@@ -166,7 +166,7 @@ func TestOldPacketsThatComeAllAtOnceAreNoDates(t *testing.T) {
 	for i := range 500 {
 		say(10*time.Minute - time.Duration(i)*50*time.Millisecond)
 	}
-	if c.ahead < -200*time.Millisecond {
-		t.Errorf("the host seems to be %v ahead, want about 0", c.ahead)
+	if c.clock.ahead < -200*time.Millisecond {
+		t.Errorf("the host seems to be %v ahead, want about 0", c.clock.ahead)
 	}
 }

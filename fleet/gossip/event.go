@@ -10,36 +10,36 @@ import (
 	"github.com/headgate/headgate/fleet"
 )
 
-// A Event is something that happened among the hosts of a fleet.
+// An Event is something that happened in a fleet.
 type Event struct {
 	Kind EventKind
-	// Host is whom it is about: a name, or an address where that is all there is. It may be empty.
+	// Host is the host concerned: a name, or an address if only that is known. It may be empty.
 	Host string
-	// Detail says more, in words.
+	// Detail is a text.
 	Detail string
-	// Unsaid is how many of the same kind there were since the last that was told.
-	Unsaid int64
+	// Suppressed is the number of events of this kind since the last one that was reported.
+	Suppressed int64
 }
 
-// A EventKind says what happened.
+// An EventKind is the kind of an Event.
 type EventKind uint8
 
-// The kinds of events. Those that somebody outside can cause are told once in ten seconds at most.
+// The kinds of events. Those that outsiders can cause are reported at most once in 10 s.
 const (
-	HostJoined    EventKind = iota // a host is there, or there again
-	HostLost                       // a host is not heard any more; it still counts as known
-	HostLeft                       // a host has said farewell
-	HostForgotten                  // a host was silent for so long that it does not count any more
-	NotJoined                      // nobody that was to be joined answers; it is tried again
+	HostJoined    EventKind = iota // a host joined or returned
+	HostLost                       // a host is silent; it still counts as known
+	HostLeft                       // a host left
+	HostForgotten                  // a host was silent for so long that it is no longer known
+	NotJoined                      // no host to join responds; joining is retried
 	WrongKey                       // a host has another encryption key, or none
-	OtherCluster                   // a host of a cluster with another name has spoken to this one
-	OtherSecret                    // a host of a cluster with the same name hashes keys with another secret
-	NameTaken                      // two hosts have the same name; the one that came first keeps it while it lives
-	BadPacket                      // a packet made no sense
-	Resumed                        // this host stood still for some time; others may have missed it
-	Trouble                        // something else the network says
-	HostClockOff                   // the date of a host, maybe this one, is not that of most; it goes by theirs
-	OtherVersion                   // a host of this fleet writes packets of another version
+	OtherCluster                   // a host of a cluster with another name sent something
+	OtherSecret                    // a host of a cluster with the same name has another key secret
+	NameTaken                      // two hosts have the same name; the first one keeps it while it lives
+	BadPacket                      // a packet is malformed
+	Resumed                        // this host was stopped for some time; others may have missed it
+	Trouble                        // another error of the network
+	HostClockOff                   // the clock of a host, maybe this one, differs from most; windows use the median
+	OtherVersion                   // a host of this fleet sends packets of another version
 	eventKinds
 )
 
@@ -48,16 +48,16 @@ var eventTexts = [eventKinds]string{
 	HostLost:      "host lost, still counted as known",
 	HostLeft:      "host left",
 	HostForgotten: "host forgotten after long silence",
-	NotJoined:     "nobody to join answers, trying again",
-	WrongKey:      "a host has another encryption key or none: not listened to",
-	OtherCluster:  "a host of another cluster speaks to this one: not listened to",
-	OtherSecret:   "a cluster of the same name has another key secret: not listened to",
-	NameTaken:     "two hosts have the same name: the later one is not listened to",
-	BadPacket:     "a packet made no sense",
-	Resumed:       "this host stood still, joining again",
-	Trouble:       "trouble on the gossip network",
-	HostClockOff:  "the date of a host is not that of most: windows go by theirs",
-	OtherVersion:  "a host has another version of Headgate that this one does not understand: not listened to",
+	NotJoined:     "no host to join responds, trying again",
+	WrongKey:      "ignoring a host with another encryption key or none",
+	OtherCluster:  "ignoring a host of another cluster",
+	OtherSecret:   "ignoring a cluster of the same name with another key secret",
+	NameTaken:     "two hosts have the same name, ignoring the later one",
+	BadPacket:     "malformed packet",
+	Resumed:       "this host was stopped, joining again",
+	Trouble:       "error on the gossip network",
+	HostClockOff:  "the clock of a host differs from most, windows use the median",
+	OtherVersion:  "ignoring a host with another version of Headgate",
 }
 
 func (k EventKind) String() string {
@@ -67,7 +67,7 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// noisy kinds can be caused by anyone who can send a packet.
+// noisy reports whether anyone who can send a packet can cause the event.
 func (k EventKind) noisy() bool { return k >= NotJoined && k != Resumed && k != HostClockOff }
 
 const (
@@ -75,13 +75,13 @@ const (
 	eventInterval = 10 * time.Second
 )
 
-// A notifier passes events on, in order, by one goroutine.
+// A notifier calls a function with events, in order, in one goroutine.
 type notifier struct {
 	clock   fleet.Clock
 	onEvent func(Event)
 
 	mu         sync.Mutex
-	last       [eventKinds]time.Duration // when one was told
+	last       [eventKinds]time.Duration // when one was reported
 	notified   [eventKinds]bool
 	suppressed [eventKinds]int64
 	closed     bool
@@ -106,7 +106,7 @@ func newNotifier(clock fleet.Clock, to func(Event)) *notifier {
 	return h
 }
 
-// logEvent is the default of GossipOptions.OnEvent.
+// logEvent is the default of Options.OnEvent.
 func logEvent(e Event) {
 	level := slog.LevelInfo
 	if e.Kind.noisy() || e.Kind == HostLost || e.Kind == HostClockOff {
@@ -119,8 +119,8 @@ func logEvent(e Event) {
 	if e.Detail != "" {
 		attrs = append(attrs, "detail", e.Detail)
 	}
-	if e.Unsaid > 0 {
-		attrs = append(attrs, "unsaid", e.Unsaid)
+	if e.Suppressed > 0 {
+		attrs = append(attrs, "suppressed", e.Suppressed)
 	}
 	slog.Log(context.Background(), level, "gossip: "+e.Kind.String(), attrs...)
 }
@@ -139,14 +139,14 @@ func (h *notifier) notify(kind EventKind, host, detail string) {
 		return
 	}
 	select {
-	case h.events <- Event{Kind: kind, Host: host, Detail: detail, Unsaid: h.suppressed[kind]}:
+	case h.events <- Event{Kind: kind, Host: host, Detail: detail, Suppressed: h.suppressed[kind]}:
 		h.notified[kind], h.last[kind], h.suppressed[kind] = true, now, 0
 	default:
 		h.dropped.Add(1)
 	}
 }
 
-// close passes on what there is and ends.
+// close handles the queued events and stops.
 func (h *notifier) close() {
 	h.mu.Lock()
 	if !h.closed {

@@ -15,14 +15,13 @@ import (
 
 const (
 	lookupTimeout = 5 * time.Second
-	// joinMost is for how many probes it waits at most after an attempt to join that came to nothing; after the first, for
-	// one.
+	// joinMost is the longest pause between attempts to join, in probes. The first one is one probe.
 	joinMost = 30
-	// joinAtOnce is how many addresses are tried in one attempt.
+	// joinAtOnce is the number of addresses per attempt.
 	joinAtOnce = 5
 )
 
-// A joiner joins the hosts that it was told of and those that are missed, again and again.
+// A joiner keeps joining the configured hosts and lost ones.
 type joiner struct {
 	gossip *Limiter
 	mesh   *memberMesh
@@ -46,7 +45,7 @@ func startJoiner(g *Limiter, m *memberMesh) *joiner {
 	return j
 }
 
-// close ends it and waits for what is under way, which takes no longer than joining one host.
+// close stops it and waits for the current attempt, which takes no longer than joining one host.
 func (j *joiner) close() {
 	j.cancel()
 	j.mu.Lock()
@@ -55,7 +54,7 @@ func (j *joiner) close() {
 	j.timer.Stop()
 }
 
-// check looks whether there is anyone to join.
+// check joins hosts that are missing, if it is time to.
 func (j *joiner) check() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -63,7 +62,7 @@ func (j *joiner) check() {
 		return
 	}
 	now := j.gossip.clock.Now()
-	if live := j.gossip.Live(); live != j.live { // things move: do not wait for long
+	if live := j.gossip.Live(); live != j.live { // the membership changed: try again soon
 		j.live, j.next, j.pause = live, now, j.mesh.options.Probe
 	}
 	if now >= j.next {
@@ -72,19 +71,19 @@ func (j *joiner) check() {
 	j.timer = j.gossip.clock.AfterFunc(j.mesh.options.Probe, j.check)
 }
 
-// attempt joins those who are not there.
+// attempt joins missing hosts.
 func (j *joiner) attempt(now time.Duration) {
-	strangers, err := j.missing()
-	if len(strangers) == 0 && err == nil {
-		j.next = now + joinMost*j.mesh.options.Probe // names may stand for other addresses by then
+	missing, err := j.missing()
+	if len(missing) == 0 && err == nil {
+		j.next = now + joinMost*j.mesh.options.Probe // names may resolve to other addresses by then
 		return
 	}
-	joined, failed := j.join(strangers)
+	joined, failed := j.join(missing)
 	if joined == 0 && j.gossip.Live() == 1 {
 		if err == nil {
 			err = failed
 		}
-		j.gossip.events.notify(NotJoined, strings.Join(strangers, ", "), fmt.Sprint(err))
+		j.gossip.events.notify(NotJoined, strings.Join(missing, ", "), fmt.Sprint(err))
 	}
 	j.next = j.gossip.clock.Now() + j.pause*3/4 + rand.N(j.pause/2)
 	j.pause = min(2*j.pause, joinMost*j.mesh.options.Probe)
@@ -101,7 +100,7 @@ func (j *joiner) join(addrs []string) (joined int, err error) {
 		joined += n
 		if failed != nil {
 			err = failed
-			if kind, _ := classify(failed.Error()); kind == WrongKey {
+			if kind, _ := classifyLog(failed.Error()); kind == WrongKey {
 				j.gossip.events.notify(WrongKey, addr, shorten(failed.Error()))
 			}
 		}
@@ -109,7 +108,7 @@ func (j *joiner) join(addrs []string) (joined int, err error) {
 	return joined, err
 }
 
-// missing returns the addresses of hosts to join that are not there.
+// missing returns the addresses of hosts to join that are not members.
 func (j *joiner) missing() (addrs []string, err error) {
 	there, dead := j.mesh.members()
 	add := func(addr string) {
@@ -122,7 +121,7 @@ func (j *joiner) missing() (addrs []string, err error) {
 		add(addr)
 	}
 	for _, seed := range j.mesh.options.Join {
-		found, failed := j.lookup(seed)
+		found, failed := j.resolve(seed)
 		if failed != nil {
 			err = failed
 		}
@@ -133,8 +132,8 @@ func (j *joiner) missing() (addrs []string, err error) {
 	return addrs, err
 }
 
-// lookup returns all addresses that a name stands for.
-func (j *joiner) lookup(seed string) ([]string, error) {
+// resolve returns all addresses of a name.
+func (j *joiner) resolve(seed string) ([]string, error) {
 	host, port, err := net.SplitHostPort(seed)
 	if err != nil {
 		return nil, err
@@ -152,14 +151,14 @@ func (j *joiner) lookup(seed string) ([]string, error) {
 	return addrs, nil
 }
 
-// checkSeed reports what is wrong with an address to join.
+// checkSeed validates an address to join.
 func checkSeed(seed string) error {
 	host, port, err := net.SplitHostPort(seed)
 	if err != nil {
-		return fmt.Errorf("fleet: Join %q: want host:port: %w", seed, err)
+		return fmt.Errorf("gossip: Options.Join %q: want host:port: %w", seed, err)
 	}
 	if n, err := strconv.Atoi(port); host == "" || err != nil || n < 1 || n > 65535 {
-		return fmt.Errorf("fleet: Join %q: want a host and a port from 1 to 65535", seed)
+		return fmt.Errorf("gossip: Options.Join %q: want a host and a port from 1 to 65535", seed)
 	}
 	return nil
 }

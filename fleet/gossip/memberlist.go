@@ -19,35 +19,35 @@ import (
 
 const (
 	metaSize = 17
-	// streamTimeout is how long joining a host, or exchanging state with it, may take.
+	// streamTimeout is the time limit for joining a host or exchanging state with it.
 	streamTimeout = 2 * time.Second
 	leaveTimeout  = time.Second
-	// bindTries is how often a free port is asked for: one that is free for TCP may not be for UDP.
+	// bindTries is how often a free port is tried: one that is free for TCP may not be for UDP.
 	bindTries = 10
-	// contested is for how many probes a name is taken for another's after that was heard. While there is another, it is
-	// heard again about every ten.
-	contested = 30
+	// nameTakenProbes is for how many probes a conflict about this host's name is remembered. While it lasts, it is
+	// noticed again about every ten.
+	nameTakenProbes = 30
 )
 
-// A memberMesh carries packets by hashicorp/memberlist, which also finds out who is there.
+// A memberMesh carries packets by hashicorp/memberlist, which also finds the members.
 type memberMesh struct {
-	options *Options
-	fleet   uint64
-	self    fleet.Peer
-	clock   fleet.Clock
-	to      Listener
-	events  *notifier
-	list    *memberlist.Memberlist
-	joiner  *joiner
-	streams *streamGate
+	options  *Options
+	fleet    uint64
+	self     fleet.Peer
+	clock    fleet.Clock
+	listener Listener
+	events   *notifier
+	list     *memberlist.Memberlist
+	joiner   *joiner
+	streams  *streamGate
 
-	mu    sync.RWMutex
-	nodes map[string]*meshNode     // the others that live, and those that are missed
-	trips map[string]time.Duration // how long it takes to a host and back, of late, where nothing is in the way
-	taken time.Duration            // until when this host's name is taken for another's, or 0
+	mu             sync.RWMutex
+	nodes          map[string]*meshNode     // the other live and lost hosts
+	roundTrips     map[string]time.Duration // recent round-trip times without queueing
+	nameTakenUntil time.Duration            // until when another host seems to have this one's name; 0 for never
 }
 
-// A meshNode is a host, and whether memberlist thinks that it is there.
+// A meshNode is a host, and whether memberlist considers it a member.
 type meshNode struct {
 	memberlist.Node
 	member bool
@@ -63,12 +63,12 @@ var (
 	_ memberlist.PingDelegate     = (*memberMesh)(nil)
 )
 
-// openMemberMesh listens, and begins to join.
+// openMemberMesh listens, and starts joining.
 func openMemberMesh(g *Limiter) (Mesh, error) {
 	o := &g.options
 	m := &memberMesh{
-		options: o, fleet: g.fleet, self: g.self, clock: g.clock, to: receiver{g}, events: g.events,
-		nodes: map[string]*meshNode{}, trips: map[string]time.Duration{},
+		options: o, fleet: g.fleet, self: g.self, clock: g.clock, listener: receiver{g}, events: g.events,
+		nodes: map[string]*meshNode{}, roundTrips: map[string]time.Duration{},
 	}
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = o.Name
@@ -79,10 +79,10 @@ func openMemberMesh(g *Limiter) (Mesh, error) {
 	conf.PushPullInterval = 10 * o.Probe
 	conf.TCPTimeout = streamTimeout
 	conf.GossipInterval = min(conf.GossipInterval, o.Probe)
-	conf.DeadNodeReclaimTime = 1         // a host that comes back may have another address
-	conf.EnableCompression = false       // packets are as small as they get
+	conf.DeadNodeReclaimTime = 1         // a host that returns may have another address
+	conf.EnableCompression = false       // packets are compact already
 	conf.HandoffQueueDepth = 4096        // 5 MB of packets
-	conf.UDPBufferSize = maxPacket + 100 // as much as an Ethernet frame holds
+	conf.UDPBufferSize = maxPacket + 100 // what an Ethernet frame holds
 	conf.Delegate, conf.Events, conf.Conflict, conf.Merge, conf.Alive, conf.Ping = m, m, m, m, m, m
 	conf.Logger = log.New(&logBridge{events: g.events}, "", 0)
 	if err := m.bind(conf); err != nil {
@@ -90,32 +90,32 @@ func openMemberMesh(g *Limiter) (Mesh, error) {
 	}
 	list, err := memberlist.Create(conf)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("fleet: gossip on %s: %w", o.BindAddr, err), conf.Transport.Shutdown())
+		return nil, errors.Join(fmt.Errorf("gossip: listening on %s: %w", o.BindAddr, err), conf.Transport.Shutdown())
 	}
 	m.list = list
 	m.joiner = startJoiner(g, m)
 	return m, nil
 }
 
-// bind opens the sockets and says which address others are told.
+// bind opens the sockets and sets the advertised address.
 func (m *memberMesh) bind(conf *memberlist.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	host, port, err := splitAddr(ctx, m.options.BindAddr)
 	if err != nil {
-		return fmt.Errorf("fleet: gossip BindAddr: %w", err)
+		return fmt.Errorf("gossip: Options.BindAddr: %w", err)
 	}
 	if m.options.Advertise != "" {
 		conf.AdvertiseAddr, conf.AdvertisePort, err = splitAddr(ctx, m.options.Advertise)
 		if err != nil {
-			return fmt.Errorf("fleet: gossip Advertise: %w", err)
+			return fmt.Errorf("gossip: Options.Advertise: %w", err)
 		}
 	} else if host == "::" {
-		return fmt.Errorf("fleet: gossip on %s: want an Advertise address that others can reach", m.options.BindAddr)
+		return fmt.Errorf("gossip: listening on %s: want an Advertise address that others can reach", m.options.BindAddr)
 	}
 	net, err := listen(host, port, conf.Logger)
 	if err != nil {
-		return fmt.Errorf("fleet: gossip on %s: %w", m.options.BindAddr, err)
+		return fmt.Errorf("gossip: listening on %s: %w", m.options.BindAddr, err)
 	}
 	conf.BindAddr, conf.BindPort = host, net.GetAutoBindPort()
 	if conf.AdvertiseAddr != "" && conf.AdvertisePort == 0 {
@@ -125,12 +125,15 @@ func (m *memberMesh) bind(conf *memberlist.Config) error {
 	if m.options.Transport != nil {
 		transport = m.options.Transport(net)
 	}
-	m.streams = newStreamGate(transport, m.isMember, func(addr string, err error) { m.events.notify(Trouble, addr, err.Error()) })
+	m.streams = newStreamGate(transport, m.isMember, func(addr string, err error) {
+		m.events.notify(Trouble, addr,
+			err.Error())
+	})
 	conf.Transport = m.streams
 	return nil
 }
 
-// isMember reports whether a host of the fleet that lives or is missed has that address.
+// isMember reports whether a live or lost host has that address.
 func (m *memberMesh) isMember(ip netip.Addr) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -155,7 +158,7 @@ func listen(host string, port int, logger *log.Logger) (t *memberlist.NetTranspo
 	return t, err
 }
 
-// splitAddr returns the IP and the port of an address. No host is all of this one's.
+// splitAddr returns the IP and the port of an address. Without a host it is every address of this one.
 func splitAddr(ctx context.Context, addr string) (host string, port int, err error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -175,7 +178,7 @@ func splitAddr(ctx context.Context, addr string) (host string, port int, err err
 	return ips[0].Unmap().String(), port, nil
 }
 
-// Addr returns where others reach this host.
+// Addr returns the address at which others reach this host.
 func (m *memberMesh) Addr() string { return m.list.LocalNode().Address() }
 
 // Send implements Mesh.
@@ -184,7 +187,7 @@ func (m *memberMesh) Send(to string, packet []byte) error {
 	node := m.nodes[to]
 	m.mu.RUnlock()
 	if node == nil {
-		return fmt.Errorf("fleet: no host %q", to)
+		return fmt.Errorf("gossip: no host %q", to)
 	}
 	return m.list.SendBestEffort(&node.Node, packet)
 }
@@ -192,23 +195,23 @@ func (m *memberMesh) Send(to string, packet []byte) error {
 // Close implements Mesh.
 func (m *memberMesh) Close() error {
 	m.joiner.close()
-	// Memberlist tells only by name who leaves: a second host of a name would make the others take the first for gone.
-	if !m.disputed() {
+	// memberlist identifies the leaving host by name only: a second host of a name would make the first one leave.
+	if !m.nameTaken() {
 		if err := m.list.Leave(leaveTimeout); err != nil {
-			m.events.notify(Trouble, m.self.Name, err.Error()) // it is missed then, unless somebody has heard its farewell
+			m.events.notify(Trouble, m.self.Name, err.Error()) // it becomes lost then, unless its leave packet was received
 		}
 	}
 	return m.list.Shutdown()
 }
 
-// disputed reports whether another host has this one's name.
-func (m *memberMesh) disputed() bool {
+// nameTaken reports whether another host has this one's name.
+func (m *memberMesh) nameTaken() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.taken != 0 && m.clock.Now() < m.taken
+	return m.nameTakenUntil != 0 && m.clock.Now() < m.nameTakenUntil
 }
 
-// NodeMeta tells the others which incarnation this is and how it hashes keys.
+// NodeMeta sends the others this host's incarnation and the hash of its secret.
 func (m *memberMesh) NodeMeta(int) []byte {
 	b := append(make([]byte, 0, metaSize), packetVersion)
 	b = binary.LittleEndian.AppendUint64(b, m.fleet)
@@ -216,41 +219,41 @@ func (m *memberMesh) NodeMeta(int) []byte {
 }
 
 // NotifyMsg is called with every packet.
-func (m *memberMesh) NotifyMsg(packet []byte) { m.to.Receive(packet) }
+func (m *memberMesh) NotifyMsg(packet []byte) { m.listener.Receive(packet) }
 
-// GetBroadcasts has nothing to add to memberlist's own packets: what we tell has packets of its own.
+// GetBroadcasts adds nothing to memberlist's own packets, as updates have packets of their own.
 func (m *memberMesh) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState is what a host is given that joins, and now and then another.
-func (m *memberMesh) LocalState(bool) []byte { return m.to.State() }
+// LocalState is sent to a host that joins, and to others now and then.
+func (m *memberMesh) LocalState(bool) []byte { return m.listener.State() }
 
-// MergeRemoteState is called with what such a host has given.
-func (m *memberMesh) MergeRemoteState(state []byte, _ bool) { m.to.Merge(state) }
+// MergeRemoteState is called with the state of another host.
+func (m *memberMesh) MergeRemoteState(state []byte, _ bool) { m.listener.Merge(state) }
 
 // NotifyJoin is called with memberlist's lock held, as are the next four.
 func (m *memberMesh) NotifyJoin(node *memberlist.Node) {
 	if node.Name == m.self.Name {
 		return
 	}
-	m.keep(node)
-	m.to.Joined(node.Name)
+	m.add(node)
+	m.listener.Joined(node.Name)
 }
 
-// NotifyUpdate is called when a host has restarted so quickly that nobody has missed it.
+// NotifyUpdate is called when a host has restarted before it was lost.
 func (m *memberMesh) NotifyUpdate(node *memberlist.Node) {
 	if node.Name != m.self.Name {
-		m.keep(node)
+		m.add(node)
 	}
 }
 
-func (m *memberMesh) keep(node *memberlist.Node) {
+func (m *memberMesh) add(node *memberlist.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nodes[node.Name] = &meshNode{Node: *node, member: true}
 }
 
-// NotifyLeave is called for a host that leaves, which says so itself, and for one that memberlist takes for dead: it is lost when
-// nothing more is heard of it.
+// NotifyLeave is called for a host that leaves, which also sends a leave packet, and for one that memberlist considers
+// dead: it is lost when it stays silent.
 func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -263,26 +266,26 @@ func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
 func (m *memberMesh) NotifyConflict(existing, other *memberlist.Node) {
 	if existing.Name == m.self.Name {
 		m.mu.Lock()
-		m.taken = m.clock.Now() + contested*m.options.Probe
+		m.nameTakenUntil = m.clock.Now() + nameTakenProbes*m.options.Probe
 		m.mu.Unlock()
 	}
 	m.events.notify(NameTaken, existing.Name, existing.Address()+" and "+other.Address())
 }
 
-// NotifyAlive keeps out who hashes keys with another secret.
-func (m *memberMesh) NotifyAlive(node *memberlist.Node) error { return m.check(node) }
+// NotifyAlive refuses hosts with another secret.
+func (m *memberMesh) NotifyAlive(node *memberlist.Node) error { return m.checkMeta(node) }
 
-// NotifyMerge keeps two clusters apart that have the same name and different secrets.
+// NotifyMerge keeps clusters with the same name and different secrets apart.
 func (m *memberMesh) NotifyMerge(nodes []*memberlist.Node) error {
 	for _, node := range nodes {
-		if err := m.check(node); err != nil {
+		if err := m.checkMeta(node); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *memberMesh) check(node *memberlist.Node) error {
+func (m *memberMesh) checkMeta(node *memberlist.Node) error {
 	if node.Name == m.self.Name {
 		return nil
 	}
@@ -297,42 +300,41 @@ func (m *memberMesh) check(node *memberlist.Node) error {
 	return nil
 }
 
-// AckPayload adds nothing to the answers to probes.
+// AckPayload adds nothing to responses to probes.
 func (m *memberMesh) AckPayload() []byte { return nil }
 
-// NotifyPingComplete is called when a host has answered a probe, with how long that took. It takes a while until a way that has
-// become longer counts.
+// NotifyPingComplete is called with the round-trip time of a probe. A longer one counts gradually.
 func (m *memberMesh) NotifyPingComplete(other *memberlist.Node, trip time.Duration, _ []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.nodes[other.Name] == nil {
 		return // it was forgotten meanwhile
 	}
-	if before, ok := m.trips[other.Name]; ok {
+	if before, ok := m.roundTrips[other.Name]; ok {
 		trip = min(trip, before+before/8)
 	}
-	m.trips[other.Name] = trip
+	m.roundTrips[other.Name] = trip
 }
 
-// way returns how long a packet takes from the host that is farthest away, as far as is known.
-func (m *memberMesh) way() (longest time.Duration) {
+// longestDelay returns the longest known delay of packets from another host.
+func (m *memberMesh) longestDelay() (longest time.Duration) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	for _, trip := range m.trips {
+	for _, trip := range m.roundTrips {
 		longest = max(longest, trip/2)
 	}
 	return longest
 }
 
-// forget drops the address of a host that is not missed any more.
+// forget drops the address of a host that is no longer known.
 func (m *memberMesh) forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.nodes, name)
-	delete(m.trips, name)
+	delete(m.roundTrips, name)
 }
 
-// members returns the addresses of the hosts that memberlist thinks are there, this one included, and of those that it does not.
+// members returns the addresses of members, including this host, and those of other known hosts.
 func (m *memberMesh) members() (there map[string]bool, dead []string) {
 	there = map[string]bool{m.Addr(): true}
 	m.mu.RLock()
@@ -347,7 +349,7 @@ func (m *memberMesh) members() (there map[string]bool, dead []string) {
 	return there, dead
 }
 
-// address returns where a host is or was, or nothing.
+// address returns the present or last address of a host, or "".
 func (m *memberMesh) address(name string) string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -357,7 +359,7 @@ func (m *memberMesh) address(name string) string {
 	return ""
 }
 
-// incarnation returns which one of a name it is that memberlist holds for the host, if any.
+// incarnation returns the incarnation of a name that memberlist knows, if any.
 func (m *memberMesh) incarnation(name []byte) (incarnation uint64, known bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

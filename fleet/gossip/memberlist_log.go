@@ -2,10 +2,10 @@ package gossip
 
 import "strings"
 
-// A logBridge makes events of what memberlist logs, since it reports what strangers send in no other way.
+// A logBridge turns memberlist's log lines into events, as it reports outsiders' packets in no other way.
 type logBridge struct{ events *notifier }
 
-// maxDetail keeps short what strangers can have written into an event.
+// maxDetail bounds the text that outsiders can cause in an event.
 const maxDetail = 240
 
 func (b *logBridge) Write(line []byte) (int, error) {
@@ -13,37 +13,37 @@ func (b *logBridge) Write(line []byte) (int, error) {
 	switch level, rest, _ := strings.Cut(text, " "); level {
 	case "[DEBUG]", "[INFO]":
 	default:
-		if kind, told := classify(rest); !told {
-			b.events.notify(kind, from(rest), shorten(rest))
+		if kind, told := classifyLog(rest); !told {
+			b.events.notify(kind, addressIn(rest), shorten(rest))
 		}
 	}
 	return len(line), nil
 }
 
-// classify says what kind of event an error of memberlist is, and whether it was told already.
-func classify(text string) (kind EventKind, told bool) {
+// classifyLog returns the kind of event of an error of memberlist, and whether it was reported already.
+func classifyLog(text string) (kind EventKind, reported bool) {
 	for _, c := range []struct {
-		words string
-		kind  EventKind
-		told  bool
+		words    string
+		kind     EventKind
+		reported bool
 	}{
-		{words: "ignoring alive message", told: true},
-		{words: "Conflicting address", told: true},
-		{words: "push/pull merge", told: true},
-		{words: "Refuting", told: true},
+		{words: "ignoring alive message", reported: true},
+		{words: "Conflicting address", reported: true},
+		{words: "push/pull merge", reported: true},
+		{words: "Refuting", reported: true},
 		{words: "ecrypt", kind: WrongKey}, // also "encrypt"
 		{words: "ncrypt", kind: WrongKey},
 		{words: "unacceptable label", kind: OtherCluster},
 	} {
 		if strings.Contains(text, c.words) {
-			return c.kind, c.told
+			return c.kind, c.reported
 		}
 	}
 	return Trouble, false
 }
 
-// from returns the address that memberlist says a packet is from.
-func from(text string) string {
+// addressIn returns the sender's address in a log line.
+func addressIn(text string) string {
 	_, addr, _ := strings.Cut(text, "from=")
 	addr, _, _ = strings.Cut(addr, " ")
 	return addr

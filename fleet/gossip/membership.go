@@ -9,108 +9,108 @@ import (
 	"github.com/headgate/headgate/fleet"
 )
 
-// maxSilent is how many hosts that have fallen silent are remembered.
-const maxSilent = 1024
+// maxLost is the most lost hosts that are remembered.
+const maxLost = 1024
 
-// A membership knows the other hosts. A host is live while its packets come, and lost when none came for some time.
+// A membership holds the other hosts. A host is live while its packets arrive, and lost when none has for some time.
 type membership struct {
 	forget time.Duration
 
 	mu    sync.Mutex
-	hosts map[string]*presence
+	hosts map[string]*hostState
 
 	list    atomic.Pointer[hostList]
-	changed atomic.Bool // the list was, since that was last looked at
+	changed atomic.Bool // since it was last checked
 }
 
-// A hostList is the names of hosts, sorted.
-type hostList struct{ live, silent []string }
+// A hostList has sorted names of hosts.
+type hostList struct{ live, lost []string }
 
-// A presence is how long ago a host was heard, while this host did not stand still itself.
-type presence struct {
-	quiet time.Duration
-	lost  bool
+// A hostState is how long a host was silent while this host was running.
+type hostState struct {
+	silentFor time.Duration
+	lost      bool
 }
 
 var _ fleet.Members = (*membership)(nil)
 
 func newMembership(forget time.Duration) *membership {
-	r := &membership{forget: forget, hosts: map[string]*presence{}}
-	r.count()
+	r := &membership{forget: forget, hosts: map[string]*hostState{}}
+	r.updateList()
 	return r
 }
 
-// Live returns how many hosts are heard, this one included.
-func (r *membership) Live() int { return len(r.others()) + 1 }
+// Live returns the number of live hosts, including this one.
+func (r *membership) Live() int { return len(r.live()) + 1 }
 
-// Known returns how many hosts there are, those included that have fallen silent without a farewell.
+// Known returns the number of hosts including lost ones that have not left.
 func (r *membership) Known() int {
 	list := r.list.Load()
-	return len(list.live) + len(list.silent) + 1
+	return len(list.live) + len(list.lost) + 1
 }
 
-// others returns the names of those that are live. They must not be changed.
-func (r *membership) others() []string { return r.list.Load().live }
+// live returns the names of live hosts. They must not be changed.
+func (r *membership) live() []string { return r.list.Load().live }
 
-// missing returns the names of those that have fallen silent. They must not be changed.
-func (r *membership) missing() []string { return r.list.Load().silent }
+// lost returns the names of lost hosts. They must not be changed.
+func (r *membership) lost() []string { return r.list.Load().lost }
 
-// alive notes that a host is there, and reports whether it was not.
-func (r *membership) alive(name string) (isNew bool) {
+// join adds a host, and reports whether it was lost or new.
+func (r *membership) join(name string) (isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.hosts[name]
 	if p == nil {
-		p = &presence{lost: true}
+		p = &hostState{lost: true}
 		r.hosts[name] = p
 	}
-	return r.revive(p)
+	return r.markLive(p)
 }
 
-// heard notes that a packet of a host came, and reports whether the host was lost. Packets of hosts that have left, or did not
-// join, do not count.
-func (r *membership) heard(name string) (wasLost bool) {
+// received records a packet of a host, and reports whether the host was lost. Hosts that left or did not join do not
+// count.
+func (r *membership) received(name string) (wasLost bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.hosts[name]
-	return p != nil && r.revive(p)
+	return p != nil && r.markLive(p)
 }
 
-func (r *membership) revive(p *presence) (wasLost bool) {
+func (r *membership) markLive(p *hostState) (wasLost bool) {
 	wasLost = p.lost
-	p.quiet, p.lost = 0, false
+	p.silentFor, p.lost = 0, false
 	if wasLost {
-		r.count()
+		r.updateList()
 	}
 	return wasLost
 }
 
-// left drops a host that is not missed, and reports whether it was known.
-func (r *membership) left(name string) bool {
+// remove removes a host, and reports whether it was known.
+func (r *membership) remove(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hosts[name] == nil {
 		return false
 	}
 	delete(r.hosts, name)
-	r.count()
+	r.updateList()
 	return true
 }
 
-// pass lets time pass. It returns the hosts that are lost now because they were silent for as long as lostAfter, and those that are
-// gone because they were silent for too long, or are too many.
-func (r *membership) pass(d, lostAfter time.Duration) (lost, gone []string) {
+// advance adds time. It returns the hosts that are lost now because they were silent for lostAfter, and those that are
+// forgotten because they were silent for too long or are too many.
+func (r *membership) advance(d, lostAfter time.Duration) (lost, gone []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	silent := 0
 	for name, p := range r.hosts {
-		p.quiet += d
+		p.silentFor += d
 		switch {
-		case p.lost && p.quiet >= r.forget+lostAfter:
+		case p.lost && p.silentFor >= r.forget+lostAfter:
 			gone = append(gone, name)
 			delete(r.hosts, name)
 			continue
-		case !p.lost && p.quiet >= lostAfter:
+		case !p.lost && p.silentFor >= lostAfter:
 			p.lost = true
 			lost = append(lost, name)
 		}
@@ -118,37 +118,37 @@ func (r *membership) pass(d, lostAfter time.Duration) (lost, gone []string) {
 			silent++
 		}
 	}
-	for ; silent > maxSilent; silent-- {
-		name := r.longestSilent()
+	for ; silent > maxLost; silent-- {
+		name := r.longestLost()
 		gone = append(gone, name)
 		delete(r.hosts, name)
 	}
 	if lost != nil || gone != nil {
-		r.count()
+		r.updateList()
 	}
 	return lost, gone
 }
 
-func (r *membership) longestSilent() (longest string) {
+func (r *membership) longestLost() (longest string) {
 	for name, p := range r.hosts {
-		if p.lost && (longest == "" || p.quiet > r.hosts[longest].quiet) {
+		if p.lost && (longest == "" || p.silentFor > r.hosts[longest].silentFor) {
 			longest = name
 		}
 	}
 	return longest
 }
 
-func (r *membership) count() {
+func (r *membership) updateList() {
 	list := &hostList{}
 	for name, p := range r.hosts {
 		if p.lost {
-			list.silent = append(list.silent, name)
+			list.lost = append(list.lost, name)
 		} else {
 			list.live = append(list.live, name)
 		}
 	}
 	slices.Sort(list.live)
-	slices.Sort(list.silent)
+	slices.Sort(list.lost)
 	r.list.Store(list)
 	r.changed.Store(true)
 }

@@ -14,40 +14,40 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestRosterIsBounded(t *testing.T) {
+func TestLostHostsAreBounded(t *testing.T) {
 	r := newMembership(time.Hour)
-	for i := range maxSilent + 100 {
-		r.alive(fmt.Sprint("host-", i))
-		r.pass(time.Second, time.Second)
+	for i := range maxLost + 100 {
+		r.join(fmt.Sprint("host-", i))
+		r.advance(time.Second, time.Second)
 	}
-	if r.Live() != 1 || r.Known() != maxSilent+1 {
-		t.Errorf("%d live and %d known, want 1 and %d", r.Live(), r.Known(), maxSilent+1)
+	if r.Live() != 1 || r.Known() != maxLost+1 {
+		t.Errorf("%d live and %d known, want 1 and %d", r.Live(), r.Known(), maxLost+1)
 	}
-	if missing := r.missing(); !slices.Contains(missing, fmt.Sprint("host-", maxSilent+99)) || len(missing) != maxSilent {
-		t.Errorf("%d are missed, want %d and the last one among them", len(missing), maxSilent)
+	if missing := r.lost(); !slices.Contains(missing, fmt.Sprint("host-", maxLost+99)) || len(missing) != maxLost {
+		t.Errorf("%d are missed, want %d and the last one among them", len(missing), maxLost)
 	}
-	if _, gone := r.pass(time.Hour, time.Second); len(gone) != maxSilent || r.Known() != 1 {
-		t.Errorf("%d gone, %d known, want %d and 1", len(gone), r.Known(), maxSilent)
+	if _, gone := r.advance(time.Hour, time.Second); len(gone) != maxLost || r.Known() != 1 {
+		t.Errorf("%d gone, %d known, want %d and 1", len(gone), r.Known(), maxLost)
 	}
 }
 
-// Hosts that come and die without a word, however many, are not remembered by the mesh for longer than by the roster.
-func TestTheMeshForgetsWhomTheRosterDoes(t *testing.T) {
+// The mesh forgets hosts that come and die silently when the membership does.
+func TestTheMeshForgetsHostsWithTheMembership(t *testing.T) {
 	h := startReal(t, "a", func(_ *fleet.LedgerOptions, o *Options) {
-		o.Probe, o.MeshSize = 50*time.Millisecond, 2*maxSilent // in a larger fleet it takes longer until one is lost
+		o.Probe, o.MeshSize = 50*time.Millisecond, 2*maxLost // in a larger fleet it takes longer until one is lost
 	})
-	m := h.network().(*memberMesh)
+	m := h.currentMesh().(*memberMesh)
 	meta := binary.LittleEndian.AppendUint64([]byte{packetVersion}, h.fleet)
 	meta = binary.LittleEndian.AppendUint64(meta, 1)
-	for i := range maxSilent + 100 {
+	for i := range maxLost + 100 {
 		node := &memberlist.Node{Name: fmt.Sprint("host-", i), Addr: net.IPv4(127, 1, byte(i>>8), byte(i)), Port: 1, Meta: meta}
 		m.NotifyJoin(node)
 		m.NotifyLeave(node)
 	}
-	await.True(t, "the mesh to remember as many as the roster", func() bool {
+	await.True(t, "the mesh to remember as many as the membership", func() bool {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
-		return h.Live() == 1 && len(m.nodes) == maxSilent && h.Known() == maxSilent+1
+		return h.Live() == 1 && len(m.nodes) == maxLost && h.Known() == maxLost+1
 	})
 }
 

@@ -10,35 +10,35 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// A packet tells what one host has consumed. It is passed on as it is, but for the number of times it may still be.
+// A packet has updates of one host. It is forwarded unchanged, except for the number of remaining hops.
 //
-//	version   1 byte    what comes before number is the same in all versions, so that one can tell whose packet it is
-//	hops      1 byte    how many more times it may be passed on
-//	kind      1 byte    news, news of a host that asks to be told all, or a farewell, which ends after the date
+//	version   1 byte    all fields before number are the same in all versions, so that the sender is known
+//	hops      1 byte    how many more times it may be forwarded
+//	kind      1 byte    update, update with a request for all keys, or leave, which ends after the time
 //	fleet     8 bytes   a hash of the cluster's name and secret
-//	host      8 bytes   incarnation, then its name with the length before it
+//	host      8 bytes   incarnation, then its name with the length in front
 //	number    varint    counts the packets of an incarnation
 //	uptime    varint    of the host when it wrote this, µs
-//	date      varint    of the host, by its own clock, when it wrote this, µs since 1970
-//	limits    varint how many, then each: algorithm, flags, count, and what the flags announce
-//	whole     varint how many, then each: key 16 bytes, place in limits and flags, start µs, total, level, and what the
-//	          flags announce: nickname, window, offset, and a sum
-//	short     varint how many, then each: nickname less the one before, total, level, and a sum
+//	time      varint    of day of the host when it wrote this, µs since 1970
+//	limits    varint count, then each: algorithm, flags, count, and the fields that the flags announce
+//	whole     varint count, then each: key 16 bytes, index in limits and flags, start µs, total, level, and the
+//	          fields that the flags announce: alias, window, offset, and a sum
+//	short     varint count, then each: alias minus the one before, total, level, and a sum
 //
-// A sum is: what it is more than the total, digest 2 bytes, a byte of flags and the part of a unit that has drained.
+// A sum is its difference to the total, a digest of 2 bytes, and a byte of flags and the drained part of a unit.
 //
-// A tally takes about 34 bytes whole. A key that keeps changing gets a nickname that later tallies use instead of all that
-// stays the same: these take about 12. Nicknames count up and never mean another key, so that a host that has missed the
-// meaning of one can only fail to understand it.
+// A whole tally takes about 34 bytes. A key that keeps changing gets an alias that later tallies use instead of the
+// fields that stay the same: these take about 12. Aliases count up and never stand for another key, so a host that has
+// missed the meaning of one can only fail to resolve it.
 //
 // Keys are sent with all of their 128 bits, of which an attacker knows none, since the hash is keyed: among a billion
 // keys the chance that any two share a counter is below 10^-20.
 const (
 	packetVersion = 3
-	// maxPacket keeps a packet, with what memberlist and IP put around it, within an Ethernet frame: label, checksum and
+	// maxPacket keeps a packet, with the headers of memberlist and IP, within an Ethernet frame: label, checksum and
 	// encryption take up to 100 bytes, IPv6 and UDP 48.
 	maxPacket = 1300
-	// maxLimits and maxTallies are what fits a packet, so that one that promises more is refused before it is read.
+	// maxLimits and maxTallies are what fits into a packet. One that announces more is refused before it is read.
 	maxLimits  = maxPacket / 4
 	maxTallies = maxPacket / 3
 
@@ -49,20 +49,20 @@ const (
 type packetKind uint8
 
 const (
-	news packetKind = iota
-	farewell
-	asking
+	updatePacket packetKind = iota
+	leavePacket
+	requestPacket
 )
 
-// A header is what a packet says before its tallies.
+// A header is the part of a packet before its tallies.
 type header struct {
-	hops   uint8
-	kind   packetKind
-	fleet  uint64
-	from   fleet.Peer
-	number uint64
-	uptime time.Duration
-	date   time.Duration // since 1970
+	hops      uint8
+	kind      packetKind
+	fleet     uint64
+	from      fleet.Peer
+	number    uint64
+	uptime    time.Duration
+	wallClock time.Duration // since 1970
 }
 
 func (h *header) append(b []byte) []byte {
@@ -73,64 +73,68 @@ func (h *header) append(b []byte) []byte {
 	b = append(b, h.from.Name...)
 	b = binary.AppendUvarint(b, h.number)
 	b = appendMicros(b, h.uptime)
-	return appendMicros(b, h.date)
+	return appendMicros(b, h.wallClock)
 }
 
-// A packetTally is a tally on its way: whole if its nickname need not be known, else short.
+// A packetTally is a tally in a packet: whole, or short with an alias.
 type packetTally struct {
-	tally ledger.Tally
-	nick  uint64 // 0 for none
-	short bool
-	again bool // it was told before; not sent
+	tally  ledger.Tally
+	alias  uint64 // 0 for none
+	short  bool
+	resent bool // sent before; this is not part of the packet
 }
 
-// A packetWriter gathers tallies into one packet.
+// A packetWriter writes tallies into one packet.
 type packetWriter struct {
-	head   []byte
-	limits []headgate.Limit
-	dict   []byte
-	whole  []byte
-	short  []byte
-	wholes int
-	shorts int
-	last   uint64 // the nickname written last
+	head       []byte
+	limits     []headgate.Limit
+	limitBytes []byte
+	wholeBytes []byte
+	shortBytes []byte
+	wholes     int
+	shorts     int
+	lastAlias  uint64 // written last
 }
 
-func (l *packetWriter) begin(h *header) {
-	*l = packetWriter{head: h.append(l.head[:0]), limits: l.limits[:0], dict: l.dict[:0], whole: l.whole[:0], short: l.short[:0]}
+func (l *packetWriter) start(h *header) {
+	*l = packetWriter{head: h.append(l.head[:0]), limits: l.limits[:0], limitBytes: l.limitBytes[:0],
+		wholeBytes: l.wholeBytes[:0], shortBytes: l.shortBytes[:0]}
 }
 
-// size is how long the packet will be: three counts take at most two bytes each.
-func (l *packetWriter) size() int { return len(l.head) + len(l.dict) + len(l.whole) + len(l.short) + 6 }
+// size returns the size of the packet: three counts take at most two bytes each.
+func (l *packetWriter) size() int {
+	return len(l.head) + len(l.limitBytes) + len(l.wholeBytes) + len(l.shortBytes) + 6
+}
 
-// add appends a tally, or tells that the packet is full. Short ones come in the order of their nicknames.
+// add adds a tally. It returns false if the packet is full. Short ones must be in the order of their aliases.
 func (l *packetWriter) add(t *packetTally) bool {
-	dict, limits, whole, short := len(l.dict), len(l.limits), len(l.whole), len(l.short)
+	dict, limits, whole, short := len(l.limitBytes), len(l.limits), len(l.wholeBytes), len(l.shortBytes)
 	if t.short {
-		l.short = binary.AppendUvarint(l.short, t.nick-l.last)
-		l.short = appendUnits(l.short, t.tally.Total)
-		l.short = appendUnits(l.short, t.tally.Level)
-		l.short = appendSum(l.short, &t.tally)
+		l.shortBytes = binary.AppendUvarint(l.shortBytes, t.alias-l.lastAlias)
+		l.shortBytes = appendUnits(l.shortBytes, t.tally.Total)
+		l.shortBytes = appendUnits(l.shortBytes, t.tally.Level)
+		l.shortBytes = appendSum(l.shortBytes, &t.tally)
 	} else {
-		place := l.place(&t.tally.Limit)
-		l.whole = appendWhole(l.whole, t, place)
+		place := l.limitIndex(&t.tally.Limit)
+		l.wholeBytes = appendWhole(l.wholeBytes, t, place)
 	}
 	if l.size() > maxPacket {
-		l.dict, l.limits, l.whole, l.short = l.dict[:dict], l.limits[:limits], l.whole[:whole], l.short[:short]
+		l.limitBytes, l.limits = l.limitBytes[:dict], l.limits[:limits]
+		l.wholeBytes, l.shortBytes = l.wholeBytes[:whole], l.shortBytes[:short]
 		return false
 	}
 	if t.short {
 		l.shorts++
-		l.last = t.nick
+		l.lastAlias = t.alias
 	} else {
 		l.wholes++
 	}
 	return true
 }
 
-// Which fields of a whole tally follow.
+// These flags say which fields of a whole tally follow.
 const (
-	hasNick = 1 << iota
+	hasAlias = 1 << iota
 	hasWindow
 	hasOffset
 	wasReset
@@ -138,10 +142,10 @@ const (
 	wholeFlags
 )
 
-func appendWhole(b []byte, t *packetTally, place int) []byte {
+func appendWhole(b []byte, t *packetTally, index int) []byte {
 	var flags uint64
-	if t.nick != 0 {
-		flags |= hasNick
+	if t.alias != 0 {
+		flags |= hasAlias
 	}
 	if t.tally.Window != 0 {
 		flags |= hasWindow
@@ -156,12 +160,12 @@ func appendWhole(b []byte, t *packetTally, place int) []byte {
 		flags |= hasSum
 	}
 	b = append(b, t.tally.Key[:]...)
-	b = binary.AppendUvarint(b, uint64(place)*wholeFlags|flags)
+	b = binary.AppendUvarint(b, uint64(index)*wholeFlags|flags)
 	b = appendMicros(b, t.tally.Start)
 	b = appendUnits(b, t.tally.Total)
 	b = appendUnits(b, t.tally.Level)
-	if t.nick != 0 {
-		b = binary.AppendUvarint(b, t.nick)
+	if t.alias != 0 {
+		b = binary.AppendUvarint(b, t.alias)
 	}
 	if t.tally.Window != 0 {
 		b = appendUnits(b, t.tally.Window)
@@ -175,7 +179,7 @@ func appendWhole(b []byte, t *packetTally, place int) []byte {
 	return b
 }
 
-// What the last byte of a sum says beside the part of a unit.
+// These flags are in the last byte of a sum, beside the part of a unit.
 const (
 	isRecent = quota.UnitParts << iota
 	isSure
@@ -194,30 +198,30 @@ func appendSum(b []byte, t *ledger.Tally) []byte {
 	return append(b, rest)
 }
 
-// place returns where in the dictionary a limit is.
-func (l *packetWriter) place(limit *headgate.Limit) int {
+// limitIndex returns the index of a limit in the packet.
+func (l *packetWriter) limitIndex(limit *headgate.Limit) int {
 	for i := range l.limits {
 		if l.limits[i] == *limit {
 			return i
 		}
 	}
 	l.limits = append(l.limits, *limit)
-	l.dict = appendLimit(l.dict, limit)
+	l.limitBytes = appendLimit(l.limitBytes, limit)
 	return len(l.limits) - 1
 }
 
-// seal appends the packet to b.
-func (l *packetWriter) seal(b []byte) []byte {
+// finish appends the packet to b.
+func (l *packetWriter) finish(b []byte) []byte {
 	b = append(b, l.head...)
 	b = binary.AppendUvarint(b, uint64(len(l.limits)))
-	b = append(b, l.dict...)
+	b = append(b, l.limitBytes...)
 	b = binary.AppendUvarint(b, uint64(l.wholes))
-	b = append(b, l.whole...)
+	b = append(b, l.wholeBytes...)
 	b = binary.AppendUvarint(b, uint64(l.shorts))
-	return append(b, l.short...)
+	return append(b, l.shortBytes...)
 }
 
-// Which fields of a limit follow.
+// These flags say which fields of a limit follow.
 const (
 	hasBurst = 1 << iota
 	hasBuckets
@@ -259,5 +263,5 @@ func appendMicros(b []byte, d time.Duration) []byte {
 	return binary.AppendUvarint(b, uint64(max(d, 0)/time.Microsecond))
 }
 
-// appendUnits appends a number of units, of which there are none below zero.
+// appendUnits appends a number of units, 0 if it is negative.
 func appendUnits(b []byte, n int64) []byte { return binary.AppendUvarint(b, uint64(max(n, 0))) }

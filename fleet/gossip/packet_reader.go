@@ -13,21 +13,21 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// Why a packet is not read.
+// Errors of packets.
 var (
-	errTorn    = errors.New("it ends too soon or has something that makes no sense")
-	errVersion = errors.New("it is of another version")
+	errMalformed = errors.New("truncated or invalid content")
+	errVersion   = errors.New("another version")
 )
 
-// A packetReader takes a packet apart. What it is given may be anything.
+// A packetReader reads a packet of any content.
 type packetReader struct {
-	rest []byte
-	torn bool
+	rest      []byte
+	malformed bool
 }
 
 func (r *packetReader) byte() byte {
 	if len(r.rest) == 0 {
-		r.torn = true
+		r.malformed = true
 		return 0
 	}
 	b := r.rest[0]
@@ -37,7 +37,7 @@ func (r *packetReader) byte() byte {
 
 func (r *packetReader) bytes(n int) []byte {
 	if n > len(r.rest) {
-		r.torn, r.rest = true, nil
+		r.malformed, r.rest = true, nil
 		return nil
 	}
 	b := r.rest[:n]
@@ -45,7 +45,7 @@ func (r *packetReader) bytes(n int) []byte {
 	return b
 }
 
-func (r *packetReader) word() uint64 {
+func (r *packetReader) uint64() uint64 {
 	if b := r.bytes(8); b != nil {
 		return binary.LittleEndian.Uint64(b)
 	}
@@ -55,18 +55,18 @@ func (r *packetReader) word() uint64 {
 func (r *packetReader) uvarint() uint64 {
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 {
-		r.torn, r.rest = true, nil
+		r.malformed, r.rest = true, nil
 		return 0
 	}
 	r.rest = r.rest[size:]
 	return n
 }
 
-// count returns a number of things to come, each of which takes at least so many bytes.
+// count returns the number of following entries, each of which takes at least so many bytes.
 func (r *packetReader) count(most, least int) int {
 	n := r.uvarint()
 	if n > uint64(most) || n*uint64(least) > uint64(len(r.rest)) {
-		r.torn, r.rest = true, nil
+		r.malformed, r.rest = true, nil
 		return 0
 	}
 	return int(n)
@@ -75,17 +75,17 @@ func (r *packetReader) count(most, least int) int {
 func (r *packetReader) units() int64 {
 	n := r.uvarint()
 	if n > math.MaxInt64 {
-		r.torn = true
+		r.malformed = true
 		return 0
 	}
 	return int64(n)
 }
 
-// sum reads what a tally says of the records that its sender counts.
+// sum reads the sum of a tally.
 func (r *packetReader) sum(t *ledger.Tally) {
 	more, size := binary.Varint(r.rest)
-	if size <= 0 || more > math.MaxInt64-t.Total { // a sum may be less than the total, but for an overflow
-		r.torn, r.rest = true, nil
+	if size <= 0 || more > math.MaxInt64-t.Total { // a sum may be below the total, but must not overflow
+		r.malformed, r.rest = true, nil
 		return
 	}
 	r.rest = r.rest[size:]
@@ -99,7 +99,7 @@ func (r *packetReader) sum(t *ledger.Tally) {
 func (r *packetReader) micros() time.Duration {
 	n := r.uvarint()
 	if n > math.MaxInt64/uint64(time.Microsecond) {
-		r.torn = true
+		r.malformed = true
 		return 0
 	}
 	return time.Duration(n) * time.Microsecond
@@ -109,7 +109,7 @@ func (r *packetReader) limit() headgate.Limit {
 	l := headgate.Limit{Algorithm: headgate.Algorithm(r.byte())}
 	flags := r.byte()
 	if flags >= limitFlags {
-		r.torn = true
+		r.malformed = true
 	}
 	l.Count = r.units()
 	l.Period = r.micros()
@@ -117,7 +117,7 @@ func (r *packetReader) limit() headgate.Limit {
 		l.Burst = r.units()
 	}
 	if flags&hasBuckets != 0 {
-		l.Buckets = int(min(r.uvarint(), headgate.MaxBuckets+1)) // more is refused by Validate
+		l.Buckets = int(min(r.uvarint(), headgate.MaxBuckets+1)) // Validate refuses more
 	}
 	if flags&hasTTL != 0 {
 		l.TTL = r.micros()
@@ -126,41 +126,41 @@ func (r *packetReader) limit() headgate.Limit {
 	return l
 }
 
-// header reads what stands before the tallies. The name is that of the packet, to be copied if it is kept.
+// header reads the part before the tallies. name is part of the packet, and must be copied to be kept.
 func (r *packetReader) header() (h header, name []byte, err error) {
 	version := r.byte()
 	h.hops = r.byte()
 	h.kind = packetKind(r.byte())
-	h.fleet = r.word()
-	h.from.Incarnation = r.word()
+	h.fleet = r.uint64()
+	h.from.Incarnation = r.uint64()
 	size := int(r.byte())
 	name = r.bytes(size)
-	if version != packetVersion && !r.torn && size <= fleet.MaxNameBytes {
+	if version != packetVersion && !r.malformed && size <= fleet.MaxNameBytes {
 		return h, name, fmt.Errorf("%w: %d, want %d", errVersion, version, packetVersion)
 	}
 	h.number = r.uvarint()
 	h.uptime = r.micros()
-	h.date = r.micros()
-	if r.torn || size == 0 || size > fleet.MaxNameBytes || h.kind > asking {
-		return h, nil, errTorn
+	h.wallClock = r.micros()
+	if r.malformed || size == 0 || size > fleet.MaxNameBytes || h.kind > requestPacket {
+		return h, nil, errMalformed
 	}
 	return h, name, nil
 }
 
-// tallies reads the rest of a packet into dst. Limits must be such that a Limiter takes them.
+// tallies reads the rest of a packet into dst. Limits must be valid.
 func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]packetTally, []headgate.Limit, error) {
 	limits = limits[:0]
 	for range r.count(maxLimits, 4) {
 		l := r.limit()
-		if r.torn || l.Validate() != nil {
-			return dst, limits, errTorn
+		if r.malformed || l.Validate() != nil {
+			return dst, limits, errMalformed
 		}
 		limits = append(limits, l)
 	}
 	for range r.count(maxTallies, 20) {
 		t := r.whole(limits)
-		if r.torn {
-			return dst, limits, errTorn
+		if r.malformed {
+			return dst, limits, errMalformed
 		}
 		dst = append(dst, t)
 	}
@@ -168,17 +168,17 @@ func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]pa
 	for range r.count(maxTallies, 7) {
 		step := r.uvarint()
 		nick += step
-		t := packetTally{nick: nick, short: true}
+		t := packetTally{alias: nick, short: true}
 		t.tally.Total = r.units()
 		t.tally.Level = r.units()
 		r.sum(&t.tally)
-		if r.torn || step == 0 || nick < step {
-			return dst, limits, errTorn
+		if r.malformed || step == 0 || nick < step {
+			return dst, limits, errMalformed
 		}
 		dst = append(dst, t)
 	}
-	if r.torn || len(r.rest) > 0 {
-		return dst, limits, errTorn
+	if r.malformed || len(r.rest) > 0 {
+		return dst, limits, errMalformed
 	}
 	return dst, limits, nil
 }
@@ -187,16 +187,16 @@ func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]pa
 func (r *packetReader) whole(limits []headgate.Limit) (t packetTally) {
 	copy(t.tally.Key[:], r.bytes(len(t.tally.Key)))
 	flags := r.uvarint()
-	if place := flags / wholeFlags; place < uint64(len(limits)) {
-		t.tally.Limit = limits[place]
+	if index := flags / wholeFlags; index < uint64(len(limits)) {
+		t.tally.Limit = limits[index]
 	} else {
-		r.torn = true
+		r.malformed = true
 	}
 	t.tally.Start = r.micros()
 	t.tally.Total = r.units()
 	t.tally.Level = r.units()
-	if flags&hasNick != 0 {
-		t.nick = r.uvarint()
+	if flags&hasAlias != 0 {
+		t.alias = r.uvarint()
 	}
 	if flags&hasWindow != 0 {
 		t.tally.Window = r.units()

@@ -21,7 +21,7 @@ func someTold(random *rand.Rand, nick uint64, short bool) packetTally {
 		{Algorithm: headgate.SlidingBuckets, Count: 7, Period: time.Second, Buckets: 20},
 		{Algorithm: headgate.Concurrency, Count: 7, TTL: time.Second},
 	}
-	t := packetTally{nick: nick, short: short}
+	t := packetTally{alias: nick, short: short}
 	t.tally.Total = random.Int64N(1 << uint(random.IntN(50)+1))
 	t.tally.Level = random.Int64N(1 << uint(random.IntN(20)+1))
 	if short {
@@ -46,7 +46,7 @@ func somePacket(random *rand.Rand) (header, []packetTally, []byte) {
 		number: random.Uint64N(1 << 40), uptime: time.Duration(random.Int64N(1<<40)) * time.Microsecond,
 	}
 	var l packetWriter
-	l.begin(&h)
+	l.start(&h)
 	var tallies []packetTally
 	for nick, wholes := uint64(0), random.IntN(60); ; wholes-- {
 		t := someTold(random, 0, false)
@@ -54,14 +54,14 @@ func somePacket(random *rand.Rand) (header, []packetTally, []byte) {
 			nick += random.Uint64N(300) + 1
 			t = someTold(random, nick, true)
 		} else if random.IntN(2) == 0 {
-			t.nick = random.Uint64N(1 << 30)
+			t.alias = random.Uint64N(1 << 30)
 		}
 		if !l.add(&t) {
 			break
 		}
 		tallies = append(tallies, t)
 	}
-	return h, tallies, l.seal(nil)
+	return h, tallies, l.finish(nil)
 }
 
 func TestPacketsAreReadAsTheyWereWritten(t *testing.T) {
@@ -95,7 +95,7 @@ func TestTalliesAreSmall(t *testing.T) {
 	size := func(add func(l *packetWriter, n int) bool) float64 {
 		var l packetWriter
 		h := header{from: fleet.Peer{Name: "host-1"}, number: 1 << 20, uptime: 24 * time.Hour}
-		l.begin(&h)
+		l.start(&h)
 		n := 0
 		for add(&l, n) {
 			n++
@@ -103,10 +103,10 @@ func TestTalliesAreSmall(t *testing.T) {
 		return float64(maxPacket) / float64(n)
 	}
 	whole := size(func(l *packetWriter, n int) bool {
-		return l.add(&packetTally{nick: uint64(n) + 1000, tally: ledger.Tally{Limit: headgate.PerSecond(100), Start: time.Hour, Total: 100_000, Level: 90}})
+		return l.add(&packetTally{alias: uint64(n) + 1000, tally: ledger.Tally{Limit: headgate.PerSecond(100), Start: time.Hour, Total: 100_000, Level: 90}})
 	})
 	short := size(func(l *packetWriter, n int) bool {
-		return l.add(&packetTally{nick: uint64(n+1) * 3, short: true, tally: ledger.Tally{Total: 100_000, Level: 90}})
+		return l.add(&packetTally{alias: uint64(n+1) * 3, short: true, tally: ledger.Tally{Total: 100_000, Level: 90}})
 	})
 	if whole > wholeSize || short > shortSize {
 		t.Errorf("tallies take %.1f bytes whole and %.1f short, want at most %d and %d", whole, short, wholeSize, shortSize)
@@ -129,8 +129,8 @@ func TestAPacketThatIsCutOrChangedIsRefusedOrStaysWithinBounds(t *testing.T) {
 			t.Errorf("a packet cut to %d of %d bytes was read", n, len(packet))
 		}
 	}
-	if err := read(append(bytes.Clone(packet), 0)); !errors.Is(err, errTorn) {
-		t.Errorf("a packet with a byte too many: got %v, want %v", err, errTorn)
+	if err := read(append(bytes.Clone(packet), 0)); !errors.Is(err, errMalformed) {
+		t.Errorf("a packet with a byte too many: got %v, want %v", err, errMalformed)
 	}
 	other := bytes.Clone(packet)
 	other[0]++
@@ -160,10 +160,10 @@ func FuzzHear(f *testing.F) {
 	for i := range 3 {
 		h := header{fleet: g.fleet, from: fleet.Peer{Name: "peer", Incarnation: 5}, number: uint64(i), uptime: time.Minute, kind: packetKind(i / 2)}
 		var l packetWriter
-		l.begin(&h)
-		l.add(&packetTally{nick: 7, tally: ledger.Tally{Key: ledger.Key{1}, Limit: headgate.PerSecond(5), Start: time.Second, Total: 3, Level: 3}})
-		l.add(&packetTally{nick: 7, short: true, tally: ledger.Tally{Total: 4, Level: 4}})
-		packet := l.seal(nil)
+		l.start(&h)
+		l.add(&packetTally{alias: 7, tally: ledger.Tally{Key: ledger.Key{1}, Limit: headgate.PerSecond(5), Start: time.Second, Total: 3, Level: 3}})
+		l.add(&packetTally{alias: 7, short: true, tally: ledger.Tally{Total: 4, Level: 4}})
+		packet := l.finish(nil)
 		f.Add(packet)
 		f.Add(append([]byte{byte(len(packet)), 1}, packet...))
 	}
@@ -177,13 +177,13 @@ func FuzzHear(f *testing.F) {
 		}
 		receiver{g}.Receive(packet)
 		receiver{g}.Merge(packet)
-		if n := len(g.inbox.others); n > maxCorrespondents {
-			t.Errorf("listens to %d hosts, want at most %d", n, maxCorrespondents)
+		if n := len(g.inbox.peers); n > maxPeers {
+			t.Errorf("listens to %d hosts, want at most %d", n, maxPeers)
 		}
 		if n := cap(g.inbox.scratch); n > 4*maxTallies {
 			t.Errorf("keeps room for %d tallies, want at most %d", n, 4*maxTallies)
 		}
-		for _, c := range g.inbox.others {
+		for _, c := range g.inbox.peers {
 			if len(c.peer.Name) == 0 || len(c.peer.Name) > fleet.MaxNameBytes {
 				t.Errorf("listens to a host %q", c.peer.Name)
 			}

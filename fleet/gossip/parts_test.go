@@ -56,11 +56,11 @@ func TestOutboxTellsAChangeSixTimesAndForgetsIt(t *testing.T) {
 		wholes, shorts, _ := o.round(10_000)
 		tells += wholes + shorts
 	}
-	if tells != 1+len(againAfter) {
-		t.Errorf("told %d times, want %d", tells, 1+len(againAfter))
+	if tells != 1+len(resendAfter) {
+		t.Errorf("told %d times, want %d", tells, 1+len(resendAfter))
 	}
-	if len(o.keys) != 0 || len(o.kept) != 0 || o.waiting() != 0 {
-		t.Errorf("%d keys, %d kept, %d waiting, want none", len(o.keys), len(o.kept), o.waiting())
+	if len(o.keys) != 0 || len(o.done) != 0 || o.waiting() != 0 {
+		t.Errorf("%d keys, %d kept, %d waiting, want none", len(o.keys), len(o.done), o.waiting())
 	}
 	o.change(1, 5)
 	if o.waiting() != 1 {
@@ -95,8 +95,8 @@ func TestOutboxTellsHotKeysFirstAndBriefly(t *testing.T) {
 		t.Errorf("%d told by nickname, want the 10 that are hot", shorts)
 	}
 	for i := 1; i < len(list); i++ {
-		if a, b := list[i-1], list[i]; a.short && (!b.short || a.nick >= b.nick) {
-			t.Fatalf("nickname %d before %d, want whole ones first and nicknames in order", a.nick, b.nick)
+		if a, b := list[i-1], list[i]; a.short && (!b.short || a.alias >= b.alias) {
+			t.Fatalf("nickname %d before %d, want whole ones first and nicknames in order", a.alias, b.alias)
 		}
 	}
 	if o.skipped == 0 {
@@ -145,7 +145,7 @@ func TestOutboxIsBoundedAndKeepsTheHottest(t *testing.T) {
 func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 	o := newOutboxTest()
 	c := &peerState{}
-	limits := glossary{}
+	limits := limitTable{}
 	random := rand.New(rand.NewPCG(2, 2))
 	totals := map[ledger.Key]int64{}
 	understood := 0
@@ -160,27 +160,27 @@ func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 			o.put(&tally, false, o.now, o.now)
 		}
 		if round%50 == 49 {
-			o.epoch++
+			o.generation++
 		}
 		_, _, list := o.round(20_000)
 		if random.IntN(3) == 0 {
 			continue // lost
 		}
 		for _, sent := range list {
-			got := packetTally{nick: sent.nick, short: sent.short}
+			got := packetTally{alias: sent.alias, short: sent.short}
 			if !sent.short {
 				got.tally = sent.tally
-				if got.nick != 0 {
-					c.learn(&got, limits.of(&got.tally.Limit))
+				if got.alias != 0 {
+					c.addAlias(&got, limits.get(&got.tally.Limit))
 				}
 				continue
 			}
-			if !c.understand(&got) {
+			if !c.resolveAlias(&got) {
 				continue
 			}
 			understood++
 			if got.tally.Key != sent.tally.Key || got.tally.Start != sent.tally.Start || got.tally.Limit != sent.tally.Limit {
-				t.Fatalf("nickname %d was taken for %+v, want %+v", sent.nick, got.tally, sent.tally)
+				t.Fatalf("nickname %d was taken for %+v, want %+v", sent.alias, got.tally, sent.tally)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 	}
 }
 
-func TestCorrespondentKnowsWhatCameBefore(t *testing.T) {
+func TestDuplicatePacketsAreRecognized(t *testing.T) {
 	c := &peerState{peer: fleet.Peer{Name: "a", Incarnation: 1}}
 	seen := map[uint64]bool{}
 	random := rand.New(rand.NewPCG(3, 3))
@@ -202,39 +202,39 @@ func TestCorrespondentKnowsWhatCameBefore(t *testing.T) {
 		if n == 0 {
 			continue
 		}
-		if got, want := c.again(n), seen[n]; got != want {
+		if got, want := c.isDuplicate(n), seen[n]; got != want {
 			t.Fatalf("packet %d, the newest is %d: seen before is %v, want %v", n, newest, got, want)
 		}
 		seen[n] = true
 		newest = max(newest, n)
 	}
-	if !c.again(newest - seenNumbers) {
+	if !c.isDuplicate(newest - numberWindow) {
 		t.Error("a packet from long ago was taken for new")
 	}
-	if c.again(newest+10*seenNumbers) || !c.again(newest+10*seenNumbers) || c.again(newest+10*seenNumbers-1) {
+	if c.isDuplicate(newest+10*numberWindow) || !c.isDuplicate(newest+10*numberWindow) || c.isDuplicate(newest+10*numberWindow-1) {
 		t.Error("after a leap, packets are not told apart")
 	}
-	c.begin(2)
-	if c.again(5) || !c.over(1) || c.over(2) {
-		t.Error("want the second incarnation to begin anew, and the first to be over")
+	c.setIncarnation(2)
+	if c.isDuplicate(5) || !c.isFormer(1) || c.isFormer(2) {
+		t.Error("want the second incarnation to start again, and the first to be over")
 	}
-	c.begin(2)
-	if !c.again(5) {
-		t.Error("the second incarnation began anew once more")
+	c.setIncarnation(2)
+	if !c.isDuplicate(5) {
+		t.Error("the second incarnation started once more")
 	}
-	c.begin(1)
-	if c.again(5) || c.over(1) || !c.over(2) {
-		t.Error("want the first incarnation to begin anew after it came back, and the second to be over")
+	c.setIncarnation(1)
+	if c.isDuplicate(5) || c.isFormer(1) || !c.isFormer(2) {
+		t.Error("want the first incarnation to start again after it came back, and the second to be over")
 	}
 }
 
-func TestCorrespondentsAreBounded(t *testing.T) {
+func TestPeerStatesAreBounded(t *testing.T) {
 	cs := peerStates{}
-	for i := range 3 * maxCorrespondents {
+	for i := range 3 * maxPeers {
 		cs.get(fmt.Append(nil, "host-", i), 1, time.Duration(i))
 		cs.get([]byte("steady"), 1, time.Duration(i))
-		if len(cs) > maxCorrespondents {
-			t.Fatalf("%d hosts, want at most %d", len(cs), maxCorrespondents)
+		if len(cs) > maxPeers {
+			t.Fatalf("%d hosts, want at most %d", len(cs), maxPeers)
 		}
 	}
 	if cs["steady"] == nil {
@@ -242,7 +242,7 @@ func TestCorrespondentsAreBounded(t *testing.T) {
 	}
 }
 
-func TestHeraldTellsWhatStrangersCauseOnceInTenSeconds(t *testing.T) {
+func TestEventsThatOutsidersCauseAreReportedOnceInTenSeconds(t *testing.T) {
 	w := newGossipWorld(t, 1)
 	var mu sync.Mutex
 	var events []Event
@@ -260,7 +260,7 @@ func TestHeraldTellsWhatStrangersCauseOnceInTenSeconds(t *testing.T) {
 	h.notify(BadPacket, "", "")
 	h.close()
 	h.notify(BadPacket, "", "") // nobody is there to hear it
-	want := []Event{{Kind: BadPacket}, {Kind: HostJoined, Host: "a"}, {Kind: HostJoined, Host: "b"}, {Kind: BadPacket, Unsaid: 99}}
+	want := []Event{{Kind: BadPacket}, {Kind: HostJoined, Host: "a"}, {Kind: HostJoined, Host: "b"}, {Kind: BadPacket, Suppressed: 99}}
 	if !slices.Equal(events, want) {
 		t.Errorf("got %v, want %v", events, want)
 	}
@@ -284,9 +284,9 @@ func TestGossipCountsWhatMakesNoSense(t *testing.T) {
 	liar := header{fleet: a.fleet, from: fleet.Peer{Name: "liar", Incarnation: 1}, number: 1, uptime: time.Minute}
 	for _, total := range []int64{5, 3, headgate.MaxCount} {
 		var l packetWriter
-		l.begin(&liar)
+		l.start(&liar)
 		l.add(&packetTally{tally: ledger.Tally{Key: keyOf(1), Limit: headgate.PerSecond(5), Start: time.Second, Total: total}})
-		to.Receive(l.seal(nil))
+		to.Receive(l.finish(nil))
 		liar.number++
 		liar.uptime += time.Second
 		w.run(10 * time.Millisecond)

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxCorrespondents is how many hosts are listened to. Beyond it, who has been silent for longest is forgotten.
-	maxCorrespondents = 256
-	// seenNumbers is how many packets back one can come again, by way of others, and be known for it.
-	seenNumbers = 1024
-	nickPage    = 256
-	// heardKeys is how many keys are remembered that a host has spoken of.
-	heardKeys = 1024
+	// maxPeers is the most hosts that are accepted. Beyond it, the one that was silent for longest is forgotten.
+	maxPeers = 256
+	// numberWindow is how many packets back a duplicate is recognized.
+	numberWindow = 1024
+	aliasPage    = 256
+	// maxRecentKeys is the number of keys of a host that are remembered.
+	maxRecentKeys = 1024
 )
 
-// A meaning is what a nickname stands for.
-type meaning struct {
-	nick           uint64
+// An aliasMeaning is the content of a tally that an alias stands for.
+type aliasMeaning struct {
+	alias          uint64
 	key            ledger.Key
 	limit          *headgate.Limit
 	start          time.Duration
@@ -29,52 +29,58 @@ type meaning struct {
 	reset          bool
 }
 
-// A peerState is another host as far as its packets go.
+// A peerState is what is known of another host from its packets.
 type peerState struct {
-	peer    fleet.Peer
-	retired []uint64 // incarnations of the same name that another has followed
-	heard   time.Duration
-	newest  uint64
-	seen    [seenNumbers / 64]uint64
-	pages   [nickSpan / nickPage]*[nickPage]meaning
-	latest  time.Duration          // uptime of the newest packet
-	heardOf *[heardKeys]ledger.Key // of late, each at a place that its hash says; nil before the first
-	ahead   time.Duration          // its date, of ours; see dated
-	aheadAt time.Duration          // by the clock; 0 if it is not known
-	off     bool                   // it is off, and that was told
-	// recent is what ahead would be if nothing had been heard before recentAt, and dates how many were heard since.
-	recent, recentAt time.Duration
-	dates            int
+	peer         fleet.Peer
+	former       []uint64 // earlier incarnations of the same name
+	receivedAt   time.Duration
+	newestNumber uint64
+	received     [numberWindow / 64]uint64 // numbers of packets, one bit each
+	aliases      [aliasSpan / aliasPage]*[aliasPage]aliasMeaning
+	uptime       time.Duration              // of the newest packet
+	recentKeys   *[maxRecentKeys]ledger.Key // each at the index that its hash gives; nil before the first
+	clock        peerClock
 }
 
-// over reports whether another incarnation has followed that one, whose packets were on their way for long then.
-func (c *peerState) over(incarnation uint64) bool { return slices.Contains(c.retired, incarnation) }
+// A peerClock estimates how far a host's clock is ahead of this one's.
+type peerClock struct {
+	ahead   time.Duration
+	aheadAt time.Duration // by the clock; 0 if it is not known
+	// recent is the estimate from readings since recentSince only.
+	recent, recentSince time.Duration
+	readings            int  // since recentSince
+	off                 bool // it differs by more than fleet.MaxClockSkew, and that was reported
+}
 
-// begin is called for a packet of an incarnation that is listened to. If that is another than before, it begins again.
-func (c *peerState) begin(incarnation uint64) {
+// isFormer reports whether another incarnation has replaced this one, whose packets are late then.
+func (c *peerState) isFormer(incarnation uint64) bool { return slices.Contains(c.former, incarnation) }
+
+// setIncarnation sets the incarnation of the host. If it is new, the state starts again.
+func (c *peerState) setIncarnation(incarnation uint64) {
 	if incarnation == c.peer.Incarnation {
 		return
 	}
-	// It may be one that was followed by another of its name, and is the only one now.
-	c.retired = slices.DeleteFunc(c.retired, func(old uint64) bool { return old == incarnation })
-	c.retired = append(c.retired, c.peer.Incarnation)
-	if len(c.retired) > 4 {
-		c.retired = slices.Delete(c.retired, 0, 1)
+	// It may be a former one that is the only one now.
+	c.former = slices.DeleteFunc(c.former, func(old uint64) bool { return old == incarnation })
+	c.former = append(c.former, c.peer.Incarnation)
+	if len(c.former) > 4 {
+		c.former = slices.Delete(c.former, 0, 1)
 	}
-	*c = peerState{peer: fleet.Peer{Name: c.peer.Name, Incarnation: incarnation}, retired: c.retired, heard: c.heard}
+	*c = peerState{peer: fleet.Peer{Name: c.peer.Name, Incarnation: incarnation}, former: c.former,
+		receivedAt: c.receivedAt}
 }
 
-// again notes a packet's number and reports whether it came before, or so long ago that nobody can tell.
-func (c *peerState) again(number uint64) bool {
-	if number > c.newest {
-		for n := max(c.newest+1, number-min(number, seenNumbers-1)); n <= number; n++ {
-			c.seen[n%seenNumbers/64] &^= 1 << (n % 64)
+// isDuplicate records a packet's number and reports whether it was received before, or is too old to know.
+func (c *peerState) isDuplicate(number uint64) bool {
+	if number > c.newestNumber {
+		for n := max(c.newestNumber+1, number-min(number, numberWindow-1)); n <= number; n++ {
+			c.received[n%numberWindow/64] &^= 1 << (n % 64)
 		}
-		c.newest = number
-	} else if c.newest-number >= seenNumbers {
+		c.newestNumber = number
+	} else if c.newestNumber-number >= numberWindow {
 		return true
 	}
-	word, bit := &c.seen[number%seenNumbers/64], uint64(1)<<(number%64)
+	word, bit := &c.received[number%numberWindow/64], uint64(1)<<(number%64)
 	if *word&bit != 0 {
 		return true
 	}
@@ -82,30 +88,30 @@ func (c *peerState) again(number uint64) bool {
 	return false
 }
 
-// learn remembers what a nickname means.
-func (c *peerState) learn(t *packetTally, limit *headgate.Limit) {
-	page := &c.pages[t.nick%nickSpan/nickPage]
+// addAlias stores the meaning of an alias.
+func (c *peerState) addAlias(t *packetTally, limit *headgate.Limit) {
+	page := &c.aliases[t.alias%aliasSpan/aliasPage]
 	if *page == nil {
-		*page = new([nickPage]meaning)
+		*page = new([aliasPage]aliasMeaning)
 	}
-	m := &(*page)[t.nick%nickPage]
-	if t.nick < m.nick {
+	m := &(*page)[t.alias%aliasPage]
+	if t.alias < m.alias {
 		return // an old packet
 	}
-	*m = meaning{
-		nick: t.nick, key: t.tally.Key, limit: limit,
+	*m = aliasMeaning{
+		alias: t.alias, key: t.tally.Key, limit: limit,
 		start: t.tally.Start, window: t.tally.Window, offset: t.tally.Offset, reset: t.tally.Reset,
 	}
 }
 
-// understand fills in what a short tally leaves out, if it is known.
-func (c *peerState) understand(t *packetTally) bool {
-	page := c.pages[t.nick%nickSpan/nickPage]
+// resolveAlias completes a short tally, if its alias is known.
+func (c *peerState) resolveAlias(t *packetTally) bool {
+	page := c.aliases[t.alias%aliasSpan/aliasPage]
 	if page == nil {
 		return false
 	}
-	m := &page[t.nick%nickPage]
-	if m.nick != t.nick {
+	m := &page[t.alias%aliasPage]
+	if m.alias != t.alias {
 		return false
 	}
 	t.tally.Key, t.tally.Limit = m.key, *m.limit
@@ -113,17 +119,17 @@ func (c *peerState) understand(t *packetTally) bool {
 	return true
 }
 
-// A glossary keeps limits that nicknames mean once for all of them.
-type glossary map[headgate.Limit]*headgate.Limit
+// A limitTable stores each limit of aliases once.
+type limitTable map[headgate.Limit]*headgate.Limit
 
-// maxGlossary is after how many limits it begins again. Those that are in use stay in memory until then.
-const maxGlossary = 1024
+// maxLimitTable is the size at which the table starts again. Limits in use stay in memory until then.
+const maxLimitTable = 1024
 
-func (g glossary) of(l *headgate.Limit) *headgate.Limit {
+func (g limitTable) get(l *headgate.Limit) *headgate.Limit {
 	if kept := g[*l]; kept != nil {
 		return kept
 	}
-	if len(g) >= maxGlossary {
+	if len(g) >= maxLimitTable {
 		clear(g)
 	}
 	kept := *l
@@ -131,24 +137,24 @@ func (g glossary) of(l *headgate.Limit) *headgate.Limit {
 	return &kept
 }
 
-// peerStates are the hosts that packets have come from, by name.
+// peerStates are the hosts that sent packets, by name.
 type peerStates map[string]*peerState
 
-// get returns the one of that name, and whether it is new.
+// get returns the host of that name, and whether it is new.
 func (cs peerStates) get(name []byte, incarnation uint64, now time.Duration) (c *peerState, first bool) {
 	if c := cs[string(name)]; c != nil {
 		return c, false
 	}
-	if len(cs) >= maxCorrespondents {
+	if len(cs) >= maxPeers {
 		var oldest *peerState
 		for _, c := range cs {
-			if oldest == nil || c.heard < oldest.heard {
+			if oldest == nil || c.receivedAt < oldest.receivedAt {
 				oldest = c
 			}
 		}
 		delete(cs, oldest.peer.Name)
 	}
-	c = &peerState{peer: fleet.Peer{Name: string(name), Incarnation: incarnation}, heard: now}
+	c = &peerState{peer: fleet.Peer{Name: string(name), Incarnation: incarnation}, receivedAt: now}
 	cs[c.peer.Name] = c
 	return c, true
 }

@@ -113,7 +113,7 @@ func (h *realHost) kill(t *testing.T) {
 	h.sender.mu.Lock()
 	h.sender.closed = true
 	h.sender.mu.Unlock()
-	m := h.network().(*memberMesh)
+	m := h.currentMesh().(*memberMesh)
 	m.joiner.close()
 	h.closing.Do(func() { h.failed = m.list.Shutdown() })
 	if h.failed != nil {
@@ -267,24 +267,24 @@ func TestGossipIsAddressedByNothingForeign(t *testing.T) {
 				o.Key = key
 				joining(home)(lo, o)
 			})
-			stranger := startReal(t, "stranger", func(lo *fleet.LedgerOptions, o *Options) {
+			outsider := startReal(t, "outsider", func(lo *fleet.LedgerOptions, o *Options) {
 				o.Key = key
 				joining(home)(lo, o)
 				tt.change(lo, o)
 			})
-			await.True(t, "home hears of the stranger", func() bool { return home.diary.has(tt.want) })
-			await.True(t, "the stranger hears that it is not let in", func() bool {
-				return stranger.diary.has(NotJoined) || stranger.diary.has(tt.want)
+			await.True(t, "home hears of the outsider", func() bool { return home.diary.has(tt.want) })
+			await.True(t, "the outsider hears that it is not let in", func() bool {
+				return outsider.diary.has(NotJoined) || outsider.diary.has(tt.want)
 			})
 			await.True(t, "friends find each other", allLive(2, home, friend))
-			stranger.take(t, "k", slow, 10)
+			outsider.take(t, "k", slow, 10)
 			friend.take(t, "k", slow, 7)
 			await.True(t, "home knows of its friend's 7", func() bool { return home.remaining(t, "k", slow) == 993 })
 			if s := home.Stats(); s.WrongKey+s.OtherCluster+s.Foreign == 0 {
-				t.Errorf("%+v: the stranger is not counted", s)
+				t.Errorf("%+v: the outsider is not counted", s)
 			}
-			if stranger.Live() != 1 || home.Live() != 2 {
-				t.Errorf("the stranger sees %d, home %d, want 1 and 2", stranger.Live(), home.Live())
+			if outsider.Live() != 1 || home.Live() != 2 {
+				t.Errorf("the outsider sees %d, home %d, want 1 and 2", outsider.Live(), home.Live())
 			}
 		})
 	}
@@ -416,7 +416,7 @@ func TestGossipHostComesBackUnderItsNameElsewhere(t *testing.T) {
 	await.True(t, "a knows of b's 100", func() bool { return a.remaining(t, "k", slow) == 900 })
 	b.kill(t)
 	heard := a.ledger.Uptime()
-	// What is younger than news may be late is not taken for the level that a newcomer finds.
+	// Units younger than the lag of updates are not part of the level that a newcomer adopts.
 	await.True(t, "some time has passed", func() bool { return a.ledger.Uptime() > heard+2*lag })
 	again := startReal(t, "b", prompt(a))
 	if again.self.Incarnation == b.self.Incarnation {
@@ -474,7 +474,7 @@ func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
 		// That all packets take as long does not mean that they take no time.
 		await.NoError(t, "the way to be measured", func() error {
 			if s := h.Stats(); s.Ledger.Lag < h.options.Interval+network.delay || s.Ledger.LagMax < s.Ledger.Lag {
-				return fmt.Errorf("%s: news is %v old, and %v at most, want a round of %v and a way of %v at least",
+				return fmt.Errorf("%s: updates are %v old, and %v at most, want a round of %v and a way of %v at least",
 					h.self.Name, s.Ledger.Lag, s.Ledger.LagMax, h.options.Interval, network.delay)
 			}
 			return nil

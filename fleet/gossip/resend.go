@@ -11,45 +11,46 @@ import (
 )
 
 const (
-	// resendKeys is how many keys are told again when a host has come, and now and then.
+	// resendKeys is the number of keys that are sent again when a host joins, and now and then.
 	resendKeys = 8192
-	// resendPause is how long it takes at least until they are told once more, askedPause if a host asks for it, and recallEvery
-	// at most.
+	// resendPause is the minimum time until they are sent once more, requestedPause if a host requests it, and
+	// resendInterval the maximum.
 	resendPause    = 5 * time.Second
 	requestedPause = time.Second
 	resendInterval = time.Minute
 )
 
-// A worth is how much of a key's limit is consumed, in thousandths: what somebody who does not know may do wrong.
-type worth struct {
+// A keyWeight is how much of a key's limit is consumed, in thousandths: the possible error of a host that does not know
+// it.
+type keyWeight struct {
 	key    ledger.Key
 	permil int64
 }
 
-// A ranking keeps the keys that are most worth telling.
-type ranking struct {
+// A weightRanking keeps the keys with the highest weights.
+type weightRanking struct {
 	most  int
-	least int64 // what one must be worth to be among them
-	all   []worth
+	least int64 // the least weight that counts
+	all   []keyWeight
 }
 
-func (r *ranking) add(t *ledger.Tally) {
+func (r *weightRanking) add(t *ledger.Tally) {
 	permil := min(t.Level, headgate.MaxCount*(1+headgate.MaxDebt)) * 1000 / t.Limit.Capacity()
 	if t.Recent {
-		permil++ // somebody may not know how much of it has drained
+		permil++ // another host may not know how much of it has drained
 	}
-	if permil <= r.least { // as good as new, or not among them
+	if permil <= r.least { // drained, or too light
 		return
 	}
-	r.all = append(r.all, worth{key: t.Key, permil: permil})
+	r.all = append(r.all, keyWeight{key: t.Key, permil: permil})
 	if len(r.all) >= 2*r.most {
 		r.prune()
 		r.least = r.all[r.most-1].permil
 	}
 }
 
-func (r *ranking) prune() {
-	slices.SortFunc(r.all, func(a, b worth) int {
+func (r *weightRanking) prune() {
+	slices.SortFunc(r.all, func(a, b keyWeight) int {
 		if c := cmp.Compare(b.permil, a.permil); c != 0 {
 			return c
 		}
@@ -59,7 +60,7 @@ func (r *ranking) prune() {
 	r.all = r.all[:min(r.most, len(r.all))]
 }
 
-func (r *ranking) keys() []ledger.Key {
+func (r *weightRanking) keys() []ledger.Key {
 	r.prune()
 	keys := make([]ledger.Key, len(r.all))
 	for i := range r.all {
@@ -68,31 +69,31 @@ func (r *ranking) keys() []ledger.Key {
 	return keys
 }
 
-// hottest returns the keys that are most worth telling to somebody who knows nothing, at most so many: those of which this
-// host has consumed and, if heard, those of which it has heard of late. Whoever has consumed of these may be no more.
-func (g *Limiter) hottest(most int, heard bool) []ledger.Key {
-	r := ranking{most: most}
+// heaviestKeys returns up to so many keys with the highest weights, for a host that knows nothing: those that this host
+// has consumed and, if received is set, those recently received. The hosts that consumed the latter may be gone.
+func (g *Limiter) heaviestKeys(most int, received bool) []ledger.Key {
+	r := weightRanking{most: most}
 	g.ledger.Walk(func(t ledger.Tally) bool {
 		r.add(&t)
 		return true
 	})
-	if heard {
-		for _, t := range g.ledger.Tallies(nil, g.inbox.keys()) {
+	if received {
+		for _, t := range g.ledger.Tallies(nil, g.inbox.recentKeys()) {
 			r.add(&t)
 		}
 	}
 	return r.keys()
 }
 
-// keys returns the keys that were heard of last.
-func (h *inbox) keys() (keys []ledger.Key) {
+// recentKeys returns the keys that were received last.
+func (h *inbox) recentKeys() (keys []ledger.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range h.others {
-		if c.heardOf == nil {
+	for _, c := range h.peers {
+		if c.recentKeys == nil {
 			continue
 		}
-		for _, key := range c.heardOf {
+		for _, key := range c.recentKeys {
 			if key != (ledger.Key{}) {
 				keys = append(keys, key)
 			}
@@ -101,21 +102,21 @@ func (h *inbox) keys() (keys []ledger.Key) {
 	return keys
 }
 
-// A resend is what is told once more, with bandwidth that nothing else needs: when a host has come, for what it cannot
-// know; when bandwidth was short, for what was told but once; and now and then, for what was lost however often it was told.
+// A resend sends keys once more with spare bandwidth: when a host joins, for all it cannot know; after bandwidth was
+// short, for totals that were sent only once; and now and then, for totals that were lost each time.
 type resend struct {
-	keys    []ledger.Key
-	wanted  bool
-	asked   bool // by a host that may have missed something
-	last    time.Duration
-	tallies []ledger.Tally
+	keys      []ledger.Key
+	wanted    bool
+	requested bool // by a host that may have missed something
+	last      time.Duration
+	tallies   []ledger.Tally
 }
 
-// startIfDue begins again if it is time.
+// startIfDue starts again if it is time.
 func (r *resend) startIfDue(g *Limiter, now time.Duration) {
 	pause := resendInterval
 	switch {
-	case r.asked:
+	case r.requested:
 		pause = requestedPause
 	case r.wanted:
 		pause = resendPause
@@ -123,11 +124,11 @@ func (r *resend) startIfDue(g *Limiter, now time.Duration) {
 	if len(r.keys) > 0 || now-r.last < pause {
 		return
 	}
-	r.keys, r.wanted, r.asked, r.last = g.hottest(resendKeys, false), false, false, now
+	r.keys, r.wanted, r.requested, r.last = g.heaviestKeys(resendKeys, false), false, false, now
 }
 
-// next puts up to n keys among what is to be told.
-func (r *resend) next(g *Limiter, n int, now time.Duration) {
+// queueNext adds up to n keys to the outbox.
+func (r *resend) queueNext(g *Limiter, n int, now time.Duration) {
 	n = min(n, len(r.keys), g.sender.out.room())
 	if n <= 0 {
 		return

@@ -51,7 +51,7 @@ func (w *gossipWorld) offer(o *offer, hosts []*worldHost) (stop func()) {
 	return func() { on = false }
 }
 
-// bound is what may slip through at most: S is how old news may be.
+// bound is what may slip through at most: S is the age of updates at most.
 func (o *offer) bound(hosts int, s time.Duration) float64 {
 	r := float64(o.limit.Count) / o.limit.Period.Seconds()
 	return min(float64(hosts-1)*(float64(o.limit.Capacity())+r*s.Seconds()), (o.rate-r)*s.Seconds())
@@ -369,7 +369,7 @@ func TestGossipKeepsToItsBandwidth(t *testing.T) {
 	first := fleet[0].remaining(t, "hot", headgate.PerMinute(10_000))
 	for _, h := range fleet {
 		if got := h.remaining(t, "hot", headgate.PerMinute(10_000)); got < first-12*40 || got > first+12*40 {
-			t.Errorf("%s has %d left of the hot key, %s %d: news is older than 400ms", h.name, got, fleet[0].name, first)
+			t.Errorf("%s has %d left of the hot key, %s %d: updates are older than 400ms", h.name, got, fleet[0].name, first)
 		}
 	}
 	if fleet[0].Stats().Skipped+fleet[0].Stats().Waiting == 0 {

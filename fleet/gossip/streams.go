@@ -15,16 +15,17 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// memberlist reads a whole stream into memory before it decrypts it, up to 20 MB, for any number of streams. So anyone who
-// reaches the port could take all of a host's memory, with or without the key. A streamGate bounds both in front of it.
+// memberlist reads a whole stream into memory before it decrypts it, up to 20 MB, for any number of streams. So anyone
+// who reaches the port could use up a host's memory, with or without the key. A streamGate bounds both.
 const (
-	// maxStreamBytes is how much of one stream is read: a state, and the names and addresses of some thousand hosts.
+	// maxStreamBytes is the most that is read of a stream: a state, and the names and addresses of some thousand hosts.
 	maxStreamBytes = 1 << 20
-	// maxStreams is how many streams from hosts that are not members are open at once, and maxStreamsOf how many from one
-	// address. A stream lasts for streamTimeout at most.
+	// maxStreams is the most open streams from hosts that are not members, and maxStreamsOf the most from one address. A
+	// stream lasts at most streamTimeout.
 	maxStreams   = 32
 	maxStreamsOf = 8
-	// maxStreamNodes is how many hosts a stream may announce, for which memberlist makes room before it reads them.
+	// maxStreamNodes is the most hosts that a stream may announce, as memberlist allocates memory for them before it reads
+	// them.
 	maxStreamNodes = maxStreamBytes / 64
 )
 
@@ -33,7 +34,7 @@ var (
 	errStreamKind = errors.New("stream of a kind that no host sends")
 )
 
-// Types of memberlist's messages, of those that a stream may begin with.
+// These are types of memberlist's messages that a stream may start with.
 const (
 	pushPullMessage  = 6
 	userMessage      = 8
@@ -42,10 +43,10 @@ const (
 	labelMessage     = 244
 )
 
-// A streamGate is a transport that bounds how many streams come in, and how much is read of each.
+// A streamGate is a transport that bounds the number of incoming streams, and how much is read of each.
 type streamGate struct {
 	memberlist.NodeAwareTransport
-	// member reports whether a member has that address. Members find a place however many others there are.
+	// member reports whether a member has that address. Members are accepted regardless of the number of other streams.
 	member  func(netip.Addr) bool
 	refused func(addr string, err error)
 	streams chan net.Conn
@@ -53,15 +54,17 @@ type streamGate struct {
 	ended   chan struct{}
 
 	mu     sync.Mutex
-	open   int                  // of those that are not members
+	open   int                  // from hosts that are not members
 	openOf map[netip.Prefix]int // by address
 
-	count atomic.Int64 // of streams refused
+	count atomic.Int64 // of refused streams
 }
 
 var _ memberlist.NodeAwareTransport = (*streamGate)(nil)
 
-func newStreamGate(t memberlist.NodeAwareTransport, member func(netip.Addr) bool, refused func(string, error)) *streamGate {
+func newStreamGate(
+	t memberlist.NodeAwareTransport, member func(netip.Addr) bool, refused func(string, error),
+) *streamGate {
 	g := &streamGate{
 		NodeAwareTransport: t, member: member, refused: refused, openOf: map[netip.Prefix]int{},
 		streams: make(chan net.Conn), closed: make(chan struct{}), ended: make(chan struct{}),
@@ -70,13 +73,13 @@ func newStreamGate(t memberlist.NodeAwareTransport, member func(netip.Addr) bool
 	return g
 }
 
-// accept passes streams on until the gate is shut down.
+// accept passes streams on until Shutdown.
 func (g *streamGate) accept() {
 	defer close(g.ended)
 	for {
 		select {
 		case conn := <-g.NodeAwareTransport.StreamCh():
-			stream, ok := g.admit(conn)
+			stream, ok := g.reserve(conn)
 			if !ok {
 				_ = conn.Close()
 				continue
@@ -98,13 +101,13 @@ func (g *streamGate) StreamCh() <-chan net.Conn { return g.streams }
 
 // Shutdown implements memberlist.Transport.
 func (g *streamGate) Shutdown() error {
-	err := g.NodeAwareTransport.Shutdown() // which may wait until its last stream is taken
+	err := g.NodeAwareTransport.Shutdown() // which may wait until its last stream is accepted
 	close(g.closed)
 	<-g.ended
 	return err
 }
 
-// DialAddressTimeout implements memberlist.NodeAwareTransport. What is answered is bounded as well.
+// DialAddressTimeout implements memberlist.NodeAwareTransport. It bounds responses as well.
 func (g *streamGate) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	conn, err := g.NodeAwareTransport.DialAddressTimeout(to, timeout)
 	if err != nil {
@@ -113,8 +116,8 @@ func (g *streamGate) DialAddressTimeout(to memberlist.Address, timeout time.Dura
 	return newStream(conn, func() {}), nil
 }
 
-// admit reserves a place for a stream that has come in, if there is one.
-func (g *streamGate) admit(conn net.Conn) (net.Conn, bool) {
+// reserve reserves a place for an incoming stream, if there is one.
+func (g *streamGate) reserve(conn net.Conn) (net.Conn, bool) {
 	addr := conn.RemoteAddr().String()
 	var ip netip.Addr
 	if at, err := netip.ParseAddrPort(addr); err == nil {
@@ -150,13 +153,13 @@ func (g *streamGate) release(from netip.Prefix, member bool) {
 	}
 }
 
-// sourceOf returns what counts as one address: of IPv6, a network of 64 bits, which a single host has.
+// sourceOf returns the addresses that count as one: of IPv6 a network of 64 bits, which a single host has.
 func sourceOf(ip netip.Addr) netip.Prefix {
 	bits := ip.BitLen()
 	if ip.Is6() {
 		bits = 64
 	}
-	p, _ := ip.WithZone("").Prefix(bits) // the zero Prefix for an address that is none
+	p, _ := ip.WithZone("").Prefix(bits) // the zero Prefix for an invalid address
 	return p
 }
 
@@ -174,7 +177,7 @@ func newStream(conn net.Conn, release func()) *stream {
 	return &stream{Conn: conn, in: bufio.NewReader(conn), left: maxStreamBytes, release: release}
 }
 
-// Read implements net.Conn. One goroutine reads.
+// Read implements net.Conn. It is not safe for concurrent use.
 func (s *stream) Read(p []byte) (int, error) {
 	if !s.checked {
 		if err := checkStream(s.in); err != nil {
@@ -196,14 +199,14 @@ func (s *stream) Close() error {
 	return s.Conn.Close()
 }
 
-// checkStream looks at how a stream begins, and refuses one for which memberlist would make too much room. Whether it may
-// come in at all is for memberlist to say.
+// checkStream checks the start of a stream, and refuses one for which memberlist would allocate too much. memberlist
+// decides whether it is accepted at all.
 func checkStream(in *bufio.Reader) error {
 	head, err := in.Peek(1)
 	if err != nil {
 		return err
 	}
-	at := 0 // of the type
+	at := 0 // index of the type
 	if head[0] == labelMessage {
 		if head, err = in.Peek(2); err != nil {
 			return err
@@ -229,10 +232,10 @@ func checkStream(in *bufio.Reader) error {
 	return nil
 }
 
-// pushPullHead is how many bytes the header of a state takes at most. A state is always longer.
+// pushPullHead is the maximum size of a state's header. A state is always longer.
 const pushPullHead = 48
 
-// checkPushPull looks at how much a state that is not encrypted announces.
+// checkPushPull checks how much an unencrypted state announces.
 func checkPushPull(in *bufio.Reader, at int) error {
 	head, err := in.Peek(at + pushPullHead)
 	if err != nil {

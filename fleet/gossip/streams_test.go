@@ -115,7 +115,7 @@ func TestGossipLetsInAFewStreamsOfOneAddress(t *testing.T) {
 
 // openStreams is how many streams are open from hosts that are not members.
 func (h *realHost) openStreams() int {
-	g := h.network().(*memberMesh).streams
+	g := h.currentMesh().(*memberMesh).streams
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open

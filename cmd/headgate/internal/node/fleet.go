@@ -298,8 +298,8 @@ func (fl *fleetLimiters) onGossipEvent(e gossip.Event) {
 	if e.Detail != "" {
 		args = append(args, "detail", e.Detail)
 	}
-	if e.Unsaid > 0 {
-		args = append(args, "unsaid", e.Unsaid)
+	if e.Suppressed > 0 {
+		args = append(args, "suppressed", e.Suppressed)
 	}
 	fl.log.Log(context.Background(), level, e.Kind.String(), args...)
 }
