@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"crypto/hmac"
 	crand "crypto/rand"
 	"crypto/sha256"
@@ -29,6 +30,7 @@ const (
 	DefaultFanout    = 4
 	DefaultProbe     = time.Second
 	DefaultForget    = 24 * time.Hour
+	defaultLag       = 10 * time.Second // of updates of rarely changing keys
 )
 
 // Options are the settings of a Limiter. Name is required.
@@ -74,30 +76,14 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	or := func(v, def time.Duration) time.Duration {
-		if v == 0 {
-			return def
-		}
-		return v
-	}
-	if o.Cluster == "" {
-		o.Cluster = DefaultCluster
-	}
-	if o.BindAddr == "" {
-		o.BindAddr = DefaultAddr
-	}
-	if o.Bandwidth == 0 {
-		o.Bandwidth = DefaultBandwidth
-	}
-	if o.MeshSize == 0 {
-		o.MeshSize = DefaultMesh
-	}
-	if o.Fanout == 0 {
-		o.Fanout = DefaultFanout
-	}
-	o.Interval = or(o.Interval, DefaultInterval)
-	o.Probe = or(o.Probe, DefaultProbe)
-	o.Forget = or(o.Forget, DefaultForget)
+	o.Cluster = cmp.Or(o.Cluster, DefaultCluster)
+	o.BindAddr = cmp.Or(o.BindAddr, DefaultAddr)
+	o.Bandwidth = cmp.Or(o.Bandwidth, DefaultBandwidth)
+	o.MeshSize = cmp.Or(o.MeshSize, DefaultMesh)
+	o.Fanout = cmp.Or(o.Fanout, DefaultFanout)
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
+	o.Probe = cmp.Or(o.Probe, DefaultProbe)
+	o.Forget = cmp.Or(o.Forget, DefaultForget)
 	if o.Random == nil {
 		var seed [32]byte
 		_, _ = crand.Read(seed[:]) // does not fail
@@ -272,9 +258,6 @@ func New(lo fleet.LedgerOptions, o Options) (*Limiter, error) {
 	g.sender.start()
 	return g, nil
 }
-
-// defaultLag is how late updates of rarely changing keys are if bandwidth is short.
-const defaultLag = 10 * time.Second
 
 // fleetOf returns a hash that identifies a fleet.
 func fleetOf(cluster string, secret []byte) uint64 {

@@ -97,8 +97,10 @@ type packetWriter struct {
 }
 
 func (l *packetWriter) start(h *header) {
-	*l = packetWriter{head: h.append(l.head[:0]), limits: l.limits[:0], limitBytes: l.limitBytes[:0],
-		wholeBytes: l.wholeBytes[:0], shortBytes: l.shortBytes[:0]}
+	*l = packetWriter{
+		head: h.append(l.head[:0]), limits: l.limits[:0], limitBytes: l.limitBytes[:0],
+		wholeBytes: l.wholeBytes[:0], shortBytes: l.shortBytes[:0],
+	}
 }
 
 // size returns the size of the packet: three counts take at most two bytes each.

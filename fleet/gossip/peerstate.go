@@ -66,8 +66,8 @@ func (c *peerState) setIncarnation(incarnation uint64) {
 	if len(c.former) > 4 {
 		c.former = slices.Delete(c.former, 0, 1)
 	}
-	*c = peerState{peer: fleet.Peer{Name: c.peer.Name, Incarnation: incarnation}, former: c.former,
-		receivedAt: c.receivedAt}
+	c.peer.Incarnation = incarnation
+	*c = peerState{peer: c.peer, former: c.former, receivedAt: c.receivedAt}
 }
 
 // isDuplicate records a packet's number and reports whether it was received before, or is too old to know.

@@ -346,8 +346,9 @@ func (l *Limiter) callGranted(h *holding, a *request, now time.Duration, d *head
 		l.wheel.add(h, l.options.TTL)
 	}
 	slot := h.nextSlot()
-	l.serveWaiters(h, now, &denial{cost: 1, until: slot, retryAt: max(slot, now), resetAt: g.resetAt,
-		remaining: d.Remaining})
+	l.serveWaiters(h, now, &denial{
+		cost: 1, until: slot, retryAt: max(slot, now), resetAt: g.resetAt, remaining: d.Remaining,
+	})
 	if f := h.front.Load(); f == nil || now >= f.expires || f.left.Load() <= 0 {
 		h.front.Store(g)
 	}

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,27 +64,19 @@ type Options struct {
 const minTTL = time.Millisecond
 
 func (o *Options) validate() error {
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
+	o.TTL = cmp.Or(o.TTL, DefaultTTL)
 	if o.TTL < minTTL || o.TTL > DefaultTTL {
 		return fmt.Errorf("lease: Options.TTL %v: want %v to %v", o.TTL, minTTL, DefaultTTL)
 	}
-	if o.MaxKeys == 0 {
-		o.MaxKeys = DefaultMaxKeys
-	}
+	o.MaxKeys = cmp.Or(o.MaxKeys, DefaultMaxKeys)
 	if o.MaxKeys < 1 {
 		return fmt.Errorf("lease: Options.MaxKeys %d: want at least 1", o.MaxKeys)
 	}
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = DefaultMaxWaiting
-	}
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, DefaultMaxWaiting)
 	if o.MaxWaiting < 1 {
 		return fmt.Errorf("lease: Options.MaxWaiting %d: want at least 1", o.MaxWaiting)
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Timeout < 0 {
 		return fmt.Errorf("lease: Options.Timeout %v: want more than 0", o.Timeout)
 	}

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,15 +93,9 @@ const (
 )
 
 func (o *Options) validate() error {
-	if o.Interval == 0 {
-		o.Interval = DefaultInterval
-	}
-	if o.LostAfter == 0 {
-		o.LostAfter = 4 * o.Interval
-	}
-	if o.ForgetAfter == 0 {
-		o.ForgetAfter = max(DefaultForget, o.LostAfter)
-	}
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
+	o.LostAfter = cmp.Or(o.LostAfter, 4*o.Interval)
+	o.ForgetAfter = cmp.Or(o.ForgetAfter, max(DefaultForget, o.LostAfter))
 	if o.Clock == nil {
 		o.Clock = fleet.SystemClock()
 	}

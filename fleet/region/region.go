@@ -136,8 +136,10 @@ func New(lo fleet.LedgerOptions, store headgate.Limiter, book Book, x fleet.Exch
 	// Consumption that this node reports while another one sends is sent by that one. If it does not send again for an
 	// interval, this node has to: so it reports once more after that.
 	l.SetLookupAge(2 * shared.Interval)
-	g := &Limiter{store: store, book: book, exchange: x, region: o.Region, settings: shared, ledger: l,
-		counting: l.Options(), clock: l.Options().Clock, keys: make(map[ledger.Key]*keyState)}
+	g := &Limiter{
+		store: store, book: book, exchange: x, region: o.Region, settings: shared, ledger: l,
+		counting: l.Options(), clock: l.Options().Clock, keys: make(map[ledger.Key]*keyState),
+	}
 	g.warnings.Report = shared.OnEvent
 	g.nodeName = exchange.Author(fleet.Peer{Name: o.Node, Incarnation: rand.Uint64() | 1})
 	g.succeededAt = g.clock.Now()

@@ -177,8 +177,9 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 			continue // the others know it
 		}
 		k.sentTotal, k.sentStart = r.total, r.start
-		note := ledger.Tally{Start: time.Duration(r.start) * time.Microsecond, Total: r.total, Level: k.level,
-			Window: b.Tallies[i].Window}
+		note := ledger.Tally{
+			Start: time.Duration(r.start) * time.Microsecond, Total: r.total, Level: k.level, Window: b.Tallies[i].Window,
+		}
 		notes[n] = string(exchange.AppendNote(nil, time.Duration(r.now)*time.Microsecond, &note))
 	}
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)

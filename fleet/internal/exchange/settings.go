@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -31,18 +32,10 @@ const (
 
 // Validate sets defaults and checks the settings. Errors start with the name of the options they come from.
 func (s *Settings) Validate(options string, interval time.Duration) error {
-	if s.Interval == 0 {
-		s.Interval = interval
-	}
-	if s.MaxKeys == 0 {
-		s.MaxKeys = DefaultMaxKeys
-	}
-	if s.Deadline == 0 {
-		s.Deadline = min(max(s.Interval, minDeadline), maxDeadline)
-	}
-	if s.Missed == 0 {
-		s.Missed = DefaultMissed
-	}
+	s.Interval = cmp.Or(s.Interval, interval)
+	s.MaxKeys = cmp.Or(s.MaxKeys, DefaultMaxKeys)
+	s.Deadline = cmp.Or(s.Deadline, min(max(s.Interval, minDeadline), maxDeadline))
+	s.Missed = cmp.Or(s.Missed, DefaultMissed)
 	if s.Rand == nil {
 		s.Rand = rand.Int64N
 	}
@@ -85,10 +78,6 @@ func (s *Settings) Pauses() func() time.Duration {
 
 // ForLedger sets defaults of the options of the ledger whose tallies are exchanged.
 func (s *Settings) ForLedger(o *fleet.LedgerOptions) {
-	if o.Lag == 0 {
-		o.Lag = 2 * s.Interval
-	}
-	if o.Idle == 0 {
-		o.Idle = max(fleet.DefaultIdle, 4*o.Lag)
-	}
+	o.Lag = cmp.Or(o.Lag, 2*s.Interval)
+	o.Idle = cmp.Or(o.Idle, max(fleet.DefaultIdle, 4*o.Lag))
 }

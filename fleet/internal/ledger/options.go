@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -20,18 +21,10 @@ func validate(o *fleet.LedgerOptions) error {
 		o.Secret = make([]byte, 32)
 		rand.Read(o.Secret)
 	}
-	if o.MaxKeys == 0 {
-		o.MaxKeys = fleet.DefaultMaxKeys
-	}
-	if o.Idle == 0 {
-		o.Idle = fleet.DefaultIdle
-	}
-	if o.Lag == 0 {
-		o.Lag = fleet.DefaultLag
-	}
-	if o.LocalCap == 0 {
-		o.LocalCap = 100
-	}
+	o.MaxKeys = cmp.Or(o.MaxKeys, fleet.DefaultMaxKeys)
+	o.Idle = cmp.Or(o.Idle, fleet.DefaultIdle)
+	o.Lag = cmp.Or(o.Lag, fleet.DefaultLag)
+	o.LocalCap = cmp.Or(o.LocalCap, 100)
 	if o.Clock == nil {
 		o.Clock = fleet.SystemClock()
 	}
