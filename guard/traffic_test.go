@@ -10,47 +10,47 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A wireFake is a store that says what was sent and read. It answers after a while whatever its context says.
-type wireFake struct {
+// A trafficFake is a store that implements Traffic. It responds after a while whatever its context says.
+type trafficFake struct {
 	*fakeStore
-	mu     sync.Mutex
-	sent   time.Time
-	heard  time.Time
-	unread bool
-	answer time.Duration
+	mu       sync.Mutex
+	sent     time.Time
+	received time.Time
+	unread   bool
+	answer   time.Duration
 }
 
-func (w *wireFake) set(sent time.Time, unread bool) {
+func (w *trafficFake) set(sent time.Time, unread bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent, w.unread = sent, unread
 }
 
-func (w *wireFake) LastSent(string) time.Time {
+func (w *trafficFake) LastSent(string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sent
 }
 
-func (w *wireFake) LastReceived(string) time.Time {
+func (w *trafficFake) LastReceived(string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.heard
+	return w.received
 }
 
-func (w *wireFake) hears() {
+func (w *trafficFake) receive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard = time.Now()
+	w.received = time.Now()
 }
 
-func (w *wireFake) HasUnread(string) bool {
+func (w *trafficFake) HasUnread(string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unread
 }
 
-func (w *wireFake) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+func (w *trafficFake) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	select {
 	case <-time.After(w.answer):
 		return w.fakeStore.Take(context.WithoutCancel(ctx), c)
@@ -89,7 +89,7 @@ func TestDeadlineIsThatOfTheStoreAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				w := &wireFake{fakeStore: newFake(t, nil), answer: tt.answer, sent: time.Now().Add(-time.Second)}
+				w := &trafficFake{fakeStore: newFake(t, nil), answer: tt.answer, sent: time.Now().Add(-time.Second)}
 				g := newGuard(t, w, Options{})
 				start := time.Now()
 				if tt.sentAfter >= 0 {
@@ -101,7 +101,7 @@ func TestDeadlineIsThatOfTheStoreAlone(t *testing.T) {
 				if tt.heardAt > 0 {
 					var hear func()
 					hear = func() {
-						w.hears()
+						w.receive()
 						if tt.hearsOn && time.Since(start) < tt.answer {
 							time.AfterFunc(ms, hear)
 						}
