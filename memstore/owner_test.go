@@ -43,7 +43,7 @@ func newOwned(t *testing.T, limit string) *owned {
 // see lets the slow decision see the first key.
 func (o *owned) see() {
 	o.t.Helper()
-	if o.slow = (claim{ask: o.ask(o.plan, "first", 1)}); !o.Store.inspect(&o.slow, 0) {
+	if o.slow = (claim{ask: o.ask(o.plan, "first", 1)}); !o.inspect(&o.slow, 0) {
 		o.t.Fatal("the first key is not seen")
 	}
 }

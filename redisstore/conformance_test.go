@@ -15,7 +15,7 @@ func conforms(t *testing.T, url string) {
 	base := open(t, url, Options{Secret: testSecret})
 	o := limittest.Options{Steps: 60, Goroutines: 1000}
 	if raceDetected {
-		o = limittest.Options{Steps: 10, Goroutines: 50}
+		o = limittest.Options{Steps: 20, Goroutines: 50}
 	}
 	limittest.RunOptions(t, func(_ testing.TB, now func() time.Time) headgate.Limiter { return apart(base, now) }, o)
 }
