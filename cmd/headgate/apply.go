@@ -1,23 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/cmd/headgate/internal/rulesfile"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
-	"github.com/headgate/headgate/rules/file"
-	"github.com/headgate/headgate/rules/source"
 )
 
 // applyFlags are the flags of the commands apply and diff.
@@ -25,14 +17,14 @@ type applyFlags struct {
 	files []string
 	prune bool
 	base  int64
-	out   format
+	out   output.Format
 }
 
 func (a *applyFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&a.files, "file", "f", nil, "a rules `FILE`, a directory of rules files, or - for standard input; can be repeated")
 	c.Flags().BoolVar(&a.prune, "prune", false, "delete rules and clients that are not in the files")
 	c.Flags().Int64Var(&a.base, "revision", control.Any, "only if the namespace is at this `REVISION` (default any)")
-	formatFlag(c, &a.out)
+	output.AddFlag(c, &a.out)
 }
 
 func (p *program) applyCommand(f *serverFlags) *cobra.Command {
@@ -51,13 +43,13 @@ clients. The files are validated before anything is sent, and each error is show
   headgate rules apply -f rules/ --prune --dry-run`,
 		Args: cobra.NoArgs,
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		_, err := p.apply(ctx, at, a, dryRun)
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		_, err := p.apply(ctx, client, a, dryRun)
 		return err
 	})
 	a.add(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
-	noteFlag(c, f)
+	addNoteFlag(c, f)
 	return c
 }
 
@@ -73,8 +65,8 @@ The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
   headgate rules diff -f rules/ --prune`,
 		Args: cobra.NoArgs,
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		result, err := p.apply(ctx, at, a, true)
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		result, err := p.apply(ctx, client, a, true)
 		if err == nil && len(result.Diff) > 0 {
 			return exitCodeError(exitDiffers)
 		}
@@ -84,138 +76,50 @@ The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
 	return c
 }
 
-func (p *program) apply(ctx context.Context, at *remote.Client, a *applyFlags, dryRun bool) (*remote.Applied, error) {
-	body, err := p.loadAll(a.files)
+func (p *program) apply(ctx context.Context, client *remote.Client, a *applyFlags, dryRun bool) (*remote.Applied, error) {
+	body, err := rulesfile.LoadAll(a.files, p.stdin)
 	if err != nil {
 		return nil, err
 	}
-	result, err := at.Apply(ctx, remote.Document{Body: body, Media: "application/json"}, a.prune, dryRun, a.base)
+	result, err := client.Apply(ctx, remote.Document{Body: body, Media: "application/json"}, a.prune, dryRun, a.base)
 	if err != nil {
 		return nil, err
 	}
 	return result, p.showApplied(result, a.out, dryRun)
 }
 
-// loadAll reads rules files and directories of them, and returns them as one document in JSON.
-func (p *program) loadAll(names []string) ([]byte, error) {
-	if len(names) == 0 {
-		return nil, errors.New("no file: want -f FILE, -f DIRECTORY or -f -")
-	}
-	var paths []string
-	for _, name := range names {
-		found, err := rulesFiles(name)
-		if err != nil {
-			return nil, err
-		}
-		paths = append(paths, found...)
-	}
-	docs := make([]*file.Document, len(paths))
-	hasClients := false // a file has a list of clients, perhaps an empty one
-	for i, path := range paths {
-		data, err := p.readAll(path)
-		if err != nil {
-			return nil, err
-		}
-		if docs[i], err = file.Parse(path, data); err != nil {
-			return nil, err
-		}
-		if bytes.Contains(data, []byte("clients")) && !hasClients {
-			read, err := source.Read(path, data)
-			if err != nil {
-				return nil, err
-			}
-			hasClients = read.Root != nil && read.Root.Field("clients") != nil
-		}
-	}
-	if _, err := file.Compile(docs...); err != nil {
-		return nil, err
-	}
-	whole := &file.Document{}
-	for _, d := range docs {
-		whole.Rules, whole.Clients = append(whole.Rules, d.Rules...), append(whole.Clients, d.Clients...)
-	}
-	if hasClients && len(whole.Clients) == 0 {
-		return withEmptyClients(whole)
-	}
-	return whole.JSON(), nil
-}
-
-// withEmptyClients returns a document in JSON with an empty list of clients. Without the list, the service would leave
-// the registered clients alone.
-func withEmptyClients(d *file.Document) ([]byte, error) {
-	parsed, err := source.Read("rules.json", d.JSON())
-	if err != nil {
-		return nil, err
-	}
-	parsed.Root.Fields = append(parsed.Root.Fields, source.Field{Name: "clients", Value: &source.Node{Kind: source.List}})
-	return source.JSON(parsed.Root), nil
-}
-
-// rulesFiles returns the path of a file, or the paths of all rules files in a directory and its subdirectories, sorted.
-// It skips names that begin with a dot.
-func rulesFiles(name string) ([]string, error) {
-	if name == "-" {
-		return []string{name}, nil
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return []string{name}, nil
-	}
-	var found []string
-	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case path != name && strings.HasPrefix(d.Name(), "."):
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-		case !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
-			found = append(found, path)
-		}
-		return nil
-	})
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%s: no file that ends in .yaml, .yml or .json", name)
-	}
-	return found, err
-}
-
-// sayDiff prints the changes of each object.
-func (p *program) sayDiff(list []remote.Diff) {
+// printDiff prints the changes of each object.
+func (p *program) printDiff(list []remote.Diff) {
 	for i := range list {
-		p.say("%s %s %s\n", list[i].Action, list[i].Kind, list[i].ID)
+		p.printf("%s %s %s\n", list[i].Action, list[i].Kind, list[i].ID)
 		for line := range strings.Lines(list[i].Text) {
-			p.say("  %s", line)
+			p.printf("  %s", line)
 		}
 	}
 }
 
 // showApplied prints the changes that were made, or that a dry run would make.
-func (p *program) showApplied(result *remote.Applied, out format, dryRun bool) error {
-	if out != formatTable {
+func (p *program) showApplied(result *remote.Applied, out output.Format, dryRun bool) error {
+	if out != output.Table {
 		return p.show(out, result, nil, nil)
 	}
 	counts := map[string]int{}
 	for _, d := range result.Diff {
 		counts[d.Action]++
 	}
-	p.sayDiff(result.Diff)
+	p.printDiff(result.Diff)
 	words := "created %d, updated %d, deleted %d, unchanged %d"
 	if dryRun {
 		words = "would create %d, update %d, delete %d, leave %d unchanged"
 	}
-	p.say(words, counts["create"], counts["update"], counts["delete"], result.Unchanged)
-	p.say("; revision %d\n", result.Revision)
+	p.printf(words, counts["create"], counts["update"], counts["delete"], result.Unchanged)
+	p.printf("; revision %d\n", result.Revision)
 	return nil
 }
 
 func (p *program) importCommand(f *serverFlags) *cobra.Command {
 	var prune bool
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Register many clients at once",
@@ -226,45 +130,25 @@ Clients that are already registered are updated. With --prune, clients that are 
   echo '{"id":"acme","limits":["500/s"]}' | headgate clients import -`,
 		Args: cobra.ExactArgs(1),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
-		from, err := p.clientsFrom(args[0])
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		from, err := rulesfile.OpenClients(args[0], p.stdin)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = from.Close() }() // only read, so an error to close loses nothing
-		result, err := at.Import(ctx, from, prune)
+		result, err := client.Import(ctx, from, prune)
 		if err != nil {
 			return err
 		}
-		if out != formatTable {
+		if out != output.Table {
 			return p.show(out, result, nil, nil)
 		}
-		p.say("%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
-			number(result.Clients, "client"), result.Created, result.Updated, result.Deleted, result.Unchanged, result.Revision)
+		p.printf("%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
+			output.Plural(result.Clients, "client"), result.Created, result.Updated, result.Deleted, result.Unchanged, result.Revision)
 		return nil
 	})
 	c.Flags().BoolVar(&prune, "prune", false, "remove clients that are not in the file")
-	noteFlag(c, f)
-	formatFlag(c, &out)
+	addNoteFlag(c, f)
+	output.AddFlag(c, &out)
 	return c
-}
-
-// clientsFrom opens a file with a line of JSON for each client. The clients of a rules file are converted to such lines.
-func (p *program) clientsFrom(name string) (io.ReadCloser, error) {
-	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || ext == ".json" {
-		doc, err := file.Load(name)
-		if err != nil {
-			return nil, err
-		}
-		var lines bytes.Buffer
-		for _, client := range doc.Clients {
-			lines.Write(control.ClientBody(client))
-			lines.WriteByte('\n')
-		}
-		return io.NopCloser(&lines), nil
-	}
-	if name == "-" {
-		return io.NopCloser(p.stdin), nil
-	}
-	return os.Open(name)
 }

@@ -8,28 +8,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/control/remote"
 )
 
 func (p *program) auditCommand() *cobra.Command {
 	f := &serverFlags{}
-	var out format
+	var out output.Format
 	var kind, id string
 	var all, logins bool
-	most := 50
+	limit := 50
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Show who changed what, when and from where",
-		Long: `Show who changed what, when and from where, the latest first: rules, clients, overrides, tokens and webhooks, without secrets, counters that were reset and backups that were restored (--all). JSON and YAML
-have what each was before and after. It needs a token of the role admin.`,
+		Long: `Show who changed what, when and from where, the latest change first: changes of rules, clients, overrides, tokens and
+webhooks, without secrets; resets of counters; and, with --all, restored backups. JSON and YAML show each object before and
+after the change. The command needs a token with the role admin.`,
 		Example: `  headgate audit --limit 20
   headgate audit --all --kind token
   headgate audit --kind rule --id search-per-user --output json
   headgate audit --logins`,
 		Args: cobra.NoArgs,
 	}
-	p.addServer(c, f)
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
+	p.addServerFlags(c, f)
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		query := url.Values{}
 		for name, value := range map[string]string{"kind": kind, "id": id} {
 			if value != "" {
@@ -39,7 +41,7 @@ have what each was before and after. It needs a token of the role admin.`,
 		if all {
 			query.Set("namespace", "*")
 		}
-		list, failed, err := changesOf(ctx, at, "/v1/audit", query, most)
+		list, failed, err := listRevisions(ctx, client, "/v1/audit", query, limit)
 		if err != nil {
 			return err
 		}
@@ -50,29 +52,28 @@ have what each was before and after. It needs a token of the role admin.`,
 		for i := range list {
 			r := &list[i]
 			rows = append(rows, []string{
-				fmt.Sprint(r.Revision), clock(r.Time), dash(r.Actor), dash(r.From), r.Namespace, r.Action, r.touched(), cut(r.Note, 40),
+				fmt.Sprint(r.Revision), output.LocalTime(r.Time), output.OrDash(r.Actor), output.OrDash(r.From), r.Namespace, r.Action, r.changesText(), output.Truncate(r.Note, 40),
 			})
 		}
 		return p.show(out, list, []string{"REVISION", "TIME", "BY", "FROM", "NAMESPACE", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
 	flags := c.Flags()
-	flags.StringVar(&kind, "kind", "", "only changes of a `KIND`: rule, client, override, token, webhook or event: a reset, a restore, a node that was removed")
-	flags.StringVar(&id, "id", "", "only changes of one, with --kind")
-	flags.BoolVar(&all, "all", false, "of all namespaces that the token is for")
-	flags.BoolVar(&logins, "logins", false, "the logins that failed, instead")
-	flags.IntVar(&most, "limit", most, "the most to show")
-	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"rule", "client", "override", "token", "webhook", "event"}, cobra.ShellCompDirectiveNoFileComp))
-	formatFlag(c, &out)
+	flags.StringVar(&kind, "kind", "", "only changes of a `KIND`: rule, client, override, token, webhook, or event (a reset, a restore or a removed node)")
+	flags.StringVar(&id, "id", "", "only changes of the object with this `ID`, with --kind")
+	flags.BoolVar(&all, "all", false, "all namespaces that the token has access to")
+	flags.BoolVar(&logins, "logins", false, "show failed logins instead")
+	flags.IntVar(&limit, "limit", limit, "the maximum number to show")
+	kinds := []string{"rule", "client", "override", "token", "webhook", "event"}
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	output.AddFlag(c, &out)
 	return c
 }
 
-// errNotTold is for tokens that are for some namespaces only.
-var errNotTold = errors.New("the logins that failed are told to tokens that are for all namespaces")
+var errLoginsHidden = errors.New("failed logins are shown only to tokens with access to all namespaces")
 
-// showLogins shows who failed to log in.
-func (p *program) showLogins(failed *failedLogins, out format) error {
+func (p *program) showLogins(failed *failedLogins, out output.Format) error {
 	if failed == nil {
-		return errNotTold
+		return errLoginsHidden
 	}
 	rows := [][]string{}
 	for _, l := range failed.Recent {
@@ -80,10 +81,10 @@ func (p *program) showLogins(failed *failedLogins, out format) error {
 		if l.Denied {
 			state = "too often"
 		}
-		rows = append(rows, []string{clock(l.Time), dash(l.From), dash(l.Listener), state})
+		rows = append(rows, []string{output.LocalTime(l.Time), output.OrDash(l.From), output.OrDash(l.Listener), state})
 	}
-	if out == formatTable {
-		_, _ = fmt.Fprintf(p.stderr, "headgate: %d since the rules service was started\n", failed.Count)
+	if out == output.Table {
+		_, _ = fmt.Fprintf(p.stderr, "headgate: %d since the rules service started\n", failed.Count)
 	}
 	return p.show(out, failed, []string{"TIME", "FROM", "LISTENER", "STATE"}, rows)
 }

@@ -14,8 +14,8 @@ func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
-	kept := filepath.Join(dir, "kept")
-	s.want("token boss is in", "tokens", "create", "--id", "boss", "--role", "admin", "--in", "*", "--write", kept)
+	file := filepath.Join(dir, "kept")
+	s.want("token boss is in", "tokens", "create", "--id", "boss", "--role", "admin", "--in", "*", "--write", file)
 	saved := filepath.Join(dir, "saved")
 	s.want("saved to", "backup", saved)
 	told := []string{"rules", "history", "search-per-user", "--output", "json"} // the table says how long ago things were
@@ -27,7 +27,7 @@ func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
 	s.refuses(exitError, "the database is not empty", "restore", "--db", db, saved)
 	s.refuses(exitError, "[db server]", "restore", "--db", db, "--server", "http://127.0.0.1:1", saved)
 	p := serve(t, onFreePort("--db", db)...)
-	there := []string{"--server", "http://" + p.admin, "--token-file", kept}
+	there := []string{"--server", "http://" + p.admin, "--token-file", file}
 	if got := s.want("", append(told, there...)...); got != history {
 		t.Errorf("the history after it was restored: got\n%s\nwant\n%s", got, history)
 	}
@@ -43,7 +43,7 @@ func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
 	s.want("none", append([]string{"rules", "list"}, there...)...)
 	s.want("restored from", append([]string{"restore", saved}, there...)...)
 	s.want("search-per-user", append([]string{"rules", "list"}, there...)...) // the token that was used is good still
-	s.want("search-per-user", "rules", "list", "--server", "http://"+p.admin, "--token-file", kept)
+	s.want("search-per-user", "rules", "list", "--server", "http://"+p.admin, "--token-file", file)
 	s.refuses(exitError, "headgate restore --db", append([]string{"restore", saved}, there...)...)
 }
 
@@ -71,7 +71,7 @@ func TestABackupIsRestoredIntoARulesServiceThatHasItsFirstToken(t *testing.T) {
 	}
 	s.want("demo-per-address", there("rules", "list")...)
 	out, errs, code := s.run("", there("restore", saved)...)
-	if code != exitOK || !strings.Contains(out, "restored from") || !strings.Contains(errs, "no token of the backup may do everything") {
+	if code != exitOK || !strings.Contains(out, "restored from") || !strings.Contains(errs, "no token of the backup has all permissions") {
 		t.Fatalf("got %d, %s%s", code, out, errs)
 	}
 	made, _, _ := strings.Cut(out, "\n")

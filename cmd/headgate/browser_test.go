@@ -25,7 +25,7 @@ type browser struct {
 }
 
 // openBrowser starts a browser that looks at an address. Debian's package chromium has one, and make test installs it.
-func openBrowser(t *testing.T, base string) *browser {
+func openBrowser(t *testing.T, baseRevision string) *browser {
 	t.Helper()
 	var program string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -42,7 +42,7 @@ func openBrowser(t *testing.T, base string) *browser {
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
-	b := &browser{t: t, page: ctx, base: base}
+	b := &browser{t: t, page: ctx, base: baseRevision}
 	messages := chromedp.Console(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() {

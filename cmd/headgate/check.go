@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +11,10 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/decision"
 	"github.com/headgate/headgate/cmd/headgate/internal/node"
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
@@ -24,68 +26,67 @@ const (
 	checkTimeout = 30 * time.Second
 )
 
-// A question is the request that check and explain are asked about.
-type question struct {
-	set    []string // attribute=value
+// requestFlags are the flags of check and explain, which describe a request.
+type requestFlags struct {
+	pairs  []string // attribute=value
 	terms  engine.Terms
 	repeat int
-	out    format
+	out    output.Format
 
 	server   serverFlags
 	settings func() map[string]string
 }
 
-// attributesLong lists the attributes for the help.
-const attributesLong = `
+const attributesHelp = `
 
 Attributes: ip, user, api_key, method, host, path, header.<name>, cookie.<name>, query.<name>, jwt.<claim>, region, namespace.`
 
-// add adds the flags of a question to a command.
-func (q *question) add(p *program, c *cobra.Command) {
-	p.addServer(c, &q.server)
+// add adds the flags to a command.
+func (q *requestFlags) add(p *program, c *cobra.Command) {
+	p.addServerFlags(c, &q.server)
 	flags := c.Flags()
-	q.settings = settingFlags(flags, []string{"rules", "store", "key-secret-file", "region"})
-	flags.StringArrayVar(&q.set, "set", nil, "an `ATTRIBUTE=VALUE` of the request; give it as often as needed")
-	flags.StringVar(&q.terms.Rule, "rule", "", "ask the rule of this `ID` alone, without its when")
-	flags.Int64Var(&q.terms.Cost, "cost", 0, "take `N` units from each limit, whatever the rules say; places are taken as they say")
-	formatFlag(c, &q.out)
+	q.settings = addSettingFlags(flags, []string{"rules", "store", "key-secret-file", "region"})
+	flags.StringArrayVar(&q.pairs, "set", nil, "an `ATTRIBUTE=VALUE` of the request; can be repeated")
+	flags.StringVar(&q.terms.Rule, "rule", "", "apply only the rule with this `ID`, and ignore its when")
+	flags.Int64Var(&q.terms.Cost, "cost", 0, "consume `N` units of each limit instead of the rules' cost; concurrency limits keep theirs")
+	output.AddFlag(c, &q.out)
 }
 
 func (p *program) checkCommand() *cobra.Command {
-	q := &question{}
+	q := &requestFlags{}
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Decide one request from the shell",
-		Long: `Decide one request from the shell, by the rules of a file or by those of a rules service.
+		Short: "Decide a request from the shell",
+		Long: `Decide a request from the shell, with the rules of a file or of a rules service.
 
-With --rules FILE the request is decided here. Counters are in memory and start empty, or with --store in Redis, where the request takes
-from the same counters as the gateways of that store.
+With --rules FILE this command decides the request. Counters are in memory and start empty, or with --store in Redis, where the
+request consumes units of the same counters as requests at the gateways with that store.
 
-Without --rules the rules service is asked what its rules and counters would decide now. Nothing is taken.` + attributesLong + `
+Without --rules, the command asks the rules service what it would decide now. Nothing is consumed.` + attributesHelp + `
 
-The exit code is 0 if the request passes (the last one, if it is repeated), 3 if it is denied, 1 if something is wrong.`,
+The exit code is 0 if the request passes (with --repeat: the last one), 3 if it is denied, and 1 on an error.`,
 		Example: `  # one decision
   headgate check --rules rules.yaml --set user=alice --set path=/search
 
-  # when does alice meet her limit?
+  # after how many requests does alice reach the limit?
   headgate check --rules rules.yaml --set user=alice --set path=/search --repeat 25
 
-  # in a script, against the counters of the gateways
+  # in a script, with the counters of the gateways
   headgate check --rules rules.yaml --store redis://cache:6379 --set user=alice --output json
 
-  # would it pass now, by the rules in force?
+  # would the request pass now, with the rules in force?
   headgate check --set user=alice --set path=/search`,
 		Args: cobra.NoArgs,
 	}
 	q.add(p, c)
-	c.Flags().IntVar(&q.repeat, "repeat", 1, "decide it `N` times in a row")
+	c.Flags().IntVar(&q.repeat, "repeat", 1, "decide the request `N` times in a row")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.ask(c, q, p.decide, func(x *explained) error { return p.showDecided(q, []decided{x.Verdict}) })
+		return p.decideRequest(c, q, p.decide, func(x *decision.Explanation) error { return p.showDecisions(q, []decision.Decision{x.Verdict}) })
 	}
 	return c
 }
 
-func (q *question) validate() error {
+func (q *requestFlags) validate() error {
 	switch {
 	case q.repeat < 1 || q.repeat > maxRepeat:
 		return fmt.Errorf("--repeat %d: want 1 to %d", q.repeat, maxRepeat)
@@ -95,9 +96,11 @@ func (q *question) validate() error {
 	return nil
 }
 
-// ask asks a question: by a rules file with here, or the rules service, whose response there is called with.
-func (p *program) ask(
-	cmd *cobra.Command, q *question, here func(context.Context, *engine.Engine, rules.Subject, *question) error, there func(*explained) error,
+// decideRequest decides the request of the flags: with a rules file by calling local, else by asking the rules service and
+// calling show with its response.
+func (p *program) decideRequest(
+	cmd *cobra.Command, q *requestFlags,
+	local func(context.Context, *engine.Engine, rules.Subject, *requestFlags) error, show func(*decision.Explanation) error,
 ) error {
 	q.terms.HasCost = cmd.Flags().Changed("cost")
 	if err := q.validate(); err != nil {
@@ -111,12 +114,12 @@ func (p *program) ask(
 	if err != nil {
 		return err
 	}
-	values, err := q.attributes()
+	values, err := q.values()
 	if err != nil {
 		return err
 	}
 	if c.Rules == "" {
-		return p.askService(cmd, q, flags, values, there)
+		return p.explainRemotely(cmd, q, flags, values, show)
 	}
 	log, err := telemetry.NewLogger(p.stderr, telemetry.LogText, "error")
 	if err != nil {
@@ -128,18 +131,48 @@ func (p *program) ask(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }() // nothing is left to be done with it
-	who, err := d.Read(values)
+	defer func() { _ = d.Close() }() // the decision is made
+	subject, err := d.Read(values)
 	if err != nil {
 		return fmt.Errorf("--set: %w", err)
 	}
-	return here(ctx, d.Engine, who, q)
+	return local(ctx, d.Engine, subject, q)
 }
 
-// attributes returns what --set says.
-func (q *question) attributes() (identity.Values, error) {
-	v := identity.Values{Attributes: make(map[string]string, len(q.set))}
-	for _, pair := range q.set {
+// explainRemotely asks the rules service for a decision and calls show with it.
+func (p *program) explainRemotely(
+	cmd *cobra.Command, q *requestFlags, given map[string]string, values identity.Values, show func(*decision.Explanation) error,
+) error {
+	switch {
+	case q.repeat > 1:
+		return errors.New("--repeat: the rules service consumes nothing, so every decision would be the same: want --rules FILE with it")
+	case given["store"] != "":
+		return errors.New("--store: the rules service knows the store of its nodes: want --rules FILE with it")
+	}
+	body := map[string]any{"attributes": values.Attributes}
+	if q.terms.Rule != "" {
+		body["rule"] = q.terms.Rule
+	}
+	if q.terms.HasCost {
+		body["cost"] = q.terms.Cost
+	}
+	return p.withClient(&q.server, func(ctx context.Context, client *remote.Client, _ []string) error {
+		var response decision.Response
+		if err := client.Do(ctx, "POST", "/v1/explain", nil, body, &response); err != nil {
+			return err
+		}
+		err := show(response.Explanation())
+		if response.Error != "" {
+			return fmt.Errorf("some counters are unknown: %s", response.Error)
+		}
+		return err
+	})(cmd, nil)
+}
+
+// values returns the attributes of --set.
+func (q *requestFlags) values() (identity.Values, error) {
+	v := identity.Values{Attributes: make(map[string]string, len(q.pairs))}
+	for _, pair := range q.pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
 			return v, fmt.Errorf("--set %s: want ATTRIBUTE=VALUE, such as user=alice", rules.Quote(pair))
@@ -152,70 +185,18 @@ func (q *question) attributes() (identity.Values, error) {
 	return v, nil
 }
 
-// A decided is one decision.
-type decided struct {
-	Verdict      string         `json:"verdict"`
-	Passed       bool           `json:"passed"`
-	Reason       string         `json:"reason,omitempty"`
-	Rule         string         `json:"ruleId,omitempty"`
-	Status       int            `json:"status,omitempty"`
-	Limit        int64          `json:"limit"`
-	Remaining    int64          `json:"remainingRequests"`
-	RetryAfterMs int64          `json:"retryAfterMs"` // -1: never
-	ResetMs      int64          `json:"resetMs"`
-	DelayMs      int64          `json:"delayMs"`
-	Degraded     bool           `json:"degraded"`
-	Limits       []decidedLimit `json:"limits"`
-
-	limitText         string
-	limitAllowed      bool
-	retryAfter, delay time.Duration
-	reset             time.Duration
-}
-
-// A decidedLimit is what one limit said.
-type decidedLimit struct {
-	Rule         string `json:"ruleId"`
-	Name         string `json:"name"`
-	Limit        string `json:"limit"`
-	Allowed      bool   `json:"allowed"`
-	Asked        bool   `json:"asked"`
-	Shadow       bool   `json:"shadow,omitempty"`
-	Remaining    *int64 `json:"remaining"` // null if it is not known
-	RetryAfterMs int64  `json:"retryAfterMs"`
-}
-
-// remaining returns how much is left, for a table.
-func (l *decidedLimit) remaining() string {
-	if l.Remaining == nil {
-		return "unknown"
-	}
-	return strconv.FormatInt(*l.Remaining, 10)
-}
-
-func newDecidedLimit(a *engine.Applied) decidedLimit {
-	made := decidedLimit{
-		Rule: a.Rule.ID, Name: a.Name, Limit: a.Limit.String(), Allowed: a.Decision.Allowed, Asked: a.Decision.Limit != 0,
-		Shadow: a.Shadow, RetryAfterMs: millis(a.Decision.RetryAfter),
-	}
-	if !a.Decision.Degraded {
-		made.Remaining = &a.Decision.Remaining
-	}
-	return made
-}
-
-func (p *program) decide(ctx context.Context, e *engine.Engine, who rules.Subject, q *question) error {
-	results := make([]decided, 0, min(q.repeat, 1000))
-	var open []*engine.Verdict // those that hold places until the end, as requests under way do
+func (p *program) decide(ctx context.Context, e *engine.Engine, subject rules.Subject, q *requestFlags) error {
+	results := make([]decision.Decision, 0, min(q.repeat, 1000))
+	var open []*engine.Verdict // settled at the end, as if all requests ran at the same time
 	v := new(engine.Verdict)
 	for range q.repeat {
-		err := e.DecideTerms(ctx, who, q.terms, v)
+		err := e.DecideTerms(ctx, subject, q.terms, v)
 		if errors.Is(err, engine.ErrNoRule) {
-			return fmt.Errorf("--rule %s: there is no such rule in force", q.terms.Rule)
+			return fmt.Errorf("--rule %s: no such rule", q.terms.Rule)
 		} else if err != nil {
 			return err
 		}
-		results = append(results, newDecided(v))
+		results = append(results, decision.New(v))
 		if v.Action.Passes() && v.Settles() {
 			open = append(open, v)
 			v = new(engine.Verdict)
@@ -226,12 +207,12 @@ func (p *program) decide(ctx context.Context, e *engine.Engine, who rules.Subjec
 			return err
 		}
 	}
-	return p.showDecided(q, results)
+	return p.showDecisions(q, results)
 }
 
-// showDecided shows decisions. The last one says the exit code.
-func (p *program) showDecided(q *question, results []decided) error {
-	if q.out != formatTable {
+// showDecisions prints decisions. The last one determines the exit code.
+func (p *program) showDecisions(q *requestFlags, results []decision.Decision) error {
+	if q.out != output.Table {
 		var value any = results
 		if q.repeat == 1 {
 			value = results[0]
@@ -239,77 +220,14 @@ func (p *program) showDecided(q *question, results []decided) error {
 		if err := p.show(q.out, value, nil, nil); err != nil {
 			return err
 		}
-	} else if err := p.sayDecided(results); err != nil {
-		return err
+	} else {
+		header, rows := decision.Table(results)
+		if err := p.show(output.Table, nil, header, rows); err != nil {
+			return err
+		}
 	}
 	if !results[len(results)-1].Passed {
 		return exitCodeError(exitDenied)
 	}
 	return nil
-}
-
-func newDecided(v *engine.Verdict) decided {
-	d := decided{
-		Verdict: v.Action.String(), Passed: v.Action.Passes(), Status: v.Status, Degraded: v.Degraded,
-		Limit: v.Decision.Limit, Remaining: v.Decision.Remaining, RetryAfterMs: millis(v.RetryAfter),
-		ResetMs: millis(v.Decision.ResetAfter), DelayMs: millis(v.Delay), Limits: []decidedLimit{},
-		retryAfter: v.RetryAfter, delay: v.Delay, reset: v.Decision.ResetAfter,
-	}
-	if v.Reason != engine.None {
-		d.Reason = v.Reason.String()
-	}
-	if v.Rule != nil {
-		d.Rule = v.Rule.ID
-	}
-	for _, a := range v.Limits() {
-		d.Limits = append(d.Limits, newDecidedLimit(&a))
-		if a.Rule == v.Rule && a.Decision.Remaining == v.Decision.Remaining && d.limitText == "" && !a.Shadow {
-			d.limitText = a.Limit.String()
-		}
-	}
-	return d
-}
-
-// millis returns whole milliseconds, rounded up, -1 for never.
-func millis(d time.Duration) int64 {
-	if d == headgate.Never {
-		return -1
-	}
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
-}
-
-func (p *program) sayDecided(results []decided) error {
-	rows := make([][]string, 0, len(results))
-	for i, d := range results {
-		verdict, remaining := d.Verdict, "-"
-		if d.Reason != "" {
-			verdict += " (" + d.Reason + ")"
-		}
-		if d.delay > 0 {
-			verdict += " " + span(d.delay)
-		}
-		if d.Degraded {
-			verdict += " degraded"
-		}
-		if d.Limit > 0 {
-			remaining = strconv.FormatInt(d.Remaining, 10)
-		}
-		rows = append(rows, []string{
-			strconv.Itoa(i + 1), verdict, dash(d.Rule), dash(d.limitText), remaining, span(d.retryAfter), span(d.reset),
-		})
-	}
-	return p.table([]string{"#", "VERDICT", "RULE", "LIMIT", "REMAINING", "RETRY AFTER", "FULL AFTER"}, rows)
-}
-
-func span(d time.Duration) string {
-	switch {
-	case d == headgate.Never:
-		return "never"
-	case d <= 0:
-		return "-"
-	case d > time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	default:
-		return d.Round(100 * time.Microsecond).String()
-	}
 }

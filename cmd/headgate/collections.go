@@ -12,19 +12,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/rules/file"
 )
 
-// A sort is a collection as commands speak of it.
-type sort struct {
-	of      remote.Collection
-	thing   string
-	example string // the id of one, in examples
-	head    []string
-	columns func(*entry) []string
-	yaml    func(body []byte) ([]byte, error) // as in a rules file; nil if there is none of them in it
+// A resource is a collection of the rules service that commands list, get and delete from.
+type resource struct {
+	collection remote.Collection
+	noun       string
+	exampleID  string // an id for examples in the help
+	header     []string
+	cells      func(*objectFields) []string
+	toYAML     func(body []byte) ([]byte, error) // as in a rules file; nil if rules files have none
 }
 
 func ruleYAML(body []byte) ([]byte, error) {
@@ -37,8 +38,8 @@ func clientYAML(body []byte) ([]byte, error) {
 	return file.ClientYAML(&c), err
 }
 
-// An entry is what tables show of rules, clients and overrides.
-type entry struct {
+// objectFields are the fields of rules, clients and overrides that tables show.
+type objectFields struct {
 	ID          string            `json:"id"`
 	Description string            `json:"description"`
 	Enabled     *bool             `json:"enabled"`
@@ -57,65 +58,65 @@ type entry struct {
 	Note        string            `json:"note"`
 }
 
-// grants says what may pass.
-func (e *entry) grants() string {
+// limitsText returns the limits, "block" or "unlimited".
+func (e *objectFields) limitsText() string {
 	switch {
 	case e.Block:
 		return "block"
 	case e.Unlimited:
 		return "unlimited"
 	}
-	return dash(inLine(e.Limits))
+	return output.OrDash(inlineJSON(e.Limits))
 }
 
 var (
-	ruleSort = sort{
+	ruleResource = resource{
 		remote.Rules, "rule", "search-per-user",
 		[]string{"ID", "LIMITS", "KEY", "WHEN", "ON LIMIT", "REVISION", "CHANGED", "BY"},
-		func(e *entry) []string {
-			state := dash(e.OnLimit)
+		func(e *objectFields) []string {
+			state := output.OrDash(e.OnLimit)
 			if e.OnLimit == "" {
 				state = "reject"
 			}
 			if e.Enabled != nil && !*e.Enabled {
 				state = "off"
 			}
-			return []string{e.ID, e.grants(), dash(inLine(e.Key)), cut(dash(inLine(e.When)), 50), state}
+			return []string{e.ID, e.limitsText(), output.OrDash(inlineJSON(e.Key)), output.Truncate(output.OrDash(inlineJSON(e.When)), 50), state}
 		},
 		ruleYAML,
 	}
-	clientSort = sort{
+	clientResource = resource{
 		remote.Clients, "client", "acme",
 		[]string{"ID", "LIMITS", "RULES", "KNOWN BY", "REVISION", "CHANGED", "BY"},
-		func(e *entry) []string {
-			known := inLine(e.Attributes)
+		func(e *objectFields) []string {
+			known := inlineJSON(e.Attributes)
 			if known == "" {
 				known = "user: " + e.ID
 			}
-			return []string{e.ID, e.grants(), fmt.Sprint(len(e.Rules)), cut(known, 50)}
+			return []string{e.ID, e.limitsText(), fmt.Sprint(len(e.Rules)), output.Truncate(known, 50)}
 		},
 		clientYAML,
 	}
-	overrideSort = sort{
+	overrideResource = resource{
 		remote.Overrides, "override", "launch",
 		[]string{"ID", "CLIENT", "LIMITS", "RULE", "EXPIRES", "NOTE", "REVISION", "CHANGED", "BY"},
-		func(e *entry) []string {
-			var who []string
+		func(e *objectFields) []string {
+			var attributes []string
 			for _, name := range slices.Sorted(maps.Keys(e.Client)) {
-				who = append(who, name+"="+e.Client[name])
+				attributes = append(attributes, name+"="+e.Client[name])
 			}
 			rule := e.Rule
 			if rule == "" {
 				rule = "all"
 			}
-			return []string{e.ID, strings.Join(who, " "), e.grants(), rule, until(e.Expires), cut(dash(e.Note), 30)}
+			return []string{e.ID, strings.Join(attributes, " "), e.limitsText(), rule, output.Expiry(e.Expires), output.Truncate(output.OrDash(e.Note), 30)}
 		},
 		nil,
 	}
 )
 
-// inLine writes JSON as it would stand in one line of a rules file.
-func inLine(raw json.RawMessage) string {
+// inlineJSON formats JSON in one line, in the syntax of a rules file.
+func inlineJSON(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
@@ -124,7 +125,7 @@ func inLine(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &list) == nil {
 		parts := make([]string, len(list))
 		for i := range list {
-			parts[i] = inLine(list[i])
+			parts[i] = inlineJSON(list[i])
 		}
 		return strings.Join(parts, ", ")
 	}
@@ -132,65 +133,65 @@ func inLine(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &fields) == nil && fields != nil {
 		var parts []string
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			parts = append(parts, name+": "+inLine(fields[name]))
+			parts = append(parts, name+": "+inlineJSON(fields[name]))
 		}
 		return strings.Join(parts, ", ")
 	}
 	return string(raw)
 }
 
-func (s *sort) row(o *remote.Object) []string {
-	var e entry
+func (s *resource) row(o *remote.Object) []string {
+	var e objectFields
 	if err := json.Unmarshal(o.Body, &e); err != nil {
 		return []string{"?", err.Error()}
 	}
-	return append(s.columns(&e), fmt.Sprint(o.Revision), ago(o.Updated), dash(o.By))
+	return append(s.cells(&e), fmt.Sprint(o.Revision), output.Ago(o.Updated), output.OrDash(o.By))
 }
 
-// An item is an object as JSON and YAML show it: what it is comes first.
-type item struct {
-	thing string
-	of    *remote.Object
+// A listedObject is an object in lists in JSON and YAML: its body comes first.
+type listedObject struct {
+	noun   string
+	object *remote.Object
 }
 
-func (i item) MarshalJSON() ([]byte, error) {
-	rest, err := json.Marshal(map[string]any{"revision": i.of.Revision, "created": i.of.Created, "updated": i.of.Updated, "by": i.of.By})
+func (i listedObject) MarshalJSON() ([]byte, error) {
+	rest, err := json.Marshal(map[string]any{"revision": i.object.Revision, "created": i.object.Created, "updated": i.object.Updated, "by": i.object.By})
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat([]byte(`{"`+i.thing+`":`), i.of.Body, []byte(","), rest[1:]), nil
+	return slices.Concat([]byte(`{"`+i.noun+`":`), i.object.Body, []byte(","), rest[1:]), nil
 }
 
-func (p *program) listCommand(s *sort, f *serverFlags) *cobra.Command {
-	var out format
+func (p *program) listCommand(s *resource, f *serverFlags) *cobra.Command {
+	var out output.Format
 	var search string
-	most := 1000
+	limit := 1000
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the " + s.thing + "s of a namespace",
+		Short: "List the " + s.noun + "s of a namespace",
 		Example: fmt.Sprintf(`  headgate %[1]s list
-  headgate %[1]s list --search acme --output json`, s.of),
+  headgate %[1]s list --search acme --output json`, s.collection),
 		Args: cobra.NoArgs,
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		items, rows := []item{}, [][]string{}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		items, rows := []listedObject{}, [][]string{}
 		total := 0
 		for q := (remote.Query{Search: search}); ; {
-			q.Limit = min(500, most-len(items))
-			page, err := at.List(ctx, s.of, q)
+			q.Limit = min(500, limit-len(items))
+			page, err := client.List(ctx, s.collection, q)
 			if err != nil {
 				return err
 			}
 			total = page.Total
 			for i := range page.Objects {
-				items = append(items, item{s.thing, &page.Objects[i]})
+				items = append(items, listedObject{s.noun, &page.Objects[i]})
 				rows = append(rows, s.row(&page.Objects[i]))
 			}
-			if q.Cursor = page.Next; q.Cursor == "" || len(items) >= most {
+			if q.Cursor = page.Next; q.Cursor == "" || len(items) >= limit {
 				break
 			}
 		}
-		if err := p.show(out, items, s.head, rows); err != nil {
+		if err := p.show(out, items, s.header, rows); err != nil {
 			return err
 		}
 		if len(items) < total {
@@ -198,33 +199,33 @@ func (p *program) listCommand(s *sort, f *serverFlags) *cobra.Command {
 		}
 		return nil
 	})
-	c.Flags().StringVar(&search, "search", "", "only those that contain `TEXT`")
-	c.Flags().IntVar(&most, "limit", most, "the most to list")
-	formatFlag(c, &out)
+	c.Flags().StringVar(&search, "search", "", "list only "+s.noun+"s that contain `TEXT`")
+	c.Flags().IntVar(&limit, "limit", limit, "the maximum number to list")
+	output.AddFlag(c, &out)
 	return c
 }
 
-func (p *program) getCommand(s *sort, f *serverFlags) *cobra.Command {
-	out := formatYAML
+func (p *program) getCommand(s *resource, f *serverFlags) *cobra.Command {
+	out := output.YAML
 	c := &cobra.Command{
 		Use:   "get ID",
-		Short: "Show one " + s.thing,
+		Short: "Show one " + s.noun,
 		Example: fmt.Sprintf(`  headgate %[1]s get %[2]s
-  headgate %[1]s get %[2]s --output json`, s.of, s.example),
+  headgate %[1]s get %[2]s --output json`, s.collection, s.exampleID),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeIDs(s, f),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
-		found, err := at.Get(ctx, s.of, args[0])
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		found, err := client.Get(ctx, s.collection, args[0])
 		if err != nil {
 			return err
 		}
-		if out == formatTable {
-			return p.table(s.head, [][]string{s.row(found)})
+		if out == output.Table {
+			return p.show(output.Table, nil, s.header, [][]string{s.row(found)})
 		}
-		write := s.yaml
-		if out != formatYAML || write == nil {
-			write = func(body []byte) ([]byte, error) { return written(out, body) }
+		write := s.toYAML
+		if out != output.YAML || write == nil {
+			write = func(body []byte) ([]byte, error) { return output.Reformat(out, body) }
 		}
 		text, err := write(found.Body)
 		if err != nil {
@@ -233,104 +234,107 @@ func (p *program) getCommand(s *sort, f *serverFlags) *cobra.Command {
 		_, err = p.stdout.Write(text)
 		return err
 	})
-	formatFlag(c, &out)
+	output.AddFlag(c, &out)
 	return c
 }
 
-func (p *program) deleteCommand(s *sort, f *serverFlags) *cobra.Command {
-	base := control.Any
+func (p *program) deleteCommand(s *resource, f *serverFlags) *cobra.Command {
+	baseRevision := control.Any
 	c := &cobra.Command{
 		Use:               "delete ID...",
-		Short:             "Delete " + s.thing + "s",
-		Example:           fmt.Sprintf(`  headgate %s delete %s`, s.of, s.example),
+		Short:             "Delete " + s.noun + "s",
+		Example:           fmt.Sprintf(`  headgate %s delete %s`, s.collection, s.exampleID),
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: p.completeIDs(s, f),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		for _, id := range args {
-			if err := at.Delete(ctx, s.of, id, base); err != nil {
-				return fmt.Errorf("delete %s %s: %w", s.thing, id, err)
+			if err := client.Delete(ctx, s.collection, id, baseRevision); err != nil {
+				return fmt.Errorf("delete %s %s: %w", s.noun, id, err)
 			}
-			p.say("deleted %s %s\n", s.thing, id)
+			p.printf("deleted %s %s\n", s.noun, id)
 		}
 		return nil
 	})
-	c.Flags().Int64Var(&base, "revision", base, "only if it is at this `REVISION` (default any)")
-	noteFlag(c, f)
+	c.Flags().Int64Var(&baseRevision, "revision", baseRevision, "only if it is at this `REVISION` (default any)")
+	addNoteFlag(c, f)
 	return c
 }
 
-// completionTime is how long a shell waits for ids.
-const completionTime = 2 * time.Second
+// completionTimeout is how long a shell waits for completions.
+const completionTimeout = 2 * time.Second
 
-// completeIDs completes ids by what the rules service has.
-func (p *program) completeIDs(s *sort, f *serverFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) { return idsOf(ctx, at, s, begun) })
+// completeIDs completes the ids of a resource.
+func (p *program) completeIDs(s *resource, f *serverFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
+			return findIDs(ctx, client, s, prefix)
+		})
 	}
 }
 
-// complete asks a rules service for what a shell completes.
-func (p *program) complete(
+// completeFromService returns the completions that ask gets from the rules service.
+func (p *program) completeFromService(
 	c *cobra.Command, f *serverFlags, ask func(context.Context, *remote.Client) ([]string, error),
 ) ([]string, cobra.ShellCompDirective) {
-	at, err := p.connect(f)
+	client, err := p.connect(f)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	defer func() { _ = at.Close() }() // it was read
-	ctx, cancel := context.WithTimeout(commandContext(c), completionTime)
+	defer func() { _ = client.Close() }() // all calls have returned
+	ctx, cancel := context.WithTimeout(commandContext(c), completionTimeout)
 	defer cancel()
-	found, err := ask(ctx, at)
+	found, err := ask(ctx, client)
 	if err != nil && len(found) == 0 {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// begins returns those of a list that begin so, each with what is said of it.
-func begins[T any](list []T, begun string, name func(*T) (id, says string)) []string {
+// completeByPrefix returns completions for the elements of a list whose id begins with prefix, with their descriptions.
+func completeByPrefix[T any](list []T, prefix string, name func(*T) (id, description string)) []string {
 	var found []string
 	for i := range list {
-		if id, says := name(&list[i]); strings.HasPrefix(id, begun) {
-			found = append(found, cobra.CompletionWithDesc(id, plain(says)))
+		if id, description := name(&list[i]); strings.HasPrefix(id, prefix) {
+			found = append(found, cobra.CompletionWithDesc(id, output.Sanitize(description)))
 		}
 	}
 	return found
 }
 
-// endCommand returns a command that ends things of which the arguments are the ids: "delete", "deleted", "webhook".
-func (p *program) endCommand(f *serverFlags, c *cobra.Command, done, thing, path string) *cobra.Command {
+// deleteByIDCommand makes c delete the objects whose ids are its arguments, below the path of their collection. Its
+// messages use done, such as "revoked", and noun, such as "token".
+func (p *program) deleteByIDCommand(f *serverFlags, c *cobra.Command, done, noun, path string) *cobra.Command {
 	verb := c.Name()
 	c.Args = cobra.MinimumNArgs(1)
-	noteFlag(c, f)
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+	addNoteFlag(c, f)
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		for _, id := range args {
-			if err := at.Do(ctx, "DELETE", path+url.PathEscape(id), nil, nil, nil); err != nil {
-				return fmt.Errorf("%s %s %s: %w", verb, thing, id, err)
+			if err := client.Do(ctx, "DELETE", path+url.PathEscape(id), nil, nil, nil); err != nil {
+				return fmt.Errorf("%s %s %s: %w", verb, noun, id, err)
 			}
-			p.say("%s %s %s\n", done, thing, id)
+			p.printf("%s %s %s\n", done, noun, id)
 		}
 		return nil
 	})
 	return c
 }
 
-// maxCompletions is how many ids a shell is offered: nobody looks through more.
+// maxCompletions is the maximum number of ids that a shell is offered.
 const maxCompletions = 1000
 
-// idsOf returns the ids that begin so, as far as it came. What is searched for may stand elsewhere than in ids, so it goes on until
-// it has enough of them or there are no more.
-func idsOf(ctx context.Context, at *remote.Client, s *sort, begun string) (ids []string, err error) {
-	for q := (remote.Query{Search: begun, Limit: 1000}); ; {
-		page, err := at.List(ctx, s.of, q)
+// findIDs returns completions for the ids that begin with prefix. The service also finds objects with the prefix in other
+// fields, so findIDs reads pages until it has enough ids. With an error, it returns the ids found so far.
+func findIDs(ctx context.Context, client *remote.Client, s *resource, prefix string) (ids []string, err error) {
+	for q := (remote.Query{Search: prefix, Limit: 1000}); ; {
+		page, err := client.List(ctx, s.collection, q)
 		if err != nil {
 			return ids, err
 		}
 		for i := range page.Objects {
-			var e entry
-			if json.Unmarshal(page.Objects[i].Body, &e) == nil && strings.HasPrefix(e.ID, begun) {
-				ids = append(ids, cobra.CompletionWithDesc(e.ID, e.grants()))
+			var e objectFields
+			if json.Unmarshal(page.Objects[i].Body, &e) == nil && strings.HasPrefix(e.ID, prefix) {
+				ids = append(ids, cobra.CompletionWithDesc(e.ID, e.limitsText()))
 			}
 		}
 		if q.Cursor = page.Next; q.Cursor == "" || len(ids) >= maxCompletions {
@@ -339,7 +343,7 @@ func idsOf(ctx context.Context, at *remote.Client, s *sort, begun string) (ids [
 	}
 }
 
-// commandContext is the context of a command, which it has not while a shell completes.
+// commandContext returns the context of a command. During shell completion, a command has none.
 func commandContext(c *cobra.Command) context.Context {
 	if ctx := c.Context(); ctx != nil {
 		return ctx

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// bashWords stands before the script for bash, which asks the package bash-completion for the words of a line. Where that is not
-// installed, as in containers, this does: words that bash has broken at a colon or an equals sign are put together again.
-const bashWords = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
+// bashCompletionHelpers defines the functions of the package bash-completion that cobra's script for bash calls, for
+// systems without that package, such as containers. They join words that bash has split at a colon or an equals sign.
+const bashCompletionHelpers = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
 _get_comp_words_by_ref() {
     local whole='' i
     if [[ $1 == -n ]]; then whole=$2; shift 2; fi
@@ -37,33 +37,32 @@ fi
 
 `
 
-// addCompletion adds the command that writes what shells complete by.
-func (p *program) addCompletion(root *cobra.Command) {
+// setBashCompletion adds the completion commands to root, and bashCompletionHelpers to the script for bash.
+func (p *program) setBashCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	bash, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil || bash.Name() != "bash" {
-		return // there is none to add to
+		return // this version of cobra has no such command
 	}
-	bash.Long = `Write a script that has bash complete commands, flags, and ids of rules, clients, overrides, webhooks and tokens.
+	bash.Long = `Print a script for bash that completes commands, flags, and ids of rules, clients, overrides, webhooks and tokens.
 
 Load it in this shell:
 
 	source <(headgate completion bash)
 
-Load it in each shell:
+Load it in every shell:
 
 	headgate completion bash > ~/.local/share/bash-completion/completions/headgate    # with the package bash-completion
 	echo 'source <(headgate completion bash)' >> ~/.bashrc                             # without
 
-Ids are those of the rules service that the line names, or the current context.`
+Ids come from the rules service that the flags on the line select, or from that of the current context.`
 	bash.Example = "  source <(headgate completion bash)"
 	bash.RunE = func(c *cobra.Command, _ []string) error {
 		var script bytes.Buffer
-		plainly := c.Flags().Changed("no-descriptions")
-		if err := root.GenBashCompletionV2(&script, !plainly); err != nil {
+		if err := root.GenBashCompletionV2(&script, !c.Flags().Changed("no-descriptions")); err != nil {
 			return err
 		}
-		p.say("%s%s", bashWords, script.String())
+		p.printf("%s%s", bashCompletionHelpers, script.String())
 		return nil
 	}
 }

@@ -86,11 +86,11 @@ func (d *consoleDesk) overrides(t *testing.T) {
 func (d *consoleDesk) resets(t *testing.T) {
 	b := d.browser
 	for range 3 {
-		answer, err := http.Post("http://"+d.service.api+"/v1/ratelimit", "application/json", strings.NewReader(`{"ruleId":"per-user","client":{"userId":"reset-me"}}`))
+		response, err := http.Post("http://"+d.service.api+"/v1/ratelimit", "application/json", strings.NewReader(`{"ruleId":"per-user","client":{"userId":"reset-me"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close()
+		_ = response.Body.Close()
 	}
 	b.open("/clients")
 	b.write("#k-value-0", "reset-me"+kb.Enter)
@@ -153,7 +153,7 @@ func (d *consoleDesk) tokensMadeAndRevoked(t *testing.T) {
 	}
 	b.open("/tokens")
 	b.see("it in the list", `document.querySelector("[data-table=tokens]")?.textContent.includes("reporter")`)
-	if kept := ask[string](b, `document.documentElement.outerHTML + JSON.stringify(sessionStorage) + JSON.stringify(localStorage)`); strings.Contains(kept, secret) {
+	if file := ask[string](b, `document.documentElement.outerHTML + JSON.stringify(sessionStorage) + JSON.stringify(localStorage)`); strings.Contains(file, secret) {
 		t.Error("the secret is shown, or kept, after the once")
 	}
 	b.click(`[data-table=tokens] button[aria-label="Revoke reporter"]`, "Revoke")

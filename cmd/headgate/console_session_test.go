@@ -39,8 +39,8 @@ func (f *consoleFleet) revoked(t *testing.T) {
 	b.click("nav a", "Rules")
 	b.seeText("The token is no longer good. Sign in again.")
 	b.see("the field for another", `document.activeElement?.id === "token" && location.pathname === "/rules"`)
-	if kept := ask[int](b, "sessionStorage.length"); kept != 0 {
-		t.Errorf("%d things are kept of a token that was revoked", kept)
+	if file := ask[int](b, "sessionStorage.length"); file != 0 {
+		t.Errorf("%d things are kept of a token that was revoked", file)
 	}
 	b.signIn(testAdminToken)
 	b.see("the page that was left", `document.querySelector("[data-table=rules]") && location.pathname === "/rules"`)

@@ -100,21 +100,21 @@ func (f *consoleFleet) signsIn(t *testing.T) {
 	b.open("/signin")
 	b.signIn("hg_nobody_0000")
 	b.seeText("The token is not good")
-	if kept := ask[int](b, "sessionStorage.length"); kept != 0 {
-		t.Errorf("%d things are kept of a wrong token", kept)
+	if file := ask[int](b, "sessionStorage.length"); file != 0 {
+		t.Errorf("%d things are kept of a wrong token", file)
 	}
 	b.signIn(testAdminToken)
 	b.see("the fleet", `document.querySelector("h1")?.textContent === "Fleet"`)
-	if kept := ask[string](b, "JSON.stringify(localStorage) + document.cookie + location.href"); strings.Contains(kept, testAdminToken) {
-		t.Errorf("the token is in %s", kept)
+	if file := ask[string](b, "JSON.stringify(localStorage) + document.cookie + location.href"); strings.Contains(file, testAdminToken) {
+		t.Errorf("the token is in %s", file)
 	}
 	browse(b, chromedp.Reload())
 	b.see("the fleet again", `document.querySelector("h1")?.textContent === "Fleet"`)
 
 	b.click("button", "Sign out")
 	b.seeText("Sign in to see all nodes")
-	if kept := ask[int](b, "sessionStorage.length"); kept != 0 {
-		t.Errorf("%d things are kept after signing out", kept)
+	if file := ask[int](b, "sessionStorage.length"); file != 0 {
+		t.Errorf("%d things are kept after signing out", file)
 	}
 	b.open("/signin")
 	b.signIn(testAdminToken)
@@ -132,7 +132,7 @@ func (f *consoleFleet) overAdmit(t *testing.T) {
 			c := newClient(t, p.gateway, "X-API-Key", fmt.Sprintf("client-%d", n))
 			both.Go(func() {
 				for range 25 {
-					if answer, err := c.ask("/told"); err == nil && answer.StatusCode == http.StatusTooManyRequests {
+					if response, err := c.ask("/told"); err == nil && response.StatusCode == http.StatusTooManyRequests {
 						return
 					}
 				}

@@ -22,11 +22,11 @@ func TestTheRulesOfAFileAreShownAndNotChanged(t *testing.T) {
 	const text = "rules:\n  - { id: per-user, key: [user], limits: [%d/h] }\n"
 	file := newFile(t, "rules.yaml", fmt.Sprintf(text, 100))
 	p := serve(t, "--gateway-addr", "off", "--rules", file, "--admin-token-file", admin)
-	at := rulesService(t, p)
+	client := rulesService(t, p)
 	shown := func(want string) {
 		t.Helper()
 		await.NoError(t, "the API to show "+want, func() error {
-			o, err := at.Get(t.Context(), remote.Rules, "per-user")
+			o, err := client.Get(t.Context(), remote.Rules, "per-user")
 			if err == nil && !bytes.Contains(o.Body, []byte(want)) {
 				err = fmt.Errorf("got %s", o.Body)
 			}
@@ -39,7 +39,7 @@ func TestTheRulesOfAFileAreShownAndNotChanged(t *testing.T) {
 		remote.Clients:   `{"id":"per-user"}`,
 		remote.Overrides: `{"id":"per-user","client":{"user":"x"},"unlimited":true,"for":"1h"}`,
 	} {
-		_, err := at.Put(t.Context(), of, "per-user", []byte(body), control.Any)
+		_, err := client.Put(t.Context(), of, "per-user", []byte(body), control.Any)
 		var refused *remote.Error
 		if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.Contains(refused.Detail, "file") {
 			t.Errorf("%s: got %v", of, err)
@@ -51,7 +51,7 @@ func TestTheRulesOfAFileAreShownAndNotChanged(t *testing.T) {
 	waitLimit(t, p, "x", 200)
 	shown("200/h")
 	explained := struct{ Rules []struct{ Rule string } }{}
-	if err := at.Do(t.Context(), http.MethodPost, "/v1/explain", nil, map[string]any{"attributes": map[string]string{"user": "x"}}, &explained); err != nil {
+	if err := client.Do(t.Context(), http.MethodPost, "/v1/explain", nil, map[string]any{"attributes": map[string]string{"user": "x"}}, &explained); err != nil {
 		t.Error(err)
 	}
 }
@@ -63,19 +63,19 @@ func TestADatabaseThatFollowsAFile(t *testing.T) {
 	file := newFile(t, "rules.yaml", fmt.Sprintf(text, "100/h"))
 	db := filepath.Join(t.TempDir(), "below", "rules.db")
 	p := serve(t, "--gateway-addr", "off", "--db", db, "--db-follows", file, "--admin-token-file", admin)
-	at := rulesService(t, p)
+	client := rulesService(t, p)
 	waitLimit(t, p, "x", 100)
 	waitLimit(t, p, "acme", 300)
-	_, err := at.Put(t.Context(), remote.Rules, "other", []byte(`{"id":"other","limits":["1/s"]}`), control.Any)
+	_, err := client.Put(t.Context(), remote.Rules, "other", []byte(`{"id":"other","limits":["1/s"]}`), control.Any)
 	var refused *remote.Error
 	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.HasSuffix(refused.Detail, file+": change the file.") {
 		t.Errorf("got %v", err)
 	}
-	made, err := at.Apply(t.Context(), remote.Document{Body: []byte(`{"rules":[{"id":"other","limits":["1/s"]}]}`), Media: "application/json"}, false, true, control.Any)
+	made, err := client.Apply(t.Context(), remote.Document{Body: []byte(`{"rules":[{"id":"other","limits":["1/s"]}]}`), Media: "application/json"}, false, true, control.Any)
 	if err != nil || len(made.Diff) != 1 {
 		t.Errorf("a dry run: got %+v, %v; want one difference", made, err)
 	}
-	if _, err := at.Put(t.Context(), remote.Overrides, "o", []byte(`{"id":"o","client":{"user":"acme"},"limits":["400/h"],"for":"1h"}`), control.Any); err != nil {
+	if _, err := client.Put(t.Context(), remote.Overrides, "o", []byte(`{"id":"o","client":{"user":"acme"},"limits":["400/h"],"for":"1h"}`), control.Any); err != nil {
 		t.Error(err)
 	}
 	waitLimit(t, p, "acme", 400)

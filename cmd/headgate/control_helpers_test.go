@@ -45,19 +45,19 @@ func rulesServiceAt(t *testing.T, c remote.Config) *remote.Client {
 }
 
 // nodeToken has the service make a token for nodes, and returns a file with it.
-func nodeToken(t *testing.T, at *remote.Client) string {
+func nodeToken(t *testing.T, client *remote.Client) string {
 	t.Helper()
 	var made struct{ Secret string }
 	token := map[string]any{"id": "nodes", "role": "node", "namespaces": []string{"*"}}
-	if err := at.Do(t.Context(), http.MethodPost, "/v1/tokens", nil, token, &made); err != nil {
+	if err := client.Do(t.Context(), http.MethodPost, "/v1/tokens", nil, token, &made); err != nil {
 		t.Fatal(err)
 	}
 	return newFile(t, "node-token", made.Secret+"\n")
 }
 
-func putRule(t *testing.T, at *remote.Client, id, body string) int64 {
+func putRule(t *testing.T, client *remote.Client, id, body string) int64 {
 	t.Helper()
-	revision, err := at.Put(t.Context(), remote.Rules, id, []byte(body), control.Any)
+	revision, err := client.Put(t.Context(), remote.Rules, id, []byte(body), control.Any)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,16 +68,16 @@ func putRule(t *testing.T, at *remote.Client, id, body string) int64 {
 func limitOf(t *testing.T, p *process, user string) (int64, error) {
 	t.Helper()
 	body := fmt.Sprintf(`{"ruleId":"per-user","client":{"userId":%q},"cost":0}`, user)
-	answer, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(body))
+	response, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = answer.Body.Close() }()
+	defer func() { _ = response.Body.Close() }()
 	var said struct{ Limit int64 }
-	if answer.StatusCode != http.StatusOK {
-		return 0, errors.New(answer.Status)
+	if response.StatusCode != http.StatusOK {
+		return 0, errors.New(response.Status)
 	}
-	return said.Limit, json.NewDecoder(answer.Body).Decode(&said)
+	return said.Limit, json.NewDecoder(response.Body).Decode(&said)
 }
 
 // waitLimit waits for a limit to be in force.

@@ -22,15 +22,15 @@ func TestANodeOfARulesService(t *testing.T) {
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	addr, state := freeAddr(t), t.TempDir()
 	service := serve(t, "--gateway-addr", "off", "--admin-token-file", admin, "--admin-addr", addr, "--data-dir", state)
-	at := rulesService(t, service)
-	putRule(t, at, "per-user", fmt.Sprintf(perUserRule, 100))
+	client := rulesService(t, service)
+	putRule(t, client, "per-user", fmt.Sprintf(perUserRule, 100))
 	waitLimit(t, service, "x", 100)
 	if out := service.stdout.String(); strings.Contains(out, "hg_") {
 		t.Errorf("a token was made although there is one in a file: %s", out)
 	}
 
 	args := []string{
-		"--gateway-addr", "off", "--control", "http://" + addr, "--token-file", nodeToken(t, at), "--data-dir", t.TempDir(), "--node-id", "n1", "--region", "eu",
+		"--gateway-addr", "off", "--control", "http://" + addr, "--token-file", nodeToken(t, client), "--data-dir", t.TempDir(), "--node-id", "n1", "--region", "eu",
 	}
 	node := serve(t, args...)
 	waitLimit(t, node, "x", 100)
@@ -38,19 +38,19 @@ func TestANodeOfARulesService(t *testing.T) {
 	if f := status.Rules.Follow; code != http.StatusOK || status.Degraded || f == nil || f.FromDisk || f.Namespace != "default" {
 		t.Errorf("got %d %+v", code, status)
 	}
-	revision := putRule(t, at, "per-user", fmt.Sprintf(perUserRule, 200))
+	revision := putRule(t, client, "per-user", fmt.Sprintf(perUserRule, 200))
 	waitLimit(t, node, "x", 200)
-	if _, err := at.Put(t.Context(), remote.Clients, "acme", []byte(`{"id":"acme","limits":["300/h"]}`), control.Absent); err != nil {
+	if _, err := client.Put(t.Context(), remote.Clients, "acme", []byte(`{"id":"acme","limits":["300/h"]}`), control.Absent); err != nil {
 		t.Fatal(err)
 	}
 	waitLimit(t, node, "acme", 300)
 	override := []byte(`{"id":"o","client":{"user":"acme"},"limits":["400/h"],"for":"1h"}`)
-	if _, err := at.Put(t.Context(), remote.Overrides, "o", override, control.Absent); err != nil {
+	if _, err := client.Put(t.Context(), remote.Overrides, "o", override, control.Absent); err != nil {
 		t.Fatal(err)
 	}
 	waitLimit(t, node, "acme", 400)
 	await.NoError(t, "the service to know which rules the node has", func() error {
-		nodes, err := at.Nodes(t.Context())
+		nodes, err := client.Nodes(t.Context())
 		if err != nil {
 			return err
 		}
@@ -120,18 +120,18 @@ func TestTheFirstStartShowsAToken(t *testing.T) {
 			t.Errorf("the log has the token: %s", line["raw"])
 		}
 	}
-	at := rulesServiceAt(t, remote.Config{URL: "http://" + p.admin, Token: token})
-	page, err := at.List(t.Context(), remote.Rules, remote.Query{})
+	client := rulesServiceAt(t, remote.Config{URL: "http://" + p.admin, Token: token})
+	page, err := client.List(t.Context(), remote.Rules, remote.Query{})
 	if err != nil || page.Total != 3 {
 		t.Errorf("got %+v, %v, want the rules of the demonstration", page, err)
 	}
-	if err := at.Delete(t.Context(), remote.Rules, "demo-per-address", control.Any); err != nil {
+	if err := client.Delete(t.Context(), remote.Rules, "demo-per-address", control.Any); err != nil {
 		t.Error(err)
 	}
 	p.stop()
 	p = serve(t, onFreePort("--data-dir", state)...)
-	at = rulesServiceAt(t, remote.Config{URL: "http://" + p.admin, Token: token})
-	if page, err = at.List(t.Context(), remote.Rules, remote.Query{}); err != nil || page.Total != 2 {
+	client = rulesServiceAt(t, remote.Config{URL: "http://" + p.admin, Token: token})
+	if page, err = client.List(t.Context(), remote.Rules, remote.Query{}); err != nil || page.Total != 2 {
 		t.Errorf("at the second start: got %+v, %v, want two rules", page, err)
 	}
 	if code := p.stop(); code != 0 || pattern.MatchString(p.stdout.String()) {
@@ -148,13 +148,13 @@ func TestAServiceThatIsWatchedEnds(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken)
 	p := serve(t, "--gateway-addr", "off", "--admin-token-file", admin)
-	at := rulesService(t, p)
+	client := rulesService(t, p)
 	watching, ended := make(chan struct{}, 1), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
 		defer close(ended)
-		for _, err := range at.Watch(ctx) {
+		for _, err := range client.Watch(ctx) {
 			if err != nil {
 				return
 			}

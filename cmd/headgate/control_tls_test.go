@@ -38,10 +38,10 @@ func TestARulesServiceWithTLS(t *testing.T) {
 	write("hook.txt", strings.ReplaceAll(secret, " ", "-"))
 	config := write("service.yaml", "admin_token_file: admin.txt\nadmin: { tls: { certificates: [{ cert_file: tls.crt, key_file: tls.key }] } }\n")
 	service := serve(t, "--gateway-addr", "off", "--config", config)
-	at := rulesServiceAt(t, remote.Config{URL: "https://" + service.admin, Token: testAdminToken, TLS: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, Timeout: patience})
-	putRule(t, at, "per-user", fmt.Sprintf(perUserRule, 100))
+	client := rulesServiceAt(t, remote.Config{URL: "https://" + service.admin, Token: testAdminToken, TLS: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, Timeout: patience})
+	putRule(t, client, "per-user", fmt.Sprintf(perUserRule, 100))
 	config = write("node.yaml", "rules_service: { ca_file: tls.crt, hook_secret_file: hook.txt }\n")
-	node := serve(t, "--gateway-addr", "off", "--config", config, "--control", "https://"+service.admin, "--token-file", nodeToken(t, at))
+	node := serve(t, "--gateway-addr", "off", "--config", config, "--control", "https://"+service.admin, "--token-file", nodeToken(t, client))
 	waitLimit(t, node, "x", 100)
 
 	hook := func(key string, now time.Time) int {
@@ -52,22 +52,22 @@ func TestARulesServiceWithTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set(signature.Header, signature.Sign([]byte(strings.ReplaceAll(key, " ", "-")), body, now))
-		answer, err := http.DefaultClient.Do(request)
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close()
-		return answer.StatusCode
+		_ = response.Body.Close()
+		return response.StatusCode
 	}
 	now := time.Now()
-	asked := func() float64 {
+	request := func() float64 {
 		var sum float64
 		for _, result := range []string{"unchanged", "delta", "whole"} {
 			sum += node.metric(`headgate_rules_fetches_total{result="` + result + `"}`)
 		}
 		return sum
 	}
-	before := asked()
+	before := request()
 	for _, tt := range []struct {
 		key  string
 		at   time.Time
@@ -83,7 +83,7 @@ func TestARulesServiceWithTLS(t *testing.T) {
 		}
 	}
 	await.NoError(t, "the node to ask", func() error {
-		if got := asked(); got <= before {
+		if got := request(); got <= before {
 			return fmt.Errorf("it has asked %v times", got)
 		}
 		return nil

@@ -24,8 +24,8 @@ func TestARemovedDataDirectoryIsReportedAndNotWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	admin := newFile(t, "admin-token", testAdminToken)
 	p := serve(t, onFreePort("--data-dir", dir, "--admin-token-file", admin)...)
-	at := rulesService(t, p)
-	putRule(t, at, "before", `{"id":"before","limits":["5/s"]}`)
+	client := rulesService(t, p)
+	putRule(t, client, "before", `{"id":"before","limits":["5/s"]}`)
 	if _, s := p.status(); s.Degraded || s.Database == nil || !s.Database.Writable {
 		t.Fatalf("got %+v; want a database that can be written", s.Database)
 	}
@@ -35,7 +35,7 @@ func TestARemovedDataDirectoryIsReportedAndNotWritten(t *testing.T) {
 	if err := os.Rename(dir, dir+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := at.Put(t.Context(), remote.Rules, "after", []byte(`{"id":"after","limits":["5/s"]}`), control.Any)
+	_, err := client.Put(t.Context(), remote.Rules, "after", []byte(`{"id":"after","limits":["5/s"]}`), control.Any)
 	var refused *remote.Error
 	if !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable ||
 		!strings.Contains(refused.Detail, "removed or replaced") || !strings.Contains(refused.Detail, "headgate backup") {
@@ -55,7 +55,7 @@ func TestARemovedDataDirectoryIsReportedAndNotWritten(t *testing.T) {
 		t.Errorf("the gateway answers %d, want 200", code)
 	}
 	var saved bytes.Buffer
-	if err := at.Backup(t.Context(), &saved); err != nil || !strings.Contains(saved.String(), `"before"`) {
+	if err := client.Backup(t.Context(), &saved); err != nil || !strings.Contains(saved.String(), `"before"`) {
 		t.Errorf("backup: got %v, %d bytes; want the rule that was there", err, saved.Len())
 	}
 	if lines := p.logged("the database cannot be written: changes of rules are refused, decisions go on"); len(lines) != 1 {
@@ -66,6 +66,6 @@ func TestARemovedDataDirectoryIsReportedAndNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the database to be writable again", func() bool { _, s := p.status(); return s.Database.Writable && !s.Degraded })
-	putRule(t, at, "after", `{"id":"after","limits":["5/s"]}`)
+	putRule(t, client, "after", `{"id":"after","limits":["5/s"]}`)
 	p.waitLog("the database can be written again")
 }

@@ -37,8 +37,8 @@ func TestDemoRulesOfAnEarlierStartAreRemoved(t *testing.T) {
 	admin := newFile(t, "admin-token", testAdminToken)
 	args := onFreePort("--data-dir", t.TempDir(), "--admin-token-file", admin)
 	p := serve(t, args...)
-	at := rulesService(t, p)
-	putRule(t, at, "demo-per-key", `{"id":"demo-per-key","key":["api_key"],"limits":["1000/s"]}`) // it is the user's now
+	client := rulesService(t, p)
+	putRule(t, client, "demo-per-key", `{"id":"demo-per-key","key":["api_key"],"limits":["1000/s"]}`) // it is the user's now
 	p.stop()
 
 	p = serve(t, append(args, "--upstream", newUpstream(t))...)
@@ -78,9 +78,9 @@ func TestDemoRulesComeBackWithTheBuiltInService(t *testing.T) {
 	if got := rules(p); got != demo {
 		t.Errorf("in front of the built-in service again: got %d rules, want %d", got, demo)
 	}
-	at := rulesService(t, p)
+	client := rulesService(t, p)
 	for _, id := range []string{"demo-per-address", "demo-per-key", "demo-keys-per-address"} {
-		if err := at.Delete(t.Context(), remote.Rules, id, control.Any); err != nil {
+		if err := client.Delete(t.Context(), remote.Rules, id, control.Any); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,12 +18,12 @@ import (
 func useUp(t *testing.T, p *process, user string) {
 	t.Helper()
 	for range 100 {
-		answer, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(fmt.Sprintf(`{"ruleId":"told","client":{"userId":%q}}`, user)))
+		response, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(fmt.Sprintf(`{"ruleId":"told","client":{"userId":%q}}`, user)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close()
-		if answer.StatusCode == http.StatusTooManyRequests {
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusTooManyRequests {
 			return
 		}
 	}
@@ -31,9 +31,9 @@ func useUp(t *testing.T, p *process, user string) {
 }
 
 // nodeOf returns what a rules service shows of a node.
-func nodeOf(t *testing.T, at *remote.Client, id string) (*control.Node, error) {
+func nodeOf(t *testing.T, client *remote.Client, id string) (*control.Node, error) {
 	t.Helper()
-	list, err := at.Nodes(t.Context())
+	list, err := client.Nodes(t.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +46,9 @@ func nodeOf(t *testing.T, at *remote.Client, id string) (*control.Node, error) {
 }
 
 // newsOfNode returns what a rules service shows of how a node hears from others through its store.
-func newsOfNode(t *testing.T, at *remote.Client, id string) (*control.SyncFigures, error) {
+func newsOfNode(t *testing.T, client *remote.Client, id string) (*control.SyncFigures, error) {
 	t.Helper()
-	n, err := nodeOf(t, at, id)
+	n, err := nodeOf(t, client, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -64,17 +64,17 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	late := countingIn(t, server, "fleet: { interval: 4s }") // so late that both give out all there is
-	s, at, nodes := fleetShell(t, []string{"n1", "n2"}, late...)
-	putRule(t, at, "told", `{"id":"told","key":["user"],"limits":["10/d"],"consistency":"async"}`)
+	s, client, nodes := fleetShell(t, []string{"n1", "n2"}, late...)
+	putRule(t, client, "told", `{"id":"told","key":["user"],"limits":["10/d"],"consistency":"async"}`)
 	for _, p := range nodes {
 		await.NoError(t, "the node to know the rule", func() error {
-			answer, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(`{"ruleId":"told","client":{"userId":"x"},"cost":0}`))
+			response, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(`{"ruleId":"told","client":{"userId":"x"},"cost":0}`))
 			if err != nil {
 				return err
 			}
-			_ = answer.Body.Close()
-			if answer.StatusCode != http.StatusOK {
-				return errors.New(answer.Status)
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				return errors.New(response.Status)
 			}
 			return nil
 		})
@@ -91,11 +91,11 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 		}
 		return errors.New("it has not")
 	})
-	putRule(t, at, "other", `{"id":"other","when":{"path":"/other"},"limits":["1/s"]}`) // nodes say soon that they have it, and how they are
+	putRule(t, client, "other", `{"id":"other","when":{"path":"/other"},"limits":["1/s"]}`) // nodes say soon that they have it, and how they are
 	for i, id := range []string{"n1", "n2"} {
 		p := nodes[i]
 		await.NoError(t, "the rules service to show what "+id+" measures", func() error {
-			got, err := newsOfNode(t, at, id)
+			got, err := newsOfNode(t, client, id)
 			if err != nil {
 				return err
 			}
@@ -111,21 +111,21 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 	}
 	for _, id := range []string{"n1", "service"} {
 		await.NoError(t, id+" to say that it has heard of three nodes", func() error {
-			n, err := nodeOf(t, at, id)
+			n, err := nodeOf(t, client, id)
 			if err == nil && (n.Fleet == nil || n.Fleet.Live != 3 || n.Fleet.Known != 3) {
 				err = fmt.Errorf("got %+v", n.Fleet)
 			}
 			return err
 		})
 	}
-	if _, err := newsOfNode(t, at, "service"); err != nil {
+	if _, err := newsOfNode(t, client, "service"); err != nil {
 		t.Error(err)
 	}
 	var list []control.Node
 	if err := json.Unmarshal([]byte(s.want(`"lag_max_ms"`, "nodes", "--output", "json")), &list); err != nil || len(list) != 3 || list[0].Fleet == nil {
 		t.Errorf("got %v and %+v of the shell, want three nodes and how they share limits", err, list)
 	}
-	if table := fields(s.want("NEWS", "nodes")); !strings.Contains(table, " over") || !strings.Contains(table, "async ") {
+	if table := fields(s.want("SYNC", "nodes")); !strings.Contains(table, " over") || !strings.Contains(table, "async ") {
 		t.Errorf("got\n%s\nwant what passed beyond limits", table)
 	}
 }
@@ -135,9 +135,9 @@ func TestANodeWithRulesOfAFileIsAmongTheNodesThatItShows(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	p := serve(t, "--gateway-addr", "off", "--rules", rulesFile(t, gossipRules), "--node-id", "alone", "--gossip-addr", "127.0.0.1:0", "--admin-token-file", admin)
-	at := rulesService(t, p)
+	client := rulesService(t, p)
 	await.NoError(t, "the node to be shown", func() error {
-		n, err := nodeOf(t, at, "alone")
+		n, err := nodeOf(t, client, "alone")
 		if err != nil {
 			return err
 		}

@@ -28,13 +28,13 @@ const gossipRules = `rules:
 // passed reports whether a request passes; it must pass or be denied.
 func (c *client) passed(path string) bool {
 	c.t.Helper()
-	switch answer := c.must(path); answer.StatusCode {
+	switch response := c.must(path); response.StatusCode {
 	case 200:
 		return true
 	case 429:
 		return false
 	default:
-		c.t.Fatalf("%s: got %s, want 200 or 429", path, answer.Status)
+		c.t.Fatalf("%s: got %s, want 200 or 429", path, response.Status)
 		return false
 	}
 }
@@ -276,8 +276,8 @@ func TestWithoutRedisFromTheBeginningPoliciesHoldForEveryMode(t *testing.T) {
 		})
 	}
 	c := newClient(t, b.gateway)
-	if answer := c.must("/closed"); answer.StatusCode != 503 {
-		t.Errorf("closed: got %s, want 503", answer.Status)
+	if response := c.must("/closed"); response.StatusCode != 503 {
+		t.Errorf("closed: got %s, want 503", response.Status)
 	}
 	for _, path := range []string{"/told", "/leased", "/exact"} {
 		if n := c.drain(path); n != 10 {

@@ -13,11 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
 )
 
-// A revision is a change that was made.
+// A revision is one change of the rules service.
 type revision struct {
 	Revision  int64         `json:"revision"`
 	Namespace string        `json:"namespace"`
@@ -31,8 +32,8 @@ type revision struct {
 	Diff      []remote.Diff `json:"diff,omitempty"`
 }
 
-// touched says which objects it changed, as many as fit into a column and how many more.
-func (r *revision) touched() string {
+// changesText lists the changed objects, as many as fit into a column, and the number of others.
+func (r *revision) changesText() string {
 	const width = 60
 	changes := r.Changes
 	if len(changes) == 0 {
@@ -42,7 +43,7 @@ func (r *revision) touched() string {
 	for i, c := range changes {
 		part := fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.ID)
 		if c.Kind == control.KindEvent {
-			part = happened(c.After)
+			part = describeEvent(c.After)
 		}
 		if i > 0 && len(text)+len(part) > width {
 			return fmt.Sprintf("%s and %d more", text, r.Count-i)
@@ -50,13 +51,13 @@ func (r *revision) touched() string {
 		if i > 0 {
 			text += ", "
 		}
-		text += cut(part, width)
+		text += output.Truncate(part, width)
 	}
 	return text
 }
 
-// happened says what an event of the audit was: a client that was forgotten, a node that was removed, or a backup that was restored.
-func happened(after json.RawMessage) string {
+// describeEvent describes an event of the audit log: reset counters, a removed node, or a restored backup.
+func describeEvent(after json.RawMessage) string {
 	var e struct {
 		Node               string
 		Client             map[string]string
@@ -72,13 +73,13 @@ func happened(after json.RawMessage) string {
 	case e.Node != "":
 		return "removed node " + e.Node
 	case e.Client == nil:
-		return fmt.Sprintf("all of revision %d replaced by a backup of revision %d", e.Replaced, e.Revision)
+		return fmt.Sprintf("revision %d replaced by a backup of revision %d", e.Replaced, e.Revision)
 	}
-	var who []string
+	var attributes []string
 	for _, name := range slices.Sorted(maps.Keys(e.Client)) {
-		who = append(who, name+"="+e.Client[name])
+		attributes = append(attributes, name+"="+e.Client[name])
 	}
-	text := "forgot " + strings.Join(who, " ") + " under " + dash(strings.Join(e.Rules, ", "))
+	text := "reset " + strings.Join(attributes, " ") + " under " + output.OrDash(strings.Join(e.Rules, ", "))
 	if e.More > 0 {
 		text += fmt.Sprintf(" and %d more", e.More)
 	}
@@ -88,7 +89,7 @@ func happened(after json.RawMessage) string {
 	return text
 }
 
-// failedLogins are those that the audit tells of.
+// failedLogins are the failed logins in the response of the audit log.
 type failedLogins struct {
 	Count  int64 `json:"count"`
 	Recent []struct {
@@ -99,130 +100,130 @@ type failedLogins struct {
 	} `json:"recent"`
 }
 
-// changesOf returns so many changes at most, of the history or of the audit, which tells of logins, too.
-func changesOf(ctx context.Context, at *remote.Client, path string, query url.Values, most int) (list []revision, logins *failedLogins, err error) {
+// listRevisions returns up to limit changes, of the history or of the audit log, and the failed logins of the audit log.
+func listRevisions(ctx context.Context, client *remote.Client, path string, query url.Values, limit int) (list []revision, logins *failedLogins, err error) {
 	list = []revision{}
 	for {
-		query.Set("limit", strconv.Itoa(min(100, max(1, most-len(list)))))
+		query.Set("limit", strconv.Itoa(min(100, max(1, limit-len(list)))))
 		var page struct {
 			Revisions []revision    `json:"revisions"`
 			Audit     []revision    `json:"audit"`
 			Next      string        `json:"next"`
 			Logins    *failedLogins `json:"failed_logins"`
 		}
-		if err := at.Do(ctx, "GET", path, query, nil, &page); err != nil {
+		if err := client.Do(ctx, "GET", path, query, nil, &page); err != nil {
 			return nil, nil, err
 		}
 		list = append(append(list, page.Revisions...), page.Audit...)
-		if page.Next == "" || len(list) >= most {
+		if page.Next == "" || len(list) >= limit {
 			return list, page.Logins, nil
 		}
 		query.Set("cursor", page.Next)
 	}
 }
 
-// completeRevisions completes the number of a revision, the latest first.
+// completeRevisions completes revision numbers, the latest first.
 func (p *program) completeRevisions(f *serverFlags) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, how := p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) {
-			list, _, err := changesOf(ctx, at, "/v1/revisions", url.Values{}, 100)
-			return begins(list, begun, func(r *revision) (id, says string) {
-				return strconv.FormatInt(r.Revision, 10), ago(r.Time) + ": " + r.touched()
+		found, directive := p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
+			list, _, err := listRevisions(ctx, client, "/v1/revisions", url.Values{}, 100)
+			return completeByPrefix(list, prefix, func(r *revision) (id, description string) {
+				return strconv.FormatInt(r.Revision, 10), output.Ago(r.Time) + ": " + r.changesText()
 			}), err
 		})
-		return found, how | cobra.ShellCompDirectiveKeepOrder
+		return found, directive | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
 func (p *program) historyCommand(f *serverFlags) *cobra.Command {
-	var out format
-	most := 20
+	var out output.Format
+	limit := 20
 	c := &cobra.Command{
 		Use:   "history [ID | REVISION]",
-		Short: "Show what was changed, when and by whom",
-		Long: `Show what was changed in a namespace, when and by whom, the latest first: all of it, or of one rule. For the number of a
-revision, show what it changed.`,
+		Short: "Show the changes of a namespace",
+		Long: `Show who changed what in a namespace and when, the latest change first: all changes, or those of one rule. With the number of
+a revision, show the changes of that revision.`,
 		Example: `  headgate rules history
   headgate rules history search-per-user
   headgate rules history 42`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: p.completeIDs(&ruleSort, f),
+		ValidArgsFunction: p.completeIDs(&ruleResource, f),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		query := url.Values{}
 		if len(args) == 1 {
 			if n, err := strconv.ParseInt(args[0], 10, 64); err == nil {
-				return p.showRevision(ctx, at, n, out)
+				return p.showRevision(ctx, client, n, out)
 			}
 			query.Set("kind", "rule")
 			query.Set("id", args[0])
 		}
-		list, _, err := changesOf(ctx, at, "/v1/revisions", query, most)
+		list, _, err := listRevisions(ctx, client, "/v1/revisions", query, limit)
 		if err != nil {
 			return err
 		}
 		rows := [][]string{}
 		for i := range list {
 			r := &list[i]
-			rows = append(rows, []string{fmt.Sprint(r.Revision), ago(r.Time), dash(r.Actor), r.Action, r.touched(), cut(r.Note, 40)})
+			rows = append(rows, []string{fmt.Sprint(r.Revision), output.Ago(r.Time), output.OrDash(r.Actor), r.Action, r.changesText(), output.Truncate(r.Note, 40)})
 		}
 		return p.show(out, list, []string{"REVISION", "WHEN", "BY", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
-	c.Flags().IntVar(&most, "limit", most, "the most to show")
-	formatFlag(c, &out)
+	c.Flags().IntVar(&limit, "limit", limit, "the maximum number to show")
+	output.AddFlag(c, &out)
 	return c
 }
 
-func (p *program) showRevision(ctx context.Context, at *remote.Client, n int64, out format) error {
+func (p *program) showRevision(ctx context.Context, client *remote.Client, n int64, out output.Format) error {
 	var raw json.RawMessage
-	if err := at.Do(ctx, "GET", fmt.Sprintf("/v1/revisions/%d", n), nil, nil, &raw); err != nil {
+	if err := client.Do(ctx, "GET", fmt.Sprintf("/v1/revisions/%d", n), nil, nil, &raw); err != nil {
 		return err
 	}
-	if out != formatTable {
-		return p.showRaw(out, raw)
+	if out != output.Table {
+		return output.WriteJSON(p.stdout, out, raw)
 	}
 	var r revision
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	p.say("revision %d, %s (%s) by %s: %s\n", r.Revision, clock(r.Time), ago(r.Time), dash(r.Actor), r.Action)
+	p.printf("revision %d, %s (%s) by %s: %s\n", r.Revision, output.LocalTime(r.Time), output.Ago(r.Time), output.OrDash(r.Actor), r.Action)
 	if r.Note != "" {
-		p.say("note: %s\n", plain(r.Note))
+		p.printf("note: %s\n", output.Sanitize(r.Note))
 	}
-	p.sayDiff(r.Diff)
+	p.printDiff(r.Diff)
 	return nil
 }
 
 func (p *program) rollbackCommand(f *serverFlags) *cobra.Command {
 	var all, dryRun bool
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:   "rollback REVISION",
-		Short: "Make the rules what they were at a revision",
-		Long:  `Make the rules of a namespace what they were at a revision, as a new revision. With --all, its clients and overrides, too.`,
+		Short: "Restore the rules of an earlier revision",
+		Long:  `Restore the rules of a namespace as of an earlier revision. This creates a new revision. With --all, also restore clients and overrides.`,
 		Example: `  headgate rules rollback 41 --dry-run
   headgate rules rollback 41`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeRevisions(f),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		n, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || n < 0 {
 			return fmt.Errorf("%q: want the number of a revision, as \"headgate rules history\" lists them", args[0])
 		}
 		query := url.Values{"all": {strconv.FormatBool(all)}, "dry_run": {strconv.FormatBool(dryRun)}}
-		made := &remote.Applied{}
-		if err := at.Do(ctx, "POST", fmt.Sprintf("/v1/revisions/%d:rollback", n), query, nil, made); err != nil {
+		applied := &remote.Applied{}
+		if err := client.Do(ctx, "POST", fmt.Sprintf("/v1/revisions/%d:rollback", n), query, nil, applied); err != nil {
 			return err
 		}
-		return p.showApplied(made, out, dryRun)
+		return p.showApplied(applied, out, dryRun)
 	})
-	c.Flags().BoolVar(&all, "all", false, "clients and overrides as well")
+	c.Flags().BoolVar(&all, "all", false, "restore clients and overrides too")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
-	noteFlag(c, f)
-	formatFlag(c, &out)
+	addNoteFlag(c, f)
+	output.AddFlag(c, &out)
 	return c
 }

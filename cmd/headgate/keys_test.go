@@ -18,25 +18,25 @@ func takeAs(t *testing.T, p *process, user string, times int) {
 	t.Helper()
 	for range times {
 		body := fmt.Sprintf(`{"ruleId":"per-user","client":{"userId":%q}}`, user)
-		answer, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(body))
+		response, err := http.Post("http://"+p.api+"/v1/ratelimit", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			t.Fatalf("got %s, want 200", answer.Status)
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("got %s, want 200", response.Status)
 		}
 	}
 }
 
 // fleetShell is a shell with a rules service and nodes of it, each a process.
-func fleetShell(t *testing.T, nodes []string, args ...string) (s *shell, at *remote.Client, started []*process) {
+func fleetShell(t *testing.T, nodes []string, args ...string) (s *shell, client *remote.Client, started []*process) {
 	t.Helper()
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	service := serve(t, append([]string{"--gateway-addr", "off", "--admin-token-file", admin, "--data-dir", t.TempDir(), "--node-id", "service"}, args...)...)
-	at = rulesService(t, service)
-	putRule(t, at, "per-user", fmt.Sprintf(perUserRule, 10))
-	token := nodeToken(t, at)
+	client = rulesService(t, service)
+	putRule(t, client, "per-user", fmt.Sprintf(perUserRule, 10))
+	token := nodeToken(t, client)
 	for _, id := range nodes {
 		started = append(started, serve(t, append([]string{
 			"--gateway-addr", "off", "--control", "http://" + service.admin, "--token-file", token, "--data-dir", t.TempDir(), "--node-id", id,
@@ -47,7 +47,7 @@ func fleetShell(t *testing.T, nodes []string, args ...string) (s *shell, at *rem
 		waitLimit(t, started[i], "x", 10)
 		await.NoError(t, "the service to know of node "+id, func() error { return s.holds(id, "nodes") })
 	}
-	return s, at, started
+	return s, client, started
 }
 
 // fields returns a table without the spaces that fill it.
@@ -95,7 +95,7 @@ func TestAClientIsLookedUpAndForgottenOnNodesThatAreProcesses(t *testing.T) {
 func TestKeysAreUnknownWithoutRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Standalone(t, redistest.Options{})
-	s, at, nodes := fleetShell(t, []string{"n1"}, countingIn(t, redis)...)
+	s, client, nodes := fleetShell(t, []string{"n1"}, countingIn(t, redis)...)
 	takeAs(t, nodes[0], "acme", 2)
 	s.want("8 of 10", "keys", "get", "user=acme")
 	redis.Kill()
@@ -106,7 +106,7 @@ func TestKeysAreUnknownWithoutRedis(t *testing.T) {
 	if !strings.Contains(errs, "node n1: ") || !strings.Contains(errs, redis.Addr()) {
 		t.Errorf("got %q, want the reason, with the address of the server", errs)
 	}
-	var answer struct {
+	var response struct {
 		Keys []struct {
 			Mode   string `json:"mode"`
 			Limits []struct {
@@ -115,13 +115,13 @@ func TestKeysAreUnknownWithoutRedis(t *testing.T) {
 		} `json:"keys"`
 		Error string `json:"error"`
 	}
-	if err := at.Do(t.Context(), http.MethodGet, "/v1/keys", url.Values{"user": {"acme"}}, nil, &answer); err != nil {
+	if err := client.Do(t.Context(), http.MethodGet, "/v1/keys", url.Values{"user": {"acme"}}, nil, &response); err != nil {
 		t.Fatal(err)
 	}
-	if answer.Error == "" || len(answer.Keys) == 0 {
-		t.Errorf("got %+v, want an error", answer)
+	if response.Error == "" || len(response.Keys) == 0 {
+		t.Errorf("got %+v, want an error", response)
 	}
-	for _, k := range answer.Keys {
+	for _, k := range response.Keys {
 		if k.Mode != "degraded" || k.Limits[0].Remaining != nil {
 			t.Errorf("got %+v, want mode degraded and nothing that remains", k)
 		}
@@ -131,7 +131,7 @@ func TestKeysAreUnknownWithoutRedis(t *testing.T) {
 func TestNodesThatShareRedisAnswerAsOne(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Standalone(t, redistest.Options{})
-	s, at, nodes := fleetShell(t, []string{"n1", "n2"}, countingIn(t, redis)...)
+	s, client, nodes := fleetShell(t, []string{"n1", "n2"}, countingIn(t, redis)...)
 	for _, p := range nodes {
 		takeAs(t, p, "acme", 2)
 	}
@@ -142,7 +142,7 @@ func TestNodesThatShareRedisAnswerAsOne(t *testing.T) {
 	s.want("reset user=acme under per-user", "keys", "reset", "user=acme")
 	s.want("10 of 10", "keys", "get", "user=acme")
 	override := map[string]any{"client": map[string]string{"user": "acme"}, "limits": []string{"50/h"}, "for": "1h"}
-	if err := at.Do(t.Context(), http.MethodPost, "/v1/keys:override", nil, override, nil); err != nil {
+	if err := client.Do(t.Context(), http.MethodPost, "/v1/keys:override", nil, override, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range nodes {

@@ -185,9 +185,9 @@ func (n *neighbourhood) run(lasts time.Duration, noisyRate int, into *phase) {
 			// Who was held up does not make up for it: neighbours behave.
 			for at := time.Now().Add(each * time.Duration(i) / neighbours); at.Before(end); at = later(at.Add(each), time.Now()) {
 				time.Sleep(time.Until(at))
-				begun := time.Now()
+				prefix := time.Now()
 				r, err := c.ask("/")
-				took := time.Since(begun)
+				took := time.Since(prefix)
 				mu.Lock()
 				into.took = append(into.took, took)
 				if err != nil {

@@ -1,4 +1,4 @@
-// Command headgate decides how much of a service each client may take: as a gateway before it, and from the shell.
+// Command headgate is a rate limiter: a gateway, a decision service and a rules service, and commands to manage rules.
 package main
 
 import (

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/remote"
 )
 
 func (p *program) nodesCommand() *cobra.Command {
 	f := &serverFlags{}
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:   "nodes",
 		Short: "Show the nodes of a rules service, and which revision each has in force",
@@ -22,10 +23,10 @@ func (p *program) nodesCommand() *cobra.Command {
   headgate nodes --output json`,
 		Args: cobra.NoArgs,
 	}
-	p.addServer(c, f)
+	p.addServerFlags(c, f)
 	c.AddCommand(p.deleteNodesCommand(f))
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		list, err := at.Nodes(ctx)
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		list, err := client.Nodes(ctx)
 		if err != nil {
 			return err
 		}
@@ -35,28 +36,29 @@ func (p *program) nodesCommand() *cobra.Command {
 			state := "ok"
 			switch {
 			case n.Error != "":
-				state = cut(n.Error, 60)
+				state = output.Truncate(n.Error, 60)
 			case n.FromDisk:
 				state = "from disk"
 			case n.Behind:
 				state = "behind"
 			}
 			rows = append(rows, []string{
-				n.ID, dash(n.Region), n.Version, fmt.Sprint(n.Revision), (time.Duration(n.LagMS) * time.Millisecond).String(), n.Store, ago(n.Seen), state, newsOf(n.Fleet), dash(n.Address),
+				n.ID, output.OrDash(n.Region), n.Version, fmt.Sprint(n.Revision), (time.Duration(n.LagMS) * time.Millisecond).String(),
+				n.Store, output.Ago(n.Seen), state, syncText(n.Fleet), output.OrDash(n.Address),
 			})
 		}
-		return p.show(out, list, []string{"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "NEWS", "ADDRESS"}, rows)
+		return p.show(out, list, []string{"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "SYNC", "ADDRESS"}, rows)
 	})
-	formatFlag(c, &out)
+	output.AddFlag(c, &out)
 	return c
 }
 
 func (p *program) deleteNodesCommand(f *serverFlags) *cobra.Command {
-	return p.endCommand(f, &cobra.Command{
+	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:   "delete ID...",
-		Short: "Show nodes no longer that will not come back",
-		Long: `Show nodes no longer that will not come back. Those that are stopped say so themselves, and those that were killed are left out after an
-hour without a word. Nothing is done to a node: one that lives is shown again with its next heartbeat.`,
+		Short: "Remove stopped nodes from the list",
+		Long: `Remove stopped nodes from the list. Nodes that stop normally are removed at once, and nodes without a heartbeat are removed after
+an hour. The command does not affect the nodes: a running one is listed again with its next heartbeat.`,
 		Example:           `  headgate nodes delete eu-1`,
 		ValidArgsFunction: p.completeNodes(f),
 	}, "deleted", "node", "/v1/nodes/")
@@ -64,17 +66,16 @@ hour without a word. Nothing is done to a node: one that lives is shown again wi
 
 // completeNodes completes ids of nodes.
 func (p *program) completeNodes(f *serverFlags) cobra.CompletionFunc {
-	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) {
-			list, err := at.Nodes(ctx)
-			return begins(list, begun, func(n *control.Node) (id, says string) { return n.ID, "seen " + ago(n.Seen) }), err
+	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
+			list, err := client.Nodes(ctx)
+			return completeByPrefix(list, prefix, func(n *control.Node) (id, description string) { return n.ID, "seen " + output.Ago(n.Seen) }), err
 		})
 	}
 }
 
-// newsOf says for each way in which a node shares limits how old its news is, and how many units passed beyond limits before it was
-// known.
-func newsOf(f *control.FleetFigures) string {
+// syncText returns the lag of updates and the over-admission of each mode in which a node shares limits.
+func syncText(f *control.FleetFigures) string {
 	if f == nil {
 		return "-"
 	}
@@ -88,5 +89,5 @@ func newsOf(f *control.FleetFigures) string {
 		lag := time.Duration(n.LagMS * float64(time.Millisecond)).Round(time.Millisecond)
 		list = append(list, fmt.Sprintf("%s %v, %d over", n.Mode, lag, n.Over))
 	}
-	return dash(strings.Join(list, "; "))
+	return output.OrDash(strings.Join(list, "; "))
 }

@@ -17,12 +17,12 @@ import (
 func (s *shell) heartbeat(id string) {
 	s.t.Helper()
 	p := program{environ: s.env}
-	at, err := p.connect(&serverFlags{})
+	client, err := p.connect(&serverFlags{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer func() { _ = at.Close() }()
-	if _, err := at.Heartbeat(context.Background(), control.Node{ID: id, Store: "ok"}); err != nil {
+	defer func() { _ = client.Close() }()
+	if _, err := client.Heartbeat(context.Background(), control.Node{ID: id, Store: "ok"}); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -14,10 +14,10 @@ func TestALimitFollowsThePlanOfAClient(t *testing.T) {
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	addr := freeAddr(t)
 	service := serve(t, "--gateway-addr", "off", "--admin-token-file", admin, "--admin-addr", addr, "--data-dir", t.TempDir())
-	at := rulesService(t, service)
-	putRule(t, at, "per-user", `{"id":"per-user","key":["user"],"limits":["100/h"],"overrides":[
+	client := rulesService(t, service)
+	putRule(t, client, "per-user", `{"id":"per-user","key":["user"],"limits":["100/h"],"overrides":[
 		{"when":{"client.plan":"gold"},"limits":["900/h"]},{"when":{"client.plan":"silver"},"limits":["300/h"]}]}`)
-	node := serve(t, "--gateway-addr", "off", "--control", "http://"+addr, "--token-file", nodeToken(t, at), "--data-dir", t.TempDir())
+	node := serve(t, "--gateway-addr", "off", "--control", "http://"+addr, "--token-file", nodeToken(t, client), "--data-dir", t.TempDir())
 	waitLimit(t, node, "acme", 100)
 	s := &shell{t: t, env: []string{"HEADGATE_CONTEXTS=" + filepath.Join(t.TempDir(), "contexts.yaml")}}
 	set := func(attributes ...string) {

@@ -39,23 +39,23 @@ func TestSoakWithoutThePushNodesAskWithin15Seconds(t *testing.T) {
 	}
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	service := serve(t, "--gateway-addr", "off", "--admin-token-file", admin)
-	at := rulesService(t, service)
-	putRule(t, at, "per-user", fmt.Sprintf(perUserRule, 100))
-	token := nodeToken(t, at)
+	client := rulesService(t, service)
+	putRule(t, client, "per-user", fmt.Sprintf(perUserRule, 100))
+	token := nodeToken(t, client)
 	nodes := make([]*process, 4)
 	for i := range nodes {
 		nodes[i] = serve(t, "--gateway-addr", "off", "--control", withoutPush(t, service), "--token-file", token, "--data-dir", t.TempDir())
 		waitLimit(t, nodes[i], "x", 100)
 	}
 	const writes = 2
-	var most time.Duration
+	var limit time.Duration
 	for i := range writes {
 		began := time.Now()
-		putRule(t, at, "per-user", fmt.Sprintf(perUserRule, 200+i))
+		putRule(t, client, "per-user", fmt.Sprintf(perUserRule, 200+i))
 		for _, n := range nodes {
 			waitLimit(t, n, "x", int64(200+i))
 		}
-		most = max(most, time.Since(began))
+		limit = max(limit, time.Since(began))
 	}
 	for _, n := range nodes {
 		if _, status := n.status(); status.Rules.Follow == nil || status.Rules.Follow.Push {
@@ -63,5 +63,5 @@ func TestSoakWithoutThePushNodesAskWithin15Seconds(t *testing.T) {
 		}
 	}
 	bars.Hold(t, fmt.Sprintf("with the push cut, %d nodes that are processes, %d writes", len(nodes), writes), "in force in ≤ 15 s by asking",
-		fmt.Sprintf("%s at most", most.Round(10*time.Millisecond)), most <= 15*time.Second)
+		fmt.Sprintf("%s at most", limit.Round(10*time.Millisecond)), limit <= 15*time.Second)
 }

@@ -128,10 +128,10 @@ func TestReadmeCommandsWorkInOrder(t *testing.T) {
 					r.starts(line)
 				default:
 					out := r.types(line)
-					for words, says := range want {
+					for words, description := range want {
 						if strings.Contains(line, words) {
 							met[words] = true
-							if !says(out) {
+							if !description(out) {
 								t.Errorf("%s: got\n%s", line, out)
 							}
 						}

@@ -34,9 +34,9 @@ func TestWhatIsRefusedIsSaidOnceAndInPlainWords(t *testing.T) {
 		args []string
 	}{
 		{"headgate: the rules service says 422: One thing is wrong with it.\n  role: \"boss\": want one of viewer, editor, admin, node\n", []string{"tokens", "create", "--role", "boss"}},
-		{"headgate: the rules service says 401: The token is not good: there is none like it, it was revoked, or its time is over.\n  give one with --token-file, ", []string{"rules", "list", "--token-file", wrong}},
-		{"headgate: token: " + lines + " holds no token: want one, on a line of its own\n", []string{"rules", "list", "--token-file", lines}},
-		{"headgate: nobody answers at http://127.0.0.1:1: is the rules service running there?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},
+		{"headgate: the rules service says 401: The token is not good: there is none like it, it was revoked, or its time is over.\n  set a token with --token-file, ", []string{"rules", "list", "--token-file", wrong}},
+		{"headgate: token: " + lines + " contains no token: want one, on a line of its own\n", []string{"rules", "list", "--token-file", lines}},
+		{"headgate: nothing listens at http://127.0.0.1:1: is the rules service running?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},
 		{"headgate: the rules service says 400: Client sent an HTTP request to an HTTPS server.\n", []string{"rules", "list", "--server", strings.Replace(secure.URL, "https", "http", 1)}},
 		{"headgate: --until: \"Friday\": want a time such as", []string{"overrides", "create", "--client", "user=a", "--block", "--until", "Friday"}},
 		{"headgate: --client: \"acme\": want ATTRIBUTE=VALUE", []string{"overrides", "create", "--client", "acme", "--block", "--for", "1h"}},
@@ -85,7 +85,7 @@ func TestTheAuditTellsOfResetsAndRestores(t *testing.T) {
 	await.NoError(t, "the rule to be in force", func() error {
 		return s.holds("reset user=acme", "keys", "reset", "user=acme", "--rule", "search-per-user")
 	})
-	got := s.want("forgot user=acme under search-per-user", "audit", "--limit", "1")
+	got := s.want("reset user=acme under search-per-user", "audit", "--limit", "1")
 	if !strings.Contains(got, "  keys.reset  ") || !strings.Contains(got, "  admin  ") || !strings.Contains(got, "  127.0.0.1  ") {
 		t.Errorf("got\n%s\nwant who did it, from where", got)
 	}
@@ -93,5 +93,5 @@ func TestTheAuditTellsOfResetsAndRestores(t *testing.T) {
 	s.want("saved", "backup", saved)
 	s.want("acme", "clients", "set", "acme")
 	s.want("restored", "restore", "--replace", saved)
-	s.want("all of revision 4 replaced by a backup of revision 3", "audit", "--all", "--kind", "event", "--limit", "1")
+	s.want("revision 4 replaced by a backup of revision 3", "audit", "--all", "--kind", "event", "--limit", "1")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/contexts"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -220,18 +221,18 @@ contexts:
 	for _, test := range []struct {
 		environ []string
 		flags   serverFlags
-		want    place
+		want    contexts.Target
 	}{
-		{variables[:1], serverFlags{}, place{Server: "http://current:1", TokenFile: "/current", Namespace: "c"}},
-		{variables, serverFlags{}, place{Server: "http://variable:1", TokenFile: "/variable", Namespace: "v"}},
-		{variables, serverFlags{context: "staging"}, place{Server: "http://staging:1", TokenFile: "/staging"}},
-		{variables, serverFlags{context: "bare"}, place{Server: "http://bare:1"}},
-		{variables, serverFlags{context: "bare", place: place{TokenFile: "/flag", Namespace: "f"}}, place{Server: "http://bare:1", TokenFile: "/flag", Namespace: "f"}},
-		{[]string{variables[0], variables[2]}, serverFlags{context: "bare"}, place{Server: "http://bare:1", TokenFile: "/variable"}},
-		{variables, serverFlags{context: "staging", place: place{Server: "http://flag:1"}}, place{Server: "http://flag:1", TokenFile: "/variable", Namespace: "v"}},
+		{variables[:1], serverFlags{}, contexts.Target{Server: "http://current:1", TokenFile: "/current", Namespace: "c"}},
+		{variables, serverFlags{}, contexts.Target{Server: "http://variable:1", TokenFile: "/variable", Namespace: "v"}},
+		{variables, serverFlags{context: "staging"}, contexts.Target{Server: "http://staging:1", TokenFile: "/staging"}},
+		{variables, serverFlags{context: "bare"}, contexts.Target{Server: "http://bare:1"}},
+		{variables, serverFlags{context: "bare", Target: contexts.Target{TokenFile: "/flag", Namespace: "f"}}, contexts.Target{Server: "http://bare:1", TokenFile: "/flag", Namespace: "f"}},
+		{[]string{variables[0], variables[2]}, serverFlags{context: "bare"}, contexts.Target{Server: "http://bare:1", TokenFile: "/variable"}},
+		{variables, serverFlags{context: "staging", Target: contexts.Target{Server: "http://flag:1"}}, contexts.Target{Server: "http://flag:1", TokenFile: "/variable", Namespace: "v"}},
 	} {
 		p := &program{environ: test.environ}
-		if got, err := p.where(&test.flags); err != nil || got != test.want {
+		if got, err := p.target(&test.flags); err != nil || got != test.want {
 			t.Errorf("%q %+v: got %+v, %v, want %+v", test.environ[1:], test.flags, got, err, test.want)
 		}
 	}

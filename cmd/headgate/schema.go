@@ -13,7 +13,7 @@ func (p *program) schemaCommand() *cobra.Command {
 		Short: "Print the JSON Schema of rules files or of the configuration",
 		Long: `Print the JSON Schema of rules files or of the configuration.
 
-Editors complete and check files by it. With the YAML language server, put this in the first line of a file:
+Editors use it to complete and check files. For the YAML language server, write this in the first line of a file:
 
   # yaml-language-server: $schema=./rules.schema.json`,
 		Example: `  headgate schema rules > rules.schema.json

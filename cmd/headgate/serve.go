@@ -21,52 +21,52 @@ import (
 func (p *program) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Run a gateway and a decision service that limit what clients take",
-		Long: `Run a gateway and a decision service that limit what clients take.
+		Short: "Run a gateway, a decision service and a rules service",
+		Long: `Run a gateway, a decision service and a rules service.
 
-Without any file the gateway listens on port 8080 before a built-in service, counts in memory, and has rules to try. The
-decision service answers on this host alone: HTTP with JSON and forward-auth on port 8081, gRPC and Envoys on 8082, clients of
-Redis on 8083. An address of "off" turns a listener off. Give --api-token-file before you let others reach them.
+Without options, the gateway listens on port 8080 in front of a built-in service, counts in memory, and has demo rules. Only
+this host can reach the decision service: HTTP with JSON and forward-auth on port 8081, gRPC and Envoy on 8082, Redis clients
+on 8083. The address "off" turns a listener off. Set --api-token-file before other hosts can reach these listeners.
 
-The rules are in a database, which the rules service on --admin-addr changes; the first start prints a token for it. With
---rules they are those of a file instead, and with --control those of a rules service elsewhere; see docs/rules-service.md.
+The rules are in a database. The rules service on --admin-addr changes them; its first start prints a token. With --rules the
+rules come from a file instead, and with --control from a remote rules service; see docs/rules-service.md.
 
-Every flag can be given as a variable as well, and in the configuration file: --gateway-addr is HEADGATE_GATEWAY_ADDR and
-gateway_addr. A flag counts before a variable, a variable before the file. The file says more than flags can: listeners with
-TLS, routes to several upstreams with health checks, who is asking, what clients are told; see docs/config.md.
+Every flag is also an environment variable and a field of the configuration file: --gateway-addr is HEADGATE_GATEWAY_ADDR and
+gateway_addr. Flags take precedence over variables, and variables over the file. The file has more settings than there are
+flags: TLS, routes to several upstreams, health checks, identification of clients, response headers; see docs/config.md.
 
-The rules file is watched. If what is written there is wrong, the rules in force stay, and the log, /readyz and the metrics
-say so. SIGHUP reads it again at once. SIGTERM lets requests finish and exits with 0.`,
-		Example: `  # see it
+The rules file is watched. If it becomes invalid, the rules in force stay, and the log, /readyz and the metrics show the
+error. SIGHUP reads it again at once. SIGTERM waits for current requests to finish and exits with 0.`,
+		Example: `  # try it
   headgate serve
 
-  # before a service of yours
+  # in front of your service
   headgate serve --upstream http://localhost:9000 --rules rules.yaml
 
   # limits shared by several gateways, behind a load balancer
   HEADGATE_STORE=redis://cache:6379 headgate serve --config headgate.yaml --trusted-proxies 10.0.0.0/8
 
-  # a node of a rules service
+  # a node of a remote rules service
   headgate serve --control https://rules.example.com:8084 --token-file node.txt --upstream http://localhost:9000
 
-  # decisions alone, for services and proxies on other hosts
+  # only the decision service, for services and proxies on other hosts
   headgate serve --gateway-addr off --api-addr :8081 --grpc-addr :8082 --api-token-file token.txt --rules rules.yaml`,
 		Args: cobra.NoArgs,
 	}
-	given := settingFlags(c.Flags(), nil)
-	c.RunE = func(c *cobra.Command, _ []string) error { return p.serve(c.Context(), given()) }
+	changed := addSettingFlags(c.Flags(), nil)
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.serve(c.Context(), changed()) }
 	return c
 }
 
-// settingFlags adds the flags of settings to a command, all or those of some names, and returns what gathers those that
-// were given.
-func settingFlags(flags *pflag.FlagSet, only []string) (given func() map[string]string) {
+// addSettingFlags adds the flags of the settings named in only, or of all settings if only is nil. The function that it
+// returns gets the flags on the command line.
+func addSettingFlags(flags *pflag.FlagSet, only []string) (changed func() map[string]string) {
 	values := make(map[string]*textFlag)
 	add := func(name, value, arg, usage string) {
 		values[name] = &textFlag{text: value, arg: arg}
 		flags.Var(values[name], name, usage)
 	}
-	add("config", "", "FILE", "settings, YAML or JSON; those given as flags and variables count before it")
+	add("config", "", "FILE", "configuration file, YAML or JSON; flags and variables take precedence over it")
 	for _, s := range config.Settings() {
 		if only == nil || slices.Contains(only, s.Name) {
 			add(s.Name, s.Default(), s.Arg, s.Usage)
@@ -83,7 +83,7 @@ func settingFlags(flags *pflag.FlagSet, only []string) (given func() map[string]
 	}
 }
 
-// A textFlag is a flag whose value is a text. In help it is called arg.
+// A textFlag is a string flag. In the help, its value is called arg.
 type textFlag struct{ text, arg string }
 
 func (f *textFlag) String() string { return f.text }
@@ -108,7 +108,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	}
 	ctx, stop := stopOnSignals(ctx, log)
 	defer stop()
-	o := node.Options{Version: thisBuild().Version, Logger: log, Secrets: p.stdout}
+	o := node.Options{Version: currentBuild().Version, Logger: log, Secrets: p.stdout}
 	if c.NeedsDemo() || isTerminal(p.stdout) {
 		o.Banner = p.stdout
 	}
@@ -134,9 +134,9 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	return n.Run(ctx)
 }
 
-// sameSignal is how long after a signal another one is the same: timeout(1) and some that watch over processes send it to the
-// process and to its group.
-const sameSignal = time.Second
+// sameSignalWindow is how long after a signal another one counts as the same: timeout(1) and some process supervisors send
+// a signal to the process and to its group.
+const sameSignalWindow = time.Second
 
 // stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A later one ends the program at once.
 func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
@@ -154,8 +154,8 @@ func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func
 					first = time.Now()
 					log.Info("stopping", "signal", s.String())
 					cancel()
-				case time.Since(first) > sameSignal:
-					log.Error("stopped at once", "signal", s.String())
+				case time.Since(first) > sameSignalWindow:
+					log.Error("second signal, exiting without draining", "signal", s.String())
 					os.Exit(exitError)
 				}
 			case <-done:
@@ -164,14 +164,13 @@ func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func
 		}
 	}()
 	return ctx, func() {
-		// Signals go on being taken, for nothing: without, the same one once more would end the program with an error just before
-		// it ends without.
+		// Do not call signal.Stop: a repeated signal would then kill the program shortly before it exits with 0.
 		close(done)
 		cancel()
 	}
 }
 
-// isTerminal reports whether people read what is written. (It says so of /dev/null, too, which does not matter.)
+// isTerminal reports whether w is a terminal or another character device.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -45,14 +45,14 @@ func TestWithoutAnyFileItCanBeTriedWithThePrintedLine(t *testing.T) {
 	}
 	var codes []string
 	var last string // of those that were denied
-	for _, answer := range answers {
-		codes = append(codes, answer[:3])
-		if strings.HasPrefix(answer, "429") {
-			last = "HTTP/1.1 " + answer
+	for _, response := range answers {
+		codes = append(codes, response[:3])
+		if strings.HasPrefix(response, "429") {
+			last = "HTTP/1.1 " + response
 		}
 	}
 	passed := strings.Index(strings.Join(codes, " "), "429") / len("200 ")
-	if most := 11 + int(2*time.Since(began).Seconds()); last == "" || passed < 10 || passed > most {
+	if limit := 11 + int(2*time.Since(began).Seconds()); last == "" || passed < 10 || passed > limit {
 		t.Errorf("got %s, want ten times 200, then 429", codes)
 	}
 	for _, header := range []string{

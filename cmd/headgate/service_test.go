@@ -93,10 +93,10 @@ func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
 		t.Errorf("RESP: got %s, want 1 3 1", got)
 	}
 	conn := dialGRPC(t, p.grpc)
-	answer, err := headgatev1.NewRateLimiterClient(conn).RateLimit(t.Context(),
+	response, err := headgatev1.NewRateLimiterClient(conn).RateLimit(t.Context(),
 		&headgatev1.RateLimitRequest{RuleId: "per-user", Client: &headgatev1.Client{UserId: "alice"}})
-	if err != nil || !answer.GetPassed() || answer.GetRemainingRequests() != 0 {
-		t.Errorf("gRPC: got %v, %v, want it to pass with none left", answer, err)
+	if err != nil || !response.GetPassed() || response.GetRemainingRequests() != 0 {
+		t.Errorf("gRPC: got %v, %v, want it to pass with none left", response, err)
 	}
 	newClient(t, p.gateway, "Authorization", "Basic YWxpY2U6eA==").want(1, 429)
 	if status, got := curl(t, "-d", body, "http://"+p.api+"/v1/ratelimit"); status != "429" || !strings.Contains(got, `"passed":false`) {
@@ -266,12 +266,12 @@ func TestSIGTERMDrainsTheDecisionService(t *testing.T) {
 			return err.Error()
 		}
 		r.Header.Set("X-Forwarded-Uri", "/slow")
-		answer, err := http.DefaultClient.Do(r)
+		response, err := http.DefaultClient.Do(r)
 		if err != nil {
 			return err.Error()
 		}
-		_ = answer.Body.Close()
-		return answer.Status
+		_ = response.Body.Close()
+		return response.Status
 	}
 	if got := ask(); got != "200 OK" {
 		t.Errorf("got %s, want 200 OK", got)

@@ -86,8 +86,8 @@ func (c *caller) grpc() (string, error) {
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	answer, err := headgatev1.NewRateLimiterClient(conn).RateLimit(ctx, &headgatev1.RateLimitRequest{Client: &headgatev1.Client{UserId: "alice"}})
-	return fmt.Sprint(answer), err
+	response, err := headgatev1.NewRateLimiterClient(conn).RateLimit(ctx, &headgatev1.RateLimitRequest{Client: &headgatev1.Client{UserId: "alice"}})
+	return fmt.Sprint(response), err
 }
 
 // each asks over all protocols, and says which answered.

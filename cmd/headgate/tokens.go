@@ -9,11 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/contexts"
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/control/remote"
 )
 
-// An issued is a token as the rules service knows it.
-type issued struct {
+// A tokenInfo is a token without its secret.
+type tokenInfo struct {
 	ID          string    `json:"id"`
 	Role        string    `json:"role"`
 	Namespaces  []string  `json:"namespaces"`
@@ -28,20 +30,20 @@ func (p *program) tokensCommand() *cobra.Command {
 	f := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "tokens",
-		Short: "Say who may read and change rules",
-		Long: `Say who may read and change rules. A token has a role and namespaces: a viewer reads, an editor changes rules, an admin
-makes tokens, and a node takes rules and says how it is. Its secret is shown once, when it is made.`,
+		Short: "Manage access to the rules service",
+		Long: `Manage access to the rules service. A token has a role and namespaces: a viewer reads, an editor changes rules, an admin
+manages tokens, and a node receives rules and sends heartbeats. The secret of a token is shown once, when it is created.`,
 		Example: `  headgate tokens create --id alice --role editor --in shop --for 90d
   headgate tokens list
   headgate tokens revoke alice`,
 	}
-	p.addServer(c, f)
+	p.addServerFlags(c, f)
 	c.AddCommand(p.createTokenCommand(f), p.listTokensCommand(f), p.revokeTokenCommand(f))
 	return c
 }
 
 func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
-	var asked struct {
+	var request struct {
 		ID          string   `json:"id,omitempty"`
 		Role        string   `json:"role"`
 		Namespaces  []string `json:"namespaces"`
@@ -49,101 +51,108 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 		For         string   `json:"for,omitempty"`
 	}
 	var write string
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:   "create --role ROLE",
-		Short: "Make a token and show it once",
+		Short: "Create a token and show its secret once",
 		Example: `  headgate tokens create --id alice --role editor --in shop --for 90d
   headgate tokens create --role node --in shop --write node-token.txt`,
 		Args: cobra.NoArgs,
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		var made struct {
-			Token  issued `json:"token"`
-			Secret string `json:"secret"`
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		var created struct {
+			Token  tokenInfo `json:"token"`
+			Secret string    `json:"secret"`
 		}
-		if err := at.Do(ctx, "POST", "/v1/tokens", nil, asked, &made); err != nil {
+		if err := client.Do(ctx, "POST", "/v1/tokens", nil, request, &created); err != nil {
 			return err
 		}
 		if write != "" {
-			if err := writeWhole(write, []byte(made.Secret+"\n"), 0o600); err != nil {
-				return fmt.Errorf("token %s was made, but could not be written: %w; revoke it and make another", made.Token.ID, err)
+			if err := contexts.ReplaceFile(write, []byte(created.Secret+"\n"), 0o600); err != nil {
+				return fmt.Errorf("token %s was created, but could not be written: %w; revoke it and create another", created.Token.ID, err)
 			}
-			p.say("token %s is in %s\n", made.Token.ID, write)
+			p.printf("token %s is in %s\n", created.Token.ID, write)
 			return nil
 		}
-		if out != formatTable {
-			return p.show(out, made, nil, nil)
+		if out != output.Table {
+			return p.show(out, created, nil, nil)
 		}
-		_, _ = fmt.Fprintf(p.stderr, "token %s, role %s, for %s; it is shown this once:\n", made.Token.ID, made.Token.Role, strings.Join(made.Token.Namespaces, ", "))
-		p.say("%s\n", made.Secret)
+		_, _ = fmt.Fprintf(p.stderr, "token %s, role %s, namespaces %s; its secret is shown only once:\n",
+			created.Token.ID, created.Token.Role, strings.Join(created.Token.Namespaces, ", "))
+		p.printf("%s\n", created.Secret)
 		return nil
 	})
 	flags := c.Flags()
-	flags.StringVar(&asked.Role, "role", "", "viewer, editor, admin or node")
-	flags.StringSliceVar(&asked.Namespaces, "in", []string{"*"}, "`NAMESPACES` that it is good for; * is all")
-	flags.StringVar(&asked.ID, "id", "", "its `ID`, which the audit names (default one by chance)")
-	flags.StringVar(&asked.Description, "description", "", "for people")
-	flags.StringVar(&asked.For, "for", "", "how long it is good, such as 90d or 12h (default for ever)")
-	flags.StringVar(&write, "write", "", "write it to `FILE`, which nobody else can read, and show nothing")
-	_ = c.MarkFlagRequired("role") // it is there
-	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"viewer", "editor", "admin", "node"}, cobra.ShellCompDirectiveNoFileComp))
-	formatFlag(c, &out)
-	noteFlag(c, f)
+	flags.StringVar(&request.Role, "role", "", "viewer, editor, admin or node")
+	flags.StringSliceVar(&request.Namespaces, "in", []string{"*"}, "`NAMESPACES` that the token has access to; * is all")
+	flags.StringVar(&request.ID, "id", "", "the `ID` of the token, shown in the audit log (default a random one)")
+	flags.StringVar(&request.Description, "description", "", "a description")
+	flags.StringVar(&request.For, "for", "", "how long the token is valid, such as 90d or 12h (default unlimited)")
+	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which only you can read, instead of showing it")
+	roles := []string{"viewer", "editor", "admin", "node"}
+	_ = c.MarkFlagRequired("role") // the flag exists
+	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp))
+	output.AddFlag(c, &out)
+	addNoteFlag(c, f)
 	return c
 }
 
-func listTokens(ctx context.Context, at *remote.Client) ([]issued, error) {
-	all := []issued{}
+func listTokens(ctx context.Context, client *remote.Client) ([]tokenInfo, error) {
+	all := []tokenInfo{}
 	query := url.Values{}
 	for {
-		var answer struct {
-			Tokens []issued `json:"tokens"`
-			Next   string   `json:"next"`
+		var response struct {
+			Tokens []tokenInfo `json:"tokens"`
+			Next   string      `json:"next"`
 		}
-		if err := at.Do(ctx, "GET", "/v1/tokens", query, nil, &answer); err != nil {
+		if err := client.Do(ctx, "GET", "/v1/tokens", query, nil, &response); err != nil {
 			return nil, err
 		}
-		all = append(all, answer.Tokens...)
-		if answer.Next == "" {
+		all = append(all, response.Tokens...)
+		if response.Next == "" {
 			return all, nil
 		}
-		query.Set("cursor", answer.Next)
+		query.Set("cursor", response.Next)
 	}
 }
 
 func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the tokens, without their secrets",
 		Example: `  headgate tokens list`,
 		Args:    cobra.NoArgs,
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		list, err := listTokens(ctx, at)
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		list, err := listTokens(ctx, client)
 		if err != nil {
 			return err
 		}
 		rows := [][]string{}
 		for _, t := range list {
-			rows = append(rows, []string{t.ID, t.Role, strings.Join(t.Namespaces, ", "), until(t.Expires), ago(t.Created), dash(t.By), t.Description})
+			rows = append(rows, []string{
+				t.ID, t.Role, strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.Ago(t.Created), output.OrDash(t.By),
+				t.Description,
+			})
 		}
 		return p.show(out, list, []string{"ID", "ROLE", "NAMESPACES", "EXPIRES", "CREATED", "BY", "DESCRIPTION"}, rows)
 	})
-	formatFlag(c, &out)
+	output.AddFlag(c, &out)
 	return c
 }
 
 func (p *program) revokeTokenCommand(f *serverFlags) *cobra.Command {
-	return p.endCommand(f, &cobra.Command{
+	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:     "revoke ID...",
-		Short:   "Make tokens worthless at once",
+		Short:   "Revoke tokens at once",
 		Example: `  headgate tokens revoke alice`,
-		ValidArgsFunction: func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) {
-				list, err := listTokens(ctx, at)
-				return begins(list, begun, func(t *issued) (id, says string) { return t.ID, t.Role + " of " + strings.Join(t.Namespaces, ", ") }), err
+		ValidArgsFunction: func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
+				list, err := listTokens(ctx, client)
+				return completeByPrefix(list, prefix, func(t *tokenInfo) (id, description string) {
+					return t.ID, t.Role + " of " + strings.Join(t.Namespaces, ", ")
+				}), err
 			})
 		},
 	}, "revoked", "token", "/v1/tokens/")

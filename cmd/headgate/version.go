@@ -6,12 +6,14 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
 )
 
 // version is set by the linker in releases.
 var version string
 
-// A build is what this program was made of.
+// A build describes the version of this program.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -21,8 +23,8 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-// thisBuild reads what the linker and the go command have left in the program.
-func thisBuild() build {
+// currentBuild returns the version from the linker and the build information of the go command.
+func currentBuild() build {
 	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if ok {
@@ -56,23 +58,23 @@ func (b *build) String() string {
 }
 
 func (p *program) versionCommand() *cobra.Command {
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Say which version this is",
+		Short: "Print the version",
 		Example: `  headgate version
   headgate --version
   headgate version --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild()
-			if out != formatTable {
+			b := currentBuild()
+			if out != output.Table {
 				return p.show(out, b, nil, nil)
 			}
-			p.say("%s\n", b.String())
+			p.printf("%s\n", b.String())
 			return nil
 		},
 	}
-	formatFlag(c, &out)
+	output.AddFlag(c, &out)
 	return c
 }

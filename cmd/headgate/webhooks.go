@@ -10,11 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/contexts"
+	"github.com/headgate/headgate/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/internal/secretfile"
 )
 
-// A webhook is one as the rules service knows it.
+// A webhook is a webhook without its secret.
 type webhook struct {
 	ID          string    `json:"id"`
 	URL         string    `json:"url"`
@@ -23,13 +25,13 @@ type webhook struct {
 	By          string    `json:"by,omitempty"`
 }
 
-var webhookHead = []string{"ID", "URL", "CREATED", "BY", "DESCRIPTION"}
+var webhookHeader = []string{"ID", "URL", "CREATED", "BY", "DESCRIPTION"}
 
 func (w *webhook) row() []string {
-	return []string{w.ID, w.URL, ago(w.Created), dash(w.By), w.Description}
+	return []string{w.ID, w.URL, output.Ago(w.Created), output.OrDash(w.By), w.Description}
 }
 
-// A delivery is a webhook that was sent, or is to be.
+// A delivery is a change that was or will be sent to a webhook.
 type delivery struct {
 	Revision int64     `json:"revision"`
 	State    string    `json:"state"`
@@ -45,62 +47,64 @@ func (p *program) webhooksCommand() *cobra.Command {
 	f := &serverFlags{}
 	c := &cobra.Command{
 		Use:   "webhooks",
-		Short: "Have others told when rules change",
-		Long: `Have others told when rules, clients or overrides of a namespace change: each change is sent to the address of each webhook, signed with its
-secret, again and again until it is taken. What was not taken after all is a dead letter, which can be sent again.`,
+		Short: "Notify other services of changes",
+		Long: `Notify other services when rules, clients or overrides of a namespace change. The rules service sends each change to the URL of
+each webhook, signed with the webhook's secret, and retries until it is accepted. A delivery that fails too often is dead, and
+can be sent again.`,
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
   headgate webhooks deliveries deploys
   headgate webhooks retry deploys 42`,
 	}
-	p.addServer(c, f)
+	p.addServerFlags(c, f)
 	c.AddCommand(
-		p.listWebhooksCommand(f), p.getWebhookCommand(f), p.createWebhookCommand(f), p.deleteWebhooksCommand(f), p.deliveriesCommand(f), p.retryCommand(f),
+		p.listWebhooksCommand(f), p.getWebhookCommand(f), p.createWebhookCommand(f), p.deleteWebhooksCommand(f),
+		p.deliveriesCommand(f), p.retryCommand(f),
 	)
 	return c
 }
 
-func webhooksOf(ctx context.Context, at *remote.Client) ([]webhook, error) {
+func listWebhooks(ctx context.Context, client *remote.Client) ([]webhook, error) {
 	all := []webhook{}
 	query := url.Values{"limit": {"1000"}}
 	for {
-		var answer struct {
+		var response struct {
 			Webhooks []webhook `json:"webhooks"`
 			Next     string    `json:"next"`
 		}
-		if err := at.Do(ctx, "GET", "/v1/webhooks", query, nil, &answer); err != nil {
+		if err := client.Do(ctx, "GET", "/v1/webhooks", query, nil, &response); err != nil {
 			return nil, err
 		}
-		all = append(all, answer.Webhooks...)
-		if answer.Next == "" {
+		all = append(all, response.Webhooks...)
+		if response.Next == "" {
 			return all, nil
 		}
-		query.Set("cursor", answer.Next)
+		query.Set("cursor", response.Next)
 	}
 }
 
-// completeWebhooks completes the id of a webhook, which is the first argument.
+// completeWebhooks completes the id of a webhook: the first argument, or all arguments of delete.
 func (p *program) completeWebhooks(f *serverFlags) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && c.Name() != "delete" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return p.complete(c, f, func(ctx context.Context, at *remote.Client) ([]string, error) {
-			list, err := webhooksOf(ctx, at)
-			return begins(list, begun, func(w *webhook) (id, says string) { return w.ID, w.URL }), err
+		return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
+			list, err := listWebhooks(ctx, client)
+			return completeByPrefix(list, prefix, func(w *webhook) (id, description string) { return w.ID, w.URL }), err
 		})
 	}
 }
 
 func (p *program) listWebhooksCommand(f *serverFlags) *cobra.Command {
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the webhooks of a namespace, without their secrets",
 		Example: `  headgate webhooks list`,
 		Args:    cobra.NoArgs,
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
-		list, err := webhooksOf(ctx, at)
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		list, err := listWebhooks(ctx, client)
 		if err != nil {
 			return err
 		}
@@ -108,16 +112,16 @@ func (p *program) listWebhooksCommand(f *serverFlags) *cobra.Command {
 		for i := range list {
 			rows = append(rows, list[i].row())
 		}
-		return p.show(out, list, webhookHead, rows)
+		return p.show(out, list, webhookHeader, rows)
 	})
-	formatFlag(c, &out)
+	output.AddFlag(c, &out)
 	return c
 }
 
 func webhookPath(id string) string { return "/v1/webhooks/" + url.PathEscape(id) }
 
 func (p *program) getWebhookCommand(f *serverFlags) *cobra.Command {
-	out := formatYAML
+	out := output.YAML
 	c := &cobra.Command{
 		Use:               "get ID",
 		Short:             "Show one webhook, without its secret",
@@ -125,105 +129,106 @@ func (p *program) getWebhookCommand(f *serverFlags) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeWebhooks(f),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		var found webhook
-		if err := at.Do(ctx, "GET", webhookPath(args[0]), nil, nil, &found); err != nil {
+		if err := client.Do(ctx, "GET", webhookPath(args[0]), nil, nil, &found); err != nil {
 			return err
 		}
-		return p.show(out, found, webhookHead, [][]string{found.row()})
+		return p.show(out, found, webhookHeader, [][]string{found.row()})
 	})
-	formatFlag(c, &out)
+	output.AddFlag(c, &out)
 	return c
 }
 
 func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
-	var asked struct {
+	var request struct {
 		ID          string `json:"id,omitempty"`
 		URL         string `json:"url"`
 		Description string `json:"description,omitempty"`
 		Secret      string `json:"secret,omitempty"`
 	}
 	var secretFile, write string
-	var out format
+	var out output.Format
 	c := &cobra.Command{
 		Use:   "create --url URL",
-		Short: "Make a webhook and show its secret once",
+		Short: "Create a webhook and show its secret once",
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
   headgate webhooks create --id node-7 --url https://node-7.example.com:8084/v1/hooks/rules --write hook-secret.txt`,
 		Args: cobra.NoArgs,
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, _ []string) error {
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		if secretFile != "" {
 			secret, err := secretfile.Read(secretFile)
 			if err != nil {
 				return fmt.Errorf("secret: %w", err)
 			}
-			asked.Secret = strings.TrimSpace(string(secret))
+			request.Secret = strings.TrimSpace(string(secret))
 		}
-		var made struct {
+		var created struct {
 			Webhook webhook `json:"webhook"`
 			Secret  string  `json:"secret"`
 		}
-		if err := at.Do(ctx, "POST", "/v1/webhooks", nil, asked, &made); err != nil {
+		if err := client.Do(ctx, "POST", "/v1/webhooks", nil, request, &created); err != nil {
 			return err
 		}
 		switch {
 		case write != "":
-			if err := writeWhole(write, []byte(made.Secret+"\n"), 0o600); err != nil {
-				return fmt.Errorf("webhook %s was made, but its secret could not be written: %w; delete it and make another", made.Webhook.ID, err)
+			if err := contexts.ReplaceFile(write, []byte(created.Secret+"\n"), 0o600); err != nil {
+				return fmt.Errorf("webhook %s was created, but its secret could not be written: %w; delete it and create another",
+					created.Webhook.ID, err)
 			}
-			p.say("the secret of webhook %s is in %s\n", made.Webhook.ID, write)
-		case out != formatTable:
-			return p.show(out, made, nil, nil)
+			p.printf("the secret of webhook %s is in %s\n", created.Webhook.ID, write)
+		case out != output.Table:
+			return p.show(out, created, nil, nil)
 		case secretFile != "":
-			p.say("made webhook %s\n", made.Webhook.ID)
+			p.printf("created webhook %s\n", created.Webhook.ID)
 		default:
-			_, _ = fmt.Fprintf(p.stderr, "webhook %s to %s; its secret is shown this once:\n", made.Webhook.ID, made.Webhook.URL)
-			p.say("%s\n", made.Secret)
+			_, _ = fmt.Fprintf(p.stderr, "webhook %s to %s; its secret is shown only once:\n", created.Webhook.ID, created.Webhook.URL)
+			p.printf("%s\n", created.Secret)
 		}
 		return nil
 	})
 	flags := c.Flags()
-	flags.StringVar(&asked.URL, "url", "", "`URL` to send changes to")
-	flags.StringVar(&asked.ID, "id", "", "its `ID` (default one by chance)")
-	flags.StringVar(&asked.Description, "description", "", "for people")
-	flags.StringVar(&secretFile, "secret-file", "", "`FILE` with a secret of 16 to 1024 bytes (default one by chance)")
-	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which nobody else can read, and do not show it")
-	_ = c.MarkFlagRequired("url") // it is there
-	formatFlag(c, &out)
-	noteFlag(c, f)
+	flags.StringVar(&request.URL, "url", "", "`URL` to send changes to")
+	flags.StringVar(&request.ID, "id", "", "the `ID` of the webhook (default a random one)")
+	flags.StringVar(&request.Description, "description", "", "a description")
+	flags.StringVar(&secretFile, "secret-file", "", "`FILE` with a secret of 16 to 1024 bytes (default a random one)")
+	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which only you can read, instead of showing it")
+	_ = c.MarkFlagRequired("url") // the flag exists
+	output.AddFlag(c, &out)
+	addNoteFlag(c, f)
 	return c
 }
 
 func (p *program) deleteWebhooksCommand(f *serverFlags) *cobra.Command {
-	return p.endCommand(f, &cobra.Command{
+	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:               "delete ID...",
-		Short:             "Delete webhooks, and what was to be delivered",
+		Short:             "Delete webhooks and their pending deliveries",
 		Example:           `  headgate webhooks delete deploys`,
 		ValidArgsFunction: p.completeWebhooks(f),
 	}, "deleted", "webhook", "/v1/webhooks/")
 }
 
 func (p *program) deliveriesCommand(f *serverFlags) *cobra.Command {
-	var out format
+	var out output.Format
 	var dead bool
 	c := &cobra.Command{
 		Use:   "deliveries ID",
-		Short: "Show what was sent, the latest first, and what came of it",
+		Short: "Show deliveries and their results, the latest first",
 		Example: `  headgate webhooks deliveries deploys
   headgate webhooks deliveries deploys --dead`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeWebhooks(f),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
-		var answer struct {
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		var response struct {
 			Deliveries []delivery `json:"deliveries"`
 		}
-		if err := at.Do(ctx, "GET", webhookPath(args[0])+"/deliveries", nil, nil, &answer); err != nil {
+		if err := client.Do(ctx, "GET", webhookPath(args[0])+"/deliveries", nil, nil, &response); err != nil {
 			return err
 		}
 		list, rows := []delivery{}, [][]string{}
-		for _, d := range answer.Deliveries {
+		for _, d := range response.Deliveries {
 			if dead && d.State != "dead" {
 				continue
 			}
@@ -233,34 +238,34 @@ func (p *program) deliveriesCommand(f *serverFlags) *cobra.Command {
 				status = strconv.Itoa(d.Status)
 			}
 			rows = append(rows, []string{
-				strconv.FormatInt(d.Revision, 10), d.State, strconv.Itoa(d.Attempts), status, ago(d.Last), ago(d.Next), cut(dash(d.Error), 60),
+				strconv.FormatInt(d.Revision, 10), d.State, strconv.Itoa(d.Attempts), status, output.Ago(d.Last), output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
 			})
 		}
 		return p.show(out, list, []string{"REVISION", "STATE", "ATTEMPTS", "STATUS", "LAST", "NEXT", "ERROR"}, rows)
 	})
-	c.Flags().BoolVar(&dead, "dead", false, "only those that were given up")
-	formatFlag(c, &out)
+	c.Flags().BoolVar(&dead, "dead", false, "only dead deliveries")
+	output.AddFlag(c, &out)
 	return c
 }
 
 func (p *program) retryCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "retry ID REVISION...",
-		Short:             "Send again what was given up, or was taken",
+		Short:             "Send dead or accepted deliveries again",
 		Example:           `  headgate webhooks retry deploys 42`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: p.completeWebhooks(f),
 	}
-	c.RunE = p.calling(f, func(ctx context.Context, at *remote.Client, args []string) error {
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		for _, revision := range args[1:] {
 			n, err := strconv.ParseInt(revision, 10, 64)
 			if err != nil || n < 1 {
 				return fmt.Errorf("%q: want the number of a revision, as \"headgate webhooks deliveries\" lists them", revision)
 			}
-			if err := at.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil, nil); err != nil {
+			if err := client.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil, nil); err != nil {
 				return fmt.Errorf("retry %d: %w", n, err)
 			}
-			p.say("revision %d is sent to webhook %s again\n", n, args[0])
+			p.printf("sending revision %d to webhook %s again\n", n, args[0])
 		}
 		return nil
 	})

@@ -36,7 +36,7 @@ func TestWebhooksAndTheAuditFromTheCommandLine(t *testing.T) {
 	s.refuses(exitError, "public network", "webhooks", "create", "--url", "http://10.0.0.1/")
 	s.refuses(exitError, "required flag", "webhooks", "create")
 	writeFile(t, secret, "a secret of one's own\n")
-	s.want("made webhook own", "webhooks", "create", "--id", "own", "--url", taker.URL+"/own", "--secret-file", secret)
+	s.want("created webhook own", "webhooks", "create", "--id", "own", "--url", taker.URL+"/own", "--secret-file", secret)
 	s.want("deploys", "webhooks", "list")
 	s.want(`"id": "deploys"`, "webhooks", "list", "--output", "json")
 	s.want("description: for the tests", "webhooks", "get", "deploys")
@@ -48,7 +48,7 @@ func TestWebhooksAndTheAuditFromTheCommandLine(t *testing.T) {
 	revision := regexp.MustCompile(`revision (\d+)`).FindStringSubmatch(s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule)))[1]
 	await.NoError(t, "a dead letter", func() error { return s.holds("dead", "webhooks", "deliveries", "deploys", "--dead") })
 	gone.Store(false)
-	s.want("is sent to webhook deploys again", "webhooks", "retry", "deploys", revision)
+	s.want("to webhook deploys again", "webhooks", "retry", "deploys", revision)
 	await.NoError(t, "what was sent again to be taken", func() error { return s.holds("delivered", "webhooks", "deliveries", "deploys") })
 	s.want("none", "webhooks", "deliveries", "deploys", "--dead")
 	s.refuses(exitError, "want the number of a revision", "webhooks", "retry", "deploys", "last")
