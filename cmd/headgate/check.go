@@ -110,7 +110,7 @@ func (p *program) decideRequest(
 	if q.server.Namespace != "" {
 		flags["namespace"] = q.server.Namespace
 	}
-	c, _, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
+	c, _, err := config.Load(config.Inputs{Flags: flags, Environ: p.environ})
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func (f *textFlag) Set(text string) error {
 }
 
 func (p *program) serve(ctx context.Context, flags map[string]string) error {
-	c, warnings, err := config.Load(config.Given{Flags: flags, Environ: p.environ})
+	c, warnings, err := config.Load(config.Inputs{Flags: flags, Environ: p.environ})
 	if err != nil {
 		return err
 	}

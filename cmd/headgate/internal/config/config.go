@@ -5,87 +5,60 @@ import (
 	"time"
 )
 
-// A Config is how a node is to run. The tag of a field is its name in the file.
+// A Config has the settings of a node. The tag "field" of a field is its name in the file, and "doc" its description in the
+// docs and the schema.
 type Config struct {
-	// Rules is the file of the rules, empty for those of a rules service.
-	Rules string `field:"rules" doc:"The rules file, YAML or JSON. It is watched, and replaces the database. Default: none; rules come from the database, or from control."`
-	// DB is where the rules service of this process keeps its rules, empty for a file in DataDir.
-	DB string `field:"db" doc:"The database of the rules service: an SQLite file, or a postgres:// or redis:// URL. Default: rules.db in data_dir. A new database gets demo rules if the gateway is in front of the built-in service, and no rules otherwise."`
-	// DBFollows is a rules file that the database follows, empty if it is changed by its API.
-	DBFollows string `field:"db_follows" doc:"A rules file that the database follows, for rules under version control: it is watched, and the API refuses changes of rules and clients. Default: none."`
-	// Control is where the rules service is whose node this is, empty if it is in this process.
-	Control string `field:"control" doc:"The URL of a rules service, the admin listener of another headgate: its rules are used. Default: none; the rules service is in this process."`
-	// TokenFile is a file with the token that Control is shown.
-	TokenFile string `field:"token_file" doc:"A file with the token for the rules service at control, of the role node. It is read again when it changes."`
-	// DataDir is where this process keeps what should outlive it.
-	DataDir string `field:"data_dir" doc:"The directory of the database, or of the last good rules of control. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/headgate or ~/.local/state/headgate."`
-	// NodeID is how the rules service knows this node, empty for a name by host and addresses.
-	NodeID string `field:"node_id" doc:"The name of this node at the rules service. Default: the host name and the addresses of its listeners."`
-	// Upstream is what gets the requests that no route of Gateway is for, empty for the demonstration's if there is no route.
-	Upstream string `field:"upstream" doc:"The service to protect: http://host:port, https://, h2c://, h2:// or unix:/path. With gateway.routes, it gets the requests that match no route. Default: a built-in demo service, if there is no route."`
-	// Store is memory or a URL.
-	Store string `field:"store" default:"memory" doc:"Where counters are kept: memory, or a URL with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://."`
-	// GlobalStore is a URL of what all regions share, empty if there is one region.
-	GlobalStore string `field:"global_store" doc:"The store through which regions share limits, for rules with scope: global: a URL as for store. Default: none; such rules are refused."`
-	// GatewayAddr is where clients connect, if Gateway has no listeners. Off for nowhere.
-	GatewayAddr string `field:"gateway_addr" default:":8080" doc:"The address of the gateway: host:port, :port, unix: and a path, or off. Port 0 picks a free one. Not with gateway.listeners."`
-	// APIAddr is where the decision service answers HTTP. Off for nowhere.
-	APIAddr string `field:"api_addr" default:"127.0.0.1:8081" doc:"The address of the decision service for HTTP, JSON and forward-auth: host:port, :port, unix: and a path, or off."`
-	// GRPCAddr is where it answers gRPC, that of Envoy too, and RESPAddr clients of Redis. Off for nowhere.
-	GRPCAddr string `field:"grpc_addr" default:"127.0.0.1:8082" doc:"The address of the decision service for gRPC, its own and Envoy's protocol: host:port, :port, unix: and a path, or off."`
-	RESPAddr string `field:"resp_addr" default:"127.0.0.1:8083" doc:"The address of the decision service for Redis clients (CL.THROTTLE, HG.TAKE): host:port, :port, unix: and a path, or off."`
-	// AdminAddr is where operators connect. Off for nowhere.
-	AdminAddr string `field:"admin_addr" default:"127.0.0.1:8084" doc:"The address of the console, the rules service (/v1/…), /metrics, /healthz and /readyz: host:port, :port, unix: and a path, or off."`
-	// GossipAddr is where nodes tell each other what they took, if they do: if it, Join or GossipKeyFile is given. Off for
-	// nowhere.
-	GossipAddr string `field:"gossip_addr" default:":8085" doc:"The address for gossip between nodes, over TCP and UDP, for rules with consistency: gossip: host:port, :port, or off. It is open if this, join or gossip_key_file is set."`
-	// Join are some of the other nodes.
-	Join []string `field:"join" doc:"Some other nodes: host:port, or a name with several addresses and :port. They are tried until one responds."`
-	// GossipKeyFile is a file with the key that gossip is encrypted with, empty for none.
-	GossipKeyFile string `field:"gossip_key_file" doc:"A file with the key that encrypts gossip: 16, 24 or 32 bytes, or these in base64. All nodes need the same one. Default: none; any host that reaches gossip_addr can take part."`
-	// TrustedProxies are believed about the client's address.
+	Rules          string         `field:"rules" doc:"The rules file, YAML or JSON. It is watched, and replaces the database. Default: none; rules come from the database, or from control."`
+	DB             string         `field:"db" doc:"The database of the rules service: an SQLite file, or a postgres:// or redis:// URL. Default: rules.db in data_dir. A new database gets demo rules if the gateway is in front of the built-in service, and no rules otherwise."`
+	DBFollows      string         `field:"db_follows" doc:"A rules file that the database follows, for rules under version control: it is watched, and the API refuses changes of rules and clients. Default: none."`
+	Control        string         `field:"control" doc:"The URL of a rules service, the admin listener of another headgate: its rules are used. Default: none; the rules service is in this process."`
+	TokenFile      string         `field:"token_file" doc:"A file with the token for the rules service at control, of the role node. It is read again when it changes."`
+	DataDir        string         `field:"data_dir" doc:"The directory of the database, or of the last good rules of control. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/headgate or ~/.local/state/headgate."`
+	NodeID         string         `field:"node_id" doc:"The name of this node at the rules service. Default: the host name and the addresses of its listeners."`
+	Upstream       string         `field:"upstream" doc:"The service to protect: http://host:port, https://, h2c://, h2:// or unix:/path. With gateway.routes, it gets the requests that match no route. Default: a built-in demo service, if there is no route."`
+	Store          string         `field:"store" default:"memory" doc:"Where counters are kept: memory, or a URL with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://."`
+	GlobalStore    string         `field:"global_store" doc:"The store through which regions share limits, for rules with scope: global: a URL as for store. Default: none; such rules are refused."`
+	GatewayAddr    string         `field:"gateway_addr" default:":8080" doc:"The address of the gateway: host:port, :port, unix: and a path, or off. Port 0 picks a free one. Not with gateway.listeners."`
+	APIAddr        string         `field:"api_addr" default:"127.0.0.1:8081" doc:"The address of the decision service for HTTP, JSON and forward-auth: host:port, :port, unix: and a path, or off."`
+	GRPCAddr       string         `field:"grpc_addr" default:"127.0.0.1:8082" doc:"The address of the decision service for gRPC, its own and Envoy's protocol: host:port, :port, unix: and a path, or off."`
+	RESPAddr       string         `field:"resp_addr" default:"127.0.0.1:8083" doc:"The address of the decision service for Redis clients (CL.THROTTLE, HG.TAKE): host:port, :port, unix: and a path, or off."`
+	AdminAddr      string         `field:"admin_addr" default:"127.0.0.1:8084" doc:"The address of the console, the rules service (/v1/…), /metrics, /healthz and /readyz: host:port, :port, unix: and a path, or off."`
+	GossipAddr     string         `field:"gossip_addr" default:":8085" doc:"The address for gossip between nodes, over TCP and UDP, for rules with consistency: gossip: host:port, :port, or off. It is open if this, join or gossip_key_file is set."`
+	Join           []string       `field:"join" doc:"Some other nodes: host:port, or a name with several addresses and :port. They are tried until one responds."`
+	GossipKeyFile  string         `field:"gossip_key_file" doc:"A file with the key that encrypts gossip: 16, 24 or 32 bytes, or these in base64. All nodes need the same one. Default: none; any host that reaches gossip_addr can take part."`
 	TrustedProxies []netip.Prefix `field:"trusted_proxies" doc:"Networks of the proxies in front of this gateway. Only their forwarding headers are trusted."`
-	// KeySecretFile is a file with the secret of the fleet, empty for one by chance, or that of Redis.
-	KeySecretFile string `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes of clients in Redis, of tokens and of very long values, and protects leases. All nodes that share limits need the same one. Default: a random one; with Redis, one that is stored there."`
-	// APITokenFile is a file with the token that the decision service asks for, empty for none.
-	APITokenFile string `field:"api_token_file" doc:"A file with a token of at least 16 characters for callers of the decision service. Default: none; every host that can connect may call."`
-	// AdminTokenFile is a file with a token that may do everything, empty for none.
-	AdminTokenFile string `field:"admin_token_file" doc:"A file with a token of at least 16 characters that has all permissions at the rules service, and may reset keys of the decision service. Default: none; a new database gets one, which is shown once."`
-	// EnvoyConfig is a directory of limits for Envoys, empty if rules decide.
-	EnvoyConfig string `field:"envoy_config" doc:"A directory with limits for Envoy, in the format of envoyproxy/ratelimit. It is watched. Default: none; the rules decide, with descriptor.<key> for Envoy's entries."`
-	// Namespace and Region are attributes that all requests have.
-	Namespace string `field:"namespace" doc:"The namespace whose rules apply here: from the rules service those of this namespace, by default of the namespace default; from a file those with this namespace or none."`
-	Region    string `field:"region" doc:"The value of the attribute region."`
-	// LogFormat and LogLevel are as telemetry.NewLogger reads them.
-	LogFormat string `field:"log_format" default:"json" doc:"Format of the log on standard error: json or text."`
-	LogLevel  string `field:"log_level" default:"info" doc:"The lowest level that is logged: debug, info, warn or error."`
+	KeySecretFile  string         `field:"key_secret_file" doc:"A file with a secret of 16 to 4096 bytes. It keys the hashes of clients in Redis, of tokens and of very long values, and protects leases. All nodes that share limits need the same one. Default: a random one; with Redis, one that is stored there."`
+	APITokenFile   string         `field:"api_token_file" doc:"A file with a token of at least 16 characters for callers of the decision service. Default: none; every host that can connect may call."`
+	AdminTokenFile string         `field:"admin_token_file" doc:"A file with a token of at least 16 characters that has all permissions at the rules service, and may reset keys of the decision service. Default: none; a new database gets one, which is shown once."`
+	EnvoyConfig    string         `field:"envoy_config" doc:"A directory with limits for Envoy, in the format of envoyproxy/ratelimit. It is watched. Default: none; the rules decide, with descriptor.<key> for Envoy's entries."`
+	Namespace      string         `field:"namespace" doc:"The namespace whose rules apply here: from the rules service those of this namespace, by default of the namespace default; from a file those with this namespace or none."`
+	Region         string         `field:"region" doc:"The value of the attribute region."`
+	LogFormat      string         `field:"log_format" default:"json" doc:"Format of the log on standard error: json or text."`
+	LogLevel       string         `field:"log_level" default:"info" doc:"The lowest level that is logged: debug, info, warn or error."`
 
-	// What flags cannot say.
-	Identity Identity `field:"identity" doc:"How clients are identified."`
-	Answers  Answers  `field:"answers" doc:"Headers of responses."`
-	Gateway  Gateway  `field:"gateway" doc:"Listeners, routes and bounds of the gateway."`
-	Service  Service  `field:"service" doc:"The decision service."`
-	Memory   Memory   `field:"memory" doc:"The store in this process. With Redis it is used for on_failure: local and consistency: local."`
-	Redis    Redis    `field:"redis" doc:"The Redis store and the guard in front of it."`
-	Fleet    Fleet    `field:"fleet" doc:"How nodes and regions share limits."`
-	// RulesService is how rules are kept and followed, Admin how operators connect.
+	// Sections without a flag.
+	Identity     Identity     `field:"identity" doc:"How clients are identified."`
+	Answers      Answers      `field:"answers" doc:"Headers of responses."`
+	Gateway      Gateway      `field:"gateway" doc:"Listeners, routes and bounds of the gateway."`
+	Service      Service      `field:"service" doc:"The decision service."`
+	Memory       Memory       `field:"memory" doc:"The store in this process. With Redis it is used for on_failure: local and consistency: local."`
+	Redis        Redis        `field:"redis" doc:"The Redis store and the guard in front of it."`
+	Fleet        Fleet        `field:"fleet" doc:"How nodes and regions share limits."`
 	RulesService RulesService `field:"rules_service" doc:"The rules service in this process, or at control."`
 	Admin        Admin        `field:"admin" doc:"The listener of admin_addr."`
 
-	// What was given where, for messages.
-	origins map[string]origin
+	origins map[string]origin // where each setting was set, by its name
 	file    *file
-	// What the system says of where to keep things.
-	environ map[string]string
+	environ map[string]string // the variables that name a directory for state
 }
 
 // Off as an address turns a listener off.
 const Off = "off"
 
-// StoreMemory as a store counts in this process.
+// StoreMemory is the store in this process.
 const StoreMemory = "memory"
 
-// What holds unless told otherwise.
+// The defaults.
 const (
 	DefaultGatewayAddr = ":8080"
 	DefaultAPIAddr     = "127.0.0.1:8081"
@@ -111,9 +84,9 @@ func defaults() Config {
 	}
 }
 
-// Identity says who is asking. What is not given is as identity.Config has it.
+// Identity configures how clients are identified. Defaults are those of identity.Config.
 type Identity struct {
-	TrustedProxies   []netip.Prefix `field:"trusted_proxies" doc:"The same as the setting trusted_proxies."` // another place for that of Config
+	TrustedProxies   []netip.Prefix `field:"trusted_proxies" doc:"The same as the setting trusted_proxies."` // an alias of Config.TrustedProxies
 	Hops             int            `field:"hops" default:"0" doc:"How many proxies each request passes, if their addresses are not known. No client may be able to bypass them."`
 	ForwardingHeader string         `field:"forwarding_header" default:"X-Forwarded-For" doc:"The header in which proxies name their client: X-Forwarded-For, Forwarded, or a header with one address such as CF-Connecting-IP. Only this one is read."`
 	IPv4Prefix       int            `field:"ipv4_prefix" default:"32" doc:"How many bits of an IPv4 address identify a client."`
@@ -130,7 +103,7 @@ type Identity struct {
 	MaxPath          Size           `field:"max_path" default:"8KiB" doc:"The longest path. Longer ones get 400."`
 }
 
-// JWT says which tokens are believed, as jwt.Config does.
+// JWT configures which tokens are accepted, as jwt.Config does.
 type JWT struct {
 	JWKSURL    string        `field:"jwks_url" doc:"The URL of the issuer's keys. https, unless it is this host or allow_http is set."`
 	JWKSFile   string        `field:"jwks_file" doc:"A file with keys, read again at every refresh."`
@@ -147,19 +120,19 @@ type JWT struct {
 	AllowHTTP  bool          `field:"allow_http" default:"false" doc:"Allow http in jwks_url for other hosts. An attacker on that network can replace the keys."`
 }
 
-// Paths says how paths are read, as identity.PathRules does.
+// Paths configures how paths are normalized, as identity.PathRules does.
 type Paths struct {
 	EncodedSlash      EncodedSlash `field:"encoded_slash" default:"refuse" doc:"How %2F, %5C and backslashes are read: refuse them with 400, keep them as part of a name, or decode them to slashes. Set it to what the service does."`
 	KeepDoubleSlashes bool         `field:"keep_double_slashes" default:"false" doc:"Keep //, for services with empty segments."`
 	Parameters        Parameters   `field:"parameters" default:"refuse" doc:"How a semicolon and the rest of its segment are read: refuse it with 400, keep it as part of a name, or cut it off. Java servlet containers cut it off, so that /admin;x is /admin to them; almost all others keep it."`
 }
 
-// Memory is for the store in this process, and for what is counted here while Redis is away.
+// Memory configures the store in this process, which also decides while Redis is unreachable.
 type Memory struct {
 	MaxBytes Size `field:"max_bytes" default:"1GiB" doc:"The most memory for counters, at least 8MiB."`
 }
 
-// Redis is for a store in Redis and for the guard before it.
+// Redis configures the store in Redis and the guard in front of it.
 type Redis struct {
 	Prefix       string        `field:"prefix" default:"hg" doc:"The prefix of all keys. Nodes with the same prefix and secret share their limits."`
 	Deadline     time.Duration `field:"deadline" default:"20ms" doc:"How long a Redis decision may take before the rule's on_failure decides."`

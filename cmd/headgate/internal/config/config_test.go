@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
-// load loads what flags, variables and the text of a file say.
+// load loads the settings of flags, variables and the text of a file.
 func load(t *testing.T, flags map[string]string, environ []string, text string) (*Config, []string, error) {
 	t.Helper()
 	if text != "" {
@@ -24,10 +24,10 @@ func load(t *testing.T, flags map[string]string, environ []string, text string) 
 		}
 		flags["config"] = path
 	}
-	return Load(Given{Flags: flags, Environ: environ})
+	return Load(Inputs{Flags: flags, Environ: environ})
 }
 
-func TestNothingGivenIsEnough(t *testing.T) {
+func TestDefaultsAreValid(t *testing.T) {
 	c, warnings, err := load(t, nil, []string{"PATH=/bin", "HOME=/root"}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestNothingGivenIsEnough(t *testing.T) {
 	}
 }
 
-func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
+func TestFlagsOverrideVariablesAndThoseTheFile(t *testing.T) {
 	values := map[string][4]string{ // by flag, by variable, by file, default
 		"rules":            {"a.yaml", "b.yaml", "/c.yaml", ""},
 		"db":               {"a.db", "postgres://b/x", "redis://c", ""},
@@ -112,15 +112,14 @@ func TestAFlagCountsBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 			if got := s.get(c); got != want {
 				t.Errorf("%s, flag %t, variable %t, file %t: got %q, want %q", s.Name, n&4 != 0, n&2 != 0, n&1 != 0, got, want)
 			}
-			if got := c.Where(s.Name); !strings.Contains(got, where) {
+			if got := c.Origin(s.Name); !strings.Contains(got, where) {
 				t.Errorf("%s: said to be at %q, want %q", s.Name, got, where)
 			}
 		}
 	}
 }
 
-// Of two truths none is chosen by accident.
-func TestWhereRulesComeFromIsSaidOnce(t *testing.T) {
+func TestTwoSourcesOfRulesAreRefused(t *testing.T) {
 	const token = "token-file"
 	for _, tt := range []struct {
 		flags map[string]string
@@ -162,8 +161,8 @@ func TestWhereRulesComeFromIsSaidOnce(t *testing.T) {
 	}
 }
 
-// The variables of commands that talk to a rules service are there for them, and neither stop a node nor are worth a word.
-func TestVariablesOfOtherCommandsDoNotMatter(t *testing.T) {
+// Variables of commands that call a rules service cause neither an error nor a warning.
+func TestVariablesOfOtherCommandsAreIgnored(t *testing.T) {
 	environ := []string{"HEADGATE_TOKEN_FILE=/nowhere", "HEADGATE_SERVER=http://c:1", "HEADGATE_TOKEN=x", "HEADGATE_CONTEXT=x", "HEADGATE_CONTEXTS=/nowhere"}
 	for _, text := range []string{"", "upstream: http://localhost:9000\n", "rules_service: { poll: 1m }\n"} {
 		if _, warnings, err := load(t, nil, environ, text); err != nil || len(warnings) > 0 {
@@ -179,7 +178,7 @@ func TestVariablesOfOtherCommandsDoNotMatter(t *testing.T) {
 	}
 }
 
-func TestStateIsKeptWhereTheSystemSays(t *testing.T) {
+func TestStateDirFollowsTheEnvironment(t *testing.T) {
 	for _, tt := range []struct {
 		flags   map[string]string
 		environ []string
@@ -202,7 +201,7 @@ func TestStateIsKeptWhereTheSystemSays(t *testing.T) {
 	}
 }
 
-func TestTheFileMayBeNamedByAVariable(t *testing.T) {
+func TestVariableNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.json")
 	if err := os.WriteFile(path, []byte(`{"region": "eu"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -211,7 +210,7 @@ func TestTheFileMayBeNamedByAVariable(t *testing.T) {
 	if err != nil || c.Region != "eu" || c.File() != path {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	for from, given := range map[string]Given{
+	for from, given := range map[string]Inputs{
 		"--config":        {Flags: map[string]string{"config": path + "x"}},
 		"HEADGATE_CONFIG": {Environ: []string{"HEADGATE_CONFIG=" + path + "x"}},
 	} {
@@ -221,7 +220,7 @@ func TestTheFileMayBeNamedByAVariable(t *testing.T) {
 	}
 }
 
-func TestFilesAreNamedFromWhereTheConfigurationIs(t *testing.T) {
+func TestPathsAreRelativeToTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.yaml")
 	text := "rules: rules.yaml\nkey_secret_file: /etc/secret\nidentity: { jwt: { jwks_file: keys.json } }\n" +
@@ -229,7 +228,7 @@ func TestFilesAreNamedFromWhereTheConfigurationIs(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := Load(Given{Flags: map[string]string{"config": path}})
+	c, _, err := Load(Inputs{Flags: map[string]string{"config": path}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +244,7 @@ func TestFilesAreNamedFromWhereTheConfigurationIs(t *testing.T) {
 	}
 }
 
-func TestVariablesThatAreNoneAreSaid(t *testing.T) {
+func TestUnknownVariablesAreWarnedAbout(t *testing.T) {
 	_, warnings, err := load(t, nil, []string{
 		"HEADGATE_UPSTREM=http://a:1",
 		"HEADGATE_RULES=", // as good as none
@@ -261,7 +260,7 @@ func TestVariablesThatAreNoneAreSaid(t *testing.T) {
 	}
 }
 
-func TestBadSettingsAreSaidToBeWhereTheyAre(t *testing.T) {
+func TestInvalidSettingsAreReportedWithOrigin(t *testing.T) {
 	for _, tt := range []struct {
 		flags   map[string]string
 		environ []string
@@ -290,14 +289,14 @@ func TestBadSettingsAreSaidToBeWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestBadFilesAreRefusedWithTheirPlaces(t *testing.T) {
+func TestInvalidFilesAreRefusedWithPositions(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			c, _, err := Load(Given{Flags: map[string]string{"config": path}})
+			c, _, err := Load(Inputs{Flags: map[string]string{"config": path}})
 			if err == nil {
 				_, err = c.GatewayConfig("http://127.0.0.1:1")
 			}

@@ -1,3 +1,3 @@
-// Package config says how a node is to run: what the command line, the environment and a file say, in that order, and what
-// holds if none of them does.
+// Package config reads the settings of a node from the command line, the environment and a file, in this order of
+// precedence, and converts them to the options of other packages.
 package config

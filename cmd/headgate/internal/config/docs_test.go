@@ -34,7 +34,7 @@ func readDoc(t *testing.T) string {
 	return string(data)
 }
 
-// between checks, or writes with -update, what stands between two marks of docs/config.md.
+// between checks the text between two marks of docs/config.md, or writes it with -update.
 func between(t *testing.T, mark, want string) {
 	t.Helper()
 	text := readDoc(t)
@@ -55,7 +55,7 @@ func between(t *testing.T, mark, want string) {
 	}
 }
 
-func TestTheTableOfSettingsInTheDocsIsTrue(t *testing.T) {
+func TestDocsListAllSettings(t *testing.T) {
 	var b strings.Builder
 	for _, s := range Settings() {
 		value := "`" + s.Default() + "`"
@@ -67,13 +67,13 @@ func TestTheTableOfSettingsInTheDocsIsTrue(t *testing.T) {
 	between(t, "settings", b.String())
 }
 
-func TestTheReferenceInTheDocsIsTrue(t *testing.T) {
+func TestDocsReferenceIsUpToDate(t *testing.T) {
 	var b strings.Builder
 	reference(&b, "", reflect.TypeFor[Config]())
 	between(t, "reference", strings.TrimPrefix(b.String(), "\n"))
 }
 
-// reference writes a table of the fields of a struct, and then those of the structs in it.
+// reference writes a table of the fields of a struct, then tables of the structs in it.
 func reference(b *strings.Builder, path string, t reflect.Type) {
 	title := "The top of the file"
 	if path != "" {
@@ -111,7 +111,7 @@ func reference(b *strings.Builder, path string, t reflect.Type) {
 	}
 }
 
-func TestEveryFieldIsExplained(t *testing.T) {
+func TestEveryFieldHasADescription(t *testing.T) {
 	var walk func(reflect.Type)
 	walk = func(of reflect.Type) {
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
@@ -134,7 +134,7 @@ func TestEveryFieldIsExplained(t *testing.T) {
 
 var yamlBlocks = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-func TestTheExamplesInTheDocsAreTaken(t *testing.T) {
+func TestExamplesInTheDocsAreValid(t *testing.T) {
 	blocks := yamlBlocks.FindAllStringSubmatch(readDoc(t), -1)
 	if len(blocks) < 2 {
 		t.Fatalf("got %d examples", len(blocks))
@@ -161,7 +161,7 @@ func TestTheExamplesInTheDocsAreTaken(t *testing.T) {
 	}
 }
 
-func TestTheSchemaThatIsPublishedIsThisOne(t *testing.T) {
+func TestPublishedSchemaIsUpToDate(t *testing.T) {
 	if *update {
 		if err := os.WriteFile(schemaPath, Schema(), 0o600); err != nil {
 			t.Fatal(err)
@@ -179,8 +179,7 @@ func TestTheSchemaThatIsPublishedIsThisOne(t *testing.T) {
 	}
 }
 
-// The schema must take what is right: each value of the full file fits its type there.
-func TestTheSchemaTakesTheFullFile(t *testing.T) {
+func TestSchemaAcceptsTheFullFile(t *testing.T) {
 	var schema map[string]any
 	if err := json.Unmarshal(Schema(), &schema); err != nil {
 		t.Fatal(err)
@@ -210,7 +209,7 @@ func TestTheSchemaTakesTheFullFile(t *testing.T) {
 	}
 }
 
-// fits says why a node does not fit a schema, as far as schemas of this package go.
+// fits returns why a node does not match a schema. It knows the keywords that this package uses.
 func fits(n *source.Node, schema map[string]any, path string) string {
 	if alternatives, ok := schema["oneOf"].([]any); ok {
 		why := ""
@@ -274,8 +273,7 @@ func fits(n *source.Node, schema map[string]any, path string) string {
 	return path + ": " + n.Text + " does not fit the schema"
 }
 
-// What the tags say of defaults is what the packages do.
-func TestDefaultsAreThoseOfThePackages(t *testing.T) {
+func TestDocumentedDefaultsMatchPackages(t *testing.T) {
 	codec := newCodec()
 	for _, tt := range []struct {
 		of    any

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// decode reads a file without asking what its settings mean together.
+// decode reads a file without validating combinations of settings.
 func decode(t *testing.T, path string) *Config {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -29,8 +29,8 @@ func decode(t *testing.T, path string) *Config {
 	return &c
 }
 
-// Whoever adds a field must add it to the file that tests go by.
-func TestTheFullFileHasEveryField(t *testing.T) {
+// A new field must be added to the file that tests use.
+func TestFullFileHasEveryField(t *testing.T) {
 	c := decode(t, "testdata/full.yaml")
 	var zero []string
 	var walk func(v reflect.Value, path string)
@@ -62,11 +62,11 @@ func TestTheFullFileHasEveryField(t *testing.T) {
 	}
 }
 
-// adopt panics if a field has no counterpart.
-func TestEveryFieldReachesTheGateway(t *testing.T) {
+// copyFields panics if a field has no counterpart.
+func TestEveryGatewayFieldIsCopied(t *testing.T) {
 	c := decode(t, "testdata/full.yaml")
 	var g gateway.Config
-	adopt(&g, c.Gateway)
+	copyFields(&g, c.Gateway)
 	r := g.Routes[0]
 	for _, tt := range []struct {
 		field     string
@@ -99,8 +99,8 @@ func TestEveryFieldReachesTheGateway(t *testing.T) {
 	}
 }
 
-// Fields of the gateway that a file cannot say are those that are made of other parts.
-func TestTheFileCanSayWhatTheGatewayTakes(t *testing.T) {
+// Only fields that are created from other parts are missing in the file.
+func TestFileHasEveryFieldOfTheGateway(t *testing.T) {
 	for _, tt := range []struct {
 		of, in reflect.Type
 		not    []string
@@ -127,7 +127,7 @@ func TestTheFileCanSayWhatTheGatewayTakes(t *testing.T) {
 	}
 }
 
-func TestIdentityIsAsTheFileSays(t *testing.T) {
+func TestIdentityIsReadFromTheFile(t *testing.T) {
 	c := decode(t, "testdata/full.yaml")
 	c.TrustedProxies = c.Identity.TrustedProxies
 	got := c.IdentityConfig([]byte("0123456789abcdef"), nil)
@@ -148,7 +148,7 @@ func TestIdentityIsAsTheFileSays(t *testing.T) {
 	}
 }
 
-func TestAnAPIKeyInTheQueryIsReadBesidesTheHeader(t *testing.T) {
+func TestAPIKeyQueryKeepsTheDefaultHeader(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"identity: { api_key_query: key }\n":                        {identity.DefaultAPIKeyHeader, "key"},
 		"identity: { api_key_query: key, api_key_header: X-Key }\n": {"X-Key", "key"},
@@ -193,7 +193,7 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 	}
 }
 
-func TestSizesCountsAndTimes(t *testing.T) {
+func TestParseSizesCountsAndDurations(t *testing.T) {
 	for text, want := range map[string]Size{"1": 1, "64KiB": 64 << 10, "10 MB": 10_000_000, "2GiB": 2 << 30, "1kB": 1000, "5B": 5} {
 		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
@@ -243,7 +243,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		var g gateway.Config
-		adopt(&g, c.Gateway)
+		copyFields(&g, c.Gateway)
 		again := defaults()
 		text := source.YAML(newCodec().Encode(c))
 		c.file, c.origins = nil, nil

@@ -1,18 +1,13 @@
 package config
 
 import (
-	"bytes"
-	"encoding/base64"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/headgate/headgate/internal/secretfile"
 )
 
-// Fleet says how nodes and regions share limits.
+// Fleet configures how nodes and regions share limits.
 type Fleet struct {
 	Name           string        `field:"name" default:"headgate" doc:"The fleet's name. Nodes with another name are ignored, also in the same network or Redis."`
 	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use leased units under consistency: lease, from 10ms to 100ms. In any one interval a limit may be exceeded by its rate times this."`
@@ -24,7 +19,7 @@ type Fleet struct {
 	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"The most gossip that a node sends per second."`
 }
 
-// Bounds of what Fleet says.
+// The bounds of settings of Fleet.
 const (
 	minLease, maxLease            = 10 * time.Millisecond, 100 * time.Millisecond
 	minInterval, maxInterval      = 10 * time.Millisecond, 20 * time.Second
@@ -34,9 +29,9 @@ const (
 	maxRegion                     = 64
 )
 
-// Gossips reports whether this node tells others what it took without a store.
-func (c *Config) Gossips() bool {
-	return c.GossipAddr != Off && (c.Given("gossip-addr") || c.Given("join") || c.Given("gossip-key-file"))
+// GossipEnabled reports whether the gossip listener is open.
+func (c *Config) GossipEnabled() bool {
+	return c.GossipAddr != Off && (c.IsSet("gossip-addr") || c.IsSet("join") || c.IsSet("gossip-key-file"))
 }
 
 func (c *Config) checkGlobalStore() error {
@@ -44,13 +39,13 @@ func (c *Config) checkGlobalStore() error {
 		return nil
 	}
 	if !isStoreURL(c.GlobalStore) {
-		return &complaint{"no such store", "a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
+		return &valueError{"no such store", "a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
 	}
 	if c.Store == StoreMemory {
-		return &complaint{"given with store: memory", "a store in Redis for this region as well"}
+		return &valueError{"given with store: memory", "a store in Redis for this region as well"}
 	}
 	if c.Region == "" || len(c.Region) > maxRegion {
-		return &complaint{"given without a region", "region as well, a name of at most 64 bytes that the nodes of other regions do not have"}
+		return &valueError{"given without a region", "region as well, a name of at most 64 bytes that the nodes of other regions do not have"}
 	}
 	return nil
 }
@@ -59,11 +54,11 @@ func (c *Config) checkJoin() error {
 	for _, addr := range c.Join {
 		host, port, err := net.SplitHostPort(addr)
 		if n, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil || n == 0 {
-			return bad(addr, "host:port")
+			return invalidValue(addr, "host:port")
 		}
 	}
 	if len(c.Join) > 0 && c.GossipAddr == Off {
-		return &complaint{"given with a gossip address of off", "one of them"}
+		return &valueError{"given with a gossip address of off", "one of them"}
 	}
 	return nil
 }
@@ -80,67 +75,42 @@ func (c *Config) checkFleet() error {
 		{"fleet.global_interval", f.GlobalInterval, minInterval, maxInterval},
 	} {
 		if d.value != 0 && (d.value < d.least || d.value > d.most) {
-			return c.at(d.field, d.value.String(), d.least.String()+" to "+d.most.String())
+			return c.problemAt(d.field, d.value.String(), d.least.String()+" to "+d.most.String())
 		}
 	}
-	if len(f.Name) > maxFleetName || strings.ContainsFunc(f.Name, notInName) {
-		return c.at("fleet.name", f.Name, "letters, digits and . - _ only, at most "+strconv.Itoa(maxFleetName))
+	if len(f.Name) > maxFleetName || strings.ContainsFunc(f.Name, isInvalidInName) {
+		return c.problemAt("fleet.name", f.Name, "letters, digits and . - _ only, at most "+strconv.Itoa(maxFleetName))
 	}
-	if f.LocalCap < 0 || f.LocalCap > 100 || f.LocalCap == 0 && c.says("fleet", "local_cap") {
-		return c.at("fleet.local_cap", strconv.Itoa(f.LocalCap), "1 to 100")
+	if f.LocalCap < 0 || f.LocalCap > 100 || f.LocalCap == 0 && c.fileHas("fleet", "local_cap") {
+		return c.problemAt("fleet.local_cap", strconv.Itoa(f.LocalCap), "1 to 100")
 	}
-	if f.MaxKeys < minFleetKeys && c.says("fleet", "max_keys") {
-		return c.at("fleet.max_keys", strconv.Itoa(f.MaxKeys), "at least "+strconv.Itoa(minFleetKeys))
+	if f.MaxKeys < minFleetKeys && c.fileHas("fleet", "max_keys") {
+		return c.problemAt("fleet.max_keys", strconv.Itoa(f.MaxKeys), "at least "+strconv.Itoa(minFleetKeys))
 	}
 	if f.Advertise != "" {
 		host, port, err := net.SplitHostPort(f.Advertise)
 		if _, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil {
-			return c.at("fleet.advertise", f.Advertise, "host:port, with a port of 0 for that of gossip_addr")
+			return c.problemAt("fleet.advertise", f.Advertise, "host:port, with a port of 0 for that of gossip_addr")
 		}
 	}
-	if f.Bandwidth < minBandwidth && c.says("fleet", "bandwidth") {
-		return c.at("fleet.bandwidth", f.Bandwidth.String(), "at least 10KB")
+	if f.Bandwidth < minBandwidth && c.fileHas("fleet", "bandwidth") {
+		return c.problemAt("fleet.bandwidth", f.Bandwidth.String(), "at least 10KB")
 	}
-	if host, _, err := net.SplitHostPort(c.GossipAddr); err == nil && host == "::" && f.Advertise == "" && c.Gossips() {
-		return c.at("fleet.advertise", "nothing", "an address where others reach gossip_addr, as that is all addresses of IPv6")
+	if host, _, err := net.SplitHostPort(c.GossipAddr); err == nil && host == "::" && f.Advertise == "" && c.GossipEnabled() {
+		return c.problemAt("fleet.advertise", "nothing", "an address where others reach gossip_addr, as that is all addresses of IPv6")
 	}
 	return nil
 }
 
-// says reports whether the file has a field, be it that of nothing.
-func (c *Config) says(section, field string) bool {
-	if c.file == nil || c.file.source.Root == nil {
+// fileHas reports whether the file has a field, even if its value is zero.
+func (c *Config) fileHas(section, field string) bool {
+	if c.file == nil || c.file.parsed.Root == nil {
 		return false
 	}
-	of := c.file.source.Root.Field(section)
+	of := c.file.parsed.Root.Field(section)
 	return of != nil && of.Field(field) != nil
 }
 
-func notInName(r rune) bool {
+func isInvalidInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
 }
-
-// GossipKey returns the key that gossip is encrypted with, nil for none.
-func (c *Config) GossipKey() ([]byte, error) {
-	if c.GossipKeyFile == "" {
-		return nil, nil
-	}
-	const most = 128 // bytes of a file
-	data, err := secretfile.Read(c.GossipKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Where("gossip-key-file"), err)
-	}
-	text := bytes.TrimSpace(data)
-	if len(text) <= most {
-		if made, err := base64.StdEncoding.DecodeString(string(text)); err == nil && isKeySize(len(made)) {
-			return made, nil
-		}
-	}
-	if text = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r")); isKeySize(len(text)) {
-		return text, nil
-	}
-	return nil, fmt.Errorf("%s: %s is no key: want 16, 24 or 32 bytes, or these in base64, such as of: openssl rand -base64 32",
-		c.Where("gossip-key-file"), c.GossipKeyFile)
-}
-
-func isKeySize(n int) bool { return n == 16 || n == 24 || n == 32 }

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// Gateway says where clients connect and who serves them. Its fields are those of gateway.Config, by name, and so are
-// their defaults; the same is true of what is below it.
+// Gateway configures the gateway. Its fields, and those of the structs in it, have the same names and defaults as in
+// gateway.Config.
 type Gateway struct {
 	Listeners          []Listener    `field:"listeners" doc:"Addresses of the gateway, instead of gateway_addr."`
 	Routes             []Route       `field:"routes" doc:"Upstreams by host and path: the route with the most specific host and, of these, the longest path is used."`
@@ -38,7 +38,7 @@ type Gateway struct {
 	AccessLog          *AccessLog    `field:"access_log" doc:"Which requests are logged. Default: none."`
 }
 
-// A Listener is where clients connect.
+// A Listener is an address of the gateway.
 type Listener struct {
 	Address       string         `field:"addr" doc:"host:port, :port, or unix: and a path. Port 0 picks a free one."`
 	TLS           *TLS           `field:"tls" doc:"Certificates. Default: no TLS."`
@@ -59,7 +59,7 @@ type CertificateFiles struct {
 	KeyFile  string `field:"key_file" doc:"Its key in PEM."`
 }
 
-// A Route is for a host and the paths below a prefix.
+// A Route has the upstreams for a host and a path prefix.
 type Route struct {
 	Name                  string        `field:"name" doc:"The name of the route in logs and metrics. Default: its host and path."`
 	Host                  string        `field:"host" doc:"A name such as api.example.com, or *.example.com for all subdomains. Default: every host."`
@@ -78,13 +78,13 @@ type Route struct {
 	Ejection              Ejection      `field:"ejection" doc:"When a failing upstream is ejected."`
 }
 
-// An Upstream is a server. In the file it is a URL, or a mapping if there is more to say.
+// An Upstream is a server. In the file it is a URL, or a mapping of url and tls.
 type Upstream struct {
 	URL string       `field:"url" doc:"http://host:port, https://, h2c:// and h2:// for HTTP/2, unix:/path or unix+h2c:/path."`
 	TLS *UpstreamTLS `field:"tls" doc:"Certificates, for https and h2. Default: the system's roots and the host name."`
 }
 
-// UpstreamTLS says how an upstream proves who it is.
+// UpstreamTLS configures how the gateway verifies an upstream, and how it authenticates itself.
 type UpstreamTLS struct {
 	CAFile             string `field:"ca_file" doc:"CA certificates for the upstream, in PEM. Default: the system's."`
 	ServerName         string `field:"server_name" doc:"The name in the upstream's certificate. Default: the host in its URL."`
@@ -93,7 +93,7 @@ type UpstreamTLS struct {
 	InsecureSkipVerify bool   `field:"insecure_skip_verify" default:"false" doc:"Do not verify the upstream's certificate. For tests only."`
 }
 
-// Health says how upstreams are checked.
+// Health configures health checks of upstreams.
 type Health struct {
 	Path      string        `field:"path" doc:"The path to request, such as /healthz. Status 200 to 399 is healthy."`
 	Host      string        `field:"host" doc:"The Host to send. Default: the route's send_host, or the upstream's."`
@@ -103,7 +103,7 @@ type Health struct {
 	Successes Count         `field:"successes" default:"2" doc:"After how many good ones in a row it is back."`
 }
 
-// Ejection says when an upstream that fails is left out.
+// Ejection configures when a failing upstream gets no requests.
 type Ejection struct {
 	After      Count         `field:"after" default:"5" doc:"After how many failed requests in a row, or off. The only upstream of a route is never ejected."`
 	Count5xx   bool          `field:"count_5xx" default:"false" doc:"Count responses of 500 and above as failures too."`
@@ -111,7 +111,7 @@ type Ejection struct {
 	SlowReturn Span          `field:"slow_return" default:"30s" doc:"How long a returning upstream takes to get its full share again, or off."`
 }
 
-// Answers says what clients are told.
+// Answers configures the response headers about limits.
 type Answers struct {
 	NoRateLimit  bool          `field:"ratelimit,not" default:"true" doc:"Send RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers)."`
 	NoXRateLimit bool          `field:"x_ratelimit,not" default:"true" doc:"Send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset."`
@@ -134,7 +134,7 @@ func encodeUpstream(c *source.Codec, u Upstream) *source.Node {
 	return c.Struct(u)
 }
 
-// AccessLog says which requests are logged.
+// AccessLog configures which requests are logged.
 type AccessLog struct {
 	Every     Count `field:"every" default:"100" doc:"One in this many requests is logged, 1 for all. Requests that got 500 or above, were cut off or failed are always logged."`
 	PerSecond Count `field:"per_second" default:"1000" doc:"The most lines per second."`

@@ -12,49 +12,49 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// ErrInvalid is wrapped by errors about what is written in a file.
+// ErrInvalid is wrapped by errors about the content of the file.
 var ErrInvalid = errors.New("invalid configuration")
 
-// An origin is where a setting was given: a flag, a variable, or the file if it is neither.
+// An origin is where a setting was set: the name of a flag or variable, or empty for the file.
 type origin string
 
-func (o origin) variable() bool { return strings.HasPrefix(string(o), variablePrefix) }
+func (o origin) isVariable() bool { return strings.HasPrefix(string(o), variablePrefix) }
 
-// Given is what a node is told.
-type Given struct {
-	// Flags are those of the command line, by name. Only those that were given.
+// Inputs are the flags and variables that Load reads.
+type Inputs struct {
+	// Flags are the flags on the command line, by name.
 	Flags map[string]string
-	// Environ are the variables, as os.Environ has them.
+	// Environ are the variables, in the format of os.Environ.
 	Environ []string
 }
 
-// Load returns what is given, and in addition what is suspicious about it but no error. It reads the file that the setting
-// config names, if it does.
-func Load(given Given) (*Config, []string, error) {
+// Load reads and validates the settings, including those of the file that the setting config names. It also returns
+// warnings.
+func Load(in Inputs) (*Config, []string, error) {
 	c := defaults()
 	c.origins = make(map[string]origin)
-	c.environ = systemPlaces(given.Environ)
-	variables, warnings := ours(given.Environ)
-	path, from := given.Flags[configName], "--"+configName
+	c.environ = stateVariables(in.Environ)
+	variables, warnings := ownVariables(in.Environ)
+	path, from := in.Flags[configName], "--"+configName
 	if path == "" {
-		path, from = variables[configName], variablePrefix+upper(configName)
+		path, from = variables[configName], variablePrefix+variableName(configName)
 	}
 	if path != "" {
 		if err := c.readFile(path); err != nil {
-			return nil, nil, named(err, from)
+			return nil, nil, wrapFileError(err, from)
 		}
 	}
 	settings := Settings()
 	for i := range settings {
 		s := &settings[i]
-		if c.file != nil && c.file.source.Root != nil && c.file.source.Root.Field(s.Field()) != nil {
+		if c.file != nil && c.file.parsed.Root != nil && c.file.parsed.Root.Field(s.Field()) != nil {
 			c.origins[s.Name] = ""
 		}
 		value, from := "", origin("")
 		if v, ok := variables[s.Name]; ok {
 			value, from = v, origin(s.Variable())
 		}
-		if v, ok := given.Flags[s.Name]; ok {
+		if v, ok := in.Flags[s.Name]; ok {
 			value, from = v, origin("--"+s.Name)
 		}
 		if from == "" {
@@ -71,8 +71,8 @@ func Load(given Given) (*Config, []string, error) {
 	return &c, warnings, nil
 }
 
-// named says who named a file, unless the error says where in the file it is.
-func named(err error, from string) error {
+// wrapFileError adds the setting that names the file, unless the error has a position in the file.
+func wrapFileError(err error, from string) error {
 	var e *source.Error
 	if errors.As(err, &e) {
 		return err
@@ -80,10 +80,10 @@ func named(err error, from string) error {
 	return fmt.Errorf("%s: %w", from, err)
 }
 
-// ours returns the variables that are settings, by their names. An empty one is as good as none, as it cannot be removed in
-// many places where variables are set.
-func ours(environ []string) (values map[string]string, warnings []string) {
-	names := map[string]string{variablePrefix + upper(configName): configName}
+// ownVariables returns the values of settings in the environment, by name of the setting, and warnings about unknown
+// HEADGATE_ variables. Empty variables are ignored: many systems can override a variable but not remove it.
+func ownVariables(environ []string) (values map[string]string, warnings []string) {
+	names := map[string]string{variablePrefix + variableName(configName): configName}
 	for _, s := range Settings() {
 		names[s.Variable()] = s.Name
 	}
@@ -97,24 +97,24 @@ func ours(environ []string) (values map[string]string, warnings []string) {
 		switch known, ok := names[name]; {
 		case ok:
 			values[known] = value
-		case !isServiceLink(rest) && !slices.Contains(othersVariables, rest):
-			warnings = append(warnings, name+" is no setting of headgate and does nothing; those are "+listed(names))
+		case !isServiceLink(rest) && !slices.Contains(clientVariables, rest):
+			warnings = append(warnings, name+" is not a setting of headgate and is ignored; the settings are "+sortedNames(names))
 		}
 	}
 	slices.Sort(warnings)
 	return values, warnings
 }
 
-// othersVariables are those of commands that talk to a rules service, and no settings of a node.
-var othersVariables = []string{"SERVER", "TOKEN", "CONTEXT", "CONTEXTS"}
+// clientVariables are variables of commands that call a rules service. They are not settings of a node.
+var clientVariables = []string{"SERVER", "TOKEN", "CONTEXT", "CONTEXTS"}
 
-// isServiceLink reports whether a variable is one that Kubernetes and Docker set for a service of the name headgate.
+// isServiceLink reports whether a variable is one that Kubernetes or Docker sets for a service with the name headgate.
 func isServiceLink(rest string) bool {
 	return rest == "PORT" || rest == "SERVICE_HOST" || rest == "SERVICE_PORT" || rest == "NAME" ||
 		strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_PORT_")
 }
 
-func listed(names map[string]string) string {
+func sortedNames(names map[string]string) string {
 	var list []string
 	for name := range names {
 		list = append(list, name)
@@ -123,9 +123,9 @@ func listed(names map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// A file is where a part of a Config was read from.
+// A file is the configuration file.
 type file struct {
-	source *source.File
+	parsed *source.File
 	dir    string
 }
 
@@ -142,8 +142,8 @@ func (c *Config) parseFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	c.file = &file{source: f, dir: filepath.Dir(path)}
-	if f.Root == nil { // nothing but comments
+	c.file = &file{parsed: f, dir: filepath.Dir(path)}
+	if f.Root == nil { // only comments
 		return nil
 	}
 	found := newCodec().Decode(f, c)
@@ -154,7 +154,7 @@ func (c *Config) parseFile(path string, data []byte) error {
 	return nil
 }
 
-// resolve makes the names of files in the file relative to where it is.
+// resolve makes relative paths in the file relative to its directory.
 func (c *Config) resolve(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -191,9 +191,9 @@ func isPath(name, value string) bool {
 	return strings.HasSuffix(name, "_file")
 }
 
-// Where says where a setting was given, for messages: "--store", "HEADGATE_STORE", "headgate.yaml:3:8", or the name of the
-// setting if it was not given.
-func (c *Config) Where(name string) string {
+// Origin returns where a setting was set, for messages: "--store", "HEADGATE_STORE", "headgate.yaml:3:8", or the name of
+// the setting if it was not set.
+func (c *Config) Origin(name string) string {
 	from, ok := c.origins[name]
 	switch {
 	case !ok:
@@ -201,21 +201,21 @@ func (c *Config) Where(name string) string {
 	case from != "":
 		return string(from)
 	default:
-		line, column := c.file.source.Locate(strings.ReplaceAll(name, "-", "_"))
-		return fmt.Sprintf("%s:%d:%d", c.file.source.Name, line, column)
+		line, column := c.file.parsed.Locate(strings.ReplaceAll(name, "-", "_"))
+		return fmt.Sprintf("%s:%d:%d", c.file.parsed.Name, line, column)
 	}
 }
 
-// Given reports whether a setting was given.
-func (c *Config) Given(name string) bool {
+// IsSet reports whether a setting was set by a flag, a variable or the file.
+func (c *Config) IsSet(name string) bool {
 	_, ok := c.origins[name]
 	return ok
 }
 
-// File returns the file that was read, empty if there was none.
+// File returns the path of the file, or "" if there is none.
 func (c *Config) File() string {
 	if c.file == nil {
 		return ""
 	}
-	return c.file.source.Name
+	return c.file.parsed.Name
 }

@@ -6,14 +6,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -21,12 +18,11 @@ import (
 	"github.com/headgate/headgate/control/remote"
 	"github.com/headgate/headgate/internal/certs"
 	"github.com/headgate/headgate/internal/conns"
-	"github.com/headgate/headgate/internal/secretfile"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
 )
 
-// RulesService says more of the rules service, be it in this process or the one at Control.
+// RulesService configures the rules service in this process, or the connection to the one at Control.
 type RulesService struct {
 	Poll           time.Duration  `field:"poll" default:"10s" doc:"How often a node polls for rules besides the push, 1s to 10m."`
 	CAFile         string         `field:"ca_file" doc:"CA certificates for the rules service at control, and for nodes that the rules service asks about clients, in PEM. Default: the system's."`
@@ -36,10 +32,10 @@ type RulesService struct {
 	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule always stay."`
 }
 
-// DefaultKeepHistory is a year.
+// DefaultKeepHistory is one year.
 const DefaultKeepHistory = 8760 * time.Hour
 
-// Admin is for the listener of admin_addr.
+// Admin configures the listener of admin_addr.
 type Admin struct {
 	Hosts              []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all subdomains, or * for all; others are refused, except localhost, IP addresses and the node's own name. Default: any, except for browsers that use a public name without TLS."`
 	MaxConns           int         `field:"max_conns" default:"20000" doc:"The most connections at once, as service.max_conns. Nodes that follow the rules service have one each."`
@@ -47,20 +43,20 @@ type Admin struct {
 	TLS                *ServiceTLS `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
 }
 
-// AdminMaxConns returns how many connections the admin listener may have.
+// AdminMaxConns returns the maximum number of connections of the admin listener.
 func (c *Config) AdminMaxConns() int { return cmp.Or(c.Admin.MaxConns, service.DefaultMaxConns) }
 
-// A Mode is where the rules of a node come from.
+// A Mode is the source of a node's rules.
 type Mode int
 
 // The modes.
 const (
-	FromDatabase Mode = iota // of the rules service in this process
+	FromDatabase Mode = iota // the database of the rules service in this process
 	FromFile
-	FromControl // of a rules service elsewhere
+	FromControl // a remote rules service
 )
 
-// Mode returns where the rules come from.
+// Mode returns the source of the rules.
 func (c *Config) Mode() Mode {
 	switch {
 	case c.Rules != "":
@@ -71,7 +67,7 @@ func (c *Config) Mode() Mode {
 	return FromDatabase
 }
 
-// checkRules refuses two truths.
+// checkRules returns an error if the rules have two sources.
 func (c *Config) checkRules() error {
 	if c.Rules == "" {
 		return nil
@@ -82,7 +78,7 @@ func (c *Config) checkRules() error {
 		{"db-follows", c.DBFollows, "one of them"},
 	} {
 		if other.value != "" {
-			return &complaint{"given as well as " + c.Where(other.name), other.why}
+			return &valueError{"given as well as " + c.Origin(other.name), other.why}
 		}
 	}
 	return nil
@@ -94,29 +90,29 @@ func (c *Config) checkControl() error {
 	}
 	for _, other := range []struct{ name, value string }{{"db", c.DB}, {"db-follows", c.DBFollows}} {
 		if other.value != "" {
-			return &complaint{"given as well as " + c.Where(other.name), "one of them: a node of a rules service elsewhere has no database"}
+			return &valueError{"given as well as " + c.Origin(other.name), "one of them: a node of a remote rules service has no database"}
 		}
 	}
 	network, path := conns.Split(c.Control)
 	u, err := url.Parse(c.Control)
 	if network == "unix" {
 		if path == "" {
-			return bad(c.Control, "a path after unix:")
+			return invalidValue(c.Control, "a path after unix:")
 		}
 	} else if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return &complaint{"no such rules service", "a URL such as https://rules.example.com:8084, and the token in --token-file"}
+		return &valueError{"no such rules service", "a URL such as https://rules.example.com:8084, and the token in --token-file"}
 	}
 	if c.TokenFile == "" {
-		return &complaint{"given without --token-file", "a file with a token of the role node: headgate tokens create --role node"}
+		return &valueError{"given without --token-file", "a file with a token of the role node: headgate tokens create --role node"}
 	}
 	return nil
 }
 
-// checkTokenFile refuses a token that nobody is shown. The variable is also that of commands that talk to a rules service, so that it may be
-// there for them.
+// checkTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because other
+// commands use it too.
 func (c *Config) checkTokenFile() error {
-	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].variable() {
-		return &complaint{"given without --control", "the URL of a rules service that is shown the token"}
+	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].isVariable() {
+		return &valueError{"given without --control", "the URL of the rules service that the token is for"}
 	}
 	return nil
 }
@@ -131,8 +127,8 @@ func (c *Config) checkDB() error {
 			return nil
 		}
 	}
-	// What stands there may have a password in it.
-	return &complaint{"no such database", "a file, or a URL that begins with postgres://, redis://, rediss://, redis-cluster:// or redis-sentinel://"}
+	// Do not show the value: it may contain a password.
+	return &valueError{"no such database", "a file, or a URL that begins with postgres://, redis://, rediss://, redis-cluster:// or redis-sentinel://"}
 }
 
 func (c *Config) checkDBFollows() error {
@@ -140,42 +136,43 @@ func (c *Config) checkDBFollows() error {
 		return nil
 	}
 	if info, err := os.Stat(c.DBFollows); err == nil && info.IsDir() {
-		return &complaint{"a directory", "a file"}
+		return &valueError{"a directory", "a file"}
 	}
 	return nil
 }
 
-// checkRulesService checks what packages would refuse, to say where it stands.
+// checkRulesService checks values that packages would refuse too, to return their positions in the file.
 func (c *Config) checkRulesService() error {
 	s := &c.RulesService
 	if s.Poll != 0 && (s.Poll < time.Second || s.Poll > 10*time.Minute) {
-		return c.at("rules_service.poll", s.Poll.String(), "1s to 10m")
+		return c.problemAt("rules_service.poll", s.Poll.String(), "1s to 10m")
 	}
 	if s.KeepHistory != 0 && s.KeepHistory != SpanOff && s.KeepHistory.Duration() < time.Hour {
-		return c.at("rules_service.keep_history", s.KeepHistory.String(), "at least 1h, or off")
+		return c.problemAt("rules_service.keep_history", s.KeepHistory.String(), "at least 1h, or off")
 	}
 	if u, err := url.Parse(s.Address); s.Address != "" &&
 		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "") {
-		return c.at("rules_service.address", "no such address", "http://HOST:PORT or https://HOST:PORT, and nothing else")
+		return c.problemAt("rules_service.address", "no valid address", "http://HOST:PORT or https://HOST:PORT")
 	}
 	if s.HookSecretFile != "" && c.Mode() != FromControl {
-		return c.at("rules_service.hook_secret_file", "given without control", "the URL of the rules service that sends the webhooks")
+		return c.problemAt("rules_service.hook_secret_file", "given without control", "the URL of the rules service that sends the webhooks")
 	}
 	for i, host := range c.Admin.Hosts {
-		if name := strings.TrimPrefix(host, "*"); host != "*" && (strings.Trim(name, ".") == "" || name != host && name[0] != '.' || strings.ContainsAny(name, "*:/@[] \t")) {
-			return c.at(fmt.Sprintf("admin.hosts[%d]", i), rules.Quote(host), "a name without port, such as rules.example.com or *.example.com, or *")
+		name := strings.TrimPrefix(host, "*")
+		if host != "*" && (strings.Trim(name, ".") == "" || name != host && name[0] != '.' || strings.ContainsAny(name, "*:/@[] \t")) {
+			return c.problemAt(fmt.Sprintf("admin.hosts[%d]", i), rules.Quote(host), "a name without port, such as rules.example.com or *.example.com, or *")
 		}
 	}
 	if t := c.Admin.TLS; t != nil && len(t.Certificates) == 0 {
-		return c.at("admin.tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
+		return c.problemAt("admin.tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
 	}
 	return nil
 }
 
-// PollEvery returns how often rules are asked for.
+// PollEvery returns the interval at which the rules service is polled.
 func (c *Config) PollEvery() time.Duration { return cmp.Or(c.RulesService.Poll, follow.DefaultPoll) }
 
-// KeepHistory returns how long changes are kept, 0 for ever.
+// KeepHistory returns how long changes stay in the history, or 0 for unlimited.
 func (c *Config) KeepHistory() time.Duration {
 	switch c.RulesService.KeepHistory {
 	case SpanOff:
@@ -186,102 +183,59 @@ func (c *Config) KeepHistory() time.Duration {
 	return c.RulesService.KeepHistory.Duration()
 }
 
-// ControlNamespace returns whose rules are taken of a rules service.
+// ControlNamespace returns the namespace whose rules apply, if they come from a rules service.
 func (c *Config) ControlNamespace() string { return cmp.Or(c.Namespace, remote.DefaultNamespace) }
 
-// RemoteConfig returns how to call the rules service at Control.
+// RemoteConfig returns the configuration of the client of the rules service at Control.
 func (c *Config) RemoteConfig(version string) (remote.Config, error) {
-	made := remote.Config{
+	result := remote.Config{
 		URL: c.Control, Namespace: c.ControlNamespace(), UserAgent: "headgate/" + version,
 		TokenFrom: func() (string, error) { return readLine(c.TokenFile) },
 	}
-	if _, err := made.TokenFrom(); err != nil {
-		return made, fmt.Errorf("%s: %w", c.Where("token-file"), err)
+	if _, err := result.TokenFrom(); err != nil {
+		return result, fmt.Errorf("%s: %w", c.Origin("token-file"), err)
 	}
 	var err error
-	made.TLS, err = c.RulesServiceTLS()
-	return made, err
+	result.TLS, err = c.RulesServiceTLS()
+	return result, err
 }
 
-// RulesServiceTLS returns whom to believe that they are the rules service, or a node of it; nil as the system does.
+// RulesServiceTLS returns the TLS configuration for calls to the rules service and to its nodes, or nil for the default.
 func (c *Config) RulesServiceTLS() (*tls.Config, error) {
 	if c.RulesService.CAFile == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(c.RulesService.CAFile)
 	if err != nil {
-		return nil, c.at("rules_service.ca_file", err.Error(), "a file with certificates in PEM")
+		return nil, c.problemAt("rules_service.ca_file", err.Error(), "a file with certificates in PEM")
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, c.at("rules_service.ca_file", "no certificate in it", "a file with certificates in PEM")
+		return nil, c.problemAt("rules_service.ca_file", "no certificate in it", "a file with certificates in PEM")
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Counters names the store that nodes count in together, without secrets; empty if this one counts in memory. Nodes that call one
-// store by two names are taken for nodes of two, which costs a question and no more.
-func (c *Config) Counters() string {
+// SharedCountersID identifies the store that nodes share, without secrets; it is empty with store: memory. Of the nodes
+// with the same id, the rules service queries one. If nodes use different URLs for the same store, it queries several.
+func (c *Config) SharedCountersID() string {
 	kind, _, ok := strings.Cut(c.Store, "://")
 	if c.Store == StoreMemory || !ok {
 		return ""
 	}
 	sum := sha256.New()
 	for _, text := range []string{c.Store, c.GlobalStore} {
-		if u, err := url.Parse(text); err == nil { // the stores have been opened
+		if u, err := url.Parse(text); err == nil {
 			u.User, u.RawQuery = nil, ""
 			text = u.String()
 		}
-		_, _ = io.WriteString(sum, text+"\n") // it cannot fail
+		_, _ = io.WriteString(sum, text+"\n") // a hash returns no error
 	}
 	_, _ = io.WriteString(sum, c.Redis.Prefix)
 	return kind + " " + hex.EncodeToString(sum.Sum(nil)[:4])
 }
 
-// HookSecret returns the secret of the webhook that this node takes, nil if it takes none.
-func (c *Config) HookSecret() ([]byte, error) {
-	if c.RulesService.HookSecretFile == "" {
-		return nil, nil
-	}
-	secret, err := readLine(c.RulesService.HookSecretFile)
-	if err != nil {
-		return nil, c.at("rules_service.hook_secret_file", err.Error(), "a file with one line")
-	}
-	return []byte(secret), nil
-}
-
-// AdminToken returns the token that may do everything, empty if there is none but those of the database.
-func (c *Config) AdminToken() (string, error) {
-	if c.AdminTokenFile == "" {
-		return "", nil
-	}
-	token, err := readLine(c.AdminTokenFile)
-	if err == nil && len(token) < service.MinToken {
-		err = fmt.Errorf("%s: %d characters are too few: want at least %d, better 32 by chance", c.AdminTokenFile, len(token), service.MinToken)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", c.Where("admin-token-file"), err)
-	}
-	return token, nil
-}
-
-// maxLine is the most bytes of a secret of one line.
-const maxLine = 4096
-
-// readLine returns the one line of a file.
-func readLine(path string) (string, error) {
-	data, err := secretfile.Read(path)
-	if err != nil {
-		return "", err
-	}
-	text := strings.TrimSpace(string(data))
-	if text == "" || len(text) > maxLine || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return "", fmt.Errorf("%s: want one line of letters, digits and signs", path)
-	}
-	return text, nil
-}
-
-// AdminCertificates returns those of the admin listener, nil if it has none, and how often to look at their files.
+// AdminCertificates returns the certificates of the admin listener, or nil without TLS, and how often to check their files.
 func (c *Config) AdminCertificates() (*certs.Set, time.Duration, error) {
 	t := c.Admin.TLS
 	if t == nil {
@@ -289,64 +243,16 @@ func (c *Config) AdminCertificates() (*certs.Set, time.Duration, error) {
 	}
 	files := make([]certs.Files, len(t.Certificates))
 	for i := range files {
-		adopt(&files[i], t.Certificates[i])
+		copyFields(&files[i], t.Certificates[i])
 	}
 	set, err := certs.Load(files, t.ClientCAFile)
 	if err != nil {
-		return nil, 0, c.at("admin.tls", err.Error(), "files that hold certificates and their keys")
+		return nil, 0, c.problemAt("admin.tls", err.Error(), "files with certificates and their keys")
 	}
 	return set, cmp.Or(t.CheckFiles, defaultCheckFiles), nil
 }
 
 const defaultCheckFiles = 10 * time.Second
 
-// AdminMinVersion returns the oldest version of TLS that the admin listener speaks.
+// AdminMinVersion returns the oldest version of TLS that the admin listener accepts.
 func (c *Config) AdminMinVersion() uint16 { return uint16(c.Admin.TLS.MinVersion) }
-
-// Variables by which systems say where to keep state.
-const (
-	stateDirectory = "STATE_DIRECTORY" // of systemd
-	xdgState       = "XDG_STATE_HOME"
-	home           = "HOME"
-	localAppData   = "LOCALAPPDATA" // of Windows
-)
-
-// systemPlaces returns what the environment says of where to keep things.
-func systemPlaces(environ []string) map[string]string {
-	places := map[string]string{}
-	for _, pair := range environ {
-		switch name, value, _ := strings.Cut(pair, "="); name {
-		case stateDirectory, xdgState, home, localAppData:
-			places[name] = value
-		}
-	}
-	return places
-}
-
-var errNoState = errors.New("there is no directory for state; give one with --data-dir")
-
-// StateDir returns where this process keeps what should outlive it. It may not be there yet.
-func (c *Config) StateDir() (string, error) {
-	if c.DataDir != "" {
-		return c.DataDir, nil
-	}
-	first, _, _ := strings.Cut(c.environ[stateDirectory], ":")
-	for _, place := range []struct{ dir, below string }{
-		{first, ""},
-		{c.environ[xdgState], "headgate"},
-		{windowsOnly(c.environ[localAppData]), "headgate"},
-		{c.environ[home], filepath.Join(".local", "state", "headgate")},
-	} {
-		if filepath.IsAbs(place.dir) {
-			return filepath.Join(place.dir, place.below), nil
-		}
-	}
-	return "", errNoState
-}
-
-func windowsOnly(dir string) string {
-	if runtime.GOOS == "windows" {
-		return dir
-	}
-	return ""
-}

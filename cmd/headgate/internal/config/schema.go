@@ -13,8 +13,7 @@ import (
 // schemaID is where the schema is published.
 const schemaID = "https://raw.githubusercontent.com/headgate/headgate/main/docs/config.schema.json"
 
-// Schema returns a JSON Schema of the configuration file, by which editors complete and check it. It is made of the types
-// that the file is read into, so that both agree.
+// Schema returns a JSON Schema of the configuration file, for editors. It is generated from the types of this package.
 func Schema() []byte {
 	root := object(reflect.TypeFor[Config]())
 	root = append([]member{
@@ -24,12 +23,12 @@ func Schema() []byte {
 	}, root...)
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic(err) // it is made of texts
+		panic(err) // strings, numbers and maps always marshal
 	}
 	return append(text, '\n')
 }
 
-// A member is a name and a value of a JSON object, which keep their order.
+// A member is a name and a value of a JSON object. Members keep their order.
 type member struct {
 	name  string
 	value any
@@ -69,14 +68,14 @@ func object(t reflect.Type) members {
 		if name == "" {
 			continue
 		}
-		made := members{{"description", f.Tag.Get("doc")}}
-		made = append(made, typeOf(f.Type)...)
-		properties = append(properties, member{name, made})
+		property := members{{"description", f.Tag.Get("doc")}}
+		property = append(property, typeOf(f.Type)...)
+		properties = append(properties, member{name, property})
 	}
 	return members{{"type", "object"}, {"additionalProperties", false}, {"properties", properties}}
 }
 
-// timePattern is how times are written, and sizePattern how bytes are.
+// The patterns of durations and sizes.
 const (
 	timePattern = "^([0-9]+(d|h|m|s|ms|us|µs|μs))+$"
 	sizePattern = "^[0-9]+ *(KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|B)?$"

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// A secret that everybody can write to is one that anybody on the host can choose.
-func TestSecretFilesThatEverybodyCanWriteAreRefused(t *testing.T) {
+// Anyone on the host could choose such a secret.
+func TestWorldWritableSecretFilesAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(path, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,24 +6,23 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A Setting is one that has a flag, a variable, and a field at the top of the file.
+// A Setting has a flag, an environment variable, and a field at the top level of the file.
 type Setting struct {
-	// Name is that of its flag.
-	Name string
-	// Arg stands for its value in help, and Usage says what it does.
-	Arg, Usage string
+	Name  string // of the flag
+	Arg   string // the name of the value in the help
+	Usage string
 
 	get func(*Config) string
 	set func(*Config, string) error
 }
 
-// Variable is its name in the environment.
-func (s *Setting) Variable() string { return variablePrefix + upper(s.Name) }
+// Variable returns the name of the environment variable.
+func (s *Setting) Variable() string { return variablePrefix + variableName(s.Name) }
 
-// Field is its name in the file.
+// Field returns the name of the field in the file.
 func (s *Setting) Field() string { return strings.ReplaceAll(s.Name, "-", "_") }
 
-// Default is its value if nobody gives one.
+// Default returns the default value.
 func (s *Setting) Default() string {
 	c := defaults()
 	return s.get(&c)
@@ -31,48 +30,48 @@ func (s *Setting) Default() string {
 
 const variablePrefix = "HEADGATE_"
 
-// configName is the setting that names the file, which the file cannot.
+// configName is the setting that names the file. It is not a field of the file.
 const configName = "config"
 
-func upper(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+func variableName(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
 
-// Settings are all of them but config, in the order in which help lists them.
+// Settings returns all settings except config, in the order of the help.
 func Settings() []Setting {
 	return []Setting{
-		text("rules", "FILE", "rules to enforce, YAML or JSON; watched for changes. Without it, those of the rules service",
+		stringSetting("rules", "FILE", "rules file, YAML or JSON; watched for changes. Default: the rules of the rules service",
 			func(c *Config) *string { return &c.Rules }),
-		text("db", "DB", "where the rules service keeps rules: a file, or a URL of postgres:// or redis://. Without it, a file in data-dir",
+		stringSetting("db", "DB", "database of the rules service: an SQLite file, or a postgres:// or redis:// URL. Default: a file in data-dir",
 			func(c *Config) *string { return &c.DB }),
-		text("db-follows", "FILE", "rules file that the database follows: it is watched, and the API changes no rules",
+		stringSetting("db-follows", "FILE", "rules file that the database follows: it is watched, and the API cannot change rules",
 			func(c *Config) *string { return &c.DBFollows }),
-		text("control", "URL", "rules service whose rules to take, the admin listener of another headgate",
+		stringSetting("control", "URL", "remote rules service to follow: the admin listener of another headgate",
 			func(c *Config) *string { return &c.Control }),
-		text("token-file", "FILE", "token of the role node that control is shown",
+		stringSetting("token-file", "FILE", "token for control, with the role node",
 			func(c *Config) *string { return &c.TokenFile }),
-		text("data-dir", "DIR", "where rules are kept. Without it, headgate in the user's directory for state",
+		stringSetting("data-dir", "DIR", "directory for the database and copies of rules. Default: headgate in the user's directory for state",
 			func(c *Config) *string { return &c.DataDir }),
-		text("node-id", "ID", "how the rules service knows this node. Without it, a name by host and addresses",
+		stringSetting("node-id", "ID", "name of this node at the rules service. Default: host name and a hash of the addresses",
 			func(c *Config) *string { return &c.NodeID }),
-		text("upstream", "URL", "service to protect, such as http://localhost:9000. Without it, a built-in one for demonstration",
+		stringSetting("upstream", "URL", "service to protect, such as http://localhost:9000. Default: a built-in demo service",
 			func(c *Config) *string { return &c.Upstream }),
-		text("store", "STORE", "where to count: memory, or a URL of redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
+		stringSetting("store", "STORE", "store of the counters: memory, or a redis://, rediss://, redis-cluster://, redis-sentinel:// or unix:// URL",
 			func(c *Config) *string { return &c.Store }),
-		text("global-store", "STORE", "where regions tell each other what they took, for rules with scope: global: a URL as store has it",
+		stringSetting("global-store", "STORE", "store through which regions share limits, for rules with scope: global: a URL as for store",
 			func(c *Config) *string { return &c.GlobalStore }),
-		text("gateway-addr", "ADDR", "where clients connect; port 0 picks one, unix:PATH is a socket, off turns it off",
+		stringSetting("gateway-addr", "ADDR", "address of the gateway; port 0 picks one, unix:PATH is a socket, off turns it off",
 			func(c *Config) *string { return &c.GatewayAddr }),
-		text("api-addr", "ADDR", "where the decision service answers HTTP with JSON and forward-auth; port 0 picks one, unix:PATH is a socket, off turns it off",
+		stringSetting("api-addr", "ADDR", "address of the decision service for HTTP with JSON and forward-auth; port 0, unix:PATH and off as for gateway-addr",
 			func(c *Config) *string { return &c.APIAddr }),
-		text("grpc-addr", "ADDR", "where the decision service answers gRPC, its own and Envoy's; port 0 picks one, unix:PATH is a socket, off turns it off",
+		stringSetting("grpc-addr", "ADDR", "address of the decision service for gRPC, including Envoy's protocol; port 0, unix:PATH and off as for gateway-addr",
 			func(c *Config) *string { return &c.GRPCAddr }),
-		text("resp-addr", "ADDR", "where the decision service answers clients of Redis; port 0 picks one, unix:PATH is a socket, off turns it off",
+		stringSetting("resp-addr", "ADDR", "address of the decision service for Redis clients; port 0, unix:PATH and off as for gateway-addr",
 			func(c *Config) *string { return &c.RESPAddr }),
-		text("admin-addr", "ADDR", "where the rules service, /metrics, /healthz and /readyz are; port 0 picks one, unix:PATH is a socket, off turns it off",
+		stringSetting("admin-addr", "ADDR", "address of the console, the rules service, /metrics, /healthz and /readyz; port 0, unix:PATH and off as for gateway-addr",
 			func(c *Config) *string { return &c.AdminAddr }),
-		text("gossip-addr", "ADDR", "where nodes tell each other what they took, TCP and UDP; in use if this, join or gossip-key-file is given",
+		stringSetting("gossip-addr", "ADDR", "address for gossip between nodes, TCP and UDP; used if this, join or gossip-key-file is set",
 			func(c *Config) *string { return &c.GossipAddr }),
 		{
-			Name: "join", Arg: "HOST:PORT,...", Usage: "some of the other nodes that gossip",
+			Name: "join", Arg: "HOST:PORT,...", Usage: "some other nodes to gossip with",
 			get: func(c *Config) string { return strings.Join(c.Join, ",") },
 			set: func(c *Config, value string) error {
 				c.Join = nil
@@ -84,11 +83,11 @@ func Settings() []Setting {
 				return nil
 			},
 		},
-		text("gossip-key-file", "FILE", "key of 16, 24 or 32 bytes that gossip is encrypted with; the same on all nodes",
+		stringSetting("gossip-key-file", "FILE", "key of 16, 24 or 32 bytes that encrypts gossip; the same on all nodes",
 			func(c *Config) *string { return &c.GossipKeyFile }),
 		{
 			Name: "trusted-proxies", Arg: "CIDR,...",
-			Usage: "networks of the proxies before this gateway, whose word on the client's address is believed",
+			Usage: "networks of the proxies in front of this gateway, whose forwarding headers are trusted",
 			get: func(c *Config) string {
 				var list []string
 				for _, p := range c.TrustedProxies {
@@ -101,30 +100,30 @@ func Settings() []Setting {
 				return err
 			},
 		},
-		text("key-secret-file", "FILE", "secret of at least 16 bytes that keys the hashes which stand for clients; the same on all nodes",
+		stringSetting("key-secret-file", "FILE", "secret of at least 16 bytes for the hashes of clients; the same on all nodes",
 			func(c *Config) *string { return &c.KeySecretFile }),
-		text("api-token-file", "FILE", "token of at least 16 characters that callers of the decision service must show",
+		stringSetting("api-token-file", "FILE", "token of at least 16 characters that callers of the decision service need",
 			func(c *Config) *string { return &c.APITokenFile }),
-		text("admin-token-file", "FILE", "token of at least 16 characters that may do everything at the rules service",
+		stringSetting("admin-token-file", "FILE", "token of at least 16 characters with all permissions at the rules service",
 			func(c *Config) *string { return &c.AdminTokenFile }),
-		text("envoy-config", "DIR", "limits for Envoys, in the format of envoyproxy/ratelimit; watched for changes. Without it, the rules decide",
+		stringSetting("envoy-config", "DIR", "directory of limits for Envoy, in the format of envoyproxy/ratelimit; watched for changes. Default: the rules decide",
 			func(c *Config) *string { return &c.EnvoyConfig }),
-		text("namespace", "NAME", "the service whose rules apply here",
+		stringSetting("namespace", "NAME", "namespace whose rules apply here",
 			func(c *Config) *string { return &c.Namespace }),
-		text("region", "NAME", "where this node is: the value of the attribute region, and what global limits are told by",
+		stringSetting("region", "NAME", "region of this node: the value of the attribute region, and its name for global limits",
 			func(c *Config) *string { return &c.Region }),
-		text("log-format", "FORMAT", "json or text", func(c *Config) *string { return &c.LogFormat }),
-		text("log-level", "LEVEL", "debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }),
+		stringSetting("log-format", "FORMAT", "json or text", func(c *Config) *string { return &c.LogFormat }),
+		stringSetting("log-level", "LEVEL", "debug, info, warn or error", func(c *Config) *string { return &c.LogLevel }),
 	}
 }
 
-// text is a setting that is kept as it is written.
-func text(name, arg, usage string, of func(*Config) *string) Setting {
+// stringSetting returns a setting whose value is the string that field returns.
+func stringSetting(name, arg, usage string, field func(*Config) *string) Setting {
 	return Setting{
 		Name: name, Arg: arg, Usage: usage,
-		get: func(c *Config) string { return *of(c) },
+		get: func(c *Config) string { return *field(c) },
 		set: func(c *Config, value string) error {
-			*of(c) = value
+			*field(c) = value
 			return nil
 		},
 	}

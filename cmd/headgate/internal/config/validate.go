@@ -20,8 +20,8 @@ var storeSchemes = []string{
 // validate checks the settings and their combinations, without network access.
 func (c *Config) validate() error {
 	for _, check := range []struct {
-		name  string
-		check func() error
+		setting string
+		run     func() error
 	}{
 		{"store", c.checkStore},
 		{"global-store", c.checkGlobalStore},
@@ -32,7 +32,7 @@ func (c *Config) validate() error {
 		{"token-file", c.checkTokenFile},
 		{"db", c.checkDB},
 		{"db-follows", c.checkDBFollows},
-		{"node-id", func() error { return checkAddressed(c.NodeID) }},
+		{"node-id", func() error { return checkID(c.NodeID) }},
 		{"gateway-addr", func() error { return checkListenAddress(c.GatewayAddr) }},
 		{"api-addr", func() error { return checkListenAddress(c.APIAddr) }},
 		{"grpc-addr", func() error { return checkListenAddress(c.GRPCAddr) }},
@@ -43,14 +43,14 @@ func (c *Config) validate() error {
 		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
 		{"gateway-addr", c.checkListeners},
 		{"trusted-proxies", c.checkProxies},
-		{"namespace", func() error { return checkAddressed(c.Namespace) }},
-		{"region", func() error { return checkName(c.Region) }},
+		{"namespace", func() error { return checkID(c.Namespace) }},
+		{"region", func() error { return checkRegion(c.Region) }},
 	} {
-		if err := check.check(); err != nil {
-			return fmt.Errorf("%s: %w", c.Where(check.name), err)
+		if err := check.run(); err != nil {
+			return fmt.Errorf("%s: %w", c.Origin(check.setting), err)
 		}
 	}
-	return c.checkSections()
+	return c.validateSections()
 }
 
 func (c *Config) checkStore() error {
@@ -61,7 +61,7 @@ func (c *Config) checkStore() error {
 		return nil
 	}
 	// Do not show the value: it may contain a password.
-	return &complaint{"no such store", "memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
+	return &valueError{"no such store", "memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
 }
 
 func isStoreURL(text string) bool {
@@ -70,7 +70,7 @@ func isStoreURL(text string) bool {
 
 func (c *Config) checkLog() error {
 	if c.LogFormat != telemetry.LogJSON && c.LogFormat != telemetry.LogText {
-		return bad(c.LogFormat, "json or text")
+		return invalidValue(c.LogFormat, "json or text")
 	}
 	return nil
 }
@@ -80,11 +80,11 @@ func checkListenAddress(addr string) error {
 	const want = "host:port or :port, with 0 for a port that is free, unix: and a path, or off"
 	switch network, path := conns.Split(addr); {
 	case network == "unix" && path == "":
-		return bad(addr, want)
+		return invalidValue(addr, want)
 	case network == "unix":
 		return nil
 	case checkAddress(addr) != nil:
-		return bad(addr, want)
+		return invalidValue(addr, want)
 	}
 	return nil
 }
@@ -97,10 +97,10 @@ func checkAddress(addr string) error {
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return bad(addr, want)
+		return invalidValue(addr, want)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return bad(addr, want)
+		return invalidValue(addr, want)
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ func checkAddress(addr string) error {
 // checkListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS could
 // replace listeners with TLS by accident.
 func (c *Config) checkListeners() error {
-	if len(c.Gateway.Listeners) > 0 && c.Given("gateway-addr") {
-		return &complaint{"given as well as gateway.listeners at " + c.place("gateway.listeners"), "one of them"}
+	if len(c.Gateway.Listeners) > 0 && c.IsSet("gateway-addr") {
+		return &valueError{"given as well as gateway.listeners at " + c.position("gateway.listeners"), "one of them"}
 	}
 	return nil
 }
@@ -118,27 +118,26 @@ func (c *Config) checkProxies() error {
 	if len(c.Identity.TrustedProxies) == 0 {
 		return nil
 	}
-	if c.Given("trusted-proxies") {
-		return &complaint{"given as well as identity.trusted_proxies at " + c.place("identity.trusted_proxies"), "one of them"}
+	if c.IsSet("trusted-proxies") {
+		return &valueError{"given as well as identity.trusted_proxies at " + c.position("identity.trusted_proxies"), "one of them"}
 	}
 	c.TrustedProxies = c.Identity.TrustedProxies
 	return nil
 }
 
-// checkAddressed checks a name that is part of calls to the rules service. With an invalid name, a node would never get
-// rules.
-func checkAddressed(name string) error {
+// checkID checks a name that is part of calls to the rules service. With an invalid name, a node would never get rules.
+func checkID(name string) error {
 	if name == "" {
 		return nil
 	}
 	return control.CheckName(name)
 }
 
-// checkName checks a region.
-func checkName(name string) error {
+// checkRegion checks the name of a region.
+func checkRegion(name string) error {
 	const maxBytes = 128
 	if len(name) > maxBytes || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return bad(name, "a name without spaces, of at most "+strconv.Itoa(maxBytes)+" bytes")
+		return invalidValue(name, "a name without spaces, of at most "+strconv.Itoa(maxBytes)+" bytes")
 	}
 	return nil
 }

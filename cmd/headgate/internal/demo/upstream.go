@@ -1,4 +1,4 @@
-// Package demo is a service to try a gateway on: it answers every request with what it has received, as a page or as JSON.
+// Package demo is a service for trying a gateway: its response describes the request, as a page or as JSON.
 package demo
 
 import (
@@ -13,20 +13,20 @@ import (
 	_ "embed"
 )
 
-// Upstream is the service. The zero value is ready.
+// Upstream is the service. The zero value is ready to use.
 type Upstream struct{ served atomic.Int64 }
 
-// Served returns how many requests it has answered.
+// Served returns how many requests it has served.
 func (u *Upstream) Served() int64 { return u.served.Load() }
 
-// A seen is what arrived.
-type seen struct {
+// A received is the description of a request.
+type received struct {
 	Message string `json:"message"`
 	Served  int64  `json:"served"`
 	Method  string `json:"method"`
 	Host    string `json:"host"`
 	Path    string `json:"path"`
-	// Query has the names of the parameters alone: what they say may be secret.
+	// Query has only the names of the parameters: their values may be secret.
 	Query   []string `json:"query,omitempty"`
 	Headers []header `json:"headers"`
 	More    int      `json:"more_headers,omitempty"`
@@ -39,11 +39,11 @@ type header struct {
 
 const (
 	maxHeaders = 64
-	maxShown   = 256
+	maxText    = 256
 )
 
-// shown are the headers whose values are shown. Any other may be a secret: its length is.
-var shown = []string{
+// shownHeaders are the headers whose values are shown. Any other value may be secret: only its length is shown.
+var shownHeaders = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Expect", "Forwarded", "Host",
 	"Te", "Traceparent", "Upgrade", "User-Agent", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id",
 }
@@ -53,20 +53,20 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// ServeHTTP answers with what it has received. Nothing that may be a secret is in it: see shown.
+// ServeHTTP responds with a description of the request, without values that may be secret.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s := seen{
-		Message: "You have reached the demonstration service behind Headgate.",
+	s := received{
+		Message: "You have reached the demo service behind Headgate.",
 		Served:  u.served.Add(1),
-		Method:  cut(r.Method), Host: cut(r.Host), Path: cut(r.URL.EscapedPath()),
+		Method:  truncate(r.Method), Host: truncate(r.Host), Path: truncate(r.URL.EscapedPath()),
 	}
 	for name := range r.URL.Query() {
-		s.Query = append(s.Query, cut(name))
+		s.Query = append(s.Query, truncate(name))
 	}
 	slices.Sort(s.Query)
 	s.Query = s.Query[:min(len(s.Query), maxHeaders)]
 	for name, values := range r.Header {
-		s.Headers = append(s.Headers, header{cut(name), value(name, strings.Join(values, ", "))})
+		s.Headers = append(s.Headers, header{truncate(name), value(name, strings.Join(values, ", "))})
 	}
 	slices.SortFunc(s.Headers, func(a, b header) int { return strings.Compare(a.Name, b.Name) })
 	if n := len(s.Headers); n > maxHeaders {
@@ -78,7 +78,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		_ = page.Execute(w, s) // an error is one of writing: the client is gone
+		_ = page.Execute(w, s) // fails only if the client is gone
 		return
 	}
 	body, err := json.MarshalIndent(s, "", "  ")
@@ -88,20 +88,20 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
-	_, _ = w.Write(append(body, '\n')) // as above
+	_, _ = w.Write(append(body, '\n')) // fails only if the client is gone
 }
 
 func value(name, text string) string {
-	if _, ok := slices.BinarySearch(shown, http.CanonicalHeaderKey(name)); ok {
-		return cut(text)
+	if _, ok := slices.BinarySearch(shownHeaders, http.CanonicalHeaderKey(name)); ok {
+		return truncate(text)
 	}
 	return "(" + strconv.Itoa(len(text)) + " bytes, not shown)"
 }
 
-func cut(text string) string {
+func truncate(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) > maxShown {
-		return strings.ToValidUTF8(text[:maxShown], "") + "…"
+	if len(text) > maxText {
+		return strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
 	return text
 }

@@ -23,7 +23,7 @@ func ask(t *testing.T, accept string, change func(*http.Request)) *httptest.Resp
 	return w
 }
 
-func TestJSONTellsWhatWasReceived(t *testing.T) {
+func TestJSONDescribesTheRequest(t *testing.T) {
 	w := ask(t, "*/*", func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.1") })
 	var got struct {
 		Method, Host, Path string
@@ -64,7 +64,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
-func TestThePageCannotBeMadeToRunAScript(t *testing.T) {
+func TestPageEscapesScripts(t *testing.T) {
 	const script = "<script>alert(1)</script>"
 	w := ask(t, "text/html", func(r *http.Request) {
 		r.Header.Set("User-Agent", script)
@@ -82,7 +82,7 @@ func TestThePageCannotBeMadeToRunAScript(t *testing.T) {
 	}
 }
 
-func TestTheAnswerIsBounded(t *testing.T) {
+func TestResponseIsBounded(t *testing.T) {
 	w := ask(t, "*/*", func(r *http.Request) {
 		for i := range 1000 {
 			r.Header.Set("X-Name-"+strings.Repeat("x", i), strings.Repeat("y", 10_000))

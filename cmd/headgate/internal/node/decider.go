@@ -37,7 +37,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	}
 	data, err := os.ReadFile(c.Rules)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Where("rules"), err)
+		return nil, fmt.Errorf("%s: %w", c.Origin("rules"), err)
 	}
 	set, err := compile(c.Rules, data, prefixLengthsOf(c))
 	if err != nil {

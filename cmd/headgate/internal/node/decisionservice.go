@@ -64,7 +64,7 @@ func (n *Node) openDecisionService() error {
 		return err
 	}
 	if w := d.token.Warning(); w != "" {
-		n.log.Warn(w, "setting", c.Where("api-token-file"))
+		n.log.Warn(w, "setting", c.Origin("api-token-file"))
 	}
 	if c.GRPCAddr != config.Off || c.APIAddr != config.Off {
 		if err := n.openEnvoy(); err != nil {
@@ -88,10 +88,10 @@ func (n *Node) openDecisionService() error {
 		}
 		d.protocols = append(d.protocols, opened)
 		if opened.listener, err = conns.Listen(p.addr); err != nil {
-			if !c.Given(p.setting) { // the user may not know that there is such a listener
+			if !c.IsSet(p.setting) { // the user may not know that there is such a listener
 				return fmt.Errorf("%w; set another address with --%s, or off", err, p.setting)
 			}
-			return fmt.Errorf("%s: %w", c.Where(p.setting), err)
+			return fmt.Errorf("%s: %w", c.Origin(p.setting), err)
 		}
 		if d.token == nil && !onLoopback(opened.listener.Addr()) {
 			n.log.Warn("other hosts can call the decision service without a token; require one with --api-token-file",
@@ -167,7 +167,7 @@ func (n *Node) openEnvoy() error {
 	}
 	s, err := envoyrls.New(c)
 	if err != nil && n.config.EnvoyConfig != "" {
-		return fmt.Errorf("%s: %w", n.config.Where("envoy-config"), err)
+		return fmt.Errorf("%s: %w", n.config.Origin("envoy-config"), err)
 	}
 	d.envoy = s
 	return err

@@ -78,7 +78,7 @@ func (n *Node) divideDescriptors() error {
 		}
 	}
 	n.descriptors = planDescriptors(conns.DescriptorLimit(), need)
-	n.descriptors.logShortage(n.log, c.Given("config"))
+	n.descriptors.logShortage(n.log, c.IsSet("config"))
 	return nil
 }
 

@@ -65,7 +65,7 @@ func shortName(id string) string {
 }
 
 func (fl *fleetLimiters) open(ctx context.Context, secret []byte) error {
-	if fl.config.Gossips() {
+	if fl.config.GossipEnabled() {
 		if err := fl.openGossip(secret); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (fl *fleetLimiters) openGossip(secret []byte) error {
 		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: fl.onGossipEvent,
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Where("gossip-addr"), err)
+		return fmt.Errorf("%s: %w", c.Origin("gossip-addr"), err)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (fl *fleetLimiters) openRegions(ctx context.Context, secret []byte) error {
 	defer cancel()
 	store, err := redisstore.Open(opening, c.GlobalStore, o)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Where("global-store"), err)
+		return fmt.Errorf("%s: %w", c.Origin("global-store"), err)
 	}
 	fl.regions = &regionLimiters{store: store}
 	return fl.regions.open(ctx, fl)

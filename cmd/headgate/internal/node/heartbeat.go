@@ -25,7 +25,7 @@ func (n *Node) describe() control.Node {
 	if n.control.keyAnswers != nil {
 		result.AskKey = n.control.keyAnswers.Key()
 	}
-	result.Counters = n.config.Counters()
+	result.Counters = n.config.SharedCountersID()
 	result.Fleet = n.fleet.report()
 	if status, degraded := n.stores.status(); degraded {
 		result.Store = status.Kind + " is unreachable"

@@ -133,7 +133,7 @@ func (n *Node) openAdmin() error {
 		return err
 	}
 	if n.admin, err = listen("admin", c.AdminAddr, adminHostNames(c).guard(handler), n.log); err != nil {
-		return fmt.Errorf("%s: %w", c.Where("admin-addr"), err)
+		return fmt.Errorf("%s: %w", c.Origin("admin-addr"), err)
 	}
 	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.log))
 	if certificates != nil {
@@ -211,7 +211,7 @@ func (n *Node) wrapRulesError(err error) error {
 	if n.config.Rules == "" {
 		return err
 	}
-	return fmt.Errorf("%s: %w", n.config.Where("rules"), err)
+	return fmt.Errorf("%s: %w", n.config.Origin("rules"), err)
 }
 
 func (n *Node) openGateway() error {

@@ -26,7 +26,7 @@ func load(t *testing.T, flags map[string]string) *config.Config {
 	for name, value := range flags {
 		given[name] = value
 	}
-	c, _, err := config.Load(config.Given{Flags: given})
+	c, _, err := config.Load(config.Inputs{Flags: given})
 	if err != nil {
 		t.Fatal(err)
 	}

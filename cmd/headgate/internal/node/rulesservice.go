@@ -104,7 +104,7 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 		return nil, "", err
 	}
 	if n.control.remote, err = remote.New(settings); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", n.config.Where("control"), err)
+		return nil, "", fmt.Errorf("%s: %w", n.config.Origin("control"), err)
 	}
 	secret, err := n.config.HookSecret()
 	if err != nil {
@@ -160,7 +160,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		m := &fileMirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
 		n.followed.mirror.Store(m)
 		if err := m.load(ctx); err != nil && last == 0 {
-			return fmt.Errorf("%s: %w", c.Where("db-follows"), err)
+			return fmt.Errorf("%s: %w", c.Origin("db-follows"), err)
 		}
 		return nil
 	}
@@ -182,7 +182,7 @@ func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	if c.DB != "" {
 		db, err := open.Open(ctx, c.DB, open.Options{Logger: n.log})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Where("db"), err)
+			return nil, fmt.Errorf("%s: %w", c.Origin("db"), err)
 		}
 		return db, nil
 	}
@@ -193,8 +193,8 @@ func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 			return db, nil
 		}
 	}
-	if c.Given("data-dir") || errors.Is(err, control.ErrNewer) {
-		return nil, fmt.Errorf("%s: %w", c.Where("data-dir"), err)
+	if c.IsSet("data-dir") || errors.Is(err, control.ErrNewer) {
+		return nil, fmt.Errorf("%s: %w", c.Origin("data-dir"), err)
 	}
 	n.log.Warn("no database, rules and tokens are lost when this process ends; set --data-dir or --db", "err", err.Error())
 	return n.openTemporary(ctx)

@@ -48,7 +48,7 @@ func openStores(
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", c.Where("store"), err), s.close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.Origin("store"), err), s.close())
 	}
 	g := c.GuardOptions()
 	g.Local = memory

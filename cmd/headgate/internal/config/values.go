@@ -15,15 +15,15 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// A complaint is the error of a parser: the text that it got, and a description of valid texts.
-type complaint struct{ value, want string }
+// A valueError is the error of a parser: the text that it got, and a description of valid texts.
+type valueError struct{ value, want string }
 
-func (c *complaint) Error() string { return c.value + ": want " + c.want }
+func (c *valueError) Error() string { return c.value + ": want " + c.want }
 
-func bad(value, want string) error { return &complaint{rules.Quote(value), want} }
+func invalidValue(value, want string) error { return &valueError{rules.Quote(value), want} }
 
-func explain(err error) (value, want string) {
-	var c *complaint
+func explainError(err error) (value, want string) {
+	var c *valueError
 	if errors.As(err, &c) {
 		return c.value, c.want
 	}
@@ -33,7 +33,7 @@ func explain(err error) (value, want string) {
 // newCodec returns a codec for the types of a Config.
 func newCodec() *source.Codec {
 	c := source.NewCodec()
-	c.Explain = explain
+	c.Explain = explainError
 	source.Words(c, rules.ParseDuration, rules.FormatDuration)
 	source.Words(c, parseSize, Size.String)
 	source.Words(c, parseSpan, Span.String)
@@ -56,7 +56,7 @@ type Size int64
 // SizeOff is the value of "off".
 const SizeOff Size = -1
 
-var units = []struct {
+var sizeUnits = []struct {
 	word  string
 	bytes int64
 }{
@@ -80,7 +80,7 @@ func parseSize(text string) (Size, error) {
 		return SizeOff, nil
 	}
 	number, unit := strings.TrimSpace(text), int64(1)
-	for _, u := range units {
+	for _, u := range sizeUnits {
 		if rest, ok := strings.CutSuffix(number, u.word); ok {
 			number, unit = strings.TrimSpace(rest), u.bytes
 			break
@@ -88,7 +88,7 @@ func parseSize(text string) (Size, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 || n > maxSize/unit {
-		return 0, bad(text, "a number of bytes such as 65536, 64KiB or 10MB")
+		return 0, invalidValue(text, "a number of bytes such as 65536, 64KiB or 10MB")
 	}
 	return Size(n * unit), nil
 }
@@ -98,7 +98,7 @@ func (s Size) String() string {
 		return Off
 	}
 	for i := 3; i >= 0; i-- {
-		if u := units[i]; int64(s) >= u.bytes && int64(s)%u.bytes == 0 {
+		if u := sizeUnits[i]; int64(s) >= u.bytes && int64(s)%u.bytes == 0 {
 			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.word
 		}
 	}
@@ -117,7 +117,7 @@ func parseCount(text string) (Count, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
-		return 0, bad(text, "a whole number, or off")
+		return 0, invalidValue(text, "a whole number, or off")
 	}
 	if n == 0 {
 		return CountOff, nil
@@ -159,7 +159,7 @@ func parseSpan(text string) (Span, error) {
 	d, err := rules.ParseDuration(text)
 	if err != nil {
 		_, want := rules.Explain(err)
-		return 0, bad(text, want+", or off")
+		return 0, invalidValue(text, want+", or off")
 	}
 	return Span(d), nil
 }
@@ -177,15 +177,15 @@ func (s Span) String() string {
 func parsePrefix(text string) (netip.Prefix, error) {
 	list, err := identity.ParseNetworks(text)
 	if err == nil && len(list) != 1 {
-		err = errNotOne
+		err = errNotOneNetwork
 	}
 	if err != nil {
-		return netip.Prefix{}, bad(text, "one address or network, such as 10.0.0.0/8")
+		return netip.Prefix{}, invalidValue(text, "one address or network, such as 10.0.0.0/8")
 	}
 	return list[0], nil
 }
 
-var errNotOne = errors.New("not one network")
+var errNotOneNetwork = errors.New("not one network")
 
 // A UserSource is the part of a request that has the user's name: basic, token, header or basic_and_ip.
 type UserSource identity.UserSource
@@ -261,5 +261,5 @@ func oneOf[T fmt.Stringer](text string, values ...T) (T, error) {
 	}
 	var zero T
 	last := len(words) - 1
-	return zero, bad(text, strings.Join(words[:last], ", ")+" or "+words[last])
+	return zero, invalidValue(text, strings.Join(words[:last], ", ")+" or "+words[last])
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// Service says more of the decision service than its addresses. What is not given is as the packages of service have it.
+// Service configures the decision service. Defaults are those of the packages below service.
 type Service struct {
 	MaxConns           int   `field:"max_conns" default:"20000" doc:"The most connections of each listener at once. Beyond that, idle connections are closed, those of the address with the most first; if there are none, new ones are refused."`
 	MaxConnsPerAddress Count `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not apply to trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
@@ -23,12 +23,12 @@ type Service struct {
 	Envoy              Envoy `field:"envoy" doc:"Envoy's protocol."`
 }
 
-// API is for the listener of api_addr.
+// API configures the listener of api_addr.
 type API struct {
 	TLS *ServiceTLS `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
 }
 
-// GRPC is for the listener of grpc_addr.
+// GRPC configures the listener of grpc_addr.
 type GRPC struct {
 	TLS         *ServiceTLS   `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
 	CallTimeout time.Duration `field:"call_timeout" default:"1m" doc:"The timeout of a unary call without a deadline of its own, 1ms to 1h."`
@@ -36,7 +36,7 @@ type GRPC struct {
 	MaxStreams  int           `field:"max_streams" default:"250" doc:"The most concurrent calls on one connection. More wait at the client."`
 }
 
-// ServiceTLS is as TLS, for callers that are services.
+// ServiceTLS configures TLS for callers that are services, and can require client certificates.
 type ServiceTLS struct {
 	Certificates []CertificateFiles `field:"certificates" doc:"Certificates and their keys. A client gets the first that matches the name it asks for, else the first."`
 	ClientCAFile string             `field:"client_ca_file" doc:"CA certificates for callers, in PEM: callers then need a certificate from one of them. Default: they need none."`
@@ -44,14 +44,14 @@ type ServiceTLS struct {
 	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"How often the files are checked. New connections use changed files; invalid files are logged and ignored."`
 }
 
-// RESP is for the listener of resp_addr.
+// RESP configures the listener of resp_addr.
 type RESP struct {
 	TLS         *ServiceTLS     `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
 	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"What CL.THROTTLE does if the store cannot be asked: open allows, closed denies, local counts in this process."`
 	IdleTimeout Span            `field:"idle_timeout" default:"10m" doc:"How long a connection may be silent between commands, or off."`
 }
 
-// Envoy is for the Envoys that ask on grpc_addr, and by JSON on api_addr.
+// Envoy configures Envoy's protocol, on grpc_addr and as JSON on api_addr.
 type Envoy struct {
 	NoCountDenied   bool            `field:"count_denied,not" default:"true" doc:"With envoy_config, count denied hits too, as envoyproxy/ratelimit does. Rules have count_rejected for that."`
 	ResponseHeaders bool            `field:"response_headers" default:"false" doc:"Add RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses."`
@@ -60,7 +60,7 @@ type Envoy struct {
 	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, the decision if the store cannot be asked: open allows, closed denies, local counts in this process."`
 }
 
-// checkService checks what the packages would refuse, to say where it stands.
+// checkService checks values that packages would refuse too, to return their positions in the file.
 func (c *Config) checkService() error {
 	for _, n := range []struct {
 		name        string
@@ -73,72 +73,48 @@ func (c *Config) checkService() error {
 		{"grpc.max_streams", int64(c.Service.GRPC.MaxStreams), 1, 1 << 20},
 	} {
 		if n.value != 0 && (n.value < n.least || n.value > n.most) {
-			return c.at("service."+n.name, strconv.FormatInt(n.value, 10), fmt.Sprintf("%d to %d", n.least, n.most))
+			return c.problemAt("service."+n.name, strconv.FormatInt(n.value, 10), fmt.Sprintf("%d to %d", n.least, n.most))
 		}
 	}
 	if n := c.Admin.MaxConns; n < 0 || n > 1_000_000 {
-		return c.at("admin.max_conns", strconv.Itoa(n), "1 to 1000000")
+		return c.problemAt("admin.max_conns", strconv.Itoa(n), "1 to 1000000")
 	}
 	if t := c.Service.GRPC.CallTimeout; t != 0 && (t < time.Millisecond || t > time.Hour) {
-		return c.at("service.grpc.call_timeout", t.String(), "1ms to 1h")
+		return c.problemAt("service.grpc.call_timeout", t.String(), "1ms to 1h")
 	}
 	for _, l := range []struct {
 		name string
 		tls  *ServiceTLS
 	}{{"api", c.Service.API.TLS}, {"grpc", c.Service.GRPC.TLS}, {"resp", c.Service.RESP.TLS}} {
 		if l.tls != nil && len(l.tls.Certificates) == 0 {
-			return c.at("service."+l.name+".tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
+			return c.problemAt("service."+l.name+".tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
 		}
 	}
 	return nil
 }
 
-// checkEnvoy refuses limits that nobody could ask for.
+// checkEnvoy returns an error if no listener serves the limits for Envoy.
 func (c *Config) checkEnvoy() error {
 	if c.EnvoyConfig != "" && c.GRPCAddr == Off && c.APIAddr == Off {
-		return &complaint{"given while grpc_addr and api_addr are off", "one of them to listen"}
+		return &valueError{"given while grpc_addr and api_addr are off", "one of them to listen"}
 	}
 	return nil
 }
 
-// Settings returns what a server of the decision service takes, nil for nil.
+// Settings converts t to the options of package service. The result is nil if t is nil.
 func (t *ServiceTLS) Settings() *service.TLS {
 	if t == nil {
 		return nil
 	}
-	made := new(service.TLS)
-	adopt(made, *t)
-	return made
-}
-
-// Token returns what callers of the decision service must show, nil if that is nothing.
-func (c *Config) Token() (*service.Token, error) {
-	if c.APITokenFile == "" {
-		return nil, nil
-	}
-	t, err := service.ReadToken(c.APITokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Where("api-token-file"), err)
-	}
-	return t, nil
-}
-
-// ResetToken returns the token of the administrator, who may reset keys of the decision service, nil if there is none.
-func (c *Config) ResetToken() (*service.Token, error) {
-	if c.AdminTokenFile == "" {
-		return nil, nil
-	}
-	t, err := service.ReadToken(c.AdminTokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Where("admin-token-file"), err)
-	}
-	return t, nil
+	result := new(service.TLS)
+	copyFields(result, *t)
+	return result
 }
 
 // ServiceOff reports whether the decision service is off.
 func (c *Config) ServiceOff() bool { return c.APIAddr == Off && c.GRPCAddr == Off && c.RESPAddr == Off }
 
-// Drain returns for how long everybody is still accepted when the node is to end, and how long all of it may take.
+// Drain returns how long new calls are still accepted when the node stops, and how long stopping may take in total.
 func (c *Config) Drain() (delay, timeout time.Duration) {
 	return c.Gateway.DrainDelay, cmp.Or(c.Gateway.DrainTimeout, gateway.DefaultDrainTimeout)
 }

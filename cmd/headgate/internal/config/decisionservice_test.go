@@ -14,8 +14,7 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-// All that the file says of the decision service arrives where it is used.
-func TestTheDecisionServiceIsAsTheFileSays(t *testing.T) {
+func TestDecisionServiceIsReadFromTheFile(t *testing.T) {
 	data, err := os.ReadFile("testdata/full.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +54,7 @@ func TestTheDecisionServiceIsAsTheFileSays(t *testing.T) {
 	}
 }
 
-func TestTheTokenOfTheAdministratorIsReadFromItsFile(t *testing.T) {
+func TestAdminTokenIsReadFromItsFile(t *testing.T) {
 	c := defaults()
 	if token, err := c.ResetToken(); token != nil || err != nil {
 		t.Errorf("got %v, %v without a file, want none", token, err)
@@ -75,7 +74,7 @@ func TestTheTokenOfTheAdministratorIsReadFromItsFile(t *testing.T) {
 	}
 }
 
-func TestATokenIsReadFromItsFile(t *testing.T) {
+func TestAPITokenIsReadFromItsFile(t *testing.T) {
 	c := defaults()
 	if token, err := c.Token(); token != nil || err != nil {
 		t.Errorf("got %v, %v without a file, want none", token, err)
