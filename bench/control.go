@@ -20,13 +20,13 @@ func controlScenarios() []scenario {
 func controlTests() []faultTest {
 	return []faultTest{
 		{"control/follow", "TestSoakAChangeIsInForceOnFiftyNodesAtOnce", "an API write, and nodes that are told"},
-		{"cmd/headgate", "TestSoakWithoutThePushNodesAskWithin15Seconds", "nodes that are not told"},
+		{"cmd/headgate", "TestSoakNodesPollWithin15SecondsWithoutPush", "nodes that are not told"},
 		{"control/api", "TestSoakTenThousandRules", "10,000 rules in the service"},
 		{"control/follow", "TestSoakTenThousandRulesAreSwappedUnderLoad", "10,000 rules on a node"},
 		{"control/follow", "TestSoakOneOfAMillionClientsMovesAlone", "one of a million registered clients changes"},
 		{"control/sqlite", "TestSoakAProcessThatIsKilledLeavesEachChangeWholeOrUndone", "kill -9 in the midst of writes, 200 times"},
 		{"control/api", "TestTwoEditorsNeverLoseAnUpdate", "two editors at once"},
-		{"cmd/headgate", "TestANodeOfARulesService", "the service away, nodes restarted"},
+		{"cmd/headgate", "TestNodeFollowsARulesService", "the service away, nodes restarted"},
 		{"control/api", "TestFiveHundredNodesComeBackAtOnce", "500 nodes that come back at once"},
 		{"control/api", "TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace", "every role on every route in every namespace"},
 	}

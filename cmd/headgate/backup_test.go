@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
+func TestBackupIsRestoredIntoANewRulesService(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
@@ -48,7 +48,7 @@ func TestABackupIsRestoredIntoARulesServiceThatIsNew(t *testing.T) {
 }
 
 // A rules service that was started for the first time has a token, and rules to try, and can be restored into all the same.
-func TestABackupIsRestoredIntoARulesServiceThatHasItsFirstToken(t *testing.T) {
+func TestBackupIsRestoredOverTheFirstToken(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))

@@ -29,7 +29,7 @@ line headgate keys reset user = acme --rule sear
 line headgate clients get ac
 line headgate tokens revoke a
 line headgate tokens create --role ed
-line headgate rules list --context he
+line headgate rules list --context her
 line headgate rules get search-per-user --output y
 line headgate rules rollback ""
 `
@@ -47,7 +47,7 @@ line headgate rules rollback ""
 		"clients get ac: acme@example.com\n",
 		"tokens revoke a: alice\n",
 		"--role ed: editor\n",
-		"--context he: here\n",
+		"--context her: here\n",
 		"--output y: yaml\n",
 		"rules rollback : 3 2 1\n",
 	} {

@@ -80,13 +80,13 @@ func (f *consoleFleet) unsigned(t *testing.T) {
 	b.open("/")
 	b.seeText("Sign in to see all nodes, rules and clients.")
 	b.see("what this node decides", `document.querySelector("#here-title")?.textContent === "Decisions"`)
-	b.see("its news", `document.querySelector('[data-table=sync] [data-mode=async]')`)
+	b.see("its sync", `document.querySelector('[data-table=sync] [data-mode=async]')`)
 
 	// A node that takes its rules from elsewhere says where, and has nothing to sign in to.
 	elsewhere := openBrowser(t, "http://"+f.node.admin)
 	elsewhere.open("/")
 	elsewhere.see("the rules service", fmt.Sprintf(`document.querySelector('main a[href^=%q]')`, "http://"+f.service.admin))
-	elsewhere.see("its news", `document.querySelector('[data-table=sync] [data-mode=async]')`)
+	elsewhere.see("its sync", `document.querySelector('[data-table=sync] [data-mode=async]')`)
 	if got := ask[string](elsewhere, "document.querySelector('header').innerText"); strings.Contains(got, "Sign in") {
 		t.Errorf("a node without a rules service has %q, want nothing to sign in to", got)
 	}
@@ -197,7 +197,7 @@ func (f *consoleFleet) figures(t *testing.T) {
 	for what, is := range map[string]string{
 		"the region":            `document.querySelector('.region h2').textContent === "eu"`,
 		"that both hear of two": `[...document.querySelectorAll('[data-label="Hears of"]')].every((e) => e.textContent === "2 of 2")`,
-		"that news is up":       `[...document.querySelectorAll('[data-table=sync] [data-label=Sync]')].every((e) => e.textContent === "up")`,
+		"that sync is up":       `[...document.querySelectorAll('[data-table=sync] [data-label=Sync]')].every((e) => e.textContent === "up")`,
 		"that stores are well":  `[...document.querySelectorAll('[data-table=nodes] [data-label=Store]')].every((e) => e.textContent === "ok")`,
 		"units given by leases": `Number(document.querySelector('[data-table=leases] tr[data-node=second] [data-label="Units given"]').textContent) > 0`,
 		"the rate of requests":  `/^[\d.]+$/.test(document.querySelector('.figures .figure').textContent)`,
@@ -268,7 +268,7 @@ func (f *consoleFleet) unknown(t *testing.T) {
 
 func (f *consoleFleet) harmless(t *testing.T) {
 	b := f.browser
-	// Whoever has a node's token may say of it what he likes.
+	// A holder of a node's token may send any text as its heartbeat.
 	beat := map[string]any{"version": evil, "region": evil, "store": evil, "error": evil, "revision": 1}
 	if err := f.at.Do(t.Context(), http.MethodPut, "/v1/nodes/odd", url.Values{}, beat, nil); err != nil {
 		t.Fatal(err)

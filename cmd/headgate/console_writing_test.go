@@ -152,7 +152,7 @@ func (d *consoleDesk) viewer(t *testing.T) {
 	for path, seen := range look() {
 		for _, refused := range changes {
 			if strings.Contains(seen, refused) {
-				t.Errorf("%s: a viewer sees %q, want nothing that he may not do, as %s", path, seen, refused)
+				t.Errorf("%s: a viewer sees %q, want nothing that a viewer may not do, as %s", path, seen, refused)
 			}
 		}
 	}
@@ -354,7 +354,7 @@ func (d *consoleDesk) shortcuts(t *testing.T) {
 	still("at once")
 	b.open("/rules")
 	b.see("the rules", `document.querySelector("[data-table=rules]")`)
-	still("after the page was loaded anew")
+	still("after the page was loaded again")
 	b.click("footer button", "Keys")
 	b.see("that they are off", `document.querySelector("dialog[open] input[type=checkbox]")?.checked === false`)
 	b.click("dialog[open] input[type=checkbox]", "")

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-func TestTheRulesOfAFileAreShownAndNotChanged(t *testing.T) {
+func TestAPIShowsRulesOfAFileReadOnly(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken)
 	const text = "rules:\n  - { id: per-user, key: [user], limits: [%d/h] }\n"
@@ -56,7 +56,7 @@ func TestTheRulesOfAFileAreShownAndNotChanged(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatFollowsAFile(t *testing.T) {
+func TestDatabaseFollowsAFile(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken)
 	const text = "rules:\n  - { id: per-user, key: [user], limits: [%s] }\nclients:\n  - { id: acme, limits: [300/h] }\n"

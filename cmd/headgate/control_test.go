@@ -17,7 +17,7 @@ import (
 
 // A rules service and a node of it, each a process of its own: what is written at one is in force at the other, and the node
 // starts from its file when the service is away.
-func TestANodeOfARulesService(t *testing.T) {
+func TestNodeFollowsARulesService(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	addr, state := freeAddr(t), t.TempDir()
@@ -101,7 +101,7 @@ func TestANodeOfARulesService(t *testing.T) {
 }
 
 // Who starts without anything gets a token once, and a database that is there again the next time.
-func TestTheFirstStartShowsAToken(t *testing.T) {
+func TestFirstStartPrintsAToken(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	pattern := regexp.MustCompile(`(?m)^  (hg_\S+)$`)
@@ -144,7 +144,7 @@ func TestTheFirstStartShowsAToken(t *testing.T) {
 }
 
 // Those who watch do not keep a service from ending.
-func TestAServiceThatIsWatchedEnds(t *testing.T) {
+func TestRulesServiceStopsWhileItIsWatched(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken)
 	p := serve(t, "--gateway-addr", "off", "--admin-token-file", admin)

@@ -18,7 +18,7 @@ import (
 )
 
 // The rules service over TLS, and a node that believes its certificate alone and takes webhooks.
-func TestARulesServiceWithTLS(t *testing.T) {
+func TestRulesServiceWithTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pool := certificate(t, dir)

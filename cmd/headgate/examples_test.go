@@ -18,7 +18,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 // The rules that users can start from are right, and their tests pass.
-func TestTheExamplesOfRulesPassLintAndTest(t *testing.T) {
+func TestExampleRulesPassLintAndTest(t *testing.T) {
 	tests, err := filepath.Glob("../../examples/rules/*_test.yaml")
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("got %q, %v, want some examples", tests, err)
@@ -35,7 +35,7 @@ func TestTheExamplesOfRulesPassLintAndTest(t *testing.T) {
 }
 
 // Rules that requests can get around are right, and warned of.
-func TestLintWarnsOfRulesThatCanBeGotAround(t *testing.T) {
+func TestLintWarnsAboutRulesThatCanBeBypassed(t *testing.T) {
 	t.Parallel()
 	const quiet = "rules:\n  - id: login\n    when: { path: /login }\n    limits: 5/m\n"
 	const text = quiet + "    case: exact\n    trailing_slash: exact\n"

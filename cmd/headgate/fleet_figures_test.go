@@ -45,22 +45,22 @@ func nodeOf(t *testing.T, client *remote.Client, id string) (*control.Node, erro
 	return nil, fmt.Errorf("%s is not among %d nodes", id, len(list))
 }
 
-// newsOfNode returns what a rules service shows of how a node hears from others through its store.
-func newsOfNode(t *testing.T, client *remote.Client, id string) (*control.SyncFigures, error) {
+// asyncSyncOf returns the async statistics that a rules service shows of a node.
+func asyncSyncOf(t *testing.T, client *remote.Client, id string) (*control.SyncFigures, error) {
 	t.Helper()
 	n, err := nodeOf(t, client, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case n.Fleet == nil || len(n.Fleet.Sync) != 1 || n.Fleet.Sync[0].Mode != "async" || n.Fleet.Leases == nil:
-		return nil, fmt.Errorf("%s says %+v of the fleet, want news by async, and leases", id, n.Fleet)
+		return nil, fmt.Errorf("%s reports %+v of the fleet, want async sync and leases", id, n.Fleet)
 	}
 	return &n.Fleet.Sync[0], nil
 }
 
 // Two nodes let more pass than there is before they hear of each other. The rules service shows how late they did, and how much it
 // was, as each of them measures it; and so it does of the node that it is itself.
-func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t *testing.T) {
+func TestRulesServiceShowsSyncLagAndOverAdmission(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	late := countingIn(t, server, "fleet: { interval: 4s }") // so late that both give out all there is
@@ -85,7 +85,7 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 		if nodes[0].metric(over) > 0 {
 			return nil
 		}
-		if users++; users%20 == 1 { // not so many that the news of them takes long
+		if users++; users%20 == 1 { // few enough that updates are fast
 			useUp(t, nodes[0], fmt.Sprint("user", users))
 			useUp(t, nodes[1], fmt.Sprint("user", users))
 		}
@@ -95,7 +95,7 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 	for i, id := range []string{"n1", "n2"} {
 		p := nodes[i]
 		await.NoError(t, "the rules service to show what "+id+" measures", func() error {
-			got, err := newsOfNode(t, client, id)
+			got, err := asyncSyncOf(t, client, id)
 			if err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 				return fmt.Errorf("got %+v, want %d units over and %d of one key", got, wantOver, wantMost)
 			}
 			if i == 0 && (got.LagMS <= 0 || got.LagMaxMS < got.LagMS || got.Over <= 0 || got.OverMax <= 0 || got.Keys == 0) {
-				return fmt.Errorf("got %+v, want news that was late, and what passed meanwhile", got)
+				return fmt.Errorf("got %+v, want late updates and over-admission", got)
 			}
 			return nil
 		})
@@ -118,7 +118,7 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 			return err
 		})
 	}
-	if _, err := newsOfNode(t, client, "service"); err != nil {
+	if _, err := asyncSyncOf(t, client, "service"); err != nil {
 		t.Error(err)
 	}
 	var list []control.Node
@@ -131,7 +131,7 @@ func TestTheRulesServiceShowsHowLateNodesHearOfEachOtherAndWhatPassedMeanwhile(t
 }
 
 // A node that has no database shows itself, and so do its figures.
-func TestANodeWithRulesOfAFileIsAmongTheNodesThatItShows(t *testing.T) {
+func TestNodeWithARulesFileListsItself(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	p := serve(t, "--gateway-addr", "off", "--rules", rulesFile(t, gossipRules), "--node-id", "alone", "--gossip-addr", "127.0.0.1:0", "--admin-token-file", admin)

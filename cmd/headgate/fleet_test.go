@@ -52,7 +52,7 @@ func (c *client) drain(path string) int {
 	return enough
 }
 
-func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
+func TestLeasedLimitIsUsedUpExactly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	args := onFreePort(append(countingIn(t, server), "--rules", rulesFile(t, fleetRules))...)
@@ -96,7 +96,7 @@ func TestNodesLeaseOneLimitAndUseAllOfItAndNoMore(t *testing.T) {
 	})
 }
 
-func TestNodesTellEachOtherThroughRedisWhatTheyTook(t *testing.T) {
+func TestAsyncNodesSyncThroughRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	args := onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL())
@@ -114,7 +114,7 @@ func TestNodesTellEachOtherThroughRedisWhatTheyTook(t *testing.T) {
 		}
 		return nil
 	})
-	await.NoError(t, "the news to be measured", func() error {
+	await.NoError(t, "the sync to be measured", func() error {
 		if b.metric(`headgate_sync_units_total{kind="applied",mode="async"}`) == 0 || b.metric(`headgate_sync_up{mode="async"}`) != 1 {
 			return errors.New("it is not")
 		}
@@ -122,7 +122,7 @@ func TestNodesTellEachOtherThroughRedisWhatTheyTook(t *testing.T) {
 	})
 }
 
-// Nodes that share nothing but a network hear of each other's requests, and whoever has another key is not heard.
+// Nodes that share only a network receive each other's updates. A node with another key is ignored.
 func TestNodesGossipWithoutAStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -158,18 +158,18 @@ func TestNodesGossipWithoutAStore(t *testing.T) {
 		return nil
 	})
 
-	stranger := node("c", wrong, address)
-	await.NoError(t, "the stranger to be told from the others", func() error {
+	outsider := node("c", wrong, address)
+	await.NoError(t, "the node with the wrong key to be refused", func() error {
 		if a.metric(`headgate_gossip_lost_total{reason="wrong_key"}`) == 0 {
 			return errors.New("it is not")
 		}
 		return nil
 	})
 	if live := a.metric(`headgate_fleet_nodes{state="live"}`); live != 2 {
-		t.Errorf("%v nodes with the stranger, want 2", live)
+		t.Errorf("%v nodes besides the one with the wrong key, want 2", live)
 	}
-	if n := newClient(t, stranger.gateway).drain("/gossiped"); n != 20 {
-		t.Errorf("%d passed at the stranger's, want 20: it knows of nobody", n)
+	if n := newClient(t, outsider.gateway).drain("/gossiped"); n != 20 {
+		t.Errorf("%d passed at the node with the wrong key, want 20", n)
 	}
 
 	// One that dies is missed: what is left of the fleet has its share.
@@ -197,7 +197,7 @@ const globalRules = `rules:
 
 // Two regions, each with a Redis of its own and two nodes, and a third Redis that both share. A limit is the region's own, or
 // both have it together, whatever the mode inside a region; and the global store may come late.
-func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
+func TestRegionsShareAGlobalLimit(t *testing.T) {
 	t.Parallel()
 	globe := redistest.Standalone(t, redistest.Options{})
 	globe.Kill()
@@ -249,12 +249,12 @@ func TestRegionsHaveAGlobalLimitTogether(t *testing.T) {
 	}
 	_, s := all[1][0].status()
 	if s.Fleet == nil || s.Fleet.Live != 2 || len(s.Fleet.Sync) != 2 {
-		t.Errorf("got %+v, want two nodes of the region, and news of async and global", s.Fleet)
+		t.Errorf("got %+v, want two nodes of the region, and sync of async and global", s.Fleet)
 	}
 }
 
 // Redis is away from the beginning. Nodes that gossip know of each other all the same: policies hold, and each has its share.
-func TestWithoutRedisFromTheBeginningPoliciesHoldForEveryMode(t *testing.T) {
+func TestPoliciesApplyIfRedisIsDownFromTheStart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	server.Kill()
@@ -290,7 +290,7 @@ func TestWithoutRedisFromTheBeginningPoliciesHoldForEveryMode(t *testing.T) {
 }
 
 // The date of Redis is not this host's. Windows go by the former, and the node says so.
-func TestANodeWhoseDateIsNotThatOfRedisSaysSo(t *testing.T) {
+func TestClockSkewToRedisIsReported(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{ClockOffset: time.Hour})
 	p := serve(t, onFreePort("--rules", rulesFile(t, fleetRules), "--store", server.URL())...)

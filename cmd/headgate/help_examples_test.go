@@ -48,7 +48,7 @@ var notHere = []string{
 }
 
 // What each command's help shows can be typed as it is, where there is what it speaks of.
-func TestTheExamplesOfTheHelpWorkAsPrinted(t *testing.T) {
+func TestExamplesInTheHelpWork(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	t.Chdir(dir)

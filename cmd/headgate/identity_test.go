@@ -61,7 +61,7 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 }
 
 // A configuration with TLS and tokens: users are who their tokens say, over HTTP/2, and a forged token is as good as none.
-func TestUsersAreKnownByTheirTokensOverTLS(t *testing.T) {
+func TestTokensIdentifyUsersOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pool := certificate(t, dir)
@@ -95,7 +95,7 @@ gateway:
 	as("nonsense").want(1, 403)
 }
 
-func TestKeysOfTokensThatCannotBeReadAreSaid(t *testing.T) {
+func TestUnreadableTokenKeysAreReported(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "headgate.yaml")
 	writeFile(t, path, "identity: { jwt: { jwks_url: 'http://127.0.0.1:1/keys' } }\n")

@@ -59,7 +59,7 @@ func fields(table string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestAClientIsLookedUpAndForgottenOnNodesThatAreProcesses(t *testing.T) {
+func TestKeysAreReadAndResetOnAllNodes(t *testing.T) {
 	t.Parallel()
 	s, _, nodes := fleetShell(t, []string{"n1", "n2"})
 	takeAs(t, nodes[0], "acme", 3)
@@ -128,7 +128,7 @@ func TestKeysAreUnknownWithoutRedis(t *testing.T) {
 	}
 }
 
-func TestNodesThatShareRedisAnswerAsOne(t *testing.T) {
+func TestNodesThatShareRedisAreQueriedOnce(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Standalone(t, redistest.Options{})
 	s, client, nodes := fleetShell(t, []string{"n1", "n2"}, countingIn(t, redis)...)

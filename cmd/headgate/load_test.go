@@ -17,7 +17,7 @@ import (
 
 // Rules are reloaded again and again while requests come. No request fails, none is decided by half a set, and what was
 // consumed stays: one client's requests are counted to the last.
-func TestReloadsUnderLoadFailNoRequestAndLoseNoCounter(t *testing.T) {
+func TestReloadsUnderLoadKeepRequestsAndCounters(t *testing.T) {
 	const reloads, clients = 100, 4
 	text := func(revision int) string {
 		// The first rule counts and never changes. The others come, go and change places.
@@ -215,7 +215,7 @@ func p99(list []time.Duration) time.Duration {
 }
 
 // One client floods at 50 times its limit, 20 others behave: they are served as well as when it behaves, too.
-func TestANoisyClientDoesNotDisturbItsNeighbours(t *testing.T) {
+func TestNoisyClientDoesNotSlowOthers(t *testing.T) {
 	upstream := smallService(t)
 	rules := rulesFile(t, fmt.Sprintf("rules:\n  - { id: per-client, key: [api_key], limits: [%d/s burst %d] }\n", perSecond, perSecond))
 	p := serve(t, onFreePort("--upstream", upstream.URL, "--rules", rules)...)
@@ -251,7 +251,7 @@ func TestANoisyClientDoesNotDisturbItsNeighbours(t *testing.T) {
 const disturbed = 2.5
 
 // The same without limits: the test above would see it.
-func TestWithoutLimitsANoisyClientDoesDisturbItsNeighbours(t *testing.T) {
+func TestNoisyClientWithoutLimitsSlowsOthers(t *testing.T) {
 	upstream := smallService(t)
 	p := serve(t, onFreePort("--upstream", upstream.URL, "--rules", rulesFile(t, "rules: []\n"))...)
 	n := newNeighbourhood(t, p.gateway)

@@ -38,7 +38,7 @@ func (s *shell) lacks(words string, args ...string) error {
 
 // A node that is stopped is shown no longer, whichever database the service has: be it one of --control, or an instance of the
 // service itself. One that is killed stays, until it is removed.
-func TestNodesThatAreStoppedAreShownNoLonger(t *testing.T) {
+func TestStoppedNodesAreRemovedFromTheList(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return t.TempDir() + "/rules.db" },

@@ -9,7 +9,7 @@ import (
 
 // A rules service and a node of it, each a process of its own: a client's plan is changed by the command line, and the limit on the
 // node follows.
-func TestALimitFollowsThePlanOfAClient(t *testing.T) {
+func TestLimitDependsOnThePlanOfAClient(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken+"\n")
 	addr := freeAddr(t)
@@ -37,7 +37,7 @@ func TestALimitFollowsThePlanOfAClient(t *testing.T) {
 	waitLimit(t, node, "acme", 100)
 }
 
-func TestPropertiesFromTheCommandLine(t *testing.T) {
+func TestSetClientProperties(t *testing.T) {
 	s := newShell(t)
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
 	s.want("client acme is at revision", "clients", "set", "acme", "--attribute", "plan=gold", "--attribute", "tier=2", "--limit", "7/s")

@@ -33,7 +33,7 @@ func withoutPush(t *testing.T, service *process) string {
 }
 
 // Nodes that are not told ask, as often as they do by default: a service and nodes that are processes of their own.
-func TestSoakWithoutThePushNodesAskWithin15Seconds(t *testing.T) {
+func TestSoakNodesPollWithin15SecondsWithoutPush(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("it takes a minute: set HEADGATE_SOAK")
 	}

@@ -55,7 +55,7 @@ func serve(t *testing.T, args ...string) *process {
 	p.cmd = exec.Command("headgate", append(command, args...)...)
 	p.cmd.Stdout = p.stdout
 	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, "HEADGATE_") { // whoever tests may use it, too
+		if !strings.HasPrefix(pair, "HEADGATE_") { // the environment of the tests may have some
 			p.cmd.Env = append(p.cmd.Env, pair)
 		}
 	}

@@ -30,7 +30,7 @@ func onRedis(t *testing.T, server *redistest.Server, args ...string) []string {
 	return onFreePort(slices.Concat(args, []string{"--rules", rulesFile(t, perKey)}, countingIn(t, server))...)
 }
 
-func TestTwoGatewaysShareTheirLimitsThroughRedis(t *testing.T) {
+func TestTwoGatewaysShareLimitsThroughRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	a := serve(t, onRedis(t, server)...)
@@ -68,7 +68,7 @@ func TestTwoGatewaysShareTheirLimitsThroughRedis(t *testing.T) {
 }
 
 // Redis is away at the start: the gateway starts all the same, decides by policy and says so, and is exact when Redis comes.
-func TestItStartsWithoutRedisAndIsExactOnceItIsThere(t *testing.T) {
+func TestGatewayStartsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	server.Kill()
@@ -120,7 +120,7 @@ func TestItStartsWithoutRedisAndIsExactOnceItIsThere(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsNeverTold(t *testing.T) {
+func TestPasswordsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{Password: "hush-hush"})
 	p := serve(t, onRedis(t, server, "--log-level", "debug")...)
@@ -142,7 +142,7 @@ func TestAPasswordIsNeverTold(t *testing.T) {
 }
 
 // With limits in Redis a batch is decided side by side and exactly, and a lease of one node is released on another.
-func TestTheDecisionServiceCountsInRedis(t *testing.T) {
+func TestDecisionServiceCountsInRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	rules := rulesFile(t, "rules:\n  - { id: per-user, key: [user], limits: [50/h] }\n  - { id: jobs, when: { path: /jobs }, key: [ip], limits: [1 concurrent ttl 10m] }\n")

@@ -21,7 +21,7 @@ func (s *shell) says(args ...string) string {
 	return errs
 }
 
-func TestWhatIsRefusedIsSaidOnceAndInPlainWords(t *testing.T) {
+func TestRefusalsArePrintedOnceWithAdvice(t *testing.T) {
 	s := newShell(t)
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
@@ -47,7 +47,7 @@ func TestWhatIsRefusedIsSaidOnceAndInPlainWords(t *testing.T) {
 	}
 }
 
-func TestWhoThoughtOfAnotherRevisionIsShownTheDifference(t *testing.T) {
+func TestRevisionConflictShowsTheDifference(t *testing.T) {
 	s := newShell(t)
 	path := rulesFile(t, searchRule)
 	s.want("created 1", "rules", "apply", "-f", path)
@@ -60,7 +60,7 @@ func TestWhoThoughtOfAnotherRevisionIsShownTheDifference(t *testing.T) {
 	}
 }
 
-func TestAnImportThatFailsSaysHowFarItCame(t *testing.T) {
+func TestFailedImportReportsItsProgress(t *testing.T) {
 	s := newShell(t)
 	var lines strings.Builder
 	for i := range 5001 {
@@ -79,7 +79,7 @@ func TestAnImportThatFailsSaysHowFarItCame(t *testing.T) {
 	}
 }
 
-func TestTheAuditTellsOfResetsAndRestores(t *testing.T) {
+func TestAuditListsResetsAndRestores(t *testing.T) {
 	s := newShell(t)
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
 	await.NoError(t, "the rule to be in force", func() error {

@@ -68,7 +68,7 @@ rules:
     limits: [10/s burst 20, 1000/h sliding-window]
 `
 
-func TestRulesFromTheCommandLine(t *testing.T) {
+func TestRulesCommands(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	for _, sub := range []string{"more", ".git"} {
@@ -117,7 +117,7 @@ func TestRulesFromTheCommandLine(t *testing.T) {
 	s.refuses(exitError, "want the number of a revision", "rules", "rollback", "yesterday")
 }
 
-func TestClientsAndOverridesFromTheCommandLine(t *testing.T) {
+func TestClientAndOverrideCommands(t *testing.T) {
 	s := newShell(t)
 	path := rulesFile(t, searchRule)
 	s.want("created 1", "rules", "apply", "-f", path)
@@ -156,7 +156,7 @@ func (s *shell) holds(words string, args ...string) error {
 	return nil
 }
 
-func TestTokensNodesAndBackupFromTheCommandLine(t *testing.T) {
+func TestTokenNodeAndBackupCommands(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	viewer := filepath.Join(dir, "viewer")
@@ -185,7 +185,7 @@ func TestTokensNodesAndBackupFromTheCommandLine(t *testing.T) {
 	s.refuses(exitError, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
 }
 
-func TestAFileOfContextsThatCannotBeReadIsNotTakenForNone(t *testing.T) {
+func TestUnreadableContextsFileIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contexts.yaml")
 	writeFile(t, path, "current: production\ncontexts: [\n")
 	s := &shell{t: t, env: []string{"HEADGATE_CONTEXTS=" + path}}
@@ -208,7 +208,7 @@ func TestAFileOfContextsThatCannotBeReadIsNotTakenForNone(t *testing.T) {
 }
 
 // Who names a context means it, whatever variables say; and a token that variables hold is shown to no server but theirs.
-func TestAContextThatIsNamedCountsBeforeVariables(t *testing.T) {
+func TestNamedContextOverridesVariables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contexts.yaml")
 	writeFile(t, path, `
 current: current
@@ -242,7 +242,7 @@ contexts:
 	}
 }
 
-func TestAnEmptyListOfClientsPrunesThemAndNoListDoesNot(t *testing.T) {
+func TestOnlyAnEmptyClientListPrunesClients(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	rule, clients := filepath.Join(dir, "rule.yaml"), filepath.Join(dir, "clients.yaml")
@@ -269,7 +269,7 @@ func (s *shell) completes(words string, line ...string) {
 	await.NoError(s.t, "completion", func() error { return s.holds(words, append([]string{"__complete"}, line...)...) })
 }
 
-func TestIDsAreCompletedHoweverManyRulesThereAre(t *testing.T) {
+func TestIDsAreCompletedAmongManyRules(t *testing.T) {
 	s := newShell(t)
 	var file strings.Builder
 	file.WriteString("rules:\n")

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-func TestWithoutAnyFileItCanBeTriedWithThePrintedLine(t *testing.T) {
+func TestServeWithoutOptionsRunsTheDemo(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Fatal("this test needs curl; on Debian: apt-get install curl")
@@ -73,7 +73,7 @@ func TestWithoutAnyFileItCanBeTriedWithThePrintedLine(t *testing.T) {
 	}
 }
 
-func TestTheFirstLineSaysWhereItListens(t *testing.T) {
+func TestFirstLogLineHasTheAddresses(t *testing.T) {
 	t.Parallel()
 	p := serve(t, onFreePort()...)
 	for name, addr := range map[string]string{"gateway": p.gateway, "admin": p.admin, "api": p.api, "grpc": p.grpc, "resp": p.resp} {
@@ -95,7 +95,7 @@ func TestTheFirstLineSaysWhereItListens(t *testing.T) {
 	newClient(t, p.gateway).want(1, 200)
 }
 
-func TestListenersThatAreOff(t *testing.T) {
+func TestListenersCanBeOff(t *testing.T) {
 	t.Parallel()
 	p := serve(t, "--gateway-addr", "off", "--api-addr", "off", "--grpc-addr", "off", "--resp-addr", "off")
 	if got := p.api + p.grpc + p.resp; got != "" {
@@ -114,7 +114,7 @@ func TestListenersThatAreOff(t *testing.T) {
 	newClient(t, q.gateway).want(1, 200)
 }
 
-func TestAnUpstreamOfOnesOwn(t *testing.T) {
+func TestServeWithAnUpstream(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Saw", r.Header.Get("X-Forwarded-For")+" "+r.URL.Path)
@@ -142,7 +142,7 @@ func TestTrustedProxiesNameClients(t *testing.T) {
 	newClient(t, p.gateway, "X-Forwarded-For", "203.0.113.4").from("127.0.0.9").want(1, 429)
 }
 
-func TestAConfigurationWithTwoListenersAndRoutes(t *testing.T) {
+func TestConfigurationWithTwoListenersAndRoutes(t *testing.T) {
 	t.Parallel()
 	named := func(name string) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Server", name) }))
@@ -203,7 +203,7 @@ func (p *process) upstream(route string) string {
 	return ""
 }
 
-func TestARulesFileThatChanges(t *testing.T) {
+func TestChangedRulesFileIsLoaded(t *testing.T) {
 	t.Parallel()
 	rules := rulesFile(t, "rules:\n  - { id: a, key: [api_key], limits: [2/h] }\n")
 	p := serve(t, onFreePort("--rules", rules)...)
@@ -259,7 +259,7 @@ func TestARulesFileThatChanges(t *testing.T) {
 	}
 }
 
-func TestAConfigMapThatKubernetesSwaps(t *testing.T) {
+func TestSwappedKubernetesConfigMapIsLoaded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	version := func(name, limit string) {
@@ -310,7 +310,7 @@ func TestSIGHUPReadsTheRulesAgain(t *testing.T) {
 	newClient(t, p.gateway).want(1, 200)
 }
 
-func TestSIGTERMLetsRequestsFinish(t *testing.T) {
+func TestSIGTERMWaitsForRequests(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}, 10), make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -365,7 +365,7 @@ func TestSIGTERMLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogIsJSONBesideTheRest(t *testing.T) {
+func TestAccessLogIsJSON(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "headgate.yaml")
 	writeFile(t, path, "gateway: { access_log: { every: 1 } }\n")
@@ -390,7 +390,7 @@ func TestTheAccessLogIsJSONBesideTheRest(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsTakenIsNamed(t *testing.T) {
+func TestErrorNamesAnAddressInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -82,7 +82,7 @@ rules:
 `
 
 // All protocols ask one engine: what one of them takes the others see.
-func TestEveryProtocolAsksTheSameEngine(t *testing.T) {
+func TestEveryProtocolUsesTheSameEngine(t *testing.T) {
 	t.Parallel()
 	p := serve(t, onFreePort("--rules", rulesFile(t, serviceRules), "--config", newFile(t, "headgate.yaml", "identity: { user_from: basic }\n"))...)
 	const body = `{"client":{"userId":"alice"}}`
@@ -168,7 +168,7 @@ func TestEveryProtocolRenewsALease(t *testing.T) {
 	}
 }
 
-func TestEveryProtocolAsksForTheToken(t *testing.T) {
+func TestEveryProtocolRequiresTheToken(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token.txt")
 	writeFile(t, path, apiToken+"\n")
@@ -214,7 +214,7 @@ func TestEveryProtocolAsksForTheToken(t *testing.T) {
 }
 
 // What others can reach and everybody may ask is warned of, and only that.
-func TestListenersForOthersWithoutATokenAreWarnedOf(t *testing.T) {
+func TestReachableListenersWithoutTokenAreWarnedAbout(t *testing.T) {
 	t.Parallel()
 	const warning = "other hosts can call the decision service without a token; require one with --api-token-file"
 	rules := rulesFile(t, serviceRules)
@@ -312,7 +312,7 @@ func TestSIGTERMDrainsTheDecisionService(t *testing.T) {
 }
 
 // Some send a signal to a process and to its group. That is one signal, and no reason to be in a hurry.
-func TestASignalThatComesTwiceIsOne(t *testing.T) {
+func TestRepeatedSignalCountsAsOne(t *testing.T) {
 	t.Parallel()
 	p := serve(t, onFreePort()...)
 	p.signal(syscall.SIGTERM)
@@ -324,7 +324,7 @@ func TestASignalThatComesTwiceIsOne(t *testing.T) {
 }
 
 // Limits for Envoys come from a directory that is watched; what is wrong there leaves those in force.
-func TestLimitsForEnvoysAreWatched(t *testing.T) {
+func TestLimitsForEnvoyAreWatched(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(limit string) {

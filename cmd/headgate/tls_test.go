@@ -100,10 +100,10 @@ func (c *caller) each() map[string]error {
 }
 
 // Every listener of the decision service speaks TLS, knows callers by their certificates, and takes new certificates into use.
-func TestEveryProtocolSpeaksTLSAsTheFileSays(t *testing.T) {
+func TestEveryProtocolUsesTheConfiguredTLS(t *testing.T) {
 	t.Parallel()
-	server, caller1, stranger := t.TempDir(), t.TempDir(), t.TempDir()
-	for _, dir := range []string{server, caller1, stranger} {
+	server, caller1, outsider := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, dir := range []string{server, caller1, outsider} {
 		certificate(t, dir)
 	}
 	const settings = "    tls: { certificates: [{ cert_file: tls.crt, key_file: tls.key }], client_ca_file: " + "CALLERS" + ", min_version: 1.3 }\n"
@@ -121,9 +121,9 @@ func TestEveryProtocolSpeaksTLSAsTheFileSays(t *testing.T) {
 		}
 	}
 	for who, c := range map[string]*caller{
-		"without a certificate":              {t, p, "", server},
-		"with the certificate of a stranger": {t, p, stranger, server},
-		"who believes another":               {t, p, caller1, stranger},
+		"without a certificate":       {t, p, "", server},
+		"with an unknown certificate": {t, p, outsider, server},
+		"which trusts another CA":     {t, p, caller1, outsider},
 	} {
 		for name, err := range c.each() {
 			if err == nil {
@@ -165,7 +165,7 @@ func TestEveryProtocolSpeaksTLSAsTheFileSays(t *testing.T) {
 }
 
 // Who has the token of the administrator may reset keys, whether or not callers need a token.
-func TestTheAdminTokenResetsKeys(t *testing.T) {
+func TestAdminTokenResetsKeys(t *testing.T) {
 	t.Parallel()
 	const admin = "the-token-of-the-administrator"
 	path := filepath.Join(t.TempDir(), "admin.txt")

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/telemetry"
 )
 
-func TestALoadBalancerThatIsNotTrustedIsReported(t *testing.T) {
+func TestUntrustedLoadBalancerIsReported(t *testing.T) {
 	t.Parallel()
 	rules := newFile(t, "rules.yaml", "rules:\n  - { id: per-address, key: [ip], limits: [100000/h] }\n")
 	p := serve(t, onFreePort("--rules", rules)...)

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestWebhooksAndTheAuditFromTheCommandLine(t *testing.T) {
+func TestWebhookCommandsAndAudit(t *testing.T) {
 	dir := t.TempDir()
 	token := filepath.Join(dir, "token")
 	writeFile(t, token, "a-token-for-tests-of-32-characters\n")

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// A database on another host that is away at the start: the node decides by the rules on disk until it is there.
-func TestADatabaseThatIsAwayAtTheStart(t *testing.T) {
+// The node uses the rules on disk until the database is reachable.
+func TestNodeStartsWhileTheDatabaseIsUnreachable(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Standalone(t, redistest.Options{})
 	admin, state := newFile(t, "admin-token", testAdminToken), t.TempDir()
@@ -61,9 +61,8 @@ func TestADatabaseThatIsAwayAtTheStart(t *testing.T) {
 	}
 }
 
-// Rules on disk are for when the database is away. One that a newer version has written is there, and whoever starts an older one is
-// to know.
-func TestADatabaseOfANewerVersionIsRefusedWhateverIsOnDisk(t *testing.T) {
+// The rules on disk are for an unreachable database. A database of a newer version is reachable, so the start fails.
+func TestDatabaseOfANewerVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Standalone(t, redistest.Options{})
 	state := t.TempDir()
