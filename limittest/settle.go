@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"math/big"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -8,10 +9,11 @@ import (
 
 // settleChecks check that requests decided under an old limit may be settled under it after the limit has changed.
 func settleChecks() []check {
-	return append(append(
+	return append(append(append(
 		forEach("settle", "under a higher limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(l, faster(l)) }),
 		forEach("settle", "under a lower limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(faster(l), l) })...),
-		forEach("settle", "after a limit was lowered", settledLimits, func(tr *trial, l headgate.Limit) { tr.refundsLowered(l, faster(l)) })...)
+		forEach("settle", "after a limit was lowered", settledLimits, func(tr *trial, l headgate.Limit) { tr.refundsLowered(l, faster(l)) })...),
+		forEach("settle", "among changes of a limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.refundsAmongChanges(l) })...)
 }
 
 var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3", "10/s leaky-bucket burst 20")
@@ -125,5 +127,52 @@ func (tr *trial) refundsLowered(l, old headgate.Limit) {
 	}
 	if err := book.withinEnvelope(envelopeOf(old), false); err != nil {
 		tr.Errorf("%s that was %s: %v", l, old, err)
+	}
+}
+
+// refundsAmongChanges raises and lowers a limit at random, and refunds units that were taken before such changes. No refund
+// is credited with more than its units, so all that is not refunded stays within the fastest limit, from the first request
+// on. A refund knows only the limit of its units and that in force. If the limit was raised and lowered again in between,
+// units that drained meanwhile are credited: in a shorter time, the units of one refund may come on top.
+func (tr *trial) refundsAmongChanges(l headgate.Limit) {
+	limits := []headgate.Limit{l, faster(l), faster(faster(l))}
+	bound := envelopeOf(limits[2])
+	book := new(ledger)
+	var open headgate.Receipt // at most one, so that the units of one refund are the bound
+	var under headgate.Limit
+	entry, most, net := 0, int64(0), int64(0)
+	begun := tr.at()
+	inForce := l
+	for range tr.Steps {
+		tr.Advance(pause(tr.rng, limits[2], tr.at()))
+		if tr.rng.IntN(3) == 0 {
+			inForce = limits[tr.rng.IntN(len(limits))]
+		}
+		if open.Units > 0 && tr.rng.IntN(3) == 0 {
+			n := 1 + tr.rng.Int64N(open.Units)
+			tr.give(under, n, open)
+			book.giveBack(entry, n)
+			net -= n
+			open.Units = 0
+		}
+		n := 1 + tr.rng.Int64N(inForce.Capacity())
+		d := tr.take("alice", inForce, n)
+		if !d.Allowed {
+			continue
+		}
+		at := book.admit(tr.at(), n)
+		if net += n; product(net, bound.period).Cmp(new(big.Int).Add(product(bound.burst, bound.period),
+			product((tr.at()-begun).Microseconds(), bound.count))) > 0 {
+			tr.Errorf("%s: %d units admitted and not refunded in %v: want at most %d + %d a %dµs",
+				l, net, tr.at()-begun, bound.burst, bound.count, bound.period)
+			return
+		}
+		if open.Units == 0 {
+			open, under, entry, most = d.Receipt, inForce, at, max(most, n)
+		}
+	}
+	bound.burst += most
+	if err := book.withinEnvelope(bound, false); err != nil {
+		tr.Errorf("%s, raised and lowered: %v", l, err)
 	}
 }
