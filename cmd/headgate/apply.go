@@ -21,7 +21,8 @@ type applyFlags struct {
 }
 
 func (a *applyFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVarP(&a.files, "file", "f", nil, "a rules `FILE`, a directory of rules files, or - for standard input; can be repeated")
+	c.Flags().StringArrayVarP(&a.files, "file", "f", nil,
+		"a rules `FILE`, a directory of rules files, or - for standard input; can be repeated")
 	c.Flags().BoolVar(&a.prune, "prune", false, "delete rules and clients that are not in the files")
 	c.Flags().Int64Var(&a.base, "revision", control.Any, "only if the namespace is at this `REVISION` (default any)")
 	output.AddFlag(c, &a.out)
@@ -35,9 +36,9 @@ func (p *program) applyCommand(f *serverFlags) *cobra.Command {
 		Short: "Create and update the rules of a namespace from files",
 		Long: `Create and update the rules of a namespace from files, in one change: all of it or nothing.
 
-Rules that are already equal are not changed, so applying twice has no effect. With --prune, rules that are not in the files are
-deleted: use it if a pipeline applies all rules from a repository. Registered clients change only if a file has a list of
-clients. The files are validated before anything is sent, and each error is shown with its line.`,
+Rules that are already equal are not changed, so applying twice has no effect. With --prune, rules that are not in the
+files are deleted: use it if a pipeline applies all rules from a repository. Registered clients change only if a file
+has a list of clients. The files are validated before anything is sent, and each error is shown with its line.`,
 		Example: `  headgate rules apply -f rules.yaml
   headgate rules apply -f rules/ --prune --note "search is slow"
   headgate rules apply -f rules/ --prune --dry-run`,
@@ -58,7 +59,8 @@ func (p *program) diffCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff -f FILE...",
 		Short: "Show how files differ from the rules of a namespace",
-		Long: `Show how files differ from the rules of a namespace: the changes that "rules apply" would make. Nothing is changed.
+		Long: `Show how files differ from the rules of a namespace: the changes that "rules apply" would make. Nothing is
+changed.
 
 The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
 		Example: `  headgate rules diff -f rules.yaml
@@ -76,7 +78,9 @@ The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
 	return c
 }
 
-func (p *program) apply(ctx context.Context, client *remote.Client, a *applyFlags, dryRun bool) (*remote.Applied, error) {
+func (p *program) apply(
+	ctx context.Context, client *remote.Client, a *applyFlags, dryRun bool,
+) (*remote.Applied, error) {
 	body, err := rulesfile.LoadAll(a.files, p.stdin)
 	if err != nil {
 		return nil, err
@@ -123,7 +127,8 @@ func (p *program) importCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Register many clients at once",
-		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is standard input.
+		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is
+standard input.
 
 Clients that are already registered are updated. With --prune, clients that are not in the file are removed.`,
 		Example: `  headgate clients import clients.ndjson
@@ -144,7 +149,8 @@ Clients that are already registered are updated. With --prune, clients that are 
 			return p.show(out, result, nil, nil)
 		}
 		p.printf("%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
-			output.Plural(result.Clients, "client"), result.Created, result.Updated, result.Deleted, result.Unchanged, result.Revision)
+			output.Plural(result.Clients, "client"), result.Created, result.Updated, result.Deleted, result.Unchanged,
+			result.Revision)
 		return nil
 	})
 	c.Flags().BoolVar(&prune, "prune", false, "remove clients that are not in the file")

@@ -21,9 +21,9 @@ func (p *program) auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Show who changed what, when and from where",
-		Long: `Show who changed what, when and from where, the latest change first: changes of rules, clients, overrides, tokens and
-webhooks, without secrets; resets of counters; and, with --all, restored backups. JSON and YAML show each object before and
-after the change. The command needs a token with the role admin.`,
+		Long: `Show who changed what, when and from where, the latest change first: changes of rules, clients, overrides,
+tokens and webhooks, without secrets; resets of counters; and, with --all, restored backups. JSON and YAML show each
+object before and after the change. The command needs a token with the role admin.`,
 		Example: `  headgate audit --limit 20
   headgate audit --all --kind token
   headgate audit --kind rule --id search-per-user --output json
@@ -52,19 +52,22 @@ after the change. The command needs a token with the role admin.`,
 		for i := range list {
 			r := &list[i]
 			rows = append(rows, []string{
-				fmt.Sprint(r.Revision), output.LocalTime(r.Time), output.OrDash(r.Actor), output.OrDash(r.From), r.Namespace, r.Action, r.changesText(), output.Truncate(r.Note, 40),
+				fmt.Sprint(r.Revision), output.LocalTime(r.Time), output.OrDash(r.Actor), output.OrDash(r.From), r.Namespace,
+				r.Action, r.changesText(), output.Truncate(r.Note, 40),
 			})
 		}
 		return p.show(out, list, []string{"REVISION", "TIME", "BY", "FROM", "NAMESPACE", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
 	flags := c.Flags()
-	flags.StringVar(&kind, "kind", "", "only changes of a `KIND`: rule, client, override, token, webhook, or event (a reset, a restore or a removed node)")
+	flags.StringVar(&kind, "kind", "",
+		"only changes of a `KIND`: rule, client, override, token, webhook, or event (a reset, a restore or a removed node)")
 	flags.StringVar(&id, "id", "", "only changes of the object with this `ID`, with --kind")
 	flags.BoolVar(&all, "all", false, "all namespaces that the token has access to")
 	flags.BoolVar(&logins, "logins", false, "show failed logins instead")
 	flags.IntVar(&limit, "limit", limit, "the maximum number to show")
 	kinds := []string{"rule", "client", "override", "token", "webhook", "event"}
-	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	_ = c.RegisterFlagCompletionFunc("kind",
+		cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	output.AddFlag(c, &out)
 	return c
 }

@@ -20,8 +20,9 @@ func (p *program) backupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Save the database of a rules service to a file",
-		Long: `Save the database of a rules service to a file while the service runs, as of one moment: rules, clients, overrides, tokens
-(as hashes), webhooks (with their secrets) and the history. FILE may be - for standard output. Only you can read the file.`,
+		Long: `Save the database of a rules service to a file while the service runs, as of one moment: rules, clients,
+overrides, tokens (as hashes), webhooks (with their secrets) and the history. FILE may be - for standard output. Only
+you can read the file.`,
 		Example: `  headgate backup rules-$(date +%F).backup
   headgate backup - | gzip > rules.backup.gz`,
 		Args: cobra.ExactArgs(1),
@@ -67,15 +68,15 @@ func (p *program) restoreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore the database of a rules service from a backup",
-		Long: `Restore the database of a rules service from a backup, all of it or nothing: rules, clients, history and tokens. FILE may be -
-for standard input.
+		Long: `Restore the database of a rules service from a backup, all of it or nothing: rules, clients, history and
+tokens. FILE may be - for standard input.
 
-The rules service must be new: its database has only the first token and the demo rules. If it has anything else, the command
-fails, unless --replace allows to delete all of that. The database may be of another kind than the one in the backup. Nodes
-apply the restored rules at once.
+The rules service must be new: its database has only the first token and the demo rules. If it has anything else, the
+command fails, unless --replace allows to delete all of that. The database may be of another kind than the one in the
+backup. Nodes apply the restored rules at once.
 
-Afterwards only the tokens of the backup and that of --admin-token-file are valid. If none of them has all permissions, the
-rules service creates one, and the command prints it.
+Afterwards only the tokens of the backup and that of --admin-token-file are valid. If none of them has all
+permissions, the rules service creates one, and the command prints it.
 
 With --db the command restores into a database before a rules service is started with it, and needs no token.`,
 		Example: `  headgate restore --token-file first-token rules-2027-01-31.backup
@@ -94,7 +95,8 @@ With --db the command restores into a database before a rules service is started
 		return p.restore(args[0], func(from io.Reader) error {
 			result, err := client.Restore(ctx, from, replace)
 			if err == nil && result.Token != "" {
-				_, _ = fmt.Fprintln(p.stderr, "no token of the backup has all permissions; this new one has, and is shown only once:")
+				_, _ = fmt.Fprintln(p.stderr,
+					"no token of the backup has all permissions; this new one has, and is shown only once:")
 				p.printf("%s\n", result.Token)
 			}
 			return err

@@ -39,7 +39,8 @@ type requestFlags struct {
 
 const attributesHelp = `
 
-Attributes: ip, user, api_key, method, host, path, header.<name>, cookie.<name>, query.<name>, jwt.<claim>, region, namespace.`
+Attributes: ip, user, api_key, method, host, path, header.<name>, cookie.<name>, query.<name>, jwt.<claim>, region,
+namespace.`
 
 // add adds the flags to a command.
 func (q *requestFlags) add(p *program, c *cobra.Command) {
@@ -48,7 +49,8 @@ func (q *requestFlags) add(p *program, c *cobra.Command) {
 	q.settings = addSettingFlags(flags, []string{"rules", "store", "key-secret-file", "region"})
 	flags.StringArrayVar(&q.pairs, "set", nil, "an `ATTRIBUTE=VALUE` of the request; can be repeated")
 	flags.StringVar(&q.terms.Rule, "rule", "", "apply only the rule with this `ID`, and ignore its when")
-	flags.Int64Var(&q.terms.Cost, "cost", 0, "consume `N` units of each limit instead of the rules' cost; concurrency limits keep theirs")
+	flags.Int64Var(&q.terms.Cost, "cost", 0,
+		"consume `N` units of each limit instead of the rules' cost; concurrency limits keep theirs")
 	output.AddFlag(c, &q.out)
 }
 
@@ -59,8 +61,8 @@ func (p *program) checkCommand() *cobra.Command {
 		Short: "Decide a request from the shell",
 		Long: `Decide a request from the shell, with the rules of a file or of a rules service.
 
-With --rules FILE this command decides the request. Counters are in memory and start empty, or with --store in Redis, where the
-request consumes units of the same counters as requests at the gateways with that store.
+With --rules FILE this command decides the request. Counters are in memory and start empty, or with --store in Redis,
+where the request consumes units of the same counters as requests at the gateways with that store.
 
 Without --rules, the command asks the rules service what it would decide now. Nothing is consumed.` + attributesHelp + `
 
@@ -81,7 +83,8 @@ The exit code is 0 if the request passes (with --repeat: the last one), 3 if it 
 	q.add(p, c)
 	c.Flags().IntVar(&q.repeat, "repeat", 1, "decide the request `N` times in a row")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.decideRequest(c, q, p.decide, func(x *decision.Explanation) error { return p.showDecisions(q, []decision.Decision{x.Verdict}) })
+		return p.decideRequest(c, q, p.decide,
+			func(x *decision.Explanation) error { return p.showDecisions(q, []decision.Decision{x.Verdict}) })
 	}
 	return c
 }
@@ -96,11 +99,12 @@ func (q *requestFlags) validate() error {
 	return nil
 }
 
-// decideRequest decides the request of the flags: with a rules file by calling local, else by asking the rules service and
-// calling show with its response.
+// decideRequest decides the request of the flags: with a rules file by calling local, else by asking the rules service
+// and calling show with its response.
 func (p *program) decideRequest(
 	cmd *cobra.Command, q *requestFlags,
-	local func(context.Context, *engine.Engine, rules.Subject, *requestFlags) error, show func(*decision.Explanation) error,
+	local func(context.Context, *engine.Engine, rules.Subject, *requestFlags) error,
+	show func(*decision.Explanation) error,
 ) error {
 	q.terms.HasCost = cmd.Flags().Changed("cost")
 	if err := q.validate(); err != nil {
@@ -141,7 +145,8 @@ func (p *program) decideRequest(
 
 // explainRemotely asks the rules service for a decision and calls show with it.
 func (p *program) explainRemotely(
-	cmd *cobra.Command, q *requestFlags, given map[string]string, values identity.Values, show func(*decision.Explanation) error,
+	cmd *cobra.Command, q *requestFlags, given map[string]string, values identity.Values,
+	show func(*decision.Explanation) error,
 ) error {
 	switch {
 	case q.repeat > 1:

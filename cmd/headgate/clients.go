@@ -26,7 +26,8 @@ func (p *program) clientsCommand() *cobra.Command {
 	}
 	p.addServerFlags(c, f)
 	c.AddCommand(
-		p.listCommand(&clientResource, f), p.getCommand(&clientResource, f), p.setClientCommand(f), p.deleteCommand(&clientResource, f), p.importCommand(f),
+		p.listCommand(&clientResource, f), p.getCommand(&clientResource, f), p.setClientCommand(f),
+		p.deleteCommand(&clientResource, f), p.importCommand(f),
 	)
 	return c
 }
@@ -44,9 +45,9 @@ func (p *program) setClientCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set ID",
 		Short: "Register a client, or replace a registered one",
-		Long: `Register a client, or replace a registered one completely. Without --attribute, the client is the user with that ID.
-An attribute that requests do not have is a property of the client, such as its plan; rules can match it as client.plan.
-To set limits for single rules, use a file: see "headgate clients import".`,
+		Long: `Register a client, or replace a registered one completely. Without --attribute, the client is the user with
+that ID. An attribute that requests do not have is a property of the client, such as its plan; rules can match it as
+client.plan. To set limits for single rules, use a file: see "headgate clients import".`,
 		Example: `  headgate clients set acme --limit 500/s
   headgate clients set acme --attribute user=acme --attribute api_key=k1 --attribute api_key=k2 --unlimited
   headgate clients set acme --attribute plan=gold`,
@@ -81,11 +82,14 @@ To set limits for single rules, use a file: see "headgate clients import".`,
 		return nil
 	})
 	flags := c.Flags()
-	flags.StringArrayVar(&attributes, "attribute", nil, "an `ATTRIBUTE=VALUE` that identifies the client, or a property; can be repeated (default user=ID)")
-	flags.StringArrayVar(&request.Limits, "limit", nil, "a `LIMIT` of the client under all rules, such as \"500/s burst 1000\"; can be repeated")
+	flags.StringArrayVar(&attributes, "attribute", nil,
+		"an `ATTRIBUTE=VALUE` that identifies the client, or a property; can be repeated (default user=ID)")
+	flags.StringArrayVar(&request.Limits, "limit", nil,
+		"a `LIMIT` of the client under all rules, such as \"500/s burst 1000\"; can be repeated")
 	flags.BoolVar(&request.Unlimited, "unlimited", false, "do not limit the client")
 	flags.BoolVar(&request.Block, "block", false, "deny all requests of the client")
-	flags.Int64Var(&baseRevision, "revision", baseRevision, "only if the client is at this `REVISION`; 0 if it must not exist (default any)")
+	flags.Int64Var(&baseRevision, "revision", baseRevision,
+		"only if the client is at this `REVISION`; 0 if it must not exist (default any)")
 	addNoteFlag(c, f)
 	return c
 }
@@ -99,7 +103,8 @@ func (p *program) overridesCommand() *cobra.Command {
   headgate overrides list`,
 	}
 	p.addServerFlags(c, f)
-	c.AddCommand(p.createOverrideCommand(f), p.listCommand(&overrideResource, f), p.getCommand(&overrideResource, f), p.deleteCommand(&overrideResource, f))
+	c.AddCommand(p.createOverrideCommand(f), p.listCommand(&overrideResource, f), p.getCommand(&overrideResource, f),
+		p.deleteCommand(&overrideResource, f))
 	return c
 }
 
@@ -150,13 +155,16 @@ func (p *program) createOverrideCommand(f *serverFlags) *cobra.Command {
 		return output.WriteJSON(p.stdout, out, created["override"])
 	})
 	flags := c.Flags()
-	flags.StringArrayVar(&attributes, "client", nil, "the client, as `ATTRIBUTE=VALUE`; can be repeated, and one match is enough")
+	flags.StringArrayVar(&attributes, "client", nil,
+		"the client, as `ATTRIBUTE=VALUE`; can be repeated, and one match is enough")
 	flags.StringVar(&request.Rule, "rule", "", "`ID` of the rule (default all rules that count the client)")
-	flags.StringArrayVar(&request.Limits, "limit", nil, "a `LIMIT` that replaces the present ones, such as \"500/s burst 1000\"; can be repeated")
+	flags.StringArrayVar(&request.Limits, "limit", nil,
+		"a `LIMIT` that replaces the present ones, such as \"500/s burst 1000\"; can be repeated")
 	flags.BoolVar(&request.Unlimited, "unlimited", false, "do not limit the client")
 	flags.BoolVar(&request.Block, "block", false, "deny all requests of the client")
 	flags.StringVar(&request.For, "for", "", "the duration of the override, such as 72h or 3d")
-	flags.StringVar(&expires, "until", "", "the `TIME` at which the override expires: local, such as \"2027-01-31 18:00\" or 2027-01-31, or with a zone, 2027-01-31T18:00:00Z")
+	flags.StringVar(&expires, "until", "",
+		"the `TIME` at which the override expires: local, such as \"2027-01-31 18:00\" or 2027-01-31, or with a zone, 2027-01-31T18:00:00Z")
 	flags.StringVar(&request.ID, "id", "", "the `ID` of the override (default a random one)")
 	addNoteFlag(c, f)
 	_ = c.MarkFlagRequired("client")                                          // the flag exists
@@ -181,7 +189,10 @@ func parseTime(text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	for _, form := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", time.DateOnly} {
+	for _, form := range []string{
+		time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04",
+		time.DateOnly,
+	} {
 		if t, err := time.ParseInLocation(form, text, time.Local); err == nil {
 			return t.Format(time.RFC3339), nil
 		}

@@ -81,7 +81,10 @@ var (
 			if e.Enabled != nil && !*e.Enabled {
 				state = "off"
 			}
-			return []string{e.ID, e.limitsText(), output.OrDash(inlineJSON(e.Key)), output.Truncate(output.OrDash(inlineJSON(e.When)), 50), state}
+			return []string{
+				e.ID, e.limitsText(), output.OrDash(inlineJSON(e.Key)),
+				output.Truncate(output.OrDash(inlineJSON(e.When)), 50), state,
+			}
 		},
 		ruleYAML,
 	}
@@ -109,7 +112,10 @@ var (
 			if rule == "" {
 				rule = "all"
 			}
-			return []string{e.ID, strings.Join(attributes, " "), e.limitsText(), rule, output.Expiry(e.Expires), output.Truncate(output.OrDash(e.Note), 30)}
+			return []string{
+				e.ID, strings.Join(attributes, " "), e.limitsText(), rule, output.Expiry(e.Expires),
+				output.Truncate(output.OrDash(e.Note), 30),
+			}
 		},
 		nil,
 	}
@@ -155,7 +161,10 @@ type listedObject struct {
 }
 
 func (i listedObject) MarshalJSON() ([]byte, error) {
-	rest, err := json.Marshal(map[string]any{"revision": i.object.Revision, "created": i.object.Created, "updated": i.object.Updated, "by": i.object.By})
+	rest, err := json.Marshal(map[string]any{
+		"revision": i.object.Revision, "created": i.object.Created,
+		"updated": i.object.Updated, "by": i.object.By,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +274,7 @@ func (p *program) deleteCommand(s *resource, f *serverFlags) *cobra.Command {
 const completionTimeout = 2 * time.Second
 
 // completeIDs completes the ids of a resource.
-func (p *program) completeIDs(s *resource, f *serverFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func (p *program) completeIDs(s *resource, f *serverFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			return findIDs(ctx, client, s, prefix)
@@ -323,8 +332,8 @@ func (p *program) deleteByIDCommand(f *serverFlags, c *cobra.Command, done, noun
 // maxCompletions is the maximum number of ids that a shell is offered.
 const maxCompletions = 1000
 
-// findIDs returns completions for the ids that begin with prefix. The service also finds objects with the prefix in other
-// fields, so findIDs reads pages until it has enough ids. With an error, it returns the ids found so far.
+// findIDs returns completions for the ids that begin with prefix. The service also finds objects with the prefix in
+// other fields, so findIDs reads pages until it has enough ids. With an error, it returns the ids found so far.
 func findIDs(ctx context.Context, client *remote.Client, s *resource, prefix string) (ids []string, err error) {
 	for q := (remote.Query{Search: prefix, Limit: 1000}); ; {
 		page, err := client.List(ctx, s.collection, q)

@@ -44,7 +44,8 @@ func (p *program) setBashCompletion(root *cobra.Command) {
 	if err != nil || bash.Name() != "bash" {
 		return // this version of cobra has no such command
 	}
-	bash.Long = `Print a script for bash that completes commands, flags, and ids of rules, clients, overrides, webhooks and tokens.
+	bash.Long = `Print a script for bash that completes commands, flags, and ids of rules, clients, overrides, webhooks
+and tokens.
 
 Load it in this shell:
 

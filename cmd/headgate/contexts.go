@@ -47,8 +47,8 @@ func (p *program) contextCommand() *cobra.Command {
 		Short: "Save rules services by name",
 		Long: `Save rules services by name, so that commands need no --server, --token-file and --namespace.
 
-Contexts are saved in ~/.config/headgate/contexts.yaml, or in the file of HEADGATE_CONTEXTS. That file has the paths of token
-files, not the tokens. --context NAME selects another context for one command.`,
+Contexts are saved in ~/.config/headgate/contexts.yaml, or in the file of HEADGATE_CONTEXTS. That file has the paths
+of token files, not the tokens. --context NAME selects another context for one command.`,
 		Example: `  headgate context set production --server https://rules.example.com:8084 --token-file ~/.headgate/production --namespace shop
   headgate context use production
   headgate context list`,
@@ -165,7 +165,10 @@ func (p *program) listContextsCommand() *cobra.Command {
 					mark = "*"
 				}
 				list = append(list, listed{name, mark != "", target})
-				rows = append(rows, []string{mark, name, target.Server, output.OrDash(target.Namespace), output.OrDash(target.TokenFile)})
+				rows = append(rows, []string{
+					mark, name, target.Server, output.OrDash(target.Namespace),
+					output.OrDash(target.TokenFile),
+				})
 			}
 			return p.show(out, list, []string{"", "NAME", "SERVER", "NAMESPACE", "TOKEN FILE"}, rows)
 		},

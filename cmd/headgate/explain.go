@@ -16,10 +16,12 @@ func (p *program) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain",
 		Short: "Show which rules match a request, and what each would decide",
-		Long: `Show which rules match a request, what each of them would decide, and which one is tightest. Nothing is consumed.
+		Long: `Show which rules match a request, what each of them would decide, and which one is tightest. Nothing is
+consumed.
 
 With --rules FILE the rules of the file apply. Counters are in memory and start empty, or with --store those in Redis.
-Without --rules, the command asks the rules service, which has the rules in force, registered clients, overrides and counters.` + attributesHelp + `
+Without --rules, the command asks the rules service, which has the rules in force, registered clients, overrides and
+counters.` + attributesHelp + `
 
 The exit code is 0 if the request would pass, 3 if it would be denied, and 1 on an error.`,
 		Example: `  # with the rules in force

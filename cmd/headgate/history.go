@@ -100,8 +100,11 @@ type failedLogins struct {
 	} `json:"recent"`
 }
 
-// listRevisions returns up to limit changes, of the history or of the audit log, and the failed logins of the audit log.
-func listRevisions(ctx context.Context, client *remote.Client, path string, query url.Values, limit int) (list []revision, logins *failedLogins, err error) {
+// listRevisions returns up to limit changes, of the history or of the audit log, and the failed logins of the audit
+// log.
+func listRevisions(
+	ctx context.Context, client *remote.Client, path string, query url.Values, limit int,
+) (list []revision, logins *failedLogins, err error) {
 	list = []revision{}
 	for {
 		query.Set("limit", strconv.Itoa(min(100, max(1, limit-len(list)))))
@@ -144,8 +147,8 @@ func (p *program) historyCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history [ID | REVISION]",
 		Short: "Show the changes of a namespace",
-		Long: `Show who changed what in a namespace and when, the latest change first: all changes, or those of one rule. With the number of
-a revision, show the changes of that revision.`,
+		Long: `Show who changed what in a namespace and when, the latest change first: all changes, or those of one rule.
+With the number of a revision, show the changes of that revision.`,
 		Example: `  headgate rules history
   headgate rules history search-per-user
   headgate rules history 42`,
@@ -168,7 +171,10 @@ a revision, show the changes of that revision.`,
 		rows := [][]string{}
 		for i := range list {
 			r := &list[i]
-			rows = append(rows, []string{fmt.Sprint(r.Revision), output.Ago(r.Time), output.OrDash(r.Actor), r.Action, r.changesText(), output.Truncate(r.Note, 40)})
+			rows = append(rows, []string{
+				fmt.Sprint(r.Revision), output.Ago(r.Time), output.OrDash(r.Actor), r.Action,
+				r.changesText(), output.Truncate(r.Note, 40),
+			})
 		}
 		return p.show(out, list, []string{"REVISION", "WHEN", "BY", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
@@ -189,7 +195,8 @@ func (p *program) showRevision(ctx context.Context, client *remote.Client, n int
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	p.printf("revision %d, %s (%s) by %s: %s\n", r.Revision, output.LocalTime(r.Time), output.Ago(r.Time), output.OrDash(r.Actor), r.Action)
+	p.printf("revision %d, %s (%s) by %s: %s\n", r.Revision, output.LocalTime(r.Time), output.Ago(r.Time),
+		output.OrDash(r.Actor), r.Action)
 	if r.Note != "" {
 		p.printf("note: %s\n", output.Sanitize(r.Note))
 	}
@@ -203,7 +210,8 @@ func (p *program) rollbackCommand(f *serverFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback REVISION",
 		Short: "Restore the rules of an earlier revision",
-		Long:  `Restore the rules of a namespace as of an earlier revision. This creates a new revision. With --all, also restore clients and overrides.`,
+		Long: `Restore the rules of a namespace as of an earlier revision. This creates a new revision. With --all, also
+restore clients and overrides.`,
 		Example: `  headgate rules rollback 41 --dry-run
   headgate rules rollback 41`,
 		Args:              cobra.ExactArgs(1),

@@ -66,11 +66,11 @@ func (p *program) keysCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "keys",
 		Short: "Show what remains for a client, or reset its counters",
-		Long: `Show what remains for a client, or reset its counters, on all nodes of a namespace. The rules service queries each node that
-counts in its own memory, and one of the nodes that share a store.
+		Long: `Show what remains for a client, or reset its counters, on all nodes of a namespace. The rules service queries
+each node that counts in its own memory, and one of the nodes that share a store.
 
-The exit code is 0 on success and 1 on an error, such as a node or a store that does not respond. The results of the others
-are shown nevertheless.`,
+The exit code is 0 on success and 1 on an error, such as a node or a store that does not respond. The results of the
+others are shown nevertheless.`,
 		Example: `  headgate keys get user=acme
   headgate keys reset user=acme --rule search-per-user`,
 	}

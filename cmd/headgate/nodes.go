@@ -43,11 +43,15 @@ func (p *program) nodesCommand() *cobra.Command {
 				state = "behind"
 			}
 			rows = append(rows, []string{
-				n.ID, output.OrDash(n.Region), n.Version, fmt.Sprint(n.Revision), (time.Duration(n.LagMS) * time.Millisecond).String(),
+				n.ID, output.OrDash(n.Region), n.Version, fmt.Sprint(n.Revision),
+				(time.Duration(n.LagMS) * time.Millisecond).String(),
 				n.Store, output.Ago(n.Seen), state, syncText(n.Fleet), output.OrDash(n.Address),
 			})
 		}
-		return p.show(out, list, []string{"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "SYNC", "ADDRESS"}, rows)
+		return p.show(out, list, []string{
+			"NODE", "REGION", "VERSION", "REVISION", "LAG", "STORE", "SEEN", "RULES", "SYNC",
+			"ADDRESS",
+		}, rows)
 	})
 	output.AddFlag(c, &out)
 	return c
@@ -57,8 +61,9 @@ func (p *program) deleteNodesCommand(f *serverFlags) *cobra.Command {
 	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:   "delete ID...",
 		Short: "Remove stopped nodes from the list",
-		Long: `Remove stopped nodes from the list. Nodes that stop normally are removed at once, and nodes without a heartbeat are removed after
-an hour. The command does not affect the nodes: a running one is listed again with its next heartbeat.`,
+		Long: `Remove stopped nodes from the list. Nodes that stop normally are removed at once, and nodes without a
+heartbeat are removed after an hour. The command does not affect the nodes: a running one is listed again with its
+next heartbeat.`,
 		Example:           `  headgate nodes delete eu-1`,
 		ValidArgsFunction: p.completeNodes(f),
 	}, "deleted", "node", "/v1/nodes/")
@@ -69,7 +74,8 @@ func (p *program) completeNodes(f *serverFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			list, err := client.Nodes(ctx)
-			return completeByPrefix(list, prefix, func(n *control.Node) (id, description string) { return n.ID, "seen " + output.Ago(n.Seen) }), err
+			return completeByPrefix(list, prefix,
+				func(n *control.Node) (id, description string) { return n.ID, "seen " + output.Ago(n.Seen) }), err
 		})
 	}
 }

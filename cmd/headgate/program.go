@@ -93,8 +93,8 @@ With --upstream and --rules it protects your service.`,
 	return root
 }
 
-// setArgErrors makes commands return errors that show the arguments they want. A command with subcommands returns an error
-// for an unknown one, so that a misspelt command fails in a pipeline; cobra would print the help and succeed.
+// setArgErrors makes commands return errors that show the arguments they want. A command with subcommands returns an
+// error for an unknown one, so that a misspelt command fails in a pipeline; cobra would print the help and succeed.
 func setArgErrors(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		setArgErrors(sub)

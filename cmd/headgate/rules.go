@@ -14,7 +14,8 @@ func (p *program) rulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "Check and test rules files, and change the rules of a rules service",
-		Long:  `Check and test rules files with lint and test, which need no server, and read and change the rules of a rules service.`,
+		Long: `Check and test rules files with lint and test, which need no server, and read and change the rules of a
+rules service.`,
 		Example: `  headgate rules lint rules.yaml
   headgate rules test rules_test.yaml
   headgate rules list
@@ -22,7 +23,8 @@ func (p *program) rulesCommand() *cobra.Command {
 	}
 	p.addServerFlags(c, f)
 	c.AddCommand(
-		p.lintCommand(), p.testCommand(), p.listCommand(&ruleResource, f), p.getCommand(&ruleResource, f), p.applyCommand(f), p.diffCommand(f),
+		p.lintCommand(), p.testCommand(), p.listCommand(&ruleResource, f), p.getCommand(&ruleResource, f), p.applyCommand(f),
+		p.diffCommand(f),
 		p.deleteCommand(&ruleResource, f), p.historyCommand(f), p.rollbackCommand(f),
 	)
 	return c
@@ -37,8 +39,8 @@ func (p *program) lintCommand() *cobra.Command {
 
 Each file is checked by itself, as "serve --rules" does. A file named - is standard input.
 
-Lint warns about rules that requests may bypass: with "trailing_slash: exact" and "case: exact", a rule for /login does not cover
-/login/ and /LOGIN, which many services treat as the same path.
+Lint warns about rules that requests may bypass: with "trailing_slash: exact" and "case: exact", a rule for /login
+does not cover /login/ and /LOGIN, which many services treat as the same path.
 
 The exit code is 0 if all files are valid, even with warnings, and else 1.`,
 		Example: `  headgate rules lint rules.yaml
@@ -65,7 +67,8 @@ func (p *program) lint(names []string, out output.Format) error {
 		for _, r := range results {
 			if r.OK {
 				for _, w := range r.Warnings {
-					_, _ = fmt.Fprintf(p.stderr, "%s:%d:%d: warning: %s: %s: want %s\n", r.File, w.Line, w.Column, w.Path, w.Value, w.Want)
+					_, _ = fmt.Fprintf(p.stderr, "%s:%d:%d: warning: %s: %s: want %s\n", r.File, w.Line, w.Column, w.Path, w.Value,
+						w.Want)
 				}
 				p.printf("%s: ok, %s, %s\n", r.File, output.Plural(r.Rules, "rule"), output.Plural(r.Clients, "client"))
 				continue

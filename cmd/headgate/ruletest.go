@@ -102,5 +102,7 @@ func (p *program) printTestTotal(results []rulesfile.TestResult) {
 		p.printf("ok    %s in %s\n", output.Plural(passed, "case"), output.Plural(len(results), "file"))
 		return
 	}
-	p.printf("FAIL  %d of %s; %d of %s failed\n", files, output.Plural(len(results), "file"), failed, output.Plural(passed+failed, "case"))
+	p.printf("FAIL  %d of %s; %d of %s failed\n", files, output.Plural(len(results), "file"), failed,
+		output.Plural(passed+failed,
+			"case"))
 }

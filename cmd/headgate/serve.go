@@ -24,16 +24,18 @@ func (p *program) serveCommand() *cobra.Command {
 		Short: "Run a gateway, a decision service and a rules service",
 		Long: `Run a gateway, a decision service and a rules service.
 
-Without options, the gateway listens on port 8080 in front of a built-in service, counts in memory, and has demo rules. Only
-this host can reach the decision service: HTTP with JSON and forward-auth on port 8081, gRPC and Envoy on 8082, Redis clients
-on 8083. The address "off" turns a listener off. Set --api-token-file before other hosts can reach these listeners.
+Without options, the gateway listens on port 8080 in front of a built-in service, counts in memory, and has demo
+rules. Only this host can reach the decision service: HTTP with JSON and forward-auth on port 8081, gRPC and Envoy on
+8082, Redis clients on 8083. The address "off" turns a listener off. Set --api-token-file before other hosts can reach
+these listeners.
 
-The rules are in a database. The rules service on --admin-addr changes them; its first start prints a token. With --rules the
-rules come from a file instead, and with --control from a remote rules service; see docs/rules-service.md.
+The rules are in a database. The rules service on --admin-addr changes them; its first start prints a token. With
+--rules the rules come from a file instead, and with --control from a remote rules service; see docs/rules-service.md.
 
-Every flag is also an environment variable and a field of the configuration file: --gateway-addr is HEADGATE_GATEWAY_ADDR and
-gateway_addr. Flags take precedence over variables, and variables over the file. The file has more settings than there are
-flags: TLS, routes to several upstreams, health checks, identification of clients, response headers; see docs/config.md.
+Every flag is also an environment variable and a field of the configuration file: --gateway-addr is
+HEADGATE_GATEWAY_ADDR and gateway_addr. Flags take precedence over variables, and variables over the file. The file
+has more settings than there are flags: TLS, routes to several upstreams, health checks, identification of clients,
+response headers; see docs/config.md.
 
 The rules file is watched. If it becomes invalid, the rules in force stay, and the log, /readyz and the metrics show the
 error. SIGHUP reads it again at once. SIGTERM waits for current requests to finish and exits with 0.`,
@@ -134,8 +136,8 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	return n.Run(ctx)
 }
 
-// sameSignalWindow is how long after a signal another one counts as the same: timeout(1) and some process supervisors send
-// a signal to the process and to its group.
+// sameSignalWindow is how long after a signal another one counts as the same: timeout(1) and some process supervisors
+// send a signal to the process and to its group.
 const sameSignalWindow = time.Second
 
 // stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A later one ends the program at once.

@@ -34,8 +34,9 @@ type serverFlags struct {
 
 const serverHelp = `
 
-The rules service is the first of these that is set: --server, the one of --context, HEADGATE_SERVER, the one of the current context
-(see "headgate context"), the one on this host. The token is in --token-file, in the file of HEADGATE_TOKEN_FILE, or in HEADGATE_TOKEN.`
+The rules service is the first of these that is set: --server, the one of --context, HEADGATE_SERVER, the one of the
+current context (see "headgate context"), the one on this host. The token is in --token-file, in the file of
+HEADGATE_TOKEN_FILE, or in HEADGATE_TOKEN.`
 
 func (p *program) addServerFlags(c *cobra.Command, f *serverFlags) {
 	c.Long = strings.TrimSpace(cmp.Or(c.Long, c.Short+".") + serverHelp)
@@ -63,9 +64,9 @@ func (p *program) getenv(name string) string {
 	return ""
 }
 
-// target returns the rules service to call. Flags take precedence over environment variables, and these over the current
-// context. A context that a flag names also takes precedence over variables: with --context staging, a command must not
-// change the service of HEADGATE_SERVER.
+// target returns the rules service to call. Flags take precedence over environment variables, and these over the
+// current context. A context that a flag names also takes precedence over variables: with --context staging, a command
+// must not change the service of HEADGATE_SERVER.
 func (p *program) target(f *serverFlags) (contexts.Target, error) {
 	file, err := p.readContexts()
 	if err != nil && (f.context != "" || !errors.Is(err, contexts.ErrNoPath)) { // do not fall back to this host
@@ -138,7 +139,8 @@ func readToken(path string) (string, error) {
 		return "", err
 	}
 	token := strings.TrimSpace(string(data))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+	if token == "" || strings.ContainsFunc(token,
+		func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return "", fmt.Errorf("%s contains no token: want one, on a line of its own", path)
 	}
 	return token, nil

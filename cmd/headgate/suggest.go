@@ -33,8 +33,8 @@ func suggestFlag(c *cobra.Command, err error) string {
 	return ", did you mean --" + best + "?"
 }
 
-// editDistance returns how many letters must be added, removed, replaced or swapped with their neighbour to turn a into b
-// (the optimal string alignment distance). It returns 1 if a has at least three letters and b begins with a.
+// editDistance returns how many letters must be added, removed, replaced or swapped with their neighbour to turn a into
+// b (the optimal string alignment distance). It returns 1 if a has at least three letters and b begins with a.
 func editDistance(a, b string) int {
 	if len(a) > 2 && strings.HasPrefix(b, a) {
 		return 1

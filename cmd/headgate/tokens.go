@@ -31,8 +31,9 @@ func (p *program) tokensCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tokens",
 		Short: "Manage access to the rules service",
-		Long: `Manage access to the rules service. A token has a role and namespaces: a viewer reads, an editor changes rules, an admin
-manages tokens, and a node receives rules and sends heartbeats. The secret of a token is shown once, when it is created.`,
+		Long: `Manage access to the rules service. A token has a role and namespaces: a viewer reads, an editor changes
+rules, an admin manages tokens, and a node receives rules and sends heartbeats. The secret of a token is shown once,
+when it is created.`,
 		Example: `  headgate tokens create --id alice --role editor --in shop --for 90d
   headgate tokens list
   headgate tokens revoke alice`,
@@ -69,7 +70,8 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 		}
 		if write != "" {
 			if err := contexts.ReplaceFile(write, []byte(created.Secret+"\n"), 0o600); err != nil {
-				return fmt.Errorf("token %s was created, but could not be written: %w; revoke it and create another", created.Token.ID, err)
+				return fmt.Errorf("token %s was created, but could not be written: %w; revoke it and create another",
+					created.Token.ID, err)
 			}
 			p.printf("token %s is in %s\n", created.Token.ID, write)
 			return nil
@@ -132,7 +134,8 @@ func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {
 		rows := [][]string{}
 		for _, t := range list {
 			rows = append(rows, []string{
-				t.ID, t.Role, strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.Ago(t.Created), output.OrDash(t.By),
+				t.ID, t.Role, strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.Ago(t.Created),
+				output.OrDash(t.By),
 				t.Description,
 			})
 		}

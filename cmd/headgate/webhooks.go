@@ -48,9 +48,9 @@ func (p *program) webhooksCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "webhooks",
 		Short: "Notify other services of changes",
-		Long: `Notify other services when rules, clients or overrides of a namespace change. The rules service sends each change to the URL of
-each webhook, signed with the webhook's secret, and retries until it is accepted. A delivery that fails too often is dead, and
-can be sent again.`,
+		Long: `Notify other services when rules, clients or overrides of a namespace change. The rules service sends each
+change to the URL of each webhook, signed with the webhook's secret, and retries until it is accepted. A delivery that
+fails too often is dead, and can be sent again.`,
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
   headgate webhooks deliveries deploys
   headgate webhooks retry deploys 42`,
@@ -183,7 +183,8 @@ func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
 		case secretFile != "":
 			p.printf("created webhook %s\n", created.Webhook.ID)
 		default:
-			_, _ = fmt.Fprintf(p.stderr, "webhook %s to %s; its secret is shown only once:\n", created.Webhook.ID, created.Webhook.URL)
+			_, _ = fmt.Fprintf(p.stderr, "webhook %s to %s; its secret is shown only once:\n", created.Webhook.ID,
+				created.Webhook.URL)
 			p.printf("%s\n", created.Secret)
 		}
 		return nil
@@ -238,7 +239,8 @@ func (p *program) deliveriesCommand(f *serverFlags) *cobra.Command {
 				status = strconv.Itoa(d.Status)
 			}
 			rows = append(rows, []string{
-				strconv.FormatInt(d.Revision, 10), d.State, strconv.Itoa(d.Attempts), status, output.Ago(d.Last), output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
+				strconv.FormatInt(d.Revision, 10), d.State, strconv.Itoa(d.Attempts), status, output.Ago(d.Last),
+				output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
 			})
 		}
 		return p.show(out, list, []string{"REVISION", "STATE", "ATTEMPTS", "STATUS", "LAST", "NEXT", "ERROR"}, rows)
@@ -262,7 +264,8 @@ func (p *program) retryCommand(f *serverFlags) *cobra.Command {
 			if err != nil || n < 1 {
 				return fmt.Errorf("%q: want the number of a revision, as \"headgate webhooks deliveries\" lists them", revision)
 			}
-			if err := client.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil, nil); err != nil {
+			if err := client.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil,
+				nil); err != nil {
 				return fmt.Errorf("retry %d: %w", n, err)
 			}
 			p.printf("sending revision %d to webhook %s again\n", n, args[0])

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Config has the settings of a node. The tag "field" of a field is its name in the file, and "doc" its description in the
-// docs and the schema.
+// A Config has the settings of a node. The tag "field" of a field is its name in the file, and "doc" its description in
+// the docs and the schema.
 type Config struct {
 	Rules          string         `field:"rules" doc:"The rules file, YAML or JSON. It is watched, and replaces the database. Default: none; rules come from the database, or from control."`
 	DB             string         `field:"db" doc:"The database of the rules service: an SQLite file, or a postgres:// or redis:// URL. Default: rules.db in data_dir. A new database gets demo rules if the gateway is in front of the built-in service, and no rules otherwise."`

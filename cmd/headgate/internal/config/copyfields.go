@@ -5,8 +5,9 @@ import (
 	"reflect"
 )
 
-// copyFields copies all fields of the struct from to the fields with the same names of the struct that into points to. It
-// converts types that differ only in name. It panics if into lacks a field, so that no setting of the file is ignored.
+// copyFields copies all fields of the struct from to the fields with the same names of the struct that into points to.
+// It converts types that differ only in name. It panics if into lacks a field, so that no setting of the file is
+// ignored.
 func copyFields(into, from any) {
 	copyStruct(reflect.ValueOf(into).Elem(), reflect.ValueOf(from))
 }

@@ -87,7 +87,8 @@ func (c *Config) checkService() error {
 		tls  *ServiceTLS
 	}{{"api", c.Service.API.TLS}, {"grpc", c.Service.GRPC.TLS}, {"resp", c.Service.RESP.TLS}} {
 		if l.tls != nil && len(l.tls.Certificates) == 0 {
-			return c.problemAt("service."+l.name+".tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
+			return c.problemAt("service."+l.name+".tls", "no certificates",
+				"certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
 		}
 	}
 	return nil

@@ -39,13 +39,19 @@ func (c *Config) checkGlobalStore() error {
 		return nil
 	}
 	if !isStoreURL(c.GlobalStore) {
-		return &valueError{"no such store", "a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
+		return &valueError{
+			"no such store",
+			"a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
+		}
 	}
 	if c.Store == StoreMemory {
 		return &valueError{"given with store: memory", "a store in Redis for this region as well"}
 	}
 	if c.Region == "" || len(c.Region) > maxRegion {
-		return &valueError{"given without a region", "region as well, a name of at most 64 bytes that the nodes of other regions do not have"}
+		return &valueError{
+			"given without a region",
+			"region as well, a name of at most 64 bytes that the nodes of other regions do not have",
+		}
 	}
 	return nil
 }
@@ -96,8 +102,10 @@ func (c *Config) checkFleet() error {
 	if f.Bandwidth < minBandwidth && c.fileHas("fleet", "bandwidth") {
 		return c.problemAt("fleet.bandwidth", f.Bandwidth.String(), "at least 10KB")
 	}
-	if host, _, err := net.SplitHostPort(c.GossipAddr); err == nil && host == "::" && f.Advertise == "" && c.GossipEnabled() {
-		return c.problemAt("fleet.advertise", "nothing", "an address where others reach gossip_addr, as that is all addresses of IPv6")
+	if host, _, err := net.SplitHostPort(c.GossipAddr); err == nil && host == "::" && f.Advertise == "" &&
+		c.GossipEnabled() {
+		return c.problemAt("fleet.advertise", "nothing",
+			"an address where others reach gossip_addr, as that is all addresses of IPv6")
 	}
 	return nil
 }

@@ -98,7 +98,8 @@ func ownVariables(environ []string) (values map[string]string, warnings []string
 		case ok:
 			values[known] = value
 		case !isServiceLink(rest) && !slices.Contains(clientVariables, rest):
-			warnings = append(warnings, name+" is not a setting of headgate and is ignored; the settings are "+sortedNames(names))
+			warnings = append(warnings,
+				name+" is not a setting of headgate and is ignored; the settings are "+sortedNames(names))
 		}
 	}
 	slices.Sort(warnings)
@@ -191,8 +192,8 @@ func isPath(name, value string) bool {
 	return strings.HasSuffix(name, "_file")
 }
 
-// Origin returns where a setting was set, for messages: "--store", "HEADGATE_STORE", "headgate.yaml:3:8", or the name of
-// the setting if it was not set.
+// Origin returns where a setting was set, for messages: "--store", "HEADGATE_STORE", "headgate.yaml:3:8", or the name
+// of the setting if it was not set.
 func (c *Config) Origin(name string) string {
 	from, ok := c.origins[name]
 	switch {

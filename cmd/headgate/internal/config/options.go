@@ -134,8 +134,8 @@ func (c *Config) GuardOptions() guard.Options {
 	return o
 }
 
-// GatewayConfig returns the configuration of the gateway. The configured upstream gets the requests that match no route.
-// Without an upstream and routes, demoURL is the upstream. The caller sets the fields that are no settings.
+// GatewayConfig returns the configuration of the gateway. The configured upstream gets the requests that match no
+// route. Without an upstream and routes, demoURL is the upstream. The caller sets the fields that are no settings.
 func (c *Config) GatewayConfig(demoURL string) (gateway.Config, error) {
 	var result gateway.Config
 	copyFields(&result, c.Gateway)
@@ -163,8 +163,8 @@ func (c *Config) NeedsDemo() bool {
 	return !c.GatewayOff() && c.Upstream == "" && len(c.Gateway.Routes) == 0
 }
 
-// onlyFromProxies returns the headers that only proxies may send: the gateway's default, and those in which a proxy names
-// the user and the client's address.
+// onlyFromProxies returns the headers that only proxies may send: the gateway's default, and those in which a proxy
+// names the user and the client's address.
 func (c *Config) onlyFromProxies() []string {
 	list := gateway.DefaultOnlyFromProxies()
 	if from := c.Identity.UserFrom; len(from) == 0 || slices.Contains(from, UserSource(identity.UserFromHeader)) {
@@ -183,8 +183,8 @@ func (c *Config) onlyFromProxies() []string {
 // joinedErrors is an error of errors.Join.
 type joinedErrors interface{ Unwrap() []error }
 
-// explainGateway adds positions in the file to an error about the gateway's configuration. The route with the index routes
-// comes from the setting upstream.
+// explainGateway adds positions in the file to an error about the gateway's configuration. The route with the index
+// routes comes from the setting upstream.
 func (c *Config) explainGateway(err error, routes int) error {
 	if err == nil {
 		return nil

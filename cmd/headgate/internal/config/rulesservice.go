@@ -90,7 +90,10 @@ func (c *Config) checkControl() error {
 	}
 	for _, other := range []struct{ name, value string }{{"db", c.DB}, {"db-follows", c.DBFollows}} {
 		if other.value != "" {
-			return &valueError{"given as well as " + c.Origin(other.name), "one of them: a node of a remote rules service has no database"}
+			return &valueError{
+				"given as well as " + c.Origin(other.name),
+				"one of them: a node of a remote rules service has no database",
+			}
 		}
 	}
 	network, path := conns.Split(c.Control)
@@ -100,16 +103,22 @@ func (c *Config) checkControl() error {
 			return invalidValue(c.Control, "a path after unix:")
 		}
 	} else if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return &valueError{"no such rules service", "a URL such as https://rules.example.com:8084, and the token in --token-file"}
+		return &valueError{
+			"no such rules service",
+			"a URL such as https://rules.example.com:8084, and the token in --token-file",
+		}
 	}
 	if c.TokenFile == "" {
-		return &valueError{"given without --token-file", "a file with a token of the role node: headgate tokens create --role node"}
+		return &valueError{
+			"given without --token-file",
+			"a file with a token of the role node: headgate tokens create --role node",
+		}
 	}
 	return nil
 }
 
-// checkTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because other
-// commands use it too.
+// checkTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because
+// other commands use it too.
 func (c *Config) checkTokenFile() error {
 	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].isVariable() {
 		return &valueError{"given without --control", "the URL of the rules service that the token is for"}
@@ -128,7 +137,10 @@ func (c *Config) checkDB() error {
 		}
 	}
 	// Do not show the value: it may contain a password.
-	return &valueError{"no such database", "a file, or a URL that begins with postgres://, redis://, rediss://, redis-cluster:// or redis-sentinel://"}
+	return &valueError{
+		"no such database",
+		"a file, or a URL that begins with postgres://, redis://, rediss://, redis-cluster:// or redis-sentinel://",
+	}
 }
 
 func (c *Config) checkDBFollows() error {
@@ -151,16 +163,20 @@ func (c *Config) checkRulesService() error {
 		return c.problemAt("rules_service.keep_history", s.KeepHistory.String(), "at least 1h, or off")
 	}
 	if u, err := url.Parse(s.Address); s.Address != "" &&
-		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "") {
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" ||
+			u.RawQuery != "" || u.Fragment != "") {
 		return c.problemAt("rules_service.address", "no valid address", "http://HOST:PORT or https://HOST:PORT")
 	}
 	if s.HookSecretFile != "" && c.Mode() != FromControl {
-		return c.problemAt("rules_service.hook_secret_file", "given without control", "the URL of the rules service that sends the webhooks")
+		return c.problemAt("rules_service.hook_secret_file", "given without control",
+			"the URL of the rules service that sends the webhooks")
 	}
 	for i, host := range c.Admin.Hosts {
 		name := strings.TrimPrefix(host, "*")
-		if host != "*" && (strings.Trim(name, ".") == "" || name != host && name[0] != '.' || strings.ContainsAny(name, "*:/@[] \t")) {
-			return c.problemAt(fmt.Sprintf("admin.hosts[%d]", i), rules.Quote(host), "a name without port, such as rules.example.com or *.example.com, or *")
+		if host != "*" && (strings.Trim(name, ".") == "" || name != host && name[0] != '.' ||
+			strings.ContainsAny(name, "*:/@[] \t")) {
+			return c.problemAt(fmt.Sprintf("admin.hosts[%d]", i), rules.Quote(host),
+				"a name without port, such as rules.example.com or *.example.com, or *")
 		}
 	}
 	if t := c.Admin.TLS; t != nil && len(t.Certificates) == 0 {
@@ -200,7 +216,8 @@ func (c *Config) RemoteConfig(version string) (remote.Config, error) {
 	return result, err
 }
 
-// RulesServiceTLS returns the TLS configuration for calls to the rules service and to its nodes, or nil for the default.
+// RulesServiceTLS returns the TLS configuration for calls to the rules service and to its nodes, or nil for the
+// default.
 func (c *Config) RulesServiceTLS() (*tls.Config, error) {
 	if c.RulesService.CAFile == "" {
 		return nil, nil
@@ -235,7 +252,8 @@ func (c *Config) SharedCountersID() string {
 	return kind + " " + hex.EncodeToString(sum.Sum(nil)[:4])
 }
 
-// AdminCertificates returns the certificates of the admin listener, or nil without TLS, and how often to check their files.
+// AdminCertificates returns the certificates of the admin listener, or nil without TLS, and how often to check their
+// files.
 func (c *Config) AdminCertificates() (*certs.Set, time.Duration, error) {
 	t := c.Admin.TLS
 	if t == nil {

@@ -89,7 +89,11 @@ func typeOf(t reflect.Type) members {
 	case reflect.TypeFor[Span]():
 		return members{{"type", "string"}, {"pattern", strings.Replace(timePattern, "^", "^off$|^", 1)}}
 	case reflect.TypeFor[Size]():
-		return members{{"type", []string{"integer", "string"}}, {"minimum", 1}, {"pattern", strings.Replace(sizePattern, "^", "^off$|^", 1)}}
+		return members{
+			{"type", []string{"integer", "string"}},
+			{"minimum", 1},
+			{"pattern", strings.Replace(sizePattern, "^", "^off$|^", 1)},
+		}
 	case reflect.TypeFor[Count]():
 		return members{{"type", []string{"integer", "string"}}, {"minimum", 0}, {"pattern", "^off$"}}
 	case reflect.TypeFor[netip.Prefix]():

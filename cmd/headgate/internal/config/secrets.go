@@ -83,7 +83,8 @@ func (c *Config) AdminToken() (string, error) {
 	}
 	token, err := readLine(c.AdminTokenFile)
 	if err == nil && len(token) < service.MinToken {
-		err = fmt.Errorf("%s: %d characters are too few: want at least %d, better 32 random ones", c.AdminTokenFile, len(token), service.MinToken)
+		err = fmt.Errorf("%s: %d characters are too few: want at least %d, better 32 random ones", c.AdminTokenFile,
+			len(token), service.MinToken)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", c.Origin("admin-token-file"), err)
@@ -101,7 +102,8 @@ func readLine(path string) (string, error) {
 		return "", err
 	}
 	text := strings.TrimSpace(string(data))
-	if text == "" || len(text) > maxLine || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+	if text == "" || len(text) > maxLine ||
+		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return "", fmt.Errorf("%s: want one line of printable ASCII characters without spaces", path)
 	}
 	return text, nil

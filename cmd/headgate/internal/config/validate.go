@@ -14,7 +14,8 @@ import (
 
 // storeSchemes are the prefixes of valid store URLs.
 var storeSchemes = []string{
-	"redis://", "rediss://", "redis-cluster://", "rediss-cluster://", "redis-sentinel://", "rediss-sentinel://", "unix://", "redis+unix://",
+	"redis://", "rediss://", "redis-cluster://", "rediss-cluster://", "redis-sentinel://", "rediss-sentinel://", "unix://",
+	"redis+unix://",
 }
 
 // validate checks the settings and their combinations, without network access.
@@ -61,7 +62,10 @@ func (c *Config) checkStore() error {
 		return nil
 	}
 	// Do not show the value: it may contain a password.
-	return &valueError{"no such store", "memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://"}
+	return &valueError{
+		"no such store",
+		"memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
+	}
 }
 
 func isStoreURL(text string) bool {
@@ -105,8 +109,8 @@ func checkAddress(addr string) error {
 	return nil
 }
 
-// checkListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS could
-// replace listeners with TLS by accident.
+// checkListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS
+// could replace listeners with TLS by accident.
 func (c *Config) checkListeners() error {
 	if len(c.Gateway.Listeners) > 0 && c.IsSet("gateway-addr") {
 		return &valueError{"given as well as gateway.listeners at " + c.position("gateway.listeners"), "one of them"}
@@ -119,7 +123,10 @@ func (c *Config) checkProxies() error {
 		return nil
 	}
 	if c.IsSet("trusted-proxies") {
-		return &valueError{"given as well as identity.trusted_proxies at " + c.position("identity.trusted_proxies"), "one of them"}
+		return &valueError{
+			"given as well as identity.trusted_proxies at " + c.position("identity.trusted_proxies"),
+			"one of them",
+		}
 	}
 	c.TrustedProxies = c.Identity.TrustedProxies
 	return nil

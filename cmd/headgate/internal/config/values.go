@@ -209,7 +209,8 @@ var encodedSlashes = []string{
 func (e EncodedSlash) String() string { return encodedSlashes[e] }
 
 func parseEncodedSlash(text string) (EncodedSlash, error) {
-	return oneOf(text, EncodedSlash(identity.RefuseSlash), EncodedSlash(identity.KeepSlash), EncodedSlash(identity.DecodeSlash))
+	return oneOf(text, EncodedSlash(identity.RefuseSlash), EncodedSlash(identity.KeepSlash),
+		EncodedSlash(identity.DecodeSlash))
 }
 
 // Parameters says how to handle the parameters of a path: refuse, keep or cut.
@@ -222,7 +223,8 @@ var parameterWords = []string{
 func (p Parameters) String() string { return parameterWords[p] }
 
 func parseParameters(text string) (Parameters, error) {
-	return oneOf(text, Parameters(identity.RefuseParameters), Parameters(identity.KeepParameters), Parameters(identity.CutParameters))
+	return oneOf(text, Parameters(identity.RefuseParameters), Parameters(identity.KeepParameters),
+		Parameters(identity.CutParameters))
 }
 
 // Repeated says how to handle several values of a cookie or a query parameter: refuse, or use the first or the last.
@@ -235,7 +237,8 @@ var repeatedWords = []string{
 func (r Repeated) String() string { return repeatedWords[r] }
 
 func parseRepeated(text string) (Repeated, error) {
-	return oneOf(text, Repeated(identity.RefuseRepeated), Repeated(identity.FirstRepeated), Repeated(identity.LastRepeated))
+	return oneOf(text, Repeated(identity.RefuseRepeated), Repeated(identity.FirstRepeated),
+		Repeated(identity.LastRepeated))
 }
 
 // Reset is the format of X-RateLimit-Reset: epoch, or delta if true.

@@ -41,8 +41,9 @@ func NewExplanation(e *engine.Explanation) *Explanation {
 
 func newRule(e *engine.Explained) RuleDecision {
 	r := RuleDecision{
-		Rule: e.Rule.ID, Effect: e.Effect.String(), Mode: e.Mode.String(), Shadow: e.Shadow, Denies: e.Denied || e.Effect.Denies(),
-		Cost: e.Cost, Client: e.Client, Limits: []LimitDecision{},
+		Rule: e.Rule.ID, Effect: e.Effect.String(), Mode: e.Mode.String(), Shadow: e.Shadow,
+		Denies: e.Denied || e.Effect.Denies(),
+		Cost:   e.Cost, Client: e.Client, Limits: []LimitDecision{},
 	}
 	for _, k := range e.Key {
 		r.addKey(k.Attribute.String(), k.Value)

@@ -42,15 +42,17 @@ type responseLimit struct {
 // Explanation converts the response.
 func (s *Response) Explanation() *Explanation {
 	x := &Explanation{Rules: []RuleDecision{}, Verdict: Decision{
-		Verdict: s.Action, Passed: s.Action == "allow" || s.Action == "delay", Reason: s.Reason, Rule: s.Rule, Status: s.Status,
+		Verdict: s.Action, Passed: s.Action == "allow" || s.Action == "delay", Reason: s.Reason, Rule: s.Rule,
+		Status:       s.Status,
 		RetryAfterMs: s.RetryAfterMS, DelayMs: s.DelayMS, Degraded: s.Degraded, Limits: []LimitDecision{},
 		retryAfter: fromMillis(s.RetryAfterMS), delay: fromMillis(s.DelayMS),
 	}}
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		rule := RuleDecision{
-			Rule: r.ID, Effect: r.Effect, Mode: r.Mode, Shadow: r.Shadow, Denies: r.Denied, Client: r.Client, Override: r.Override,
-			Cost: r.Cost, Limits: []LimitDecision{},
+			Rule: r.ID, Effect: r.Effect, Mode: r.Mode, Shadow: r.Shadow, Denies: r.Denied, Client: r.Client,
+			Override: r.Override,
+			Cost:     r.Cost, Limits: []LimitDecision{},
 		}
 		for _, k := range r.Key {
 			rule.addKey(k.Attribute, k.Value)
@@ -71,8 +73,8 @@ func (s *Response) Explanation() *Explanation {
 	return x
 }
 
-// useTighter makes l the limit of the decision if it is tighter than the current one: it denies and the current one does
-// not, or both decide the same and l has less remaining.
+// useTighter makes l the limit of the decision if it is tighter than the current one: it denies and the current one
+// does not, or both decide the same and l has less remaining.
 func (d *Decision) useTighter(l *responseLimit) {
 	if l.Remaining == nil || d.limitText != "" && (d.limitAllowed != l.Allowed && l.Allowed ||
 		d.limitAllowed == l.Allowed && *l.Remaining >= d.Remaining) {

@@ -44,8 +44,10 @@ const (
 
 // shownHeaders are the headers whose values are shown. Any other value may be secret: only its length is shown.
 var shownHeaders = []string{
-	"Accept", "Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Expect", "Forwarded", "Host",
-	"Te", "Traceparent", "Upgrade", "User-Agent", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id",
+	"Accept", "Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Expect", "Forwarded",
+	"Host",
+	"Te", "Traceparent", "Upgrade", "User-Agent", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
+	"X-Request-Id",
 }
 
 //go:embed page.html

@@ -18,7 +18,8 @@ type prefixLengths struct{ v4, v6 int }
 
 func prefixLengthsOf(c *config.Config) prefixLengths {
 	return prefixLengths{
-		v4: cmp.Or(c.Identity.IPv4Prefix, identity.DefaultIPv4Prefix), v6: cmp.Or(c.Identity.IPv6Prefix, identity.DefaultIPv6Prefix),
+		v4: cmp.Or(c.Identity.IPv4Prefix, identity.DefaultIPv4Prefix),
+		v6: cmp.Or(c.Identity.IPv6Prefix, identity.DefaultIPv6Prefix),
 	}
 }
 

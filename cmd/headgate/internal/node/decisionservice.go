@@ -155,7 +155,8 @@ func (n *Node) openEnvoy() error {
 	settings := &n.config.Service
 	c := envoyrls.Config{
 		Path: n.config.EnvoyConfig, Engine: n.engine, Store: n.stores.main(), CountDenied: !settings.Envoy.NoCountDenied,
-		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token, Logins: n.logins,
+		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token,
+		Logins:          n.logins,
 		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
 		Limits:  envoyrls.Limits{Body: int64(settings.MaxBody)},
 		OnError: n.faultLogger("envoy"), Logger: n.log.With("protocol", "envoy"),
@@ -198,10 +199,11 @@ func (n *Node) openRESP() (protocolServer, error) {
 	settings := &n.config.Service
 	c := resp.Config{
 		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure,
-		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(), Identity: n.identity,
-		Limits:  resp.Limits{Conns: settings.MaxConns},
-		Conns:   n.connLimits(settings.MaxConnsPerAddress),
-		Version: n.options.Version, Logger: n.log.With("listener", "resp"),
+		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(),
+		Identity: n.identity,
+		Limits:   resp.Limits{Conns: settings.MaxConns},
+		Conns:    n.connLimits(settings.MaxConnsPerAddress),
+		Version:  n.options.Version, Logger: n.log.With("listener", "resp"),
 	}
 	if settings.MaxConns == 0 {
 		c.Limits.Conns = service.DefaultMaxConns
@@ -336,7 +338,8 @@ func (p *protocol) stats() telemetry.Listener {
 	case connCounter:
 		c := s.Conns()
 		counts := c.Counts()
-		result.Conns, result.Accepted, result.Refused, result.Reclaimed = c.Open(), counts.Accepted, counts.Refused, counts.Reclaimed
+		result.Conns, result.Accepted, result.Refused, result.Reclaimed = c.Open(), counts.Accepted, counts.Refused,
+			counts.Reclaimed
 	case *resp.Server:
 		f := s.Stats()
 		result.Conns, result.Accepted, result.Refused, result.Reclaimed = f.Open, f.Accepted, f.Refused, f.Reclaimed

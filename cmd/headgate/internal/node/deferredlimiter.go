@@ -40,7 +40,9 @@ const (
 
 // open creates the limiter. If the store is unreachable, it returns nil and a goroutine tries again until the store
 // responds. Other errors are returned.
-func (d *deferredLimiter[L]) open(ctx context.Context, create func(context.Context) (L, error), log *slog.Logger) error {
+func (d *deferredLimiter[L]) open(
+	ctx context.Context, create func(context.Context) (L, error), log *slog.Logger,
+) error {
 	err := d.try(ctx, create)
 	if err == nil {
 		return nil
@@ -77,7 +79,8 @@ func (d *deferredLimiter[L]) open(ctx context.Context, create func(context.Conte
 
 // isTemporary reports whether a later attempt may succeed.
 func isTemporary(err error) bool {
-	return errors.Is(err, redisstore.ErrUnreachable) || errors.Is(err, redisstore.ErrNoResponse) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, redisstore.ErrUnreachable) || errors.Is(err, redisstore.ErrNoResponse) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 func (d *deferredLimiter[L]) try(ctx context.Context, create func(context.Context) (L, error)) error {
@@ -121,7 +124,9 @@ func (d *deferredLimiter[L]) Take(ctx context.Context, c headgate.Check) (headga
 	return d.active().Take(ctx, c)
 }
 
-func (d *deferredLimiter[L]) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (d *deferredLimiter[L]) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	return d.active().TakeAll(ctx, checks, dst)
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/control/follow"
 )
 
-// A deferredSource is a database that may be unreachable when the node starts. Until it is open, the rules on disk apply.
+// A deferredSource is a database that may be unreachable when the node starts. Until it is open, the rules on disk
+// apply.
 type deferredSource struct {
 	name, namespace string
 	ready           chan struct{}

@@ -49,11 +49,14 @@ func (n *Node) addDemoRules(ctx context.Context) error {
 	return nil
 }
 
-// removeDemoRules deletes the demo rules that an earlier start without an upstream has left in the database: in front of a
-// user's service nothing is limited until a rule says so. Rules that a user has changed since stay.
+// removeDemoRules deletes the demo rules that an earlier start without an upstream has left in the database: in front
+// of a user's service nothing is limited until a rule says so. Rules that a user has changed since stay.
 func (n *Node) removeDemoRules(ctx context.Context) error {
 	db, namespace := n.control.db, n.config.ControlNamespace()
-	found, err := db.List(ctx, control.Query{Namespace: namespace, Kind: control.KindRule, AfterNamespace: namespace, AfterID: demoPrefix, Limit: 100})
+	found, err := db.List(ctx, control.Query{
+		Namespace: namespace, Kind: control.KindRule, AfterNamespace: namespace,
+		AfterID: demoPrefix, Limit: 100,
+	})
 	if err != nil {
 		return fmt.Errorf("look for demo rules: %w", err)
 	}

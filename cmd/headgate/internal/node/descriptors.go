@@ -68,7 +68,10 @@ func (n *Node) divideDescriptors() error {
 		}
 		need.addGateway(&settings)
 	}
-	for name, addr := range map[string]string{"api": c.APIAddr, "grpc": c.GRPCAddr, "resp": c.RESPAddr, "admin": c.AdminAddr} {
+	for name, addr := range map[string]string{
+		"api": c.APIAddr, "grpc": c.GRPCAddr, "resp": c.RESPAddr,
+		"admin": c.AdminAddr,
+	} {
 		switch {
 		case addr == config.Off:
 		case name == "admin":
@@ -105,7 +108,8 @@ func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
 		logAt = log.Warn
 	}
 	logAt("fewer file descriptors than the configured connections need, allowing fewer connections; raise the limit with ulimit -n or LimitNOFILE",
-		"descriptors", d.limit, "needed", d.needed, "reserved_per_listener", d.share.Reserved, "shared", d.share.Shared.Total(),
+		"descriptors", d.limit, "needed", d.needed, "reserved_per_listener", d.share.Reserved, "shared",
+		d.share.Shared.Total(),
 		"per_upstream", d.perUpstream)
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/source"
 	"github.com/headgate/headgate/telemetry"
 )

@@ -42,7 +42,9 @@ type fleetLimiters struct {
 }
 
 // openFleetLimiters opens the limiters that the configuration enables.
-func openFleetLimiters(ctx context.Context, c *config.Config, s *stores, id string, secret []byte, log *slog.Logger) (*fleetLimiters, error) {
+func openFleetLimiters(
+	ctx context.Context, c *config.Config, s *stores, id string, secret []byte, log *slog.Logger,
+) (*fleetLimiters, error) {
 	fl := &fleetLimiters{config: c, stores: s, id: shortName(id), log: log}
 	if err := fl.open(ctx, secret); err != nil {
 		fl.close()
@@ -101,7 +103,8 @@ func (fl *fleetLimiters) openGossip(secret []byte) error {
 		return err
 	}
 	if key == nil {
-		fl.log.Warn("no --gossip-key-file: any host that reaches the gossip address can use up limits", "address", c.GossipAddr)
+		fl.log.Warn("no --gossip-key-file: any host that reaches the gossip address can use up limits", "address",
+			c.GossipAddr)
 	}
 	fl.gossip, err = gossip.New(fl.ledger(secret), gossip.Options{
 		Name: fl.id, Cluster: fl.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
@@ -130,8 +133,8 @@ func (fl *fleetLimiters) openMembership(ctx context.Context) error {
 	return nil
 }
 
-// openAsync opens the async limiter. It needs the secret for hashing keys, which Redis holds: while Redis is unreachable,
-// a ledger without peers decides.
+// openAsync opens the async limiter. It needs the secret for hashing keys, which Redis holds: while Redis is
+// unreachable, a ledger without peers decides.
 func (fl *fleetLimiters) openAsync(ctx context.Context) error {
 	alone, err := async.NewLocal(fl.ledger(nil))
 	if err != nil {
@@ -146,7 +149,9 @@ func (fl *fleetLimiters) openAsync(ctx context.Context) error {
 }
 
 // openAsyncThrough creates a limiter whose nodes exchange updates through a store. Mode is its name in the log.
-func (fl *fleetLimiters) openAsyncThrough(ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string) (*async.Limiter, error) {
+func (fl *fleetLimiters) openAsyncThrough(
+	ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string,
+) (*async.Limiter, error) {
 	secret, err := through.FleetSecret(ctx)
 	if err != nil {
 		return nil, err
@@ -177,7 +182,10 @@ func (fl *fleetLimiters) syncClock(ctx context.Context, of clockSyncer) {
 // ledger returns the options of a ledger whose keys are hashed with secret.
 func (fl *fleetLimiters) ledger(secret []byte) fleet.LedgerOptions {
 	f := &fl.config.Fleet
-	return fleet.LedgerOptions{Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.members, OnRefused: fl.onRefused}
+	return fleet.LedgerOptions{
+		Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.members,
+		OnRefused: fl.onRefused,
+	}
 }
 
 // openRegions opens the limiters that share limits with other regions.
@@ -334,7 +342,8 @@ func (fl *fleetLimiters) stats() telemetry.Fleet {
 		n := ledgerSync(rules.Gossip.String(), s.Ledger)
 		n.Ahead, n.ClocksOff = s.ClockAhead, int64(s.ClocksOff)
 		n.Waiting += s.Waiting // updates held back by the bandwidth limit
-		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors, s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
+		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors,
+			s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
 		f.Sync = append(f.Sync, n)
 		f.Gossip = &telemetry.Gossip{
 			SentBytes: s.SentBytes, ReceivedBytes: s.ReceivedBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
@@ -354,7 +363,8 @@ func (fl *fleetLimiters) status() (s *telemetry.FleetStatus, isolated bool) {
 	s = &telemetry.FleetStatus{Live: f.Live, Known: f.Known}
 	for _, n := range f.Sync {
 		s.Sync = append(s.Sync, telemetry.SyncStatus{
-			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, ClockAheadMS: n.Ahead.Milliseconds(), ClocksOff: n.ClocksOff,
+			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, ClockAheadMS: n.Ahead.Milliseconds(),
+			ClocksOff: n.ClocksOff,
 		})
 		isolated = isolated || !n.Up
 	}
@@ -379,7 +389,8 @@ func ledgerSync(mode string, s fleet.LedgerStats) telemetry.Sync {
 	}
 }
 
-// largerMembership combines the counts of two memberships: a node that cannot reach Redis may still gossip, and vice versa.
+// largerMembership combines the counts of two memberships: a node that cannot reach Redis may still gossip, and vice
+// versa.
 type largerMembership [2]fleet.Members
 
 func (m largerMembership) Live() int  { return max(m[0].Live(), m[1].Live()) }

@@ -33,7 +33,10 @@ func (f *followedRules) apply(set *match.Set) error {
 		f.metrics.KeepRules(f.engine.Rules(), f.shared)
 		return err
 	}
-	f.metrics.SetRules(telemetry.RuleLoad{Set: set, Shared: f.shared, Revision: f.revision.Load(), Loaded: time.Now().UTC()})
+	f.metrics.SetRules(telemetry.RuleLoad{
+		Set: set, Shared: f.shared, Revision: f.revision.Load(),
+		Loaded: time.Now().UTC(),
+	})
 	return nil
 }
 
@@ -69,7 +72,8 @@ func (f *followedRules) status() telemetry.RulesStatus {
 	result := telemetry.RulesStatus{
 		Source: s.Source, Revision: uint64(s.Revision), Count: s.Rules, Loaded: s.Loaded.UTC(), Error: s.Refused,
 		Follow: &telemetry.FollowStatus{
-			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(), LagMS: s.Lag.Milliseconds(),
+			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(),
+			LagMS:    s.Lag.Milliseconds(),
 			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk, Doubt: s.Doubt,
 		},
 	}
@@ -84,7 +88,8 @@ func (f *followedRules) measure(to *telemetry.Sources) {
 	to.Follow = func() telemetry.Follow {
 		s := f.follower.Status()
 		result := telemetry.Follow{
-			Clients: s.Clients, Overrides: s.Overrides, Age: -1, Lag: s.Lag, FromDisk: s.FromDisk, Up: s.Away == "", Push: s.Push,
+			Clients: s.Clients, Overrides: s.Overrides, Age: -1, Lag: s.Lag, FromDisk: s.FromDisk, Up: s.Away == "",
+			Push:  s.Push,
 			Whole: s.Whole, Deltas: s.Deltas, Unchanged: s.Unchanged, Refused: s.Refusals, Failed: s.Failures,
 		}
 		if !s.Checked.IsZero() {

@@ -38,8 +38,8 @@ func (n *Node) describe() control.Node {
 	return result
 }
 
-// adminURL returns the URL at which other hosts reach the admin listener. If that listens on all addresses, a remote rules
-// service replaces the host by the source address of heartbeats; without one, the host is this host's name.
+// adminURL returns the URL at which other hosts reach the admin listener. If that listens on all addresses, a remote
+// rules service replaces the host by the source address of heartbeats; without one, the host is this host's name.
 func (n *Node) adminURL() string {
 	if given := n.config.RulesService.Address; given != "" {
 		return given
@@ -81,17 +81,19 @@ func (fl *fleetLimiters) report() *control.FleetFigures {
 
 func syncFigures(n *telemetry.Sync) control.SyncFigures {
 	return control.SyncFigures{
-		Mode: n.Mode, Up: n.Up, LagMS: milliseconds(n.Lag), LagMaxMS: milliseconds(n.LagMax), Over: n.Over, OverMax: n.OverMax,
-		Applied: n.Applied, Lost: n.Lost, ClockAheadMS: milliseconds(n.Ahead), ClocksOff: n.ClocksOff, Keys: n.Keys, Waiting: n.Waiting,
-		Sent: n.Sent, Received: n.Received, Failed: n.Failures, Refused: n.Refused,
+		Mode: n.Mode, Up: n.Up, LagMS: milliseconds(n.Lag), LagMaxMS: milliseconds(n.LagMax), Over: n.Over,
+		OverMax: n.OverMax,
+		Applied: n.Applied, Lost: n.Lost, ClockAheadMS: milliseconds(n.Ahead), ClocksOff: n.ClocksOff, Keys: n.Keys,
+		Waiting: n.Waiting,
+		Sent:    n.Sent, Received: n.Received, Failed: n.Failures, Refused: n.Refused,
 	}
 }
 
 // milliseconds returns d in milliseconds, to the microsecond.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// heartbeatLoop sends heartbeats of this node to its own API, for nodes with a rules file. Otherwise the follower of the
-// database sends them.
+// heartbeatLoop sends heartbeats of this node to its own API, for nodes with a rules file. Otherwise the follower of
+// the database sends them.
 func (n *Node) heartbeatLoop(ctx context.Context) {
 	server := n.control.api.Load()
 	timer := time.NewTimer(0)

@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/service/httpapi"
 )
 
-// hostNames are the host names that a listener accepts, to prevent DNS rebinding: if a page's host name is pointed at this
-// listener, a browser treats the page as same-origin, but it still sends the page's name as Host.
+// hostNames are the host names that a listener accepts, to prevent DNS rebinding: if a page's host name is pointed at
+// this listener, a browser treats the page as same-origin, but it still sends the page's name as Host.
 type hostNames struct {
 	allowed []string // listed in the configuration; if there are any, no other names are accepted
 	own     []string // names of this node that need not be listed
@@ -38,7 +38,8 @@ func adminHostNames(c *config.Config) *hostNames {
 // apiHostNames returns the names of the decision service's HTTP listener.
 func apiHostNames(c *config.Config) *hostNames {
 	return newHostNames(c, c.APIAddr, hostNames{
-		hint: "Browsers call it by an IP address, localhost, the name of this node, or over TLS.", exemptPath: httpapi.ForwardAuthPath,
+		hint:       "Browsers call it by an IP address, localhost, the name of this node, or over TLS.",
+		exemptPath: httpapi.ForwardAuthPath,
 	})
 }
 
@@ -73,7 +74,8 @@ func (h *hostNames) guard(next http.Handler) http.Handler {
 			writeProblem(w, http.StatusMisdirectedRequest,
 				fmt.Sprintf("This listener does not accept the host name %s. %s", rules.Quote(hostOf(r)), h.hint))
 		case pages.Check(r) != nil:
-			writeProblem(w, http.StatusForbidden, "A page of another site has sent this request. Only pages of this listener may.")
+			writeProblem(w, http.StatusForbidden,
+				"A page of another site has sent this request. Only pages of this listener may.")
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -96,12 +98,13 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 }
 
 // accepts reports whether the Host of a request is a name of this listener. Unless names are configured, callers other
-// than browsers may use any name, since probes and scrapers use the name of a service. With TLS, the browser has checked
-// the name against the certificate.
+// than browsers may use any name, since probes and scrapers use the name of a service. With TLS, the browser has
+// checked the name against the certificate.
 func (h *hostNames) accepts(r *http.Request) bool {
 	host := hostOf(r)
 	switch {
-	case host == "", isAddress(host), host == "localhost", strings.HasSuffix(host, ".localhost"), slices.Contains(h.own, host):
+	case host == "", isAddress(host), host == "localhost", strings.HasSuffix(host, ".localhost"),
+		slices.Contains(h.own, host):
 		return true
 	case len(h.allowed) > 0:
 		return slices.ContainsFunc(h.allowed, func(pattern string) bool { return matchesHost(host, pattern) })
@@ -135,9 +138,13 @@ func matchesHost(host, pattern string) bool {
 	return host == pattern
 }
 
-// browserHeaders are headers of which a browser sends at least one with each request, and a page cannot prevent it. Probes,
-// scrapers and command-line clients send none of them. User-Agent is no evidence: some scrapers claim to be Mozilla.
-var browserHeaders = []string{"Accept-Language", "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Upgrade-Insecure-Requests"}
+// browserHeaders are headers of which a browser sends at least one with each request, and a page cannot prevent it.
+// Probes, scrapers and command-line clients send none of them. User-Agent is no evidence: some scrapers claim to be
+// Mozilla.
+var browserHeaders = []string{
+	"Accept-Language", "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode",
+	"Upgrade-Insecure-Requests",
+}
 
 func fromBrowser(r *http.Request) bool {
 	return slices.ContainsFunc(browserHeaders, func(name string) bool { return len(r.Header[name]) > 0 })

@@ -25,7 +25,8 @@ func watchMemory(ctx context.Context, stats func() memstore.Stats, log *slog.Log
 		now := stats()
 		if evicted, refused := now.Evictions-before.Evictions, now.Refusals-before.Refusals; evicted > 0 || refused > 0 {
 			log.Warn("memory store full: live keys evicted or new keys refused; raise memory.max_bytes",
-				"store", "memory", "evicted", evicted, "refused", refused, "keys", now.Keys, "bytes", now.Bytes, "max_bytes", now.MaxBytes)
+				"store", "memory", "evicted", evicted, "refused", refused, "keys", now.Keys, "bytes", now.Bytes, "max_bytes",
+				now.MaxBytes)
 		}
 		before = now
 	}

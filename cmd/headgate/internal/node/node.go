@@ -68,7 +68,8 @@ var errNothingToServe = errors.New("all addresses are off: there is nothing to s
 // closes everything that it opened.
 func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	n := &Node{
-		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: nodeID(c), control: &rulesService{}, reloads: make(chan struct{}, 1),
+		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: nodeID(c), control: &rulesService{},
+		reloads: make(chan struct{}, 1),
 	}
 	n.state.Store(telemetry.Starting)
 	if err := n.open(ctx); err != nil {
@@ -172,7 +173,8 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 
 func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	settings := engine.Config{
-		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(), Modes: n.fleet.byConsistency(), Global: n.fleet.global(),
+		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(), Modes: n.fleet.byConsistency(),
+		Global: n.fleet.global(),
 		Secret: secret, Observe: n.metrics.Observe, OnError: n.faultLogger("engine"),
 	}
 	if n.config.Mode() == config.FromFile {

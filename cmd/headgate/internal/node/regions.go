@@ -50,13 +50,18 @@ func (rl *regionLimiters) name(fl *fleetLimiters, mode rules.Consistency) string
 }
 
 // region creates a limiter that counts inside this region with the limiter inside, and sends updates to other regions.
-func (rl *regionLimiters) region(ctx context.Context, fl *fleetLimiters, inside headgate.Limiter, mode rules.Consistency) (*region.Limiter, error) {
+func (rl *regionLimiters) region(
+	ctx context.Context, fl *fleetLimiters, inside headgate.Limiter, mode rules.Consistency,
+) (*region.Limiter, error) {
 	secret, err := rl.store.FleetSecret(ctx)
 	if err != nil {
 		return nil, err
 	}
 	name := rl.name(fl, mode)
-	o := region.Options{Region: fl.config.Region, Node: fl.id, Interval: fl.config.Fleet.GlobalInterval, OnEvent: fl.onAsyncEvent(globalMode)}
+	o := region.Options{
+		Region: fl.config.Region, Node: fl.id, Interval: fl.config.Fleet.GlobalInterval,
+		OnEvent: fl.onAsyncEvent(globalMode),
+	}
 	book, err := fl.stores.redis.RegionBook(name)
 	if err != nil {
 		return nil, err
@@ -120,7 +125,8 @@ func addSync(to *telemetry.Sync, n telemetry.Sync) {
 	to.Applied, to.Over, to.OverMax = to.Applied+n.Applied, to.Over+n.Over, max(to.OverMax, n.OverMax)
 	to.Lost += n.Lost
 	to.Lag, to.LagMax = max(to.Lag, n.Lag), max(to.LagMax, n.LagMax)
-	to.Sent, to.Received, to.Failures, to.Refused = to.Sent+n.Sent, to.Received+n.Received, to.Failures+n.Failures, to.Refused+n.Refused
+	to.Sent, to.Received, to.Failures, to.Refused = to.Sent+n.Sent, to.Received+n.Received, to.Failures+n.Failures,
+		to.Refused+n.Refused
 	to.ClocksOff = max(to.ClocksOff, n.ClocksOff)
 	if n.Ahead.Abs() > to.Ahead.Abs() {
 		to.Ahead = n.Ahead

@@ -58,16 +58,19 @@ func (n *Node) openControl(ctx context.Context) error {
 	}
 	f := n.followed
 	f.follower, err = follow.Open(ctx, follow.Config{
-		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Node: n.describe, Logger: n.log, Poll: n.config.PollEvery(),
+		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Node: n.describe, Logger: n.log,
+		Poll:  n.config.PollEvery(),
 		Doubt: prefixLengthsOf(n.config).warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
-	if late := n.control.deferred; err == nil && late != nil && (!f.ready() || errors.Is(late.lastErr(), control.ErrNewer)) {
+	if late := n.control.deferred; err == nil && late != nil &&
+		(!f.ready() || errors.Is(late.lastErr(), control.ErrNewer)) {
 		err = late.lastErr() // no rules on disk either, or the database needs a newer version of Headgate
 	}
 	return err
 }
 
-// openSource returns the source of the rules, and the directory of the copy that is used while the source is unreachable.
+// openSource returns the source of the rules, and the directory of the copy that is used while the source is
+// unreachable.
 func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 	c, s := n.config, n.control
 	if c.Mode() == config.FromControl {
@@ -91,7 +94,8 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 func (n *Node) nodeDir() string {
 	state, err := n.config.StateDir()
 	if err != nil {
-		n.log.Warn("no copy of the rules on disk: the node cannot start while the rules service is unreachable", "err", err.Error())
+		n.log.Warn("no copy of the rules on disk: the node cannot start while the rules service is unreachable", "err",
+			err.Error())
 		return ""
 	}
 	return filepath.Join(state, "node")
@@ -217,7 +221,8 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 		return err
 	}
 	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.log
-	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id, n.config.ControlNamespace(), n.identity
+	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id,
+		n.config.ControlNamespace(), n.identity
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
 		return err
 	}
@@ -248,7 +253,10 @@ func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.fileRules.showIn(&fileMirror{server: n.control.api.Load(), namespace: n.config.ControlNamespace(), path: n.config.Rules, log: n.log})
+	n.fileRules.showIn(&fileMirror{
+		server: n.control.api.Load(), namespace: n.config.ControlNamespace(),
+		path: n.config.Rules, log: n.log,
+	})
 	return nil
 }
 
@@ -283,8 +291,8 @@ func (n *Node) pruneHistory(ctx context.Context) {
 	}
 }
 
-// nodeID returns the id of a node at the rules service. By default it has the host name, stays the same after a restart,
-// and differs from those of other nodes on the same host.
+// nodeID returns the id of a node at the rules service. By default it has the host name, stays the same after a
+// restart, and differs from those of other nodes on the same host.
 func nodeID(c *config.Config) string {
 	if c.NodeID != "" {
 		return c.NodeID
@@ -334,7 +342,8 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 			w.Header().Set("Retry-After", "5")
 			writeProblem(w, http.StatusServiceUnavailable, "The database of the rules is unreachable.")
 		case isAPI && s.remote != nil:
-			writeProblem(w, http.StatusNotFound, "This node has no rules service of its own. Its rules come from "+s.remote.Name()+": send the request there.")
+			writeProblem(w, http.StatusNotFound,
+				"This node has no rules service of its own. Its rules come from "+s.remote.Name()+": send the request there.")
 		default:
 			others.ServeHTTP(w, r)
 		}

@@ -156,8 +156,8 @@ func (n *Node) reloadOnDemand(ctx context.Context) {
 const ballastBytes = 32 << 20
 
 // ballast returns memory that is never touched and so uses no physical memory. The garbage collector runs when the heap
-// has doubled; a heap of a few megabytes would be collected many times per second. The ballast makes the heap look larger.
-// It returns nil if GOGC is set.
+// has doubled; a heap of a few megabytes would be collected many times per second. The ballast makes the heap look
+// larger. It returns nil if GOGC is set.
 func ballast() []byte {
 	if os.Getenv("GOGC") != "" {
 		return nil

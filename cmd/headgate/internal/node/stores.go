@@ -117,7 +117,10 @@ func (s *stores) shards() []telemetry.ShardStatus {
 		if shard.Open {
 			err = shard.Err
 		}
-		status := telemetry.ShardStatus{Name: shard.Name, Up: !shard.Open && !errors.Is(err, headgate.ErrFull), Since: shard.Since.UTC()}
+		status := telemetry.ShardStatus{
+			Name: shard.Name, Up: !shard.Open && !errors.Is(err, headgate.ErrFull),
+			Since: shard.Since.UTC(),
+		}
 		if err != nil {
 			status.Error = err.Error()
 		}

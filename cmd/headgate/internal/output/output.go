@@ -32,7 +32,8 @@ func AddFlag(c *cobra.Command, f *Format) {
 	}
 	c.Flags().VarP(f, "output", "o", "table, json or yaml")
 	values := []string{string(Table), string(JSON), string(YAML)}
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	_ = c.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 }
 
 // String implements pflag.Value.

@@ -32,8 +32,8 @@ type Problem struct {
 	Want   string `json:"want,omitempty"`
 }
 
-// Lint checks a rules file, or stdin if name is "-". It does not check whether a node has the stores that the rules need:
-// only the node knows its stores.
+// Lint checks a rules file, or stdin if name is "-". It does not check whether a node has the stores that the rules
+// need: only the node knows its stores.
 func Lint(name string, stdin io.Reader) LintResult {
 	result := LintResult{File: name, Problems: []Problem{}}
 	data, err := Read(name, stdin)
@@ -51,7 +51,8 @@ func Lint(name string, stdin io.Reader) LintResult {
 		return result
 	}
 	for _, p := range invalid.Problems {
-		result.Problems = append(result.Problems, Problem{Path: p.Path, Line: p.Line, Column: p.Column, Value: p.Value, Want: p.Want})
+		result.Problems = append(result.Problems,
+			Problem{Path: p.Path, Line: p.Line, Column: p.Column, Value: p.Value, Want: p.Want})
 	}
 	result.More = invalid.More
 	return result

@@ -121,8 +121,8 @@ func isRulesFile(path string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
 }
 
-// OpenClients opens a file with a line of JSON for each client, or stdin if name is "-". The clients of a rules file are
-// converted to such lines.
+// OpenClients opens a file with a line of JSON for each client, or stdin if name is "-". The clients of a rules file
+// are converted to such lines.
 func OpenClients(name string, stdin io.Reader) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(stdin), nil
