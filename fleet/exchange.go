@@ -11,7 +11,7 @@ type Exchange interface {
 	// Exchange stores this node's notes under keys of 16 bytes, and calls received for each note that a peer stored under
 	// one of them. key is an index into keys, and age is the time since the note was stored. An empty note leaves the
 	// stored one as it is. Notes that received was called with before may be left out, unless all is set for the key. The
-	// exchange may forget a note if nobody has stored one under its key for the time keep. Without keys, Exchange only
+	// exchange may forget a note if none was stored under its key for the time keep. Without keys, Exchange only
 	// checks that the exchange answers.
 	//
 	// missed has the indices of keys whose notes may not have been stored, and err is the reason. Keys of one group, see

@@ -290,8 +290,8 @@ func (m *memberMesh) checkMeta(node *memberlist.Node) error {
 		return nil
 	}
 	if len(node.Meta) != metaSize || node.Meta[0] != packetVersion {
-		m.events.notify(BadPacket, node.Name, "its host speaks another version of gossip")
-		return fmt.Errorf("host %s at %s speaks another version of gossip", node.Name, node.Address())
+		m.events.notify(BadPacket, node.Name, "its host has another version of gossip")
+		return fmt.Errorf("host %s at %s has another version of gossip", node.Name, node.Address())
 	}
 	if binary.LittleEndian.Uint64(node.Meta[1:]) != m.fleet {
 		m.events.notify(OtherSecret, node.Name, node.Address())

@@ -13,7 +13,7 @@ func (b *logBridge) Write(line []byte) (int, error) {
 	switch level, rest, _ := strings.Cut(text, " "); level {
 	case "[DEBUG]", "[INFO]":
 	default:
-		if kind, told := classifyLog(rest); !told {
+		if kind, reported := classifyLog(rest); !reported {
 			b.events.notify(kind, addressIn(rest), shorten(rest))
 		}
 	}

@@ -186,8 +186,8 @@ type Stats struct {
 // Stats returns the present figures.
 func (r *Membership) Stats() Stats {
 	s := Stats{Live: r.Live(), Known: r.Known(), Failures: r.failures.Load(), Age: r.clock.Now()}
-	if heard := r.answeredAt.Load(); heard != 0 {
-		s.Age -= time.Duration(heard)
+	if at := r.answeredAt.Load(); at != 0 {
+		s.Age -= time.Duration(at)
 	}
 	return s
 }

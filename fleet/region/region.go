@@ -27,9 +27,10 @@ type Book interface {
 	// this node knows. reported is called with whether this node sends, whether a sender of the last two holds had learned
 	// the key, and the start and total of the region's record. missed has the indices of keys without that call. A node
 	// that restarts needs another name.
-	Report(ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool,
+	Report(ctx context.Context, node string, keys []string, starts, windows, totals, reportedBefore []int64,
+		learned []bool,
 		keep []time.Duration,
-		hold time.Duration, reported func(key int, speaks, known bool, start, total, now int64)) (missed []int, err error)
+		hold time.Duration, reported func(key int, sends, learned bool, start, total, now int64)) (missed []int, err error)
 	// Settle records totals of other regions: their starts, the totals, when they were sent, how large they can be in all,
 	// and how much they can have grown. It calls growth with the units that were not known yet, once for the whole region,
 	// and whether the region was new, its total too large, or smaller than before. Of a total that is too large, the

@@ -82,19 +82,19 @@ func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
 func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bool) ([]report, []int, error) {
 	n := len(tallies)
 	keys, keeps, knows := make([]string, n), make([]time.Duration, n), make([]bool, n)
-	starts, windows, totals, told := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	starts, windows, totals, before := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	for i := range tallies {
 		t := &tallies[i]
 		keys[i], keeps[i], knows[i] = string(t.Key[:]), exchange.KeepFor(t), learned || !t.Unlearned
-		starts[i], windows[i], totals[i], told[i] = t.Start.Microseconds(), t.Window, t.Total, t.Delivered
+		starts[i], windows[i], totals[i], before[i] = t.Start.Microseconds(), t.Window, t.Total, t.Delivered
 	}
 	reports := make([]report, n)
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
 	asked := g.clock.Now()
-	missed, err := g.book.Report(ctx, g.nodeName, keys, starts, windows, totals, told, knows, keeps, g.settings.Interval,
-		func(key int, speaks, known bool, start, total, now int64) {
-			reports[key] = report{sends: speaks, learned: known, start: start, total: total, now: now}
+	missed, err := g.book.Report(ctx, g.nodeName, keys, starts, windows, totals, before, knows, keeps, g.settings.Interval,
+		func(key int, sends, learned bool, start, total, now int64) {
+			reports[key] = report{sends: sends, learned: learned, start: start, total: total, now: now}
 		})
 	g.compareClocks(reports, asked)
 	return reports, missed, err
@@ -106,8 +106,8 @@ func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
 	if i < 0 || !g.clockSkew.Known() {
 		return
 	}
-	date := time.Duration(reports[i].now-g.counting.Epoch.UnixMicro()) * time.Microsecond
-	off := g.storeClock.Update(date, asked, g.clock.Now()) - g.clockSkew.Ahead()
+	reading := time.Duration(reports[i].now-g.counting.Epoch.UnixMicro()) * time.Microsecond
+	off := g.storeClock.Update(reading, asked, g.clock.Now()) - g.clockSkew.Ahead()
 	g.storeClockOff.Store(int64(off))
 	if is := skew.IsOff(off, g.storeClockReported); is != g.storeClockReported {
 		g.storeClockReported = is

@@ -26,12 +26,12 @@ func (s *Warnings) Foreign(now time.Duration, err error) {
 func (s *Warnings) Malformed(now time.Duration, author string) {
 	err := errNoAuthor
 	if from, ok := ParseAuthor(author); ok {
-		err = fmt.Errorf("it is of %q", from.Name)
+		err = fmt.Errorf("its author is %q", from.Name)
 	}
 	s.limited(&s.malformedAt, now, fleet.Event{Kind: fleet.ExchangeMalformed, Err: err})
 }
 
-var errNoAuthor = errors.New("it is of nobody who could be a node")
+var errNoAuthor = errors.New("its author is not a node")
 
 func (s *Warnings) limited(last *time.Duration, now time.Duration, e fleet.Event) {
 	if *last == 0 || now-*last >= warningInterval {

@@ -76,10 +76,10 @@ type WithoutClock struct{ To fleet.Exchange }
 
 // Exchange implements fleet.Exchange.
 func (u WithoutClock) Exchange(
-	ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string,
+	ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, received func(int, string, string,
 		time.Duration),
 ) ([]int, error) {
-	return u.To.Exchange(ctx, keys, notes, keep, all, heard)
+	return u.To.Exchange(ctx, keys, notes, keep, all, received)
 }
 
 // Lose makes notes of some keys get lost from now on.
@@ -91,7 +91,8 @@ func (s *Board) Lose(lost func(key string) bool) {
 
 // Exchange implements fleet.Exchange.
 func (p NodeBoard) Exchange(
-	ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool, heard func(int, string, string, time.Duration),
+	ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool,
+	received func(int, string, string, time.Duration),
 ) ([]int, error) {
 	Wait(ctx, p.delay)
 	type found struct {
@@ -134,7 +135,7 @@ func (p NodeBoard) Exchange(
 		return missed, ErrDown
 	}
 	for _, f := range all {
-		heard(f.key, f.author, f.note, f.age)
+		received(f.key, f.author, f.note, f.age)
 	}
 	if missed != nil {
 		return missed, ErrDown

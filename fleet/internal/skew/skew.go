@@ -47,8 +47,8 @@ type Estimate struct {
 
 // Update adds a reading of the other clock, relative to when the node's clock was at 0, and the times of request and
 // response. It returns the new estimate.
-func (d *Estimate) Update(date, asked, answered time.Duration) time.Duration {
-	least, most := date-answered, date-asked
+func (d *Estimate) Update(reading, asked, answered time.Duration) time.Duration {
+	least, most := reading-answered, reading-asked
 	if d.set {
 		drift := (answered - d.at) / Drift
 		if low, high := max(least, d.least-drift), min(most, d.most+drift); low <= high {
@@ -122,14 +122,14 @@ func (c *Tracker) ask(ctx context.Context) error {
 	ctx, done := rounds.WithTimeout(ctx, c.clock, c.deadline)
 	defer done()
 	asked := c.clock.Now()
-	date, err := c.source.Date(ctx)
+	reading, err := c.source.Date(ctx)
 	answered := c.clock.Now()
 	if err != nil {
 		c.next = answered + retryInterval
 		return err
 	}
 	c.next = answered + AskInterval
-	ahead := c.estimate.Update(date.Sub(c.epoch), asked, answered)
+	ahead := c.estimate.Update(reading.Sub(c.epoch), asked, answered)
 	c.set(ahead)
 	c.ahead.Store(int64(ahead))
 	if off := IsOff(ahead, c.reported); off != c.reported {
