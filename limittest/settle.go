@@ -13,7 +13,7 @@ func settleChecks() []check {
 		forEach("settle", "under a higher limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(l, faster(l)) }),
 		forEach("settle", "under a lower limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(faster(l), l) })...),
 		forEach("settle", "after a limit was lowered", settledLimits, func(tr *trial, l headgate.Limit) { tr.refundsLowered(l, faster(l)) })...),
-		forEach("settle", "among changes of a limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.refundsAmongChanges(l) })...)
+		forEach("settle", "among changes of a limit", settledLimits, (*trial).refundsAmongChanges)...)
 }
 
 var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3", "10/s leaky-bucket burst 20")
@@ -130,10 +130,10 @@ func (tr *trial) refundsLowered(l, old headgate.Limit) {
 	}
 }
 
-// refundsAmongChanges raises and lowers a limit at random, and refunds units that were taken before such changes. No refund
-// is credited with more than its units, so all that is not refunded stays within the fastest limit, from the first request
-// on. A refund knows only the limit of its units and that in force. If the limit was raised and lowered again in between,
-// units that drained meanwhile are credited: in a shorter time, the units of one refund may come on top.
+// refundsAmongChanges raises and lowers a limit at random, and refunds units that were taken before such changes. No
+// refund is credited with more than its units, so all that is not refunded stays within the fastest limit, from the
+// first request on. A refund knows only the limit of its units and the one in force. If the limit was raised and lowered
+// again in between, units that drained meanwhile are credited: in a shorter time, one refund may come on top.
 func (tr *trial) refundsAmongChanges(l headgate.Limit) {
 	limits := []headgate.Limit{l, faster(l), faster(faster(l))}
 	bound := envelopeOf(limits[2])
