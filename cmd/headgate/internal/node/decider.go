@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/clientip"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
@@ -39,7 +40,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Origin("rules"), err)
 	}
-	set, err := compile(c.Rules, data, prefixLengthsOf(c))
+	set, err := compile(c.Rules, data, clientip.New(c))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/internal/conns"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/service"
@@ -189,7 +190,7 @@ func (n *Node) openAPI() (protocolServer, error) {
 		return nil, err
 	}
 	return service.NewHTTP(service.HTTPConfig{
-		Handler: apiHostNames(n.config).guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns,
+		Handler: hostguard.API(n.config).Guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns,
 		Conns: n.connLimits(settings.MaxConnsPerAddress), Logger: log,
 	})
 }

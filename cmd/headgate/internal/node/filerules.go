@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/clientip"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/rules"
@@ -25,7 +26,7 @@ import (
 type fileRules struct {
 	path     string
 	shared   bool
-	prefixes prefixLengths
+	prefixes clientip.PrefixLengths
 	engine   *engine.Engine
 	metrics  *telemetry.Metrics
 	log      *slog.Logger
@@ -59,12 +60,12 @@ func (r *fileRules) read() ([]byte, error) {
 }
 
 // compile parses, validates and compiles the rules of a file.
-func compile(name string, data []byte, lengths prefixLengths) (*match.Set, error) {
+func compile(name string, data []byte, lengths clientip.PrefixLengths) (*match.Set, error) {
 	doc, err := file.Parse(name, data)
 	if err != nil {
 		return nil, err
 	}
-	if err := lengths.validate(name, data, doc); err != nil {
+	if err := lengths.Validate(name, data, doc); err != nil {
 		return nil, err
 	}
 	return doc.Compile()

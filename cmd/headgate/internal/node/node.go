@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/clientip"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/gateway"
 	"github.com/headgate/headgate/httplimit"
@@ -68,7 +70,7 @@ var errNothingToServe = errors.New("all addresses are off: there is nothing to s
 // closes everything that it opened.
 func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	n := &Node{
-		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: nodeID(c), control: &rulesService{},
+		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: c.NodeName(), control: &rulesService{},
 		reloads: make(chan struct{}, 1),
 	}
 	n.state.Store(telemetry.Starting)
@@ -133,7 +135,7 @@ func (n *Node) openAdmin() error {
 	if err != nil {
 		return err
 	}
-	if n.admin, err = listen("admin", c.AdminAddr, adminHostNames(c).guard(handler), n.log); err != nil {
+	if n.admin, err = listen("admin", c.AdminAddr, hostguard.Admin(c).Guard(handler), n.log); err != nil {
 		return fmt.Errorf("%s: %w", c.Origin("admin-addr"), err)
 	}
 	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.log))
@@ -191,7 +193,7 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 // openFileRules loads the rules file and creates the engine with its rules.
 func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error {
 	n.fileRules = &fileRules{
-		path: n.config.Rules, shared: n.stores.shared(), prefixes: prefixLengthsOf(n.config), metrics: n.metrics, log: n.log,
+		path: n.config.Rules, shared: n.stores.shared(), prefixes: clientip.New(n.config), metrics: n.metrics, log: n.log,
 	}
 	set, err := n.fileRules.loadFirst()
 	if err != nil {

@@ -2,9 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -15,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/clientip"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/control"
 	"github.com/headgate/headgate/control/api"
 	"github.com/headgate/headgate/control/follow"
@@ -60,7 +59,7 @@ func (n *Node) openControl(ctx context.Context) error {
 	f.follower, err = follow.Open(ctx, follow.Config{
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Node: n.describe, Logger: n.log,
 		Poll:  n.config.PollEvery(),
-		Doubt: prefixLengthsOf(n.config).warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
+		Doubt: clientip.New(n.config).Warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
 	if late := n.control.deferred; err == nil && late != nil &&
 		(!f.ready() || errors.Is(late.lastErr(), control.ErrNewer)) {
@@ -291,41 +290,6 @@ func (n *Node) pruneHistory(ctx context.Context) {
 	}
 }
 
-// nodeID returns the id of a node at the rules service. By default it has the host name, stays the same after a
-// restart, and differs from those of other nodes on the same host.
-func nodeID(c *config.Config) string {
-	if c.NodeID != "" {
-		return c.NodeID
-	}
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "node"
-	}
-	state, _ := c.StateDir() // without one, the addresses alone identify the node
-	parts := []string{state, c.GatewayAddr, c.APIAddr, c.GRPCAddr, c.RESPAddr, c.AdminAddr}
-	for i := range c.Gateway.Listeners {
-		parts = append(parts, c.Gateway.Listeners[i].Address)
-	}
-	for _, addr := range parts[1:] {
-		if strings.HasSuffix(addr, ":0") { // a random port does not identify the node
-			parts = append(parts, rand.Text())
-			break
-		}
-	}
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
-	if len(host) > 100 {
-		host = host[:100]
-	}
-	return strings.Map(nodeIDRune, host) + "-" + hex.EncodeToString(sum[:3])
-}
-
-func nodeIDRune(r rune) rune {
-	if r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-		return r
-	}
-	return '-'
-}
-
 // handler returns the handler of the admin listener: the API of the rules service, and others for all other paths.
 func (s *rulesService) handler(others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -340,9 +304,9 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 			server.ServeHTTP(w, r)
 		case isAPI && s.deferred != nil:
 			w.Header().Set("Retry-After", "5")
-			writeProblem(w, http.StatusServiceUnavailable, "The database of the rules is unreachable.")
+			hostguard.WriteProblem(w, http.StatusServiceUnavailable, "The database of the rules is unreachable.")
 		case isAPI && s.remote != nil:
-			writeProblem(w, http.StatusNotFound,
+			hostguard.WriteProblem(w, http.StatusNotFound,
 				"This node has no rules service of its own. Its rules come from "+s.remote.Name()+": send the request there.")
 		default:
 			others.ServeHTTP(w, r)

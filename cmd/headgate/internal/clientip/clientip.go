@@ -1,4 +1,5 @@
-package node
+// Package clientip finds registered clients whose address no request can have.
+package clientip
 
 import (
 	"cmp"
@@ -13,20 +14,21 @@ import (
 	"github.com/headgate/headgate/rules/source"
 )
 
-// prefixLengths are the numbers of address bits that identify a client.
-type prefixLengths struct{ v4, v6 int }
+// PrefixLengths are the numbers of address bits that identify a client.
+type PrefixLengths struct{ v4, v6 int }
 
-func prefixLengthsOf(c *config.Config) prefixLengths {
-	return prefixLengths{
+// New returns the prefix lengths of a configuration.
+func New(c *config.Config) PrefixLengths {
+	return PrefixLengths{
 		v4: cmp.Or(c.Identity.IPv4Prefix, identity.DefaultIPv4Prefix),
 		v6: cmp.Or(c.Identity.IPv6Prefix, identity.DefaultIPv6Prefix),
 	}
 }
 
-// validate returns an error for registered clients with an ip that no request can have. Clients are looked up by exact
+// Validate returns an error for registered clients with an ip that no request can have. Clients are looked up by exact
 // values, and the ip of a request always has the configured prefix length. Without this check, a blocked client with
 // another length would pass.
-func (lengths prefixLengths) validate(name string, data []byte, doc *file.Document) error {
+func (lengths PrefixLengths) Validate(name string, data []byte, doc *file.Document) error {
 	var found []source.Problem
 	for i := range doc.Clients {
 		for _, t := range doc.Clients[i].Attributes {
@@ -56,9 +58,9 @@ func (lengths prefixLengths) validate(name string, data []byte, doc *file.Docume
 	return f.Error(found, more, rules.ErrInvalid)
 }
 
-// warn returns a warning if a client of the rules service has an ip that no request can have, or "". It is no error,
+// Warn returns a warning if a client of the rules service has an ip that no request can have, or "". It is no error,
 // because other nodes may have other prefix lengths.
-func (lengths prefixLengths) warn(c *rules.Client) string {
+func (lengths PrefixLengths) Warn(c *rules.Client) string {
 	for _, t := range c.Attributes {
 		if t.Attribute.Kind != headgate.AttrIP {
 			continue
@@ -73,7 +75,7 @@ func (lengths prefixLengths) warn(c *rules.Client) string {
 }
 
 // suggest returns what to write instead of an ip that no request can have, or "" if requests can have it.
-func (lengths prefixLengths) suggest(value string) string {
+func (lengths PrefixLengths) suggest(value string) string {
 	list, err := identity.ParseNetworks(value)
 	if err != nil || len(list) != 1 {
 		return "" // refused when the rules were parsed

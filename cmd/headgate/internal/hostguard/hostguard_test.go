@@ -1,4 +1,4 @@
-package node
+package hostguard
 
 import (
 	"crypto/tls"
@@ -40,7 +40,7 @@ func TestAdminListenerAcceptsItsHostNames(t *testing.T) {
 	} {
 		c := &config.Config{AdminAddr: "own.example.net:8084", Admin: config.Admin{Hosts: test.given}}
 		c.RulesService.Address = "http://reached.example.net:8084"
-		h := adminHostNames(c).guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		h := Admin(c).Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 		for status, names := range map[int][]string{http.StatusNoContent: test.passes, http.StatusMisdirectedRequest: test.stops} {
 			for _, name := range names {
 				r := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
@@ -62,7 +62,7 @@ func TestAdminListenerAcceptsItsHostNames(t *testing.T) {
 }
 
 func TestAnyBrowserHeaderIdentifiesABrowser(t *testing.T) {
-	h := adminHostNames(&config.Config{AdminAddr: "127.0.0.1:0"})
+	h := Admin(&config.Config{AdminAddr: "127.0.0.1:0"})
 	for _, name := range browserHeaders {
 		r := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
 		r.Host = "evil.example"
@@ -109,11 +109,11 @@ func TestCrossOriginPagesCannotCallListeners(t *testing.T) {
 			r := httptest.NewRequest(test.method, test.path, http.NoBody)
 			r.Host, r.Header = test.host, test.header
 			w := httptest.NewRecorder()
-			h := adminHostNames(c)
+			h := Admin(c)
 			if name == "api" {
-				h = apiHostNames(c)
+				h = API(c)
 			}
-			h.guard(answers).ServeHTTP(w, r)
+			h.Guard(answers).ServeHTTP(w, r)
 			if w.Code != want {
 				t.Errorf("%s: %s: got %d, want %d: %s", name, test.what, w.Code, want, w.Body)
 			}

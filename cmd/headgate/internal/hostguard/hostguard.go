@@ -1,4 +1,5 @@
-package node
+// Package hostguard refuses requests with a foreign host name, and requests of pages of other sites.
+package hostguard
 
 import (
 	"encoding/json"
@@ -16,9 +17,9 @@ import (
 	"github.com/headgate/headgate/service/httpapi"
 )
 
-// hostNames are the host names that a listener accepts, to prevent DNS rebinding: if a page's host name is pointed at
+// Names are the host names that a listener accepts, to prevent DNS rebinding: if a page's host name is pointed at
 // this listener, a browser treats the page as same-origin, but it still sends the page's name as Host.
-type hostNames struct {
+type Names struct {
 	allowed []string // listed in the configuration; if there are any, no other names are accepted
 	own     []string // names of this node that need not be listed
 	hint    string   // advice in the response to a name that is refused
@@ -28,22 +29,22 @@ type hostNames struct {
 	exemptPath string
 }
 
-// adminHostNames returns the names of the admin listener.
-func adminHostNames(c *config.Config) *hostNames {
-	return newHostNames(c, c.AdminAddr, hostNames{
+// Admin returns the names of the admin listener.
+func Admin(c *config.Config) *Names {
+	return newNames(c, c.AdminAddr, Names{
 		allowed: slices.Clone(c.Admin.Hosts), hint: "If it should, list it in admin.hosts of the configuration.",
 	})
 }
 
-// apiHostNames returns the names of the decision service's HTTP listener.
-func apiHostNames(c *config.Config) *hostNames {
-	return newHostNames(c, c.APIAddr, hostNames{
+// API returns the names of the decision service's HTTP listener.
+func API(c *config.Config) *Names {
+	return newNames(c, c.APIAddr, Names{
 		hint:       "Browsers call it by an IP address, localhost, the name of this node, or over TLS.",
 		exemptPath: httpapi.ForwardAuthPath,
 	})
 }
 
-func newHostNames(c *config.Config, addr string, h hostNames) *hostNames {
+func newNames(c *config.Config, addr string, h Names) *Names {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		h.own = append(h.own, host)
 	}
@@ -61,9 +62,9 @@ func newHostNames(c *config.Config, addr string, h hostNames) *hostNames {
 	return &h
 }
 
-// guard returns a handler that calls next unless the request names a host that is not accepted, or is a cross-origin
+// Guard returns a handler that calls next unless the request names a host that is not accepted, or is a cross-origin
 // request of a browser that would change something. The Content-Type of other callers does not matter.
-func (h *hostNames) guard(next http.Handler) http.Handler {
+func (h *Names) Guard(next http.Handler) http.Handler {
 	var pages http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Content-Type-Options"] = noSniff
@@ -71,10 +72,10 @@ func (h *hostNames) guard(next http.Handler) http.Handler {
 		case h.exemptPath != "" && r.URL.Path == h.exemptPath:
 			next.ServeHTTP(w, r)
 		case !h.accepts(r):
-			writeProblem(w, http.StatusMisdirectedRequest,
+			WriteProblem(w, http.StatusMisdirectedRequest,
 				fmt.Sprintf("This listener does not accept the host name %s. %s", rules.Quote(hostOf(r)), h.hint))
 		case pages.Check(r) != nil:
-			writeProblem(w, http.StatusForbidden,
+			WriteProblem(w, http.StatusForbidden,
 				"A page of another site has sent this request. Only pages of this listener may.")
 		default:
 			next.ServeHTTP(w, r)
@@ -84,8 +85,8 @@ func (h *hostNames) guard(next http.Handler) http.Handler {
 
 var noSniff = []string{"nosniff"}
 
-// writeProblem responds with problem+json.
-func writeProblem(w http.ResponseWriter, status int, detail string) {
+// WriteProblem responds with problem+json.
+func WriteProblem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
@@ -100,7 +101,7 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 // accepts reports whether the Host of a request is a name of this listener. Unless names are configured, callers other
 // than browsers may use any name, since probes and scrapers use the name of a service. With TLS, the browser has
 // checked the name against the certificate.
-func (h *hostNames) accepts(r *http.Request) bool {
+func (h *Names) accepts(r *http.Request) bool {
 	host := hostOf(r)
 	switch {
 	case host == "", isAddress(host), host == "localhost", strings.HasSuffix(host, ".localhost"),

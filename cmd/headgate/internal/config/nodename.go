@@ -1,0 +1,44 @@
+package config
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"strings"
+)
+
+// NodeName returns the id of a node at the rules service. By default it has the host name, stays the same after a
+// restart, and differs from those of other nodes on the same host.
+func (c *Config) NodeName() string {
+	if c.NodeID != "" {
+		return c.NodeID
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	state, _ := c.StateDir() // without one, the addresses alone identify the node
+	parts := []string{state, c.GatewayAddr, c.APIAddr, c.GRPCAddr, c.RESPAddr, c.AdminAddr}
+	for i := range c.Gateway.Listeners {
+		parts = append(parts, c.Gateway.Listeners[i].Address)
+	}
+	for _, addr := range parts[1:] {
+		if strings.HasSuffix(addr, ":0") { // a random port does not identify the node
+			parts = append(parts, rand.Text())
+			break
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	if len(host) > 100 {
+		host = host[:100]
+	}
+	return strings.Map(nodeIDRune, host) + "-" + hex.EncodeToString(sum[:3])
+}
+
+func nodeIDRune(r rune) rune {
+	if r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+		return r
+	}
+	return '-'
+}
