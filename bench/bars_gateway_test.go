@@ -5,32 +5,36 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/bench/gateway"
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/bench/site"
 )
 
 // sampleLoad is a table in which every front has the same rate times a factor, in three rounds.
-func sampleLoad(id, title string, factors map[string]float64) loadTable {
-	t := loadTable{ID: id, Title: title, Connections: 64}
-	fronts := map[string][]front{"proxies": proxyFronts(), "price": priceFronts(), "refusals": refusingFronts()}[id]
+func sampleLoad(id, title string, factors map[string]float64) harness.LoadTable {
+	t := harness.LoadTable{ID: id, Title: title, Connections: 64}
+	fronts := map[string][]site.Front{"proxies": gateway.ProxyFronts(), "price": gateway.PriceFronts(), "refusals": gateway.RefusingFronts()}[id]
 	for _, f := range fronts {
-		var loads []load
+		var loads []site.Load
 		for _, machine := range []float64{10_000, 8_000, 12_000} {
-			rate := machine * factors[f.name]
-			loads = append(loads, load{
+			rate := machine * factors[f.Name]
+			loads = append(loads, site.Load{
 				Rate: rate, Requests: int64(rate), Took: time.Second, CPU: 980 * time.Millisecond, LoadBusy: 0.7,
 			})
 		}
-		t.Rows = append(t.Rows, newLoadRow(f, loads))
+		t.Rows = append(t.Rows, gateway.NewLoadRow(f, loads))
 	}
 	return t
 }
 
-func samplePace(us, them int64) *paceTable {
-	t := &paceTable{Rate: 10_000, Full: 20_000, Connections: 64, Watched: true, First: true, Stalls: 3, Stalled: 9 * time.Millisecond, Took: time.Minute}
-	for i, f := range pacedFronts() {
-		row := paceRow{Contender: f.name, Title: f.title, Role: f.role}
+func samplePace(us, them int64) *harness.PaceTable {
+	t := &harness.PaceTable{Rate: 10_000, Full: 20_000, Connections: 64, Watched: true, First: true, Stalls: 3, Stalled: 9 * time.Millisecond, Took: time.Minute}
+	for i, f := range gateway.PacedFronts() {
+		row := harness.PaceRow{Contender: f.Name, Title: f.Title, Role: f.Role}
 		for _, noise := range []int64{0, 900_000, 100_000} {
-			run := pacing{Requests: 40_000, P50: 120_000, P99: []int64{us, them, 60_000}[i] + noise, P999: 2_000_000 + noise, Max: 5_000_000, Late: 15_000}
-			run.Calm = calmPacing{Requests: 39_000, P50: run.P50, P99: run.P99, P999: run.P999}
+			run := harness.Pacing{Requests: 40_000, P50: 120_000, P99: []int64{us, them, 60_000}[i] + noise, P999: 2_000_000 + noise, Max: 5_000_000, Late: 15_000}
+			run.Calm = harness.CalmPacing{Requests: 39_000, P50: run.P50, P99: run.P99, P999: run.P999}
 			run.P99 *= 3 // with what stalls have touched
 			row.Runs = append(row.Runs, run)
 		}
@@ -39,14 +43,14 @@ func samplePace(us, them int64) *paceTable {
 	return t
 }
 
-func sampleNoise(with, without int64) *paceTable {
-	t := &paceTable{Rate: 1000, Connections: 20, Watched: true, First: true, Took: time.Minute, Rows: []paceRow{
-		{Contender: whenQuiet, Title: "nobody floods", Role: ours}, {Contender: whenFlooded, Title: "one client floods", Role: ours},
+func sampleNoise(with, without int64) *harness.PaceTable {
+	t := &harness.PaceTable{Rate: 1000, Connections: 20, Watched: true, First: true, Took: time.Minute, Rows: []harness.PaceRow{
+		{Contender: harness.WhenQuiet, Title: "nobody floods", Role: harness.Ours}, {Contender: harness.WhenFlooded, Title: "one client floods", Role: harness.Ours},
 	}}
 	for i, p99 := range []int64{without, with} {
 		for _, slow := range []int64{1, 3, 2} { // as the machine is for a while
-			run := pacing{Requests: 1000, P50: 50_000, P99: 5 * slow * p99, P999: 9 * slow * p99, Max: 5_000_000, Late: 5_000, Flooded: int64(i) * 5000, Refused: int64(i) * 4900}
-			run.Calm = calmPacing{Requests: 990, P50: run.P50, P99: slow * p99, P999: 2 * slow * p99}
+			run := harness.Pacing{Requests: 1000, P50: 50_000, P99: 5 * slow * p99, P999: 9 * slow * p99, Max: 5_000_000, Late: 5_000, Flooded: int64(i) * 5000, Refused: int64(i) * 4900}
+			run.Calm = harness.CalmPacing{Requests: 990, P50: run.P50, P99: slow * p99, P999: 2 * slow * p99}
 			t.Rows[i].Runs = append(t.Rows[i].Runs, run)
 		}
 	}
@@ -54,11 +58,11 @@ func sampleNoise(with, without int64) *paceTable {
 }
 
 // sampleGateway meets all bars but those to reach for.
-func sampleGateway() *results {
-	r := &results{
-		Part: "gateway", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 11 * time.Minute, Sizes: fullSizes(11), Machine: sampleMachine(),
-		Versions: []moduleVersion{{"nginx", "1.2.3"}, {"wrk", "4.5.6"}},
-		Load: []loadTable{
+func sampleGateway() *harness.Results {
+	r := &harness.Results{
+		Part: "gateway", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 11 * time.Minute, Sizes: harness.FullSizes(11), Machine: sampleMachine(),
+		Versions: []harness.ModuleVersion{{Module: "nginx", Version: "1.2.3"}, {Module: "wrk", Version: "4.5.6"}},
+		Load: []harness.LoadTable{
 			sampleLoad("proxies", "Passing requests on", map[string]float64{
 				"headgate": 2, "headgate-one": 2.05, "headgate-norules": 2.1, "headgate-open": 2.1, "reverse-proxy": 1, "nginx": 3.5, "haproxy": 3.6, "caddy": 0.5, "bare": 5, "direct": 9,
 			}),
@@ -70,13 +74,13 @@ func sampleGateway() *results {
 		Pace:  samplePace(400_000, 250_000),
 		Noise: sampleNoise(110_000, 100_000),
 	}
-	r.load("refusals").row("nginx").Busy = 0.7
+	r.LoadNamed("refusals").Row("nginx").Busy = 0.7
 	return r
 }
 
-func gatewayVerdict(t *testing.T, r *results, want string) string {
+func gatewayVerdict(t *testing.T, r *harness.Results, want string) string {
 	t.Helper()
-	for _, b := range gatewayBars(r) {
+	for _, b := range gateway.Bars(r) {
 		if b.Want == want {
 			return b.Verdict
 		}
@@ -86,9 +90,9 @@ func gatewayVerdict(t *testing.T, r *results, want string) string {
 }
 
 func TestGatewayBarsFollowTheNumbers(t *testing.T) {
-	slower := func(table, name string, times float64) func(*results) {
-		return func(r *results) {
-			row := r.load(table).row(name)
+	slower := func(table, name string, times float64) func(*harness.Results) {
+		return func(r *harness.Results) {
+			row := r.LoadNamed(table).Row(name)
 			for i := range row.Rates {
 				row.Rates[i] *= times
 			}
@@ -96,31 +100,31 @@ func TestGatewayBarsFollowTheNumbers(t *testing.T) {
 	}
 	for _, test := range []struct {
 		bar           string
-		change        func(*results)
+		change        func(*harness.Results)
 		before, after string
 	}{
-		{"≥ 0.93 × the same gateway without limits", slower("price", "headgate-norules", 1.1), met, notMet},
-		{"≥ 0.93 × the same gateway without limits (to reach for)", slower("price", "headgate-norules", 1.1), met, notMet},
-		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *results) { r.Pace = samplePace(451_000, 250_000) }, met, notMet},
-		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *results) { r.Pace.Watched = false }, met, notMet},
-		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *results) { // but for one window, stalls touched most
+		{"≥ 0.93 × the same gateway without limits", slower("price", "headgate-norules", 1.1), harness.Met, harness.NotMet},
+		{"≥ 0.93 × the same gateway without limits (to reach for)", slower("price", "headgate-norules", 1.1), harness.Met, harness.NotMet},
+		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *harness.Results) { r.Pace = samplePace(451_000, 250_000) }, harness.Met, harness.NotMet},
+		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *harness.Results) { r.Pace.Watched = false }, harness.Met, harness.NotMet},
+		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *harness.Results) { // but for one window, stalls touched most
 			r.Pace = samplePace(451_000, 250_000)
-			us, them := r.Pace.row("headgate").Runs, r.Pace.row("headgate-open").Runs
+			us, them := r.Pace.Row("headgate").Runs, r.Pace.Row("headgate-open").Runs
 			us[0].Calm.Requests, them[1].Calm.Requests = 19_999, 0
 			us[2].Calm.P99 = them[2].Calm.P99
-		}, met, met},
-		{"≤ 1.2 × what it is without the flood", func(r *results) { r.Noise = sampleNoise(121_000, 100_000) }, met, notMet},
-		{"≤ 1.2 × what it is without the flood", func(r *results) { r.Noise = nil }, met, notMeasured},
-		{"≥ 1.8 × a tuned httputil.ReverseProxy", slower("proxies", "reverse-proxy", 1.15), met, notMet},
-		{"≥ 2.2 × a tuned httputil.ReverseProxy (to reach for)", slower("proxies", "reverse-proxy", 0.9), notMet, met},
-		{"≥ 0.5 × nginx with limit_req", slower("proxies", "nginx", 1.2), met, notMet},
-		{"≥ 0.65 × nginx with limit_req (to reach for)", slower("proxies", "nginx", 0.8), notMet, met},
-		{"≥ 0.5 × nginx with limit_req", func(r *results) { // it waits for the load half of the time
-			row := r.load("proxies").row("nginx")
+		}, harness.Met, harness.Met},
+		{"≤ 1.2 × what it is without the flood", func(r *harness.Results) { r.Noise = sampleNoise(121_000, 100_000) }, harness.Met, harness.NotMet},
+		{"≤ 1.2 × what it is without the flood", func(r *harness.Results) { r.Noise = nil }, harness.Met, harness.NotMeasured},
+		{"≥ 1.8 × a tuned httputil.ReverseProxy", slower("proxies", "reverse-proxy", 1.15), harness.Met, harness.NotMet},
+		{"≥ 2.2 × a tuned httputil.ReverseProxy (to reach for)", slower("proxies", "reverse-proxy", 0.9), harness.NotMet, harness.Met},
+		{"≥ 0.5 × nginx with limit_req", slower("proxies", "nginx", 1.2), harness.Met, harness.NotMet},
+		{"≥ 0.65 × nginx with limit_req (to reach for)", slower("proxies", "nginx", 0.8), harness.NotMet, harness.Met},
+		{"≥ 0.5 × nginx with limit_req", func(r *harness.Results) { // it waits for the load half of the time
+			row := r.LoadNamed("proxies").Row("nginx")
 			row.Busy, row.CPU = 0.5, row.CPU/2
-		}, met, notMet},
-		{"≥ 3 × Caddy", slower("proxies", "caddy", 1.4), met, notMet},
-		{"≥ 0.85 × a bare handler that writes 429", slower("refusals", "bare-429", 1.1), met, notMet},
+		}, harness.Met, harness.NotMet},
+		{"≥ 3 × Caddy", slower("proxies", "caddy", 1.4), harness.Met, harness.NotMet},
+		{"≥ 0.85 × a bare handler that writes 429", slower("refusals", "bare-429", 1.1), harness.Met, harness.NotMet},
 	} {
 		r := sampleGateway()
 		if got := gatewayVerdict(t, r, test.bar); got != test.before {
@@ -135,64 +139,64 @@ func TestGatewayBarsFollowTheNumbers(t *testing.T) {
 
 // A machine that is slow in a round is slow for all: what counts is who was faster in the same round.
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
-	us, them := &loadRow{Rates: []float64{20, 10, 40}}, &loadRow{Rates: []float64{10, 20, 10}}
-	if got := us.against(them); got.Median != 2 || got.Max != 4 || got.Min != 0.5 {
+	us, them := &harness.LoadRow{Rates: []float64{20, 10, 40}}, &harness.LoadRow{Rates: []float64{10, 20, 10}}
+	if got := us.Against(them); got.Median != 2 || got.Max != 4 || got.Min != 0.5 {
 		t.Errorf("got %+v, want 2 with 0.5 and 4 around it", got)
 	}
-	runs := func(p99s ...int64) *paceRow {
-		row := &paceRow{}
+	runs := func(p99s ...int64) *harness.PaceRow {
+		row := &harness.PaceRow{}
 		for _, p99 := range p99s {
-			row.Runs = append(row.Runs, pacing{Requests: 1, P99: p99})
+			row.Runs = append(row.Runs, harness.Pacing{Requests: 1, P99: p99})
 		}
 		return row
 	}
-	added := runs(5, 90, 7).added(runs(4, 80, 9), p99)
+	added := runs(5, 90, 7).Added(runs(4, 80, 9), harness.P99)
 	if added.Median != 1 || added.Min != -2 || added.Max != 10 {
 		t.Errorf("got %+v, want 1 with -2 and 10 around it", added)
 	}
 }
 
 func TestGatewayBarsOfNothingAreNotMeasured(t *testing.T) {
-	bars := gatewayBars(&results{Sizes: fullSizes(11)})
-	if len(bars) != len(gatewayBars(sampleGateway())) {
-		t.Errorf("%d bars without numbers, %d with", len(bars), len(gatewayBars(sampleGateway())))
+	bars := gateway.Bars(&harness.Results{Sizes: harness.FullSizes(11)})
+	if len(bars) != len(gateway.Bars(sampleGateway())) {
+		t.Errorf("%d bars without numbers, %d with", len(bars), len(gateway.Bars(sampleGateway())))
 	}
 	for _, b := range bars {
-		if b.Verdict != notMeasured || b.Measured != "" || strings.Contains(b.Want, "  ") {
+		if b.Verdict != harness.NotMeasured || b.Measured != "" || strings.Contains(b.Want, "  ") {
 			t.Errorf("bar %q, %q is %q, %q, want not measured", b.What, b.Want, b.Verdict, b.Measured)
 		}
 	}
 }
 
 func TestWhatWrkSawMustBeWhatAFrontIsToDo(t *testing.T) {
-	passes, refuses := &openFront{}, &openFront{front: front{refuses: true}}
+	passes, refuses := &site.OpenFront{}, &site.OpenFront{Front: site.Front{Refuses: true}}
 	for _, test := range []struct {
 		name  string
-		front *openFront
-		run   wrkRun
+		front *site.OpenFront
+		run   site.WrkRun
 		ok    bool
 	}{
-		{"all pass", passes, wrkRun{Requests: 10}, true},
-		{"one is refused", passes, wrkRun{Requests: 10_000, Refused: 1}, false},
-		{"a connection breaks", passes, wrkRun{Requests: 10_000, Read: 1}, false},
-		{"a connection is not opened", refuses, wrkRun{Requests: 10_000, Refused: 10_000, Connect: 1}, false},
-		{"all are refused", refuses, wrkRun{Requests: 10_000, Refused: 10_000}, true},
-		{"one a minute passes", refuses, wrkRun{Requests: 10_000, Refused: 9_999}, true},
-		{"many pass", refuses, wrkRun{Requests: 10_000, Refused: 9_900}, false},
+		{"all pass", passes, site.WrkRun{Requests: 10}, true},
+		{"one is refused", passes, site.WrkRun{Requests: 10_000, Refused: 1}, false},
+		{"a connection breaks", passes, site.WrkRun{Requests: 10_000, Read: 1}, false},
+		{"a connection is not opened", refuses, site.WrkRun{Requests: 10_000, Refused: 10_000, Connect: 1}, false},
+		{"all are refused", refuses, site.WrkRun{Requests: 10_000, Refused: 10_000}, true},
+		{"one a minute passes", refuses, site.WrkRun{Requests: 10_000, Refused: 9_999}, true},
+		{"many pass", refuses, site.WrkRun{Requests: 10_000, Refused: 9_900}, false},
 	} {
-		if err := test.front.fits(test.run); (err == nil) != test.ok {
+		if err := test.front.Fits(test.run); (err == nil) != test.ok {
 			t.Errorf("%s: %v, want no error: %v", test.name, err, test.ok)
 		}
 	}
-	if got := (wrkRun{Micros: 500_000, Requests: 10_000}).perSecond(); got != 20_000 {
+	if got := (site.WrkRun{Micros: 500_000, Requests: 10_000}).PerSecond(); got != 20_000 {
 		t.Errorf("10000 requests in half a second are %v a second, want 20000", got)
 	}
 }
 
 func TestOnlyOursAndTheLoadAloneArePaced(t *testing.T) {
 	var names []string
-	for _, f := range pacedFronts() {
-		names = append(names, f.name)
+	for _, f := range gateway.PacedFronts() {
+		names = append(names, f.Name)
 	}
 	if want := []string{"headgate", "headgate-open", "direct"}; !slices.Equal(names, want) {
 		t.Errorf("paced are %v, want %v", names, want)

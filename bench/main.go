@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/internal/stalls"
 )
 
@@ -35,7 +36,7 @@ type flags struct {
 	out    string
 	json   string
 	with   string
-	child  childFlags
+	child  harness.ChildFlags
 }
 
 func parseFlags(args []string, stderr io.Writer) (flags, error) {
@@ -49,14 +50,14 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
 	set.StringVar(&f.json, "json", "", "write the numbers of all parts to this `file` as well, as a list")
 	set.StringVar(&f.with, "with", "", "add what an earlier run has written to this `file` with -json, of other scenarios of the same part")
-	set.StringVar(&f.child.mode, "child", "", "be a child process: mem, serve, table, growth, clients, rules, responder, front or server (the benchmark starts these itself)")
-	set.StringVar(&f.child.contender, "contender", "headgate", "the child's contender")
-	set.StringVar(&f.child.quota, "quota", "steady", "the child's quota: steady or open")
-	set.IntVar(&f.child.keys, "keys", 1_000_000, "the child's number of keys")
-	set.IntVar(&f.child.picks, "picks", 1<<22, "the length of the child's sequences, a power of two")
-	set.StringVar(&f.child.at, "at", "", "the sizes at which a table child looks")
-	set.Float64Var(&f.child.seconds, "seconds", 0, "how long a growth child of the loop alone goes on at least")
-	set.StringVar(&f.child.target, "target", "", "the address of a front child's upstream")
+	set.StringVar(&f.child.Mode, "child", "", "be a child process: mem, serve, table, growth, clients, rules, responder, front or server (the benchmark starts these itself)")
+	set.StringVar(&f.child.Contender, "contender", "headgate", "the child's contender")
+	set.StringVar(&f.child.Quota, "quota", "steady", "the child's quota: steady or open")
+	set.IntVar(&f.child.Keys, "keys", 1_000_000, "the child's number of keys")
+	set.IntVar(&f.child.Picks, "picks", 1<<22, "the length of the child's sequences, a power of two")
+	set.StringVar(&f.child.At, "at", "", "the sizes at which a table child looks")
+	set.Float64Var(&f.child.Seconds, "seconds", 0, "how long a growth child of the loop alone goes on at least")
+	set.StringVar(&f.child.Target, "target", "", "the address of a front child's upstream")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 	if err != nil {
 		return err
 	}
-	if f.child.mode != "" {
+	if f.child.Mode != "" {
 		return runChild(f.child, stdin, stdout)
 	}
 	var only *regexp.Regexp
@@ -89,11 +90,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 			return fmt.Errorf("-only: %w", err)
 		}
 	}
-	list, err := chosen(only, f.part)
+	list, err := selectParts(only, f.part)
 	if err != nil {
 		return err
 	}
-	var all []*results
+	var all []*harness.Results
 	var failures []string
 	for _, p := range list {
 		r, err := measure(ctx, f, p, stderr)
@@ -101,11 +102,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 			return err
 		}
 		if f.with != "" {
-			if err := r.joinFile(f.with); err != nil {
+			if err := r.JoinFile(p.Part, f.with); err != nil {
 				return err
 			}
 		}
-		if err := write(f, r, stdout); err != nil {
+		if err := write(f, p.Part, r, stdout); err != nil {
 			return err
 		}
 		all, failures = append(all, r), append(failures, r.Failures...)
@@ -120,34 +121,38 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 }
 
 // measure runs the scenarios of a part and shows how far it is.
-func measure(ctx context.Context, f flags, p chosenPart, stderr *os.File) (*results, error) {
-	size := fullSizes(f.rounds)
+func measure(ctx context.Context, f flags, p selectedPart, stderr *os.File) (*harness.Results, error) {
+	size := harness.FullSizes(f.rounds)
 	if f.quick {
-		size = quickSizes(f.rounds)
+		size = harness.QuickSizes(f.rounds)
 	}
 	var seconds float64
 	for _, s := range p.list {
-		seconds += s.seconds
+		seconds += s.Seconds
 	}
-	b := &bench{
-		sizes: size,
-		results: &results{
-			Part: p.name, Started: time.Now(), Quick: f.quick, Only: f.only, Sizes: size,
-			Machine: thisMachine(), Versions: p.versions(ctx),
+	b := &harness.Bench{
+		Part:  p.Part,
+		Sizes: size,
+		Results: &harness.Results{
+			Part: p.Name, Started: time.Now(), Quick: f.quick, Only: f.only, Sizes: size,
+			Machine: harness.ThisMachine(),
 		},
-		progress: newProgress(stderr, isTerminal(stderr), time.Now, seconds),
+		Progress: harness.NewProgress(stderr, harness.IsTerminal(stderr), time.Now, seconds),
 	}
-	defer b.progress.end()
-	defer b.removeHeadgate()
-	if err := b.runAll(ctx, p.list); err != nil {
+	if p.Versions != nil {
+		b.Results.Versions = p.Versions(ctx)
+	}
+	defer b.Progress.End()
+	defer b.RemoveHeadgate()
+	if err := b.RunAll(ctx, p.list); err != nil {
 		return nil, err
 	}
-	return b.results, nil
+	return b.Results, nil
 }
 
 // write writes the report of a part.
-func write(f flags, r *results, stdout io.Writer) error {
-	report := reportOf(r)
+func write(f flags, p harness.Part, r *harness.Results, stdout io.Writer) error {
+	report := harness.ReportOf(p, r)
 	if f.out == "-" {
 		if _, err := io.WriteString(stdout, report); err != nil {
 			return fmt.Errorf("write report: %w", err)
@@ -161,7 +166,7 @@ func write(f flags, r *results, stdout io.Writer) error {
 }
 
 // writeNumbers writes the numbers of all parts if they are wanted.
-func writeNumbers(f flags, all []*results) error {
+func writeNumbers(f flags, all []*harness.Results) error {
 	if f.json == "" {
 		return nil
 	}

@@ -10,6 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/bench/core"
+	"github.com/headgate/headgate/bench/gateway"
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/bench/limiters"
+	"github.com/headgate/headgate/bench/site"
 	"github.com/headgate/headgate/internal/stalls"
 )
 
@@ -22,7 +27,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	if os.Getenv(childEnv) != "" {
+	if os.Getenv(harness.ChildEnv) != "" {
 		if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -49,13 +54,13 @@ func TestQuickRunAnswersEveryScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []results
+	var all []harness.Results
 	if err := json.Unmarshal(text, &all); err != nil || len(all) != len(parts()) {
 		t.Fatalf("%v: the numbers of %d parts, want %d", err, len(all), len(parts()))
 	}
 	for _, r := range all {
 		for _, b := range r.Bars {
-			if b.Verdict == notMeasured {
+			if b.Verdict == harness.NotMeasured {
 				t.Errorf("%s: bar %q, %q was not measured", r.Part, b.What, b.Want)
 			}
 		}
@@ -64,10 +69,10 @@ func TestQuickRunAnswersEveryScenario(t *testing.T) {
 		checkLoads(t, &r)
 	}
 	r := all[0]
-	for _, e := range entries() {
+	for _, e := range limiters.Entries() {
 		checkTakesPart(t, &r, e)
 	}
-	if len(r.GC) != 1+len(collected) || len(r.Growth) != 5 || r.Table == nil || len(r.Table.At) != len(r.Sizes.Table) {
+	if len(r.GC) != 1+len(core.Collected) || len(r.Growth) != 5 || r.Table == nil || len(r.Table.At) != len(r.Sizes.Table) {
 		t.Errorf("got %d rows of collections, %d of growth and the table %+v", len(r.GC), len(r.Growth), r.Table)
 	}
 	if !strings.Contains(out.String(), "toy sizes") || !strings.Contains(out.String(), "### Bars") {
@@ -79,49 +84,49 @@ func TestQuickRunAnswersEveryScenario(t *testing.T) {
 }
 
 // checkLoads looks whether all fronts were measured in every round of the part at the gateway.
-func checkLoads(t *testing.T, r *results) {
+func checkLoads(t *testing.T, r *harness.Results) {
 	t.Helper()
 	if r.Part != "gateway" {
 		return
 	}
-	for id, list := range map[string][]front{"proxies": proxyFronts(), "refusals": refusingFronts()} {
+	for id, list := range map[string][]site.Front{"proxies": gateway.ProxyFronts(), "refusals": gateway.RefusingFronts()} {
 		for _, f := range list {
-			row := r.load(id).row(f.name)
+			row := r.LoadNamed(id).Row(f.Name)
 			if row == nil || len(row.Rates) != r.Sizes.GatewayRounds || row.Rate.Min <= 0 {
-				t.Errorf("%s, %s: got %+v, want %d rates above 0", id, f.name, row, r.Sizes.GatewayRounds)
+				t.Errorf("%s, %s: got %+v, want %d rates above 0", id, f.Name, row, r.Sizes.GatewayRounds)
 			}
 		}
 	}
-	for _, f := range pacedFronts() {
-		row := r.Pace.row(f.name)
+	for _, f := range gateway.PacedFronts() {
+		row := r.Pace.Row(f.Name)
 		if row == nil || len(row.Runs) != r.Sizes.GatewayRounds || row.Runs[0].Requests == 0 || row.Runs[0].P50 <= 0 {
-			t.Errorf("half-load, %s: got %+v, want %d runs with answers", f.name, row, r.Sizes.GatewayRounds)
+			t.Errorf("half-load, %s: got %+v, want %d runs with answers", f.Name, row, r.Sizes.GatewayRounds)
 		}
 	}
 }
 
 // checkTakesPart looks whether a contender is in every table it belongs in, with sane numbers.
-func checkTakesPart(t *testing.T, r *results, e entry) {
+func checkTakesPart(t *testing.T, r *harness.Results, e limiters.Entry) {
 	t.Helper()
-	for _, g := range speedGroups() {
-		for _, c := range g.cases {
-			row := r.speed(c.id).row(e.name)
-			if (row != nil) != g.takesPart(e) {
-				t.Errorf("%s is in %s: %v, want %v", e.name, c.id, row != nil, g.takesPart(e))
+	for _, g := range core.SpeedGroups() {
+		for _, c := range g.Cases {
+			row := r.SpeedNamed(c.Id).Row(e.Name)
+			if (row != nil) != g.TakesPart(e) {
+				t.Errorf("%s is in %s: %v, want %v", e.Name, c.Id, row != nil, g.TakesPart(e))
 			}
 			if row == nil {
 				continue
 			}
 			if len(row.Samples) != r.Sizes.Rounds || row.Spread.Median <= 0 {
-				t.Errorf("%s, %s: samples %v, want %d above 0", c.id, e.name, row.Samples, r.Sizes.Rounds)
+				t.Errorf("%s, %s: samples %v, want %d above 0", c.Id, e.Name, row.Samples, r.Sizes.Rounds)
 			}
 			// A goroutine that is held up between clock and decision may find others far ahead of it, and throttled refuses
 			// after ten lost races.
-			if (g.name == "hot-allowed" || g.name == "uniform") && row.Admitted < 0.9 && (e.name != "throttled" || row.Admitted < 0.2) {
-				t.Errorf("%s, %s: admitted %v of the requests, want all, or nearly", c.id, e.name, row.Admitted)
+			if (g.Name == "hot-allowed" || g.Name == "uniform") && row.Admitted < 0.9 && (e.Name != "throttled" || row.Admitted < 0.2) {
+				t.Errorf("%s, %s: admitted %v of the requests, want all, or nearly", c.Id, e.Name, row.Admitted)
 			}
-			if g.name == "hot-denied" && row.Admitted > 0.1 && e.role != loop {
-				t.Errorf("%s, %s: admitted %v of the requests, want next to none", c.id, e.name, row.Admitted)
+			if g.Name == "hot-denied" && row.Admitted > 0.1 && e.Role != harness.Loop {
+				t.Errorf("%s, %s: admitted %v of the requests, want next to none", c.Id, e.Name, row.Admitted)
 			}
 		}
 	}

@@ -1,40 +1,31 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/headgate/headgate/bench/control"
+	"github.com/headgate/headgate/bench/core"
+	"github.com/headgate/headgate/bench/faults"
+	"github.com/headgate/headgate/bench/fleet"
+	"github.com/headgate/headgate/bench/gateway"
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/bench/redis"
+	"github.com/headgate/headgate/bench/rules"
+	"github.com/headgate/headgate/bench/service"
 )
 
-// A part is scenarios that are measured, reported and published together. Ratios hold within a part: what is compared was
-// measured in the same run on the same machine.
-type part struct {
-	name      string
-	title     string
-	scenarios []scenario
-	versions  func(context.Context) []moduleVersion // of peers, for the report
-	method    func(*strings.Builder, *results)
-	bars      func(*results) []bar
-}
-
-// parts are all of them, in the order of the report.
-func parts() []part {
-	return []part{
-		{"core", "In process", coreScenarios(), linked(entries()), coreMethod, coreBars},
-		{"rules", "Rules and decisions", rulesScenarios(), linked(nil), rulesMethod, rulesBars},
-		{"redis", "In Redis", []scenario{{"redis", 60, runRedis}, {"redis-half", 45, runRedisHalf}}, linked(redisEntries()), redisMethod, redisBars},
-		{"faults", "When Redis fails", []scenario{{"faults", 180, runFaults}}, linked(nil), faultsMethod, faultBars},
-		{"fleet", "Across hosts", fleetScenarios(), linked(nil), fleetMethod, fleetBars},
-		{"gateway", "At the gateway", gatewayScenarios(), programVersions, gatewayMethod, gatewayBars},
-		{"service", "The decision service", serviceScenarios(), serviceVersions, serviceMethod, serviceBars},
-		{"control", "The rules service", controlScenarios(), linked(nil), controlMethod, controlBars},
+// parts returns all parts, in the order of the report.
+func parts() []harness.Part {
+	return []harness.Part{
+		core.Part(), rules.Part(), redis.Part(), faults.Part(), fleet.Part(), gateway.Part(), service.Part(), control.Part(),
 	}
 }
 
-func partOf(name string) part {
+func partOf(name string) harness.Part {
 	for _, p := range parts() {
-		if p.name == name {
+		if p.Name == name {
 			return p
 		}
 	}
@@ -63,21 +54,21 @@ func publish(path, name, report string) error {
 func replacePart(text, name, report string) (string, error) {
 	found := map[string]string{name: report}
 	for _, p := range parts() {
-		begin, end := partMarks(p.name)
+		begin, end := partMarks(p.Name)
 		_, rest, ok := strings.Cut(text, begin)
-		if !ok || p.name == name {
+		if !ok || p.Name == name {
 			continue
 		}
 		body, _, ok := strings.Cut(rest, end)
 		if !ok {
 			return "", fmt.Errorf("%q without %q: want both, or a file that is not there", begin, end)
 		}
-		found[p.name] = body
+		found[p.Name] = body
 	}
 	made := reportIntro
 	for _, p := range parts() {
-		if body, ok := found[p.name]; ok {
-			begin, end := partMarks(p.name)
+		if body, ok := found[p.Name]; ok {
+			begin, end := partMarks(p.Name)
 			made += begin + body + end
 		}
 	}

@@ -1,0 +1,55 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/bench/limiters"
+)
+
+// Growers returns who grows: headgate, the two fastest peers of the uniform scenario, or two that are fast as a rule if
+// that was not run, the floor, whose table is made in one piece and never moves, and last the loop alone, which has to
+// know how long headgate took.
+func Growers(r *harness.Results) []string {
+	peers := []string{"throttled", "go-limiter"}
+	if t := r.SpeedNamed("uniform-1"); t != nil {
+		rows := slices.DeleteFunc(slices.Clone(t.Rows), func(row harness.SpeedRow) bool { return row.Role != harness.Peer })
+		slices.SortFunc(rows, harness.BySpeed)
+		peers = peers[:0]
+		for _, row := range rows[:min(2, len(rows))] {
+			peers = append(peers, row.Contender)
+		}
+	}
+	return append(append([]string{"headgate"}, peers...), "floor", "loop")
+}
+
+// runGrowth times every insertion while tables grow from nothing, everyone once a round and each time in a new process.
+func runGrowth(ctx context.Context, b *harness.Bench) error {
+	names := Growers(b.Results)
+	rows := make([]harness.GrowthRow, len(names))
+	steps, step := len(names)*b.Sizes.GrowthRounds, 0
+	for round := range b.Sizes.GrowthRounds {
+		var seconds float64
+		for i, name := range names {
+			e, err := limiters.EntryNamed(limiters.Entries(), name)
+			if err != nil {
+				return err
+			}
+			b.Progress.At(float64(step)/float64(steps), fmt.Sprintf("growth, round %d of %d", round+1, b.Sizes.GrowthRounds), name)
+			step++
+			g, err := harness.RunChildOnce[harness.Growth](ctx, harness.ChildFlags{Mode: harness.ChildGrowth, Contender: name, Quota: "steady", Keys: b.Sizes.Grown, Seconds: seconds})
+			if err != nil {
+				return err
+			}
+			if e.Role == harness.Ours {
+				seconds = g.Seconds
+			}
+			rows[i].Contender, rows[i].Title, rows[i].Role = e.Name, e.Title, e.Role
+			rows[i].Runs = append(rows[i].Runs, g)
+		}
+	}
+	b.Results.Growth = rows
+	return nil
+}

@@ -1,0 +1,70 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/bench/harness"
+)
+
+// faultTests are run one after the other, with the machine to themselves. What they must show, they check themselves.
+func faultTests() []harness.GoTest {
+	return []harness.GoTest{
+		{Pkg: "redisstore", Name: "TestLuaDecidesAsGo", What: "scripts against Go, random steps"},
+		{Pkg: "redisstore", Name: "TestEveryDecisionIsOneCall", What: "calls of the server for a decision"},
+		{Pkg: "redisstore", Name: "TestMemoryPerKey", What: "memory in Redis, 28-byte keys included"},
+		{Pkg: "redisstore", Name: "TestOneGreedyClientDoesNotHurtItsTenant", What: "a client at 50 times its limit, beside its tenant's"},
+		{Pkg: "redisstore", Name: "TestTheNewPrimarysClockIsBehindOrAhead", What: "a new primary whose clock is 10 s off"},
+		{Pkg: "guard", Name: "TestAHotKeyThatIsDeniedCostsTheServerNextToNothing", What: "a hot key that is denied"},
+		{Pkg: "guard", Name: "TestAServerThatHangsHoldsNobodyUp", What: "SIGSTOP of the server"},
+		{Pkg: "guard", Name: "TestANetworkThatSwallowsEverythingHoldsNobodyUp", What: "a network that swallows everything"},
+		{Pkg: "guard", Name: "TestANetworkThatIsCutHoldsNobodyUp", What: "a network that is cut"},
+		{Pkg: "guard", Name: "TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller", What: "SIGKILL of a primary of a cluster"},
+		{Pkg: "guard", Name: "TestSentinelsReplaceThePrimaryAndNoErrorReachesACaller", What: "sentinels put another primary in its place"},
+		{Pkg: "guard", Name: "TestASlotThatMovesIsFollowedExactly", What: "slots that move while they are asked"},
+		{Pkg: "guard", Name: "TestASlotHeldHalfwayHurtsNobodyElse", What: "a slot held half way"},
+		{Pkg: "guard", Name: "TestScriptsThatAreFlushedChangeNothing", What: "SCRIPT FLUSH again and again"},
+		{Pkg: "guard", Name: "TestACallThatIsNotAnsweredIsNeverSentAgain", What: "calls that are not answered"},
+		{Pkg: "guard", Name: "TestAServerThatIsAwayAtBootIsWaitedForByPolicy", What: "a server that is away at boot"},
+	}
+}
+
+// runFaults runs the tests that break Redis.
+func runFaults(ctx context.Context, b *harness.Bench) error {
+	list := faultTests()
+	if b.Results.Quick {
+		list = slices.DeleteFunc(list, func(f harness.GoTest) bool { return f.Name != "TestAServerThatHangsHoldsNobodyUp" })
+	}
+	for i, f := range list {
+		b.Progress.At(float64(i)/float64(len(list)), "faults", f.What)
+		row, err := harness.RunGoTest(ctx, f)
+		if err != nil {
+			return err
+		}
+		b.Results.Faults = append(b.Results.Faults, row)
+	}
+	return nil
+}
+
+// faultsMethod says how faults are shown.
+func faultsMethod(b *strings.Builder, _ *harness.Results) {
+	b.WriteString("- These are the tests of `guard` and `redisstore` with real servers, each run on its own. They load what they break from many\n" +
+		"  goroutines, and fail if more passes than may, an error reaches a caller, or somebody waits for too long. Here is what they say of it.\n")
+}
+
+// reportFaults writes what the tests said.
+func reportFaults(b *strings.Builder, r *harness.Results) {
+	if len(r.Faults) == 0 {
+		return
+	}
+	b.WriteString("\n### Faults\n\n| what | measured | |\n|---|---|---|\n")
+	for _, f := range r.Faults {
+		verdict := "passed"
+		if !f.Passed {
+			verdict = "**failed**"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", f.What, strings.ReplaceAll(strings.Join(f.Said, "<br>"), "|", `\|`), verdict)
+	}
+}

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/headgate/headgate/bench/site"
+)
+
+// RuleCount is how many rules the gateway has.
+const RuleCount = 100
+
+// openHeadgate starts the program that users run, with a rules file.
+func openHeadgate(rules func() string) func(context.Context, *site.Site) (site.RunningServer, error) {
+	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
+		path, err := s.Bench.BuildHeadgate(ctx)
+		if err != nil {
+			return site.RunningServer{}, err
+		}
+		dir, err := os.MkdirTemp(s.Dir, "rules-")
+		if err != nil {
+			return site.RunningServer{}, err
+		}
+		file := filepath.Join(dir, "rules.yaml")
+		if err := os.WriteFile(file, []byte(rules()), 0o644); err != nil {
+			return site.RunningServer{}, err
+		}
+		cmd := exec.Command(path, "serve", "--rules", file, "--upstream", "http://"+s.Upstream,
+			"--gateway-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+			"--api-addr", "off", "--grpc-addr", "off", "--resp-addr", "off")
+		p, err := s.Start(s.FrontCore, cmd)
+		if err != nil {
+			return site.RunningServer{}, err
+		}
+		var l struct{ Gateway string }
+		err = p.Await(ctx, func() error { return p.Said.Object(`"msg":"listening"`, &l) })
+		return site.RunningServer{Address: l.Gateway, Process: p}, err
+	}
+}
+
+// noRules are none.
+func noRules() string { return "rules: []\n" }
+
+// RulesThatPass are rules of which three apply to every request, with limits that nobody meets, since no proxy here serves as
+// many; larger ones would not fit a word of the store, as those of services do.
+func RulesThatPass() string { return rulesFile("90000/s", "80000/s") }
+
+// rulesOfWhichOneApplies are as many, but for every request there is only the limit for its address.
+func rulesOfWhichOneApplies() string {
+	return "rules:\n  - { id: each-address, key: [ip], limits: [90000/s] }\n" + otherRules(1)
+}
+
+// rulesThatRefuse are those of which three apply, but an address has one request an hour, and all requests come from one.
+func rulesThatRefuse() string { return rulesFile("1/h", "80000/s") }
+
+// rulesForNeighbours are the same, but each client has a limit that one who floods is far above.
+func rulesForNeighbours() string { return rulesFile("90000/s", fmt.Sprintf("%d/s", neighbourLimit)) }
+
+// rulesFile is three rules for every request, of which the first has a limit for each address and the second one for each
+// client, and others for other services.
+func rulesFile(address, client string) string {
+	return fmt.Sprintf(`rules:
+  - { id: each-address, key: [ip], limits: [%s] }
+  - { id: each-client, when: { path: /api/** }, key: [api_key], limits: [%s] }
+  - { id: orders, when: { host: %s, path: /api/v1/orders/*, method: GET }, key: [api_key], limits: [100000000/h sliding-window] }
+`, address, client, site.LoadHost) + otherRules(3)
+}
+
+// otherRules are as many as there are beside the first, for other services: a third by path, a third by host and path, a third
+// by header.
+func otherRules(first int) string {
+	var b strings.Builder
+	for i := first; i < RuleCount; i++ {
+		when := fmt.Sprintf("path: /team-%d/**", i)
+		switch i % 3 {
+		case 1:
+			when = fmt.Sprintf("host: service-%d.example.com, path: /v1/**", i)
+		case 2:
+			when = fmt.Sprintf("header.x-plan: plan-%d", i)
+		}
+		fmt.Fprintf(&b, "  - { id: other-%d, when: { %s }, key: [user], limits: [10/s burst 20] }\n", i, when)
+	}
+	return b.String()
+}

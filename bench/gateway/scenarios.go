@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/bench/site"
+)
+
+// gatewayScenarios are those of servers that stand before a service.
+func gatewayScenarios() []harness.Scenario {
+	return []harness.Scenario{
+		{Name: "proxies", Seconds: 320, Run: runProxies},
+		{Name: "price", Seconds: 130, Run: runPrice},
+		{Name: "half-load", Seconds: 130, Run: runHalfLoad},
+		{Name: "noise", Seconds: 60, Run: runNoise},
+		{Name: "refusals", Seconds: 160, Run: runRefusals},
+	}
+}
+
+// runProxies compares proxies that get as many requests as they can pass on.
+func runProxies(ctx context.Context, b *harness.Bench) error {
+	return runLoad(ctx, b, "proxies", "Passing requests on", ProxyFronts(), site.LoadRequests())
+}
+
+// runPrice compares the gateway with and without limits while clients repeat themselves, as wrk does if it is not told what to send.
+func runPrice(ctx context.Context, b *harness.Bench) error {
+	return runLoad(ctx, b, "price", "Passing the same request on again and again", PriceFronts(), site.LoadRequests()[:1])
+}
+
+// runRefusals compares servers that refuse every request.
+func runRefusals(ctx context.Context, b *harness.Bench) error {
+	return runLoad(ctx, b, "refusals", "Refusing every request", RefusingFronts(), site.LoadRequests())
+}
+
+// gatewayTurns has fronts measured round by round, in every round everyone once and in a new random order. The first round,
+// 0, only warms. opening is the part of the time that is behind already.
+func gatewayTurns(b *harness.Bench, name string, fronts []*site.OpenFront, opening float64, measure func(round, i int) error) error {
+	rounds := b.Sizes.GatewayRounds
+	step := 0
+	for round := range rounds + 1 {
+		stage := fmt.Sprintf("%s, round %d of %d", name, round, rounds)
+		if round == 0 {
+			stage = name + ", warming"
+		}
+		for _, i := range rand.Perm(len(fronts)) {
+			done := float64(step) / float64((rounds+1)*len(fronts))
+			b.Progress.At(opening+(1-opening)*done, stage, fronts[i].Name)
+			step++
+			if err := measure(round, i); err != nil {
+				return fmt.Errorf("%s: %w", fronts[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func runLoad(ctx context.Context, b *harness.Bench, id, title string, list []site.Front, requests []string) error {
+	s, err := site.OpenSite(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fronts, err := s.OpenAll(ctx, list, func(name string) { b.Progress.At(0, id+", opening", name) })
+	if err != nil {
+		return err
+	}
+	loads := make([][]site.Load, len(fronts))
+	err = gatewayTurns(b, id, fronts, 0.02, func(round, i int) error {
+		l, err := s.Load(ctx, fronts[i], requests, b.Sizes.LoadLength)
+		if err == nil && round > 0 {
+			loads[i] = append(loads[i], l)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	table := harness.LoadTable{ID: id, Title: title, Connections: s.Connections}
+	for i, f := range fronts {
+		table.Rows = append(table.Rows, NewLoadRow(f.Front, loads[i]))
+	}
+	b.Results.Load = append(b.Results.Load, table)
+	return nil
+}
+
+// runHalfLoad compares how long answers take at half of what the gateway could pass on.
+func runHalfLoad(ctx context.Context, b *harness.Bench) error {
+	s, err := site.OpenSite(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fronts, err := s.OpenAll(ctx, PacedFronts(), func(name string) { b.Progress.At(0, "half-load, opening", name) })
+	if err != nil {
+		return err
+	}
+	full, err := frontRate(ctx, s, b, fronts[0])
+	if err != nil {
+		return err
+	}
+	table := harness.PaceTable{Full: full, Rate: full / 2, Connections: s.Connections}
+	for _, f := range fronts {
+		table.Rows = append(table.Rows, harness.PaceRow{Contender: f.Name, Title: f.Title, Role: f.Role})
+	}
+	b.Progress.At(0.1, "half-load, all by turns", "")
+	warming := b.Sizes.PaceWindows
+	err = paceInto(ctx, s, &table, fronts, warming, site.PaceOrder{
+		Connections: s.Connections, Rate: table.Rate, Windows: warming + b.Sizes.GatewayRounds*b.Sizes.PaceWindows, Length: b.Sizes.PaceLength,
+	})
+	if err != nil {
+		return err
+	}
+	b.Results.Pace = &table
+	return nil
+}
+
+// paceInto measures how long the answers of fronts take, those of a table's rows. The first windows only warm.
+func paceInto(ctx context.Context, s *site.Site, t *harness.PaceTable, fronts []*site.OpenFront, warming int, order site.PaceOrder) error {
+	t.First = true
+	for _, f := range fronts {
+		// A measured server leaves room on its core, so no other process starves.
+		if f.Process != nil && site.InRealTime(f.Process.Cmd.Process.Pid, site.MeasuredPriority) != nil {
+			t.First = false
+		}
+	}
+	begun := time.Now()
+	measured, err := s.Pace(ctx, fronts, order)
+	if err != nil {
+		return err
+	}
+	for i := range t.Rows {
+		t.Rows[i].Runs = measured.Windows[i][warming:]
+	}
+	t.Watched, t.Stalls, t.Stalled = measured.Watched, measured.Stalls, measured.Stalled
+	t.Took = time.Since(begun)
+	return nil
+}
+
+// One client floods; each of the others sends half of its limit.
+const (
+	neighbours     = 20
+	neighbourLimit = 100 // requests a second that each client may send
+	floodTimes     = 50  // the flooding client sends this multiple of its limit
+)
+
+// runNoise compares how long the answers of clients who behave take with and without one who floods.
+func runNoise(ctx context.Context, b *harness.Bench) error {
+	s, err := site.OpenSite(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fronts, err := s.OpenAll(ctx, []site.Front{{Name: "headgate", Role: harness.Ours, Open: openHeadgate(rulesForNeighbours)}},
+		func(name string) { b.Progress.At(0, "noise, opening", name) })
+	if err != nil {
+		return err
+	}
+	table := harness.PaceTable{Rate: neighbours * neighbourLimit / 2, Connections: neighbours, Rows: []harness.PaceRow{
+		{Contender: harness.WhenQuiet, Title: "nobody floods", Role: harness.Ours},
+		{Contender: harness.WhenFlooded, Title: "one client floods", Role: harness.Ours},
+	}}
+	b.Progress.At(0.1, "noise, by turns", "")
+	const warming = 1
+	err = paceInto(ctx, s, &table, []*site.OpenFront{fronts[0], fronts[0]}, warming, site.PaceOrder{
+		Connections: neighbours, Clients: neighbours, Rate: table.Rate, Floods: []float64{0, floodTimes * neighbourLimit},
+		Windows: warming + noiseWindows*b.Sizes.GatewayRounds, Length: b.Sizes.NoiseLength,
+	})
+	if err != nil {
+		return err
+	}
+	if flooded, refused := table.Rows[1].Flood(); !b.Results.Quick && 10*refused < 9*flooded {
+		return fmt.Errorf("%d of the %d requests of the flood were refused: want nearly all", refused, flooded)
+	}
+	b.Results.Noise = &table
+	return nil
+}
+
+const noiseWindows = 2 // in every round
+
+// frontRate returns how many requests a second a front passes on if it gets as many as it can.
+func frontRate(ctx context.Context, s *site.Site, b *harness.Bench, f *site.OpenFront) (float64, error) {
+	const times = 3
+	var rates []float64
+	for i := range times {
+		b.Progress.At(0.1*float64(i)/times, "half-load, looking for the full load", f.Name)
+		l, err := s.Load(ctx, f, site.LoadRequests(), b.Sizes.LoadLength)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		rates = append(rates, l.Rate)
+	}
+	return harness.MedianOf(rates), nil
+}

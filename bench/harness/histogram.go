@@ -1,0 +1,82 @@
+package harness
+
+import (
+	"math/bits"
+)
+
+// A Histogram counts durations in nanoseconds on a logarithmic scale: exact below 64, within 1/32 above. It is of fixed
+// size and Record allocates nothing. The zero histogram is empty.
+type Histogram struct {
+	Counts [buckets]int64
+	Total  int64
+	Sum    int64
+	Max    int64
+}
+
+const (
+	subBits = 5 // 32 buckets for every doubling
+	buckets = (64 - subBits) << subBits
+)
+
+func bucketOf(ns int64) int {
+	v := uint64(max(ns, 0))
+	if v < 1<<(subBits+1) {
+		return int(v)
+	}
+	shift := bits.Len64(v) - subBits - 1
+	return shift<<subBits + int(v>>shift)
+}
+
+// bucketTop returns the largest value that falls into a bucket.
+func bucketTop(i int) int64 {
+	if i < 1<<(subBits+1) {
+		return int64(i)
+	}
+	shift := i>>subBits - 1
+	mantissa := int64(i - shift<<subBits)
+	return (mantissa+1)<<shift - 1
+}
+
+// Record counts one duration.
+func (h *Histogram) Record(ns int64) {
+	h.Counts[bucketOf(ns)]++
+	h.Total++
+	h.Sum += ns
+	h.Max = max(h.Max, ns)
+}
+
+// Quantile returns a value that the share q of what was recorded does not exceed; 0 of nothing.
+func (h *Histogram) Quantile(q float64) int64 {
+	if h.Total == 0 {
+		return 0
+	}
+	rank := int64(q * float64(h.Total))
+	if float64(rank) < q*float64(h.Total) {
+		rank++
+	}
+	rank = min(max(rank, 1), h.Total)
+	var seen int64
+	for i, n := range h.Counts {
+		if seen += n; seen >= rank {
+			return min(bucketTop(i), h.Max)
+		}
+	}
+	return h.Max
+}
+
+// Above returns how many were longer, by the buckets' precision.
+func (h *Histogram) Above(ns int64) int64 {
+	var n int64
+	for _, count := range h.Counts[bucketOf(ns)+1:] {
+		n += count
+	}
+	return n
+}
+
+// Mean returns the mean of the recorded values.
+func (h *Histogram) Mean() float64 {
+	if h.Total == 0 {
+		return 0
+	}
+	return float64(h.Sum) / float64(h.Total)
+}

@@ -1,0 +1,70 @@
+package limiters
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/memstore"
+)
+
+// headgateBytes is room for more keys than any scenario has, so that nothing is evicted.
+const headgateBytes = 16 << 30
+
+func headgateEntries() []Entry {
+	return []Entry{
+		{Name: "headgate", Title: "**headgate**", Role: harness.Ours, Make: newHeadgate},
+		{
+			Name: "headgate-take", Title: "headgate, full answer", Role: harness.Ours, Variant: true,
+			Make: func(q Quota, keys int) (Limiter, error) {
+				c, err := newHeadgate(q, keys)
+				if err != nil {
+					return nil, err
+				}
+				return headgateTake{c.(*headgateStore)}, nil
+			},
+		},
+	}
+}
+
+// headgateStore decides yes or no.
+type headgateStore struct {
+	store *memstore.Store
+	bound *memstore.Bound
+}
+
+func newHeadgate(q Quota, _ int) (Limiter, error) {
+	store, err := memstore.New(memstore.Options{MaxBytes: headgateBytes})
+	if err != nil {
+		return nil, fmt.Errorf("make memstore: %w", err)
+	}
+	bound, err := store.Bind(headgate.Per(int64(q.Count), q.Period))
+	if err != nil {
+		return nil, fmt.Errorf("bind limit: %w", err)
+	}
+	return &headgateStore{store: store, bound: bound}, nil
+}
+
+func (h *headgateStore) Allow(key string) bool { return h.bound.Allow(key) }
+
+func (h *headgateStore) Table() harness.TableSize {
+	stats := h.store.Stats()
+	return harness.TableSize{
+		Keys:  stats.Keys,
+		Bytes: stats.Bytes,
+		Lost:  stats.Evictions + stats.Refusals,
+	}
+}
+
+func (h *headgateStore) Steps() (all, long int64) {
+	stats := h.store.Stats()
+	return stats.Steps, stats.LongSteps
+}
+
+// headgateTake asks for the whole Decision: what remains, when to come back, a receipt.
+type headgateTake struct{ *headgateStore }
+
+func (h headgateTake) Allow(key string) bool {
+	d, err := h.bound.Take(key, 1)
+	return err == nil && d.Allowed
+}

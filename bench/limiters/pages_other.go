@@ -1,0 +1,5 @@
+//go:build !linux
+
+package limiters
+
+func preferLargePages([]uint64) {}

@@ -1,0 +1,400 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/envoyproxy/ratelimit/src/service_cmd/runner"
+	"github.com/envoyproxy/ratelimit/src/settings"
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/bench/site"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/guard"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/envoyrls"
+	"github.com/headgate/headgate/service/grpcapi"
+	"google.golang.org/grpc"
+)
+
+func rlsScenarios() []harness.Scenario {
+	return []harness.Scenario{
+		{Name: "rls-unary", Seconds: 90, Run: runRLSUnary},
+		{Name: "rls-redis", Seconds: 120, Run: runRLSRedis},
+		{Name: "rls-idle", Seconds: 40, Run: runRLSIdle},
+	}
+}
+
+func rlsServers() map[string]serviceServer {
+	return map[string]serviceServer{
+		"rls":                serveRLS,
+		"rls-floor":          serveRLSFloor,
+		"rls-peer":           serveRLSPeer,
+		"rls-peer-pipelined": serveRLSPeerPipelined,
+		"rls-load":           serveRLSLoad,
+	}
+}
+
+// rlsLimits is the configuration of all of them: more than is asked for.
+const rlsLimits = `domain: bench
+descriptors:
+- key: user
+  rate_limit: {unit: hour, requests_per_unit: 10000}
+`
+
+// rlsDir writes the configuration into a directory of its own within another, below a path.
+func rlsDir(within string, below ...string) (root string, err error) {
+	if root, err = os.MkdirTemp(within, "headgate-bench-"); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(append([]string{root}, below...)...)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return root, os.WriteFile(filepath.Join(dir, "bench.yaml"), []byte(rlsLimits), 0o600)
+}
+
+// serveRLS serves Envoys as the program does, counting in memory, or in the Redis at target.
+func serveRLS(l net.Listener, target string) (func() error, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	memory, err := memstore.New(memstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var store headgate.Limiter = memory
+	ends := []func() error{memory.Close}
+	if target != "" {
+		redis, err := redisstore.Open(context.Background(), "redis://"+target, redisstore.Options{Logger: quiet})
+		if err != nil {
+			return nil, err
+		}
+		// Nothing is to be decided by a policy here, however long it takes.
+		g, err := guard.New(redis, guard.Options{Local: memory, Deadline: 5 * time.Second})
+		if err != nil {
+			return nil, err
+		}
+		store, ends = g, append(ends, redis.Close, g.Close)
+	}
+	e, err := engine.New(engine.Config{Store: store, Local: memory, Shared: target != ""})
+	if err != nil {
+		return nil, err
+	}
+	dir, err := rlsDir("")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is read once
+	envoys, err := envoyrls.New(envoyrls.Config{Path: dir, Store: store, CountDenied: true, Logger: quiet})
+	if err != nil {
+		return nil, err
+	}
+	server, err := grpcapi.New(grpcapi.Config{Engine: e, Logger: quiet})
+	if err != nil {
+		return nil, err
+	}
+	server.Register(envoys.Register)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		errs := []error{server.Shutdown(ctx), <-served}
+		for i := len(ends) - 1; i >= 0; i-- {
+			errs = append(errs, ends[i]())
+		}
+		if n := envoys.Stats().Degraded; n > 0 {
+			errs = append(errs, fmt.Errorf("%d descriptors were decided without the store", n))
+		}
+		return errors.Join(errs...)
+	}, nil
+}
+
+// rlsFloor answers the same without deciding.
+type rlsFloor struct {
+	rlspb.UnimplementedRateLimitServiceServer
+}
+
+func (rlsFloor) ShouldRateLimit(context.Context, *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
+	return &rlspb.RateLimitResponse{
+		OverallCode: rlspb.RateLimitResponse_OK,
+		Statuses: []*rlspb.RateLimitResponse_DescriptorStatus{{
+			Code: rlspb.RateLimitResponse_OK, LimitRemaining: 9_999,
+			CurrentLimit: &rlspb.RateLimitResponse_RateLimit{RequestsPerUnit: 10_000, Unit: rlspb.RateLimitResponse_RateLimit_HOUR},
+		}},
+	}, nil
+}
+
+// serveRLSFloor is a server of generated code as one writes it.
+func serveRLSFloor(l net.Listener, _ string) (func() error, error) {
+	server := grpc.NewServer()
+	rlspb.RegisterRateLimitServiceServer(server, rlsFloor{})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	return func() error {
+		server.Stop()
+		return <-served
+	}, nil
+}
+
+func serveRLSPeer(l net.Listener, target string) (func() error, error) {
+	return servePeer(l, target, nil)
+}
+
+// serveRLSPeerPipelined has it gather commands for Redis, which costs latency and saves work.
+func serveRLSPeerPipelined(l net.Listener, target string) (func() error, error) {
+	return servePeer(l, target, map[string]string{"REDIS_PIPELINE_WINDOW": "150us", "REDIS_PIPELINE_LIMIT": "8"})
+}
+
+// servePeer is envoyproxy/ratelimit, which listens by itself. The target is the address of Redis, and where files may be.
+func servePeer(l net.Listener, target string, more map[string]string) (func() error, error) {
+	redis, dir, _ := strings.Cut(target, " ")
+	root, err := rlsDir(dir, "ratelimit", "config")
+	if err != nil {
+		return nil, err
+	}
+	address := l.Addr().String()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	env := map[string]string{
+		"HOST": host, "PORT": "0", "DEBUG_HOST": host, "DEBUG_PORT": "0", "GRPC_HOST": host, "GRPC_PORT": port,
+		"LOG_LEVEL": "error", "DISABLE_STATS": "true", "USE_STATSD": "false",
+		"RUNTIME_ROOT": root, "RUNTIME_SUBDIRECTORY": "ratelimit",
+		"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": redis,
+	}
+	for name, value := range more {
+		env[name] = value
+	}
+	for name, value := range env {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	r := runner.NewRunner(settings.NewSettings())
+	go r.Run() // it ends with the process: to stop it, it signals itself
+	for began := time.Now(); site.Reachable(address) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			return nil, fmt.Errorf("envoyproxy/ratelimit does not listen on %s", address)
+		}
+	}
+	return func() error { return nil }, nil // its files go with the others
+}
+
+// An rlsOrder is what the load is asked for, and an rlsReport what came of it.
+type rlsOrder struct {
+	Address string
+	Callers int
+	Length  time.Duration
+}
+
+type rlsReport struct {
+	Asking  loadResult
+	Failure string
+}
+
+// serveRLSLoad is the load: it takes an order from each who connects, and sends requests.
+func serveRLSLoad(l net.Listener, _ string) (func() error, error) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // it was closed
+			}
+			var order rlsOrder
+			report := rlsReport{}
+			err = json.NewDecoder(conn).Decode(&order)
+			if err == nil {
+				report.Asking, err = sendRLS(order)
+			}
+			if err != nil {
+				report.Failure = err.Error()
+			}
+			_ = json.NewEncoder(conn).Encode(report) // who does not get it says so
+			_ = conn.Close()
+		}
+	})
+	return func() error {
+		err := l.Close()
+		running.Wait()
+		return err
+	}, nil
+}
+
+// rlsKeys is how many users there are.
+const rlsKeys = 100_000
+
+// rlsRequest is a request for a user, whose six digits are to be filled in.
+const rlsRequest = "\n\x05bench\x12\x15\n\x13\n\x04user\x12\x0buser-000000"
+
+// sendRLS sends requests, always so many at once, on one connection as a worker of Envoy has it.
+func sendRLS(o rlsOrder) (loadResult, error) {
+	from := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	l := &unaryLoad{
+		path: rlspb.RateLimitService_ShouldRateLimit_FullMethodName, flight: o.Callers, answer: []byte("\x08\x01\x12"), // OK, and a status
+		request: func(dst []byte) []byte {
+			dst = append(dst, rlsRequest...)
+			for i, user := len(dst)-1, from.IntN(rlsKeys); user > 0; i, user = i-1, user/10 {
+				dst[i] = '0' + byte(user%10)
+			}
+			return dst
+		},
+	}
+	return l.run(o.Address, o.Length)
+}
+
+// An rlsLoad is a load that is started when it is first needed.
+type rlsLoad struct {
+	callers int
+	at      *site.RunningServer
+}
+
+func (l *rlsLoad) ask(ctx context.Context, s *site.Site, at site.RunningServer) (a loadResult, err error) {
+	if l.at == nil {
+		p, err := s.StartChild(ctx, s.LoadCore, harness.ChildFlags{Mode: harness.ChildServer, Contender: "rls-load"})
+		if err != nil {
+			return a, fmt.Errorf("load: %w", err)
+		}
+		l.at = &p
+	}
+	conn, err := net.Dial("tcp", l.at.Address)
+	if err != nil {
+		return a, err
+	}
+	defer func() { _ = conn.Close() }()
+	length := s.Bench.Sizes.LoadLength
+	if err := conn.SetDeadline(time.Now().Add(length + time.Minute)); err != nil {
+		return a, err
+	}
+	if err := json.NewEncoder(conn).Encode(rlsOrder{Address: at.Address, Callers: l.callers, Length: length}); err != nil {
+		return a, err
+	}
+	var r rlsReport
+	if err := json.NewDecoder(conn).Decode(&r); err != nil {
+		return a, fmt.Errorf("load: %w", err)
+	}
+	if r.Failure != "" {
+		return a, fmt.Errorf("load: %s", r.Failure)
+	}
+	return r.Asking, nil
+}
+
+func runRLSUnary(ctx context.Context, b *harness.Bench) error {
+	l := &rlsLoad{callers: 64}
+	return runService(ctx, b, harness.ServiceTable{ID: "rls-unary", Title: "Envoy's protocol, 64 callers on one connection, 100 k users"}, []serviceContender{
+		{name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("rls", ""), run: l.ask},
+		{name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor", open: openServer("rls-floor", ""), run: l.ask},
+	})
+}
+
+func runRLSIdle(ctx context.Context, b *harness.Bench) error {
+	l := &rlsLoad{callers: 1}
+	return runService(ctx, b, harness.ServiceTable{ID: "rls-idle", Title: "Envoy's protocol, one call at a time on an idle server", Timed: true}, []serviceContender{
+		{name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("rls", ""), run: l.ask},
+		{name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor", open: openServer("rls-floor", ""), run: l.ask},
+	})
+}
+
+func runRLSRedis(ctx context.Context, b *harness.Bench) error {
+	l := &rlsLoad{callers: 64}
+	redis := &rlsRedis{}
+	return runService(ctx, b, harness.ServiceTable{ID: "rls-redis", Title: "Envoy's protocol, counted in Redis, 64 callers on one connection, 100 k users"}, []serviceContender{
+		{name: "headgate", title: "**headgate**, exact", role: harness.Ours, server: "headgate", open: redis.with("rls"), run: l.ask},
+		{name: "peer", title: "envoyproxy/ratelimit", role: harness.Peer, server: "peer", open: redis.with("rls-peer"), run: l.ask},
+		{
+			name: "peer-pipelined", title: "envoyproxy/ratelimit, REDIS_PIPELINE_WINDOW=150us", role: harness.Peer, server: "peer-pipelined",
+			open: redis.with("rls-peer-pipelined"), run: l.ask,
+		},
+		{name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor", open: openServer("rls-floor", ""), run: l.ask},
+	})
+}
+
+// An rlsRedis is a Redis that contestants share. It runs on the core of the load.
+type rlsRedis struct{ address string }
+
+// with opens a server that counts in it.
+func (r *rlsRedis) with(name string) func(context.Context, *site.Site) (site.RunningServer, error) {
+	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
+		if r.address == "" {
+			if err := r.start(ctx, s); err != nil {
+				return site.RunningServer{}, fmt.Errorf("redis-server: %w", err)
+			}
+		}
+		target := r.address
+		if name != "rls" {
+			target += " " + s.Dir
+		}
+		return openServer(name, target)(ctx, s)
+	}
+}
+
+func (r *rlsRedis) start(ctx context.Context, s *site.Site) error {
+	path, err := site.Program("redis-server")
+	if err != nil {
+		return err
+	}
+	address, err := site.FreeAddress()
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	p, err := s.Start(s.LoadCore, exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"))
+	if err != nil {
+		return err
+	}
+	r.address = address
+	return p.Await(ctx, func() error { return site.Reachable(address) })
+}
+
+func rlsBars(r *harness.Results) []harness.Bar {
+	const unary, redis = "Envoy's protocol, 64 callers", "Envoy's protocol, counted in Redis"
+	many, shared := r.ServiceNamed("rls-unary"), r.ServiceNamed("rls-redis")
+	return []harness.Bar{
+		many.RatesAbove("headgate", "floor", unary, 1, ""),
+		many.RatesAbove("headgate", "floor", unary, 1.25, " (to reach for)"),
+		shared.RatesAbove("headgate", "peer", redis, 2, ""),
+		shared.RatesAbove("headgate", "peer-pipelined", redis, 2, ""),
+		r.ServiceNamed("rls-idle").TailBelow("headgate", "floor", "Envoy's protocol, p99 of one call on an idle server", 1.3),
+	}
+}
+
+func rlsMethod(b *strings.Builder, _ *harness.Results) {
+	fmt.Fprintf(b, `- Envoy's protocol: each request has one descriptor with one of %s users by chance, whose limit of an hour none meets. The load speaks
+  just enough HTTP/2 to keep so many calls under way on one connection, as a worker of Envoy does, and takes a fraction of a server's work. The floor answers the same message by generated code, and decides
+  nothing. In Redis: one server for all, on the core of the load; envoyproxy/ratelimit is the published module, with its defaults and without
+  statistics, and once more with its commands gathered as its documentation proposes.
+`, harness.HumanCount(rlsKeys))
+}
+
+func rlsVersions() []harness.ModuleVersion {
+	var list []harness.ModuleVersion
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/envoyproxy/ratelimit" || m.Path == "google.golang.org/grpc" {
+				list = append(list, harness.ModuleVersion{Module: m.Path, Version: m.Version})
+			}
+		}
+	}
+	return list
+}

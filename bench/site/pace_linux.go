@@ -1,0 +1,404 @@
+package site
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/headgate/headgate/bench/harness"
+	"github.com/headgate/headgate/internal/stalls"
+	"golang.org/x/sys/unix"
+)
+
+// runPace sends requests to addresses at a constant rate and tells how long answers took. Every request is due at a time
+// fixed beforehand and its answer is timed from then, also if it had to wait for a connection: a server that is held up
+// cannot hide that by being asked less.
+func runPace(o PaceOrder) (paceResult, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	on, err := newPoller()
+	if err != nil {
+		return paceResult{}, err
+	}
+	defer on.close()
+	return pacedOn(on, o, func(int) error { return nil })
+}
+
+// pacedOn is runPace on a poller that has other descriptors too, of which others is told.
+func pacedOn(on *poller, o PaceOrder, others func(fd int) error) (paceResult, error) {
+	p, err := newPace(on, o, others)
+	if err != nil {
+		return paceResult{}, err
+	}
+	defer p.close()
+	// A collection would hold requests up that the load has not sent yet. What is kept of them is small.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	watch, err := stalls.Begin(p.start, o.Cores)
+	if err != nil {
+		return paceResult{}, err
+	}
+	err = p.run()
+	found, seen := watch.End()
+	if err != nil {
+		return paceResult{}, err
+	}
+	return p.result(found, seen), nil
+}
+
+// A pace is such a load under way.
+type pace struct {
+	order    PaceOrder
+	poller   *poller
+	others   func(fd int) error
+	timer    int
+	requests [][]byte
+	start    time.Time
+	lines    map[int]*line
+	idle     []chan *line // of each address; those that wait longest are used first, so that all are used alike
+	noisy    []chan *line // the same for who floods
+	done     [][]*window  // of each address
+}
+
+// A window is the time of one address.
+type window struct {
+	of       int // which
+	begun    time.Duration
+	total    int // requests to send
+	unheard  int // of those, at the beginning, that are not recorded
+	sent     int
+	answered int
+	timed    []timed
+	late     harness.Histogram
+	flooded  int // requests that who floods has sent
+	stemmed  int // of those, that were answered
+	refused  int // with a refusal
+}
+
+// A line is one connection. There is at most one request on it.
+type line struct {
+	fd   int
+	of   int           // whose
+	home chan *line    // where it waits
+	free time.Duration // since when there has been none
+	nth  int           // which request that is
+	have int           // how much of its answer has come
+	text [8 << 10]byte
+}
+
+func newPace(on *poller, o PaceOrder, others func(fd int) error) (*pace, error) {
+	p := &pace{
+		order: o, poller: on, others: others, timer: -1, lines: map[int]*line{},
+		done: make([][]*window, len(o.Addresses)), start: time.Now(),
+	}
+	texts := LoadRequests()
+	if o.Clients > 0 {
+		texts = texts[:o.Clients]
+	}
+	for _, text := range texts {
+		p.requests = append(p.requests, []byte(text))
+	}
+	if err := p.open(); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *pace) open() (err error) {
+	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
+		return fmt.Errorf("timer: %w", err)
+	}
+	if err := p.poller.add(p.timer); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	for of, address := range p.order.Addresses {
+		idle, err := p.connect(of, address, p.order.Connections)
+		if err != nil {
+			return err
+		}
+		connections := 0
+		if p.floodRate(of) > 0 {
+			connections = FloodConnections
+		}
+		noisy, err := p.connect(of, address, connections)
+		if err != nil {
+			return err
+		}
+		p.idle, p.noisy = append(p.idle, idle), append(p.noisy, noisy)
+	}
+	return nil
+}
+
+// connect opens connections to an address.
+func (p *pace) connect(of int, address string, connections int) (chan *line, error) {
+	home := make(chan *line, connections)
+	for range connections {
+		fd, err := connect(address)
+		if err != nil {
+			return nil, err
+		}
+		l := &line{fd: fd, of: of, home: home}
+		p.lines[fd] = l
+		home <- l
+		if err := p.poller.add(fd); err != nil {
+			return nil, fmt.Errorf("epoll: %w", err)
+		}
+	}
+	return home, nil
+}
+
+func (p *pace) close() {
+	for fd := range p.lines {
+		closeAll(fd)
+	}
+	if p.timer >= 0 {
+		closeAll(p.timer)
+	}
+}
+
+// run runs the windows: in every round each address has one, in a new random order.
+func (p *pace) run() error {
+	for range p.order.Windows {
+		for _, of := range rand.Perm(len(p.order.Addresses)) {
+			if err := p.window(of); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// result says what came of the windows.
+func (p *pace) result(found []stalls.Span, watched bool) paceResult {
+	r := paceResult{Windows: make([][]harness.Pacing, len(p.done)), Watched: watched, Stalls: len(found)}
+	for _, s := range found {
+		r.Stalled += s.To - s.From
+	}
+	for of, list := range p.done {
+		for _, w := range list {
+			var took harness.Histogram
+			for _, t := range w.timed {
+				took.Record(int64(t.done - t.due))
+			}
+			r.Windows[of] = append(r.Windows[of], harness.Pacing{
+				Requests: took.Total, Max: took.Max, Late: w.late.Quantile(0.99), Flooded: int64(w.flooded), Refused: int64(w.refused),
+				P50: took.Quantile(0.5), P99: took.Quantile(0.99), P999: took.Quantile(0.999),
+				Calm: calm(w.timed, found),
+			})
+		}
+	}
+	return r
+}
+
+// due returns when a request of a window is due.
+func (p *pace) due(w *window, nth int) time.Duration { return w.begun + atRate(nth, p.order.Rate) }
+
+// atRate returns how long so many requests take at a rate.
+func atRate(n int, rate float64) time.Duration {
+	return time.Duration(float64(n) / rate * float64(time.Second))
+}
+
+// floodRate returns how many requests a second who floods an address sends, 0 if nobody does.
+func (p *pace) floodRate(of int) float64 {
+	if p.order.Floods == nil {
+		return 0
+	}
+	return p.order.Floods[of]
+}
+
+// floodDue returns when the next request of who floods is due; false if there is none in this window any more.
+func (p *pace) floodDue(w *window) (time.Duration, bool) {
+	rate := p.floodRate(w.of)
+	if rate == 0 {
+		return 0, false
+	}
+	due := w.begun + atRate(w.flooded, rate)
+	return due, due < p.due(w, w.total)
+}
+
+// floods reports whether who floods has something to send in this window yet, or to hear.
+func (p *pace) floods(w *window) bool {
+	_, more := p.floodDue(w)
+	return more || w.stemmed < w.flooded
+}
+
+func (p *pace) window(of int) error {
+	unheard := int(p.order.Rate * p.order.Warming.Seconds())
+	heard := int(p.order.Rate * p.order.Length.Seconds())
+	w := &window{of: of, begun: time.Since(p.start), unheard: unheard, total: unheard + heard, timed: make([]timed, 0, heard)}
+	end := p.due(w, w.total) + p.order.Patience
+	for w.answered < w.total || p.floods(w) {
+		if time.Since(p.start) > end {
+			return fmt.Errorf("%d of %d requests, %.0f a second, had no answer %v after the last was due",
+				w.total-w.answered, w.total, p.order.Rate, p.order.Patience)
+		}
+		if err := p.send(w); err != nil {
+			return err
+		}
+		if err := p.flood(w); err != nil {
+			return err
+		}
+		if err := p.heed(w, end); err != nil {
+			return err
+		}
+	}
+	p.done[of] = append(p.done[of], w)
+	return nil
+}
+
+// heed waits until something is to be done, unless the load spins, and hears what there is to hear.
+func (p *pace) heed(w *window, end time.Duration) error {
+	look := p.poller.look
+	if !p.order.Spins {
+		if err := p.wakeAt(p.next(w, end)); err != nil {
+			return err
+		}
+		look = p.poller.wait
+	}
+	events, err := look()
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		fd := int(e.Fd)
+		if fd == p.timer {
+			continue // it is set again before the next wait, which silences it
+		}
+		if l := p.lines[fd]; l != nil {
+			err = p.hear(w, l)
+		} else {
+			err = p.others(fd)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends what is due, as far as there are connections for it.
+func (p *pace) send(w *window) error {
+	idle := p.idle[w.of]
+	for w.sent < w.total && len(idle) > 0 {
+		now, due := time.Since(p.start), p.due(w, w.sent)
+		if now < due {
+			return nil
+		}
+		l := <-idle
+		l.nth, l.have = w.sent, 0
+		if err := l.write(p.requests[w.sent%len(p.requests)]); err != nil {
+			return fmt.Errorf("send request %d: %w", w.sent, err)
+		}
+		if w.sent >= w.unheard {
+			w.late.Record(int64(now - max(due, l.free)))
+		}
+		w.sent++
+	}
+	return nil
+}
+
+// flood sends what who floods has to send by now.
+func (p *pace) flood(w *window) error {
+	noisy := p.noisy[w.of]
+	for len(noisy) > 0 {
+		due, more := p.floodDue(w)
+		if !more || time.Since(p.start) < due {
+			return nil
+		}
+		l := <-noisy
+		l.nth, l.have = w.flooded, 0
+		if err := l.write(floodRequest); err != nil {
+			return fmt.Errorf("send request %d of the flood: %w", w.flooded, err)
+		}
+		w.flooded++
+	}
+	return nil
+}
+
+// write sends a request, which always finds room on a connection where there is no other.
+func (l *line) write(text []byte) error {
+	n, err := unix.Write(l.fd, text)
+	if err == nil && n < len(text) {
+		return io.ErrShortWrite
+	}
+	return err
+}
+
+// next returns when something is to be done that no answer will wake for.
+func (p *pace) next(w *window, end time.Duration) time.Duration {
+	at := end
+	if w.sent < w.total && len(p.idle[w.of]) > 0 {
+		at = p.due(w, w.sent)
+	}
+	if due, more := p.floodDue(w); more && len(p.noisy[w.of]) > 0 {
+		at = min(at, due)
+	}
+	return at
+}
+
+// wakeAt has the poller return at that time, from the start.
+func (p *pace) wakeAt(at time.Duration) error {
+	// A time of zero would mean never.
+	left := max(at-time.Since(p.start), 1)
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(left))}
+	if err := unix.TimerfdSettime(p.timer, 0, &spec, nil); err != nil {
+		return fmt.Errorf("timer: %w", err)
+	}
+	return nil
+}
+
+// hear reads from a connection and records its answer once that is whole.
+func (p *pace) hear(w *window, l *line) error {
+	n, err := unix.Read(l.fd, l.text[l.have:])
+	now := time.Since(p.start)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	if err != nil || n == 0 {
+		return fmt.Errorf("the answer of request %d, after %d bytes: %w", l.nth, l.have, cmp.Or(err, io.ErrUnexpectedEOF))
+	}
+	l.have += n
+	status, length, err := takeResponse(l.text[:l.have])
+	switch {
+	case err != nil:
+		return fmt.Errorf("request %d: %w", l.nth, err)
+	case length == 0 && l.have == len(l.text):
+		return fmt.Errorf("the answer of request %d is longer than %d bytes", l.nth, len(l.text))
+	case length == 0:
+		return nil
+	case length != l.have:
+		return fmt.Errorf("%d bytes follow the answer of request %d", l.have-length, l.nth)
+	case l.home == p.noisy[l.of]:
+		return p.stem(w, l, status)
+	case status != http.StatusOK:
+		return fmt.Errorf("request %d was answered with %d, want %d", l.nth, status, http.StatusOK)
+	}
+	if l.nth >= w.unheard {
+		w.timed = append(w.timed, timed{p.due(w, l.nth), now})
+	}
+	w.answered++
+	l.free = now
+	l.home <- l
+	return nil
+}
+
+// stem records that who floods has an answer.
+func (p *pace) stem(w *window, l *line, status int) error {
+	switch status {
+	case http.StatusOK:
+	case http.StatusTooManyRequests:
+		w.refused++
+	default:
+		return fmt.Errorf("request %d of the flood was answered with %d, want %d or %d",
+			l.nth, status, http.StatusOK, http.StatusTooManyRequests)
+	}
+	w.stemmed++
+	l.home <- l
+	return nil
+}

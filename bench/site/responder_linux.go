@@ -1,0 +1,165 @@
+package site
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// RunResponder is the upstream: it gives the same answer to every request, as cheaply as can be, so that the core that it
+// shares with the load is not what holds up a proxy. It says where it listens and serves until in ends. What comes in are orders
+// for loads of constant rate, which it sends itself while it goes on answering: one thread that never waits for another, so
+// that what is measured is the proxy and not who gets the load's core.
+func RunResponder(in io.Reader, out *json.Encoder) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p, err := newPoller()
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	listener, address, err := listenLoopback()
+	if err != nil {
+		return err
+	}
+	defer closeAll(listener)
+	orders, silence, err := newBell(in)
+	if err != nil {
+		return err
+	}
+	defer silence()
+	r := &responder{poller: p, listener: listener, answer: upstreamAnswer(), rests: map[int][]byte{}}
+	defer r.hangUp()
+	for _, fd := range []int{listener, orders.fd} {
+		if err := p.add(fd); err != nil {
+			return fmt.Errorf("epoll: %w", err)
+		}
+	}
+	if err := out.Encode(Listening{Address: address}); err != nil {
+		return err
+	}
+	for {
+		events, err := p.wait()
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if int(e.Fd) != orders.fd {
+				if err := r.heed(int(e.Fd)); err != nil {
+					return err
+				}
+				continue
+			}
+			order, ok := orders.next()
+			if !ok {
+				return nil
+			}
+			if err := r.pace(order); err != nil {
+				return err
+			}
+			if err := out.Encode(paceDone{order.Into}); err != nil {
+				return err
+			}
+			break // what else was to be read has been, or will be told of again
+		}
+	}
+}
+
+// pace sends a load and writes what came of it.
+func (r *responder) pace(o PaceOrder) error {
+	measured, err := pacedOn(r.poller, o, r.heed)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(measured)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.Into, text, 0o644)
+}
+
+// heed does what a descriptor has become ready for.
+func (r *responder) heed(fd int) error {
+	if fd == r.listener {
+		return r.accept(fd)
+	}
+	if _, ok := r.rests[fd]; !ok {
+		return nil // it was closed meanwhile
+	}
+	return r.serve(fd)
+}
+
+// A responder is the connections of the upstream.
+type responder struct {
+	poller   *poller
+	listener int
+	answer   []byte
+	rests    map[int][]byte // the beginnings of requests that have not come whole
+	buffer   [16 << 10]byte
+}
+
+func (r *responder) accept(listener int) error {
+	for {
+		fd, _, err := unix.Accept4(listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept: %w", err)
+		}
+		if err = plain(fd); err == nil {
+			err = r.poller.add(fd)
+		}
+		if err != nil {
+			closeAll(fd)
+			return fmt.Errorf("accept: %w", err)
+		}
+		r.rests[fd] = nil
+	}
+}
+
+// serve answers what a connection asks. One that is gone, or does not take its answers, is closed.
+func (r *responder) serve(fd int) error {
+	held := copy(r.buffer[:], r.rests[fd])
+	n, err := unix.Read(fd, r.buffer[held:])
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	if n <= 0 {
+		r.drop(fd)
+		return nil
+	}
+	requests, rest, err := takeRequests(r.buffer[:held+n])
+	if err != nil {
+		return err
+	}
+	for range requests {
+		if n, _ := unix.Write(fd, r.answer); n < len(r.answer) {
+			r.drop(fd)
+			return nil
+		}
+	}
+	if len(rest) == len(r.buffer) {
+		return fmt.Errorf("a request is longer than %d bytes", len(r.buffer))
+	}
+	if held > 0 || len(rest) > 0 {
+		r.rests[fd] = append(r.rests[fd][:0], rest...)
+	}
+	return nil
+}
+
+func (r *responder) drop(fd int) {
+	delete(r.rests, fd)
+	closeAll(fd)
+}
+
+func (r *responder) hangUp() {
+	for fd := range r.rests {
+		closeAll(fd)
+	}
+}

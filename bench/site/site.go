@@ -1,0 +1,271 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/headgate/headgate/bench/harness"
+)
+
+// A Site is the setup in which fronts are measured: a core for the measured server, another for the load and the upstream,
+// and the upstream itself.
+type Site struct {
+	Bench       *harness.Bench
+	Dir         string
+	FrontCore   int
+	LoadCore    int
+	Connections int
+	Upstream    string // its address
+	responder   *process
+	orders      io.Writer // what it is to send
+	Running     []*process
+}
+
+// OpenSite finds the cores and starts the upstream. One core will do for a quick run, whose numbers mean nothing.
+func OpenSite(ctx context.Context, b *harness.Bench) (*Site, error) {
+	cores, err := OwnCores()
+	if err != nil {
+		return nil, err
+	}
+	if len(cores) < 2 && !b.Results.Quick {
+		return nil, errors.New("there is one core: want one for the gateway and one for its load")
+	}
+	dir, err := os.MkdirTemp("", "headgate-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Bench: b, Dir: dir, LoadCore: cores[0], FrontCore: cores[min(1, len(cores)-1)], Connections: b.Sizes.Connections}
+	upstream, err := s.StartChild(ctx, s.LoadCore, harness.ChildFlags{Mode: harness.ChildResponder})
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("upstream: %w", err)
+	}
+	s.Upstream, s.responder, s.orders = upstream.Address, upstream.Process, upstream.in
+	return s, nil
+}
+
+// Close ends everything that was started here.
+func (s *Site) Close() {
+	for _, p := range s.Running {
+		p.Stop()
+	}
+	_ = os.RemoveAll(s.Dir) // what is left of it is the system's to clear
+}
+
+// A RunningServer is where somebody serves, and the process that does; nil if that is measured elsewhere.
+type RunningServer struct {
+	Address string
+	Process *process
+	in      io.Writer // what it reads, if that is more than nothing
+}
+
+// Listening is what a child says once it serves.
+type Listening struct{ Address string }
+
+// Start starts a command on a core, to be ended with the site.
+func (s *Site) Start(core int, cmd *exec.Cmd) (*process, error) {
+	if err := comesFirst(cmd); err != nil {
+		return nil, err
+	}
+	p, err := StartProcess(core, cmd)
+	if err == nil {
+		s.Running = append(s.Running, p)
+	}
+	return p, err
+}
+
+// comesFirst has a command come before what else runs on its core, the system's housekeeping for one, as far as we have the
+// right to say so: nice only complains if not.
+func comesFirst(cmd *exec.Cmd) error {
+	nice, err := Program("nice")
+	if err == nil {
+		cmd.Args = append([]string{nice, "-n", "-20", cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = nice
+	}
+	return err
+}
+
+// StartChild starts this program as a server on a core.
+func (s *Site) StartChild(ctx context.Context, core int, f harness.ChildFlags) (RunningServer, error) {
+	cmd, err := harness.ChildCommand(context.WithoutCancel(ctx), f)
+	if err != nil {
+		return RunningServer{}, err
+	}
+	in, err := cmd.StdinPipe() // it serves until this is closed
+	if err != nil {
+		return RunningServer{}, err
+	}
+	p, err := s.Start(core, cmd)
+	if err != nil {
+		return RunningServer{}, err
+	}
+	var l Listening
+	err = p.Await(ctx, func() error { return p.Said.Object(`"Address"`, &l) })
+	return RunningServer{Address: l.Address, Process: p, in: in}, err
+}
+
+// StartServer starts a program that has to be told its port, on a free one that another program may take first.
+func (s *Site) StartServer(ctx context.Context, prepare func(address string) (*exec.Cmd, error)) (RunningServer, error) {
+	var err error
+	for range 5 {
+		var at RunningServer
+		if at.Address, err = FreeAddress(); err != nil {
+			return RunningServer{}, err
+		}
+		cmd, err := prepare(at.Address)
+		if err != nil {
+			return RunningServer{}, err
+		}
+		if at.Process, err = s.Start(s.FrontCore, cmd); err != nil {
+			return RunningServer{}, err
+		}
+		if err = at.Process.Await(ctx, func() error { return Reachable(at.Address) }); !errors.Is(err, errEnded) {
+			return at, err
+		}
+	}
+	return RunningServer{}, err
+}
+
+// A Load is one measurement of a front that gets as many requests as it answers.
+type Load struct {
+	Rate     float64 // requests a second
+	Requests int64
+	Took     time.Duration
+	CPU      time.Duration // that the front has used
+	LoadBusy float64       // which part of the time the core of the load and the upstream was busy
+}
+
+// Load measures a front for so long.
+func (s *Site) Load(ctx context.Context, f *OpenFront, requests []string, length time.Duration) (l Load, err error) {
+	before, err := s.Look(f)
+	if err != nil {
+		return l, err
+	}
+	var run WrkRun
+	for try := 0; run.Requests == 0; try++ {
+		if try == 4 {
+			return l, fmt.Errorf("no request was answered in %v", length)
+		}
+		// The length of a quick run is over soon on a machine that has much else to do.
+		if run, err = s.Wrk(ctx, f.Address, requests, s.Connections, length<<(2*try)); err != nil {
+			return l, err
+		}
+	}
+	after, err := s.Look(f)
+	if err != nil {
+		return l, err
+	}
+	if err := f.Fits(run); err != nil {
+		return l, err
+	}
+	return Load{
+		Rate: run.PerSecond(), Requests: run.Requests, Took: time.Duration(run.Micros) * time.Microsecond,
+		CPU: after.Cpu - before.Cpu, LoadBusy: after.Load.Since(before.Load).Share(),
+	}, nil
+}
+
+// A cpuSample is what a front has used so far, and how busy the load's core has been.
+type cpuSample struct {
+	Cpu  time.Duration
+	Load coreTimes
+}
+
+// Look returns the CPU time that a front and the core of the load have used so far.
+func (s *Site) Look(f *OpenFront) (l cpuSample, err error) {
+	if f.Process != nil {
+		if l.Cpu, err = groupTime(f.Process.Cmd.Process.Pid); err != nil {
+			return l, err
+		}
+	}
+	l.Load, err = readCore(s.LoadCore)
+	return l, err
+}
+
+// Pace measures how long the answers of fronts take at a rate, once in the life of a site. The upstream is the load as well. The
+// order says what there is to say of the load itself.
+func (s *Site) Pace(ctx context.Context, fronts []*OpenFront, order PaceOrder) (paceResult, error) {
+	order.Warming, order.Patience = s.Bench.Sizes.PaceWarming, 10*time.Second
+	order.Cores, order.Spins, order.Into = []int{s.LoadCore, s.FrontCore}, true, filepath.Join(s.Dir, "paced.json")
+	for _, f := range fronts {
+		order.Addresses = append(order.Addresses, f.Address)
+	}
+	if err := json.NewEncoder(s.orders).Encode(order); err != nil {
+		return paceResult{}, fmt.Errorf("order a load: %w", err)
+	}
+	each := time.Duration(order.Windows*len(fronts)) * (order.Warming + order.Length)
+	ctx, cancel := context.WithTimeout(ctx, 2*each+order.Patience+startupTime)
+	defer cancel()
+	for {
+		err := s.responder.Said.Object(`"Paced"`, new(paceDone))
+		if err == nil {
+			break
+		}
+		select {
+		case <-s.responder.Ended:
+			return paceResult{}, fmt.Errorf("%w: %s", errEnded, s.responder.Said)
+		case <-ctx.Done():
+			return paceResult{}, fmt.Errorf("no load was measured: %w: %w", ctx.Err(), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	var measured paceResult
+	text, err := os.ReadFile(order.Into)
+	if err == nil {
+		err = json.Unmarshal(text, &measured)
+	}
+	return measured, err
+}
+
+// FreeAddress returns an address that nobody listens on.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// Reachable returns an error if nothing listens at an address.
+func Reachable(address string) error {
+	c, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// AskOnce sends one request and returns an error if the answer is not as it should be: the upstream's, or a refusal.
+func AskOnce(ctx context.Context, address string, want int) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/api/v1/orders/1", http.NoBody)
+	if err != nil {
+		return err
+	}
+	r.Host = LoadHost
+	r.Header.Set("X-API-Key", "first")
+	t := &http.Transport{DisableKeepAlives: true}
+	defer t.CloseIdleConnections()
+	resp, err := t.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != want || want == http.StatusOK && string(body) != UpstreamBody {
+		return fmt.Errorf("it answers %d %.200q, want %d and what the upstream says", resp.StatusCode, body, want)
+	}
+	return nil
+}
