@@ -18,7 +18,7 @@ func headgateBallast(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "cmd", "headgate", "internal", "node", "ballast.go"))
+	text, err := os.ReadFile(filepath.Join(root, "cmd", "headgate", "internal", "node", "run.go"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0
 	}
