@@ -4,11 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
 )
+
+// take takes for all checks, and sets the verdict.
+func (v *Verdict) take(ctx context.Context, t *Terms) error {
+	n := len(v.checks)
+	v.decisions = slices.Grow(v.decisions, n)[:n]
+	shadows := v.takeShadows(ctx)
+	passes, err := v.takeAll(ctx)
+	if shadows != nil {
+		shadows.Wait()
+	}
+	return v.taken(ctx, t, passes, err)
+}
+
+// takeSimple is take for checks of one store without shadow rules and delays. Mostly all of them allow, and nothing
+// else is to be done.
+func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
+	n := len(v.checks)
+	if n == 0 || n > headgate.MaxChecks {
+		return v.take(ctx, t)
+	}
+	v.decisions = slices.Grow(v.decisions, n)[:n]
+	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks, v.decisions[:0])
+	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.allAllow() {
+		return nil
+	}
+	passes, err := v.answered(ctx, 0, n, ds, err)
+	return v.taken(ctx, t, passes, err)
+}
 
 // takeAll takes for all checks except those of shadow rules, or for none.
 //
