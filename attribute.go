@@ -82,13 +82,15 @@ func ParseAttribute(text string) (Attribute, error) {
 			return Attribute{}, badCheck("attribute", quote(text), "a name of at most 256 bytes")
 		case kind == AttrHeader:
 			name = strings.ToLower(name)
-		case kind == AttrSegment && strings.Trim(name, "0123456789") != "" || kind == AttrSegment && (len(name) > 2 || name[0] == '0'):
+		case kind == AttrSegment && strings.Trim(name, "0123456789") != "" || kind == AttrSegment &&
+			(len(name) > 2 || name[0] == '0'):
 			return Attribute{}, badCheck("attribute", quote(text), "segment.1 to segment.99")
 		}
 		return Attribute{Kind: kind, Name: name}, nil
 	}
 	if dotted && word == attributeNames[AttrClient] {
-		return Attribute{}, badCheck("attribute", quote(text), "an attribute of requests; client.<name> is what is known of a client, and stands in conditions")
+		return Attribute{}, badCheck("attribute", quote(text),
+			"an attribute of requests; client.<name> is what is known of a client, and stands in conditions")
 	}
 	return Attribute{}, badCheck("attribute", quote(text), known)
 }

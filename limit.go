@@ -82,7 +82,8 @@ func (l Limit) Validate() error {
 	}
 	if l.Algorithm.has(heldSlots) {
 		if l.Period != 0 {
-			return badLimit("Period", l.Period.String(), "none: "+l.Algorithm.String()+" counts what is in flight, not what passes in a time")
+			return badLimit("Period", l.Period.String(),
+				"none: "+l.Algorithm.String()+" counts what is in flight, not what passes in a time")
 		}
 		if l.TTL != 0 {
 			if err := validateDuration("TTL", l.TTL); err != nil {

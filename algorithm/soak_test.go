@@ -224,8 +224,8 @@ func TestSoakSlidingWindowNearTheLimit(t *testing.T) {
 	onAndOff(t, requests)
 }
 
-// onAndOff measures a client that exploits the algorithm: it sends its whole count at the end of a window, and again when
-// almost all of that has faded.
+// onAndOff measures a client that exploits the algorithm: it sends its whole count at the end of a window, and again
+// when almost all of that has faded.
 func onAndOff(t *testing.T, requests int64) {
 	t.Helper()
 	d := newDuel(t)

@@ -1,5 +1,5 @@
-// Command bench runs Headgate beside its peers and beside a floor, the least that such a thing can cost on the machine, and
-// writes what it measured to RESULTS.md: limiters in memory and in Redis, and proxies.
+// Command bench runs Headgate beside its peers and beside a floor, the least that such a thing can cost on the machine,
+// and writes what it measured to RESULTS.md: limiters in memory and in Redis, and proxies.
 //
 // Every contender lives in a process of its own, so that nobody pays for another's garbage collection; all of them stay
 // alive while they take turns. It reads /proc and therefore runs on Linux.

@@ -44,13 +44,17 @@ func parseFlags(args []string, stderr io.Writer) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	set.IntVar(&f.rounds, "rounds", 11, "measure everybody this `often`")
-	set.StringVar(&f.part, "part", "", "run only this `part`, core, rules, redis, faults, fleet, gateway, service or control, and leave the others in the report as they are")
+	set.StringVar(&f.part, "part", "",
+		"run only this `part`, core, rules, redis, faults, fleet, gateway, service or control, and leave the others in the report as they are")
 	set.StringVar(&f.only, "only", "", "run the scenarios that match this `pattern`")
 	set.BoolVar(&f.quick, "quick", false, "toy sizes, to see that everything runs")
-	set.StringVar(&f.out, "out", "", "write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
+	set.StringVar(&f.out, "out", "",
+		"write the report to this `file`, - for standard output (default RESULTS.md, - with -only or -quick)")
 	set.StringVar(&f.json, "json", "", "write the numbers of all parts to this `file` as well, as a list")
-	set.StringVar(&f.with, "with", "", "add what an earlier run has written to this `file` with -json, of other scenarios of the same part")
-	set.StringVar(&f.child.Mode, "child", "", "be a child process: mem, serve, table, growth, clients, rules, responder, front or server (the benchmark starts these itself)")
+	set.StringVar(&f.with, "with", "",
+		"add what an earlier run has written to this `file` with -json, of other scenarios of the same part")
+	set.StringVar(&f.child.Mode, "child", "",
+		"be a child process: mem, serve, table, growth, clients, rules, responder, front or server (the benchmark starts these itself)")
 	set.StringVar(&f.child.Contender, "contender", "headgate", "the child's contender")
 	set.StringVar(&f.child.Quota, "quota", "steady", "the child's quota: steady or open")
 	set.IntVar(&f.child.Keys, "keys", 1_000_000, "the child's number of keys")

@@ -50,7 +50,10 @@ type batcher struct {
 }
 
 func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task), lost func(*task)) *batcher {
-	b := &batcher{send: send, onLost: lost, wait: o.BatchWait, maxWeight: o.MaxBatch, life: o.Deadline, work: make(chan []*task)}
+	b := &batcher{
+		send: send, onLost: lost, wait: o.BatchWait, maxWeight: o.MaxBatch, life: o.Deadline,
+		work: make(chan []*task),
+	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }

@@ -79,7 +79,10 @@ func (c *Client) dialOptions() []grpc.DialOption {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 5 * time.Second}),
 		// The service may be reachable again soon, and its clients should not all return at once.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
+			Backoff: backoff.Config{
+				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3,
+				MaxDelay: 2 * time.Second,
+			},
 			MinConnectTimeout: 2 * time.Second,
 		}),
 		grpc.WithDisableServiceConfig(),
@@ -112,7 +115,8 @@ func (c *Client) Close() error {
 func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 	switch to {
 	case gobreaker.StateOpen:
-		c.options.Logger.Warn("the decision service does not answer", "service", service, "decided", c.options.OnFailure.String())
+		c.options.Logger.Warn("the decision service does not answer", "service", service, "decided",
+			c.options.OnFailure.String())
 	case gobreaker.StateClosed:
 		c.options.Logger.Warn("the decision service answers again", "service", service)
 	}

@@ -66,7 +66,9 @@ func (s *Store) one(ctx context.Context, verb wirev1.Verb, c headgate.Check) (he
 }
 
 // TakeAll decides several checks as one.
-func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check,
+	dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	if ctx == nil {
 		return dst, headgate.ErrNilContext
 	}
@@ -131,7 +133,10 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := headgate.ValidateKey(c.Key); err != nil && ctx != nil {
 		return err
 	}
-	return s.withoutDecision(ctx, wirev1.Reset, headgate.Check{Key: c.Key, Owner: c.Owner, Split: c.Split, OnFailure: c.OnFailure}, headgate.Receipt{})
+	return s.withoutDecision(ctx, wirev1.Reset, headgate.Check{
+		Key: c.Key, Owner: c.Owner, Split: c.Split,
+		OnFailure: c.OnFailure,
+	}, headgate.Receipt{})
 }
 
 // withoutDecision executes an operation that returns no decision.
@@ -246,7 +251,10 @@ func errorOf(f *wirev1.Failure) error {
 		if f.Fault == wirev1.InvalidLimit {
 			kind = headgate.ErrInvalidLimit
 		}
-		return &headgate.InputError{Err: kind, Field: strings.Clone(f.Field), Value: strings.Clone(f.Value), Want: strings.Clone(f.Want)}
+		return &headgate.InputError{
+			Err: kind, Field: strings.Clone(f.Field), Value: strings.Clone(f.Value),
+			Want: strings.Clone(f.Want),
+		}
 	case wirev1.Unsupported:
 		return fmt.Errorf("client: store: %w", headgate.ErrUnsupported)
 	case wirev1.Full:

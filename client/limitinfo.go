@@ -159,7 +159,10 @@ func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 		return nil
 	}
 	quota, _ := of("limit")
-	return []window{{name: "RateLimit", quota: quota, left: left, until: now.Add(t.believe(seconds(reset))), span: shortPause}}
+	return []window{{
+		name: "RateLimit", quota: quota, left: left, until: now.Add(t.believe(seconds(reset))),
+		span: shortPause,
+	}}
 }
 
 // readable reports whether a field is present and not too long.

@@ -50,7 +50,8 @@ func (o *Options) fill() error {
 	if o.Address == "" {
 		return errNoAddress
 	}
-	if strings.TrimSpace(o.Token) != o.Token || strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+	if strings.TrimSpace(o.Token) != o.Token ||
+		strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return errors.New("client: Token: want letters, digits and signs of ASCII, without spaces")
 	}
 	if o.Deadline == 0 {

@@ -120,8 +120,8 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 	}
 }
 
-// errGaveUp is the result of a call whose caller stopped waiting. It is unknown whether the service works, so the circuit
-// counts the call neither as a success nor as a failure.
+// errGaveUp is the result of a call whose caller stopped waiting. It is unknown whether the service works, so the
+// circuit counts the call neither as a success nor as a failure.
 var errGaveUp = errors.New("the caller gave up")
 
 // reportResult reports the result of a call to the circuit. While all calls succeed the circuit is not used, and report
@@ -174,10 +174,12 @@ func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 	return t.answer, nil
 }
 
-// answerOf copies a message into an Answer, so that the message can be reused. rule is the message's rule id, as a copy.
+// answerOf copies a message into an Answer, so that the message can be reused. rule is the message's rule id, as a
+// copy.
 func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
 	a := Answer{
-		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
+		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(
+			m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
 		Rule: rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
 		Drop: m.Drop, Degraded: m.Degraded,
 	}
@@ -281,7 +283,9 @@ func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, 
 
 // callBatch sends a batch in the lane. It uses a unary call if the service does not support lanes, or has not read the
 // batch from the lane.
-func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse) error {
+func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests,
+	a *wirev1.BatchRateLimitResponse,
+) error {
 	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.made)) > c.noLanes.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)
 		switch {
@@ -325,9 +329,10 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 	return nil
 }
 
-// Renew holds the slots of an Answer for another TTL. It reports whether they are held, and their TTL: a holder calls Renew
-// again before it has passed, for as long as it serves its request, and stops before it calls Release. A slot that has
-// expired is taken again if there is room. An error means that it is unknown whether the slots are held; try again.
+// Renew holds the slots of an Answer for another TTL. It reports whether they are held, and their TTL: a holder calls
+// Renew again before it has passed, for as long as it serves its request, and stops before it calls Release. A slot
+// that has expired is taken again if there is room. An error means that it is unknown whether the slots are held; try
+// again.
 func (c *Client) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
 	if ctx == nil {
 		return false, 0, headgate.ErrNilContext

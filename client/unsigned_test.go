@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// An unsigned store takes the sign from keys by which the service keeps them apart from those of rules. When a staggered window
-// begins depends on the key, and the suite knows when that is for keys as it names them.
+// An unsigned store takes the sign from keys by which the service keeps them apart from those of rules. When a
+// staggered window begins depends on the key, and the suite knows when that is for keys as it names them.
 type unsigned struct{ headgate.Limiter }
 
 func without(c headgate.Check) headgate.Check {

@@ -139,7 +139,8 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// place writes a file of this folder into another, with other addresses than those in it, and more time on a busy machine.
+// place writes a file of this folder into another, with other addresses than those in it, and more time on a busy
+// machine.
 func place(t *testing.T, dir, name string, instead ...string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)

@@ -41,7 +41,8 @@ type traefikConfig struct {
 	} `yaml:"http"`
 }
 
-// A traefik does with a request what Traefik's documentation says of these middlewares. Debian has no Traefik to test with.
+// A traefik does with a request what Traefik's documentation says of these middlewares. Debian has no Traefik to test
+// with.
 type traefik struct {
 	t       *testing.T
 	config  traefikConfig

@@ -37,7 +37,8 @@ func (v *Verdict) Repeats() bool { return v.repeats && v.Small() }
 // limits of the requests that it was used for.
 func (v *Verdict) Small() bool {
 	size := cap(v.matched)*int(unsafe.Sizeof(match.Result{})) + cap(v.checks)*int(unsafe.Sizeof(headgate.Check{})) +
-		cap(v.infos)*int(unsafe.Sizeof(checkInfo{})) + cap(v.decisions)*int(unsafe.Sizeof(headgate.Decision{})) + cap(v.keys) +
+		cap(v.infos)*int(unsafe.Sizeof(checkInfo{})) + cap(v.decisions)*int(unsafe.Sizeof(headgate.Decision{})) +
+		cap(v.keys) +
 		cap(v.applied)*int(unsafe.Sizeof(Applied{})) + cap(v.outcomes)*int(unsafe.Sizeof(Outcome{}))
 	return size <= small
 }

@@ -29,7 +29,8 @@ func (c fleetClock) Now() time.Duration { return c.Clock.Now().Sub(c.start) }
 
 func (c fleetClock) AfterFunc(d time.Duration, f func()) nodes.Timer { return time.AfterFunc(d, f) }
 
-// onEveryMode runs a test with the rules of each mode: in memory, in Redis, by leases of Redis, and by what nodes tell each other.
+// onEveryMode runs a test with the rules of each mode: in memory, in Redis, by leases of Redis, and by what nodes tell
+// each other.
 func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Consistency)) {
 	t.Helper()
 	clocks := func(t *testing.T) (*bench, *memstore.Store) {

@@ -134,8 +134,8 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 	v.keys, v.checks, v.infos = keys, checks, list
 }
 
-// copyStrings copies the strings of checks for stores that may keep them. The other checks keep pointing into the buffer, or
-// into a previous one.
+// copyStrings copies the strings of checks for stores that may keep them. The other checks keep pointing into the
+// buffer, or into a previous one.
 func (v *Verdict) copyStrings() {
 	whole := string(v.keys)
 	for i := range v.checks {

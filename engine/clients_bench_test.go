@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Any of a million clients, registered with a limit of its own, and of as many who are not. Requests are as a server has them,
-// read a moment ago, so that what is not in the cache is the registry and the store.
+// Any of a million clients, registered with a limit of its own, and of as many who are not. Requests are as a server
+// has them, read a moment ago, so that what is not in the cache is the registry and the store.
 func BenchmarkDecideOfAMillion(b *testing.B) {
 	const clients = 1_000_000
 	name := func(i int) string { return fmt.Sprintf("customer-%07d", i) }

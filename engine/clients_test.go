@@ -89,8 +89,8 @@ func TestClientIsHeldAgainstTheRules(t *testing.T) {
 	}
 }
 
-// All that a client may have consumed under one attribute is forgotten: by its own limits, by the rule's, by overrides, by
-// the address in place of the user, in penalties, in every store.
+// All that a client may have consumed under one attribute is forgotten: by its own limits, by the rule's, by overrides,
+// by the address in place of the user, in penalties, in every store.
 func TestRemovingAClientForgetsItsCounters(t *testing.T) {
 	plan := header("x-plan")
 	list := []rules.Rule{

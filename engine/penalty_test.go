@@ -53,8 +53,8 @@ func TestPenaltyBeginsAndEnds(t *testing.T) {
 	}
 }
 
-// Limits that a penalty lists apply besides the client's own, whatever these are: the rule's, an override's, a registered
-// client's. Whatever the penalty says, the client does not get more than without it.
+// Limits that a penalty lists apply besides the client's own, whatever these are: the rule's, an override's, a
+// registered client's. Whatever the penalty says, the client does not get more than without it.
 func TestPenaltyNeverAllowsMore(t *testing.T) {
 	for _, penalty := range []string{"10/s", "1/s", "999/s", "29/d fixed-window", "1000/d", "5 concurrent"} {
 		b := newBench(t, rules.Rule{

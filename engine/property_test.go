@@ -58,8 +58,8 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		from := rand.New(rand.NewPCG(seed, h))
 		settles := from.IntN(2) == 0
 		highest := headgate.Limit{Count: 6 + from.Int64N(10), Period: time.Second, Burst: 5 + from.Int64N(20)}
-		// Revisions of the rule: the same or less, by one of two algorithms that understand each other, and sometimes rejected
-		// requests count.
+		// Revisions of the rule: the same or less, by one of two algorithms that understand each other, and sometimes
+		// rejected requests count.
 		revise := func() *match.Set {
 			l := highest
 			if from.IntN(2) == 0 {

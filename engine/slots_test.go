@@ -111,8 +111,8 @@ func TestSlotsOfThoseThatCrashedExpire(t *testing.T) {
 	})
 }
 
-// A store that is away for less than two thirds of the TTL loses nothing. After longer the slots are taken again, but never
-// beyond the limit.
+// A store that is away for less than two thirds of the TTL loses nothing. After longer the slots are taken again, but
+// never beyond the limit.
 func TestSlotsOutliveAStoreThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSlotBench(t)

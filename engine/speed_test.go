@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// A decision about three limits takes all or none, which three bare takes of the same keys do not: it may cost twice as much, not
-// more. The aim is half as much again.
+// A decision about three limits takes all or none, which three bare takes of the same keys do not: it may cost twice as
+// much, not more. The aim is half as much again.
 func TestDecisionCostsLittleMoreThanItsTakes(t *testing.T) {
 	const most = 2
 	for name, list := range threeLimits {
@@ -59,9 +59,9 @@ func TestDecisionCostsLittleMoreThanItsTakes(t *testing.T) {
 	}
 }
 
-// Ten thousand rules are found the way among them that a hundred are: a third are by a glob of the path, a third by host and path,
-// a third by a header alone. The aim is 1 µs against 300 ns, which is a matter for quiet machines; who looks at every rule takes a
-// hundred times as long.
+// Ten thousand rules are found the way among them that a hundred are: a third are by a glob of the path, a third by
+// host and path, a third by a header alone. The aim is 1 µs against 300 ns, which is a matter for quiet machines; who
+// looks at every rule takes a hundred times as long.
 func TestMatchOfManyRulesCostsLittleMoreThanOfFew(t *testing.T) {
 	const few, many, most = 100, 10_000, 10
 	setOf := func(n int) *match.Set {

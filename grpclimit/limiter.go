@@ -40,7 +40,8 @@ var (
 	_ grpc.StreamServerInterceptor = (*Limiter)(nil).Stream
 )
 
-// A grpcCall is the state of one gRPC call. Calls are pooled: do not use a call, or anything it refers to, after release.
+// A grpcCall is the state of one gRPC call. Calls are pooled: do not use a call, or anything it refers to, after
+// release.
 type grpcCall struct {
 	who     identity.Attributes
 	verdict engine.Verdict
@@ -53,7 +54,9 @@ func (l *Limiter) release(c *grpcCall) {
 }
 
 // Unary is the interceptor for calls with one request and one response: grpc.UnaryInterceptor(l.Unary).
-func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler,
+) (any, error) {
 	c := l.pool.Get().(*grpcCall)
 	fields, err := l.admit(ctx, info.FullMethod, c)
 	if err != nil {

@@ -117,8 +117,8 @@ func TestStreamHoldsItsPlaceUntilItEndsAndItsMessagesNeedNone(t *testing.T) {
 	}
 }
 
-// A stream that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals come by
-// the system's.
+// A stream that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals
+// come by the system's.
 func TestSlotIsRenewedWhileTheStreamLasts(t *testing.T) {
 	g := newGate(t, "rules: [{id: one, limits: [1 concurrent ttl 30ms]}]", grpclimit.Config{})
 	s := g.open(t)
@@ -139,7 +139,8 @@ func TestSlotIsRenewedWhileTheStreamLasts(t *testing.T) {
 	await.True(t, "the slot free", func() bool { return g.call(t).err == nil })
 }
 
-// A caller that leaves before the response says its cost pays the most that one can cost, by default the limit's capacity.
+// A caller that leaves before the response says its cost pays the most that one can cost, by default the limit's
+// capacity.
 func TestCallerThatLeavesPaysTheMost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		say  string

@@ -156,7 +156,8 @@ func bareRequest(t testing.TB) *http.Request {
 	return r.WithContext(t.Context())
 }
 
-// BenchmarkServer is of one connection to a server without a network, so that it is the server's own time that is measured.
+// BenchmarkServer is of one connection to a server without a network, so that it is the server's own time that is
+// measured.
 func BenchmarkServer(b *testing.B) {
 	rejects := func(b *testing.B) http.Handler { return newTimedGate(b, closed, httplimit.Config{}).limit(ok) }
 	for _, bb := range []struct {

@@ -56,7 +56,8 @@ func readItems(t *testing.T, values []string) []item {
 	return items
 }
 
-// TestWhatIsToldIsTrue asks gates with rules by chance at times by chance, and holds each answer against what it promises.
+// TestWhatIsToldIsTrue asks gates with rules by chance at times by chance, and holds each answer against what it
+// promises.
 func TestWhatIsToldIsTrue(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {

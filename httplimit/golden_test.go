@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the answers that are given into testdata")
 
-// The files in testdata are conversations, held with servers with and without Listener. Each begins with a rules file and has parts that begin with a line of dashes:
+// The files in testdata are conversations, held with servers with and without Listener. Each begins with a rules file
+// and has parts that begin with a line of dashes:
 //
 //	--- fields no-rate-limit      how clients are told: also no-x-rate-limit, reset-delta, none
 //	--- request [to PATH of the handler below]
@@ -138,7 +139,8 @@ func service(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "served\n")
 }
 
-// exchange sends a request as it is written and returns the answer as it is on the wire, but for what changes each time.
+// exchange sends a request as it is written and returns the answer as it is on the wire, but for what changes each
+// time.
 func exchange(t *testing.T, address, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

@@ -201,8 +201,8 @@ func TestServerMaySayWhoIsAsking(t *testing.T) {
 	}
 }
 
-// TestLinesSayWhatTheHeaderSays asks gates with the same rules by chance, one of a server that takes lines and one of a server
-// that does not.
+// TestLinesSayWhatTheHeaderSays asks gates with the same rules by chance, one of a server that takes lines and one of a
+// server that does not.
 func TestLinesSayWhatTheHeaderSays(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	passed := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// A header that Connection names is not seen by rules. If the handler saw it, a client could be one tenant to the service
-// and none to the rules.
+// A header that Connection names is not seen by rules. If the handler saw it, a client could be one tenant to the
+// service and none to the rules.
 func TestAHeaderHiddenFromRulesIsHiddenFromTheHandler(t *testing.T) {
 	const text = "rules: [{ id: tenant, key: header.x-tenant, fallback: skip, limits: 1/h }]"
 	for _, test := range []struct{ connection, want string }{

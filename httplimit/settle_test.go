@@ -90,7 +90,8 @@ func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
 	}
 }
 
-// A client that hangs up before the response says its cost pays the most that one can cost, by default the limit's capacity.
+// A client that hangs up before the response says its cost pays the most that one can cost, by default the limit's
+// capacity.
 func TestClientThatHangsUpPaysTheMost(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -183,8 +184,8 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 	}
 }
 
-// A request that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals come
-// by the system's.
+// A request that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals
+// come by the system's.
 func TestSlotIsRenewedWhileTheHandlerRuns(t *testing.T) {
 	g := newGate(t, "rules: [{id: one, key: ip, limits: [1 concurrent ttl 30ms]}]", httplimit.Config{})
 	running, finish := make(chan struct{}), make(chan struct{})

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// TestMoreOfAQuickBucketIsThereWithinASecond takes by chance from buckets of many rates: what is spared to find out must be
-// what would have been found.
+// TestMoreOfAQuickBucketIsThereWithinASecond takes by chance from buckets of many rates: what is spared to find out
+// must be what would have been found.
 func TestMoreOfAQuickBucketIsThereWithinASecond(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	clock := limittest.NewClock() // which the store reads at times of its own

@@ -25,8 +25,9 @@ func boundChecks() []check {
 		forEach("bound", "in flight", inFlightLimits, func(tr *trial, l headgate.Limit) { tr.keepsInFlight(l) })...)
 }
 
-// history takes random costs from one key and returns what was admitted. It calls move before each take, to set the clock.
-// It does not peek, because a store may forget a key whose units have all expired at the latest time that the store knows.
+// history takes random costs from one key and returns what was admitted. It calls move before each take, to set the
+// clock. It does not peek, because a store may forget a key whose units have all expired at the latest time that the
+// store knows.
 func (tr *trial) history(l headgate.Limit, move func()) *ledger {
 	book := new(ledger)
 	for range tr.Steps {

@@ -13,20 +13,22 @@ import (
 
 // concurrentChecks check that concurrent callers get the same as callers one after the other.
 func concurrentChecks() []check {
-	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window", "100/h fixed-window staggered",
+	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window",
+		"100/h fixed-window staggered",
 		"100/m sliding-log", "100/m sliding-window", "100/m sliding-buckets", "100 concurrent")
 	small = concat(small, limitsOfEach(counting, "100/h"))
 	buckets := parseLimits("300/s burst 40", "7/s gcra burst 30", "10/s leaky-bucket")
 	return append(append(append(append(
 		forEach("concurrent", "takes all units", small, func(tr *trial, l headgate.Limit) { tr.takeAllUnits(l) }),
 		forEach("concurrent", "takes refilled units", buckets, func(tr *trial, l headgate.Limit) { tr.takeRefills(l) })...),
-		forEach("concurrent", "while the clock jumps", buckets, func(tr *trial, l headgate.Limit) { tr.takeWithRandomClock(l) })...),
+		forEach("concurrent", "while the clock jumps", buckets,
+			func(tr *trial, l headgate.Limit) { tr.takeWithRandomClock(l) })...),
 		forEach("concurrent", "takes and gives", small, func(tr *trial, l headgate.Limit) { tr.takeAndGive(l) })...),
 		check{"concurrent", "takes several at once", func(tr *trial) { tr.takeSeveralKeys() }})
 }
 
-// concurrently runs do in many goroutines that start at once, each with its own random source, and fails the test with the
-// first error.
+// concurrently runs do in many goroutines that start at once, each with its own random source, and fails the test with
+// the first error.
 func (tr *trial) concurrently(do func(rng *rand.Rand) error) {
 	tr.Helper()
 	var ready, done sync.WaitGroup
@@ -143,7 +145,8 @@ func (tr *trial) takeAndGive(l headgate.Limit) {
 	}
 }
 
-// takeSeveralKeys lets all goroutines take from several keys at once, in any order. Each key loses exactly what was admitted.
+// takeSeveralKeys lets all goroutines take from several keys at once, in any order. Each key loses exactly what was
+// admitted.
 func (tr *trial) takeSeveralKeys() {
 	limits := parseLimits("1000/d", "500/d gcra", "300/d fixed-window", "200/d sliding-log", "700/d sliding-window",
 		"150/d sliding-buckets", "400/d leaky-bucket", "100 concurrent", "600/d fixed-window staggered", "350/d")

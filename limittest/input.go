@@ -40,7 +40,9 @@ var (
 		_, err := l.TakeAll(ctx, []headgate.Check{good, c, {Key: "other", Limit: good.Limit, Cost: 1}}, nil)
 		return err
 	}}
-	callTakeAllOne = limiterMethod{"TakeAll of one", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+	callTakeAllOne = limiterMethod{"TakeAll of one", func(ctx context.Context, l headgate.Limiter,
+		c headgate.Check,
+	) error {
 		_, err := l.TakeAll(ctx, []headgate.Check{c}, nil)
 		return err
 	}}
@@ -173,7 +175,10 @@ func (tr *trial) refusesCosts() {
 	for _, l := range allLimits {
 		for _, n := range []int64{-1, math.MinInt64} {
 			tr.refuses(fmt.Sprintf("cost %d of %s", n, l), headgate.ErrInvalidCheck,
-				headgate.Check{Key: "bad", Limit: l, Cost: n}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+				headgate.Check{
+					Key: "bad", Limit: l,
+					Cost: n,
+				}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 		}
 		for _, n := range []int64{0, headgate.MaxCount + 1, math.MaxInt64} {
 			tr.refuses(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
@@ -210,7 +215,10 @@ func (tr *trial) refusesContexts() {
 	cancel()
 	expired, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
 	defer cancel()
-	for _, call := range []limiterMethod{callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset} {
+	for _, call := range []limiterMethod{
+		callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew,
+		callReset,
+	} {
 		c := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
 		for _, x := range []struct {
 			ctx  context.Context
@@ -233,7 +241,11 @@ func (tr *trial) refusesLists() {
 	many[0].Key = "alice"
 	for what, checks := range map[string][]headgate.Check{
 		"too many checks": many,
-		"a key twice":     {{Key: "alice", Limit: l, Cost: 1}, {Key: "other", Limit: l, Cost: 1}, {Key: "alice", Limit: l, Cost: 1}},
+		"a key twice": {
+			{Key: "alice", Limit: l, Cost: 1},
+			{Key: "other", Limit: l, Cost: 1},
+			{Key: "alice", Limit: l, Cost: 1},
+		},
 		"a key twice with other limits": {
 			{Key: "alice", Limit: l, Cost: 1},
 			{Key: "alice", Limit: headgate.MustParseLimit("10/h fixed-window"), Cost: 1},

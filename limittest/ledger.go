@@ -50,8 +50,8 @@ type envelope struct {
 // withinEnvelope checks that between any two admissions no more was admitted than the envelope allows for the time
 // between them: the recorded times or, for the later one, if loosely, the latest time of a call so far.
 //
-// With A(k) for what was admitted up to k, it asks of all i ≤ j that A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)), that is
-// f(j) − g(i) ≤ burst, and so only of the least g so far. Times the period it is a comparison of whole numbers.
+// With A(k) for what was admitted up to k, it asks of all i ≤ j that A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)), that
+// is f(j) − g(i) ≤ burst, and so only of the least g so far. Times the period it is a comparison of whole numbers.
 func (b *ledger) withinEnvelope(e envelope, loosely bool) error {
 	var least *big.Int
 	var leastAt int

@@ -17,7 +17,8 @@ var (
 		"1099511627776/366d",
 		"10/s gcra burst 20", "7/s gcra burst 3", "999983/d gcra",
 		"10/s leaky-bucket burst 20", "7/s leaky-bucket burst 3", "300/s leaky-bucket")
-	fixedLimits   = parseLimits("20/s fixed-window", "7/m fixed-window", "1/ms fixed-window", "100/h fixed-window staggered", "9/30d fixed-window staggered")
+	fixedLimits = parseLimits("20/s fixed-window", "7/m fixed-window", "1/ms fixed-window",
+		"100/h fixed-window staggered", "9/30d fixed-window staggered")
 	logLimits     = parseLimits("20/s sliding-log", "7/m sliding-log", "1/h sliding-log")
 	slidingLimits = parseLimits("20/s sliding-window", "7/m sliding-window", "1/h sliding-window",
 		"1099511627776/366d sliding-window")
@@ -111,8 +112,8 @@ func grain(l headgate.Limit) time.Duration {
 	return l.Period / time.Duration(l.Buckets)
 }
 
-// pause returns a random time until the next step, so that steps find a limit empty, full and at its window boundaries. sinceStart is
-// the time of the clock.
+// pause returns a random time until the next step, so that steps find a limit empty, full and at its window boundaries.
+// sinceStart is the time of the clock.
 func pause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Duration {
 	unit := max(span(l)/time.Duration(l.Count), time.Microsecond)
 	switch rng.IntN(16) {

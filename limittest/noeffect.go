@@ -5,9 +5,11 @@ import "github.com/headgate/headgate"
 // noEffectChecks check that peeks and denials change nothing, and that keys are independent.
 func noEffectChecks() []check {
 	return append(append(
-		forEach("no effect", "looks and denials change nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.noEffectOnHistory(l) }),
+		forEach("no effect", "looks and denials change nothing", allLimits,
+			func(tr *trial, l headgate.Limit) { tr.noEffectOnHistory(l) }),
 		forEach("no effect", "never passes", allLimits, func(tr *trial, l headgate.Limit) { tr.neverPasses(l) })...),
-		forEach("no effect", "keys are independent", allLimits, func(tr *trial, l headgate.Limit) { tr.keysAreIndependent(l) })...)
+		forEach("no effect", "keys are independent", allLimits,
+			func(tr *trial, l headgate.Limit) { tr.keysAreIndependent(l) })...)
 }
 
 // noEffectOnHistory runs one history on two limiters, one of which also gets calls without effect.

@@ -17,7 +17,8 @@ func offeredLoadChecks() []check {
 	})
 }
 
-// admitsOffered offers requests for ten seconds, evenly, each of which is retried after RetryAfter until it is admitted.
+// admitsOffered offers requests for ten seconds, evenly, each of which is retried after RetryAfter until it is
+// admitted.
 //
 // Under overload, the number admitted until a time T is limit·T for windows, for a leaky-bucket whose delays are
 // observed, and for concurrency, which here is 20 slots held for a second each; a token-bucket or gcra adds its burst.

@@ -6,7 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// oneOwner wraps a limiter so that it uses one owner for all keys, so that a limiter on several servers decides them in one step.
+// oneOwner wraps a limiter so that it uses one owner for all keys, so that a limiter on several servers decides them in
+// one step.
 type oneOwner struct{ headgate.Limiter }
 
 const owner = "limittest"
@@ -16,7 +17,9 @@ func (o oneOwner) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 	return o.Limiter.Take(ctx, c)
 }
 
-func (o oneOwner) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (o oneOwner) TakeAll(ctx context.Context, checks []headgate.Check,
+	dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	mine := make([]headgate.Check, len(checks))
 	for i, c := range checks {
 		c.Owner = owner

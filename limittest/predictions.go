@@ -10,11 +10,13 @@ import (
 func predictionChecks() []check {
 	return append(append(
 		forEach("predictions", "retry is exact", timedLimits, func(tr *trial, l headgate.Limit) { tr.retryIsExact(l) }),
-		forEach("predictions", "remaining can be taken", allLimits, func(tr *trial, l headgate.Limit) { tr.remainingCanBeTaken(l) })...),
+		forEach("predictions", "remaining can be taken", allLimits,
+			func(tr *trial, l headgate.Limit) { tr.remainingCanBeTaken(l) })...),
 		forEach("predictions", "reset is exact", allLimits, func(tr *trial, l headgate.Limit) { tr.resetIsExact(l) })...)
 }
 
-// randomStep takes, charges or refunds a random amount of a key after a random pause. A history that is too long for a Duration starts again.
+// randomStep takes, charges or refunds a random amount of a key after a random pause. A history that is too long for a
+// Duration starts again.
 func (tr *trial) randomStep(l headgate.Limit) {
 	tr.Helper()
 	if tr.at() > longest {
@@ -80,7 +82,8 @@ func (tr *trial) remainingCanBeTaken(l headgate.Limit) {
 			continue
 		}
 		if all := tr.take("alice", l, d.Remaining); !all.Allowed || all.Remaining != 0 {
-			tr.Fatalf("%s: took the %d that remained: got %s with %d remaining", l, d.Remaining, outcome(all.Allowed), all.Remaining)
+			tr.Fatalf("%s: took the %d that remained: got %s with %d remaining", l, d.Remaining, outcome(all.Allowed),
+				all.Remaining)
 		}
 	}
 }
@@ -95,7 +98,8 @@ func (tr *trial) resetIsExact(l headgate.Limit) {
 		if d.ResetAfter > 0 {
 			tr.Advance(d.ResetAfter - time.Microsecond)
 			if before := tr.peek("alice", l); before.ResetAfter != time.Microsecond {
-				tr.Fatalf("%s: reset was predicted after %v, and 1µs before that after another %v", l, d.ResetAfter, before.ResetAfter)
+				tr.Fatalf("%s: reset was predicted after %v, and 1µs before that after another %v", l, d.ResetAfter,
+					before.ResetAfter)
 			}
 			tr.Advance(time.Microsecond)
 		}

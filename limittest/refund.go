@@ -13,7 +13,8 @@ func refundChecks() []check {
 		forEach("refund", "at once undoes", allLimits, func(tr *trial, l headgate.Limit) { tr.refundUndoes(l) }),
 		forEach("refund", "keeps the bound", timedLimits, func(tr *trial, l headgate.Limit) { tr.refundsKeepBound(l) })...),
 		forEach("refund", "too late adds nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.lateRefund(l) })...),
-		forEach("refund", "never raises Remaining", allLimits, func(tr *trial, l headgate.Limit) { tr.refundNeverLifts(l) })...),
+		forEach("refund", "never raises Remaining", allLimits,
+			func(tr *trial, l headgate.Limit) { tr.refundNeverLifts(l) })...),
 		forEach("refund", "of a charge", timedLimits, func(tr *trial, l headgate.Limit) { tr.chargeRefund(l) })...)
 }
 
@@ -31,7 +32,8 @@ func (tr *trial) refundUndoes(l headgate.Limit) {
 		if part > 0 {
 			tr.give(l, part, d.Receipt)
 			if after := tr.peek("alice", l); after.Remaining != before.Remaining-n+part {
-				tr.Fatalf("%s: %d remaining of %d after taking %d and giving %d back", l, after.Remaining, before.Remaining, n, part)
+				tr.Fatalf("%s: %d remaining of %d after taking %d and giving %d back", l, after.Remaining, before.Remaining, n,
+					part)
 			}
 		}
 		tr.give(l, n-part, d.Receipt)

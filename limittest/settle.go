@@ -10,13 +10,17 @@ import (
 // settleChecks check that requests decided under an old limit may be settled under it after the limit has changed.
 func settleChecks() []check {
 	return append(append(append(
-		forEach("settle", "under a higher limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(l, faster(l)) }),
-		forEach("settle", "under a lower limit", settledLimits, func(tr *trial, l headgate.Limit) { tr.settlesLate(faster(l), l) })...),
-		forEach("settle", "after a limit was lowered", settledLimits, func(tr *trial, l headgate.Limit) { tr.refundsLowered(l, faster(l)) })...),
+		forEach("settle", "under a higher limit", settledLimits,
+			func(tr *trial, l headgate.Limit) { tr.settlesLate(l, faster(l)) }),
+		forEach("settle", "under a lower limit", settledLimits,
+			func(tr *trial, l headgate.Limit) { tr.settlesLate(faster(l), l) })...),
+		forEach("settle", "after a limit was lowered", settledLimits,
+			func(tr *trial, l headgate.Limit) { tr.refundsLowered(l, faster(l)) })...),
 		forEach("settle", "among changes of a limit", settledLimits, (*trial).refundsAmongChanges)...)
 }
 
-var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3", "10/s leaky-bucket burst 20")
+var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3",
+	"10/s leaky-bucket burst 20")
 
 // faster returns a bucket that drains a bit more than three times as fast.
 func faster(l headgate.Limit) headgate.Limit {
@@ -25,9 +29,9 @@ func faster(l headgate.Limit) headgate.Limit {
 }
 
 // settlesLate takes under a limit, while requests admitted under the old one are charged more or refunded. No more is
-// admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A refund is
-// credited by the limit that drains faster, that of its units or that in force, so under a slower one a part of it may
-// stay consumed.
+// admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A refund
+// is credited by the limit that drains faster, that of its units or that in force, so under a slower one a part of it
+// may stay consumed.
 func (tr *trial) settlesLate(l, old headgate.Limit) {
 	type taking struct {
 		limit headgate.Limit
@@ -84,7 +88,8 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 	}
 	d := tr.take("alice", l, l.Capacity())
 	if most := l.Capacity() - d.Remaining; !d.Allowed && most > consumed+2*charges+1 {
-		tr.Errorf("%s that was %s: %d count as consumed, want at most the %d that were, and 2 for each of %d charges", l, old, most, consumed, charges)
+		tr.Errorf("%s that was %s: %d count as consumed, want at most the %d that were, and 2 for each of %d charges", l, old,
+			most, consumed, charges)
 	}
 	if !d.Allowed {
 		tr.Advance(d.RetryAfter)
@@ -94,9 +99,9 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 	}
 }
 
-// refundsLowered lowers a limit while units that were taken under it drain, fills the key under the lower one, refunds the
-// units and takes all that this restores. Units that drained at the faster rate are not credited again, so no more is
-// admitted than by the faster limit.
+// refundsLowered lowers a limit while units that were taken under it drain, fills the key under the lower one, refunds
+// the units and takes all that this restores. Units that drained at the faster rate are not credited again, so no more
+// is admitted than by the faster limit.
 func (tr *trial) refundsLowered(l, old headgate.Limit) {
 	book := new(ledger)
 	take := func(l headgate.Limit, n int64) (headgate.Receipt, int) {
@@ -132,8 +137,8 @@ func (tr *trial) refundsLowered(l, old headgate.Limit) {
 
 // refundsAmongChanges raises and lowers a limit at random, and refunds units that were taken before such changes. No
 // refund is credited with more than its units, so all that is not refunded stays within the fastest limit, from the
-// first request on. A refund knows only the limit of its units and the one in force. If the limit was raised and lowered
-// again in between, units that drained meanwhile are credited: in a shorter time, one refund may come on top.
+// first request on. A refund knows only the limit of its units and the one in force. If the limit was raised and
+// lowered again in between, units that drained meanwhile are credited: in a shorter time, one refund may come on top.
 func (tr *trial) refundsAmongChanges(l headgate.Limit) {
 	limits := []headgate.Limit{l, faster(l), faster(faster(l))}
 	bound := envelopeOf(limits[2])

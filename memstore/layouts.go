@@ -74,7 +74,8 @@ func isBrief(p *algorithm.Plan) bool {
 		return false
 	}
 	units, micros := p.Rate()
-	return micros <= brief.Microseconds() && p.Capacity()+units <= fieldMask && p.Life(p.Capacity()) <= brief.Microseconds()
+	return micros <= brief.Microseconds() && p.Capacity()+units <= fieldMask &&
+		p.Life(p.Capacity()) <= brief.Microseconds()
 }
 
 // at returns the layout of an entry with that tag word.

@@ -141,7 +141,10 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	if other.depth != g.depth || (g.used+other.used)*2 > len(g.slots) {
 		return
 	}
-	sift := sieve{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, bit: ^uint64(0), moved: s.scratch.get()}
+	sift := sieve{
+		layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, bit: ^uint64(0),
+		moved: s.scratch.get(),
+	}
 	other.tidy(&sift)
 	for _, entry := range sift.moved {
 		g.add(entry.tag, entry.state)

@@ -188,8 +188,8 @@ func TestWaitersAndReservationsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// ledger is an independent model of a Bursty pacer with reservations, in exact fractions: it remembers every one of them
-// and works everything out from the beginning each time.
+// ledger is an independent model of a Bursty pacer with reservations, in exact fractions: it remembers every one of
+// them and works everything out from the beginning each time.
 type ledger struct {
 	rate, burst *big.Rat // permits per nanosecond, permits
 	entries     []ledgerEntry

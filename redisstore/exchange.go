@@ -23,11 +23,12 @@ var exchangeLua string
 // A Board is where nodes that decide by themselves leave notes of what they consumed: a fleet.Exchange. Make one with
 // [Store.Board]. One exchange is made at a time.
 //
-// A key is a hash in Redis of one field a node, and all its notes together are in one of 64 places, which a cluster spreads
-// over its servers. One call of a script serves all keys of a place: it leaves a node's notes and returns those of the
-// others that are new to it. Ages of notes are by the server's clock, and [Board.Date] tells its date. What is there is a message, not a counter: if it is
-// lost, each node remembers what it has heard, and the next notes say all that the lost ones did. A server that may lack the
-// latest, as one that was started again or was a replica, is known by its replication id, if nodes are allowed INFO.
+// A key is a hash in Redis of one field a node, and all its notes together are in one of 64 places, which a cluster
+// spreads over its servers. One call of a script serves all keys of a place: it leaves a node's notes and returns those
+// of the others that are new to it. Ages of notes are by the server's clock, and [Board.Date] tells its date. What is
+// there is a message, not a counter: if it is lost, each node remembers what it has heard, and the next notes say all
+// that the lost ones did. A server that may lack the latest, as one that was started again or was a replica, is known
+// by its replication id, if nodes are allowed INFO.
 type Board struct {
 	store  *Store
 	name   string
@@ -51,8 +52,8 @@ type place struct {
 	versions map[string]int64 // up to which notes of a key are known, for keys of the latest exchanges
 }
 
-// maxVersions is of how many keys a place remembers that. When there are more it begins with those of the latest exchange, and
-// notes of the others are heard once more.
+// maxVersions is of how many keys a place remembers that. When there are more it begins with those of the latest
+// exchange, and notes of the others are heard once more.
 const maxVersions = 1024
 
 // BoardOptions are the settings of a Board.
@@ -62,7 +63,8 @@ type BoardOptions struct {
 	Name string
 	// Author is whose notes these are, as fleet.AsyncOptions.Author says. Not empty.
 	Author string
-	// Mark is the same on all nodes of a fleet, and tells it from others of the same name: fleet.Fingerprint of its secret.
+	// Mark is the same on all nodes of a fleet, and tells it from others of the same name: fleet.Fingerprint of its
+	// secret.
 	Mark uint64
 }
 
@@ -93,8 +95,8 @@ func checkFleetName(name string) error {
 	return nil
 }
 
-// FleetSecret returns what nodes that share this store can hash keys with, and that nobody else knows: it is made of the
-// store's own secret.
+// FleetSecret returns what nodes that share this store can hash keys with, and that nobody else knows: it is made of
+// the store's own secret.
 func (s *Store) FleetSecret(ctx context.Context) ([]byte, error) {
 	keys, err := s.begin(ctx)
 	if err != nil {
@@ -114,7 +116,8 @@ type ForeignError struct {
 }
 
 func (e *ForeignError) Error() string {
-	return "redisstore: a fleet with another secret uses the name " + strconv.Quote(e.Name) + ": give each fleet a name of its own, or its nodes one secret"
+	return "redisstore: a fleet with another secret uses the name " + strconv.Quote(e.Name) +
+		": give each fleet a name of its own, or its nodes one secret"
 }
 
 // Foreign is true, for those who ask without knowing this type.
@@ -166,8 +169,8 @@ func (b *Board) Exchange(
 	return missed, err
 }
 
-// Lost returns in which places notes were lost, as far as exchanges since it was last called have shown, one bit each. See
-// fleet.Forgetful.
+// Lost returns in which places notes were lost, as far as exchanges since it was last called have shown, one bit each.
+// See fleet.Forgetful.
 func (b *Board) Lost() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -265,7 +268,9 @@ const (
 )
 
 // read passes on what is in an answer.
-func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard func(key int, author, note string, age time.Duration)) (foreign bool, err error) {
+func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard func(key int, author, note string,
+	age time.Duration),
+) (foreign bool, err error) {
 	s := b.store
 	parts, err := result.ToArray()
 	if err != nil {

@@ -113,8 +113,8 @@ func TestARegionBookSettlesWhatCanBeTrueOnce(t *testing.T) {
 	}
 }
 
-// A server that comes back with what it last saved, or a replica that takes its place, may have taken calls of others before a node
-// comes again: the versions say nothing then, but the server is not the one that it was.
+// A server that comes back with what it last saved, or a replica that takes its place, may have taken calls of others
+// before a node comes again: the versions say nothing then, but the server is not the one that it was.
 func TestBoardKnowsThatNotesWereLostThoughOthersHaveCalledSince(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

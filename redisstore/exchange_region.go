@@ -14,8 +14,8 @@ import (
 //go:embed region.lua
 var regionLua string
 
-// A RegionBook is where the nodes of a region add up what they consumed, in the region's own Redis, and take note of what
-// other regions did: what fleet.Region keeps. Make one with [Store.RegionBook].
+// A RegionBook is where the nodes of a region add up what they consumed, in the region's own Redis, and take note of
+// what other regions did: what fleet.Region keeps. Make one with [Store.RegionBook].
 type RegionBook struct {
 	store  *Store
 	name   string
@@ -33,11 +33,11 @@ func (s *Store) RegionBook(name string) (*RegionBook, error) {
 	return &RegionBook{store: s, name: name, script: newScript(s.currentScripts().major, writes, regionLua)}, nil
 }
 
-// Report adds what a node consumed to what the region did, once however often it is reported: since when, in which window (0
-// if there are none), how much, and how much of that was reported before. A node that starts again needs another name. One
-// node speaks for the region for as long as hold, for each key. learned says whether the node knows what other regions
-// consumed. reported is called with whether this node speaks, whether the speaker has known of other regions of late, when the
-// region's record began, how much was consumed since, and the server's time, in µs.
+// Report adds what a node consumed to what the region did, once however often it is reported: since when, in which
+// window (0 if there are none), how much, and how much of that was reported before. A node that starts again needs
+// another name. One node speaks for the region for as long as hold, for each key. learned says whether the node knows
+// what other regions consumed. reported is called with whether this node speaks, whether the speaker has known of other
+// regions of late, when the region's record began, how much was consumed since, and the server's time, in µs.
 func (b *RegionBook) Report(
 	ctx context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool, keep []time.Duration,
 	hold time.Duration, reported func(key int, speaks, known bool, start, total, now int64),
@@ -48,25 +48,32 @@ func (b *RegionBook) Report(
 			knows = "1"
 		}
 		return []string{
-			decimal(starts[i]), decimal(windows[i]), decimal(totals[i]), decimal(told[i]), knows, decimal(keep[i].Milliseconds()),
+			decimal(starts[i]), decimal(windows[i]), decimal(totals[i]), decimal(told[i]), knows, decimal(
+				keep[i].Milliseconds()),
 		}
 	}, 1, 4, func(i int, head, parts []int64) {
 		reported(i, parts[0] == 1, parts[1] == 1, parts[2], parts[3], head[0])
 	})
 }
 
-// Settle takes note of what other regions consumed, and calls news with what was not known, once for the whole region, and
-// whether the region had not been heard of before.
-func (b *RegionBook) Settle(ctx context.Context, keys, regions []string, starts, totals, said, all, most []int64, keep []time.Duration,
+// Settle takes note of what other regions consumed, and calls news with what was not known, once for the whole region,
+// and whether the region had not been heard of before.
+func (b *RegionBook) Settle(ctx context.Context, keys, regions []string, starts, totals, said, all, most []int64,
+	keep []time.Duration,
 	news func(item int, units int64, first, leaped, fell bool),
 ) (missed []int, err error) {
 	return b.run(ctx, keys, []string{"settle"}, func(i int) []string {
-		return []string{regions[i], decimal(starts[i]), decimal(totals[i]), decimal(said[i]), decimal(all[i]), decimal(most[i]), decimal(keep[i].Milliseconds())}
+		return []string{
+			regions[i], decimal(starts[i]), decimal(totals[i]), decimal(said[i]), decimal(all[i]),
+			decimal(most[i]), decimal(keep[i].Milliseconds()),
+		}
 	}, 0, 3, func(i int, _, parts []int64) { news(i, parts[0], parts[1] == 1, parts[2] == 1, parts[2] == 2) })
 }
 
 // run runs the script for keys, place by place. An answer has some numbers for all, and some for each key.
-func (b *RegionBook) run(ctx context.Context, keys, head []string, args func(i int) []string, forAll, forEach int, each func(i int, head, parts []int64)) (missed []int, err error) {
+func (b *RegionBook) run(ctx context.Context, keys, head []string, args func(i int) []string, forAll, forEach int,
+	each func(i int, head, parts []int64),
+) (missed []int, err error) {
 	s := b.store
 	if _, err := s.begin(ctx); err != nil {
 		return all(len(keys)), err
@@ -98,7 +105,9 @@ func (b *RegionBook) run(ctx context.Context, keys, head []string, args func(i i
 	return missed, err
 }
 
-func (b *RegionBook) read(e *errand, result rueidis.RedisResult, forAll, forEach int, each func(i int, head, parts []int64)) error {
+func (b *RegionBook) read(e *errand, result rueidis.RedisResult, forAll, forEach int,
+	each func(i int, head, parts []int64),
+) error {
 	s := b.store
 	list, err := result.ToArray()
 	if err != nil {

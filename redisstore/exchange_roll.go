@@ -27,7 +27,8 @@ func (s *Store) Roll(name string) (*Roll, error) {
 	if err := checkFleetName(name); err != nil {
 		return nil, err
 	}
-	return &Roll{store: s, key: s.prefix + ":" + name + ":roll", script: newScript(s.currentScripts().major, writes, rollLua)}, nil
+	return &Roll{store: s, key: s.prefix + ":" + name + ":roll", script: newScript(s.currentScripts().major, writes,
+		rollLua)}, nil
 }
 
 // maxRoll is how many nodes are remembered.
@@ -35,7 +36,9 @@ const maxRoll = 4096
 
 // Beat records that a node is there. It returns how many nodes were heard of within the time live, how many within the
 // longer time known and did not leave, and whether the node was listed before.
-func (r *Roll) Beat(ctx context.Context, node string, live, known time.Duration) (nLive, nKnown int, listed bool, err error) {
+func (r *Roll) Beat(ctx context.Context, node string, live,
+	known time.Duration,
+) (nLive, nKnown int, listed bool, err error) {
 	counts, err := r.run(ctx, node, live, known, "0")
 	if err != nil {
 		return 0, 0, false, err

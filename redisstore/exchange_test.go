@@ -226,7 +226,8 @@ func TestBoardForgetsNotesAndKeysNobodyRenews(t *testing.T) {
 	}
 }
 
-// What somebody else has put there is heard of once, as a note that says nothing, and keeps nobody from hearing the others.
+// What somebody else has put there is heard of once, as a note that says nothing, and keeps nobody from hearing the
+// others.
 func TestBoardNotesThatAreNoneAreHeardOnceAsSuch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

@@ -11,7 +11,10 @@ type incompatibility struct {
 
 // incompatibilities lists those that have a reason of their own. Exact and local support every algorithm.
 var incompatibilities = []incompatibility{
-	{Lease, headgate.LeakyBucket, "a node with a lease does not know the queues of other nodes, so it cannot space requests"},
+	{
+		Lease, headgate.LeakyBucket,
+		"a node with a lease does not know the queues of other nodes, so it cannot space requests",
+	},
 	{Lease, headgate.SlidingLog, "the log needs the time of each use, and leased units are counted when they are leased"},
 	{Lease, headgate.SlidingBuckets, "a lease ends with its window, but here it would have to end with each bucket"},
 	{Lease, headgate.Concurrency, "slots are held and released, not consumed, so they cannot be leased ahead"},

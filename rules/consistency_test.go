@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// One letter per algorithm, in the order of their numbers: x is supported, - is not. Algorithms without a letter are supported
-// by the modes in which a store decides alone.
+// One letter per algorithm, in the order of their numbers: x is supported, - is not. Algorithms without a letter are
+// supported by the modes in which a store decides alone.
 func TestAlgorithmsThatAModeSupports(t *testing.T) {
 	for mode, row := range map[rules.Consistency]string{
 		//               tlgFLWBc

@@ -10,8 +10,8 @@
 //	    limits: [10/s burst 20, 1000/h sliding-window]
 //
 // A [Rule] can also be written in Go. [Validate] reports all problems at once, with their paths and descriptions of
-// valid values. Package rules/match compiles rules and finds those that apply to a request; package rules/registry holds
-// registered clients.
+// valid values. Package rules/match compiles rules and finds those that apply to a request; package rules/registry
+// holds registered clients.
 //
 // [Condition] says which requests a rule applies to. All rules that match apply, and all must allow the request. Each
 // combination of the values of a rule's key has its own counters; without a key all requests share one. A request that

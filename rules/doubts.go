@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Doubts returns warnings about valid rules, by their paths in a file: rules with StrictExact, which clients can evade if
-// the service treats several paths as equal.
+// Doubts returns warnings about valid rules, by their paths in a file: rules with StrictExact, which clients can evade
+// if the service treats several paths as equal.
 func Doubts(rules []Rule) []Problem {
 	var found []Problem
 	for i := range rules {

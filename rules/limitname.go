@@ -55,9 +55,9 @@ func alikeUnder(rule, limits []Limit, at int) int {
 	return -1
 }
 
-// onlyUnder returns the index of the rule's limit that an unlike limit replaces: both must be unnamed, and the only ones
-// on their sides without a counterpart. It returns -1 if there is none. Concurrency limits keep counters of their own,
-// because slots are not consumed.
+// onlyUnder returns the index of the rule's limit that an unlike limit replaces: both must be unnamed, and the only
+// ones on their sides without a counterpart. It returns -1 if there is none. Concurrency limits keep counters of their
+// own, because slots are not consumed.
 func onlyUnder(rule, limits []Limit, at int) int {
 	only := -1
 	for i := range rule {

@@ -71,7 +71,8 @@ func TestThrottledAddressLearnsNothing(t *testing.T) {
 	}
 }
 
-// Callers behind one address, such as that of a NAT, must not lose a connection that works because of a neighbour's mistake.
+// Callers behind one address, such as that of a NAT, must not lose a connection that works because of a neighbour's
+// mistake.
 func TestProvenConnectionStaysUsable(t *testing.T) {
 	var log bytes.Buffer
 	tokens := newTokens(t, slog.New(slog.NewTextHandler(&log, nil)))

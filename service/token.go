@@ -41,7 +41,8 @@ func NewToken(text string) (*Token, error) {
 	}
 	for i := range len(text) {
 		if c := text[i]; c <= ' ' || c >= 0x7f {
-			return nil, fmt.Errorf("%w: character %d cannot be sent in a header: want one line of ASCII letters, digits and punctuation",
+			return nil, fmt.Errorf(
+				"%w: character %d cannot be sent in a header: want one line of ASCII letters, digits and punctuation",
 				ErrToken, i+1)
 		}
 	}

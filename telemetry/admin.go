@@ -38,7 +38,8 @@ func (a Admin) Handler() http.Handler {
 	mux.Handle("GET /metrics", a.Metrics.Handler())
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, "headgate\n\n/metrics  metrics for Prometheus\n/readyz   readiness and status\n/healthz  liveness\n")
+		_, _ = io.WriteString(w,
+			"headgate\n\n/metrics  metrics for Prometheus\n/readyz   readiness and status\n/healthz  liveness\n")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -68,7 +68,10 @@ type ruleAtPlace struct {
 }
 
 func newDecisions() *decisions {
-	d := &decisions{noRule: ruleCounters{rule: noRuleName, mode: noMode}, removedRule: ruleCounters{rule: removedRuleName, mode: noMode}}
+	d := &decisions{noRule: ruleCounters{rule: noRuleName, mode: noMode}, removedRule: ruleCounters{
+		rule: removedRuleName,
+		mode: noMode,
+	}}
 	d.table.Store(&counterTable{})
 	return d
 }
@@ -118,7 +121,10 @@ func overOf(r *rules.Rule) verdict {
 func (d *decisions) setRules(list []*rules.Rule, shared bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	made := &counterTable{byRule: make(map[*rules.Rule]*ruleCounters, len(list)), byID: make(map[string]*ruleCounters, len(list))}
+	made := &counterTable{
+		byRule: make(map[*rules.Rule]*ruleCounters, len(list)),
+		byID:   make(map[string]*ruleCounters, len(list)),
+	}
 	made.add(d.table.Load(), list, shared)
 	made.places = make([]ruleAtPlace, len(list))
 	for i, r := range list {
@@ -132,7 +138,10 @@ func (d *decisions) expect(list []*rules.Rule, shared bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.table.Load()
-	made := &counterTable{places: old.places, byRule: make(map[*rules.Rule]*ruleCounters), byID: make(map[string]*ruleCounters)}
+	made := &counterTable{
+		places: old.places, byRule: make(map[*rules.Rule]*ruleCounters),
+		byID: make(map[string]*ruleCounters),
+	}
 	maps.Copy(made.byRule, old.byRule)
 	maps.Copy(made.byID, old.byID)
 	made.add(old, list, shared)
@@ -152,8 +161,8 @@ func (t *counterTable) add(old *counterTable, list []*rules.Rule, shared bool) {
 	}
 }
 
-// countersOf returns the tally of a rule. A request that began before a change of rules has a rule of the old set, which has
-// the tally of its id.
+// countersOf returns the tally of a rule. A request that began before a change of rules has a rule of the old set,
+// which has the tally of its id.
 func (d *decisions) countersOf(r *rules.Rule) *ruleCounters {
 	table := d.table.Load()
 	if t := table.byRule[r]; t != nil {

@@ -21,7 +21,10 @@ type EnvoyLimit struct {
 }
 
 func describeEnvoy(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{envoyRequestsDesc, envoyHitsDesc, envoyDegradedDesc, envoyUnknownDesc, envoyLoadsDesc} {
+	for _, d := range []*prometheus.Desc{
+		envoyRequestsDesc, envoyHitsDesc, envoyDegradedDesc, envoyUnknownDesc,
+		envoyLoadsDesc,
+	} {
 		ch <- d
 	}
 }

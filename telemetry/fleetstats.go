@@ -100,7 +100,12 @@ func (l *Lease) collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(leaseKeysDesc, float64(l.Keys))
 	counters(ch, leaseCallsDesc, []labelledCount{{"ok", l.Calls - l.Failures}, {"failed", l.Failures}})
 	counters(ch, leaseUnitsDesc, []labelledCount{{"granted", l.Granted}, {"returned", l.Returned}, {"expired", l.Expired}})
-	counters(ch, leaseChecksDesc, []labelledCount{{"denied", l.Denied}, {"waited", l.Waits}, {"exact", l.Exact}, {"degraded", l.Degraded}})
+	counters(ch, leaseChecksDesc, []labelledCount{
+		{"denied", l.Denied},
+		{"waited", l.Waits},
+		{"exact", l.Exact},
+		{"degraded", l.Degraded},
+	})
 }
 
 func (n *Sync) collect(ch chan<- prometheus.Metric) {
@@ -113,9 +118,18 @@ func (n *Sync) collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(syncUpDesc, boolGauge(n.Up), n.Mode)
 	ch <- gauge(syncClockDesc, n.Ahead.Seconds(), n.Mode)
 	ch <- gauge(syncClocksOffDesc, float64(n.ClocksOff), n.Mode)
-	counters(ch, syncUpdatesDesc, []labelledCount{{"sent", n.Sent}, {"received", n.Received}, {"failed", n.Failures}, {"refused", n.Refused}}, n.Mode)
+	counters(ch, syncUpdatesDesc, []labelledCount{
+		{"sent", n.Sent},
+		{"received", n.Received},
+		{"failed", n.Failures},
+		{"refused", n.Refused},
+	}, n.Mode)
 	counters(ch, syncLostDesc, []labelledCount{{"evicted", n.Evicted}, {"full", n.Full}}, n.Mode)
-	counters(ch, syncLookupsDesc, []labelledCount{{"learned", n.Lookups}, {"waited", n.LookupWaits}, {"dropped", n.LookupsDropped}}, n.Mode)
+	counters(ch, syncLookupsDesc, []labelledCount{
+		{"learned", n.Lookups},
+		{"waited", n.LookupWaits},
+		{"dropped", n.LookupsDropped},
+	}, n.Mode)
 }
 
 func (g *Gossip) collect(ch chan<- prometheus.Metric) {

@@ -38,9 +38,12 @@ func New(version string) *Metrics {
 			},
 		}),
 		storeTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    storeSeconds,
-			Help:    "Duration of calls to the remote store, including failed ones.",
-			Buckets: []float64{50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 1.5e-3, 2.5e-3, 5e-3, 10e-3, 15e-3, 20e-3, 25e-3, 50e-3, 100e-3},
+			Name: storeSeconds,
+			Help: "Duration of calls to the remote store, including failed ones.",
+			Buckets: []float64{
+				50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 1.5e-3, 2.5e-3, 5e-3, 10e-3, 15e-3, 20e-3,
+				25e-3, 50e-3, 100e-3,
+			},
 		}, []string{"store", "op"}),
 		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: storeErrors,

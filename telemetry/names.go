@@ -26,9 +26,10 @@ var (
 	rulesLagDesc      = desc("rules_lag_seconds", "Time from the commit of the rules to their coming into force here.")
 	rulesFromDiskDesc = desc("rules_from_disk",
 		"1 if the rules in force are from the node's own file because the rules service was not reached yet; else 0.")
-	rulesAwayDesc    = desc("rules_service_up", "1 if the rules service responded to the last request, else 0.")
-	rulesPushDesc    = desc("rules_push_up", "1 if the rules service pushes changes, 0 if it has to be polled.")
-	databaseDesc     = desc("database_writable", "1 if the rules service can change rules, 0 if its database cannot be written.")
+	rulesAwayDesc = desc("rules_service_up", "1 if the rules service responded to the last request, else 0.")
+	rulesPushDesc = desc("rules_push_up", "1 if the rules service pushes changes, 0 if it has to be polled.")
+	databaseDesc  = desc("database_writable",
+		"1 if the rules service can change rules, 0 if its database cannot be written.")
 	rulesFetchesDesc = desc("rules_fetches_total",
 		"Requests to the rules service: whole or delta if there was a change, unchanged, refused, or failed.", "result")
 
@@ -40,23 +41,28 @@ var (
 	memoryEvictionsDesc = desc("memory_evictions_total", "Keys evicted early because memory was full.", "store")
 	memoryRefusalsDesc  = desc("memory_refusals_total", "New keys refused because memory was full.", "store")
 
-	breakerDesc       = desc("breaker_state", "Circuit of a shard of the store: 0 closed (good), 1 open: policies decide.", "shard")
+	breakerDesc = desc("breaker_state", "Circuit of a shard of the store: 0 closed (good), 1 open: policies decide.",
+		"shard")
 	guardCallsDesc    = desc("guard_calls_total", "Calls to the remote store.")
 	guardFailuresDesc = desc("guard_failures_total", "Failed calls to the remote store: timeout or error.", "reason")
 	guardProbesDesc   = desc("guard_probes_total", "Probes of a store that is down.", "result")
 	guardCacheDesc    = desc("guard_deny_cache_hits_total",
 		"Deny-cache hits: remembered, or shared with another caller.", "kind")
-	guardLostDesc     = desc("guard_lost_total", "Writes lost because the store failed: charges, gives, refunds, events.", "kind")
+	guardLostDesc = desc("guard_lost_total", "Writes lost because the store failed: charges, gives, refunds, events.",
+		"kind")
 	guardPoliciesDesc = desc("guard_policy_decisions_total", "Checks decided by a failure policy.", "policy")
 	storeLostDesc     = desc("store_lost_refunds_total", "Units that could not be returned to the store.")
 
 	guardWaitsDesc   = desc("guard_waits_total", "Requests that waited for the response to another caller.")
 	guardQueuedDesc  = desc("guard_queued_total", "Requests queued because too many others were being decided.")
 	guardRefusedDesc = desc("guard_overloaded_total", "Requests refused because the queue was full.")
-	guardUngatedDesc = desc("guard_ungated_total", "Requests sent to the store after waiting too long, or without room to wait.")
-	guardLocalDesc   = desc("guard_local_failures_total", "Requests admitted by on_failure: local because local counting failed.")
+	guardUngatedDesc = desc("guard_ungated_total",
+		"Requests sent to the store after waiting too long, or without room to wait.")
+	guardLocalDesc = desc("guard_local_failures_total",
+		"Requests admitted by on_failure: local because local counting failed.")
 
-	fleetNodesDesc  = desc("fleet_nodes", "Nodes that share limits: live are reachable, known includes unreachable ones.", "state")
+	fleetNodesDesc = desc("fleet_nodes", "Nodes that share limits: live are reachable, known includes unreachable ones.",
+		"state")
 	leaseKeysDesc   = desc("lease_keys", "Keys with leased units.")
 	leaseCallsDesc  = desc("lease_calls_total", "Calls to the store for leases: ok or failed.", "result")
 	leaseUnitsDesc  = desc("lease_units_total", "Leased units: granted, returned, and expired unused.", "kind")
@@ -68,20 +74,25 @@ var (
 		"Units that other nodes or regions took (applied), units admitted above limits before that was known (over; "+
 			"a debt that is repaid), and units that could not be charged (lost).", "mode", "kind")
 	syncOverDesc = desc("sync_over_max_units", "Most units admitted above one limit before it was known.", "mode")
-	syncLagDesc  = desc("sync_lag_seconds", "Age of updates of other nodes or regions when received: recent mean, and maximum.",
+	syncLagDesc  = desc("sync_lag_seconds",
+		"Age of updates of other nodes or regions when received: recent mean, and maximum.",
 		"mode", "stat")
-	syncUpDesc        = desc("sync_up", "1 if nodes or regions exchange updates, 0 if their transport is unreachable.", "mode")
+	syncUpDesc = desc("sync_up", "1 if nodes or regions exchange updates, 0 if their transport is unreachable.",
+		"mode")
 	syncClockDesc     = desc("sync_clock_ahead_seconds", "How far the fleet's clock is ahead of this node's.", "mode")
-	syncClocksOffDesc = desc("sync_clocks_off", "Nodes and region stores whose clock skew is known to exceed a second.", "mode")
-	syncUpdatesDesc   = desc("sync_updates_total", "Updates: sent, received, failed exchanges, and refused as invalid.",
+	syncClocksOffDesc = desc("sync_clocks_off", "Nodes and region stores whose clock skew is known to exceed a second.",
+		"mode")
+	syncUpdatesDesc = desc("sync_updates_total", "Updates: sent, received, failed exchanges, and refused as invalid.",
 		"mode", "kind")
-	syncLostDesc    = desc("sync_lost_keys_total", "Keys dropped early (evicted), and new keys refused (full).", "mode", "kind")
+	syncLostDesc = desc("sync_lost_keys_total", "Keys dropped early (evicted), and new keys refused (full).", "mode",
+		"kind")
 	syncLookupsDesc = desc("sync_lookups_total",
 		"Keys learned from other nodes or regions on first use, decisions that waited for that, and decisions made "+
 			"without (dropped).", "mode", "kind")
 	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes sent to other nodes and received from them.", "direction")
-	gossipRefusedDesc = desc("gossip_lost_total", "Lost packets: malformed, wrong_key, foreign, duplicate, not_sent, no_room; "+
-		"and streams refused because too many were open.", "reason")
+	gossipRefusedDesc = desc("gossip_lost_total",
+		"Lost packets: malformed, wrong_key, foreign, duplicate, not_sent, no_room; "+
+			"and streams refused because too many were open.", "reason")
 
 	serverUpDesc      = desc("redis_up", "1 if a Redis server responds, else 0.", "server", "role")
 	serverPingDesc    = desc("redis_ping_seconds", "Response time of a server.", "server", "role")
@@ -89,11 +100,14 @@ var (
 	serverMaxDesc     = desc("redis_memory_max_bytes", "Maximum memory of a server, 0 for no bound.", "server", "role")
 	serverEvictedDesc = desc("redis_evicted_keys_total",
 		"Keys a server evicted because its memory was full: each resets a client's consumption.", "server", "role")
-	serverClientsDesc    = desc("redis_clients", "Clients connected to a server.", "server", "role")
-	serverOpsDesc        = desc("redis_operations_per_second", "Operations per second, as measured by a server.", "server", "role")
-	serverLagDesc        = desc("redis_replication_lag_bytes", "Replication lag of a replica, or of a primary's slowest.", "server", "role")
-	serverConnectsDesc   = desc("redis_connects_total", "Connections opened to a server.", "server", "role")
-	serverHangsDesc      = desc("redis_hangs_total", "Times a server was given up because it did not respond.", "server", "role")
+	serverClientsDesc = desc("redis_clients", "Clients connected to a server.", "server", "role")
+	serverOpsDesc     = desc("redis_operations_per_second", "Operations per second, as measured by a server.", "server",
+		"role")
+	serverLagDesc = desc("redis_replication_lag_bytes", "Replication lag of a replica, or of a primary's slowest.",
+		"server", "role")
+	serverConnectsDesc = desc("redis_connects_total", "Connections opened to a server.", "server", "role")
+	serverHangsDesc    = desc("redis_hangs_total", "Times a server was given up because it did not respond.", "server",
+		"role")
 	serverUnansweredDesc = desc("redis_unanswered_total",
 		"Calls without a timely response from a server: they may have counted.", "server", "role")
 	serverRefusedDesc   = desc("redis_refused_total", "Calls not sent because a server was unreachable.", "server", "role")
@@ -102,40 +116,52 @@ var (
 	connsDesc          = desc("gateway_connections", "Client connections.")
 	connsRefusedDesc   = desc("gateway_connections_refused_total", "Connections refused because there were too many.")
 	connsReclaimedDesc = desc("gateway_connections_reclaimed_total", "Idle connections closed to make room for others.")
-	uploadsRefusedDesc = desc("gateway_uploads_refused_total", "Requests refused because their client had too many open uploads.")
-	inFlightDesc       = desc("gateway_requests_in_flight", "Requests being served.")
-	answersDesc        = desc("gateway_answers_total",
+	uploadsRefusedDesc = desc("gateway_uploads_refused_total",
+		"Requests refused because their client had too many open uploads.")
+	inFlightDesc = desc("gateway_requests_in_flight", "Requests being served.")
+	answersDesc  = desc("gateway_answers_total",
 		"Responses by status class; none if the connection was closed without one.", "class")
-	retriesDesc      = desc("gateway_retries_total", "Requests retried on another upstream.")
-	abortedDesc      = desc("gateway_aborted_total", "Aborted responses.")
-	upgradesDesc     = desc("gateway_upgraded_connections", "Open upgraded connections, such as WebSockets.")
-	upgradedDesc     = desc("gateway_upgrades_total", "Upgraded connections.")
-	upgradesEndDesc  = desc("gateway_upgrades_closed_total", "Upgraded connections closed by the gateway: idle, or shutdown.", "reason")
+	retriesDesc     = desc("gateway_retries_total", "Requests retried on another upstream.")
+	abortedDesc     = desc("gateway_aborted_total", "Aborted responses.")
+	upgradesDesc    = desc("gateway_upgraded_connections", "Open upgraded connections, such as WebSockets.")
+	upgradedDesc    = desc("gateway_upgrades_total", "Upgraded connections.")
+	upgradesEndDesc = desc("gateway_upgrades_closed_total",
+		"Upgraded connections closed by the gateway: idle, or shutdown.", "reason")
 	logDesc          = desc("gateway_access_log_lines_total", "Lines of the access log: written or dropped.", "result")
-	certificatesDesc = desc("gateway_certificate_loads_total", "Loads of changed certificate files: ok or failed.", "result")
+	certificatesDesc = desc("gateway_certificate_loads_total", "Loads of changed certificate files: ok or failed.",
+		"result")
 
-	upstreamUpDesc        = desc("upstream_up", "1 if an upstream gets requests, 0 if it is down or ejected.", "route", "upstream")
-	upstreamInFlightDesc  = desc("upstream_requests_in_flight", "Requests being served by an upstream.", "route", "upstream")
+	upstreamUpDesc = desc("upstream_up", "1 if an upstream gets requests, 0 if it is down or ejected.", "route",
+		"upstream")
+	upstreamInFlightDesc = desc("upstream_requests_in_flight", "Requests being served by an upstream.", "route",
+		"upstream")
 	upstreamRequestsDesc  = desc("upstream_requests_total", "Requests sent to an upstream.", "route", "upstream")
 	upstreamFailedDesc    = desc("upstream_failures_total", "Requests that failed at an upstream.", "route", "upstream")
-	upstreamEjectionsDesc = desc("upstream_ejections_total", "Ejections of an upstream because requests failed.", "route", "upstream")
-	upstreamChecksDesc    = desc("upstream_health_checks_total", "Health checks of an upstream: ok or failed.", "route", "upstream", "result")
-	upstreamConnsDesc     = desc("upstream_connections", "Connections to an upstream: idle or busy.", "route", "upstream", "state")
+	upstreamEjectionsDesc = desc("upstream_ejections_total", "Ejections of an upstream because requests failed.", "route",
+		"upstream")
+	upstreamChecksDesc = desc("upstream_health_checks_total", "Health checks of an upstream: ok or failed.", "route",
+		"upstream", "result")
+	upstreamConnsDesc = desc("upstream_connections", "Connections to an upstream: idle or busy.", "route", "upstream",
+		"state")
 
-	serviceConnsDesc    = desc("service_connections", "Connections of a decision service listener: api, grpc or resp.", "listener")
+	serviceConnsDesc = desc("service_connections", "Connections of a decision service listener: api, grpc or resp.",
+		"listener")
 	serviceAcceptedDesc = desc("service_connections_total", "Connections to a decision service listener: accepted, "+
 		"refused because there were too many, or reclaimed (closed while idle to make room for others).", "listener", "result")
 
 	respCommandsDesc  = desc("resp_commands_total", "Commands of Redis clients.")
 	respDecisionsDesc = desc("resp_decisions_total", "Decisions for Redis clients: allowed or denied.", "result")
 	respErrorsDesc    = desc("resp_errors_total", "Error replies to Redis clients.")
-	respClosedDesc    = desc("resp_connections_closed_total", "Connections of Redis clients closed by the server: silent for too long, "+
-		"or malformed input.", "reason")
+	respClosedDesc    = desc("resp_connections_closed_total",
+		"Connections of Redis clients closed by the server: silent for too long, "+
+			"or malformed input.", "reason")
 	respTokensDesc   = desc("resp_tokens_refused_total", "Wrong tokens of Redis clients.")
-	respFailuresDesc = desc("resp_store_failures_total", "Decisions for Redis clients by failure policies because the store failed.")
+	respFailuresDesc = desc("resp_store_failures_total",
+		"Decisions for Redis clients by failure policies because the store failed.")
 
-	envoyRequestsDesc = desc("envoy_requests_total", "Requests of Envoy by response: ok or over_limit; refused if they were invalid "+
-		"or there is no configuration.", "code")
+	envoyRequestsDesc = desc("envoy_requests_total",
+		"Requests of Envoy by response: ok or over_limit; refused if they were invalid "+
+			"or there is no configuration.", "code")
 	envoyHitsDesc = desc("envoy_hits_total",
 		"Hits on the limits of the Envoy configuration: within the limit, near it (less than a fifth was left), over it, "+
 			"or over it and let pass (shadow).",

@@ -49,7 +49,10 @@ func (m *Metrics) pass(v *engine.Verdict) {
 	}
 }
 
-var verdictOf = [...]verdict{engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped}
+var verdictOf = [...]verdict{
+	engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected,
+	engine.Drop: dropped,
+}
 
 // outcomeVerdict returns the verdict of one rule. counts is false for a rule that was not asked because another denied
 // earlier.

@@ -15,7 +15,10 @@ type RESP struct {
 }
 
 func describeRESP(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{respCommandsDesc, respDecisionsDesc, respErrorsDesc, respClosedDesc, respTokensDesc, respFailuresDesc} {
+	for _, d := range []*prometheus.Desc{
+		respCommandsDesc, respDecisionsDesc, respErrorsDesc, respClosedDesc,
+		respTokensDesc, respFailuresDesc,
+	} {
 		ch <- d
 	}
 }

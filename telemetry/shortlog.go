@@ -13,7 +13,8 @@ import (
 // maxLine is the maximum length of a log line in bytes.
 const maxLine = 1000
 
-// lineOverhead is the size of the rest of a line, apart from the message and the attributes: time, level and punctuation.
+// lineOverhead is the size of the rest of a line, apart from the message and the attributes: time, level and
+// punctuation.
 const lineOverhead = 100
 
 // shortLines is a slog.Handler that keeps lines below maxLine: it cuts the longest texts until the line fits. A cut

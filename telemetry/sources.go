@@ -68,7 +68,8 @@ func (s *Sources) Describe(ch chan<- *prometheus.Desc) {
 		}
 	}
 	send(s.Memory != nil, memoryKeysDesc, memoryBytesDesc, memoryMaxDesc, memoryEvictionsDesc, memoryRefusalsDesc)
-	send(s.Guard != nil, guardCallsDesc, guardFailuresDesc, guardProbesDesc, guardCacheDesc, guardLostDesc, guardPoliciesDesc,
+	send(s.Guard != nil, guardCallsDesc, guardFailuresDesc, guardProbesDesc, guardCacheDesc, guardLostDesc,
+		guardPoliciesDesc,
 		guardWaitsDesc, guardUngatedDesc, guardLocalDesc, guardQueuedDesc, guardRefusedDesc)
 	send(s.Shards != nil, breakerDesc)
 	send(s.LostRefunds != nil, storeLostDesc)

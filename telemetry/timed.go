@@ -49,7 +49,10 @@ const (
 	ops // the number of ops
 )
 
-var opNames = [ops]string{opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opRenew: "renew", opReset: "reset", opGrant: "grant"}
+var opNames = [ops]string{
+	opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opRenew: "renew",
+	opReset: "reset", opGrant: "grant",
+}
 
 type timed struct {
 	Remote
@@ -75,7 +78,9 @@ func (t *timed) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 }
 
 // TakeAll measures TakeAll of the store.
-func (t *timed) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
+func (t *timed) TakeAll(ctx context.Context, checks []headgate.Check,
+	dst []headgate.Decision,
+) ([]headgate.Decision, error) {
 	begun := time.Now()
 	dst, err := t.Remote.TakeAll(ctx, checks, dst)
 	t.record(opTakeAll, begun, err)

@@ -112,7 +112,8 @@ func TestTimedStoreHasAllGuardMethods(t *testing.T) {
 	}
 }
 
-// methodsThatAGuardAsksFor returns the methods of the interfaces that package guard has for stores, each with the interface's name.
+// methodsThatAGuardAsksFor returns the methods of the interfaces that package guard has for stores, each with the
+// interface's name.
 func methodsThatAGuardAsksFor(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../guard/*.go")

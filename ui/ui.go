@@ -18,8 +18,8 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy lets the page load what is beside it and ask who served it; scripts and styles in the page itself do not run, nothing
-// makes HTML of text, and no other page may frame it.
+// policy lets the page load what is beside it and ask who served it; scripts and styles in the page itself do not run,
+// nothing makes HTML of text, and no other page may frame it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -44,8 +44,8 @@ type file struct {
 	tag         string // of the plain form, without quotes
 }
 
-// Handler serves the console, and has others answer what is not of it: the rules service, metrics and health. It fails only if the
-// console was not built.
+// Handler serves the console, and has others answer what is not of it: the rules service, metrics and health. It fails
+// only if the console was not built.
 func Handler(others http.Handler) (http.Handler, error) {
 	files, err := read(dist)
 	if err != nil {
@@ -173,7 +173,8 @@ func has(list []string, tag string) bool {
 	return false
 }
 
-// takesGzip reports whether an Accept-Encoding allows gzip. What it says of gzip counts before what it says of all others.
+// takesGzip reports whether an Accept-Encoding allows gzip. What it says of gzip counts before what it says of all
+// others.
 func takesGzip(list []string) bool {
 	allowed := false
 	for _, given := range strings.Split(strings.Join(list, ","), ",") {

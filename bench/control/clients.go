@@ -46,9 +46,13 @@ func runClients(ctx context.Context, b *harness.Bench) error {
 		return err
 	}
 	b.Results.Clients = &answer
-	table := harness.SpeedTable{ID: "clients", Title: "One of " + harness.HumanCount(answer.Clients) + " clients, uniform, 1 goroutine", Goroutines: 1}
+	table := harness.SpeedTable{ID: "clients", Title: "One of " + harness.HumanCount(answer.Clients) +
+		" clients, uniform, 1 goroutine", Goroutines: 1}
 	for i, a := range answer.Asked {
-		row := harness.SpeedRow{Contender: a.Name, Title: a.Title, Role: harness.Ours, Samples: a.Took, Spread: harness.SpreadOf(a.Took), Allocs: a.Allocs, Admitted: 1}
+		row := harness.SpeedRow{
+			Contender: a.Name, Title: a.Title, Role: harness.Ours, Samples: a.Took,
+			Spread: harness.SpreadOf(a.Took), Allocs: a.Allocs, Admitted: 1,
+		}
 		if i == 0 {
 			row.Role = harness.Floor
 		}
@@ -65,7 +69,10 @@ func clientBars(r *harness.Results) []harness.Bar {
 	const whatMemory = "1 M registered clients on a node, no two with the same limit"
 	t := r.SpeedNamed("clients")
 	var list []harness.Bar
-	for _, with := range [][2]string{{"tiers", "who have one of 100 limits"}, {"own", "no two of whom have the same limit"}} {
+	for _, with := range [][2]string{
+		{"tiers", "who have one of 100 limits"},
+		{"own", "no two of whom have the same limit"},
+	} {
 		what := "a decision for one of 1 M registered clients, " + with[1]
 		list = append(list,
 			timesBar(t, what, fmt.Sprintf("≤ %g × one without, on the same node", times), with[0], "unregistered", times),
@@ -89,7 +96,8 @@ func timesBar(t *harness.SpeedTable, what, want, with, without string, most floa
 		ratios = append(ratios, a.Samples[i]/b.Samples[i])
 	}
 	ratio := harness.SpreadOf(ratios)
-	return harness.JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns)", ratio.Median, ratio.Q1, ratio.Q3,
+	return harness.JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns)", ratio.Median,
+		ratio.Q1, ratio.Q3,
 		harness.HumanNs(a.Spread.Median), harness.HumanNs(b.Spread.Median)), ratio.Median <= most)
 }
 
@@ -110,7 +118,10 @@ func newDeciding() (*deciding, error) {
 	if err != nil {
 		return nil, err
 	}
-	rule := rules.Rule{ID: "per-user", Key: []headgate.Attribute{harness.ByUser}, Limits: []rules.Limit{{Limit: headgate.Per(90_000, 10*time.Millisecond)}}}
+	rule := rules.Rule{
+		ID: "per-user", Key: []headgate.Attribute{harness.ByUser},
+		Limits: []rules.Limit{{Limit: headgate.Per(90_000, 10*time.Millisecond)}},
+	}
 	set, err := match.Compile([]rules.Rule{rule})
 	if err != nil {
 		return nil, err

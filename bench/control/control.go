@@ -9,27 +9,42 @@ import (
 	"github.com/headgate/headgate/internal/bars"
 )
 
-// This file is the frame of the part "control": the rules service and its nodes. What needs processes, databases and hundreds of
-// nodes is measured by tests of the packages themselves, which know their bars; a registered client's decision stands in
-// control_clients.go.
+// This file is the frame of the part "control": the rules service and its nodes. What needs processes, databases and
+// hundreds of nodes is measured by tests of the packages themselves, which know their bars; a registered client's
+// decision stands in control_clients.go.
 
 func controlScenarios() []harness.Scenario {
-	return []harness.Scenario{{Name: "clients", Seconds: 40, Run: runClients}, {Name: "rules service", Seconds: 200, Run: runControl}}
+	return []harness.Scenario{
+		{Name: "clients", Seconds: 40, Run: runClients},
+		{Name: "rules service", Seconds: 200, Run: runControl},
+	}
 }
 
 // controlTests are run one after the other, with the machine to themselves.
 func controlTests() []harness.GoTest {
 	return []harness.GoTest{
-		{Pkg: "control/follow", Name: "TestSoakAChangeIsInForceOnFiftyNodesAtOnce", What: "an API write, and nodes that are told"},
+		{
+			Pkg: "control/follow", Name: "TestSoakAChangeIsInForceOnFiftyNodesAtOnce",
+			What: "an API write, and nodes that are told",
+		},
 		{Pkg: "cmd/headgate", Name: "TestSoakNodesPollWithin15SecondsWithoutPush", What: "nodes that are not told"},
 		{Pkg: "control/api", Name: "TestSoakTenThousandRules", What: "10,000 rules in the service"},
 		{Pkg: "control/follow", Name: "TestSoakTenThousandRulesAreSwappedUnderLoad", What: "10,000 rules on a node"},
-		{Pkg: "control/follow", Name: "TestSoakOneOfAMillionClientsMovesAlone", What: "one of a million registered clients changes"},
-		{Pkg: "control/sqlite", Name: "TestSoakAProcessThatIsKilledLeavesEachChangeWholeOrUndone", What: "kill -9 in the midst of writes, 200 times"},
+		{
+			Pkg: "control/follow", Name: "TestSoakOneOfAMillionClientsMovesAlone",
+			What: "one of a million registered clients changes",
+		},
+		{
+			Pkg: "control/sqlite", Name: "TestSoakAProcessThatIsKilledLeavesEachChangeWholeOrUndone",
+			What: "kill -9 in the midst of writes, 200 times",
+		},
 		{Pkg: "control/api", Name: "TestTwoEditorsNeverLoseAnUpdate", What: "two editors at once"},
 		{Pkg: "cmd/headgate", Name: "TestNodeFollowsARulesService", What: "the service away, nodes restarted"},
 		{Pkg: "control/api", Name: "TestFiveHundredNodesComeBackAtOnce", What: "500 nodes that come back at once"},
-		{Pkg: "control/api", Name: "TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace", What: "every role on every route in every namespace"},
+		{
+			Pkg: "control/api", Name: "TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace",
+			What: "every role on every route in every namespace",
+		},
 	}
 }
 
@@ -64,7 +79,8 @@ func controlMethod(b *strings.Builder, r *harness.Results) {
 func reportControl(b *strings.Builder, r *harness.Results) {
 	if r.Clients != nil {
 		fmt.Fprintf(b, "\n%s registered clients, each with a limit of its own, take %.0f MiB of a node's memory, %.0f bytes each (%.0f MiB of its heap).\n",
-			harness.HumanCount(r.Clients.Clients), harness.Mib(r.Clients.RSS), float64(r.Clients.RSS)/float64(r.Clients.Clients), harness.Mib(r.Clients.Heap))
+			harness.HumanCount(r.Clients.Clients), harness.Mib(r.Clients.RSS), float64(r.Clients.RSS)/float64(
+				r.Clients.Clients), harness.Mib(r.Clients.Heap))
 	}
 	if len(r.Control) == 0 {
 		return
@@ -103,5 +119,6 @@ func controlBars(r *harness.Results) []harness.Bar {
 	if len(r.Control) == 0 {
 		return append(list, harness.UnmeasuredBar(what, want))
 	}
-	return append(list, harness.JudgedBar(what, want, fmt.Sprintf("%d of %d", passed, len(r.Control)), passed == len(r.Control)))
+	return append(list, harness.JudgedBar(what, want, fmt.Sprintf("%d of %d", passed, len(r.Control)),
+		passed == len(r.Control)))
 }

@@ -6,5 +6,8 @@ import (
 
 // Part returns the part that measures the rules service.
 func Part() harness.Part {
-	return harness.Part{Name: "control", Title: "The rules service", Scenarios: controlScenarios(), Versions: nil, Method: controlMethod, Report: reportControl, Bars: controlBars}
+	return harness.Part{
+		Name: "control", Title: "The rules service", Scenarios: controlScenarios(), Versions: nil,
+		Method: controlMethod, Report: reportControl, Bars: controlBars,
+	}
 }

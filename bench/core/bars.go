@@ -65,8 +65,10 @@ func memoryBars(r *harness.Results) []harness.Bar {
 	whatBest, wantBest := "token-bucket table, at its best", fmt.Sprintf("≤ %d B a key", best)
 	bars := []harness.Bar{harness.UnmeasuredBar(whatMost, wantMost), harness.UnmeasuredBar(whatBest, wantBest)}
 	if g := r.Table; g != nil {
-		bars[0] = harness.JudgedBar(whatMost, wantMost, fmt.Sprintf("%.1f B at %s keys", g.Most.PerKey(), harness.Grouped(fmt.Sprint(g.Most.Keys))), g.Most.PerKey() <= most)
-		bars[1] = harness.JudgedBar(whatBest, wantBest, fmt.Sprintf("%.1f B at %s keys", g.Best.PerKey(), harness.Grouped(fmt.Sprint(g.Best.Keys))), g.Best.PerKey() <= best)
+		bars[0] = harness.JudgedBar(whatMost, wantMost, fmt.Sprintf("%.1f B at %s keys", g.Most.PerKey(),
+			harness.Grouped(fmt.Sprint(g.Most.Keys))), g.Most.PerKey() <= most)
+		bars[1] = harness.JudgedBar(whatBest, wantBest, fmt.Sprintf("%.1f B at %s keys", g.Best.PerKey(),
+			harness.Grouped(fmt.Sprint(g.Best.Keys))), g.Best.PerKey() <= best)
 	}
 	what, want := "peak RSS while growing, any size", fmt.Sprintf("≤ %g × RSS afterwards", growing)
 	for _, row := range r.Memory {
@@ -79,7 +81,8 @@ func memoryBars(r *harness.Results) []harness.Bar {
 				worst = f
 			}
 		}
-		return append(bars, harness.JudgedBar(what, want, fmt.Sprintf("%.2f × at %s keys", worst.Overshoot(), harness.HumanCount(worst.Keys)), worst.Overshoot() <= growing))
+		return append(bars, harness.JudgedBar(what, want, fmt.Sprintf("%.2f × at %s keys", worst.Overshoot(),
+			harness.HumanCount(worst.Keys)), worst.Overshoot() <= growing))
 	}
 	return append(bars, harness.UnmeasuredBar(what, want))
 }
@@ -101,7 +104,10 @@ func hugeBars(r *harness.Results) []harness.Bar {
 		harness.JudgedBar(keys+", peak RSS", wantMost, measured, peak <= most),
 		harness.JudgedBar(keys+", peak RSS", wantReach, measured, peak <= reach),
 	}
-	for _, test := range []struct{ id, what string }{{"huge-1", keys + ", 1 goroutine"}, {"huge-2", keys + ", 2 goroutines"}} {
+	for _, test := range []struct{ id, what string }{
+		{"huge-1", keys + ", 1 goroutine"},
+		{"huge-2", keys + ", 2 goroutines"},
+	} {
 		t := harness.TableIn(r.Huge.Speed, test.id)
 		us, least := t.Row("headgate"), t.Row("floor")
 		if us == nil || least == nil {
@@ -109,7 +115,8 @@ func hugeBars(r *harness.Results) []harness.Bar {
 			continue
 		}
 		ratio := least.Spread.Median / us.Spread.Median
-		measured := fmt.Sprintf("%.2f × (%s against %s ns", ratio, harness.HumanNs(us.Spread.Median), harness.HumanNs(least.Spread.Median))
+		measured := fmt.Sprintf("%.2f × (%s against %s ns", ratio, harness.HumanNs(us.Spread.Median),
+			harness.HumanNs(least.Spread.Median))
 		if large := t.Row("floor-large"); large != nil {
 			measured += fmt.Sprintf("; of the floor's in large pages %.2f ×", large.Spread.Median/us.Spread.Median)
 		}
@@ -137,7 +144,8 @@ func gcBars(r *harness.Results) []harness.Bar {
 	}
 	return []harness.Bar{
 		harness.JudgedBar(whatCPU, wantCPU, fmt.Sprintf("%.2f ms", us.CPU.Median), us.CPU.Median <= cpu),
-		harness.JudgedBar(whatPause, wantPause, fmt.Sprintf("%.3f against %.3f ms", us.Pause.Max, empty.Pause.Max), us.Pause.Max-empty.Pause.Max <= pause),
+		harness.JudgedBar(whatPause, wantPause, fmt.Sprintf("%.3f against %.3f ms", us.Pause.Max, empty.Pause.Max),
+			us.Pause.Max-empty.Pause.Max <= pause),
 	}
 }
 
@@ -165,9 +173,9 @@ func growthBars(r *harness.Results) []harness.Bar {
 	return append(bars, stepBar(r, what+"steps of rehashing and sweeping over 100 µs"))
 }
 
-// stepBar is the bar that no single step of growing takes over 100 µs. The machine takes longer breaks than that by itself,
-// most of all from who works on much memory, and the clock cannot tell whose a break is. So the steps are held against
-// the decisions of the floor, which has no steps and is done sooner.
+// stepBar is the bar that no single step of growing takes over 100 µs. The machine takes longer breaks than that by
+// itself, most of all from who works on much memory, and the clock cannot tell whose a break is. So the steps are held
+// against the decisions of the floor, which has no steps and is done sooner.
 func stepBar(r *harness.Results, what string) harness.Bar {
 	const want = "no more than decisions of the floor, which has no such steps"
 	var us, still *harness.GrowthRow
@@ -185,5 +193,6 @@ func stepBar(r *harness.Results, what string) harness.Bar {
 	long := us.Median(func(g harness.Growth) int64 { return g.LongSteps })
 	all := us.Median(func(g harness.Growth) int64 { return g.Steps })
 	breaks := still.Median(func(g harness.Growth) int64 { return g.Above100us })
-	return harness.JudgedBar(what, want, fmt.Sprintf("%.0f of %s against %.0f", long, harness.Grouped(fmt.Sprintf("%.0f", all)), breaks), long <= breaks)
+	return harness.JudgedBar(what, want, fmt.Sprintf("%.0f of %s against %.0f", long,
+		harness.Grouped(fmt.Sprintf("%.0f", all)), breaks), long <= breaks)
 }

@@ -10,7 +10,10 @@ import (
 func coreScenarios() []harness.Scenario {
 	list := []harness.Scenario{}
 	for _, g := range SpeedGroups() {
-		list = append(list, harness.Scenario{Name: g.Name, Seconds: g.seconds, Run: func(ctx context.Context, b *harness.Bench) error { return runSpeed(ctx, b, g) }})
+		list = append(list, harness.Scenario{
+			Name: g.Name, Seconds: g.seconds,
+			Run: func(ctx context.Context, b *harness.Bench) error { return runSpeed(ctx, b, g) },
+		})
 	}
 	return append(list,
 		harness.Scenario{Name: "memory", Seconds: 420, Run: runMemory},

@@ -34,7 +34,8 @@ func runGC(ctx context.Context, b *harness.Bench) error {
 	cpu, pause := make([][]float64, len(workers)), make([][]float64, len(workers))
 	for round := range b.Sizes.Rounds {
 		for i, w := range workers {
-			b.Progress.At(0.8+0.2*float64(round)/float64(b.Sizes.Rounds), fmt.Sprintf("gc, round %d of %d", round+1, b.Sizes.Rounds), w.Entry.Name)
+			b.Progress.At(0.8+0.2*float64(round)/float64(b.Sizes.Rounds), fmt.Sprintf("gc, round %d of %d", round+1,
+				b.Sizes.Rounds), w.Entry.Name)
 			answer, err := w.Do(Request{Do: doGC})
 			if err != nil {
 				return err

@@ -14,8 +14,8 @@ type collection struct {
 	Pause time.Duration // all stops of the world of this cycle together
 }
 
-// measureCollection runs one collection with the contender alive. The runtime's own account of its time is not asked: it takes a
-// worker that waits for a processor for one that works.
+// measureCollection runs one collection with the contender alive. The runtime's own account of its time is not asked:
+// it takes a worker that waits for a processor for one that works.
 func measureCollection(c limiters.Limiter) (collection, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

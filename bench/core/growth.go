@@ -37,9 +37,13 @@ func runGrowth(ctx context.Context, b *harness.Bench) error {
 			if err != nil {
 				return err
 			}
-			b.Progress.At(float64(step)/float64(steps), fmt.Sprintf("growth, round %d of %d", round+1, b.Sizes.GrowthRounds), name)
+			b.Progress.At(float64(step)/float64(steps), fmt.Sprintf("growth, round %d of %d", round+1, b.Sizes.GrowthRounds),
+				name)
 			step++
-			g, err := harness.RunChildOnce[harness.Growth](ctx, harness.ChildFlags{Mode: harness.ChildGrowth, Contender: name, Quota: "steady", Keys: b.Sizes.Grown, Seconds: seconds})
+			g, err := harness.RunChildOnce[harness.Growth](ctx, harness.ChildFlags{
+				Mode: harness.ChildGrowth, Contender: name,
+				Quota: "steady", Keys: b.Sizes.Grown, Seconds: seconds,
+			})
 			if err != nil {
 				return err
 			}

@@ -12,14 +12,20 @@ import (
 
 // runMemory fills every contender with fresh keys, each number of keys in a process of its own.
 func runMemory(ctx context.Context, b *harness.Bench) error {
-	staff := slices.DeleteFunc(limiters.Entries(), func(e limiters.Entry) bool { return e.Single || e.Variant || e.Role == harness.Loop })
+	staff := slices.DeleteFunc(limiters.Entries(), func(e limiters.Entry) bool {
+		return e.Single || e.Variant ||
+			e.Role == harness.Loop
+	})
 	steps, step := len(staff)*len(b.Sizes.Memory), 0
 	for _, e := range staff {
 		row := harness.MemoryRow{Contender: e.Name, Title: e.Title, Role: e.Role}
 		for _, keys := range b.Sizes.Memory {
 			b.Progress.At(float64(step)/float64(steps), "memory, "+e.Name, harness.HumanCount(keys)+" keys")
 			step++
-			filled, err := harness.RunChildOnce[harness.Filling](ctx, harness.ChildFlags{Mode: harness.ChildMem, Contender: e.Name, Quota: "steady", Keys: keys, Picks: b.Sizes.Picks})
+			filled, err := harness.RunChildOnce[harness.Filling](ctx, harness.ChildFlags{
+				Mode:      harness.ChildMem,
+				Contender: e.Name, Quota: "steady", Keys: keys, Picks: b.Sizes.Picks,
+			})
 			if err != nil {
 				return err
 			}
@@ -38,7 +44,8 @@ func runTable(ctx context.Context, b *harness.Bench) error {
 		at = append(at, strconv.Itoa(n))
 	}
 	g, err := harness.RunChildOnce[harness.TableGrowth](ctx, harness.ChildFlags{
-		Mode: harness.ChildTable, Contender: "headgate", Quota: "steady", Keys: slices.Max(b.Sizes.Table), At: strings.Join(at, ","),
+		Mode: harness.ChildTable, Contender: "headgate", Quota: "steady", Keys: slices.Max(b.Sizes.Table), At: strings.Join(
+			at, ","),
 	})
 	if err != nil {
 		return err

@@ -32,5 +32,6 @@ func coreMethod(b *strings.Builder, r *harness.Results) {
   uber/ratelimit makes callers wait and is measured where nobody has to.
 `,
 		s.Rounds, harness.Grouped(fmt.Sprint(s.Ops)), harness.Grouped(fmt.Sprint(s.Picks)),
-		limiters.Describe(limiters.Quotas["steady"]), limiters.Quotas["steady"].Interval(), limiters.Describe(limiters.Quotas["open"]), harness.KeyBytes, harness.ZipfExponent)
+		limiters.Describe(limiters.Quotas["steady"]), limiters.Quotas["steady"].Interval(), limiters.Describe(
+			limiters.Quotas["open"]), harness.KeyBytes, harness.ZipfExponent)
 }

@@ -49,13 +49,15 @@ func reportHuge(b *strings.Builder, r *harness.Results) {
 		return
 	}
 	fmt.Fprintf(b, "\n### %s keys\n\nThe floor's table has its final size from the beginning. Afterwards headgate knew %s keys.\n\n"+
-		"| limiter | peak RSS | RSS | bytes a key, peak | filled in |\n|---|--:|--:|--:|--:|\n", harness.HumanCount(h.Keys), harness.Grouped(fmt.Sprint(h.Live)))
+		"| limiter | peak RSS | RSS | bytes a key, peak | filled in |\n|---|--:|--:|--:|--:|\n", harness.HumanCount(
+		h.Keys), harness.Grouped(fmt.Sprint(h.Live)))
 	for _, name := range []string{"headgate", "floor"} {
 		f, ok := h.Fillings[name]
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(b, "| %s | %.2f GiB | %.2f GiB | %.1f | %.1f s |\n", name, harness.Gib(f.After.Peak), harness.Gib(f.After.RSS), f.PerKey(f.After.Peak), f.Seconds)
+		fmt.Fprintf(b, "| %s | %.2f GiB | %.2f GiB | %.1f | %.1f s |\n", name, harness.Gib(f.After.Peak),
+			harness.Gib(f.After.RSS), f.PerKey(f.After.Peak), f.Seconds)
 	}
 	for i := range h.Speed {
 		harness.ReportSpeed(b, &h.Speed[i])

@@ -24,7 +24,10 @@ type Worker struct {
 
 // StartWorker starts a worker and waits until its contender knows its keys.
 func StartWorker(ctx context.Context, e limiters.Entry, quotaName string, keys, picks int) (*Worker, error) {
-	cmd, err := harness.ChildCommand(ctx, harness.ChildFlags{Mode: harness.ChildServe, Contender: e.Name, Quota: quotaName, Keys: keys, Picks: picks})
+	cmd, err := harness.ChildCommand(ctx, harness.ChildFlags{
+		Mode: harness.ChildServe, Contender: e.Name, Quota: quotaName,
+		Keys: keys, Picks: picks,
+	})
 	if err != nil {
 		return nil, err
 	}

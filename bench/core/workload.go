@@ -29,12 +29,15 @@ func (w *workload) offer(c limiters.Limiter, r Request) response {
 		return response{Error: fmt.Sprintf("%d of %d requests were denied, want none", denied.Load(), len(took))}
 	}
 	at := func(share float64) int64 { return int64(arrivals.Quantile(took, share)) }
-	return response{Offered: harness.Pacing{Requests: int64(len(took)), P50: at(0.5), P99: at(0.99), P999: at(0.999), Max: at(1)}}
+	return response{Offered: harness.Pacing{
+		Requests: int64(len(took)), P50: at(0.5), P99: at(0.99), P999: at(0.999),
+		Max: at(1),
+	}}
 }
 
-// A workload is what is asked of a contender in its process: sequences of requests, made outside of timing and the same in
-// every process. Each request has its own copy of its key, in the order in which they are asked, as a server has read it
-// a moment ago.
+// A workload is what is asked of a contender in its process: sequences of requests, made outside of timing and the same
+// in every process. Each request has its own copy of its key, in the order in which they are asked, as a server has
+// read it a moment ago.
 type workload struct {
 	total     int // how many keys the contender knows
 	picks     int // the length of a sequence, a power of two

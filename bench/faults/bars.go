@@ -16,8 +16,8 @@ type faultBar struct {
 	most       time.Duration
 }
 
-// The tests say these on the machine that they run on. What they insist on themselves is more lenient, for machines that have
-// other things to do.
+// The tests say these on the machine that they run on. What they insist on themselves is more lenient, for machines
+// that have other things to do.
 func faultTimes() []faultBar {
 	const (
 		hot     = "TestAHotKeyThatIsDeniedCostsTheServerNextToNothing"
@@ -28,12 +28,24 @@ func faultTimes() []faultBar {
 		nodeTimeout = 1500 * time.Millisecond
 	)
 	return []faultBar{
-		{hot, "a denial from memory, p99", regexp.MustCompile(`denials from memory: .*?p99 ([^\s;]+);`), 5 * time.Microsecond},
-		{hang, "SIGSTOP, a call until the circuit opens, p99.9", regexp.MustCompile(`until then: .*p99\.9 (\S+),`), deadline + 5*time.Millisecond},
+		{
+			hot, "a denial from memory, p99", regexp.MustCompile(`denials from memory: .*?p99 ([^\s;]+);`),
+			5 * time.Microsecond,
+		},
+		{
+			hang, "SIGSTOP, a call until the circuit opens, p99.9", regexp.MustCompile(`until then: .*p99\.9 (\S+),`),
+			deadline + 5*time.Millisecond,
+		},
 		{hang, "SIGSTOP, a call after that, p99", regexp.MustCompile(`^then: p50 \S+, p99 (\S+),`), time.Millisecond},
 		{hang, "exact again after SIGCONT", regexp.MustCompile(`^exact (\S+) after the end`), 2 * time.Second},
-		{cluster, "exact again after SIGKILL of a primary, whose cluster-node-timeout is 1.5 s", regexp.MustCompile(`last degraded decision ([^\s,]+)`), nodeTimeout + 2*time.Second},
-		{cluster, "exact again after the cluster itself has another primary", regexp.MustCompile(`last degraded decision \S+ (\S+) after that`), 500 * time.Millisecond},
+		{
+			cluster, "exact again after SIGKILL of a primary, whose cluster-node-timeout is 1.5 s",
+			regexp.MustCompile(`last degraded decision ([^\s,]+)`), nodeTimeout + 2*time.Second,
+		},
+		{
+			cluster, "exact again after the cluster itself has another primary",
+			regexp.MustCompile(`last degraded decision \S+ (\S+) after that`), 500 * time.Millisecond,
+		},
 	}
 }
 
@@ -86,7 +98,8 @@ func faultBars(r *harness.Results) []harness.Bar {
 			passed++
 		}
 	}
-	bars := []harness.Bar{harness.JudgedBar("faults", want, fmt.Sprintf("%d of %d", passed, len(r.Faults)), passed == len(r.Faults))}
+	bars := []harness.Bar{harness.JudgedBar("faults", want, fmt.Sprintf("%d of %d", passed, len(r.Faults)),
+		passed == len(r.Faults))}
 	// A quick run has but some of the tests.
 	asked := func(test string) bool {
 		return !r.Quick || slices.ContainsFunc(r.Faults, func(f harness.TestRow) bool { return f.Test == test })

@@ -42,7 +42,8 @@ func fleetBars(r *harness.Results) []harness.Bar {
 func reportFleet(b *strings.Builder, r *harness.Results) {
 	for i := range r.Fleet {
 		t := &r.Fleet[i]
-		fmt.Fprintf(b, "\n### %s\n\n| %s |\n|---%s|\n", t.Title, strings.Join(t.Columns, " | "), strings.Repeat("|--:", len(t.Columns)-1))
+		fmt.Fprintf(b, "\n### %s\n\n| %s |\n|---%s|\n", t.Title, strings.Join(t.Columns, " | "),
+			strings.Repeat("|--:", len(t.Columns)-1))
 		for _, row := range t.Rows {
 			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 		}

@@ -154,11 +154,16 @@ func gossipTable(load gossipLoad, out *gossipOutcome) harness.FleetTable {
 		}
 		t.Rows = append(t.Rows, line)
 	}
-	t.Rows = append(t.Rows, []string{"sent by a host, KB/s", fmt.Sprintf("%.0f", harness.MedianOf(slices.Clone(out.bytes))/1000), "", "", fmt.Sprintf("%.0f", most/1000)})
+	t.Rows = append(t.Rows,
+		[]string{
+			"sent by a host, KB/s", fmt.Sprintf("%.0f", harness.MedianOf(slices.Clone(out.bytes))/1000), "", "",
+			fmt.Sprintf("%.0f", most/1000),
+		})
 	name := fmt.Sprintf("gossip, %d hosts, %s active keys", load.hosts, harness.HumanCount(load.keys))
 	t.Bars = []harness.Bar{
 		harness.JudgedBar(name+": sent by each host", "≤ 1 MB/s", fmt.Sprintf("%.2f MB/s", most/1e6), most <= 1e6),
-		harness.JudgedBar(name+": the hottest 1 % fresh within", "250 ms (p99)", percent(out.hot, 0.99).Round(time.Millisecond).String(),
+		harness.JudgedBar(name+": the hottest 1 % fresh within", "250 ms (p99)",
+			percent(out.hot, 0.99).Round(time.Millisecond).String(),
 			len(out.hot) > 0 && percent(out.hot, 0.99) <= 250*time.Millisecond),
 	}
 	return t

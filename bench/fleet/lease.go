@@ -96,7 +96,9 @@ func withNodes(ctx context.Context, nodes int, run func(*redistest.Server, []*le
 }
 
 // leaseRate has goroutines ask as fast as they can, and returns how many decisions there were in a second.
-func leaseRate(ctx context.Context, l headgate.Limiter, limit headgate.Limit, keys []string, goroutines int, lasting time.Duration) (float64, error) {
+func leaseRate(ctx context.Context, l headgate.Limiter, limit headgate.Limit, keys []string, goroutines int,
+	lasting time.Duration,
+) (float64, error) {
 	var done atomic.Int64
 	var stop atomic.Bool
 	failed := make(chan error, goroutines)
@@ -174,7 +176,10 @@ func runLeaseSpeed(ctx context.Context, b *harness.Bench) error {
 				}
 			}
 			fast, slow := harness.MedianOf(leased), harness.MedianOf(exact)
-			table.Rows = append(table.Rows, []string{title, harness.Grouped(fmt.Sprintf("%.0f", fast)), harness.Grouped(fmt.Sprintf("%.0f", slow)), harness.Ratio(fast / slow)})
+			table.Rows = append(table.Rows, []string{
+				title, harness.Grouped(fmt.Sprintf("%.0f", fast)),
+				harness.Grouped(fmt.Sprintf("%.0f", slow)), harness.Ratio(fast / slow),
+			})
 			if set.bar {
 				table.Bars = append(table.Bars, harness.JudgedBar("lease, "+title+", decisions/s", "≥ 1 M/s",
 					fmt.Sprintf("%.2f M/s, %s exact", fast/1e6, harness.Ratio(fast/slow)), fast >= 1e6))
@@ -214,11 +219,14 @@ func runLeaseCalls(ctx context.Context, b *harness.Bench) error {
 				harness.Grouped(fmt.Sprintf("%.0f", float64(denied.Load())/elapsed.Seconds())),
 			})
 			table.Bars = append(table.Bars,
-				harness.JudgedBar(fmt.Sprintf("lease, hot key offered %g ×, calls of Redis", times), "≤ 20/s a node", fmt.Sprintf("%.1f/s", calls), calls <= 20),
-				harness.JudgedBar(fmt.Sprintf("lease, hot key offered %g ×, admitted", times), "≤ burst + rate·t", fmt.Sprintf("%.2f %%", 100*share), share <= 1))
+				harness.JudgedBar(fmt.Sprintf("lease, hot key offered %g ×, calls of Redis", times), "≤ 20/s a node",
+					fmt.Sprintf("%.1f/s", calls), calls <= 20),
+				harness.JudgedBar(fmt.Sprintf("lease, hot key offered %g ×, admitted", times), "≤ burst + rate·t",
+					fmt.Sprintf("%.2f %%", 100*share), share <= 1))
 			if times == 10 {
 				table.Bars = append(table.Bars,
-					harness.JudgedBar("lease, hot key offered 10 ×, used of the limit", "≥ 99 %", fmt.Sprintf("%.2f %%", 100*share), share >= 0.99))
+					harness.JudgedBar("lease, hot key offered 10 ×, used of the limit", "≥ 99 %", fmt.Sprintf("%.2f %%", 100*share),
+						share >= 0.99))
 			}
 			return err
 		})
@@ -231,7 +239,9 @@ func runLeaseCalls(ctx context.Context, b *harness.Bench) error {
 }
 
 // offerAll has every node asked at a rate.
-func offerAll(list []*leaseNode, limit headgate.Limit, rate float64, lasting time.Duration, admitted, denied *atomic.Int64) error {
+func offerAll(list []*leaseNode, limit headgate.Limit, rate float64, lasting time.Duration, admitted,
+	denied *atomic.Int64,
+) error {
 	const workers = 8
 	failed := make(chan error, workers*len(list))
 	var group sync.WaitGroup
@@ -288,8 +298,9 @@ func runLeaseSurge(ctx context.Context, b *harness.Bench) error {
 	limit := headgate.PerSecond(surgeLimit)
 	table := harness.FleetTable{
 		Scenario: "lease-surge",
-		Title:    fmt.Sprintf("Leases: from %s to %s requests a second, limit %s", harness.Grouped(fmt.Sprint(surgeFrom)), harness.Grouped(fmt.Sprint(surgeTo)), limit),
-		Columns:  []string{"", "asked", "admitted", "p50 admitted", "p99 admitted", "p99.9 admitted"},
+		Title: fmt.Sprintf("Leases: from %s to %s requests a second, limit %s", harness.Grouped(fmt.Sprint(surgeFrom)),
+			harness.Grouped(fmt.Sprint(surgeTo)), limit),
+		Columns: []string{"", "asked", "admitted", "p50 admitted", "p99 admitted", "p99.9 admitted"},
 	}
 	err := withNodes(ctx, 1, func(_ *redistest.Server, nodes []*leaseNode) error {
 		b.Progress.At(0, "lease, surge", "")
@@ -305,15 +316,18 @@ func runLeaseSurge(ctx context.Context, b *harness.Bench) error {
 			admitted += h.Total
 			table.Rows = append(table.Rows, []string{
 				p.name, harness.Grouped(fmt.Sprint(got[i].asked)), harness.Grouped(fmt.Sprint(h.Total)),
-				harness.HumanNs(float64(h.Quantile(0.5))) + " ns", harness.HumanNs(float64(h.Quantile(0.99))) + " ns", harness.HumanNs(float64(h.Quantile(0.999))) + " ns",
+				harness.HumanNs(float64(h.Quantile(0.5))) + " ns", harness.HumanNs(float64(h.Quantile(0.99))) +
+					" ns", harness.HumanNs(float64(h.Quantile(0.999))) + " ns",
 			})
 		}
 		before := got[0].admitted.Quantile(0.99)
 		worst := max(got[1].admitted.Quantile(0.99), got[2].admitted.Quantile(0.99))
 		flat := int64(max(2*float64(before), 20_000)) // 20 µs is nothing to anybody
 		table.Bars = append(table.Bars,
-			harness.JudgedBar("lease, surge, admitted", "≤ burst + rate·t", fmt.Sprintf("%.2f %%", 100*float64(admitted)/most), float64(admitted) <= most),
-			harness.JudgedBar("lease, surge, p99 of admitted", "flat: ≤ 2 × before, or 20 µs", fmt.Sprintf("%d ns before, %d ns at worst", before, worst), worst <= flat))
+			harness.JudgedBar("lease, surge, admitted", "≤ burst + rate·t", fmt.Sprintf("%.2f %%", 100*float64(admitted)/most),
+				float64(admitted) <= most),
+			harness.JudgedBar("lease, surge, p99 of admitted", "flat: ≤ 2 × before, or 20 µs",
+				fmt.Sprintf("%d ns before, %d ns at worst", before, worst), worst <= flat))
 		return nil
 	})
 	b.Results.Fleet = append(b.Results.Fleet, table)

@@ -6,5 +6,8 @@ import (
 
 // Part returns the part that measures limits across hosts.
 func Part() harness.Part {
-	return harness.Part{Name: "fleet", Title: "Across hosts", Scenarios: fleetScenarios(), Versions: nil, Method: fleetMethod, Report: reportFleet, Bars: fleetBars}
+	return harness.Part{
+		Name: "fleet", Title: "Across hosts", Scenarios: fleetScenarios(), Versions: nil,
+		Method: fleetMethod, Report: reportFleet, Bars: fleetBars,
+	}
 }

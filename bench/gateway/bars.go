@@ -11,10 +11,14 @@ import (
 func Bars(r *harness.Results) []harness.Bar {
 	proxies, price, refusals := r.LoadNamed("proxies"), r.LoadNamed("price"), r.LoadNamed("refusals")
 	return []harness.Bar{
-		faster(price, oneLimitName, noRulesName, "the limiter's price, clients repeat themselves, one of 100 rules applies", 0.93, ""),
-		fasterThan(price, noRulesName, "the limiter's price, clients repeat themselves, three of them apply", 0.93, " (to reach for)"),
-		faster(proxies, oneLimitName, noRulesName, "the limiter's price, another client each time, one of 100 rules applies", 0.93, ""),
-		fasterThan(proxies, noRulesName, "the limiter's price, another client each time, three of them apply", 0.93, " (to reach for)"),
+		faster(price, oneLimitName, noRulesName, "the limiter's price, clients repeat themselves, one of 100 rules applies",
+			0.93, ""),
+		fasterThan(price, noRulesName, "the limiter's price, clients repeat themselves, three of them apply", 0.93,
+			" (to reach for)"),
+		faster(proxies, oneLimitName, noRulesName, "the limiter's price, another client each time, one of 100 rules applies",
+			0.93, ""),
+		fasterThan(proxies, noRulesName, "the limiter's price, another client each time, three of them apply", 0.93,
+			" (to reach for)"),
 		addsLittle(r.Pace, openGatewayName, 200*time.Microsecond),
 		fasterThan(proxies, "reverse-proxy", "passing on", 1.8, ""),
 		fasterThan(proxies, "reverse-proxy", "passing on", 2.2, " (to reach for)"),
@@ -60,8 +64,8 @@ func faster(t *harness.LoadTable, one, name, what string, times float64, note st
 	return harness.JudgedBar(what, want, measured+")", judge >= times)
 }
 
-// addsLittle is the bar of adding no more than that to another's p99. It is held against the requests that no stall has touched,
-// if stalls were watched for, and what all requests say stands beside it.
+// addsLittle is the bar of adding no more than that to another's p99. It is held against the requests that no stall has
+// touched, if stalls were watched for, and what all requests say stands beside it.
 func addsLittle(t *harness.PaceTable, name string, most time.Duration) harness.Bar {
 	what := "half load, p99"
 	want := fmt.Sprintf("≤ %d µs more than %s", most.Microseconds(), gatewayTitles[name])
@@ -71,19 +75,23 @@ func addsLittle(t *harness.PaceTable, name string, most time.Duration) harness.B
 	}
 	all := us.Added(them, harness.P99)
 	if !t.Watched {
-		return harness.JudgedBar(what, want, fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s; stalls could not be watched for)",
-			all.Median/1e3, all.Q1/1e3, all.Q3/1e3, harness.HumanDuration(us.Spread(harness.P99).Median), harness.HumanDuration(them.Spread(harness.P99).Median),
-			harness.HumanRate(t.Rate)), all.Median <= float64(most))
+		return harness.JudgedBar(what, want,
+			fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s; stalls could not be watched for)",
+				all.Median/1e3, all.Q1/1e3, all.Q3/1e3, harness.HumanDuration(us.Spread(harness.P99).Median), harness.HumanDuration(
+					them.Spread(harness.P99).Median),
+				harness.HumanRate(t.Rate)), all.Median <= float64(most))
 	}
 	added := us.Calmly().Added(them.Calmly(), calmP99)
-	return harness.JudgedBar(what, want, fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s); with the %.1f %% and %.1f %% that stalls touched %+.0f µs",
-		added.Median/1e3, added.Q1/1e3, added.Q3/1e3, harness.HumanDuration(us.Calmly().Spread(calmP99).Median),
-		harness.HumanDuration(them.Calmly().Spread(calmP99).Median), harness.HumanRate(t.Rate), 100*us.Touched(), 100*them.Touched(), all.Median/1e3),
+	return harness.JudgedBar(what, want,
+		fmt.Sprintf("%+.0f µs (quartiles %+.0f–%+.0f; %s against %s at %s/s); with the %.1f %% and %.1f %% that stalls touched %+.0f µs",
+			added.Median/1e3, added.Q1/1e3, added.Q3/1e3, harness.HumanDuration(us.Calmly().Spread(calmP99).Median),
+			harness.HumanDuration(them.Calmly().Spread(calmP99).Median), harness.HumanRate(
+				t.Rate), 100*us.Touched(), 100*them.Touched(), all.Median/1e3),
 		added.Median <= float64(most))
 }
 
-// disturbsLittle is the bar of keeping others' p99 within so many times what it is when nobody floods. It is held against the
-// requests that no stall has touched, if stalls were watched for.
+// disturbsLittle is the bar of keeping others' p99 within so many times what it is when nobody floods. It is held
+// against the requests that no stall has touched, if stalls were watched for.
 func disturbsLittle(t *harness.PaceTable, times float64) harness.Bar {
 	what := "one client floods, p99 of the others"
 	want := fmt.Sprintf("≤ %g × what it is without the flood", times)
@@ -97,9 +105,11 @@ func disturbsLittle(t *harness.PaceTable, times float64) harness.Bar {
 		with, without, of = with.Calmly(), without.Calmly(), calmP99
 	}
 	ratio := with.Times(without, of)
-	return harness.JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s; %.1f %% of the flood were refused, and nobody else)",
-		ratio.Median, ratio.Q1, ratio.Q3, harness.HumanDuration(with.Spread(of).Median), harness.HumanDuration(without.Spread(of).Median),
-		100*float64(refused)/float64(max(sent, 1))), ratio.Median <= times)
+	return harness.JudgedBar(what, want,
+		fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s; %.1f %% of the flood were refused, and nobody else)",
+			ratio.Median, ratio.Q1, ratio.Q3, harness.HumanDuration(with.Spread(of).Median), harness.HumanDuration(
+				without.Spread(of).Median),
+			100*float64(refused)/float64(max(sent, 1))), ratio.Median <= times)
 }
 
 func late(p harness.Pacing) int64 { return p.Late }

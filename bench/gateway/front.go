@@ -18,10 +18,19 @@ const noRulesName = "headgate-norules"
 // ProxyFronts are those that bring everybody the upstream's answer, and what they are measured by.
 func ProxyFronts() []site.Front {
 	return []site.Front{
-		{Name: "headgate", Title: fmt.Sprintf("**headgate**, %d rules, of which three apply", RuleCount), Role: harness.Ours, Open: openHeadgate(RulesThatPass)},
-		{Name: oneLimitName, Title: fmt.Sprintf("**headgate**, %d rules, of which one applies", RuleCount), Role: harness.Ours, Open: openHeadgate(rulesOfWhichOneApplies)},
+		{
+			Name: "headgate", Title: fmt.Sprintf("**headgate**, %d rules, of which three apply", RuleCount), Role: harness.Ours,
+			Open: openHeadgate(RulesThatPass),
+		},
+		{
+			Name: oneLimitName, Title: fmt.Sprintf("**headgate**, %d rules, of which one applies", RuleCount),
+			Role: harness.Ours, Open: openHeadgate(rulesOfWhichOneApplies),
+		},
 		{Name: noRulesName, Title: "headgate, no rules", Role: harness.Ours, Open: openHeadgate(noRules)},
-		{Name: openGatewayName, Title: "headgate's gateway package alone", Role: harness.Ours, Open: openHere(openGatewayName)},
+		{
+			Name: openGatewayName, Title: "headgate's gateway package alone", Role: harness.Ours,
+			Open: openHere(openGatewayName),
+		},
 		{Name: "reverse-proxy", Title: "httputil.ReverseProxy, tuned", Role: harness.Peer, Open: openHere("reverse-proxy")},
 		{Name: "nginx", Title: "nginx, limit_req", Role: harness.Peer, Program: "nginx", Open: openNginx(false)},
 		{Name: "haproxy", Title: "HAProxy, stick table", Role: harness.Peer, Program: "haproxy", Open: openHAProxy(false)},
@@ -33,7 +42,10 @@ func ProxyFronts() []site.Front {
 
 // PriceFronts are those that tell what limits cost.
 func PriceFronts() []site.Front {
-	return slices.DeleteFunc(ProxyFronts(), func(f site.Front) bool { return f.Role != harness.Ours && f.Role != harness.Loop })
+	return slices.DeleteFunc(ProxyFronts(), func(f site.Front) bool {
+		return f.Role != harness.Ours &&
+			f.Role != harness.Loop
+	})
 }
 
 // openNobody lets the upstream be asked directly.
@@ -51,9 +63,21 @@ func PacedFronts() []site.Front {
 // RefusingFronts are those that refuse everybody.
 func RefusingFronts() []site.Front {
 	return []site.Front{
-		{Name: "headgate", Title: fmt.Sprintf("**headgate**, %d rules", RuleCount), Role: harness.Ours, Refuses: true, Open: openHeadgate(rulesThatRefuse)},
-		{Name: "bare-429", Title: "floor: a bare net/http handler that writes 429", Role: harness.Floor, Refuses: true, Open: openHere("bare-429")},
-		{Name: "nginx", Title: "nginx, limit_req", Role: harness.Peer, Program: "nginx", Refuses: true, Open: openNginx(true)},
-		{Name: "haproxy", Title: "HAProxy, stick table", Role: harness.Peer, Program: "haproxy", Refuses: true, Open: openHAProxy(true)},
+		{
+			Name: "headgate", Title: fmt.Sprintf("**headgate**, %d rules", RuleCount), Role: harness.Ours, Refuses: true,
+			Open: openHeadgate(rulesThatRefuse),
+		},
+		{
+			Name: "bare-429", Title: "floor: a bare net/http handler that writes 429", Role: harness.Floor, Refuses: true,
+			Open: openHere("bare-429"),
+		},
+		{
+			Name: "nginx", Title: "nginx, limit_req", Role: harness.Peer, Program: "nginx", Refuses: true,
+			Open: openNginx(true),
+		},
+		{
+			Name: "haproxy", Title: "HAProxy, stick table", Role: harness.Peer, Program: "haproxy", Refuses: true,
+			Open: openHAProxy(true),
+		},
 	}
 }

@@ -45,8 +45,8 @@ func openHeadgate(rules func() string) func(context.Context, *site.Site) (site.R
 // noRules are none.
 func noRules() string { return "rules: []\n" }
 
-// RulesThatPass are rules of which three apply to every request, with limits that nobody meets, since no proxy here serves as
-// many; larger ones would not fit a word of the store, as those of services do.
+// RulesThatPass are rules of which three apply to every request, with limits that nobody meets, since no proxy here
+// serves as many; larger ones would not fit a word of the store, as those of services do.
 func RulesThatPass() string { return rulesFile("90000/s", "80000/s") }
 
 // rulesOfWhichOneApplies are as many, but for every request there is only the limit for its address.
@@ -54,14 +54,15 @@ func rulesOfWhichOneApplies() string {
 	return "rules:\n  - { id: each-address, key: [ip], limits: [90000/s] }\n" + otherRules(1)
 }
 
-// rulesThatRefuse are those of which three apply, but an address has one request an hour, and all requests come from one.
+// rulesThatRefuse are those of which three apply, but an address has one request an hour, and all requests come from
+// one.
 func rulesThatRefuse() string { return rulesFile("1/h", "80000/s") }
 
 // rulesForNeighbours are the same, but each client has a limit that one who floods is far above.
 func rulesForNeighbours() string { return rulesFile("90000/s", fmt.Sprintf("%d/s", neighbourLimit)) }
 
-// rulesFile is three rules for every request, of which the first has a limit for each address and the second one for each
-// client, and others for other services.
+// rulesFile is three rules for every request, of which the first has a limit for each address and the second one for
+// each client, and others for other services.
 func rulesFile(address, client string) string {
 	return fmt.Sprintf(`rules:
   - { id: each-address, key: [ip], limits: [%s] }
@@ -70,8 +71,8 @@ func rulesFile(address, client string) string {
 `, address, client, site.LoadHost) + otherRules(3)
 }
 
-// otherRules are as many as there are beside the first, for other services: a third by path, a third by host and path, a third
-// by header.
+// otherRules are as many as there are beside the first, for other services: a third by path, a third by host and path,
+// a third by header.
 func otherRules(first int) string {
 	var b strings.Builder
 	for i := first; i < RuleCount; i++ {

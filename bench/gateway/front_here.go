@@ -31,7 +31,10 @@ var handlers = map[string]func(upstream string) http.Handler{
 // openHere starts one of them in a process of its own.
 func openHere(name string) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
-		return s.StartChild(ctx, s.FrontCore, harness.ChildFlags{Mode: harness.ChildFront, Contender: name, Target: s.Upstream})
+		return s.StartChild(ctx, s.FrontCore, harness.ChildFlags{
+			Mode: harness.ChildFront, Contender: name,
+			Target: s.Upstream,
+		})
 	}
 }
 
@@ -90,8 +93,8 @@ func runOpenGateway(upstream string, in io.Reader, out *json.Encoder) error {
 // idleConnections is how many connections to the upstream a proxy keeps for later.
 const idleConnections = 1024
 
-// newReverseProxy is the standard library's proxy at its best: enough idle connections for all clients, buffers used again,
-// nothing compressed, nothing logged.
+// newReverseProxy is the standard library's proxy at its best: enough idle connections for all clients, buffers used
+// again, nothing compressed, nothing logged.
 func newReverseProxy(upstream string) http.Handler {
 	target := &url.URL{Scheme: "http", Host: upstream}
 	return &httputil.ReverseProxy{

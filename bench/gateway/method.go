@@ -55,7 +55,8 @@ func gatewayMethod(b *strings.Builder, r *harness.Results) {
   window in which that is more than half of all is set apart as a whole. The rule is the same for all, and so is what it
   knows of them: nothing. The table of all requests, with those set apart, is beside the other.
 `,
-		s.GatewayRounds, s.Connections, s.LoadLength, site.LoadClients, len(site.UpstreamBody), RuleCount, idleConnections, s.PaceLength,
+		s.GatewayRounds, s.Connections, s.LoadLength, site.LoadClients, len(
+			site.UpstreamBody), RuleCount, idleConnections, s.PaceLength,
 		harness.BallastBytes>>20, caddyGOGC, s.PaceWarming, s.GatewayRounds*s.PaceWindows, stalls.Tick, stalls.Least,
 		neighbourLimit, neighbours, floodTimes, site.FloodConnections, s.NoiseLength)
 }

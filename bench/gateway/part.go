@@ -6,5 +6,8 @@ import (
 
 // Part returns the part that measures the gateway beside other proxies.
 func Part() harness.Part {
-	return harness.Part{Name: "gateway", Title: "At the gateway", Scenarios: gatewayScenarios(), Versions: programVersions, Method: gatewayMethod, Report: reportGateway, Bars: Bars}
+	return harness.Part{
+		Name: "gateway", Title: "At the gateway", Scenarios: gatewayScenarios(), Versions: programVersions,
+		Method: gatewayMethod, Report: reportGateway, Bars: Bars,
+	}
 }

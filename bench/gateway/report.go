@@ -75,14 +75,17 @@ func reportPaceTable(b *strings.Builder, t *harness.PaceTable) {
 		b.WriteString("| server, requests that no stall touched | set apart | p50 | p99 | quartiles of p99 | p99.9 |\n|---|--:|--:|--:|--:|--:|\n")
 		for i := range t.Rows {
 			row := t.Rows[i].Calmly()
-			fmt.Fprintf(b, "| %s | %.1f %% | %s |\n", row.Title, 100*t.Rows[i].Touched(), harness.Quantiles(row, harness.CalmP50, calmP99, calmP999))
+			fmt.Fprintf(b, "| %s | %.1f %% | %s |\n", row.Title, 100*t.Rows[i].Touched(),
+				harness.Quantiles(row, harness.CalmP50, calmP99, calmP999))
 		}
-		fmt.Fprintf(b, "\nThere were %d stalls in %s, %s together.\n\n", t.Stalls, harness.HumanDuration(float64(t.Took)), harness.HumanDuration(float64(t.Stalled)))
+		fmt.Fprintf(b, "\nThere were %d stalls in %s, %s together.\n\n", t.Stalls, harness.HumanDuration(float64(t.Took)),
+			harness.HumanDuration(float64(t.Stalled)))
 	}
 	b.WriteString("| server, all requests | sent late, p99 | p50 | p99 | quartiles of p99 | p99.9 |\n|---|--:|--:|--:|--:|--:|\n")
 	for i := range t.Rows {
 		row := &t.Rows[i]
-		fmt.Fprintf(b, "| %s | %s | %s |\n", row.Title, harness.HumanDuration(row.Spread(late).Median), harness.Quantiles(row, harness.P50, harness.P99, harness.P999))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", row.Title, harness.HumanDuration(row.Spread(late).Median),
+			harness.Quantiles(row, harness.P50, harness.P99, harness.P999))
 	}
 }
 

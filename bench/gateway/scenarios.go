@@ -26,7 +26,8 @@ func runProxies(ctx context.Context, b *harness.Bench) error {
 	return runLoad(ctx, b, "proxies", "Passing requests on", ProxyFronts(), site.LoadRequests())
 }
 
-// runPrice compares the gateway with and without limits while clients repeat themselves, as wrk does if it is not told what to send.
+// runPrice compares the gateway with and without limits while clients repeat themselves, as wrk does if it is not told
+// what to send.
 func runPrice(ctx context.Context, b *harness.Bench) error {
 	return runLoad(ctx, b, "price", "Passing the same request on again and again", PriceFronts(), site.LoadRequests()[:1])
 }
@@ -36,9 +37,11 @@ func runRefusals(ctx context.Context, b *harness.Bench) error {
 	return runLoad(ctx, b, "refusals", "Refusing every request", RefusingFronts(), site.LoadRequests())
 }
 
-// gatewayTurns has fronts measured round by round, in every round everyone once and in a new random order. The first round,
-// 0, only warms. opening is the part of the time that is behind already.
-func gatewayTurns(b *harness.Bench, name string, fronts []*site.OpenFront, opening float64, measure func(round, i int) error) error {
+// gatewayTurns has fronts measured round by round, in every round everyone once and in a new random order. The first
+// round, 0, only warms. opening is the part of the time that is behind already.
+func gatewayTurns(b *harness.Bench, name string, fronts []*site.OpenFront, opening float64,
+	measure func(round, i int) error,
+) error {
 	rounds := b.Sizes.GatewayRounds
 	step := 0
 	for round := range rounds + 1 {
@@ -109,7 +112,8 @@ func runHalfLoad(ctx context.Context, b *harness.Bench) error {
 	b.Progress.At(0.1, "half-load, all by turns", "")
 	warming := b.Sizes.PaceWindows
 	err = paceInto(ctx, s, &table, fronts, warming, site.PaceOrder{
-		Connections: s.Connections, Rate: table.Rate, Windows: warming + b.Sizes.GatewayRounds*b.Sizes.PaceWindows, Length: b.Sizes.PaceLength,
+		Connections: s.Connections, Rate: table.Rate, Windows: warming +
+			b.Sizes.GatewayRounds*b.Sizes.PaceWindows, Length: b.Sizes.PaceLength,
 	})
 	if err != nil {
 		return err
@@ -119,7 +123,9 @@ func runHalfLoad(ctx context.Context, b *harness.Bench) error {
 }
 
 // paceInto measures how long the answers of fronts take, those of a table's rows. The first windows only warm.
-func paceInto(ctx context.Context, s *site.Site, t *harness.PaceTable, fronts []*site.OpenFront, warming int, order site.PaceOrder) error {
+func paceInto(ctx context.Context, s *site.Site, t *harness.PaceTable, fronts []*site.OpenFront, warming int,
+	order site.PaceOrder,
+) error {
 	t.First = true
 	for _, f := range fronts {
 		// A measured server leaves room on its core, so no other process starves.
@@ -154,7 +160,8 @@ func runNoise(ctx context.Context, b *harness.Bench) error {
 		return err
 	}
 	defer s.Close()
-	fronts, err := s.OpenAll(ctx, []site.Front{{Name: "headgate", Role: harness.Ours, Open: openHeadgate(rulesForNeighbours)}},
+	fronts, err := s.OpenAll(ctx,
+		[]site.Front{{Name: "headgate", Role: harness.Ours, Open: openHeadgate(rulesForNeighbours)}},
 		func(name string) { b.Progress.At(0, "noise, opening", name) })
 	if err != nil {
 		return err

@@ -10,7 +10,12 @@ import (
 // programVersions returns the versions of the programs that the gateway is measured with.
 func programVersions(ctx context.Context) []harness.ModuleVersion {
 	var list []harness.ModuleVersion
-	for _, p := range []struct{ name, ask string }{{"nginx", "-v"}, {"haproxy", "-v"}, {"caddy", "version"}, {"wrk", "-v"}} {
+	for _, p := range []struct{ name, ask string }{
+		{"nginx", "-v"},
+		{"haproxy", "-v"},
+		{"caddy", "version"},
+		{"wrk", "-v"},
+	} {
 		list = append(list, harness.ModuleVersion{Module: p.name, Version: site.ProgramVersion(ctx, p.name, p.ask)})
 	}
 	return list

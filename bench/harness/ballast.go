@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// BallastBytes is the ballast that headgate carries. Who is compared with it and written here carries as much, so that nobody's
-// garbage is collected more often than another's for the sake of a small heap.
+// BallastBytes is the ballast that headgate carries. Who is compared with it and written here carries as much, so that
+// nobody's garbage is collected more often than another's for the sake of a small heap.
 const BallastBytes = 32 << 20
 
 // WithBallast runs a server that carries it, unless GOGC says otherwise to all.

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// headgateBallast reads the ballast of the program from its source, which no other program may import; 0 if it has none.
+// headgateBallast reads the ballast of the program from its source, which no other program may import; 0 if it has
+// none.
 func headgateBallast(t *testing.T) int {
 	t.Helper()
 	root, err := Repository()

@@ -64,7 +64,8 @@ func RunChildOnce[T any](ctx context.Context, f ChildFlags) (answer T, err error
 	cmd.Stderr = &complaints
 	printed, err := cmd.Output()
 	if err != nil {
-		return answer, fmt.Errorf("%s of %s with %d keys: %w: %s", f.Mode, f.Contender, f.Keys, err, bytes.TrimSpace(complaints.Bytes()))
+		return answer, fmt.Errorf("%s of %s with %d keys: %w: %s", f.Mode, f.Contender, f.Keys, err,
+			bytes.TrimSpace(complaints.Bytes()))
 	}
 	if err := json.Unmarshal(printed, &answer); err != nil {
 		return answer, fmt.Errorf("%s of %s with %d keys: read answer: %w", f.Mode, f.Contender, f.Keys, err)

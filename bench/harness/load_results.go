@@ -33,8 +33,8 @@ type LoadRow struct {
 	Role      Role
 	Rates     []float64 // requests a second
 	Rate      spread
-	// CPU is what it used for each request, in microseconds. Busy is the share of time in which it ran, and LoadBusy that in
-	// which anything did on the core of the load and the upstream.
+	// CPU is what it used for each request, in microseconds. Busy is the share of time in which it ran, and LoadBusy that
+	// in which anything did on the core of the load and the upstream.
 	CPU, Busy, LoadBusy float64
 }
 
@@ -64,8 +64,8 @@ func (r *Results) LoadNamed(id string) *LoadTable {
 	return nil
 }
 
-// Against returns how many times as fast as another a front was, round by round: what slows the machine down for a while slows
-// both.
+// Against returns how many times as fast as another a front was, round by round: what slows the machine down for a
+// while slows both.
 func (r *LoadRow) Against(other *LoadRow) spread {
 	var ratios []float64
 	for i := range min(len(r.Rates), len(other.Rates)) {
@@ -183,8 +183,8 @@ func (r *PaceRow) Touched() float64 {
 type Pacing struct {
 	Requests            int64
 	P50, P99, P999, Max int64
-	// Late is how much later requests were sent than they could be, p99: what the load itself adds. A request could be sent
-	// when it was due and a connection was free.
+	// Late is how much later requests were sent than they could be, p99: what the load itself adds. A request could be
+	// sent when it was due and a connection was free.
 	Late int64
 	// Flooded is how many requests the one who floods has sent meanwhile, and Refused how many of them were.
 	Flooded, Refused int64

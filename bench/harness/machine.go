@@ -21,7 +21,8 @@ type Machine struct {
 
 // ThisMachine describes the machine that the benchmark runs on.
 func ThisMachine() Machine {
-	m := Machine{CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+	m := Machine{CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" +
+		runtime.GOARCH}
 	if info, err := readFields("/proc/cpuinfo"); err == nil && info["model name"] != "" {
 		m.CPU = info["model name"]
 	}

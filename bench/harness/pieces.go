@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A part can be measured in pieces, each of some of its scenarios, where a machine is not quiet for as long as all of them
-// take. What is compared with each other is always of one piece.
+// A part can be measured in pieces, each of some of its scenarios, where a machine is not quiet for as long as all of
+// them take. What is compared with each other is always of one piece.
 
 // JoinFile adds what earlier pieces of a part have measured, from the file that -json has written.
 func (r *Results) JoinFile(p Part, path string) error {
@@ -60,7 +60,8 @@ func (r *Results) Join(p Part, earlier *Results) error {
 		}
 	}
 	all := r.Took + earlier.Took
-	r.Machine.Steal = (r.Machine.Steal*r.Took.Seconds() + earlier.Machine.Steal*earlier.Took.Seconds()) / max(all.Seconds(), time.Nanosecond.Seconds())
+	r.Machine.Steal = (r.Machine.Steal*r.Took.Seconds() + earlier.Machine.Steal*earlier.Took.Seconds()) / max(
+		all.Seconds(), time.Nanosecond.Seconds())
 	r.Machine.Load = max(r.Machine.Load, earlier.Machine.Load)
 	r.Took, r.Started, r.Pieces = all, earlier.Started, max(earlier.Pieces, 1)+1
 	r.Only += "|" + earlier.Only

@@ -46,7 +46,8 @@ func reportHead(b *strings.Builder, r *Results) {
 	fmt.Fprintf(b, "| processor | %s, %d cores |\n", m.CPU, m.Cores)
 	fmt.Fprintf(b, "| memory | %.1f GiB, transparent huge pages: %s |\n", Gib(m.Memory), m.HugePages)
 	fmt.Fprintf(b, "| kernel | %s |\n| Go | %s |\n", m.Kernel, m.Go)
-	fmt.Fprintf(b, "| quiet? | load %.2f at the start; %.2f %% of the time went to other virtual machines |\n", m.Load, 100*m.Steal)
+	fmt.Fprintf(b, "| quiet? | load %.2f at the start; %.2f %% of the time went to other virtual machines |\n", m.Load,
+		100*m.Steal)
 	if len(r.Versions) == 0 {
 		return
 	}

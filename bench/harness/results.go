@@ -15,7 +15,8 @@ const (
 	Loop  Role = "loop" // the harness alone
 )
 
-// Results are everything that a run measured of a part. They are what -json writes, and all that the report is made from.
+// Results are everything that a run measured of a part. They are what -json writes, and all that the report is made
+// from.
 type Results struct {
 	Part     string
 	Started  time.Time

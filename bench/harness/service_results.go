@@ -96,7 +96,8 @@ func (t *ServiceTable) RatesAboveByCPU(us, them, what string, times float64, not
 		return UnmeasuredBar(what, want)
 	}
 	ratio := b.Against(a, CPUOf)
-	return JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %.2f against %.2f µs)", ratio.Median, ratio.Q1, ratio.Q3,
+	return JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %.2f against %.2f µs)", ratio.Median, ratio.Q1,
+		ratio.Q3,
 		a.Spread(CPUOf).Median, b.Spread(CPUOf).Median), ratio.Median >= times)
 }
 
@@ -108,7 +109,8 @@ func (t *ServiceTable) TailBelow(us, them, what string, times float64) Bar {
 		return UnmeasuredBar(what, want)
 	}
 	ratio := a.Against(b, P99Of)
-	return JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s)", ratio.Median, ratio.Q1, ratio.Q3,
+	return JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s)", ratio.Median, ratio.Q1,
+		ratio.Q3,
 		HumanDuration(a.Spread(P99Of).Median), HumanDuration(b.Spread(P99Of).Median)), ratio.Median <= times)
 }
 
@@ -128,5 +130,6 @@ func (t *ServiceTable) RatesAtLeast(us, what string, least float64, note string)
 		return UnmeasuredBar(what, want)
 	}
 	rate := a.Spread(RateOf)
-	return JudgedBar(what, want, fmt.Sprintf("%s/s (quartiles %s–%s)", HumanRate(rate.Median), HumanRate(rate.Q1), HumanRate(rate.Q3)), rate.Median >= least)
+	return JudgedBar(what, want, fmt.Sprintf("%s/s (quartiles %s–%s)", HumanRate(rate.Median), HumanRate(rate.Q1),
+		HumanRate(rate.Q3)), rate.Median >= least)
 }

@@ -30,8 +30,8 @@ type sizes struct {
 	// HalfKeys is how many there are at half load, which is HalfRounds of HalfLength.
 	HalfKeys, HalfRounds int
 	HalfLength           time.Duration
-	// Connections is how many connections load a proxy, GatewayRounds how often it is measured, and LoadLength how long each
-	// measurement of its speed is. Of its answers, each round has PaceWindows of PaceLength, behind PaceWarming.
+	// Connections is how many connections load a proxy, GatewayRounds how often it is measured, and LoadLength how long
+	// each measurement of its speed is. Of its answers, each round has PaceWindows of PaceLength, behind PaceWarming.
 	Connections, GatewayRounds          int
 	PaceWindows                         int
 	LoadLength, PaceLength, PaceWarming time.Duration

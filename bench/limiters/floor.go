@@ -63,8 +63,8 @@ type floorTable struct {
 	words []uint64
 }
 
-// floorLoad is how full the floor's table may be, in 1/64. The power of two above gives a load of half to three quarters
-// at the sizes measured.
+// floorLoad is how full the floor's table may be, in 1/64. The power of two above gives a load of half to three
+// quarters at the sizes measured.
 const floorLoad = 48
 
 // NewFloorTable returns the floor for so many keys.

@@ -11,8 +11,14 @@ import (
 func jujuEntries() []Entry {
 	const module = "github.com/juju/ratelimit"
 	return []Entry{
-		{Name: "juju-syncmap", Title: "juju/ratelimit, sync.Map", Module: module, Role: harness.Peer, KeepsKeys: true, Make: newJujuSyncMap},
-		{Name: "juju-single", Title: "juju/ratelimit, one counter", Module: module, Role: harness.Peer, Single: true, Make: newJujuSingle},
+		{
+			Name: "juju-syncmap", Title: "juju/ratelimit, sync.Map", Module: module, Role: harness.Peer, KeepsKeys: true,
+			Make: newJujuSyncMap,
+		},
+		{
+			Name: "juju-single", Title: "juju/ratelimit, one counter", Module: module, Role: harness.Peer, Single: true,
+			Make: newJujuSingle,
+		},
 	}
 }
 

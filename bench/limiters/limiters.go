@@ -35,9 +35,9 @@ func (q Quota) Interval() time.Duration { return q.Period / time.Duration(q.Coun
 // perSecond is the rate as a float, for limiters that want one.
 func (q Quota) perSecond() float64 { return float64(q.Count) / q.Period.Seconds() }
 
-// Quotas are the quotas of the runs. Under steady, one unit takes 432 s to come back and no window ends: keys stay live, nothing
-// is due for removal, and what is timed is the decision on a live key. Under open, nothing that two cores can ask for
-// is denied.
+// Quotas are the quotas of the runs. Under steady, one unit takes 432 s to come back and no window ends: keys stay
+// live, nothing is due for removal, and what is timed is the decision on a live key. Under open, nothing that two cores
+// can ask for is denied.
 var Quotas = map[string]Quota{
 	"steady": {Count: 100, Period: 12 * time.Hour},
 	"open":   {Count: 50_000, Period: time.Millisecond},

@@ -20,7 +20,10 @@ type ululeLimiter struct{ limiter *limiter.Limiter }
 
 func newUlule(q Quota, _ int) (Limiter, error) {
 	// It prepends the prefix to every key, so that what it keeps is a copy. The cleaner does not run during a run.
-	store := memory.NewStoreWithOptions(limiter.StoreOptions{Prefix: limiter.DefaultPrefix, CleanUpInterval: 12 * time.Hour})
+	store := memory.NewStoreWithOptions(limiter.StoreOptions{
+		Prefix:          limiter.DefaultPrefix,
+		CleanUpInterval: 12 * time.Hour,
+	})
 	return ululeLimiter{limiter.New(store, limiter.Rate{Period: q.Period, Limit: int64(q.Count)})}, nil
 }
 

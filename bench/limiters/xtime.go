@@ -12,9 +12,18 @@ import (
 func xtimeEntries() []Entry {
 	const module = "golang.org/x/time"
 	return []Entry{
-		{Name: "xtime-shards", Title: "x/time/rate, sharded map", Module: module, Role: harness.Peer, KeepsKeys: true, Make: newXtimeShards},
-		{Name: "xtime-syncmap", Title: "x/time/rate, sync.Map", Module: module, Role: harness.Peer, KeepsKeys: true, Make: newXtimeSyncMap},
-		{Name: "xtime-single", Title: "x/time/rate, one counter", Module: module, Role: harness.Peer, Single: true, Make: newXtimeSingle},
+		{
+			Name: "xtime-shards", Title: "x/time/rate, sharded map", Module: module, Role: harness.Peer, KeepsKeys: true,
+			Make: newXtimeShards,
+		},
+		{
+			Name: "xtime-syncmap", Title: "x/time/rate, sync.Map", Module: module, Role: harness.Peer, KeepsKeys: true,
+			Make: newXtimeSyncMap,
+		},
+		{
+			Name: "xtime-single", Title: "x/time/rate, one counter", Module: module, Role: harness.Peer, Single: true,
+			Make: newXtimeSingle,
+		},
 	}
 }
 

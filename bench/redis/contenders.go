@@ -26,13 +26,19 @@ const redisEnv = "HEADGATE_BENCH_REDIS"
 func Entries() []limiters.Entry {
 	return []limiters.Entry{
 		{Name: "redis-headgate", Title: "**headgate**", Role: harness.Ours, Make: newRedisHeadgate},
-		{Name: "redis-rate", Title: "redis_rate", Module: "github.com/go-redis/redis_rate/v10", Role: harness.Peer, Make: newRedisRate},
+		{
+			Name: "redis-rate", Title: "redis_rate", Module: "github.com/go-redis/redis_rate/v10", Role: harness.Peer,
+			Make: newRedisRate,
+		},
 		bareEntry(),
 	}
 }
 
 func bareEntry() limiters.Entry {
-	return limiters.Entry{Name: "redis-bare", Title: "floor: the same script by rueidis, nothing else", Role: harness.Floor, Make: newRedisBare}
+	return limiters.Entry{
+		Name: "redis-bare", Title: "floor: the same script by rueidis, nothing else",
+		Role: harness.Floor, Make: newRedisBare,
+	}
 }
 
 func redisAddress() (string, error) {
@@ -57,7 +63,8 @@ func newRedisHeadgate(q limiters.Quota, _ int) (limiters.Limiter, error) {
 	return &redisHeadgate{limiter: store, limit: headgate.Per(int64(q.Count), q.Period)}, nil
 }
 
-// newRedisGuard returns a store behind its guard, which waits for as long as it takes: an answer that takes long is to be seen.
+// newRedisGuard returns a store behind its guard, which waits for as long as it takes: an answer that takes long is to
+// be seen.
 func newRedisGuard(q limiters.Quota, _ int) (limiters.Limiter, error) {
 	store, err := openRedisStore()
 	if err != nil {
@@ -128,7 +135,8 @@ func newRedisBare(q limiters.Quota, _ int) (limiters.Limiter, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	sha, err := client.Do(ctx, client.B().ScriptLoad().Script("#!lua\n"+algorithm.Lua(headgate.TokenBucket)).Build()).ToString()
+	sha, err := client.Do(ctx,
+		client.B().ScriptLoad().Script("#!lua\n"+algorithm.Lua(headgate.TokenBucket)).Build()).ToString()
 	if err != nil {
 		return nil, fmt.Errorf("load script: %w", err)
 	}

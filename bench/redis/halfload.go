@@ -20,7 +20,8 @@ import (
 // halfBar is what a decision in Redis may add to a request at half load, p99.
 const halfBar = 2 * time.Millisecond
 
-// redisHalfGoroutines is how many goroutines ask, each as soon as it was answered, to see how many decisions there are at most.
+// redisHalfGoroutines is how many goroutines ask, each as soon as it was answered, to see how many decisions there are
+// at most.
 const redisHalfGoroutines = 64
 
 // HalfEntries are the contenders at half load: what stands before a request in a program, and the script alone.
@@ -69,7 +70,8 @@ func runRedisHalf(ctx context.Context, b *harness.Bench) error {
 		return err
 	}
 	err = takeTurns(t, workers, b.Sizes.HalfRounds, b.Sizes.HalfLength, func(round int) {
-		b.Progress.At(0.15+0.85*float64(round)/float64(b.Sizes.HalfRounds), fmt.Sprintf("redis-half, round %d of %d", round+1, b.Sizes.HalfRounds), "")
+		b.Progress.At(0.15+0.85*float64(round)/float64(b.Sizes.HalfRounds), fmt.Sprintf("redis-half, round %d of %d", round+1,
+			b.Sizes.HalfRounds), "")
 	})
 	found, seen := watch.End()
 	for _, s := range found {
@@ -82,9 +84,11 @@ func runRedisHalf(ctx context.Context, b *harness.Bench) error {
 	return err
 }
 
-// takeTurns has workers get requests at the table's rate, round by round, and every other round in the other order: who comes first
-// meets what was left behind.
-func takeTurns(t *harness.PaceTable, workers []*core.Worker, rounds int, length time.Duration, tell func(round int)) error {
+// takeTurns has workers get requests at the table's rate, round by round, and every other round in the other order: who
+// comes first meets what was left behind.
+func takeTurns(t *harness.PaceTable, workers []*core.Worker, rounds int, length time.Duration,
+	tell func(round int),
+) error {
 	for round := range rounds {
 		tell(round)
 		for i := range workers {
@@ -104,7 +108,10 @@ func takeTurns(t *harness.PaceTable, workers []*core.Worker, rounds int, length 
 // fullRate returns how many decisions a second a worker makes at most, of some rounds after one that only warms.
 func fullRate(w *core.Worker, rounds, ops int) (rate float64, err error) {
 	for round := range rounds + 1 {
-		answer, err := w.Do(core.Request{Do: core.DoTime, Order: harness.Uniform, Goroutines: redisHalfGoroutines, Ops: ops, Round: round})
+		answer, err := w.Do(core.Request{
+			Do: core.DoTime, Order: harness.Uniform, Goroutines: redisHalfGoroutines, Ops: ops,
+			Round: round,
+		})
 		if err != nil {
 			return 0, err
 		}
@@ -121,7 +128,10 @@ func hireOn(ctx context.Context, cpu int, e limiters.Entry, keys, picks int) (*c
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := harness.ChildCommand(ctx, harness.ChildFlags{Mode: harness.ChildCarry, Contender: e.Name, Quota: "open", Keys: keys, Picks: picks})
+	cmd, err := harness.ChildCommand(ctx, harness.ChildFlags{
+		Mode: harness.ChildCarry, Contender: e.Name, Quota: "open",
+		Keys: keys, Picks: picks,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +148,8 @@ func serverOn(ctx context.Context, cpu int, server *redistest.Server) (first boo
 		return false, err
 	}
 	// #nosec G204 -- the server's own word
-	if said, err := exec.CommandContext(ctx, taskset, "-a", "-c", "-p", strconv.Itoa(cpu), pid).CombinedOutput(); err != nil {
+	if said, err := exec.CommandContext(ctx, taskset, "-a", "-c", "-p", strconv.Itoa(cpu),
+		pid).CombinedOutput(); err != nil {
 		return false, fmt.Errorf("move Redis to core %d: %w: %s", cpu, err, said)
 	}
 	n, err := strconv.Atoi(pid)
@@ -169,7 +180,8 @@ func reportHalf(b *strings.Builder, r *harness.Results) {
 	for i := range t.Rows {
 		row := &t.Rows[i]
 		longest := row.Spread(func(p harness.Pacing) int64 { return p.Max }).Max
-		fmt.Fprintf(b, "| %s | %s | %s |\n", row.Title, harness.Quantiles(row, harness.P50, harness.P99, harness.P999), harness.HumanDuration(longest))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", row.Title, harness.Quantiles(row, harness.P50, harness.P99, harness.P999),
+			harness.HumanDuration(longest))
 	}
 	if !t.First || !t.Watched {
 		b.WriteString("\nThere was no right to real-time priority: what else runs here is in these figures.\n")
@@ -178,7 +190,8 @@ func reportHalf(b *strings.Builder, r *harness.Results) {
 		return
 	}
 	fmt.Fprintf(b, "\nMeanwhile a core of the machine stood still %d times in %s: for %s together, for %s at the longest. Nothing is left out for that.\n",
-		t.Stalls, harness.HumanDuration(float64(t.Took)), harness.HumanDuration(float64(t.Stalled)), harness.HumanDuration(float64(t.Longest)))
+		t.Stalls, harness.HumanDuration(float64(t.Took)), harness.HumanDuration(float64(t.Stalled)), harness.HumanDuration(
+			float64(t.Longest)))
 }
 
 // halfLoadBar is about all requests of a round, in the middle one of the rounds.
@@ -190,6 +203,7 @@ func halfLoadBar(r *harness.Results) harness.Bar {
 	}
 	a, b := us.Spread(harness.P99), bare.Spread(harness.P99)
 	return harness.JudgedBar(what, want, fmt.Sprintf("%s (quartiles %s–%s); the script alone: %s (%s–%s)",
-		harness.HumanDuration(a.Median), harness.HumanDuration(a.Q1), harness.HumanDuration(a.Q3), harness.HumanDuration(b.Median), harness.HumanDuration(b.Q1), harness.HumanDuration(b.Q3)),
+		harness.HumanDuration(a.Median), harness.HumanDuration(a.Q1), harness.HumanDuration(a.Q3), harness.HumanDuration(
+			b.Median), harness.HumanDuration(b.Q1), harness.HumanDuration(b.Q3)),
 		a.Median <= float64(halfBar))
 }

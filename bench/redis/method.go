@@ -24,5 +24,6 @@ func redisMethod(b *strings.Builder, r *harness.Results) {
   and who asks has %d MiB of ballast in its heap, as the program has. A process on each core, which comes before them, counts how
   often the machine stands still.
 `,
-		s.Rounds, harness.Grouped(fmt.Sprint(s.RedisOps)), limiters.Describe(limiters.Quotas["steady"]), s.HalfLength, s.HalfRounds, harness.BallastBytes>>20)
+		s.Rounds, harness.Grouped(fmt.Sprint(s.RedisOps)), limiters.Describe(
+			limiters.Quotas["steady"]), s.HalfLength, s.HalfRounds, harness.BallastBytes>>20)
 }

@@ -89,7 +89,8 @@ func reportRules(b *strings.Builder, r *harness.Results) {
 		fmt.Fprintf(b, "\n### %s\n\n| | ns | quartiles | allocs |\n|---|--:|--:|--:|\n", title)
 		for _, row := range rows {
 			s := harness.SpreadOf(row.Took)
-			fmt.Fprintf(b, "| %s | %s | %s–%s | %s |\n", row.Title, harness.HumanNs(s.Median), harness.HumanNs(s.Q1), harness.HumanNs(s.Q3), harness.HumanAllocs(row.Allocs))
+			fmt.Fprintf(b, "| %s | %s | %s–%s | %s |\n", row.Title, harness.HumanNs(s.Median), harness.HumanNs(s.Q1),
+				harness.HumanNs(s.Q3), harness.HumanAllocs(row.Allocs))
 		}
 	}
 	table("Finding the rules of a request", r.Rules.Match)
@@ -103,14 +104,16 @@ func rulesBars(r *harness.Results) []harness.Bar {
 		name string
 		most float64 // ns
 	}{{fmt.Sprint(manyRules), 1000}, {fmt.Sprint(fewRules), 300}} {
-		what, want := "match of "+harness.Grouped(of.name)+" rules", fmt.Sprintf("≤ %s ns, 0 allocations", harness.HumanNs(of.most))
+		what, want := "match of "+harness.Grouped(of.name)+" rules", fmt.Sprintf("≤ %s ns, 0 allocations",
+			harness.HumanNs(of.most))
 		row := r.Rules.Row(of.name)
 		if row == nil {
 			list = append(list, harness.UnmeasuredBar(what, want))
 			continue
 		}
 		s := harness.SpreadOf(row.Took)
-		list = append(list, harness.JudgedBar(what, want, fmt.Sprintf("%s ns (quartiles %s–%s), %s", harness.HumanNs(s.Median), harness.HumanNs(s.Q1), harness.HumanNs(s.Q3), harness.HumanAllocs(row.Allocs)),
+		list = append(list, harness.JudgedBar(what, want, fmt.Sprintf("%s ns (quartiles %s–%s), %s",
+			harness.HumanNs(s.Median), harness.HumanNs(s.Q1), harness.HumanNs(s.Q3), harness.HumanAllocs(row.Allocs)),
 			s.Median <= of.most && row.Allocs < harness.NoAllocs))
 	}
 	const times = 1.5
@@ -126,8 +129,10 @@ func rulesBars(r *harness.Results) []harness.Bar {
 			ratios = append(ratios, decided.Took[i]/taken.Took[i])
 		}
 		s := harness.SpreadOf(ratios)
-		list = append(list, harness.JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns), %s", s.Median, s.Q1, s.Q3,
-			harness.HumanNs(harness.MedianOf(decided.Took)), harness.HumanNs(harness.MedianOf(taken.Took)), harness.HumanAllocs(decided.Allocs)), s.Median <= times && decided.Allocs < harness.NoAllocs))
+		list = append(list, harness.JudgedBar(what, want, fmt.Sprintf("%.2f × (quartiles %.2f–%.2f; %s against %s ns), %s",
+			s.Median, s.Q1, s.Q3,
+			harness.HumanNs(harness.MedianOf(decided.Took)), harness.HumanNs(harness.MedianOf(taken.Took)), harness.HumanAllocs(
+				decided.Allocs)), s.Median <= times && decided.Allocs < harness.NoAllocs))
 	}
 	return list
 }
@@ -140,7 +145,10 @@ type turn struct {
 
 // MeasureRules is a child.
 func MeasureRules(requests, ops, rounds int, out *json.Encoder) error {
-	result := harness.RulesResult{Requests: requests, Match: make([]harness.Series, 2), Decide: make([]harness.Series, 2*len(threeLimits()))}
+	result := harness.RulesResult{
+		Requests: requests, Match: make([]harness.Series, 2),
+		Decide: make([]harness.Series, 2*len(threeLimits())),
+	}
 	var turns []turn
 	for i, n := range []int{fewRules, manyRules} {
 		do, err := matching(n, requests)
@@ -206,8 +214,8 @@ func matching(n, requests int) (func() error, error) {
 	}, nil
 }
 
-// takerAndDecider returns a function that takes from the three limits of the next user one after the other, and one that
-// decides the same with the engine.
+// takerAndDecider returns a function that takes from the three limits of the next user one after the other, and one
+// that decides the same with the engine.
 func takerAndDecider(list []rules.Rule) (taken, decided func() error, err error) {
 	set, err := match.Compile(list)
 	if err != nil {

@@ -20,7 +20,10 @@ func eachUser(rate int64) (*memstore.Store, *engine.Engine, error) {
 		return nil, nil, err
 	}
 	set, err := match.Compile([]rules.Rule{
-		{ID: "each-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerSecond(rate)}}},
+		{
+			ID: "each-user", Key: []headgate.Attribute{{Kind: headgate.AttrUser}},
+			Limits: []rules.Limit{{Limit: headgate.PerSecond(rate)}},
+		},
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())

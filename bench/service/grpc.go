@@ -60,14 +60,19 @@ type grpcFloor struct {
 }
 
 func floorAnswer() *headgatev1.RateLimitResponse {
-	return &headgatev1.RateLimitResponse{Passed: true, Limit: respRate, RemainingRequests: respRate - 1, RuleId: "each-user"}
+	return &headgatev1.RateLimitResponse{
+		Passed: true, Limit: respRate, RemainingRequests: respRate - 1,
+		RuleId: "each-user",
+	}
 }
 
 func (grpcFloor) RateLimit(context.Context, *headgatev1.RateLimitRequest) (*headgatev1.RateLimitResponse, error) {
 	return floorAnswer(), nil
 }
 
-func (grpcFloor) BatchRateLimit(_ context.Context, r *headgatev1.BatchRateLimitRequest) (*headgatev1.BatchRateLimitResponse, error) {
+func (grpcFloor) BatchRateLimit(_ context.Context,
+	r *headgatev1.BatchRateLimitRequest,
+) (*headgatev1.BatchRateLimitResponse, error) {
 	answers := make([]*headgatev1.RateLimitResponse, len(r.Requests))
 	for i := range answers {
 		answers[i] = floorAnswer()
@@ -211,7 +216,8 @@ func (j *grpcJob) run() (loadResult, error) {
 	case "unary":
 		limiter := headgatev1.NewRateLimiterClient(conn)
 		return j.callers(func(caller, i int) (int, error) {
-			answer, err := limiter.RateLimit(ctx, &headgatev1.RateLimitRequest{Client: &headgatev1.Client{UserId: grpcUser(caller*7919 + i)}})
+			answer, err := limiter.RateLimit(ctx,
+				&headgatev1.RateLimitRequest{Client: &headgatev1.Client{UserId: grpcUser(caller*7919 + i)}})
 			if err == nil && !answer.Passed {
 				err = fmt.Errorf("denied: %v", answer)
 			}
@@ -290,7 +296,8 @@ func (j *grpcJob) batches(ctx context.Context, conn *grpc.ClientConn) (loadResul
 	var checked atomic.Bool
 	return j.callers(func(caller, i int) (int, error) {
 		answer := &answers[caller]
-		err := conn.Invoke(ctx, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, &texts[(caller*617+i)%len(texts)], answer, grpc.ForceCodecV2(grpcwire.Codec))
+		err := conn.Invoke(ctx, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, &texts[(caller*617+i)%len(texts)],
+			answer, grpc.ForceCodecV2(grpcwire.Codec))
 		if err == nil && checked.CompareAndSwap(false, true) {
 			m := wirev1.BatchRateLimitResponse{Most: grpcBatch}
 			err = m.UnmarshalWire(*answer)
@@ -311,8 +318,8 @@ func (j *grpcJob) stream(ctx context.Context, conn *grpc.ClientConn) (loadResult
 	if err != nil {
 		return loadResult{}, err
 	}
-	// A request is sent when the one of the same id was answered: all by one goroutine, since whatever the load spends on itself
-	// it does not ask with.
+	// A request is sent when the one of the same id was answered: all by one goroutine, since whatever the load spends on
+	// itself it does not ask with.
 	sent := make([]time.Time, j.Callers)
 	var request wirev1.StreamRequest
 	send := func(id uint64, i int64) error {
@@ -377,36 +384,72 @@ const (
 
 func runGRPCCalls(ctx context.Context, b *harness.Bench) error {
 	unary, stream := grpcJob{Kind: "unary", Callers: grpcFlight}, grpcJob{Kind: "stream", Callers: grpcFlight}
-	return runService(ctx, b, harness.ServiceTable{ID: "grpc-calls", Title: "gRPC, 64 requests in flight, 400 k keys"}, []serviceContender{
-		{name: "headgate", title: grpcTitle + ", one stream", role: harness.Ours, server: "headgate", open: openServer("grpc", ""), run: stream.ask},
-		{name: "headgate-unary", title: "headgate, unary", role: harness.Ours, server: "headgate", open: openServer("grpc", ""), run: unary.ask},
-		{name: "floor", title: floorTitle + ", unary", role: harness.Floor, server: "floor", open: openServer("grpc-floor", ""), run: unary.ask},
-		{name: "floor-stream", title: floorTitle + ", one stream", role: harness.Floor, server: "floor", open: openServer("grpc-floor", ""), run: stream.ask},
-	})
+	return runService(ctx, b, harness.ServiceTable{ID: "grpc-calls", Title: "gRPC, 64 requests in flight, 400 k keys"},
+		[]serviceContender{
+			{
+				name: "headgate", title: grpcTitle + ", one stream", role: harness.Ours, server: "headgate",
+				open: openServer("grpc", ""), run: stream.ask,
+			},
+			{
+				name: "headgate-unary", title: "headgate, unary", role: harness.Ours, server: "headgate",
+				open: openServer("grpc", ""), run: unary.ask,
+			},
+			{
+				name: "floor", title: floorTitle + ", unary", role: harness.Floor, server: "floor",
+				open: openServer("grpc-floor", ""), run: unary.ask,
+			},
+			{
+				name: "floor-stream", title: floorTitle + ", one stream", role: harness.Floor, server: "floor",
+				open: openServer("grpc-floor", ""), run: stream.ask,
+			},
+		})
 }
 
 func runGRPCBatch(ctx context.Context, b *harness.Bench) error {
 	job := grpcJob{Kind: "batch", Callers: 16}
-	return runService(ctx, b, harness.ServiceTable{ID: "grpc-batch", Title: "gRPC, batches of 100, 400 k keys"}, []serviceContender{
-		{name: "headgate", title: grpcTitle, role: harness.Ours, server: "headgate", open: openServer("grpc", ""), run: job.ask},
-		{name: "floor", title: floorTitle, role: harness.Floor, server: "floor", open: openServer("grpc-floor", ""), run: job.ask},
-	})
+	return runService(ctx, b, harness.ServiceTable{ID: "grpc-batch", Title: "gRPC, batches of 100, 400 k keys"},
+		[]serviceContender{
+			{
+				name: "headgate", title: grpcTitle, role: harness.Ours, server: "headgate", open: openServer("grpc", ""),
+				run: job.ask,
+			},
+			{
+				name: "floor", title: floorTitle, role: harness.Floor, server: "floor", open: openServer("grpc-floor", ""),
+				run: job.ask,
+			},
+		})
 }
 
 func runGRPCIdle(ctx context.Context, b *harness.Bench) error {
 	job := grpcJob{Kind: "unary", Callers: 1}
-	return runService(ctx, b, harness.ServiceTable{ID: "grpc-idle", Title: "gRPC, one call at a time on an idle server", Timed: true}, []serviceContender{
-		{name: "headgate", title: grpcTitle, role: harness.Ours, server: "headgate", open: openServer("grpc", ""), run: job.ask},
-		{name: "floor", title: floorTitle, role: harness.Floor, server: "floor", open: openServer("grpc-floor", ""), run: job.ask},
+	return runService(ctx, b, harness.ServiceTable{
+		ID: "grpc-idle", Title: "gRPC, one call at a time on an idle server",
+		Timed: true,
+	}, []serviceContender{
+		{
+			name: "headgate", title: grpcTitle, role: harness.Ours, server: "headgate", open: openServer("grpc", ""),
+			run: job.ask,
+		},
+		{
+			name: "floor", title: floorTitle, role: harness.Floor, server: "floor", open: openServer("grpc-floor", ""),
+			run: job.ask,
+		},
 	})
 }
 
 func runGRPCSDK(ctx context.Context, b *harness.Bench) error {
 	batched, alone := grpcJob{Kind: "sdk", Callers: 64}, grpcJob{Kind: "sdk-alone", Callers: 64}
-	return runService(ctx, b, harness.ServiceTable{ID: "grpc-sdk", Title: "Go SDK, 64 goroutines, 400 k keys"}, []serviceContender{
-		{name: "headgate", title: grpcTitle + ", calls that travel together", role: harness.Ours, server: "headgate", open: openServer("grpc", ""), run: batched.ask},
-		{name: "alone", title: "headgate, each call alone", role: harness.Floor, server: "headgate", open: openServer("grpc", ""), run: alone.ask},
-	})
+	return runService(ctx, b, harness.ServiceTable{ID: "grpc-sdk", Title: "Go SDK, 64 goroutines, 400 k keys"},
+		[]serviceContender{
+			{
+				name: "headgate", title: grpcTitle + ", calls that travel together", role: harness.Ours, server: "headgate",
+				open: openServer("grpc", ""), run: batched.ask,
+			},
+			{
+				name: "alone", title: "headgate, each call alone", role: harness.Floor, server: "headgate",
+				open: openServer("grpc", ""), run: alone.ask,
+			},
+		})
 }
 
 func grpcBars(r *harness.Results) []harness.Bar {

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A unaryLoad sends unary calls of gRPC, always so many at once, on one connection. It speaks just enough HTTP/2 for that, in
-// one goroutine, so that it takes a fraction of the work of any server of gRPC: a whole client would be the slower of the
-// two, and what is measured.
+// A unaryLoad sends unary calls of gRPC, always so many at once, on one connection. It speaks just enough HTTP/2 for
+// that, in one goroutine, so that it takes a fraction of the work of any server of gRPC: a whole client would be the
+// slower of the two, and what is measured.
 type unaryLoad struct {
 	path    string
 	flight  int
@@ -146,7 +146,10 @@ func (l *unaryLoad) call(now int64) error {
 	l.frame = l.request(append(l.frame[:0], 0, 0, 0, 0, 0))
 	n := len(l.frame) - 5
 	l.frame[3], l.frame[4] = byte(n>>8), byte(n)
-	if err := l.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: l.headers, EndHeaders: true}); err != nil {
+	if err := l.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: id, BlockFragment: l.headers,
+		EndHeaders: true,
+	}); err != nil {
 		return err
 	}
 	return l.framer.WriteData(id, true, l.frame)

@@ -127,7 +127,8 @@ const (
 
 // httpDecision is what is asked about a client.
 func httpDecision(user int) string {
-	return `{"client":{"userId":"user-` + strconv.Itoa(user) + `","clientIP":"192.0.2.1"},"attributes":{"path":"/search"},"cost":1}`
+	return `{"client":{"userId":"user-` + strconv.Itoa(user) +
+		`","clientIP":"192.0.2.1"},"attributes":{"path":"/search"},"cost":1}`
 }
 
 // httpCalls returns calls as wrk sends them, each with so many decisions.
@@ -182,8 +183,14 @@ func (l httpLoad) ask(ctx context.Context, s *site.Site, at site.RunningServer) 
 // httpContestants are headgate and the floor, asked alike.
 func httpContestants(l httpLoad) []serviceContender {
 	return []serviceContender{
-		{name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("http", ""), run: l.ask},
-		{name: "floor", title: "net/http and encoding/json, decides nothing", role: harness.Floor, server: "floor", open: openServer("http-floor", ""), run: l.ask},
+		{
+			name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("http", ""),
+			run: l.ask,
+		},
+		{
+			name: "floor", title: "net/http and encoding/json, decides nothing", role: harness.Floor, server: "floor",
+			open: openServer("http-floor", ""), run: l.ask,
+		},
 	}
 }
 
@@ -198,7 +205,10 @@ func runHTTPBatch(ctx context.Context, b *harness.Bench) error {
 }
 
 func runHTTPIdle(ctx context.Context, b *harness.Bench) error {
-	table := harness.ServiceTable{ID: "http-idle", Title: "HTTP with JSON, one call at a time on an idle server", Timed: true}
+	table := harness.ServiceTable{
+		ID: "http-idle", Title: "HTTP with JSON, one call at a time on an idle server",
+		Timed: true,
+	}
 	return runService(ctx, b, table, httpContestants(httpLoad{connections: 1, batch: 1}))
 }
 

@@ -6,5 +6,8 @@ import (
 
 // Part returns the part that measures the decision service.
 func Part() harness.Part {
-	return harness.Part{Name: "service", Title: "The decision service", Scenarios: serviceScenarios(), Versions: serviceVersions, Method: serviceMethod, Report: reportService, Bars: serviceBars}
+	return harness.Part{
+		Name: "service", Title: "The decision service", Scenarios: serviceScenarios(),
+		Versions: serviceVersions, Method: serviceMethod, Report: reportService, Bars: serviceBars,
+	}
 }

@@ -81,7 +81,9 @@ func (l respLoad) ask(command ...string) func(context.Context, *site.Site, site.
 }
 
 // redisBenchmark has a server asked on the load's core.
-func redisBenchmark(ctx context.Context, s *site.Site, at site.RunningServer, l respLoad, command []string) (a loadResult, err error) {
+func redisBenchmark(ctx context.Context, s *site.Site, at site.RunningServer, l respLoad,
+	command []string,
+) (a loadResult, err error) {
 	path, err := site.Program("redis-benchmark")
 	if err != nil {
 		return a, err
@@ -144,7 +146,10 @@ func readRedisBenchmark(said string, n int64) (a loadResult, err error) {
 		return a, fmt.Errorf("redis-benchmark says %.300q: %w", said, err)
 	}
 	milliseconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
-	return loadResult{Ops: n, Took: time.Duration(float64(n) / rate * float64(time.Second)), P50: milliseconds(p50), P99: milliseconds(p99)}, nil
+	return loadResult{
+		Ops: n, Took: time.Duration(float64(n) / rate * float64(time.Second)), P50: milliseconds(p50),
+		P99: milliseconds(p99),
+	}, nil
 }
 
 // gcraScript is CL.THROTTLE as one writes it for Redis: the theoretical arrival time of each key, in microseconds.
@@ -191,29 +196,69 @@ func runRESPPipelined(ctx context.Context, b *harness.Bench) error {
 	l := respLoad{connections: 50, pipeline: 16, requests: 2_000_000}
 	few := l
 	few.requests = 300_000
-	return runService(ctx, b, harness.ServiceTable{ID: "resp-pipelined", Title: "RESP, 50 connections, pipelines of 16, 100 k keys"}, []serviceContender{
-		{name: "headgate", title: "**headgate**, CL.THROTTLE", role: harness.Ours, server: "headgate", open: openServer("resp", ""), run: l.ask(respThrottle...)},
-		{name: "headgate-take", title: "headgate, HG.TAKE by a rule", role: harness.Ours, server: "headgate", open: openServer("resp", ""), run: l.ask("HG.TAKE", "each-user", respKey)},
-		{name: "incr", title: "redis-server, INCR", role: harness.Floor, server: "redis", open: openRedisServer, run: l.ask("INCR", respKey)},
-		{name: "evalsha", title: "redis-server, EVALSHA of GCRA", role: harness.Peer, server: "redis", open: openRedisServer, run: evalGCRA(few)},
+	return runService(ctx, b, harness.ServiceTable{
+		ID:    "resp-pipelined",
+		Title: "RESP, 50 connections, pipelines of 16, 100 k keys",
+	}, []serviceContender{
+		{
+			name: "headgate", title: "**headgate**, CL.THROTTLE", role: harness.Ours, server: "headgate",
+			open: openServer("resp", ""), run: l.ask(respThrottle...),
+		},
+		{
+			name: "headgate-take", title: "headgate, HG.TAKE by a rule", role: harness.Ours, server: "headgate",
+			open: openServer("resp", ""), run: l.ask("HG.TAKE", "each-user", respKey),
+		},
+		{
+			name: "incr", title: "redis-server, INCR", role: harness.Floor, server: "redis", open: openRedisServer,
+			run: l.ask("INCR", respKey),
+		},
+		{
+			name: "evalsha", title: "redis-server, EVALSHA of GCRA", role: harness.Peer, server: "redis", open: openRedisServer,
+			run: evalGCRA(few),
+		},
 	})
 }
 
 func runRESPSingle(ctx context.Context, b *harness.Bench) error {
 	l := respLoad{connections: 50, pipeline: 1, requests: 200_000}
-	return runService(ctx, b, harness.ServiceTable{ID: "resp-single", Title: "RESP, 50 connections, one command at a time, 100 k keys"}, []serviceContender{
-		{name: "headgate", title: "**headgate**, CL.THROTTLE", role: harness.Ours, server: "headgate", open: openServer("resp", ""), run: l.ask(respThrottle...)},
-		{name: "incr", title: "redis-server, INCR", role: harness.Floor, server: "redis", open: openRedisServer, run: l.ask("INCR", respKey)},
-		{name: "evalsha", title: "redis-server, EVALSHA of GCRA", role: harness.Peer, server: "redis", open: openRedisServer, run: evalGCRA(l)},
-	})
+	return runService(ctx, b,
+		harness.ServiceTable{
+			ID:    "resp-single",
+			Title: "RESP, 50 connections, one command at a time, 100 k keys",
+		}, []serviceContender{
+			{
+				name: "headgate", title: "**headgate**, CL.THROTTLE", role: harness.Ours, server: "headgate",
+				open: openServer("resp", ""), run: l.ask(respThrottle...),
+			},
+			{
+				name: "incr", title: "redis-server, INCR", role: harness.Floor, server: "redis", open: openRedisServer,
+				run: l.ask("INCR", respKey),
+			},
+			{
+				name: "evalsha", title: "redis-server, EVALSHA of GCRA", role: harness.Peer, server: "redis", open: openRedisServer,
+				run: evalGCRA(l),
+			},
+		})
 }
 
 func runRESPIdle(ctx context.Context, b *harness.Bench) error {
 	l := respLoad{connections: 1, pipeline: 1, requests: 20_000}
-	return runService(ctx, b, harness.ServiceTable{ID: "resp-idle", Title: "RESP, one call at a time on an idle server", Timed: true}, []serviceContender{
-		{name: "headgate", title: "**headgate**, CL.THROTTLE", role: harness.Ours, server: "headgate", open: openServer("resp", ""), run: l.ask(respThrottle...)},
-		{name: "headgate-take", title: "headgate, HG.TAKE by a rule", role: harness.Ours, server: "headgate", open: openServer("resp", ""), run: l.ask("HG.TAKE", "each-user", respKey)},
-		{name: "ping", title: "redis-server, PING", role: harness.Floor, server: "redis", open: openRedisServer, run: l.ask("PING")},
+	return runService(ctx, b, harness.ServiceTable{
+		ID: "resp-idle", Title: "RESP, one call at a time on an idle server",
+		Timed: true,
+	}, []serviceContender{
+		{
+			name: "headgate", title: "**headgate**, CL.THROTTLE", role: harness.Ours, server: "headgate",
+			open: openServer("resp", ""), run: l.ask(respThrottle...),
+		},
+		{
+			name: "headgate-take", title: "headgate, HG.TAKE by a rule", role: harness.Ours, server: "headgate",
+			open: openServer("resp", ""), run: l.ask("HG.TAKE", "each-user", respKey),
+		},
+		{
+			name: "ping", title: "redis-server, PING", role: harness.Floor, server: "redis", open: openRedisServer,
+			run: l.ask("PING"),
+		},
 	})
 }
 
@@ -229,7 +274,8 @@ func respBars(r *harness.Results) []harness.Bar {
 		one.RatesAbove("headgate", "incr", single, 0.9, ""),
 		one.RatesAbove("headgate", "incr", single, 1.05, " (to reach for)"),
 		r.ServiceNamed("resp-idle").TailBelow("headgate", "ping", "RESP, p99 of one call on an idle server", 1.3),
-		r.ServiceNamed("resp-idle").TailBelow("headgate-take", "ping", "RESP, p99 of one decision by a rule on an idle server", 1.5),
+		r.ServiceNamed("resp-idle").TailBelow("headgate-take", "ping",
+			"RESP, p99 of one decision by a rule on an idle server", 1.5),
 	}
 }
 
@@ -242,5 +288,6 @@ func respMethod(b *strings.Builder, _ *harness.Results) {
 }
 
 func respVersions(ctx context.Context) []harness.ModuleVersion {
-	return []harness.ModuleVersion{{Module: "redis-server", Version: site.ProgramVersion(ctx, "redis-server", "--version")}}
+	return []harness.ModuleVersion{{Module: "redis-server", Version: site.ProgramVersion(ctx, "redis-server",
+		"--version")}}
 }

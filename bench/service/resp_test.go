@@ -33,7 +33,8 @@ func TestWhatRedisBenchmarkSays(t *testing.T) {
 	}
 }
 
-// respResults are results in which headgate is so many times as fast as everybody else, and everybody else has the same.
+// respResults are results in which headgate is so many times as fast as everybody else, and everybody else has the
+// same.
 func respResults(times float64) *harness.Results {
 	run := func(times float64) []harness.ServiceRun {
 		return []harness.ServiceRun{{Rate: 1000 * times, P99: 1000 / times, CPU: 1 / times, Busy: 1, LoadBusy: 0.5}}

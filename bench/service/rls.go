@@ -133,7 +133,10 @@ func (rlsFloor) ShouldRateLimit(context.Context, *rlspb.RateLimitRequest) (*rlsp
 		OverallCode: rlspb.RateLimitResponse_OK,
 		Statuses: []*rlspb.RateLimitResponse_DescriptorStatus{{
 			Code: rlspb.RateLimitResponse_OK, LimitRemaining: 9_999,
-			CurrentLimit: &rlspb.RateLimitResponse_RateLimit{RequestsPerUnit: 10_000, Unit: rlspb.RateLimitResponse_RateLimit_HOUR},
+			CurrentLimit: &rlspb.RateLimitResponse_RateLimit{
+				RequestsPerUnit: 10_000,
+				Unit:            rlspb.RateLimitResponse_RateLimit_HOUR,
+			},
 		}},
 	}, nil
 }
@@ -159,7 +162,8 @@ func serveRLSPeerPipelined(l net.Listener, target string) (func() error, error) 
 	return servePeer(l, target, map[string]string{"REDIS_PIPELINE_WINDOW": "150us", "REDIS_PIPELINE_LIMIT": "8"})
 }
 
-// servePeer is envoyproxy/ratelimit, which listens by itself. The target is the address of Redis, and where files may be.
+// servePeer is envoyproxy/ratelimit, which listens by itself. The target is the address of Redis, and where files may
+// be.
 func servePeer(l net.Listener, target string, more map[string]string) (func() error, error) {
 	redis, dir, _ := strings.Cut(target, " ")
 	root, err := rlsDir(dir, "ratelimit", "config")
@@ -249,7 +253,8 @@ const rlsRequest = "\n\x05bench\x12\x15\n\x13\n\x04user\x12\x0buser-000000"
 func sendRLS(o rlsOrder) (loadResult, error) {
 	from := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	l := &unaryLoad{
-		path: rlspb.RateLimitService_ShouldRateLimit_FullMethodName, flight: o.Callers, answer: []byte("\x08\x01\x12"), // OK, and a status
+		// OK, and a status
+		path: rlspb.RateLimitService_ShouldRateLimit_FullMethodName, flight: o.Callers, answer: []byte("\x08\x01\x12"),
 		request: func(dst []byte) []byte {
 			dst = append(dst, rlsRequest...)
 			for i, user := len(dst)-1, from.IntN(rlsKeys); user > 0; i, user = i-1, user/10 {
@@ -299,32 +304,65 @@ func (l *rlsLoad) ask(ctx context.Context, s *site.Site, at site.RunningServer) 
 
 func runRLSUnary(ctx context.Context, b *harness.Bench) error {
 	l := &rlsLoad{callers: 64}
-	return runService(ctx, b, harness.ServiceTable{ID: "rls-unary", Title: "Envoy's protocol, 64 callers on one connection, 100 k users"}, []serviceContender{
-		{name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("rls", ""), run: l.ask},
-		{name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor", open: openServer("rls-floor", ""), run: l.ask},
-	})
+	return runService(ctx, b,
+		harness.ServiceTable{
+			ID:    "rls-unary",
+			Title: "Envoy's protocol, 64 callers on one connection, 100 k users",
+		}, []serviceContender{
+			{
+				name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("rls", ""),
+				run: l.ask,
+			},
+			{
+				name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor",
+				open: openServer("rls-floor", ""), run: l.ask,
+			},
+		})
 }
 
 func runRLSIdle(ctx context.Context, b *harness.Bench) error {
 	l := &rlsLoad{callers: 1}
-	return runService(ctx, b, harness.ServiceTable{ID: "rls-idle", Title: "Envoy's protocol, one call at a time on an idle server", Timed: true}, []serviceContender{
-		{name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("rls", ""), run: l.ask},
-		{name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor", open: openServer("rls-floor", ""), run: l.ask},
-	})
+	return runService(ctx, b,
+		harness.ServiceTable{
+			ID: "rls-idle", Title: "Envoy's protocol, one call at a time on an idle server",
+			Timed: true,
+		}, []serviceContender{
+			{
+				name: "headgate", title: "**headgate**", role: harness.Ours, server: "headgate", open: openServer("rls", ""),
+				run: l.ask,
+			},
+			{
+				name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor",
+				open: openServer("rls-floor", ""), run: l.ask,
+			},
+		})
 }
 
 func runRLSRedis(ctx context.Context, b *harness.Bench) error {
 	l := &rlsLoad{callers: 64}
 	redis := &rlsRedis{}
-	return runService(ctx, b, harness.ServiceTable{ID: "rls-redis", Title: "Envoy's protocol, counted in Redis, 64 callers on one connection, 100 k users"}, []serviceContender{
-		{name: "headgate", title: "**headgate**, exact", role: harness.Ours, server: "headgate", open: redis.with("rls"), run: l.ask},
-		{name: "peer", title: "envoyproxy/ratelimit", role: harness.Peer, server: "peer", open: redis.with("rls-peer"), run: l.ask},
-		{
-			name: "peer-pipelined", title: "envoyproxy/ratelimit, REDIS_PIPELINE_WINDOW=150us", role: harness.Peer, server: "peer-pipelined",
-			open: redis.with("rls-peer-pipelined"), run: l.ask,
-		},
-		{name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor", open: openServer("rls-floor", ""), run: l.ask},
-	})
+	return runService(ctx, b,
+		harness.ServiceTable{
+			ID:    "rls-redis",
+			Title: "Envoy's protocol, counted in Redis, 64 callers on one connection, 100 k users",
+		}, []serviceContender{
+			{
+				name: "headgate", title: "**headgate**, exact", role: harness.Ours, server: "headgate", open: redis.with("rls"),
+				run: l.ask,
+			},
+			{
+				name: "peer", title: "envoyproxy/ratelimit", role: harness.Peer, server: "peer", open: redis.with("rls-peer"),
+				run: l.ask,
+			},
+			{
+				name: "peer-pipelined", title: "envoyproxy/ratelimit, REDIS_PIPELINE_WINDOW=150us", role: harness.Peer, server: "peer-pipelined",
+				open: redis.with("rls-peer-pipelined"), run: l.ask,
+			},
+			{
+				name: "floor", title: "grpc-go, generated code, decides nothing", role: harness.Floor, server: "floor",
+				open: openServer("rls-floor", ""), run: l.ask,
+			},
+		})
 }
 
 // An rlsRedis is a Redis that contestants share. It runs on the core of the load.
@@ -359,7 +397,8 @@ func (r *rlsRedis) start(ctx context.Context, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.Start(s.LoadCore, exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"))
+	p, err := s.Start(s.LoadCore, exec.Command(path, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly",
+		"no"))
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,9 @@ func runService(ctx context.Context, b *harness.Bench, table harness.ServiceTabl
 }
 
 // askServer measures a contestant once.
-func askServer(ctx context.Context, s *site.Site, c *serviceContender, at site.RunningServer) (run harness.ServiceRun, err error) {
+func askServer(ctx context.Context, s *site.Site, c *serviceContender,
+	at site.RunningServer,
+) (run harness.ServiceRun, err error) {
 	f := &site.OpenFront{RunningServer: at}
 	before, err := s.Look(f)
 	if err != nil {
@@ -207,8 +209,10 @@ func reportRates(b *strings.Builder, t *harness.ServiceTable) {
 			ratio := us.Against(&row, harness.RateOf)
 			against, quartiles = fmt.Sprintf("%.2f ×", ratio.Median), fmt.Sprintf("%.2f–%.2f", ratio.Q1, ratio.Q3)
 		}
-		fmt.Fprintf(b, "| %s | %s | %s–%s | %s | %s | %s | %s | %.2f | %.0f %% | %.0f %% |\n", row.Title, harness.HumanRate(rate.Median),
-			harness.HumanRate(rate.Q1), harness.HumanRate(rate.Q3), against, quartiles, measuredTime(row.Spread(p50Of).Median), measuredTime(row.Spread(harness.P99Of).Median),
+		fmt.Fprintf(b, "| %s | %s | %s–%s | %s | %s | %s | %s | %.2f | %.0f %% | %.0f %% |\n", row.Title,
+			harness.HumanRate(rate.Median),
+			harness.HumanRate(rate.Q1), harness.HumanRate(rate.Q3), against, quartiles, measuredTime(
+				row.Spread(p50Of).Median), measuredTime(row.Spread(harness.P99Of).Median),
 			row.Spread(harness.CPUOf).Median, 100*row.Spread(harness.BusyOf).Median, 100*row.Spread(loadBusyOf).Median)
 	}
 }
@@ -226,7 +230,8 @@ func reportTimes(b *strings.Builder, t *harness.ServiceTable) {
 	for i := range t.Rows {
 		row := &t.Rows[i]
 		tail := row.Spread(harness.P99Of)
-		fmt.Fprintf(b, "| %s | %s | %s | %s–%s | %.2f |\n", row.Title, harness.HumanDuration(row.Spread(p50Of).Median), harness.HumanDuration(tail.Median),
+		fmt.Fprintf(b, "| %s | %s | %s | %s–%s | %.2f |\n", row.Title, harness.HumanDuration(row.Spread(p50Of).Median),
+			harness.HumanDuration(tail.Median),
 			harness.HumanDuration(tail.Q1), harness.HumanDuration(tail.Q3), row.Spread(harness.CPUOf).Median)
 	}
 }

@@ -46,8 +46,8 @@ func (s *Site) OpenAll(ctx context.Context, list []Front, tell func(name string)
 	return opened, nil
 }
 
-// Fits returns an error if what wrk saw of a front is not what it is to do. A limit that lets one pass every minute still
-// refuses everybody.
+// Fits returns an error if what wrk saw of a front is not what it is to do. A limit that lets one pass every minute
+// still refuses everybody.
 func (f *OpenFront) Fits(run WrkRun) error {
 	if err := run.Broken(); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (f *OpenFront) Fits(run WrkRun) error {
 	return nil
 }
 
-// proven returns an error if a front does not answer as it should, soon. One that is to refuse everybody may need a request or
-// two until it does.
+// proven returns an error if a front does not answer as it should, soon. One that is to refuse everybody may need a
+// request or two until it does.
 func (f *OpenFront) proven(ctx context.Context) error {
 	want := http.StatusOK
 	if f.Refuses {

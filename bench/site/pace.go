@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/internal/stalls"
 )
 
-// A PaceOrder says how a load of constant rate is to be. Those who are asked take turns, in short windows: what disturbs the
-// machine for longer than that disturbs all of them.
+// A PaceOrder says how a load of constant rate is to be. Those who are asked take turns, in short windows: what
+// disturbs the machine for longer than that disturbs all of them.
 type PaceOrder struct {
 	Addresses   []string
 	Connections int           // to each
@@ -20,8 +20,8 @@ type PaceOrder struct {
 	Length      time.Duration // after that
 	Patience    time.Duration // how long the last answer may take
 	Cores       []int         // on which stalls are watched for
-	// Floods is, for each address, how many requests a second one more client sends besides, on connections of its own, and does
-	// not mind being refused. None if it is nil.
+	// Floods is, for each address, how many requests a second one more client sends besides, on connections of its own,
+	// and does not mind being refused. None if it is nil.
 	Floods []float64
 	// Spins has the load look for answers without ever sleeping, so that nobody has to wake it: its core is its own.
 	Spins bool
@@ -44,8 +44,8 @@ type paceResult struct {
 // A timed is a request that was answered: when it was due, and when the answer had come, both from the start.
 type timed struct{ due, done time.Duration }
 
-// stallEffectEnd is until when a stall is felt: the requests that were due in it have to be answered besides those that come after it, which
-// at half load takes as long again. It is taken for twice as long.
+// stallEffectEnd is until when a stall is felt: the requests that were due in it have to be answered besides those that
+// come after it, which at half load takes as long again. It is taken for twice as long.
 func stallEffectEnd(s stalls.Span) time.Duration { return s.To + 2*(s.To-s.From) }
 
 // touched reports whether a stall touched a request. The stalls are in order of their ends.
@@ -72,7 +72,10 @@ func calm(list []timed, all []stalls.Span) harness.CalmPacing {
 			took.Record(int64(t.done - t.due))
 		}
 	}
-	return harness.CalmPacing{Requests: took.Total, P50: took.Quantile(0.5), P99: took.Quantile(0.99), P999: took.Quantile(0.999)}
+	return harness.CalmPacing{
+		Requests: took.Total, P50: took.Quantile(0.5), P99: took.Quantile(0.99),
+		P999: took.Quantile(0.999),
+	}
 }
 
 // MeasuredPriority is that of what is measured, of real time: before all others, and after those who watch for stalls.

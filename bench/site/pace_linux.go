@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runPace sends requests to addresses at a constant rate and tells how long answers took. Every request is due at a time
-// fixed beforehand and its answer is timed from then, also if it had to wait for a connection: a server that is held up
-// cannot hide that by being asked less.
+// runPace sends requests to addresses at a constant rate and tells how long answers took. Every request is due at a
+// time fixed beforehand and its answer is timed from then, also if it had to wait for a connection: a server that is
+// held up cannot hide that by being asked less.
 func runPace(o PaceOrder) (paceResult, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -187,7 +187,8 @@ func (p *pace) result(found []stalls.Span, watched bool) paceResult {
 				took.Record(int64(t.done - t.due))
 			}
 			r.Windows[of] = append(r.Windows[of], harness.Pacing{
-				Requests: took.Total, Max: took.Max, Late: w.late.Quantile(0.99), Flooded: int64(w.flooded), Refused: int64(w.refused),
+				Requests: took.Total, Max: took.Max, Late: w.late.Quantile(0.99), Flooded: int64(w.flooded), Refused: int64(
+					w.refused),
 				P50: took.Quantile(0.5), P99: took.Quantile(0.99), P999: took.Quantile(0.999),
 				Calm: calm(w.timed, found),
 			})
@@ -231,7 +232,10 @@ func (p *pace) floods(w *window) bool {
 func (p *pace) window(of int) error {
 	unheard := int(p.order.Rate * p.order.Warming.Seconds())
 	heard := int(p.order.Rate * p.order.Length.Seconds())
-	w := &window{of: of, begun: time.Since(p.start), unheard: unheard, total: unheard + heard, timed: make([]timed, 0, heard)}
+	w := &window{
+		of: of, begun: time.Since(p.start), unheard: unheard, total: unheard + heard,
+		timed: make([]timed, 0, heard),
+	}
 	end := p.due(w, w.total) + p.order.Patience
 	for w.answered < w.total || p.floods(w) {
 		if time.Since(p.start) > end {

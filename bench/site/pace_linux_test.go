@@ -43,8 +43,8 @@ func serve(t *testing.T, h http.Handler) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// Of the requests of one second, a pause of 400 ms holds up those that are due in it, whether they could be sent or not. Who
-// times requests from when they were sent sees one slow request for every connection.
+// Of the requests of one second, a pause of 400 ms holds up those that are due in it, whether they could be sent or
+// not. Who times requests from when they were sent sees one slow request for every connection.
 func TestAPauseShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 	const rate, connections, length = 500, 4, 400 * time.Millisecond
 	attempts.OneOf(t, 10, func() error { // a busy machine holds up others

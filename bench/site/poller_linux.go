@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A poller waits for descriptors that have something to read. One goroutine serves them all: what drives the load has to cost
-// little beside what is measured, and to wake in time, for which the runtime's timers are too coarse.
+// A poller waits for descriptors that have something to read. One goroutine serves them all: what drives the load has
+// to cost little beside what is measured, and to wake in time, for which the runtime's timers are too coarse.
 type poller struct {
 	epoll  int
 	events [256]unix.EpollEvent

@@ -114,7 +114,8 @@ func Program(name string) (string, error) {
 	if path, err := exec.LookPath("/usr/sbin/" + name); err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("%s is not installed: make need-proxies installs what the gateway is measured with: %w", name, err)
+	return "", fmt.Errorf("%s is not installed: make need-proxies installs what the gateway is measured with: %w", name,
+		err)
 }
 
 // A speech is the end of what a program says.
@@ -152,7 +153,8 @@ func (s *speech) has(text string) error {
 	return nil
 }
 
-// Object reads the last line that is a JSON object and holds a text into a value, and returns an error if there is none.
+// Object reads the last line that is a JSON object and holds a text into a value, and returns an error if there is
+// none.
 func (s *speech) Object(holds string, into any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,8 @@ func groupTime(pid int) (time.Duration, error) {
 	return all, nil
 }
 
-// parseStat reads the group of a process and the time that it has used, which the system counts in hundredths of a second.
+// parseStat reads the group of a process and the time that it has used, which the system counts in hundredths of a
+// second.
 func parseStat(stat string) (group int, used time.Duration, err error) {
 	// PID (NAME) STATE PARENT GROUP …, and the name may hold anything. The first word behind it is the third of all.
 	const groupAt, userAt, systemAt = 5 - 3, 14 - 3, 15 - 3

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunResponder is the upstream: it gives the same answer to every request, as cheaply as can be, so that the core that it
-// shares with the load is not what holds up a proxy. It says where it listens and serves until in ends. What comes in are orders
-// for loads of constant rate, which it sends itself while it goes on answering: one thread that never waits for another, so
-// that what is measured is the proxy and not who gets the load's core.
+// RunResponder is the upstream: it gives the same answer to every request, as cheaply as can be, so that the core that
+// it shares with the load is not what holds up a proxy. It says where it listens and serves until in ends. What comes
+// in are orders for loads of constant rate, which it sends itself while it goes on answering: one thread that never
+// waits for another, so that what is measured is the proxy and not who gets the load's core.
 func RunResponder(in io.Reader, out *json.Encoder) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

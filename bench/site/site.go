@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// A Site is the setup in which fronts are measured: a core for the measured server, another for the load and the upstream,
-// and the upstream itself.
+// A Site is the setup in which fronts are measured: a core for the measured server, another for the load and the
+// upstream, and the upstream itself.
 type Site struct {
 	Bench       *harness.Bench
 	Dir         string
@@ -43,7 +43,10 @@ func OpenSite(ctx context.Context, b *harness.Bench) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Bench: b, Dir: dir, LoadCore: cores[0], FrontCore: cores[min(1, len(cores)-1)], Connections: b.Sizes.Connections}
+	s := &Site{
+		Bench: b, Dir: dir, LoadCore: cores[0], FrontCore: cores[min(1, len(cores)-1)],
+		Connections: b.Sizes.Connections,
+	}
 	upstream, err := s.StartChild(ctx, s.LoadCore, harness.ChildFlags{Mode: harness.ChildResponder})
 	if err != nil {
 		s.Close()
@@ -83,8 +86,8 @@ func (s *Site) Start(core int, cmd *exec.Cmd) (*process, error) {
 	return p, err
 }
 
-// comesFirst has a command come before what else runs on its core, the system's housekeeping for one, as far as we have the
-// right to say so: nice only complains if not.
+// comesFirst has a command come before what else runs on its core, the system's housekeeping for one, as far as we have
+// the right to say so: nice only complains if not.
 func comesFirst(cmd *exec.Cmd) error {
 	nice, err := Program("nice")
 	if err == nil {
@@ -114,7 +117,9 @@ func (s *Site) StartChild(ctx context.Context, core int, f harness.ChildFlags) (
 }
 
 // StartServer starts a program that has to be told its port, on a free one that another program may take first.
-func (s *Site) StartServer(ctx context.Context, prepare func(address string) (*exec.Cmd, error)) (RunningServer, error) {
+func (s *Site) StartServer(ctx context.Context, prepare func(address string) (*exec.Cmd,
+	error),
+) (RunningServer, error) {
 	var err error
 	for range 5 {
 		var at RunningServer
@@ -190,8 +195,8 @@ func (s *Site) Look(f *OpenFront) (l cpuSample, err error) {
 	return l, err
 }
 
-// Pace measures how long the answers of fronts take at a rate, once in the life of a site. The upstream is the load as well. The
-// order says what there is to say of the load itself.
+// Pace measures how long the answers of fronts take at a rate, once in the life of a site. The upstream is the load as
+// well. The order says what there is to say of the load itself.
 func (s *Site) Pace(ctx context.Context, fronts []*OpenFront, order PaceOrder) (paceResult, error) {
 	order.Warming, order.Patience = s.Bench.Sizes.PaceWarming, 10*time.Second
 	order.Cores, order.Spins, order.Into = []int{s.LoadCore, s.FrontCore}, true, filepath.Join(s.Dir, "paced.json")

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// How a request and an answer look on the wire. All loads send the same requests, and all upstreams give the same answer.
+// How a request and an answer look on the wire. All loads send the same requests, and all upstreams give the same
+// answer.
 
 // LoadHost is the host that requests name. Nobody resolves it.
 const LoadHost = "shop.example.com"
@@ -46,7 +47,8 @@ func upstreamAnswer() []byte {
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(UpstreamBody), UpstreamBody)
 }
 
-// takeRequests returns how many whole requests without a body are at the beginning of what a connection sent, and the rest.
+// takeRequests returns how many whole requests without a body are at the beginning of what a connection sent, and the
+// rest.
 func takeRequests(text []byte) (requests int, rest []byte, err error) {
 	for {
 		end := bytes.Index(text, []byte("\r\n\r\n"))
@@ -61,8 +63,8 @@ func takeRequests(text []byte) (requests int, rest []byte, err error) {
 	}
 }
 
-// takeResponse reads the status of the response at the beginning of what a server sent, and its length with its body, 0 as
-// long as there is not all of it. It knows only bodies of a length that is said.
+// takeResponse reads the status of the response at the beginning of what a server sent, and its length with its body, 0
+// as long as there is not all of it. It knows only bodies of a length that is said.
 func takeResponse(text []byte) (status, length int, err error) {
 	head, _, whole := bytes.Cut(text, []byte("\r\n\r\n"))
 	if !whole {

@@ -17,7 +17,8 @@ type WrkRun struct {
 	Micros   int64
 	Requests int64 // that were answered
 	Refused  int64 // of those, with a status of 400 or above
-	// Connections that could not be opened, failed while reading or writing, or kept their client waiting for twenty seconds.
+	// Connections that could not be opened, failed while reading or writing, or kept their client waiting for twenty
+	// seconds.
 	Connect, Read, Write, Timeout int64
 	P50, P99                      int64 // µs, from when a request was sent
 }
@@ -50,7 +51,9 @@ func wrkScript(requests []string) string {
 }
 
 // Wrk loads an address with as many of the requests, by turns, as it answers on so many connections, for so long.
-func (s *Site) Wrk(ctx context.Context, address string, requests []string, connections int, length time.Duration) (WrkRun, error) {
+func (s *Site) Wrk(ctx context.Context, address string, requests []string, connections int,
+	length time.Duration,
+) (WrkRun, error) {
 	path, err := Program("wrk")
 	if err != nil {
 		return WrkRun{}, err
@@ -60,7 +63,8 @@ func (s *Site) Wrk(ctx context.Context, address string, requests []string, conne
 		return WrkRun{}, err
 	}
 	// It knows only whole seconds, so it is given plenty and then asked to come to its end.
-	cmd := exec.Command(path, "-t", "1", "-c", strconv.Itoa(connections), "-d", "1h", "--timeout", "20s", "-s", script, "http://"+address)
+	cmd := exec.Command(path, "-t", "1", "-c", strconv.Itoa(connections), "-d", "1h", "--timeout", "20s", "-s", script,
+		"http://"+address)
 	if err := comesFirst(cmd); err != nil {
 		return WrkRun{}, err
 	}

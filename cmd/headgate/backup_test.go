@@ -47,7 +47,8 @@ func TestBackupIsRestoredIntoANewRulesService(t *testing.T) {
 	s.refuses(exitError, "headgate restore --db", append([]string{"restore", saved}, there...)...)
 }
 
-// A rules service that was started for the first time has a token, and rules to try, and can be restored into all the same.
+// A rules service that was started for the first time has a token, and rules to try, and can be restored into all the
+// same.
 func TestBackupIsRestoredOverTheFirstToken(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()

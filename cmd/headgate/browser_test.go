@@ -141,7 +141,8 @@ func (b *browser) press(keys string) {
 	browse(b, chromedp.KeyEvent(keys))
 }
 
-// chord presses keys that count only if they follow each other soon, which they may not on a busy machine, until something is seen.
+// chord presses keys that count only if they follow each other soon, which they may not on a busy machine, until
+// something is seen.
 func (b *browser) chord(keys, what, expression string) {
 	b.t.Helper()
 	await.NoError(b.t, "to see "+what, func() error {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// bash itself completes, with the script that it was given and nothing else: the package bash-completion may not be there.
+// bash itself completes, with the script that it was given and nothing else: the package bash-completion may not be
+// there.
 func TestBashCompletesIDs(t *testing.T) {
 	s := newShell(t)
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))

@@ -78,8 +78,8 @@ func (f *consoleFleet) narrow(t *testing.T) {
 	}
 }
 
-// shapeless is JavaScript that lists what is missing from tables whose rows are cards: who does not see them is told what each cell is by
-// its role and its column's head, who does by the label before it.
+// shapeless is JavaScript that lists what is missing from tables whose rows are cards: who does not see them is told
+// what each cell is by its role and its column's head, who does by the label before it.
 const shapeless = `[...document.querySelectorAll("table")].flatMap((table) => {
   const wrong = [];
   const heads = [...table.querySelectorAll("thead [role=columnheader]")].map((e) => e.textContent.trim());

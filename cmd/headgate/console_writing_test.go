@@ -21,8 +21,8 @@ const (
 	consoleAdmin  = "keeper"
 )
 
-// A consoleDesk is a rules service with one node, itself, and a browser before its console: what is written there is looked up in the
-// service.
+// A consoleDesk is a rules service with one node, itself, and a browser before its console: what is written there is
+// looked up in the service.
 type consoleDesk struct {
 	service *process
 	at      *remote.Client

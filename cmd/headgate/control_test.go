@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// A rules service and a node of it, each a process of its own: what is written at one is in force at the other, and the node
-// starts from its file when the service is away.
+// A rules service and a node of it, each a process of its own: what is written at one is in force at the other, and the
+// node starts from its file when the service is away.
 func TestNodeFollowsARulesService(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken+"\n")

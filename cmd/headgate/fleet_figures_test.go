@@ -58,8 +58,8 @@ func asyncSyncOf(t *testing.T, client *remote.Client, id string) (*control.SyncF
 	return &n.Fleet.Sync[0], nil
 }
 
-// Two nodes let more pass than there is before they hear of each other. The rules service shows how late they did, and how much it
-// was, as each of them measures it; and so it does of the node that it is itself.
+// Two nodes let more pass than there is before they hear of each other. The rules service shows how late they did, and
+// how much it was, as each of them measures it; and so it does of the node that it is itself.
 func TestRulesServiceShowsSyncLagAndOverAdmission(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

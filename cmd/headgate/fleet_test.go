@@ -14,7 +14,8 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// fleetRules has a limit for each way in which nodes share it. So few units come back in an hour that none does in a test.
+// fleetRules has a limit for each way in which nodes share it. So few units come back in an hour that none does in a
+// test.
 const fleetRules = `rules:
   - { id: leased, when: { path: /leased }, limits: [100/d], consistency: lease }
   - { id: told, when: { path: /told }, limits: [20/d], consistency: async }
@@ -195,8 +196,8 @@ const globalRules = `rules:
   - { id: told, when: { path: /told }, limits: [20/d], scope: global, consistency: async }
 `
 
-// Two regions, each with a Redis of its own and two nodes, and a third Redis that both share. A limit is the region's own, or
-// both have it together, whatever the mode inside a region; and the global store may come late.
+// Two regions, each with a Redis of its own and two nodes, and a third Redis that both share. A limit is the region's
+// own, or both have it together, whatever the mode inside a region; and the global store may come late.
 func TestRegionsShareAGlobalLimit(t *testing.T) {
 	t.Parallel()
 	globe := redistest.Standalone(t, redistest.Options{})
@@ -253,7 +254,8 @@ func TestRegionsShareAGlobalLimit(t *testing.T) {
 	}
 }
 
-// Redis is away from the beginning. Nodes that gossip know of each other all the same: policies hold, and each has its share.
+// Redis is away from the beginning. Nodes that gossip know of each other all the same: policies hold, and each has its
+// share.
 func TestPoliciesApplyIfRedisIsDownFromTheStart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

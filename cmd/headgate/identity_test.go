@@ -60,7 +60,8 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 	return pool
 }
 
-// A configuration with TLS and tokens: users are who their tokens say, over HTTP/2, and a forged token is as good as none.
+// A configuration with TLS and tokens: users are who their tokens say, over HTTP/2, and a forged token is as good as
+// none.
 func TestTokensIdentifyUsersOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -247,7 +247,8 @@ func TestNoisyClientDoesNotSlowOthers(t *testing.T) {
 	})
 }
 
-// disturbed is how many times their p99 without a flood neighbours who suffer from it have: with no limits it is about seven.
+// disturbed is how many times their p99 without a flood neighbours who suffer from it have: with no limits it is about
+// seven.
 const disturbed = 2.5
 
 // The same without limits: the test above would see it.

@@ -36,8 +36,8 @@ func (s *shell) lacks(words string, args ...string) error {
 	return nil
 }
 
-// A node that is stopped is shown no longer, whichever database the service has: be it one of --control, or an instance of the
-// service itself. One that is killed stays, until it is removed.
+// A node that is stopped is shown no longer, whichever database the service has: be it one of --control, or an instance
+// of the service itself. One that is killed stays, until it is removed.
 func TestStoppedNodesAreRemovedFromTheList(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(*testing.T) string{

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// A rules service and a node of it, each a process of its own: a client's plan is changed by the command line, and the limit on the
-// node follows.
+// A rules service and a node of it, each a process of its own: a client's plan is changed by the command line, and the
+// limit on the node follows.
 func TestLimitDependsOnThePlanOfAClient(t *testing.T) {
 	t.Parallel()
 	admin := newFile(t, "admin-token", testAdminToken+"\n")

@@ -13,7 +13,8 @@ import (
 	"github.com/headgate/headgate/internal/bars"
 )
 
-// withoutPush returns the address of something before a rules service that refuses its stream of changes, and nothing else.
+// withoutPush returns the address of something before a rules service that refuses its stream of changes, and nothing
+// else.
 func withoutPush(t *testing.T, service *process) string {
 	t.Helper()
 	to, err := url.Parse("http://" + service.admin)

@@ -31,8 +31,8 @@ func readmeBlocks(t *testing.T) []readmeBlock {
 	return list
 }
 
-// A reader types the commands of the README in a shell that keeps its folder. The addresses of the README stand for those of
-// the running process, since tests use free ports.
+// A reader types the commands of the README in a shell that keeps its folder. The addresses of the README stand for
+// those of the running process, since tests use free ports.
 type reader struct {
 	t       *testing.T
 	dir     string

@@ -15,8 +15,8 @@ import (
 
 const perKey = "rules:\n  - { id: per-key, key: [api_key], limits: [10/h] }\n  - { id: strict, when: { header.x-strict: '*' }, key: [api_key], limits: [10/h], on_failure: closed }\n"
 
-// countingIn are the arguments for a process that counts in a Redis. It is patient, since a busy machine must not make it decide
-// without Redis. More is of its configuration.
+// countingIn are the arguments for a process that counts in a Redis. It is patient, since a busy machine must not make
+// it decide without Redis. More is of its configuration.
 func countingIn(t *testing.T, server *redistest.Server, more ...string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "headgate.yaml")
@@ -67,7 +67,8 @@ func TestTwoGatewaysShareLimitsThroughRedis(t *testing.T) {
 	newClient(t, b.gateway, "X-API-Key", "alice").want(1, 429)
 }
 
-// Redis is away at the start: the gateway starts all the same, decides by policy and says so, and is exact when Redis comes.
+// Redis is away at the start: the gateway starts all the same, decides by policy and says so, and is exact when Redis
+// comes.
 func TestGatewayStartsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

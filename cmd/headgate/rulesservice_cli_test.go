@@ -207,7 +207,8 @@ func TestUnreadableContextsFileIsAnError(t *testing.T) {
 	s.refuses(exitError, "neither HOME nor XDG_CONFIG_HOME", "rules", "list", "--context", "production")
 }
 
-// Who names a context means it, whatever variables say; and a token that variables hold is shown to no server but theirs.
+// Who names a context means it, whatever variables say; and a token that variables hold is shown to no server but
+// theirs.
 func TestNamedContextOverridesVariables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contexts.yaml")
 	writeFile(t, path, `
@@ -263,7 +264,8 @@ func TestOnlyAnEmptyClientListPrunesClients(t *testing.T) {
 	s.want("none", "rules", "list")
 }
 
-// completes has a line completed until these words come: a shell does not wait for long, and who is busy asks once more.
+// completes has a line completed until these words come: a shell does not wait for long, and who is busy asks once
+// more.
 func (s *shell) completes(words string, line ...string) {
 	s.t.Helper()
 	await.NoError(s.t, "completion", func() error { return s.holds(words, append([]string{"__complete"}, line...)...) })

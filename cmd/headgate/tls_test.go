@@ -20,8 +20,8 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// A caller asks the decision service over TLS. It is known by the certificate in a directory, "" for none, and believes the
-// one in another.
+// A caller asks the decision service over TLS. It is known by the certificate in a directory, "" for none, and believes
+// the one in another.
 type caller struct {
 	t              *testing.T
 	p              *process
@@ -99,7 +99,8 @@ func (c *caller) each() map[string]error {
 	return results
 }
 
-// Every listener of the decision service speaks TLS, knows callers by their certificates, and takes new certificates into use.
+// Every listener of the decision service speaks TLS, knows callers by their certificates, and takes new certificates
+// into use.
 func TestEveryProtocolUsesTheConfiguredTLS(t *testing.T) {
 	t.Parallel()
 	server, caller1, outsider := t.TempDir(), t.TempDir(), t.TempDir()

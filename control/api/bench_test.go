@@ -25,7 +25,8 @@ func manyRules(count, limit int) string {
 	return file.String()
 }
 
-// 10,000 rules: how long it takes to apply all of them, to apply them again with other limits, to list a page, to change one.
+// 10,000 rules: how long it takes to apply all of them, to apply them again with other limits, to list a page, to
+// change one.
 func BenchmarkTenThousandRules(b *testing.B) {
 	s := open(b, api.Config{})
 	files := []string{manyRules(10_000, 10), manyRules(10_000, 20)}
@@ -84,8 +85,8 @@ func TestSoakTenThousandRules(t *testing.T) {
 	t.Logf("a search in %s at most, one rule changed in %s at most", search, change)
 }
 
-// 1 M registered clients, no two of whom have the same limit: how long it takes to import them and to change one, and what the
-// service takes for it. Behind an environment variable, since it takes minutes.
+// 1 M registered clients, no two of whom have the same limit: how long it takes to import them and to change one, and
+// what the service takes for it. Behind an environment variable, since it takes minutes.
 func TestSoakAMillionClients(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("HEADGATE_SOAK is not set")

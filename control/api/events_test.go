@@ -96,8 +96,8 @@ func TestARestoreIsInTheAuditThoughItIsTheLastThingDone(t *testing.T) {
 	}
 }
 
-// A database that was restored may be at the same number, which means something else now. Those who watch are let go: a node asks
-// what is there when its stream is back, whatever the number.
+// A database that was restored may be at the same number, which means something else now. Those who watch are let go: a
+// node asks what is there when its stream is back, whatever the number.
 func TestWatchersAreLetGoWhenTheirRevisionComesToMeanSomethingElse(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	other := open(t, api.Config{AdminToken: admin})

@@ -174,7 +174,8 @@ func fill(v reflect.Value, n int64) {
 	}
 }
 
-// A node may be of a later version than the rules service. What it says beyond what is known is left out, and it is heard.
+// A node may be of a later version than the rules service. What it says beyond what is known is left out, and it is
+// heard.
 func TestHeartbeatsOfALaterVersionAreHeard(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/control/edit"
 )
 
-// heapPeak returns the most bytes of the heap that were in use during f, and those that are in use after it, both beyond those
-// before it. The collector runs often, so that garbage is a small part.
+// heapPeak returns the most bytes of the heap that were in use during f, and those that are in use after it, both
+// beyond those before it. The collector runs often, so that garbage is a small part.
 func heapPeak(f func()) (most, kept int) {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	inUse := func() int {

@@ -39,8 +39,8 @@ func (s *service) statusOf(token, method, path string) int {
 	return got.StatusCode
 }
 
-// Every cell of role × endpoint × namespace. What a call is refused for besides permission (an empty body, a thing that is
-// not there) comes after it, and is no matter here.
+// Every cell of role × endpoint × namespace. What a call is refused for besides permission (an empty body, a thing that
+// is not there) comes after it, and is no matter here.
 func TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace(t *testing.T) {
 	s := open(t, api.Config{})
 	scopes := map[string][]string{"its own": {"shop"}, "another": {"blog"}, "several": {"blog", "shop"}, "all": {"*"}}

@@ -122,8 +122,8 @@ func peak(pid int) int {
 	return 0
 }
 
-// All that nodes do when the service is back after a restart, at once: they watch, and fetch everything. Half of them take
-// what they fetch uncompressed.
+// All that nodes do when the service is back after a restart, at once: they watch, and fetch everything. Half of them
+// take what they fetch uncompressed.
 func TestFiveHundredNodesComeBackAtOnce(t *testing.T) {
 	nodes, count := 500, 1000
 	if raceEnabled { // which makes all of it take ten times as long

@@ -34,7 +34,10 @@ func Bench(b *testing.B, fresh New) {
 		commit(b, db, "n", ops...)
 		list := func(b *testing.B, search string, want int) {
 			for b.Loop() {
-				got, err := db.List(b.Context(), control.Query{Namespace: "n", Kind: control.KindRule, Search: search, AfterID: ops[rules/2].ID, Limit: page})
+				got, err := db.List(b.Context(), control.Query{
+					Namespace: "n", Kind: control.KindRule, Search: search,
+					AfterID: ops[rules/2].ID, Limit: page,
+				})
 				if err != nil || len(got) != want {
 					b.Fatalf("got %d, %v; want %d", len(got), err, want)
 				}

@@ -56,7 +56,8 @@ func clients(t *testing.T, fresh New) {
 			t.Errorf("%s: got %d objects, %v; want one", how, len(list), err)
 			continue
 		}
-		if got, err := control.ParseClient(list[0].Body); err != nil || !reflect.DeepEqual(control.ClientBody(got), control.ClientBody(want)) {
+		if got, err := control.ParseClient(list[0].Body); err != nil || !reflect.DeepEqual(control.ClientBody(got),
+			control.ClientBody(want)) {
 			t.Errorf("%s: got %s, %v; want %s", how, list[0].Body, err, control.ClientBody(want))
 		}
 	}

@@ -83,7 +83,10 @@ func remove(kind control.Kind, id string) control.Op {
 // commit commits ops at any revision of the namespace, and returns the change.
 func commit(t testing.TB, db control.DB, namespace string, ops ...control.Op) *control.Change {
 	t.Helper()
-	c := &control.Change{Namespace: namespace, Base: control.Any, Actor: "alice", From: "192.0.2.1", Action: "test", Note: "why", Ops: ops}
+	c := &control.Change{
+		Namespace: namespace, Base: control.Any, Actor: "alice", From: "192.0.2.1", Action: "test",
+		Note: "why", Ops: ops,
+	}
 	if err := db.Commit(t.Context(), c); err != nil {
 		t.Fatalf("commit: %v", err)
 	}
@@ -146,12 +149,15 @@ func changeIsApplied(t *testing.T, fresh New) {
 		t.Errorf("before: got %s, want none", first.Ops[0].Before)
 	}
 	a := get(t, db, "shop", "a")
-	if a.Revision != 1 || string(a.Body) != `{"v":1}` || a.By != "alice" || !a.Created.Equal(first.Time) || !a.Updated.Equal(first.Time) ||
+	if a.Revision != 1 || string(a.Body) != `{"v":1}` || a.By != "alice" || !a.Created.Equal(first.Time) ||
+		!a.Updated.Equal(first.Time) ||
 		a.Namespace != "shop" || a.Kind != control.KindRule || a.ID != "a" {
 		t.Errorf("got %+v", a)
 	}
-	second := commit(t, db, "shop", rule("a", 1, `{"v":3}`), remove(control.KindRule, "b"), put(control.KindToken, "t", `{}`))
-	if second.Revision != 2 || string(second.Ops[0].Before) != `{"v":1}` || string(second.Ops[1].Before) != `{"v":2}` || second.Ops[2].Before != nil {
+	second := commit(t, db, "shop", rule("a", 1, `{"v":3}`), remove(control.KindRule, "b"),
+		put(control.KindToken, "t", `{}`))
+	if second.Revision != 2 || string(second.Ops[0].Before) != `{"v":1}` || string(second.Ops[1].Before) != `{"v":2}` ||
+		second.Ops[2].Before != nil {
 		t.Errorf("got %+v", second)
 	}
 	a = get(t, db, "shop", "a")
@@ -185,16 +191,19 @@ func wrongChangesAreRefused(t *testing.T, fresh New) {
 	db := fresh(t)()
 	one := []control.Op{rule("a", control.Any, `{}`)}
 	for name, c := range map[string]control.Change{
-		"no ops":                {Namespace: "n", Base: control.Any},
-		"no namespace":          {Base: control.Any, Ops: one},
-		"a namespace with NUL":  {Namespace: "a\x00b", Base: control.Any, Ops: one},
-		"a kind that is none":   {Namespace: "n", Base: control.Any, Ops: []control.Op{put("x", "a", `{}`)}},
-		"no id":                 {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "", `{}`)}},
-		"an id that is no UTF":  {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a\xff", `{}`)}},
-		"a body that is none":   {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a", `{`)}},
-		"an object twice":       {Namespace: "n", Base: control.Any, Ops: []control.Op{one[0], one[0]}},
-		"an actor with NUL":     {Namespace: "n", Base: control.Any, Actor: "\x00", Ops: one},
-		"a delete of what must": {Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Absent}}},
+		"no ops":               {Namespace: "n", Base: control.Any},
+		"no namespace":         {Base: control.Any, Ops: one},
+		"a namespace with NUL": {Namespace: "a\x00b", Base: control.Any, Ops: one},
+		"a kind that is none":  {Namespace: "n", Base: control.Any, Ops: []control.Op{put("x", "a", `{}`)}},
+		"no id":                {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "", `{}`)}},
+		"an id that is no UTF": {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a\xff", `{}`)}},
+		"a body that is none":  {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a", `{`)}},
+		"an object twice":      {Namespace: "n", Base: control.Any, Ops: []control.Op{one[0], one[0]}},
+		"an actor with NUL":    {Namespace: "n", Base: control.Any, Actor: "\x00", Ops: one},
+		"a delete of what must": {
+			Namespace: "n", Base: control.Any,
+			Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Absent}},
+		},
 	} {
 		if err := db.Commit(t.Context(), &c); !errors.Is(err, control.ErrInvalid) {
 			t.Errorf("%s: got %v, want %v", name, err, control.ErrInvalid)
@@ -212,13 +221,33 @@ func conflictsChangeNothing(t *testing.T, fresh New) {
 		ops  []control.Op
 		want control.Conflict
 	}{
-		"an older revision":   {control.Any, []control.Op{rule("a", 1, `{"v":9}`), rule("b", 1, `{"v":9}`)}, control.Conflict{Kind: control.KindRule, ID: "b", Want: 1, Have: 2}},
-		"it is there already": {control.Any, []control.Op{rule("c", control.Absent, `{}`), rule("a", control.Absent, `{}`)}, control.Conflict{Kind: control.KindRule, ID: "a", Want: control.Absent, Have: 1}},
-		"it is not there":     {control.Any, []control.Op{rule("a", control.Any, `{"v":9}`), rule("c", 1, `{}`)}, control.Conflict{Kind: control.KindRule, ID: "c", Want: 1}},
-		"nothing to delete":   {control.Any, []control.Op{rule("a", control.Any, `{"v":9}`), remove(control.KindRule, "c")}, control.Conflict{Kind: control.KindRule, ID: "c", Want: control.Any}},
-		"of another kind":     {control.Any, []control.Op{{Kind: control.KindClient, ID: "a", Base: 1}}, control.Conflict{Kind: control.KindClient, ID: "a", Want: 1}},
-		"the namespace":       {1, []control.Op{rule("a", 1, `{"v":9}`)}, control.Conflict{Want: 1, Have: 2}},
-		"a new namespace":     {0, []control.Op{rule("a", 1, `{"v":9}`)}, control.Conflict{Want: 0, Have: 2}},
+		"an older revision": {
+			control.Any,
+			[]control.Op{rule("a", 1, `{"v":9}`), rule("b", 1, `{"v":9}`)},
+			control.Conflict{Kind: control.KindRule, ID: "b", Want: 1, Have: 2},
+		},
+		"it is there already": {
+			control.Any,
+			[]control.Op{rule("c", control.Absent, `{}`), rule("a", control.Absent, `{}`)},
+			control.Conflict{Kind: control.KindRule, ID: "a", Want: control.Absent, Have: 1},
+		},
+		"it is not there": {
+			control.Any,
+			[]control.Op{rule("a", control.Any, `{"v":9}`), rule("c", 1, `{}`)},
+			control.Conflict{Kind: control.KindRule, ID: "c", Want: 1},
+		},
+		"nothing to delete": {
+			control.Any,
+			[]control.Op{rule("a", control.Any, `{"v":9}`), remove(control.KindRule, "c")},
+			control.Conflict{Kind: control.KindRule, ID: "c", Want: control.Any},
+		},
+		"of another kind": {
+			control.Any,
+			[]control.Op{{Kind: control.KindClient, ID: "a", Base: 1}},
+			control.Conflict{Kind: control.KindClient, ID: "a", Want: 1},
+		},
+		"the namespace":   {1, []control.Op{rule("a", 1, `{"v":9}`)}, control.Conflict{Want: 1, Have: 2}},
+		"a new namespace": {0, []control.Op{rule("a", 1, `{"v":9}`)}, control.Conflict{Want: 0, Have: 2}},
 	} {
 		c := control.Change{Namespace: "n", Base: tt.base, Ops: tt.ops}
 		err := db.Commit(t.Context(), &c)
@@ -273,7 +302,8 @@ func contexts(t *testing.T, fresh New) {
 	if err := db.Commit(ctx, &c); !errors.Is(err, context.Canceled) {
 		t.Errorf("commit: got %v, want %v", err, context.Canceled)
 	}
-	if _, err := db.List(ctx, control.Query{Namespace: "n", Kind: control.KindRule, Limit: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := db.List(ctx, control.Query{Namespace: "n", Kind: control.KindRule, Limit: 1}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("list: got %v, want %v", err, context.Canceled)
 	}
 	if err := db.Dump(ctx, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {

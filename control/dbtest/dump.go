@@ -15,7 +15,8 @@ import (
 
 // fill creates a history with everything in it.
 func fill(t testing.TB, db control.DB) {
-	commit(t, db, "n", rule("a", control.Absent, `{"v":"<&>'"}`), rule("b", control.Absent, `1`), put(control.KindToken, "t", `{"hash":"x"}`))
+	commit(t, db, "n", rule("a", control.Absent, `{"v":"<&>'"}`), rule("b", control.Absent, `1`),
+		put(control.KindToken, "t", `{"hash":"x"}`))
 	commit(t, db, "m'; --", put(control.KindClient, "日本", `{"v":1}`), put(control.KindWebhook, "w", `null`))
 	for v := range 5 {
 		commit(t, db, "n", put(control.KindRule, "a", fmt.Sprint(v)), put(control.KindOverride, "o", fmt.Sprint(v)))
@@ -26,7 +27,10 @@ func fill(t testing.TB, db control.DB) {
 	}
 	commit(t, db, "n", rule("b", control.Absent, `2`), remove(control.KindOverride, "o"))
 	commit(t, db, "n", rule("b", control.Any, `3`))
-	err := db.PutState(t.Context(), control.State{Bucket: "node", ID: "x", Body: []byte(`{"v":1}`), Expires: time.Now().Add(time.Hour)})
+	err := db.PutState(t.Context(), control.State{
+		Bucket: "node", ID: "x", Body: []byte(`{"v":1}`),
+		Expires: time.Now().Add(time.Hour),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +43,8 @@ func SameDatabase(t testing.TB, got, want control.DB) {
 		t.Helper()
 		a, errA := f(got)
 		b, errB := f(want)
-		if !reflect.DeepEqual(a, b) || errors.Is(errA, control.ErrPruned) != errors.Is(errB, control.ErrPruned) || (errA == nil) != (errB == nil) {
+		if !reflect.DeepEqual(a, b) || errors.Is(errA, control.ErrPruned) != errors.Is(errB, control.ErrPruned) ||
+			(errA == nil) != (errB == nil) {
 			t.Errorf("%s:\n got %+v, %v\nwant %+v, %v", what, a, errA, b, errB)
 		}
 		return b
@@ -55,10 +60,12 @@ func SameDatabase(t testing.TB, got, want control.DB) {
 		})
 	}
 	for _, kind := range control.Kinds() {
-		ask("all of "+string(kind), func(db control.DB) (any, error) { return db.List(ctx, control.Query{Kind: kind, Limit: 1000}) })
+		ask("all of "+string(kind),
+			func(db control.DB) (any, error) { return db.List(ctx, control.Query{Kind: kind, Limit: 1000}) })
 		for _, namespace := range names {
 			for r := range last + 1 {
-				ask(fmt.Sprintf("%s of %s at %d", kind, namespace, r), func(db control.DB) (any, error) { return db.At(ctx, namespace, kind, r) })
+				ask(fmt.Sprintf("%s of %s at %d", kind, namespace, r),
+					func(db control.DB) (any, error) { return db.At(ctx, namespace, kind, r) })
 			}
 		}
 	}
@@ -139,8 +146,12 @@ func replaces(t *testing.T, fresh New) {
 		t.Fatal(err)
 	}
 	commit(t, to, "elsewhere", rule("old", control.Absent, `1`), put(control.KindClient, "old", `1`))
-	commit(t, to, "n", rule("a", control.Absent, `"old"`), rule("old", control.Absent, `1`), put(control.KindWebhook, "w", `1`))
-	err := to.PutState(t.Context(), control.State{Bucket: "node", ID: "old", Body: []byte(`1`), Expires: time.Now().Add(time.Hour)})
+	commit(t, to, "n", rule("a", control.Absent, `"old"`), rule("old", control.Absent, `1`),
+		put(control.KindWebhook, "w", `1`))
+	err := to.PutState(t.Context(), control.State{
+		Bucket: "node", ID: "old", Body: []byte(`1`),
+		Expires: time.Now().Add(time.Hour),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,14 +217,16 @@ func recordedDumps(t *testing.T, fresh New) {
 			t.Fatalf("round %d: got %+v, %v", round, log, err)
 		}
 		c := log[0]
-		if c.Revision != last+1 || c.Namespace != "_system" || !c.Time.Equal(now) || c.Actor != "alice" || c.From != "192.0.2.1" || c.Action != id || len(c.Ops) != 1 {
+		if c.Revision != last+1 || c.Namespace != "_system" || !c.Time.Equal(now) || c.Actor != "alice" ||
+			c.From != "192.0.2.1" || c.Action != id || len(c.Ops) != 1 {
 			t.Fatalf("round %d: got %+v", round, c)
 		}
 		op, before := c.Ops[0], ""
 		if round > 0 {
 			before = fmt.Sprintf(body, round-1)
 		}
-		if op.Kind != control.KindEvent || op.ID != id || string(op.Body) != fmt.Sprintf(body, round) || string(op.Before) != before {
+		if op.Kind != control.KindEvent || op.ID != id || string(op.Body) != fmt.Sprintf(body, round) ||
+			string(op.Before) != before {
 			t.Errorf("round %d: got %s %s, %s after %q, want %q before", round, op.Kind, op.ID, op.Body, op.Before, before)
 		}
 		o, err := to.Get(t.Context(), "_system", control.KindEvent, id)
@@ -232,7 +245,8 @@ func brokenDumps(t *testing.T, fresh New) {
 	if err := db.Dump(t.Context(), &whole); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); !errors.Is(err, control.ErrNotEmpty) {
+	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); !errors.Is(err,
+		control.ErrNotEmpty) {
 		t.Errorf("into one that is not empty: got %v, want %v", err, control.ErrNotEmpty)
 	}
 	lines := strings.SplitAfter(whole.String(), "\n")
@@ -254,7 +268,9 @@ func brokenDumps(t *testing.T, fresh New) {
 			t.Errorf("%s: got namespaces %q, %v", what, names, err)
 		}
 	}
-	if err := empty.Restore(t.Context(), strings.NewReader(strings.Replace(whole.String(), `_backup":1`, `_backup":99`, 1)), control.Absent); !errors.Is(err, control.ErrNewer) {
+	if err := empty.Restore(t.Context(),
+		strings.NewReader(strings.Replace(whole.String(), `_backup":1`, `_backup":99`, 1)), control.Absent); !errors.Is(
+		err, control.ErrNewer) {
 		t.Errorf("of a newer form: got %v, want %v", err, control.ErrNewer)
 	}
 	if err := empty.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); err != nil {

@@ -29,7 +29,10 @@ func twoEditors(t *testing.T, fresh New) {
 			if string(o.Body) != strconv.Itoa(round) {
 				t.Fatalf("round %d: editor %d reads %s: an update was lost", round, i, o.Body)
 			}
-			changes[i] = control.Change{Namespace: "n", Base: control.Any, Actor: strconv.Itoa(i), Ops: []control.Op{rule("counter", o.Revision, strconv.Itoa(round+1))}}
+			changes[i] = control.Change{
+				Namespace: "n", Base: control.Any, Actor: strconv.Itoa(i),
+				Ops: []control.Op{rule("counter", o.Revision, strconv.Itoa(round+1))},
+			}
 		}
 		var wg sync.WaitGroup
 		for i, db := range handles {
@@ -49,7 +52,8 @@ func twoEditors(t *testing.T, fresh New) {
 			t.Fatalf("round %d: got %v and %v, want one to win and one to conflict", round, errs[0], errs[1])
 		}
 		if conflict.Have != revisions[winner] || conflict.Have != int64(round)+2 {
-			t.Errorf("round %d: the loser hears of revision %d, the winner has %d, want %d", round, conflict.Have, revisions[winner], round+2)
+			t.Errorf("round %d: the loser hears of revision %d, the winner has %d, want %d", round, conflict.Have,
+				revisions[winner], round+2)
 		}
 	}
 	t.Logf("one has won %d times, the other %d", won[0], won[1])
@@ -66,7 +70,10 @@ func noGaps(t *testing.T, fresh New) {
 		db := open()
 		wg.Go(func() {
 			for i := range each {
-				c := control.Change{Namespace: fmt.Sprintf("n%d", w%2), Base: control.Any, Ops: []control.Op{put(control.KindRule, fmt.Sprintf("%d-%d", w, i), `{}`)}}
+				c := control.Change{
+					Namespace: fmt.Sprintf("n%d", w%2), Base: control.Any,
+					Ops: []control.Op{put(control.KindRule, fmt.Sprintf("%d-%d", w, i), `{}`)},
+				}
 				if err := db.Commit(t.Context(), &c); err != nil {
 					t.Error(err)
 					return

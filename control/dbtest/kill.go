@@ -107,7 +107,8 @@ func (a *Audit) Check(t testing.TB, db control.DB, acknowledged int64) int {
 func (a *Audit) apply(t testing.TB, c *control.Change) {
 	t.Helper()
 	if c.Revision != a.checked+1 || len(c.Ops) != 12 || c.Note == "" {
-		t.Fatalf("after revision %d: got revision %d with %d ops, want %d with 12", a.checked, c.Revision, len(c.Ops), a.checked+1)
+		t.Fatalf("after revision %d: got revision %d with %d ops, want %d with 12", a.checked, c.Revision, len(c.Ops),
+			a.checked+1)
 	}
 	a.checked = c.Revision
 	for i := range c.Ops {

@@ -42,11 +42,26 @@ func logs(t *testing.T, fresh New) {
 		{"the latest before", control.LogQuery{Namespace: "m", Before: 5, Newest: true, Limit: 2}, []string{"4", "3"}},
 		{"after, a page", control.LogQuery{Namespace: "m", After: 1, Limit: 2}, []string{"3", "4"}},
 		{"of a rule", control.LogQuery{Namespace: "m", Kind: control.KindRule, ID: "a", Limit: 10}, []string{"1", "3", "4"}},
-		{"of a rule, the latest", control.LogQuery{Namespace: "m", Kind: control.KindRule, ID: "a", Newest: true, Limit: 1}, []string{"4"}},
-		{"of a rule, after", control.LogQuery{Namespace: "m", Kind: control.KindRule, ID: "a", After: 1, Before: 4, Limit: 10}, []string{"3"}},
-		{"of a rule, of all namespaces", control.LogQuery{Kind: control.KindRule, ID: "a", Limit: 10}, []string{"1", "2", "3", "4"}},
+		{
+			"of a rule, the latest",
+			control.LogQuery{Namespace: "m", Kind: control.KindRule, ID: "a", Newest: true, Limit: 1},
+			[]string{"4"},
+		},
+		{"of a rule, after", control.LogQuery{
+			Namespace: "m", Kind: control.KindRule, ID: "a", After: 1, Before: 4,
+			Limit: 10,
+		}, []string{"3"}},
+		{
+			"of a rule, of all namespaces",
+			control.LogQuery{Kind: control.KindRule, ID: "a", Limit: 10},
+			[]string{"1", "2", "3", "4"},
+		},
 		{"of a kind", control.LogQuery{Kind: control.KindClient, Limit: 10}, []string{"4"}},
-		{"of a kind, of a namespace", control.LogQuery{Namespace: "m", Kind: control.KindRule, Limit: 10}, []string{"1", "3", "4", "6"}},
+		{
+			"of a kind, of a namespace",
+			control.LogQuery{Namespace: "m", Kind: control.KindRule, Limit: 10},
+			[]string{"1", "3", "4", "6"},
+		},
 		{"of an id", control.LogQuery{Namespace: "m", ID: "b", Limit: 10}, []string{"1", "4", "6"}},
 		{"of an id, the latest", control.LogQuery{ID: "a", Newest: true, Limit: 2}, []string{"5", "4"}},
 	} {
@@ -61,7 +76,8 @@ func logs(t *testing.T, fresh New) {
 		t.Fatalf("got %v, %v", got, err)
 	}
 	c := got[0]
-	if c.Revision != 6 || c.Namespace != "m" || !c.Time.Equal(last.Time) || c.Actor != "alice" || c.From != "192.0.2.1" || c.Action != "test" || c.Note != "why" {
+	if c.Revision != 6 || c.Namespace != "m" || !c.Time.Equal(last.Time) || c.Actor != "alice" || c.From != "192.0.2.1" ||
+		c.Action != "test" || c.Note != "why" {
 		t.Errorf("got %+v, want %+v", c, last)
 	}
 	for revision, want := range map[int64]time.Time{6: last.Time, 0: {}, 7: {}} {
@@ -69,8 +85,10 @@ func logs(t *testing.T, fresh New) {
 			t.Errorf("revision %d was committed at %v, %v; want %v", revision, got, err, want)
 		}
 	}
-	if len(c.Ops) != 2 || c.Ops[0].ID != "b" || string(c.Ops[0].Body) != `2` || string(c.Ops[0].Before) != `1` || c.Ops[0].Base != 1 ||
-		c.Ops[1].Kind != control.KindWebhook || string(c.Ops[1].Body) != `"s"` || c.Ops[1].Before != nil || c.Ops[1].Base != control.Absent {
+	if len(c.Ops) != 2 || c.Ops[0].ID != "b" || string(c.Ops[0].Body) != `2` || string(c.Ops[0].Before) != `1` ||
+		c.Ops[0].Base != 1 ||
+		c.Ops[1].Kind != control.KindWebhook || string(c.Ops[1].Body) != `"s"` || c.Ops[1].Before != nil ||
+		c.Ops[1].Base != control.Absent {
 		t.Errorf("ops: got %+v", c.Ops)
 	}
 	got, err = db.Log(t.Context(), control.LogQuery{After: 3, Limit: 1})
@@ -101,13 +119,20 @@ func since(t *testing.T, fresh New) {
 	if got, err := ask(0, 10); err != nil || got != `[] to 0` {
 		t.Errorf("of nothing: got %s, %v", got, err)
 	}
-	commit(t, db, "n", rule("a", control.Absent, `1`), rule("b", control.Absent, `1`), put(control.KindClient, "a", `1`)) // 1
-	commit(t, db, "n", put(control.KindToken, "t", `1`))                                                                  // 2
-	commit(t, db, "other", rule("a", control.Absent, `1`))                                                                // 3
-	commit(t, db, "n", rule("a", 1, `2`))                                                                                 // 4
-	commit(t, db, "n", remove(control.KindRule, "b"), rule("a", 4, `3`))                                                  // 5
-	commit(t, db, "n", put(control.KindOverride, "o", `1`), rule("c", control.Absent, `1`))                               // 6
-	commit(t, db, "n", remove(control.KindRule, "c"), remove(control.KindToken, "t"))                                     // 7
+	// 1
+	commit(t, db, "n", rule("a", control.Absent, `1`), rule("b", control.Absent, `1`), put(control.KindClient, "a", `1`))
+	// 2
+	commit(t, db, "n", put(control.KindToken, "t", `1`))
+	// 3
+	commit(t, db, "other", rule("a", control.Absent, `1`))
+	// 4
+	commit(t, db, "n", rule("a", 1, `2`))
+	// 5
+	commit(t, db, "n", remove(control.KindRule, "b"), rule("a", 4, `3`))
+	// 6
+	commit(t, db, "n", put(control.KindOverride, "o", `1`), rule("c", control.Absent, `1`))
+	// 7
+	commit(t, db, "n", remove(control.KindRule, "c"), remove(control.KindToken, "t"))
 	for after, want := range map[int64]string{
 		0: `["client a=1@1" "override o=1@6" "rule a=3@5" "rule b=gone@5" "rule c=gone@7"] to 7`,
 		1: `["override o=1@6" "rule a=3@5" "rule b=gone@5" "rule c=gone@7"] to 7`,
@@ -142,7 +167,10 @@ func atRevisions(t *testing.T, fresh New) {
 	commit(t, db, "other", rule("a", control.Absent, `9`))
 	commit(t, db, "n", rule("b", control.Absent, `5`), rule("a", 2, `5`))
 	for at, want := range map[int64][]string{
-		0: {}, 1: {"a=1@1", "b=1@1"}, 2: {"a=2@2", "b=1@1"}, 3: {"a=2@2", "c=1@3"}, 4: {"a=2@2", "c=1@3"}, 5: {"a=5@5", "b=5@5", "c=1@3"}, 99: {"a=5@5", "b=5@5", "c=1@3"},
+		0: {}, 1: {"a=1@1", "b=1@1"}, 2: {"a=2@2", "b=1@1"}, 3: {"a=2@2", "c=1@3"}, 4: {"a=2@2", "c=1@3"}, 5: {
+			"a=5@5",
+			"b=5@5", "c=1@3",
+		}, 99: {"a=5@5", "b=5@5", "c=1@3"},
 	} {
 		got, err := db.At(t.Context(), "n", control.KindRule, at)
 		if err != nil {
@@ -155,7 +183,8 @@ func atRevisions(t *testing.T, fresh New) {
 		t.Fatal(err)
 	}
 	b := old[1]
-	if !b.Created.Equal(first.Time) || !b.Updated.Equal(first.Time) || b.By != "alice" || b.Namespace != "n" || b.Kind != control.KindRule {
+	if !b.Created.Equal(first.Time) || !b.Updated.Equal(first.Time) || b.By != "alice" || b.Namespace != "n" ||
+		b.Kind != control.KindRule {
 		t.Errorf("got %+v, want it as it was made at %v", b, first.Time)
 	}
 }
@@ -190,7 +219,10 @@ func history(t *testing.T, fresh New) {
 		if err := db.Commit(t.Context(), &c); err != nil {
 			t.Fatal(err)
 		}
-		past = append(past, map[control.Kind]state{control.KindRule: maps.Clone(now[control.KindRule]), control.KindClient: maps.Clone(now[control.KindClient])})
+		past = append(past, map[control.Kind]state{
+			control.KindRule:   maps.Clone(now[control.KindRule]),
+			control.KindClient: maps.Clone(now[control.KindClient]),
+		})
 	}
 	present := past[len(past)-1]
 	for revision, then := range past {

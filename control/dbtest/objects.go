@@ -84,8 +84,10 @@ func pages(t *testing.T, fresh New) {
 func search(t *testing.T, fresh New) {
 	db := fresh(t)()
 	commit(t, db, "n",
-		put(control.KindRule, "Search-1", `{"path":"/a"}`), put(control.KindRule, "other", `{"path":"/SEARCH"}`), put(control.KindRule, "none", `{"path":"/Ä%_"}`),
-		put(control.KindRule, "long", `{"id":"long","description":"say \"on\" or <off> \\ limits: none","when":{"header.x-plan":"gold","path":"/b"},"key":["user"],"limits":["5/s"],"on_limit":"drop"}`),
+		put(control.KindRule, "Search-1", `{"path":"/a"}`), put(control.KindRule, "other", `{"path":"/SEARCH"}`), put(
+			control.KindRule, "none", `{"path":"/Ä%_"}`),
+		put(control.KindRule, "long",
+			`{"id":"long","description":"say \"on\" or <off> \\ limits: none","when":{"header.x-plan":"gold","path":"/b"},"key":["user"],"limits":["5/s"],"on_limit":"drop"}`),
 		put(control.KindRule, "short", `{"id":"short","limits":["6/s"],"unlimited":true}`),
 		put(control.KindClient, "search", `{}`))
 	for needle, want := range map[string][]string{
@@ -93,7 +95,10 @@ func search(t *testing.T, fresh New) {
 		"Ä": {"none"}, "%": {"none"}, "%_": {"none"}, "_": {"none"}, "' OR 1=1 --": nil, "*": nil, "[a-z]": nil, "..": nil, `"path"`: nil,
 		// Field names are not searched, but names chosen by users are.
 		"path": nil, "limits": {"long"}, "LIMIT": {"long"}, "on_limit": nil, "unlimited": nil, "description": nil, "when": nil, `"limits":`: nil,
-		"header.x-plan": {"long"}, "x-plan": {"long"}, "gold": {"long"}, "user": {"long"}, "drop": {"long"}, "/s": {"long", "other", "short"}, "6/S": {"short"},
+		"header.x-plan": {"long"}, "x-plan": {"long"}, "gold": {"long"}, "user": {"long"}, "drop": {"long"}, "/s": {
+			"long",
+			"other", "short",
+		}, "6/S": {"short"},
 		"true": {"short"}, "long": {"long"}, "short": {"short"},
 		`say "ON"`: {"long"}, "<off>": {"long"}, `\`: {"long"}, `\\`: nil, `n": `: nil,
 	} {
@@ -111,7 +116,10 @@ func search(t *testing.T, fresh New) {
 			t.Errorf("count of %s: got %d, %v; want %d", needle, n, err, len(want))
 		}
 	}
-	page, err := db.List(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule, Search: "search", AfterID: "Search-1", Limit: 1})
+	page, err := db.List(t.Context(), control.Query{
+		Namespace: "n", Kind: control.KindRule, Search: "search",
+		AfterID: "Search-1", Limit: 1,
+	})
 	if err != nil || len(page) != 1 || page[0].ID != "other" {
 		t.Errorf("the second page: got %q, %v; want other", brief(page), err)
 	}
@@ -121,9 +129,13 @@ func oddNames(t *testing.T, fresh New) {
 	db := fresh(t)()
 	odd := []string{
 		"a/b", "../etc/passwd", "Robert'); DROP TABLE objects;--", `"quoted"`, `back\slash`, "percent%20", "under_score%", "new\nline", "tab\t", "{brace}", "a:b:c", "*", "?",
-		"[x]", "日本語", "e\u0301", "é", "\u200b", "💧", "a\x01b", "NULL", " ", strings.Repeat("x", control.MaxID), "$1", ":id", "@id",
+		"[x]", "日本語", "e\u0301", "é", "\u200b", "💧", "a\x01b", "NULL", " ", strings.Repeat("x",
+			control.MaxID), "$1", ":id", "@id",
 	}
-	bodies := []string{`{"s":"'; DROP TABLE ops; --"}`, `{"s":"\u0000\"\\"}`, `{"s":"💧<>&\u2028"}`, `[]`, `null`, `"x"`, `12345678901234567890.5`}
+	bodies := []string{
+		`{"s":"'; DROP TABLE ops; --"}`, `{"s":"\u0000\"\\"}`, `{"s":"💧<>&\u2028"}`, `[]`, `null`, `"x"`,
+		`12345678901234567890.5`,
+	}
 	for i, id := range odd {
 		body := bodies[i%len(bodies)]
 		c := commit(t, db, id, put(control.KindRule, id, body), put(control.KindClient, id, body))
@@ -163,7 +175,10 @@ func noNames(t *testing.T, fresh New) {
 		gone(t, db, "n", control.KindRule, text)
 		gone(t, db, text, control.KindRule, "a")
 		for _, q := range []control.Query{
-			{Namespace: "n", Kind: control.KindRule, Search: text, Limit: 10}, {Namespace: text, Kind: control.KindRule, Limit: 10},
+			{Namespace: "n", Kind: control.KindRule, Search: text, Limit: 10}, {
+				Namespace: text, Kind: control.KindRule,
+				Limit: 10,
+			},
 		} {
 			if list, err := db.List(t.Context(), q); err != nil || len(list) > 0 {
 				t.Errorf("list of %+v: got %q, %v; want none", q, brief(list), err)
@@ -172,7 +187,10 @@ func noNames(t *testing.T, fresh New) {
 				t.Errorf("count of %+v: got %d, %v; want 0", q, n, err)
 			}
 		}
-		for _, q := range []control.LogQuery{{Namespace: "n", Kind: control.KindRule, ID: text, Limit: 10}, {Namespace: text, Limit: 10}} {
+		for _, q := range []control.LogQuery{
+			{Namespace: "n", Kind: control.KindRule, ID: text, Limit: 10},
+			{Namespace: text, Limit: 10},
+		} {
 			if changes, err := db.Log(t.Context(), q); err != nil || len(changes) > 0 {
 				t.Errorf("log of %+v: got %q, %v; want none", q, revisions(changes), err)
 			}
@@ -262,7 +280,8 @@ func snapshots(t *testing.T, fresh New) {
 		ids := map[string]bool{}
 		for _, o := range list {
 			if string(o.Body) != v || o.Revision != revision || ids[o.ID] {
-				t.Fatalf("%s %s is %s of revision %d (again: %t) beside %s of revision %d", o.Kind, o.ID, o.Body, o.Revision, ids[o.ID], v, revision)
+				t.Fatalf("%s %s is %s of revision %d (again: %t) beside %s of revision %d", o.Kind, o.ID, o.Body, o.Revision,
+					ids[o.ID], v, revision)
 			}
 			ids[o.ID] = true
 		}
@@ -285,7 +304,8 @@ func snapshots(t *testing.T, fresh New) {
 func manyOps(kind control.Kind, count int) []control.Op {
 	ops := make([]control.Op, 0, count)
 	for i := range count {
-		body := fmt.Appendf(nil, `{"id":"%s-%06d","key":["user"],"limits":["%d/s"],"when":{"path":"/search/%d/**"}}`, kind, i, i+1, i)
+		body := fmt.Appendf(nil, `{"id":"%s-%06d","key":["user"],"limits":["%d/s"],"when":{"path":"/search/%d/**"}}`, kind, i,
+			i+1, i)
 		ops = append(ops, control.Op{Kind: kind, ID: fmt.Sprintf("%s-%06d", kind, i), Base: control.Absent, Body: body})
 	}
 	return ops
@@ -299,7 +319,10 @@ func manyRules(t *testing.T, fresh New) {
 	if n, err := db.Count(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule}); err != nil || n != count {
 		t.Errorf("got %d, %v; want %d", n, err, count)
 	}
-	page, err := db.List(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule, AfterID: ops[count/2-1].ID, Limit: 2})
+	page, err := db.List(t.Context(), control.Query{
+		Namespace: "n", Kind: control.KindRule, AfterID: ops[count/2-1].ID,
+		Limit: 2,
+	})
 	if err != nil || len(page) != 2 || page[0].ID != ops[count/2].ID {
 		t.Errorf("got %q, %v", brief(page), err)
 	}

@@ -17,7 +17,10 @@ func states(t *testing.T, fresh New) {
 	later, over := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC(), time.Now().Add(-time.Hour)
 	put := func(bucket, id, body string, expires time.Time) {
 		t.Helper()
-		if err := db.PutState(t.Context(), control.State{Bucket: bucket, ID: id, Body: []byte(body), Expires: expires}); err != nil {
+		if err := db.PutState(t.Context(), control.State{
+			Bucket: bucket, ID: id, Body: []byte(body),
+			Expires: expires,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +74,8 @@ func states(t *testing.T, fresh New) {
 	if got, want := list("node", 10), `a/'x=2`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := db.PutState(t.Context(), control.State{Bucket: "node", Body: []byte(`1`)}); !errors.Is(err, control.ErrInvalid) {
+	if err := db.PutState(t.Context(), control.State{Bucket: "node", Body: []byte(`1`)}); !errors.Is(err,
+		control.ErrInvalid) {
 		t.Errorf("without an id: got %v, want %v", err, control.ErrInvalid)
 	}
 	// States that expire while they are stored.

@@ -13,7 +13,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// watched calls look again and again while the rest of a test goes on. It ends with the first error, or when stop is called.
+// watched calls look again and again while the rest of a test goes on. It ends with the first error, or when stop is
+// called.
 func watched(t *testing.T, look func() error) (stop func()) {
 	t.Helper()
 	done := make(chan struct{})

@@ -175,7 +175,8 @@ func (f *Follower) applySnapshot(t *fetchSink) error {
 
 func (f *Follower) applyDelta(t *fetchSink) error {
 	if f.current == nil || t.header.Since != f.current.mark.Revision {
-		return fmt.Errorf("%w: what has changed since revision %d, which was not asked for", control.ErrBroken, t.header.Since)
+		return fmt.Errorf("%w: what has changed since revision %d, which was not asked for", control.ErrBroken,
+			t.header.Since)
 	}
 	if len(t.delta.rules) > 0 {
 		t.startHeavy(len(f.current.rules)) // all rules are compiled

@@ -172,7 +172,8 @@ func (f *Follower) openDisk() {
 	case notExist(err):
 		f.diskFailed(d.readOnlyErr)
 	case err != nil:
-		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules", "err", err.Error())
+		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules", "err",
+			err.Error())
 		f.change(func(s *Status) { s.Disk = err.Error() })
 	default:
 		f.current, f.fromSource, f.fromOtherSource = h, same, !same

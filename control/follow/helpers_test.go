@@ -136,8 +136,8 @@ func (n *node) run(t testing.TB) (stop func()) {
 	return stop
 }
 
-// limit returns what a user has under the rule per-user: the count of the first limit, -1 if blocked, -2 if unlimited, 0 if
-// there is no rule.
+// limit returns what a user has under the rule per-user: the count of the first limit, -1 if blocked, -2 if unlimited,
+// 0 if there is no rule.
 func (n *node) limit(user string) int64 {
 	set := n.set.Load()
 	if set == nil {

@@ -129,7 +129,9 @@ func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
 }
 
 // wanted returns the clients that overrides change, and their ids in the order of the overrides.
-func (o *overlay) wanted(to *undoRegistry, set *match.Set, now time.Time) (map[string]*overriddenClient, []string, error) {
+func (o *overlay) wanted(to *undoRegistry, set *match.Set,
+	now time.Time,
+) (map[string]*overriddenClient, []string, error) {
 	wanted := map[string]*overriddenClient{}
 	var order []string
 	named := map[value]string{} // values without a client, and the temporary client for each
@@ -166,7 +168,9 @@ func (o *overlay) wanted(to *undoRegistry, set *match.Set, now time.Time) (map[s
 type value struct{ attribute, text string }
 
 // clientOf returns the client that an attribute of an override matches, without any overrides.
-func (o *overlay) clientOf(to *undoRegistry, by *override, i int, t rules.Test, named map[value]string) (string, *overriddenClient) {
+func (o *overlay) clientOf(to *undoRegistry, by *override, i int, t rules.Test,
+	named map[value]string,
+) (string, *overriddenClient) {
 	if found, ok := to.registry.Lookup(t.Attribute, t.Values[0]); ok {
 		switch over := o.clients[found.ID]; {
 		case over == nil:

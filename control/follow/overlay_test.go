@@ -68,7 +68,8 @@ func TestOverridesBeatAllButBlocks(t *testing.T) {
 	}
 }
 
-// What is beneath an override can change while it lasts, and is there when it ends, whether the service can be reached or not.
+// What is beneath an override can change while it lasts, and is there when it ends, whether the service can be reached
+// or not.
 func TestOverridesEndByTheClockOfTheNode(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)

@@ -12,7 +12,8 @@ import (
 const byPlan = `{"id":"per-user","key":["user"],"limits":["10/s"],"overrides":[
 	{"when":{"client.plan":"gold"},"limits":["500/s"]},{"when":{"client.plan":"silver"},"limits":["50/s"]}]}`
 
-// The limit of a client follows its plan: what is changed moves alone, and a node that starts without the service has it, too.
+// The limit of a client follows its plan: what is changed moves alone, and a node that starts without the service has
+// it, too.
 func TestANodeFollowsThePlanOfAClient(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))

@@ -69,8 +69,8 @@ func limited(t *testing.T, db control.DB, count int) {
 		client("acme", fmt.Sprintf(`{"id":"acme","limits":["%d0/s"]}`, count)))
 }
 
-// A database that was restored counts on from an earlier revision, so that its numbers come to mean something else. A node
-// then takes everything; but if its own past is that of the database it takes what has changed.
+// A database that was restored counts on from an earlier revision, so that its numbers come to mean something else. A
+// node then takes everything; but if its own past is that of the database it takes what has changed.
 func TestNodeDetectsARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	first := openDB(t)

@@ -250,14 +250,17 @@ func (d *deltaSink) item(item *control.Item) error {
 	return nil
 }
 
-// errSharedValue means that a client has a value of another client. In a change, two clients may swap values, which fails
-// one by one: fetching everything helps.
+// errSharedValue means that a client has a value of another client. In a change, two clients may swap values, which
+// fails one by one: fetching everything helps.
 var errSharedValue = errors.New("two clients have the same value")
 
 // apply applies a delta to h: completely or, if the error is not nil, not at all. apply is called if the rules
 // change. broken reports that the undo failed too.
 func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) error) (broken bool, err error) {
-	next := ruleState{mark: d.header.Mark(), rules: h.rules, clients: undoRegistry{registry: h.clients.registry}, set: h.set}
+	next := ruleState{
+		mark: d.header.Mark(), rules: h.rules, clients: undoRegistry{registry: h.clients.registry},
+		set: h.set,
+	}
 	if len(d.rules) > 0 {
 		next.rules = maps.Clone(h.rules)
 		for id, r := range d.rules {

@@ -342,7 +342,8 @@ func TestOneClientOfManyMovesAlone(t *testing.T) {
 	oneOfMany(t, db, count)
 }
 
-// oneOfMany changes some of many clients, one after the other, and returns after how long at most each was in force on a node.
+// oneOfMany changes some of many clients, one after the other, and returns after how long at most each was in force on
+// a node.
 func oneOfMany(t *testing.T, db control.DB, count int) time.Duration {
 	s := startService(t, db)
 	began := time.Now()

@@ -210,7 +210,10 @@ func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) erro
 var errChangedWhileRead = errors.New("the rules changed")
 
 func itemOf(o *control.Object) *control.Item {
-	return &control.Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: json.RawMessage(o.Body), Deleted: o.Body == nil}
+	return &control.Item{
+		Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: json.RawMessage(o.Body),
+		Deleted: o.Body == nil,
+	}
 }
 
 func (d *databaseSource) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {

@@ -109,7 +109,8 @@ func (f *Follower) setRefused(err error) {
 		s.Refusals++
 	})
 	if was.Refused != err.Error() { // do not log the same error again
-		f.log.Error("rules refused, those in force stay", "revision", was.Revision, "refused", f.refused.Revision, "err", err.Error())
+		f.log.Error("rules refused, those in force stay", "revision", was.Revision, "refused", f.refused.Revision, "err",
+			err.Error())
 		trySend(f.heartbeatNow)
 	}
 }
@@ -121,7 +122,8 @@ func (f *Follower) setUnreachable(err error) {
 		s.Failures++
 	})
 	if was.Away == "" && was.Ready {
-		f.log.Warn("the rules service is unreachable, the rules in force stay", "source", was.Source, "revision", was.Revision,
+		f.log.Warn("the rules service is unreachable, the rules in force stay", "source", was.Source, "revision",
+			was.Revision,
 			"from_disk", was.FromDisk, "err", err.Error())
 	}
 }

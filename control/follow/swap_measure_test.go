@@ -85,8 +85,8 @@ type swapRun struct {
 	hold time.Duration
 }
 
-// swapped measures how long requests take while rules are swapped, and for comparison for as long while they are not: what the
-// machine and the kernel do by themselves must not be taken for the swap's.
+// swapped measures how long requests take while rules are swapped, and for comparison for as long while they are not:
+// what the machine and the kernel do by themselves must not be taken for the swap's.
 func swapped(t testing.TB, run swapRun) (made measured) {
 	t.Helper()
 	source := &memory{}
@@ -204,8 +204,8 @@ func collections() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// ask answers requests as they come, on a thread that nobody else has: the kernel says how long it was kept waiting. They are timed
-// from when they were sent.
+// ask answers requests as they come, on a thread that nobody else has: the kernel says how long it was kept waiting.
+// They are timed from when they were sent.
 func ask(stop *atomic.Bool, one func(i int) (*stage, error), start time.Time, every time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -241,8 +241,8 @@ func ask(stop *atomic.Bool, one func(i int) (*stage, error), start time.Time, ev
 // slowest returns the longest, 0 if there are none.
 func (f figures) slowest() time.Duration { return slices.Max(append(figures{0}, f...)) }
 
-// ours returns how long a request took without what others had the cores for, or the machine stood still: whichever is more, as both
-// may have been at once.
+// ours returns how long a request took without what others had the cores for, or the machine stood still: whichever is
+// more, as both may have been at once.
 func (m *measured) ours(r request) time.Duration {
 	return min(r.To-r.From-r.queued, r.Without(m.stalls))
 }

@@ -77,8 +77,9 @@ func manyRules(count, limit int) []control.Op {
 	return ops
 }
 
-// No request waits for rules that are swapped: the bar is 5 ms for 10,000 rules. On a test machine that does other things at
-// the same time the scheduler alone may take longer, so that here nearly all have to, or it is no different when nothing goes on.
+// No request waits for rules that are swapped: the bar is 5 ms for 10,000 rules. On a test machine that does other
+// things at the same time the scheduler alone may take longer, so that here nearly all have to, or it is no different
+// when nothing goes on.
 func TestNoRequestWaitsForASwap(t *testing.T) {
 	run := swapRun{rules: 1000, swaps: 2, every: time.Millisecond}
 	if slow {

@@ -59,8 +59,8 @@ func (c *undoRegistry) rollback() error {
 	return nil
 }
 
-// unregistered returns a registered client as it was before registration: without the generated limit names, which begin
-// with a digit, unlike given names.
+// unregistered returns a registered client as it was before registration: without the generated limit names, which
+// begin with a digit, unlike given names.
 func unregistered(c *rules.Client) rules.Client {
 	client := *c
 	client.Limits = withoutGeneratedNames(c.Limits)

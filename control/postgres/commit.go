@@ -99,14 +99,17 @@ func apply(ctx context.Context, tx pgx.Tx, c *control.Change, before map[name]pr
 			op.Before = []byte(*w.body)
 		}
 		forNodes = forNodes || op.Kind.ForNodes()
-		ops.kinds, ops.ids, ops.bodies = append(ops.kinds, string(op.Kind)), append(ops.ids, op.ID), append(ops.bodies, textOf(op.Body))
-		ops.revisions, ops.created, ops.updated = append(ops.revisions, w.revision), append(ops.created, w.created), append(ops.updated, w.updated)
+		ops.kinds, ops.ids, ops.bodies = append(ops.kinds, string(op.Kind)), append(ops.ids, op.ID), append(ops.bodies,
+			textOf(op.Body))
+		ops.revisions, ops.created, ops.updated = append(ops.revisions, w.revision), append(ops.created, w.created), append(
+			ops.updated, w.updated)
 		ops.actors, ops.before = append(ops.actors, w.actor), append(ops.before, w.body)
 		into := &kept
 		if op.Body == nil {
 			into = &removed
 		}
-		into.kinds, into.ids, into.bodies = append(into.kinds, string(op.Kind)), append(into.ids, op.ID), append(into.bodies, textOf(op.Body))
+		into.kinds, into.ids, into.bodies = append(into.kinds, string(op.Kind)), append(into.ids, op.ID), append(into.bodies,
+			textOf(op.Body))
 	}
 	now := c.Time.UnixMicro()
 	b := &pgx.Batch{}

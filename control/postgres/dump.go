@@ -21,7 +21,10 @@ func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		for _, part := range []func(context.Context, pgx.Tx, *dump.Writer) error{dumpNamespaces, dumpObjects, dumpChanges, dumpStates} {
+		for _, part := range []func(context.Context, pgx.Tx, *dump.Writer) error{
+			dumpNamespaces, dumpObjects, dumpChanges,
+			dumpStates,
+		} {
 			if err := part(ctx, tx, out); err != nil {
 				return err
 			}
@@ -87,7 +90,10 @@ func dumpStates(ctx context.Context, tx pgx.Tx, out *dump.Writer) error {
 		if err != nil {
 			return err
 		}
-		return out.Write(dump.Line{State: &dump.State{Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(), Body: s.Body}})
+		return out.Write(dump.Line{State: &dump.State{
+			Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(),
+			Body: s.Body,
+		}})
 	}, "SELECT bucket, id, expires, body FROM headgate_states WHERE expires > "+sqlNow+" ORDER BY bucket, id")
 }
 

@@ -20,7 +20,8 @@ const pingAfter = 20 * time.Second
 // listen wakes the watches when PostgreSQL notifies of a change, and reconnects after an outage, until ctx ends.
 func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
 	notify.Listen(ctx, func(ctx context.Context) error { return db.receive(ctx, config) }, func(err error) {
-		db.log.Warn("no change notifications from the database, polling every few seconds instead", "database", db.name, "err", err)
+		db.log.Warn("no change notifications from the database, polling every few seconds instead", "database", db.name,
+			"err", err)
 	})
 }
 

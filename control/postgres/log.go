@@ -48,7 +48,8 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	if q.Newest {
 		order = "DESC"
 	}
-	query := "SELECT " + changeColumns + " FROM headgate_changes c WHERE " + where.String() + " ORDER BY revision " + order + " LIMIT " + where.arg(max(q.Limit, 1))
+	query := "SELECT " + changeColumns + " FROM headgate_changes c WHERE " + where.String() + " ORDER BY revision " +
+		order + " LIMIT " + where.arg(max(q.Limit, 1))
 	var list []control.Change
 	err := db.view(ctx, "read the log of", callTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		places, revisions := map[int64]int{}, []int64{}
@@ -97,7 +98,9 @@ func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) 
 }
 
 // Since returns the current state of the objects that were changed after a revision.
-func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) (changed []control.Object, revision int64, err error) {
+func (db *DB) Since(ctx context.Context, namespace string, after int64,
+	limit int,
+) (changed []control.Object, revision int64, err error) {
 	err = db.view(ctx, "read", callTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {

@@ -108,10 +108,11 @@ func (db *DB) Close() error {
 
 // Watch yields the revisions of all instances: at once with a notification, within seconds without.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.changes.Watch(ctx, notify.Timing{Poll: db.poll, Timeout: callTimeout}, func(ctx context.Context) (int64, error) {
-		last, _, err := db.Revision(ctx, "")
-		return last, err
-	})
+	return db.changes.Watch(ctx, notify.Timing{Poll: db.poll, Timeout: callTimeout},
+		func(ctx context.Context) (int64, error) {
+			last, _, err := db.Revision(ctx, "")
+			return last, err
+		})
 }
 
 // fault wraps an error of PostgreSQL or the network with the operation.
@@ -144,7 +145,9 @@ func withTimeout(ctx context.Context, most time.Duration) (context.Context, cont
 const lock = "SELECT last FROM headgate_namespaces WHERE name = '' FOR UPDATE"
 
 // change runs f while nothing else changes objects or the log. last is the last revision.
-func (db *DB) change(ctx context.Context, doing string, most time.Duration, f func(ctx context.Context, tx pgx.Tx, last int64) error) error {
+func (db *DB) change(ctx context.Context, doing string, most time.Duration,
+	f func(ctx context.Context, tx pgx.Tx, last int64) error,
+) error {
 	ctx, cancel := withTimeout(ctx, most)
 	defer cancel()
 	return db.transaction(ctx, doing, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -160,7 +163,9 @@ func (db *DB) change(ctx context.Context, doing string, most time.Duration, f fu
 }
 
 // view runs f on a consistent snapshot.
-func (db *DB) view(ctx context.Context, doing string, most time.Duration, f func(ctx context.Context, tx pgx.Tx) error) error {
+func (db *DB) view(ctx context.Context, doing string, most time.Duration,
+	f func(ctx context.Context, tx pgx.Tx) error,
+) error {
 	ctx, cancel := withTimeout(ctx, most)
 	defer cancel()
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}

@@ -25,7 +25,8 @@ type progress struct{ last, nodes, pruned int64 }
 
 func progressOf(ctx context.Context, q querier, namespace string) (progress, error) {
 	var p progress
-	err := q.QueryRow(ctx, "SELECT last, nodes, pruned FROM headgate_namespaces WHERE name = $1", namespace).Scan(&p.last, &p.nodes, &p.pruned)
+	err := q.QueryRow(ctx, "SELECT last, nodes, pruned FROM headgate_namespaces WHERE name = $1", namespace).Scan(&p.last,
+		&p.nodes, &p.pruned)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
@@ -101,7 +102,8 @@ func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id s
 	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	var o control.Object
-	err := object(db.pool.QueryRow(ctx, "SELECT "+objectColumns+" FROM headgate_objects WHERE kind = $1 AND namespace = $2 AND id = $3",
+	err := object(db.pool.QueryRow(ctx,
+		"SELECT "+objectColumns+" FROM headgate_objects WHERE kind = $1 AND namespace = $2 AND id = $3",
 		kind, namespace, id), &o)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("%s %s: %w", kind, id, control.ErrNotFound)
@@ -151,7 +153,8 @@ func condition(q *control.Query) *clause {
 		for _, name := range s.Names {
 			body, values = "replace("+body+", ?, '')", append(values, name)
 		}
-		c.and("(strpos(lower(id), ?) > 0 OR strpos(lower("+body+"), ?) > 0)", append(append([]any{s.ID}, values...), s.Body)...)
+		c.and("(strpos(lower(id), ?) > 0 OR strpos(lower("+body+"), ?) > 0)",
+			append(append([]any{s.ID}, values...), s.Body)...)
 	}
 	return c
 }
@@ -164,7 +167,8 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
 	where := condition(&q)
-	query := "SELECT " + objectColumns + " FROM headgate_objects WHERE " + where.String() + " ORDER BY namespace, id LIMIT " + where.arg(max(q.Limit, 1))
+	query := "SELECT " + objectColumns + " FROM headgate_objects WHERE " + where.String() +
+		" ORDER BY namespace, id LIMIT " + where.arg(max(q.Limit, 1))
 	var list []control.Object
 	err := objects(ctx, db.pool, tables.Collect(&list), query, where.args...)
 	return list, db.fault("read", err)
@@ -199,7 +203,9 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Snapshot calls each for all objects that nodes get.
-func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Object) error) (revision int64, err error) {
+func (db *DB) Snapshot(ctx context.Context, namespace string,
+	f func(*control.Object) error,
+) (revision int64, err error) {
 	err = db.view(ctx, "read", streamTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {
@@ -207,7 +213,8 @@ func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Ob
 		}
 		revision = p.nodes
 		return tables.Snapshot(func(kind control.Kind) error {
-			return objects(ctx, tx, f, "SELECT "+objectColumns+" FROM headgate_objects WHERE kind = $1 AND namespace = $2 ORDER BY id", kind, namespace)
+			return objects(ctx, tx, f,
+				"SELECT "+objectColumns+" FROM headgate_objects WHERE kind = $1 AND namespace = $2 ORDER BY id", kind, namespace)
 		})
 	})
 	return revision, err

@@ -10,7 +10,8 @@ import (
 	"github.com/headgate/headgate/control"
 )
 
-// sweepBatch is the maximum number of expired states that each write deletes. It is above 1, so that they do not pile up.
+// sweepBatch is the maximum number of expired states that each write deletes. It is above 1, so that they do not pile
+// up.
 const sweepBatch = 16
 
 // sqlNow is the database's time in SQL.
@@ -43,7 +44,8 @@ func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, 
 	}
 	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	s, err := state(db.pool.QueryRow(ctx, "SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND id = $2 AND expires > "+sqlNow, bucket, id))
+	s, err := state(db.pool.QueryRow(ctx,
+		"SELECT bucket, id, expires, body FROM headgate_states WHERE bucket = $1 AND id = $2 AND expires > "+sqlNow, bucket, id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("%s %s: %w", bucket, id, control.ErrNotFound)
 	}

@@ -24,7 +24,9 @@ type readPage struct {
 }
 
 // asOf calls each for the objects of a kind at a revision. Objects changed since may be out of order.
-func (db *DB) asOf(ctx context.Context, namespace string, kind control.Kind, revision int64, each func(*control.Object) error) error {
+func (db *DB) asOf(ctx context.Context, namespace string, kind control.Kind, revision int64,
+	each func(*control.Object) error,
+) error {
 	from, to := bounds(&control.Query{Namespace: namespace, Kind: kind})
 	var pages []readPage
 	handled := map[string]bool{} // ids touched before their page was read
@@ -45,7 +47,8 @@ func (db *DB) asOf(ctx context.Context, namespace string, kind control.Kind, rev
 				return err
 			}
 		}
-		if err := db.eachBefore(ctx, namespace, kind, revision, later, func(_ int64, o *control.Object) error { return each(o) }); err != nil {
+		if err := db.eachBefore(ctx, namespace, kind, revision, later,
+			func(_ int64, o *control.Object) error { return each(o) }); err != nil {
 			return err
 		}
 		if p.last == "" {
@@ -63,8 +66,11 @@ func (db *DB) asOf(ctx context.Context, namespace string, kind control.Kind, rev
 }
 
 // eachDeleted calls each for the objects that existed at a revision and were deleted before their page was read.
-func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Kind, revision int64, pages []readPage, handled map[string]bool, each func(*control.Object) error) error {
-	cmd := db.client.B().Zrangebyscore().Key(db.key("touched", string(kind), namespace)).Min("(" + formatInt(revision)).Max("+inf").Build()
+func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Kind, revision int64, pages []readPage,
+	handled map[string]bool, each func(*control.Object) error,
+) error {
+	cmd := db.client.B().Zrangebyscore().Key(db.key("touched", string(kind), namespace)).Min(
+		"(" + formatInt(revision)).Max("+inf").Build()
 	touched, err := db.client.Do(ctx, cmd).AsStrSlice()
 	if err != nil {
 		return db.fault("read", err)
@@ -98,7 +104,9 @@ func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Ki
 
 // eachBefore calls each for those of the objects that existed at a revision and were changed later, as they were then,
 // with the revision of their first later change.
-func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kind, revision int64, ids []string, each func(first int64, o *control.Object) error) error {
+func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kind, revision int64, ids []string,
+	each func(first int64, o *control.Object) error,
+) error {
 	for some := range slices.Chunk(ids, db.batch) {
 		args := []string{formatPadded(revision)}
 		for _, id := range some {

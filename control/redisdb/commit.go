@@ -32,7 +32,8 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 		if op.Kind.ForNodes() {
 			nodes = "1"
 		}
-		args = append(args, string(op.Kind), strconv.Itoa(slices.Index(kinds, op.Kind)+1), nodes, op.ID, formatInt(op.Base), put, string(op.Body))
+		args = append(args, string(op.Kind), strconv.Itoa(slices.Index(kinds, op.Kind)+1), nodes, op.ID, formatInt(op.Base),
+			put, string(op.Body))
 	}
 	answer, err := commitScript.Exec(ctx, db.client, keys, args).ToArray()
 	if err != nil {

@@ -66,7 +66,10 @@ func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, s := range states {
-		err := out.Write(dump.Line{State: &dump.State{Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(), Body: s.Body}})
+		err := out.Write(dump.Line{State: &dump.State{
+			Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(),
+			Body: s.Body,
+		}})
 		if err != nil {
 			return err
 		}
@@ -129,7 +132,10 @@ func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) err
 				count++
 				made := dump.Op{Kind: o.kind, ID: o.id, Body: o.body}
 				if w := o.was; w != nil {
-					made.Was = &dump.Was{Revision: w.Revision, Created: w.Created.UnixMicro(), Updated: w.Updated.UnixMicro(), By: w.By, Body: w.Body}
+					made.Was = &dump.Was{
+						Revision: w.Revision, Created: w.Created.UnixMicro(), Updated: w.Updated.UnixMicro(),
+						By: w.By, Body: w.Body,
+					}
 				}
 				return out.Write(dump.Line{Op: &made})
 			})
@@ -281,7 +287,10 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 		case line.Change != nil:
 			closeChange()
 			c := line.Change
-			current = &meta{revision: c.Revision, namespace: c.Namespace, time: c.Time, actor: c.Actor, from: c.From, action: c.Action, notes: c.Note}
+			current = &meta{
+				revision: c.Revision, namespace: c.Namespace, time: c.Time, actor: c.Actor, from: c.From,
+				action: c.Action, notes: c.Note,
+			}
 			s.zadd(s.key("log"), float64(c.Revision), formatInt(c.Revision))
 			s.zadd(s.key("log", c.Namespace), float64(c.Revision), formatInt(c.Revision))
 		case line.Op != nil && current == nil:
@@ -365,7 +374,10 @@ func (s *staging) oldKeys(ctx context.Context) (at int64, keys []string, err err
 		keys = append(append(keys, s.db.key("log", n.Name)), s.db.touched(n.Name)...)
 	}
 	for _, parts := range [][]string{
-		{"objects"}, {"index"}, {"changes"}, {"ops"}, {"log"}, {"history"}, {"counts"}, {"states"}, {"states", "index"}, {"states", "expiry"},
+		{"objects"}, {"index"}, {"changes"}, {"ops"}, {"log"}, {"history"}, {"counts"}, {"states"}, {
+			"states",
+			"index",
+		}, {"states", "expiry"},
 	} {
 		keys = append(keys, s.db.key(parts...))
 	}

@@ -32,7 +32,8 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	list := make([]control.Change, 0, len(metas))
 	for _, m := range metas {
 		c := control.Change{
-			Revision: m.revision, Namespace: m.namespace, Time: timeOf(m.time), Actor: m.actor, From: m.from, Action: m.action, Note: m.notes, Base: control.Any,
+			Revision: m.revision, Namespace: m.namespace, Time: timeOf(
+				m.time), Actor: m.actor, From: m.from, Action: m.action, Note: m.notes, Base: control.Any,
 		}
 		err := db.ops(ctx, m, func(o *op) error {
 			made := control.Op{Kind: o.kind, ID: o.id, Body: o.body}
@@ -239,7 +240,10 @@ func (db *DB) ops(ctx context.Context, m *meta, each func(*op) error) error {
 func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) ([]control.Object, int64, error) {
 	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	keys, args := []string{db.key("progress"), db.key("objects")}, []string{namespace, formatInt(after), strconv.Itoa(limit)}
+	keys, args := []string{db.key("progress"), db.key("objects")}, []string{
+		namespace, formatInt(after),
+		strconv.Itoa(limit),
+	}
 	for _, kind := range control.Kinds() {
 		if kind.ForNodes() {
 			keys, args = append(keys, db.key("touched", string(kind), namespace)), append(args, string(kind))
@@ -288,7 +292,8 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	defer cancel()
 	total := 0
 	for after := int64(0); ; {
-		cmd := db.client.B().Zrangebyscore().Key(db.key("log")).Min("("+formatInt(after)).Max("+inf").Limit(0, logPage).Build()
+		cmd := db.client.B().Zrangebyscore().Key(db.key("log")).Min("("+formatInt(after)).Max("+inf").Limit(0,
+			logPage).Build()
 		revisions, err := db.client.Do(ctx, cmd).AsIntSlice()
 		if err != nil {
 			return total, db.fault("prune", err)
@@ -315,9 +320,11 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 
 func (db *DB) prune(ctx context.Context, m *meta) (int64, error) {
 	keys := append([]string{
-		db.key("progress"), db.key("objects"), db.key("changes"), db.key("ops"), db.key("log"), db.key("log", m.namespace), db.key("history"),
+		db.key("progress"), db.key("objects"), db.key("changes"), db.key("ops"), db.key("log"), db.key("log",
+			m.namespace), db.key("history"),
 	}, db.touched(m.namespace)...)
-	args := append([]string{m.namespace, formatInt(m.revision), formatPadded(m.revision), strconv.Itoa(m.ops)}, kindNames()...)
+	args := append([]string{m.namespace, formatInt(m.revision), formatPadded(m.revision), strconv.Itoa(m.ops)},
+		kindNames()...)
 	n, err := pruneScript.Exec(ctx, db.client, keys, args).AsInt64()
 	return n, db.fault("prune", err)
 }

@@ -35,7 +35,8 @@ func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
 // packObject encodes an object.
 func packObject(revision, created, updated int64, by string, body []byte) string {
-	return formatInt(revision) + "\x00" + formatInt(created) + "\x00" + formatInt(updated) + "\x00" + by + "\x00" + string(body)
+	return formatInt(revision) + "\x00" + formatInt(created) + "\x00" + formatInt(updated) + "\x00" + by + "\x00" +
+		string(body)
 }
 
 // unpackObject decodes an object whose name is set.
@@ -56,7 +57,8 @@ func readObject(parts []string, o *control.Object) error {
 		}
 		numbers[i] = n
 	}
-	o.Revision, o.Created, o.Updated, o.By, o.Body = numbers[0], timeOf(numbers[1]), timeOf(numbers[2]), parts[3], []byte(parts[4])
+	o.Revision, o.Created, o.Updated, o.By, o.Body = numbers[0], timeOf(numbers[1]), timeOf(numbers[2]), parts[3], []byte(
+		parts[4])
 	return nil
 }
 
@@ -107,7 +109,10 @@ func (m *meta) touched(kind control.Kind) bool {
 }
 
 func packMeta(m *meta) string {
-	return strings.Join([]string{m.namespace, formatInt(m.time), m.actor, m.from, m.action, m.notes, strconv.Itoa(m.ops), m.kinds}, "\x00")
+	return strings.Join([]string{
+		m.namespace, formatInt(m.time), m.actor, m.from, m.action, m.notes, strconv.Itoa(m.ops),
+		m.kinds,
+	}, "\x00")
 }
 
 func unpackMeta(revision int64, packed string) (*meta, error) {
@@ -115,7 +120,10 @@ func unpackMeta(revision int64, packed string) (*meta, error) {
 	if len(parts) != 8 {
 		return nil, fmt.Errorf("%w: change %d", errReply, revision)
 	}
-	m := &meta{revision: revision, namespace: parts[0], actor: parts[2], from: parts[3], action: parts[4], notes: parts[5], kinds: parts[7]}
+	m := &meta{
+		revision: revision, namespace: parts[0], actor: parts[2], from: parts[3], action: parts[4], notes: parts[5],
+		kinds: parts[7],
+	}
 	var err error
 	if m.time, err = strconv.ParseInt(parts[1], 10, 64); err == nil {
 		m.ops, err = strconv.Atoi(parts[6])

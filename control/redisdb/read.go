@@ -19,7 +19,8 @@ const readBatch = 500
 type progress struct{ last, nodes, pruned int64 }
 
 func (db *DB) progress(ctx context.Context, namespace string) (progress, error) {
-	cmd := db.client.B().Hmget().Key(db.key("progress")).Field("last\x00"+namespace, "nodes\x00"+namespace, "pruned\x00"+namespace).Build()
+	cmd := db.client.B().Hmget().Key(db.key("progress")).Field("last\x00"+namespace, "nodes\x00"+namespace,
+		"pruned\x00"+namespace).Build()
 	answer, err := db.client.Do(ctx, cmd).ToArray()
 	if err != nil {
 		return progress{}, err
@@ -48,7 +49,8 @@ func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes in
 func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
 	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	packed, err := db.client.Do(ctx, db.client.B().Hget().Key(db.key("objects")).Field(objectName(kind, namespace, id)).Build()).ToString()
+	packed, err := db.client.Do(ctx,
+		db.client.B().Hget().Key(db.key("objects")).Field(objectName(kind, namespace, id)).Build()).ToString()
 	if rueidis.IsRedisNil(err) {
 		return nil, fmt.Errorf("%s %s: %w", kind, id, control.ErrNotFound)
 	}
@@ -183,7 +185,9 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Snapshot calls each for all objects that nodes get.
-func (db *DB) Snapshot(ctx context.Context, namespace string, each func(*control.Object) error) (revision int64, err error) {
+func (db *DB) Snapshot(ctx context.Context, namespace string,
+	each func(*control.Object) error,
+) (revision int64, err error) {
 	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()
 	p, err := db.progress(ctx, namespace)

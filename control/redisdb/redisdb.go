@@ -81,8 +81,9 @@ var (
 	statesScript   = rueidis.NewLuaScriptRetryable(statesText)
 	finishScript   = rueidis.NewLuaScript(finishText)
 	// The keys of a state are dropped together, so that no reader sees a part of it.
-	dropStateScript = rueidis.NewLuaScriptRetryable("redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[2], ARGV[1]) return redis.call('ZREM', KEYS[3], ARGV[1])")
-	infoScript      = rueidis.NewLuaScriptRetryable("return redis.call('INFO', ARGV[1])")
+	dropStateScript = rueidis.NewLuaScriptRetryable(
+		"redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[2], ARGV[1]) return redis.call('ZREM', KEYS[3], ARGV[1])")
+	infoScript = rueidis.NewLuaScriptRetryable("return redis.call('INFO', ARGV[1])")
 )
 
 // Open connects to servers: redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://, as in --store. For a
@@ -119,7 +120,8 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 func (db *DB) check(ctx context.Context) error {
 	ctx, cancel := withTimeout(ctx, callTimeout)
 	defer cancel()
-	err := db.client.Do(ctx, db.client.B().Hsetnx().Key(db.key("progress")).Field("form").Value(strconv.Itoa(formatVersion)).Build()).Error()
+	err := db.client.Do(ctx, db.client.B().Hsetnx().Key(db.key("progress")).Field("form").Value(
+		strconv.Itoa(formatVersion)).Build()).Error()
 	if err != nil {
 		return db.fault("open", err)
 	}
@@ -151,7 +153,8 @@ func (db *DB) warnings(ctx context.Context) []string {
 	if strings.Contains(info("persistence"), "aof_enabled:0") {
 		list = append(list, "Redis has no append-only file: rule changes since its last save are lost if it stops; "+
 			"set appendonly yes and appendfsync always, or store rules in PostgreSQL or SQLite")
-	} else if sync, err := db.client.Do(ctx, db.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap(); err == nil && sync["appendfsync"] != "always" {
+	} else if sync, err := db.client.Do(ctx, db.client.B().ConfigGet().Parameter(
+		"appendfsync").Build()).AsStrMap(); err == nil && sync["appendfsync"] != "always" {
 		// Servers that refuse CONFIG GET are not checked.
 		list = append(list, "Redis syncs its append-only file only now and then: rule changes of the last seconds are lost "+
 			"if it stops; set appendfsync always")
@@ -186,10 +189,11 @@ func (db *DB) Close() error {
 
 // Watch yields the revisions of all instances: at once with a notification, within seconds without.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: callTimeout}, func(ctx context.Context) (int64, error) {
-		last, _, err := db.Revision(ctx, "")
-		return last, err
-	})
+	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: callTimeout},
+		func(ctx context.Context) (int64, error) {
+			last, _, err := db.Revision(ctx, "")
+			return last, err
+		})
 }
 
 // withTimeout adds a timeout to a context without a deadline.

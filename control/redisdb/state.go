@@ -64,9 +64,12 @@ func (db *DB) allStates(ctx context.Context, from, to string, most int) ([]contr
 }
 
 // states reads some states, and returns the name of the last one, empty if there are no more.
-func (db *DB) states(ctx context.Context, from, to string, look, most int) (list []control.State, last string, err error) {
+func (db *DB) states(ctx context.Context, from, to string, look,
+	most int,
+) (list []control.State, last string, err error) {
 	keys := []string{db.key("states"), db.key("states", "index")}
-	answer, err := statesScript.Exec(ctx, db.client, keys, []string{from, to, strconv.Itoa(look), strconv.Itoa(most)}).ToArray()
+	answer, err := statesScript.Exec(ctx, db.client, keys,
+		[]string{from, to, strconv.Itoa(look), strconv.Itoa(most)}).ToArray()
 	if err != nil {
 		return nil, "", db.fault("read", err)
 	}

@@ -23,8 +23,10 @@ func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 	}
 	o = rueidis.ClientOption{
 		InitAddress: e.Addrs, Username: e.Login.User, Password: e.Login.Password, SelectDB: e.DB, TLSConfig: e.TLS, AlwaysRESP2: e.RESP2,
-		DisableCache: true, ForceSingleClient: e.Kind == redisurl.Standalone, ConnWriteTimeout: cmp.Or(e.HangTimeout, callTimeout),
-		Dialer: net.Dialer{Timeout: cmp.Or(e.DialTimeout, connectTimeout)}, ClientName: "headgate-rules", RetryDelay: retryDelay,
+		DisableCache: true, ForceSingleClient: e.Kind == redisurl.Standalone, ConnWriteTimeout: cmp.Or(e.HangTimeout,
+			callTimeout),
+		Dialer: net.Dialer{Timeout: cmp.Or(e.DialTimeout,
+			connectTimeout)}, ClientName: "headgate-rules", RetryDelay: retryDelay,
 	}
 	if e.Network == "unix" {
 		o.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {

@@ -70,7 +70,8 @@ func (q *Query) values() url.Values {
 // List returns a page of objects, sorted by id.
 func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error) {
 	var response map[string]json.RawMessage
-	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: "/v1/" + string(of), query: q.values()}, &response); err != nil {
+	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: "/v1/" + string(of), query: q.values()},
+		&response); err != nil {
 		return nil, err
 	}
 	var list []map[string]json.RawMessage
@@ -196,7 +197,10 @@ func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, b
 
 // Validate returns what is wrong with a rules file, nil if it is valid.
 func (c *Client) Validate(ctx context.Context, file Document) error {
-	_, err := c.do(ctx, apiCall{method: http.MethodPost, path: "/v1/validate", body: bytes.NewReader(file.Body), media: file.Media}, nil)
+	_, err := c.do(ctx, apiCall{
+		method: http.MethodPost, path: "/v1/validate", body: bytes.NewReader(file.Body),
+		media: file.Media,
+	}, nil)
 	return err
 }
 
@@ -240,7 +244,8 @@ func (c *Client) Heartbeat(ctx context.Context, n control.Node) (HeartbeatRespon
 // Leave reports that a node stops, so that it is no longer shown.
 func (c *Client) Leave(ctx context.Context, n control.Node) error {
 	_, err := c.do(ctx, apiCall{
-		method: http.MethodDelete, path: "/v1/nodes/" + url.PathEscape(n.ID), query: url.Values{"started": {n.Started.Format(time.RFC3339Nano)}},
+		method: http.MethodDelete, path: "/v1/nodes/" +
+			url.PathEscape(n.ID), query: url.Values{"started": {n.Started.Format(time.RFC3339Nano)}},
 	}, nil)
 	return err
 }
@@ -290,7 +295,10 @@ func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (Restor
 	if replace {
 		query.Set("replace", "true")
 	}
-	response, err := c.send(ctx, apiCall{method: http.MethodPost, path: "/v1/restore", query: query, body: r, media: "application/octet-stream"})
+	response, err := c.send(ctx, apiCall{
+		method: http.MethodPost, path: "/v1/restore", query: query, body: r,
+		media: "application/octet-stream",
+	})
 	if err != nil {
 		return restored, err
 	}

@@ -65,7 +65,8 @@ type Client struct {
 	streamSilence time.Duration // bounds the silence of a stream
 }
 
-var errRedirect = errors.New("the rules service redirects: use its own URL, because a token is not sent to another server")
+var errRedirect = errors.New(
+	"the rules service redirects: use its own URL, because a token is not sent to another server")
 
 // New returns a client. It does not connect yet.
 func New(c Config) (*Client, error) {
@@ -75,8 +76,10 @@ func New(c Config) (*Client, error) {
 		at = "http://localhost"
 	}
 	u, err := url.Parse(at)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("remote: invalid URL: want http://host:port, https://host:port or unix:/path, without the token")
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil, errors.New(
+			"remote: invalid URL: want http://host:port, https://host:port or unix:/path, without the token")
 	}
 	if c.Timeout < 0 {
 		return nil, fmt.Errorf("remote: Timeout %s: want a time above 0", c.Timeout)
@@ -109,7 +112,8 @@ func New(c Config) (*Client, error) {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.Timeout},
 	}
 	return &Client{
-		config: c, name: name, base: strings.TrimSuffix(u.String(), "/"), transport: transport, streamSilence: max(streamSilence, c.Timeout),
+		config: c, name: name, base: strings.TrimSuffix(u.String(), "/"), transport: transport, streamSilence: max(
+			streamSilence, c.Timeout),
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },

@@ -27,7 +27,10 @@ func (c *Client) Import(ctx context.Context, lines io.Reader, prune bool) (*Impo
 	if prune {
 		query.Set("prune", "true")
 	}
-	response, err := c.send(ctx, apiCall{method: http.MethodPost, path: "/v1/clients:import", query: query, body: lines, media: control.SnapshotType})
+	response, err := c.send(ctx, apiCall{
+		method: http.MethodPost, path: "/v1/clients:import", query: query, body: lines,
+		media: control.SnapshotType,
+	})
 	if err != nil {
 		return nil, err
 	}

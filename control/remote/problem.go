@@ -94,7 +94,8 @@ const maxLine = 200
 // oneLine returns the first line of a text, empty if it is long or not printable.
 func oneLine(body []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
-	if len(line) > maxLine || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(line, "<") {
+	if len(line) > maxLine || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) ||
+		strings.HasPrefix(line, "<") {
 		return ""
 	}
 	return line

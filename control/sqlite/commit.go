@@ -117,7 +117,8 @@ func (s *statements) apply(c *control.Change, index int) error {
 		actor                      string
 		body                       []byte
 	}
-	err = find.QueryRowContext(s.ctx, op.Kind, c.Namespace, op.ID).Scan(&was.revision, &was.created, &was.updated, &was.actor, &was.body)
+	err = find.QueryRowContext(s.ctx, op.Kind, c.Namespace, op.ID).Scan(&was.revision, &was.created, &was.updated,
+		&was.actor, &was.body)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -125,7 +126,8 @@ func (s *statements) apply(c *control.Change, index int) error {
 		return &control.Conflict{Namespace: c.Namespace, Kind: op.Kind, ID: op.ID, Want: op.Base, Have: was.revision}
 	}
 	op.Before = was.body
-	err = s.exec("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", c.Revision, index, c.Namespace, op.Kind, op.ID,
+	err = s.exec("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", c.Revision, index, c.Namespace, op.Kind,
+		op.ID,
 		text(op.Body), was.revision, was.created, was.updated, was.actor, text(was.body))
 	if err != nil {
 		return err

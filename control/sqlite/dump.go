@@ -20,7 +20,10 @@ func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		for _, part := range []func(context.Context, *sql.Tx, *dump.Writer) error{dumpNamespaces, dumpObjects, dumpChanges, dumpStates} {
+		for _, part := range []func(context.Context, *sql.Tx, *dump.Writer) error{
+			dumpNamespaces, dumpObjects, dumpChanges,
+			dumpStates,
+		} {
 			if err := part(ctx, tx, out); err != nil {
 				return err
 			}
@@ -42,7 +45,8 @@ func dumpNamespaces(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
 func dumpObjects(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
 	return each(ctx, tx, func(rows *sql.Rows) error {
 		var o dump.Object
-		if err := rows.Scan(&o.Namespace, &o.Kind, &o.ID, &o.Revision, &o.Created, &o.Updated, &o.By, (*[]byte)(&o.Body)); err != nil {
+		if err := rows.Scan(&o.Namespace, &o.Kind, &o.ID, &o.Revision, &o.Created, &o.Updated, &o.By,
+			(*[]byte)(&o.Body)); err != nil {
 			return err
 		}
 		return out.Write(dump.Line{Object: &o})
@@ -62,7 +66,8 @@ func dumpChanges(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
 			var op dump.Op
 			var was dump.Was
 			var body, before []byte
-			if err := rows.Scan(&op.Kind, &op.ID, &body, &was.Revision, &was.Created, &was.Updated, &was.By, &before); err != nil {
+			if err := rows.Scan(&op.Kind, &op.ID, &body, &was.Revision, &was.Created, &was.Updated, &was.By,
+				&before); err != nil {
 				return err
 			}
 			op.Body, was.Body = json.RawMessage(body), json.RawMessage(before)
@@ -75,7 +80,8 @@ func dumpChanges(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
 }
 
 func dumpStates(ctx context.Context, tx *sql.Tx, out *dump.Writer) error {
-	list, err := states(ctx, tx, "SELECT bucket, id, expires, body FROM states WHERE expires > ? ORDER BY bucket, id", micros(time.Now()))
+	list, err := states(ctx, tx, "SELECT bucket, id, expires, body FROM states WHERE expires > ? ORDER BY bucket, id",
+		micros(time.Now()))
 	if err != nil {
 		return err
 	}
@@ -150,7 +156,8 @@ func restore(s *statements, in *dump.Reader) error {
 			if was == nil {
 				was = &dump.Was{}
 			}
-			err = s.exec("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", change.Revision, place, change.Namespace, op.Kind, op.ID,
+			err = s.exec("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", change.Revision, place, change.Namespace,
+				op.Kind, op.ID,
 				text(op.Body), was.Revision, was.Created, was.Updated, was.By, text(was.Body))
 			place++
 		case line.State != nil:

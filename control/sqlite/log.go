@@ -27,7 +27,8 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	}
 	switch {
 	case q.ID != "" && q.Kind != "":
-		add("revision IN (SELECT revision FROM ops WHERE kind = ? AND id = ? AND namespace = changes.namespace)", q.Kind, q.ID)
+		add("revision IN (SELECT revision FROM ops WHERE kind = ? AND id = ? AND namespace = changes.namespace)", q.Kind,
+			q.ID)
 	case q.ID != "":
 		add("revision IN (SELECT revision FROM ops WHERE id = ? AND namespace = changes.namespace)", q.ID)
 	case q.Kind != "":
@@ -37,7 +38,8 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	if q.Newest {
 		order = "DESC"
 	}
-	query := "SELECT revision, namespace, time, actor, address, action, note FROM changes WHERE " + strings.Join(where, " AND ") +
+	query := "SELECT revision, namespace, time, actor, address, action, note FROM changes WHERE " + strings.Join(where,
+		" AND ") +
 		" ORDER BY revision " + order + " LIMIT ?"
 	args = append(args, max(q.Limit, 1))
 	var list []control.Change

@@ -52,7 +52,8 @@ func (db *DB) migrate(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", len(files), application))
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", len(files),
+			application))
 		return err
 	})
 }

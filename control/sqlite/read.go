@@ -21,7 +21,8 @@ type progress struct{ last, nodes, pruned int64 }
 
 func progressOf(ctx context.Context, q querier, namespace string) (progress, error) {
 	var p progress
-	err := q.QueryRowContext(ctx, "SELECT last, nodes, pruned FROM namespaces WHERE name = ?", namespace).Scan(&p.last, &p.nodes, &p.pruned)
+	err := q.QueryRowContext(ctx, "SELECT last, nodes, pruned FROM namespaces WHERE name = ?", namespace).Scan(&p.last,
+		&p.nodes, &p.pruned)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -75,7 +76,8 @@ func objects(ctx context.Context, q querier, f func(*control.Object) error, quer
 // Get returns an object.
 func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
 	var o control.Object
-	row := db.read.QueryRowContext(ctx, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? AND id = ?", kind, namespace, id)
+	row := db.read.QueryRowContext(ctx, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? AND id = ?",
+		kind, namespace, id)
 	err := object(row, &o)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%s %s: %w", kind, id, control.ErrNotFound)
@@ -116,7 +118,8 @@ func condition(q *control.Query) (where string, args []any) {
 func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
 	where, args := condition(&q)
 	var list []control.Object
-	err := objects(ctx, db.read, tables.Collect(&list), "SELECT "+columns+" FROM objects WHERE "+where+" ORDER BY namespace, id LIMIT ?",
+	err := objects(ctx, db.read, tables.Collect(&list),
+		"SELECT "+columns+" FROM objects WHERE "+where+" ORDER BY namespace, id LIMIT ?",
 		append(args, max(q.Limit, 1))...)
 	return list, db.fault("read", err)
 }
@@ -143,7 +146,9 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Snapshot calls f for all objects that nodes receive.
-func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Object) error) (revision int64, err error) {
+func (db *DB) Snapshot(ctx context.Context, namespace string,
+	f func(*control.Object) error,
+) (revision int64, err error) {
 	err = db.view(ctx, "read", func(tx *sql.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)
 		if err != nil {
@@ -151,7 +156,8 @@ func (db *DB) Snapshot(ctx context.Context, namespace string, f func(*control.Ob
 		}
 		revision = p.nodes
 		return tables.Snapshot(func(kind control.Kind) error {
-			return objects(ctx, tx, f, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? ORDER BY id", kind, namespace)
+			return objects(ctx, tx, f, "SELECT "+columns+" FROM objects WHERE kind = ? AND namespace = ? ORDER BY id", kind,
+				namespace)
 		})
 	})
 	return revision, err

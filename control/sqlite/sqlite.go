@@ -86,7 +86,8 @@ func create(path string) error {
 // dsn returns the data source name of the driver. Connections wait for each other, writes are on disk when they return,
 // and a later connection does not create the file again.
 func dsn(path, more string) string {
-	settings := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", patience.Milliseconds())
+	settings := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+		patience.Milliseconds())
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&" + settings + "&" + more
 }
 

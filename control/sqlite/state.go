@@ -48,7 +48,8 @@ func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, 
 
 // States returns the states of a bucket.
 func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
-	list, err := states(ctx, db.read, "SELECT bucket, id, expires, body FROM states WHERE bucket = ? AND expires > ? ORDER BY id LIMIT ?",
+	list, err := states(ctx, db.read,
+		"SELECT bucket, id, expires, body FROM states WHERE bucket = ? AND expires > ? ORDER BY id LIMIT ?",
 		bucket, micros(time.Now()), max(limit, 1))
 	return list, db.fault("read", err)
 }

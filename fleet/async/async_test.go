@@ -125,8 +125,8 @@ func TestAsyncANodeThatStartsAgainBeginsWhereTheOthersAre(t *testing.T) {
 		for _, a := range all {
 			takeAsync(t, a, "k", limit, 1)
 		}
-		// 403 taken, of which 14 were given back by time, and one more in 3.6 s. Who is ahead of the others comes to their level
-		// within a while.
+		// 403 taken, of which 14 were given back by time, and one more in 3.6 s. Who is ahead of the others comes to their
+		// level within a while.
 		const want, patience = 1000 - 403 + 14, 60
 		var left []int64
 		for second := range int64(patience) {

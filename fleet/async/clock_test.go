@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/fleet/internal/skew"
 )
 
-// Three hosts, of which one is 7 s ahead and one 7 s behind, let pass in every window what one would, and what slips through
-// before they know of each other: less than two units arrive in that time.
+// Three hosts, of which one is 7 s ahead and one 7 s behind, let pass in every window what one would, and what slips
+// through before they know of each other: less than two units arrive in that time.
 func TestAsyncHostsWithWrongDatesCountInTheSameWindows(t *testing.T) {
 	run := func(t *testing.T, dated bool) (passed fleettest.WindowCounts, events []fleet.Event) {
 		passed = fleettest.WindowCounts{}

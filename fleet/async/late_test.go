@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/fleet/internal/fleettest"
 )
 
-// A slowPencil is a way to a slate on which calls are held up, by any time: before they are there, and on their way back, where
-// some are lost. It leaves out what was heard before, as a redisstore.Board does.
+// A slowPencil is a way to a slate on which calls are held up, by any time: before they are there, and on their way
+// back, where some are lost. It leaves out what was heard before, as a redisstore.Board does.
 type slowPencil struct {
 	fleettest.NodeBoard
 	rng   *rand.Rand
@@ -77,8 +77,9 @@ func (p *slowPencil) Lost() uint64 {
 	return lost
 }
 
-// Nodes that ask for a key one after the other, some of them long after the first, count each unit once, however late their calls
-// are, in whichever order they hear of each other, though answers are lost and all notes are. Nothing leaks meanwhile.
+// Nodes that ask for a key one after the other, some of them long after the first, count each unit once, however late
+// their calls are, in whichever order they hear of each other, though answers are lost and all notes are. Nothing leaks
+// meanwhile.
 func TestAsyncCountsNothingTwiceHoweverLateCallsAre(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -289,7 +289,8 @@ func holdsOnRedis(t *testing.T, url, key string, times int, length time.Duration
 	return nil
 }
 
-// A node that comes after Redis has lost its notes hears of what was consumed before, though the others have told it already.
+// A node that comes after Redis has lost its notes hears of what was consumed before, though the others have told it
+// already.
 func TestAsyncOnRedisThatLosesItsNotesNodesTellAgainWhatNobodyHeard(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
@@ -304,7 +305,8 @@ func TestAsyncOnRedisThatLosesItsNotesNodesTellAgainWhatNobodyHeard(t *testing.T
 	agree(t, "after all was lost", "k", limit, 85, all...)
 }
 
-// So does one that comes after Redis was started again with what it had saved some time ago, which lacks the latest notes.
+// So does one that comes after Redis was started again with what it had saved some time ago, which lacks the latest
+// notes.
 func TestAsyncOnRedisThatComesBackWithOldNotesNodesTellAgainWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})

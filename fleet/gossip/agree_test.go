@@ -103,8 +103,8 @@ func (w *gossipWorld) cut(hosts []*worldHost, n int) (end func() []*worldHost) {
 	}
 }
 
-// Whatever was in the way, and however much each host takes: two rounds after it has ended all hosts have the same left, and
-// a client that comes back when it was told to passes.
+// Whatever was in the way, and however much each host takes: two rounds after it has ended all hosts have the same
+// left, and a client that comes back when it was told to passes.
 func TestGossipHostsAgreeTwoRoundsAfterADisturbance(t *testing.T) {
 	t.Parallel()
 	for _, dis := range disturbances {
@@ -144,7 +144,8 @@ func TestGossipHostsAgreeTwoRoundsAfterADisturbance(t *testing.T) {
 	}
 }
 
-// loads has hosts take of a key until stop is called, each as much as chance says: nothing, a part of the limit, or more than it.
+// loads has hosts take of a key until stop is called, each as much as chance says: nothing, a part of the limit, or
+// more than it.
 func (w *gossipWorld) loads(limit headgate.Limit, hosts []*worldHost) (stop func()) {
 	on := true
 	for _, h := range hosts {
@@ -188,8 +189,8 @@ func TestGossipSidesWithinTheLimitOweNothingAfterACut(t *testing.T) {
 	}
 }
 
-// Both sides of a cut notice it within the time that is stated and share the limit from then on. When they hear each other again,
-// they owe what passed beyond the limit until they noticed, and no more.
+// Both sides of a cut notice it within the time that is stated and share the limit from then on. When they hear each
+// other again, they owe what passed beyond the limit until they noticed, and no more.
 func TestGossipSidesOfACutShareTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, sides := range [][2]int{{1, 1}, {1, 4}, {3, 2}} {

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/fleet"
 )
 
-// A gossipWorld runs hosts that gossip in virtual time, over a network that delays and loses. One goroutine does everything, so
-// that the same seed gives the same course of events.
+// A gossipWorld runs hosts that gossip in virtual time, over a network that delays and loses. One goroutine does
+// everything, so that the same seed gives the same course of events.
 type gossipWorld struct {
 	t      *testing.T
 	now    time.Duration

@@ -128,8 +128,8 @@ func TestAChangedLimitIsInForceAtOnce(t *testing.T) {
 	})
 }
 
-// What a node holds under the old limit is handed back before the new limit is asked for. It is not consumed, and at the new rate
-// it would take days until it counted no more.
+// What a node holds under the old limit is handed back before the new limit is asked for. It is not consumed, and at
+// the new rate it would take days until it counted no more.
 func TestAChangedLimitDoesNotCountWhatIsHeld(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *Limiter, w *leaseWire) {
 		c := headgate.Check{Key: "a", Limit: headgate.Limit{Count: 1000, Period: time.Second, Burst: 10000}, Cost: 100}
@@ -187,7 +187,8 @@ func TestResetForgetsWhatIsHeld(t *testing.T) {
 	})
 }
 
-// What is granted while a reset is under way may be from before it. It is not used, and who waits is served by another call.
+// What is granted while a reset is under way may be from before it. It is not used, and who waits is served by another
+// call.
 func TestAGrantThatAResetOvertakesIsNotUsed(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *Limiter, w *leaseWire) {
 		w.delay = roundTrip(20 * time.Millisecond)

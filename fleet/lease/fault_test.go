@@ -172,8 +172,8 @@ func TestAStoreThatLosesItsDataCostsOneBurst(t *testing.T) {
 	})
 }
 
-// A store whose clock jumps ahead refills its buckets, as it would for exact checks; one that jumps back lets no time pass.
-// Leases go by the node's clock, and add nothing to that.
+// A store whose clock jumps ahead refills its buckets, as it would for exact checks; one that jumps back lets no time
+// pass. Leases go by the node's clock, and add nothing to that.
 func TestTheStoresClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{-time.Hour, -time.Second, time.Second, time.Hour} {
 		t.Run(jump.String(), func(t *testing.T) {

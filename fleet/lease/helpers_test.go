@@ -17,7 +17,8 @@ import (
 
 var errCut = errors.New("connection cut")
 
-// A leaseWire is how one node reaches the store of a test: with delays, or not at all. Its time is that of a synctest bubble.
+// A leaseWire is how one node reaches the store of a test: with delays, or not at all. Its time is that of a synctest
+// bubble.
 type leaseWire struct {
 	store *stepstore.Store
 	delay func() time.Duration // one way; nil for none
@@ -194,8 +195,8 @@ func (p *passages) total() (n int64) {
 	return n
 }
 
-// over returns what is wrong with what passed under a limit that was asked for first at time 0: more than the limit from the
-// start, in some interval, or in some window. base is when time 0 was, for windows.
+// over returns what is wrong with what passed under a limit that was asked for first at time 0: more than the limit
+// from the start, in some interval, or in some window. base is when time 0 was, for windows.
 func (p *passages) over(l headgate.Limit, ttl time.Duration, base time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -134,8 +134,8 @@ func TestMembershipCountsLiveSilentAndLeftNodes(t *testing.T) {
 	})
 }
 
-// The first node to reach the book after an outage counted itself alone and, if the book failed again at once, took the whole
-// limit for the rest of the outage.
+// The first node to reach the book after an outage counted itself alone and, if the book failed again at once, took the
+// whole limit for the rest of the outage.
 func TestCountsHoldAfterAnOutageUntilKnownToHaveChanged(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

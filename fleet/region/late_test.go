@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/fleet/internal/fleettest"
 )
 
-// A node consumes right after the one that speaks for its region has spoken, and neither is asked for the key again. Others hear of
-// it within a few intervals all the same, though it takes an hour for the key to refill.
+// A node consumes right after the one that speaks for its region has spoken, and neither is asked for the key again.
+// Others hear of it within a few intervals all the same, though it takes an hour for the key to refill.
 func TestRegionNodeThatDoesNotSpeakIsHeardWithinAFewIntervals(t *testing.T) {
 	for _, millis := range []int{0, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 990} {
 		pause := time.Duration(millis) * time.Millisecond

@@ -39,7 +39,8 @@ func TestConsumptionInOtherRegionsCountsFromTheSecondDecision(t *testing.T) {
 	}
 }
 
-// The requests of a client come to all nodes of a region in turn. One of them asks the other regions, the others wait for it.
+// The requests of a client come to all nodes of a region in turn. One of them asks the other regions, the others wait
+// for it.
 func TestNodesOfARegionLearnTogether(t *testing.T) {
 	for _, text := range []string{"20/h", "20/h fixed-window"} {
 		for _, delay := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond} {

@@ -36,7 +36,8 @@ func TestRegionThatIsOldIsBelievedByANewOne(t *testing.T) {
 	})
 }
 
-// What a region says and cannot be true is charged as far as it can, once, and reported; what can be true counts after that.
+// What a region says and cannot be true is charged as far as it can, once, and reported; what can be true counts after
+// that.
 func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fleettest.NewBoard(time.Millisecond)

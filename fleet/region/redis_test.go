@@ -40,8 +40,8 @@ func TestRegionsOnRedis(t *testing.T) {
 		}
 		var list []*Limiter
 		for n := range 2 {
-			// Units that time out on the way are lost, and a region that comes later estimates by times what others know. Neither
-			// may happen here, however busy the machine is: then all counts are exact.
+			// Units that time out on the way are lost, and a region that comes later estimates by times what others know.
+			// Neither may happen here, however busy the machine is: then all counts are exact.
 			o := Options{
 				Region: fmt.Sprint("region ", r), Node: fmt.Sprintf("node %d/%d", r, n),
 				Interval: 100 * time.Millisecond, Deadline: 30 * time.Second, OnEvent: func(fleet.Event) {},

@@ -56,7 +56,8 @@ func BenchmarkResponseHead(b *testing.B) {
 	}
 }
 
-// answering makes an upstream that answers each request, without body, with the same response, and allocates nothing for it.
+// answering makes an upstream that answers each request, without body, with the same response, and allocates nothing
+// for it.
 func answering(tb testing.TB, response string) *Pool {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -109,8 +109,8 @@ func readReference(method string, text []byte) (ref reference) {
 	return ref
 }
 
-// stricter are the errors with which we refuse what net/http takes; doc.go lists them. Each comes with a sign that it was
-// right, looked for in what net/http read and in the text.
+// stricter are the errors with which we refuse what net/http takes; doc.go lists them. Each comes with a sign that it
+// was right, looked for in what net/http read and in the text.
 var stricter = map[error]func(ref reference, text []byte) bool{
 	errFolded:   func(_ reference, text []byte) bool { return containsAny(text, "\n ", "\n\t") },
 	errVersion:  func(ref reference, _ []byte) bool { return ref.ProtoMajor != 1 || len(ref.interim) > 0 },
@@ -153,8 +153,8 @@ func endToEnd(h http.Header, named []string, keep func(string) bool) http.Header
 	return h
 }
 
-// FuzzResponse compares what the client gets with what net/http would read of the same bytes: where we accept, it is the same;
-// where net/http refuses, so do we; and where only we refuse, it is one of the documented cases.
+// FuzzResponse compares what the client gets with what net/http would read of the same bytes: where we accept, it is
+// the same; where net/http refuses, so do we; and where only we refuse, it is one of the documented cases.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range responseSeeds {
 		for method := range 2 {

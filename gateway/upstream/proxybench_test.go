@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// The processes of BenchmarkProxies are this test binary, told by these variables what to be. The last two are for who runs
-// it: how large responses are, if not small, and how long each measurement takes.
+// The processes of BenchmarkProxies are this test binary, told by these variables what to be. The last two are for who
+// runs it: how large responses are, if not small, and how long each measurement takes.
 const (
 	roleVariable     = "HEADGATE_BENCH_ROLE"
 	upstreamVariable = "HEADGATE_BENCH_UPSTREAM"
@@ -136,8 +136,8 @@ func answerAll(l net.Listener, response []byte) error {
 	}
 }
 
-// BenchmarkProxies measures a proxy on one core, with wrk and the upstream on the other, and the same proxy made with a tuned
-// httputil.ReverseProxy beside it. It takes turns, so that what happens on the machine meets both.
+// BenchmarkProxies measures a proxy on one core, with wrk and the upstream on the other, and the same proxy made with a
+// tuned httputil.ReverseProxy beside it. It takes turns, so that what happens on the machine meets both.
 //
 //	go test -run '^$' -bench Proxies -benchtime 5x ./gateway/upstream
 func BenchmarkProxies(b *testing.B) {
@@ -172,8 +172,8 @@ func BenchmarkProxies(b *testing.B) {
 
 var wrkRate = regexp.MustCompile(`(\d+) requests in [\s\S]*Requests/sec:\s+([\d.]+)`)
 
-// measure returns how many requests a second a proxy serves, and the processor time of each in µs. The latter says more on a
-// machine that does something else as well.
+// measure returns how many requests a second a proxy serves, and the processor time of each in µs. The latter says more
+// on a machine that does something else as well.
 func measure(b *testing.B, wrk string, proxy process) (rate, cost float64) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// oneEach serves one request on its first connections and then, when it has read the next one, ends them without a word: as an
-// upstream does that closes an idle connection just when a request arrives.
+// oneEach serves one request on its first connections and then, when it has read the next one, ends them without a
+// word: as an upstream does that closes an idle connection just when a request arrives.
 func oneEach(t *testing.T, first int, end func(c *peer), requests *atomic.Int32) *rawUpstream {
 	return script(t, func(c *peer, n int) {
 		for i := 0; ; i++ {

@@ -21,8 +21,8 @@ const (
 	NDJSON
 )
 
-// Of returns the type that a Content-Type header names. HTTP clients send application/x-www-form-urlencoded (curl -d) or
-// text/plain (fetch) when their user chose nothing, so both count as Unset. Cross-origin pages can send these types
+// Of returns the type that a Content-Type header names. HTTP clients send application/x-www-form-urlencoded (curl -d)
+// or text/plain (fetch) when their user chose nothing, so both count as Unset. Cross-origin pages can send these types
 // without asking first: a listener must refuse such pages by their origin, not by the type of the body.
 func Of(contentType string) Type {
 	switch contentType {
@@ -37,7 +37,8 @@ func Of(contentType string) Type {
 		return Unknown
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
 		return JSON
-	case kind == "application/yaml" || kind == "application/x-yaml" || kind == "text/yaml" || strings.HasSuffix(kind, "+yaml"):
+	case kind == "application/yaml" || kind == "application/x-yaml" || kind == "text/yaml" ||
+		strings.HasSuffix(kind, "+yaml"):
 		return YAML
 	case kind == "application/x-ndjson" || kind == "application/jsonl":
 		return NDJSON

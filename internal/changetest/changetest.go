@@ -221,8 +221,8 @@ func (h *History) check(n int64) headgate.Check {
 	return headgate.Check{Key: h.key, Limit: h.limit, Cost: n}
 }
 
-// recordWrite records that a step puts the limit in force. If nothing consumed earlier counts anymore, its time no longer
-// matters.
+// recordWrite records that a step puts the limit in force. If nothing consumed earlier counts anymore, its time no
+// longer matters.
 func (h *History) recordWrite() {
 	if h.limit.Algorithm == headgate.Concurrency {
 		return
@@ -352,7 +352,10 @@ func drawLimit(rng *rand.Rand) headgate.Limit {
 		l := headgate.Limit{
 			Algorithm: headgate.Algorithm(rng.IntN(len(headgate.Algorithms()))),
 			Count:     of(1, 2, 3, 5, 7, 10, 20, 60, 77, 100, 300, 777, 1000, 1001, 33333),
-			Period:    []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 700 * time.Millisecond, 7 * 24 * time.Hour}[rng.IntN(6)],
+			Period: []time.Duration{
+				time.Second, time.Minute, time.Hour, 24 * time.Hour, 700 * time.Millisecond,
+				7 * 24 * time.Hour,
+			}[rng.IntN(6)],
 		}
 		switch l.Algorithm {
 		case headgate.TokenBucket, headgate.LeakyBucket, headgate.GCRA:

@@ -17,7 +17,8 @@ func (d *demo) showAlgorithms(ctx context.Context) error {
 	}
 	d.title("2  One burst, every algorithm")
 	d.line("  The same requests and the limit of 5/s (concurrency: 5 at once, each 300 ms).")
-	d.line("  " + d.paint(green, passed) + " passes, " + d.paint(red, denied) + " is denied; on the right, the most that passed within one second.")
+	d.line("  " + d.paint(green, passed) + " passes, " + d.paint(red, denied) +
+		" is denied; on the right, the most that passed within one second.")
 	d.line("")
 	for _, line := range d.timeline(all) {
 		d.line(line)

@@ -34,8 +34,8 @@ func TestTheTableOfHowFarOffAlgorithmsAreIsWhatTheyGive(t *testing.T) {
 	}
 }
 
-// crowd lets a client ask at random, for so many times its limit, and returns what share of its requests passed, and the
-// most that did within one period.
+// crowd lets a client ask at random, for so many times its limit, and returns what share of its requests passed, and
+// the most that did within one period.
 func crowd(t *testing.T, limit headgate.Limit, load float64) (share float64, most int) {
 	t.Helper()
 	const requests = 100_000

@@ -70,7 +70,8 @@ func goal() uint64 {
 // isNear reports whether two sizes are about the same.
 func isNear(a, b uint64) bool { return max(a, b)-min(a, b) < 4<<20 }
 
-// However often memory is collected meanwhile, and however much of it is alive then, it grows no further than was asked for.
+// However often memory is collected meanwhile, and however much of it is alive then, it grows no further than was asked
+// for.
 func TestTheHeapGrowsNoFurtherThanWasAskedFor(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	stop := make(chan struct{})

@@ -6,12 +6,12 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// The rule for a limit that changes (docs/algorithms.md, "Changing a limit"): the units that were consumed at the latest
-// decision under the old limit count as taken at that time. A part of a unit counts as a whole unit. If all of them have
-// expired under the old limit at the first decision under the new one, nothing counts as consumed.
+// The rule for a limit that changes (docs/algorithms.md, "Changing a limit"): the units that were consumed at the
+// latest decision under the old limit count as taken at that time. A part of a unit counts as a whole unit. If all of
+// them have expired under the old limit at the first decision under the new one, nothing counts as consumed.
 //
-// No conversion is needed if both limits count in the same way: buckets of the same rate, windows with the same borders, and
-// logs, whose entries have their own times.
+// No conversion is needed if both limits count in the same way: buckets of the same rate, windows with the same
+// borders, and logs, whose entries have their own times.
 
 // view returns the consumption as the current limit counts it.
 func (o *Oracle) view(now int64) usage {

@@ -18,7 +18,8 @@ func (d *declared) used(l headgate.Limit, t int64) int64 {
 	return units
 }
 
-// first looks for the time at which no more than room is left, between now and when the algorithm has forgotten everything.
+// first looks for the time at which no more than room is left, between now and when the algorithm has forgotten
+// everything.
 func (d *declared) first(l headgate.Limit, now, room int64) int64 {
 	if d.used(l, now) <= room {
 		return now

@@ -129,13 +129,17 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 func (s *Server) initialize() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata", s.data(), "--username", "headgate", "--auth", "trust",
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata", s.data(), "--username", "headgate",
+		"--auth", "trust",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
 	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: s.credential}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	lines := []string{"listen_addresses = '" + host + "'", "unix_socket_directories = ''", "shared_buffers = 16MB", "max_connections = 100"}
+	lines := []string{
+		"listen_addresses = '" + host + "'", "unix_socket_directories = ''", "shared_buffers = 16MB",
+		"max_connections = 100",
+	}
 	if !s.o.Durable {
 		lines = append(lines, "fsync = off", "synchronous_commit = off", "full_page_writes = off")
 	}

@@ -67,8 +67,8 @@ func (m *Move) Finish() {
 	for _, s := range []*Server{m.to, m.from} {
 		s.must("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to])
 	}
-	// What the old one has said on its way may reach others later than the new one's claim, and undo it. Then the cluster itself
-	// never agrees, and all primaries are told once more, as redis-cli --cluster fix does.
+	// What the old one has said on its way may reach others later than the new one's claim, and undo it. Then the cluster
+	// itself never agrees, and all primaries are told once more, as redis-cli --cluster fix does.
 	told := time.Now()
 	err := waitUntil("settle slot "+m.slot, func() error {
 		err := m.c.settled()

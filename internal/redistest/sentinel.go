@@ -171,7 +171,8 @@ func (set *SentinelSet) Failover() *Server {
 	last := time.Now()
 	replaced := func() error {
 		err := set.settled(old)
-		if primary, agreed := set.primary(); err != nil && agreed == nil && primary == old && time.Since(last) > failoverAgain {
+		if primary, agreed := set.primary(); err != nil && agreed == nil && primary == old &&
+			time.Since(last) > failoverAgain {
 			last = time.Now()
 			if err := asked(); err != nil {
 				return err

@@ -165,7 +165,8 @@ func (e *Endpoint) readHosts(hosts, path string) error {
 		e.Addrs = append(e.Addrs, addr)
 	}
 	if e.Kind == Standalone && len(e.Addrs) > 1 {
-		return badURL("several servers", "want redis-cluster:// for a cluster, redis-sentinel:// for sentinels, or one server")
+		return badURL("several servers",
+			"want redis-cluster:// for a cluster, redis-sentinel:// for sentinels, or one server")
 	}
 	if path == "" && e.Kind != Sentinel {
 		return nil
@@ -201,7 +202,8 @@ func readAddr(s, port string) (string, error) {
 			return "", badURL("the text in brackets is not an IPv6 address", "want one as in [::1]:6379")
 		}
 	} else if strings.ContainsAny(host, ":[]") {
-		return "", badURL("more than one colon in a host and its port", "want brackets around an IPv6 address, as in [::1]:6379")
+		return "", badURL("more than one colon in a host and its port",
+			"want brackets around an IPv6 address, as in [::1]:6379")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", badURL("the port is not a number from 1 to 65535", "want host:port, and an @ between password and host")
@@ -283,7 +285,8 @@ func (e *Endpoint) readQuery(query string, useTLS bool) error {
 	}
 	e.Sentinel = Login{values.Get(paramSentinelUser), values.Get(paramSentinelPassword)}
 	if e.Sentinel != (Login{}) && e.Kind != Sentinel {
-		return badURL(paramSentinelUser+" or "+paramSentinelPassword+" without sentinels", "want them only with redis-sentinel://")
+		return badURL(paramSentinelUser+" or "+paramSentinelPassword+" without sentinels",
+			"want them only with redis-sentinel://")
 	}
 	if e.Sentinel.User != "" && e.Sentinel.Password == "" {
 		return badURL(paramSentinelUser+" without "+paramSentinelPassword, "want both, or the password alone")
@@ -297,7 +300,8 @@ func readDuration(values url.Values, name string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(values.Get(name))
 	if err != nil || d < MinTimeout {
-		return 0, badURL(fmt.Sprintf("%s %s", name, show(values.Get(name))), fmt.Sprintf("want a duration such as 500ms, at least %v", MinTimeout))
+		return 0, badURL(fmt.Sprintf("%s %s", name, show(values.Get(name))),
+			fmt.Sprintf("want a duration such as 500ms, at least %v", MinTimeout))
 	}
 	return d, nil
 }
@@ -326,14 +330,20 @@ func (e *Endpoint) readTLS(values url.Values, asked bool) error {
 		return err
 	}
 	if !use {
-		for _, name := range []string{paramTLSServerName, paramTLSCAFile, paramTLSCertFile, paramTLSKeyFile, paramTLSInsecure} {
+		for _, name := range []string{
+			paramTLSServerName, paramTLSCAFile, paramTLSCertFile, paramTLSKeyFile,
+			paramTLSInsecure,
+		} {
 			if values.Has(name) {
 				return badURL(name+" without TLS", "want rediss:// or tls=true with it")
 			}
 		}
 		return nil
 	}
-	e.TLS = &tls.Config{ServerName: values.Get(paramTLSServerName), InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12}
+	e.TLS = &tls.Config{
+		ServerName: values.Get(paramTLSServerName), InsecureSkipVerify: insecure,
+		MinVersion: tls.VersionTLS12,
+	}
 	if name := values.Get(paramTLSCAFile); name != "" {
 		pem, err := os.ReadFile(name)
 		if err != nil {

@@ -12,8 +12,8 @@ const share = 3
 // least is the shortest time between two renewals. Leases of a TTL that is not much longer expire between them.
 const least = time.Millisecond
 
-// A Renewal calls a function again and again, until it is stopped. The zero Renewal is ready. It can be started again once
-// it was stopped, which allocates nothing. Start and Stop must not be called at the same time.
+// A Renewal calls a function again and again, until it is stopped. The zero Renewal is ready. It can be started again
+// once it was stopped, which allocates nothing. Start and Stop must not be called at the same time.
 type Renewal struct {
 	mu    sync.Mutex // held while renew runs
 	timer *time.Timer
@@ -33,8 +33,8 @@ func (r *Renewal) Start(ttl time.Duration, renew func()) {
 	r.timer.Reset(r.every)
 }
 
-// run renews once. The timer may have fired before a Stop that came first, and before another Start: renewing too early does
-// no harm.
+// run renews once. The timer may have fired before a Stop that came first, and before another Start: renewing too early
+// does no harm.
 func (r *Renewal) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,8 +58,8 @@ func Begin(start time.Time, cores []int) (*Watch, error) {
 	return w, nil
 }
 
-// machineTimeOf converts a time to the machine's clock. It reads two clocks one after the other, until that takes almost
-// no time.
+// machineTimeOf converts a time to the machine's clock. It reads two clocks one after the other, until that takes
+// almost no time.
 func machineTimeOf(at time.Time) (time.Duration, error) {
 	const tries, atOnce = 1000, 2 * time.Microsecond
 	best, found := time.Duration(math.MaxInt64), time.Duration(0)

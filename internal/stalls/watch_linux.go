@@ -84,7 +84,8 @@ func Prefer() (end func(), err error) {
 func sleep(d time.Duration) (ended bool, err error) {
 	input := unix.PollFd{Fd: 0, Events: unix.POLLIN}
 	pause := unix.NsecToTimespec(int64(d))
-	n, _, no := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&input)), 1, uintptr(unsafe.Pointer(&pause)), 0, 0, 0)
+	n, _, no := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&input)), 1, uintptr(unsafe.Pointer(&pause)), 0, 0,
+		0)
 	if no != 0 && no != unix.EINTR {
 		return false, fmt.Errorf("sleep: %w", no)
 	}

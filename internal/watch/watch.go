@@ -130,7 +130,8 @@ func (w *watcher) run(ctx context.Context) {
 				continue
 			}
 			// A watched directory reports its own move or removal.
-			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] && (w.end == "" || filepath.Dir(e.Name) != w.end) {
+			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] &&
+				(w.end == "" || filepath.Dir(e.Name) != w.end) {
 				continue
 			}
 			inPlace = inPlace || e.Has(fsnotify.Write)

@@ -11,7 +11,8 @@ import (
 	"github.com/headgate/headgate/internal/watch"
 )
 
-// A watched is a file that is watched for the length of a test, with what was read each time that it was said to change.
+// A watched is a file that is watched for the length of a test, with what was read each time that it was said to
+// change.
 type watched struct {
 	t    *testing.T
 	path string
@@ -147,8 +148,8 @@ func TestAFileThatIsRemovedAndComesBack(t *testing.T) {
 	w.until("two", func() { write(t, path, "two") })
 }
 
-// Kubernetes keeps the files of a ConfigMap so: rules.yaml -> ..data/rules.yaml, ..data -> ..2026_01, and changes them all at
-// once by renaming a new ..data over the old one.
+// Kubernetes keeps the files of a ConfigMap so: rules.yaml -> ..data/rules.yaml, ..data -> ..2026_01, and changes them
+// all at once by renaming a new ..data over the old one.
 func TestAConfigMapThatKubernetesSwaps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

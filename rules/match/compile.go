@@ -36,8 +36,8 @@ func (s *Set) WithRegistry(live *registry.Registry) *Set {
 }
 
 // WithClients returns the same rules with a registry in place of the clients given to Compile. Changes of the registry
-// take effect at once; its clients are not checked against the rules (see Check). HideChanges turns several changes into
-// one.
+// take effect at once; its clients are not checked against the rules (see Check). HideChanges turns several changes
+// into one.
 func (s *Set) WithClients(r *registry.Registry) *Set {
 	changed := *s
 	changed.fixed, changed.epoch = r, new(registry.CurrentEpoch)
@@ -57,8 +57,8 @@ func (s *Set) HideChanges() (end func(show bool)) { return s.fixed.Hide(s.epoch)
 func (s *Set) Check(c rules.Client) error { return s.required.Check(c) }
 
 // Misfits returns the clients of a registry that Check would refuse, grouped by their limits, and the number of clients
-// in further groups. If before is not nil, its clients are assumed to be valid under before and are checked only against
-// requirements that before does not have.
+// in further groups. If before is not nil, its clients are assumed to be valid under before and are checked only
+// against requirements that before does not have.
 func (s *Set) Misfits(in *registry.Registry, before *Set) (list []registry.Misfits, more int) {
 	required := s.required
 	if before != nil {
@@ -211,7 +211,8 @@ func (r *compiler) compileRule(rule *rules.Rule) compiledRule {
 		c.keyCount++
 		c.mayRepeat = c.mayRepeat || repeatable(a.Kind)
 	}
-	c.usesProperties = slices.ContainsFunc(normal.Overrides, func(o rules.Override) bool { return o.When.UsesProperties() })
+	c.usesProperties = slices.ContainsFunc(normal.Overrides,
+		func(o rules.Override) bool { return o.When.UsesProperties() })
 	c.blockOverrides = r.compileOverrides(normal.Overrides, true, norm)
 	c.otherOverrides = r.compileOverrides(normal.Overrides, false, norm)
 	c.simple = isSimple(&normal)

@@ -142,7 +142,8 @@ func TestReplacedLimitsKeepTheirCounters(t *testing.T) {
 	}
 }
 
-// A limit of another algorithm or period replaces the only one of the rule that nothing else replaces, and keeps its count.
+// A limit of another algorithm or period replaces the only one of the rule that nothing else replaces, and keeps its
+// count.
 func TestALimitReplacesTheOnlyOneThatIsLeft(t *testing.T) {
 	daily := rules.Limit{Name: "daily", Limit: headgate.MustParseLimit("10000/d")}
 	for _, tt := range []struct {

@@ -18,8 +18,8 @@ func hasUpperCase(path string) bool {
 	return found&0x8080808080808080 != 0 && hasUpperBytes(path)
 }
 
-// upperCase returns a number with the highest bit set in some byte if one of the first eight bytes is an ASCII letter in
-// upper case or not ASCII.
+// upperCase returns a number with the highest bit set in some byte if one of the first eight bytes is an ASCII letter
+// in upper case or not ASCII.
 func upperCase(s string) uint64 {
 	const ones = 0x0101010101010101
 	eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

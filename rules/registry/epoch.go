@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// An Epoch is a period in which readers find the same state of the clients. While changes are hidden, lookups in it find
-// the previous state of each changed value.
+// An Epoch is a period in which readers find the same state of the clients. While changes are hidden, lookups in it
+// find the previous state of each changed value.
 type Epoch struct {
 	before *clientTable // nil if nothing is hidden; absentClient stands for values that had no client
 	// next is the next epoch with hidden changes: a lookup in this epoch searches all that follow.

@@ -20,8 +20,8 @@ type Misfits struct {
 }
 
 // Misfits returns the clients whose limits the requirements do not allow, grouped by their limits: at most
-// rules.MaxProblems groups. More is the number of clients in other groups. It may miss clients that are added or removed
-// meanwhile. It takes some nanoseconds per client if no limit of a client is required to be different.
+// rules.MaxProblems groups. More is the number of clients in other groups. It may miss clients that are added or
+// removed meanwhile. It takes some nanoseconds per client if no limit of a client is required to be different.
 func (r *Registry) Misfits(required *rules.Requirements) (list []Misfits, more int) {
 	m := misfitCollector{
 		required: required, accepted: map[uint64]bool{}, byWord: map[uint64]int{}, byText: map[string]int{},

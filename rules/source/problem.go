@@ -106,8 +106,8 @@ func hasUser(line []byte) bool {
 	}
 }
 
-// excerpt returns a line for a message, or a part of it if it is long, with a caret below the column. It returns nothing
-// for a line with a password in a URL.
+// excerpt returns a line for a message, or a part of it if it is long, with a caret below the column. It returns
+// nothing for a line with a password in a URL.
 func excerpt(line []byte, column int) string {
 	if hasUser(line) {
 		return ""

@@ -39,8 +39,8 @@ import (
 //	headers NAME=VALUE…      those of the last answer
 //	metadata JSON            that of the last answer
 //
-// A DESCRIPTOR is entries "key=value, key=value", with hits=N, give=N or limit=N/UNIT or limit=N/MxUNIT in front; a STATUS is a
-// code and, if there is a limit, "REMAINING of REQUESTS/UNIT in RESETs" and its name in quotes.
+// A DESCRIPTOR is entries "key=value, key=value", with hits=N, give=N or limit=N/UNIT or limit=N/MxUNIT in front; a
+// STATUS is a code and, if there is a limit, "REMAINING of REQUESTS/UNIT in RESETs" and its name in quotes.
 
 func TestCasesInMemory(t *testing.T) {
 	t.Parallel()

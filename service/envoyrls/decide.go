@@ -180,18 +180,22 @@ func (c *rateLimitCall) replace() {
 	}
 }
 
-// decidedWithoutStore reports whether f is decided without the store: nothing may pass, and denied hits are not counted.
+// decidedWithoutStore reports whether f is decided without the store: nothing may pass, and denied hits are not
+// counted.
 func (s *Server) decidedWithoutStore(f *outcome) bool {
 	if f.limit.max > 0 || s.config.CountDenied {
 		return false
 	}
-	f.decision = headgate.Decision{Allowed: f.hits == 0, Limit: f.limit.storeLimit.Count, Remaining: f.limit.storeLimit.Count}
+	f.decision = headgate.Decision{
+		Allowed: f.hits == 0, Limit: f.limit.storeLimit.Count,
+		Remaining: f.limit.storeLimit.Count,
+	}
 	return true
 }
 
-// queryStore decides all selected descriptors: one after the other if the store is in this process, otherwise concurrently,
-// so that it takes one round trip. Descriptors with the same counter are decided in the order of the request. If the
-// store fails, the failure policy decides. The error is that of the request's context.
+// queryStore decides all selected descriptors: one after the other if the store is in this process, otherwise
+// concurrently, so that it takes one round trip. Descriptors with the same counter are decided in the order of the
+// request. If the store fails, the failure policy decides. The error is that of the request's context.
 func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
 	if len(c.storeChecks) == 0 {
 		return nil

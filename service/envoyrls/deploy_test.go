@@ -22,8 +22,8 @@ import (
 
 const deployed = "../../deploy/envoy/"
 
-// The configuration under deploy is one that Envoy takes, as far as its messages can tell, and what it asks for is what the
-// limits beside it answer.
+// The configuration under deploy is one that Envoy takes, as far as its messages can tell, and what it asks for is what
+// the limits beside it answer.
 func TestShippedEnvoyConfiguration(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(deployed + "envoy.yaml")

@@ -150,8 +150,8 @@ func parseFiles(texts []sourceFile) ([]*Document, error) {
 	return docs, nil
 }
 
-// configFiles returns the configuration files of a directory and the names of all other files. It skips the ..data link of
-// a Kubernetes ConfigMap, whose files are linked next to it.
+// configFiles returns the configuration files of a directory and the names of all other files. It skips the ..data link
+// of a Kubernetes ConfigMap, whose files are linked next to it.
 func configFiles(dir string) (files, ignored []string, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

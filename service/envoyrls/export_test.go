@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ReadRequest reads wire bytes as the server does, and returns the message that the generated code would have made of them.
+// ReadRequest reads wire bytes as the server does, and returns the message that the generated code would have made of
+// them.
 func ReadRequest(b []byte) (*rlspb.RateLimitRequest, error) {
 	c := newCall(Limits{Descriptors: math.MaxInt, Entries: math.MaxInt})
 	defer c.free()

@@ -18,7 +18,8 @@ import (
 )
 
 // Handler serves POST /json for clients without gRPC: a RateLimitRequest in protobuf's JSON gets a RateLimitResponse
-// with status 200, or 429 for OVER_LIMIT. The Content-Type does not matter, as in envoyproxy/ratelimit. It also serves GET /healthcheck with 200 or 500.
+// with status 200, or 429 for OVER_LIMIT. The Content-Type does not matter, as in envoyproxy/ratelimit. It also serves
+// GET /healthcheck with 200 or 500.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /json", s.serveJSON)
@@ -109,8 +110,8 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // an error means that the client has gone
 }
 
-// objectsPerDescriptor bounds the JSON objects in a descriptor besides its entries: itself and its limit, and some spare, because
-// brackets inside strings count too.
+// objectsPerDescriptor bounds the JSON objects in a descriptor besides its entries: itself and its limit, and some
+// spare, because brackets inside strings count too.
 const objectsPerDescriptor = 8
 
 const (

@@ -97,7 +97,8 @@ func (s *Server) Watch(ctx context.Context) error {
 	if info, err := os.Stat(s.config.Path); err != nil || info.IsDir() {
 		look = watch.Dir
 	}
-	return look(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() }) // Reload logs errors
+	// Reload logs errors
+	return look(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() })
 }
 
 // Healthy reports whether requests are served: there is a configuration or an engine, and Drain was not called.

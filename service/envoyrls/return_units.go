@@ -21,8 +21,8 @@ func (s *Server) takeOrCharge(ctx context.Context, c *headgate.Check) (headgate.
 	return s.config.Store.Charge(ctx, *c)
 }
 
-// returnUnits returns the units taken for a denied request, concurrently if the store is remote, and updates the statuses
-// of those limits. Limits in shadow mode keep their units; exceeded limits have taken none.
+// returnUnits returns the units taken for a denied request, concurrently if the store is remote, and updates the
+// statuses of those limits. Limits in shadow mode keep their units; exceeded limits have taken none.
 func (s *Server) returnUnits(ctx context.Context, c *rateLimitCall) {
 	taken := 0
 	for _, i := range c.storeChecks {
@@ -37,7 +37,8 @@ func (s *Server) returnUnits(ctx context.Context, c *rateLimitCall) {
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	defer end()
 	s.eachCheck(c, func(i int, key string) { s.returnUnitsOf(ctx, &c.outcomes[i], key) })
-	s.eachCheck(c, func(i int, key string) { s.refreshStatus(ctx, c, i, key) }) // after all returns, as some may share a counter
+	// after all returns, as some may share a counter
+	s.eachCheck(c, func(i int, key string) { s.refreshStatus(ctx, c, i, key) })
 }
 
 // eachCheck calls do for the descriptors of c.storeChecks, concurrently if the store is remote.

@@ -13,7 +13,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// errNegative is the response to negative hits, which would return units: it is unknown which of a rule's limits took them.
+// errNegative is the response to negative hits, which would return units: it is unknown which of a rule's limits took
+// them.
 var errNegative = grpcstatus.Error(codes.Unimplemented,
 	"is_negative_hits: rules cannot return hits; limits of a configuration can")
 
@@ -174,8 +175,8 @@ func (s *Server) cancel(ctx context.Context, c *rateLimitCall) {
 	}
 }
 
-// waitForDelays waits for the longest delay of the verdicts, because the response cannot make Envoy wait. If the context
-// ends earlier, it returns all units taken.
+// waitForDelays waits for the longest delay of the verdicts, because the response cannot make Envoy wait. If the
+// context ends earlier, it returns all units taken.
 func (s *Server) waitForDelays(ctx context.Context, c *rateLimitCall, overall code) error {
 	if overall != ok || !slices.ContainsFunc(c.ruleOutcomes[:len(c.outcomes)], (*ruleOutcome).delayed) {
 		return nil

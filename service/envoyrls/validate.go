@@ -94,7 +94,8 @@ func (c *problemList) rateLimit(path string, r *RateLimit) {
 		c.add(path+".unit", "", "second, minute, hour, day, week, month or year")
 	}
 	if r.RequestsPerUnit < 0 || r.RequestsPerUnit > math.MaxUint32 {
-		c.add(path+".requests_per_unit", strconv.FormatInt(r.RequestsPerUnit, 10), "0 to "+strconv.FormatInt(math.MaxUint32, 10))
+		c.add(path+".requests_per_unit", strconv.FormatInt(r.RequestsPerUnit, 10), "0 to "+strconv.FormatInt(math.MaxUint32,
+			10))
 	}
 	for i, replaced := range r.Replaces {
 		at := path + ".replaces[" + strconv.Itoa(i) + "].name"

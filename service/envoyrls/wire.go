@@ -373,7 +373,8 @@ func currentLimit(name string, requests uint32, u Unit, multiplier uint32) []byt
 		dst = protowire.AppendString(dst, name)
 	}
 	if multiplier != 0 {
-		dst = append(dst, 4<<3|byte(protowire.BytesType), byte(1+protowire.SizeVarint(uint64(multiplier))), 1<<3|byte(protowire.VarintType))
+		dst = append(dst, 4<<3|byte(protowire.BytesType), byte(1+protowire.SizeVarint(uint64(multiplier))),
+			1<<3|byte(protowire.VarintType))
 		dst = protowire.AppendVarint(dst, uint64(multiplier))
 	}
 	return dst

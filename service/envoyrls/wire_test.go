@@ -67,8 +67,8 @@ func TestRequestsAreReadAsGeneratedCodeReadsThem(t *testing.T) {
 	}
 }
 
-// FuzzRequest holds our reading of wire bytes against that of generated code: the same are refused, but for values that are not
-// UTF-8, and what is read is the same.
+// FuzzRequest holds our reading of wire bytes against that of generated code: the same are refused, but for values that
+// are not UTF-8, and what is read is the same.
 func FuzzRequest(f *testing.F) {
 	from := rand.New(rand.NewPCG(3, 4))
 	for range 20 {

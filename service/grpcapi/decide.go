@@ -40,7 +40,8 @@ func (s *Server) readRequest(q *wirev1.RateLimitRequest, a *decision) (engine.Te
 	values := identity.Values{IP: q.IP, User: q.User, APIKey: q.APIKey}
 	if q.TooMany {
 		return engine.Terms{}, &headgate.InputError{
-			Err: headgate.ErrInvalidCheck, Field: "attributes", Value: "of more than " + strconv.Itoa(wirev1.MaxAttributes) + " names",
+			Err: headgate.ErrInvalidCheck, Field: "attributes", Value: "of more than " + strconv.Itoa(wirev1.MaxAttributes) +
+				" names",
 			Want: "at most " + strconv.Itoa(identity.MaxAttributes),
 		}
 	}

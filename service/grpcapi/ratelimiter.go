@@ -44,8 +44,8 @@ func (s *Server) makePools() {
 	s.storeCalls.New = func() any { return &storeCall{server: s, request: wirev1.DoRequest{Most: s.config.MaxBatch}} }
 }
 
-// A rateLimitCall is a RateLimit call and its own response. It is reused once the response is encoded: gRPC encodes each
-// response once and does not keep it.
+// A rateLimitCall is a RateLimit call and its own response. It is reused once the response is encoded: gRPC encodes
+// each response once and does not keep it.
 type rateLimitCall struct {
 	server   *Server
 	request  wirev1.RateLimitRequest
@@ -150,7 +150,8 @@ func (c *batchCall) freeSlots() {
 func (c *batchCall) decide(ctx context.Context) error {
 	s := c.server
 	if c.request.TooMany {
-		return status.Error(codes.InvalidArgument, "too many requests in the batch: want at most "+strconv.Itoa(s.config.MaxBatch))
+		return status.Error(codes.InvalidArgument, "too many requests in the batch: want at most "+strconv.Itoa(
+			s.config.MaxBatch))
 	}
 	c.out = c.out[:0]
 	if s.config.Parallel == 1 || len(c.request.Requests) < 2 {

@@ -44,7 +44,8 @@ func (c *storeCall) MarshalWire(dst []byte) ([]byte, error) {
 func (c *storeCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
 func (c *storeCall) release() {
-	if cap(c.out) <= maxPooledBytes && cap(c.keys) <= maxPooledBytes && c.request.Kept() <= maxPooledBytes && cap(c.request.Operations) <= maxPooledRequests {
+	if cap(c.out) <= maxPooledBytes && cap(c.keys) <= maxPooledBytes && c.request.Kept() <= maxPooledBytes &&
+		cap(c.request.Operations) <= maxPooledRequests {
 		c.server.storeCalls.Put(c)
 	}
 }
@@ -54,7 +55,8 @@ func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.Unary
 	c := s.storeCalls.Get().(*storeCall)
 	err := decode(c)
 	if err == nil && c.request.TooMany {
-		err = status.Error(codes.InvalidArgument, "too many checks in the call: want at most "+strconv.Itoa(s.config.MaxBatch))
+		err = status.Error(codes.InvalidArgument, "too many checks in the call: want at most "+strconv.Itoa(
+			s.config.MaxBatch))
 	}
 	if err != nil {
 		c.release()
@@ -131,7 +133,8 @@ func (c *storeCall) execute(ctx context.Context, op *wirev1.Operation) ([]headga
 	store, decisions := c.server.config.Store, c.decisions[:0]
 	if !op.Verb.Known() || op.Verb != wirev1.Take && len(op.Checks) != 1 {
 		return nil, &headgate.InputError{
-			Err: headgate.ErrInvalidCheck, Field: "operation", Value: fmt.Sprintf("verb %d with %d checks", op.Verb, len(op.Checks)),
+			Err: headgate.ErrInvalidCheck, Field: "operation", Value: fmt.Sprintf("verb %d with %d checks", op.Verb,
+				len(op.Checks)),
 			Want: "a verb of headgate.v1.Verb, and one check; only Take may have several",
 		}
 	}

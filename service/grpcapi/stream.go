@@ -79,8 +79,8 @@ const (
 	unreadTrailer = "headgate-unread"
 )
 
-// runUntilStop runs the stream in a goroutine and waits until it ends or the server stops. A handler can end a stream without
-// traffic only by returning.
+// runUntilStop runs the stream in a goroutine and waits until it ends or the server stops. A handler can end a stream
+// without traffic only by returning.
 func (t *streamHandler) runUntilStop(run func() error) error {
 	ended := make(chan error, 1)
 	t.server.running.Go(func() { ended <- run() })
@@ -95,8 +95,8 @@ func (t *streamHandler) runUntilStop(run func() error) error {
 	}
 }
 
-// A batchMessage is the message of a stream of batches: it decodes a batch and encodes its responses. It takes a batch from
-// the pool only when a message comes, so that idle streams hold no buffers.
+// A batchMessage is the message of a stream of batches: it decodes a batch and encodes its responses. It takes a batch
+// from the pool only when a message comes, so that idle streams hold no buffers.
 type batchMessage struct {
 	server *Server
 	batch  *batchCall

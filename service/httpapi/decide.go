@@ -87,7 +87,8 @@ func (s *Server) respondError(w http.ResponseWriter, r *http.Request, err error)
 
 func (s *Server) logFault(path string, err error) {
 	if s.faults.allow(time.Now(), time.Second) {
-		s.config.Logger.Warn("decision failed", "path", path, "err", err.Error(), "note", "at most one of these is logged per second")
+		s.config.Logger.Warn("decision failed", "path", path, "err", err.Error(), "note",
+			"at most one of these is logged per second")
 	}
 }
 
@@ -166,7 +167,10 @@ func appendTime(dst []byte, t time.Time) []byte {
 	for _, part := range [...]struct {
 		value, digits int
 		then          byte
-	}{{year, 4, '-'}, {int(month), 2, '-'}, {day, 2, 'T'}, {hour, 2, ':'}, {minute, 2, ':'}, {second, 2, '.'}, {t.Nanosecond() / 1e6, 3, 'Z'}} {
+	}{{year, 4, '-'}, {int(month), 2, '-'}, {day, 2, 'T'}, {hour, 2, ':'}, {minute, 2, ':'}, {
+		second, 2,
+		'.',
+	}, {t.Nanosecond() / 1e6, 3, 'Z'}} {
 		at := len(dst)
 		dst = append(dst, "0000"[:part.digits]...)
 		for i := at + part.digits - 1; part.value > 0; i-- {
@@ -225,9 +229,12 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(c.out) // an error means that the caller has gone
 }
 
-// goneProblem is the response if the caller seems to have gone while concurrency slots were taken, which are then freed. A
-// caller that only closed its sending side looks the same, and must not take silence for a pass.
-var goneProblem = problem{status: http.StatusServiceUnavailable, detail: "The connection was closed before the decision was made."}
+// goneProblem is the response if the caller seems to have gone while concurrency slots were taken, which are then
+// freed. A caller that only closed its sending side looks the same, and must not take silence for a pass.
+var goneProblem = problem{
+	status: http.StatusServiceUnavailable,
+	detail: "The connection was closed before the decision was made.",
+}
 
 // freeSlots frees the concurrency slots that the responses of a batch hold. Units stay taken.
 func (s *Server) freeSlots(answers []byte) {

@@ -104,7 +104,10 @@ func deniedStatus(query string) int {
 
 // warnUntrusted logs a call from a peer that acts as a proxy but is not trusted.
 func (s *Server) warnUntrusted(r *http.Request) {
-	for _, name := range [...]string{forwardedURI, originalURI, originalURL, forwardedMethod, originalMethod, "X-Forwarded-For"} {
+	for _, name := range [...]string{
+		forwardedURI, originalURI, originalURL, forwardedMethod, originalMethod,
+		"X-Forwarded-For",
+	} {
 		if len(r.Header[name]) > 0 && s.proxyWarnings.allow(time.Now(), time.Minute) {
 			s.config.Logger.Warn("forward-auth called by an untrusted proxy: its headers are ignored",
 				"peer", r.RemoteAddr, "want", "its address in trusted_proxies")
@@ -113,8 +116,8 @@ func (s *Server) warnUntrusted(r *http.Request) {
 	}
 }
 
-// restoreRequest rebuilds the request that a trusted proxy describes. If two headers describe the same thing, they must be
-// equal: one of them may come from the client.
+// restoreRequest rebuilds the request that a trusted proxy describes. If two headers describe the same thing, they must
+// be equal: one of them may come from the client.
 func (s *Server) restoreRequest(a *decision) error {
 	header, r := a.request.Header, &a.request
 	method, err := onlyValue(header, forwardedMethod, originalMethod)
@@ -250,7 +253,8 @@ func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, a *decisio
 	respondProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
 }
 
-// replaceStatus returns the status of a denial: the one that the proxy asks for, if any, with the original one in a header.
+// replaceStatus returns the status of a denial: the one that the proxy asks for, if any, with the original one in a
+// header.
 func replaceStatus(w http.ResponseWriter, status, asked int) int {
 	if asked == 0 {
 		return status

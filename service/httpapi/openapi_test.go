@@ -108,8 +108,8 @@ func keys(m map[string]any) []string {
 	return list
 }
 
-// fits says in what a value does not fit a schema. It knows those words of JSON Schema that the document uses; a word that it
-// does not know is an error, too.
+// fits says in what a value does not fit a schema. It knows those words of JSON Schema that the document uses; a word
+// that it does not know is an error, too.
 func (d *description) fits(value any, schema map[string]any, path string) string {
 	for _, word := range keys(schema) {
 		switch word {

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is answered into the scripts of testdata")
 
-// A script is rules, and then steps: "--- advance 1s", or "--- call POST /v1/ratelimit" with headers, an empty line and a
-// body, and behind it "--- answer" with what comes of it.
+// A script is rules, and then steps: "--- advance 1s", or "--- call POST /v1/ratelimit" with headers, an empty line and
+// a body, and behind it "--- answer" with what comes of it.
 func TestScripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {

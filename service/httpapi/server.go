@@ -75,7 +75,8 @@ func (s *Server) releaseCall(c *apiCall) {
 	clear(c.attributes)
 	c.text, c.reserved = "", 0
 	c.requests, c.attributes = c.requests[:0], c.attributes[:0]
-	if cap(c.body) > maxPooledBytes || cap(c.out) > maxPooledBytes || cap(c.requests) > maxPooledElements || cap(c.attributes) > maxPooledElements {
+	if cap(c.body) > maxPooledBytes || cap(c.out) > maxPooledBytes || cap(c.requests) > maxPooledElements ||
+		cap(c.attributes) > maxPooledElements {
 		return
 	}
 	s.calls.Put(c)
@@ -181,10 +182,14 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, c *apiCall) bo
 	size := r.ContentLength
 	switch encoding := r.Header.Get("Content-Encoding"); {
 	case encoding != "" && encoding != "identity":
-		problem{status: http.StatusUnsupportedMediaType, detail: "Send the body as it is, without Content-Encoding."}.respond(w)
+		problem{status: http.StatusUnsupportedMediaType, detail: "Send the body as it is, without Content-Encoding."}.respond(
+			w)
 		return false
 	case !acceptsType(r.Header.Get("Content-Type")):
-		problem{status: http.StatusUnsupportedMediaType, detail: "Send JSON, with Content-Type application/json or none."}.respond(w)
+		problem{
+			status: http.StatusUnsupportedMediaType,
+			detail: "Send JSON, with Content-Type application/json or none.",
+		}.respond(w)
 		return false
 	case size > most:
 		respondTooLarge(w, most)
@@ -205,7 +210,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, c *apiCall) bo
 		if errors.Is(err, errTooLarge) {
 			respondTooLarge(w, most)
 		} else {
-			problem{status: http.StatusBadRequest, detail: "The body could not be read: " + truncate(err.Error()) + "."}.respond(w)
+			problem{status: http.StatusBadRequest, detail: "The body could not be read: " + truncate(err.Error()) + "."}.respond(
+				w)
 		}
 		return false
 	}
@@ -251,6 +257,7 @@ func (c *apiCall) readBody(body io.Reader, most int64) error {
 func respondTooLarge(w http.ResponseWriter, most int64) {
 	w.Header().Set("Connection", "close") // instead of reading the rest of the body
 	problem{
-		status: http.StatusRequestEntityTooLarge, detail: "The body is longer than " + strconv.FormatInt(most, 10) + " bytes.",
+		status: http.StatusRequestEntityTooLarge, detail: "The body is longer than " + strconv.FormatInt(most, 10) +
+			" bytes.",
 	}.respond(w)
 }

@@ -60,12 +60,27 @@ func commands() []*command {
 			name: "hello", minArgs: 1, run: (*conn).hello, noToken: true, summary: "Selects a protocol version.",
 			usage: "[protover [AUTH username password] [SETNAME clientname]]",
 		},
-		{name: "auth", minArgs: 2, run: (*conn).auth, noToken: true, summary: "Authenticates with the token.", usage: "[username] password"},
-		{name: "client", minArgs: 2, run: (*conn).client, summary: "Describes this connection.", usage: "subcommand [argument ...]"},
-		{name: "command", minArgs: 1, run: (*conn).command, summary: "Describes commands.", usage: "[subcommand [argument ...]]"},
-		{name: "config", minArgs: 2, run: (*conn).config, summary: "Returns settings.", usage: "GET parameter [parameter ...]"},
+		{
+			name: "auth", minArgs: 2, run: (*conn).auth, noToken: true, summary: "Authenticates with the token.",
+			usage: "[username] password",
+		},
+		{
+			name: "client", minArgs: 2, run: (*conn).client, summary: "Describes this connection.",
+			usage: "subcommand [argument ...]",
+		},
+		{
+			name: "command", minArgs: 1, run: (*conn).command, summary: "Describes commands.",
+			usage: "[subcommand [argument ...]]",
+		},
+		{
+			name: "config", minArgs: 2, run: (*conn).config, summary: "Returns settings.",
+			usage: "GET parameter [parameter ...]",
+		},
 		{name: "info", minArgs: 1, run: (*conn).info, summary: "Describes the server.", usage: "[section [section ...]]"},
-		{name: "select", minArgs: 2, maxArgs: 2, run: (*conn).selectDB, summary: "Selects database 0, the only one.", usage: "index"},
+		{
+			name: "select", minArgs: 2, maxArgs: 2, run: (*conn).selectDB, summary: "Selects database 0, the only one.",
+			usage: "index",
+		},
 		{name: "cluster", minArgs: 2, run: (*conn).cluster, summary: "Replies that this is no cluster.", usage: "subcommand"},
 		{
 			name: "multi", minArgs: 1, maxArgs: 1, run: (*conn).multi, immediate: true,
@@ -75,7 +90,10 @@ func commands() []*command {
 			name: "exec", minArgs: 1, maxArgs: 1, run: (*conn).exec, immediate: true,
 			summary: "Runs the queued commands in order.",
 		},
-		{name: "discard", minArgs: 1, maxArgs: 1, run: (*conn).discard, immediate: true, summary: "Drops the queued commands."},
+		{
+			name: "discard", minArgs: 1, maxArgs: 1, run: (*conn).discard, immediate: true,
+			summary: "Drops the queued commands.",
+		},
 		{
 			name: "reset", minArgs: 1, maxArgs: 1, run: (*conn).resetSession, noToken: true, immediate: true,
 			summary: "Resets the connection to its state at the start.",

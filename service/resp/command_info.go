@@ -201,7 +201,8 @@ func (c *conn) info(k *executor, args [][]byte) {
 	up := time.Since(s.started)
 	section("Server",
 		"redis_version:"+redisVersion, "server_name:"+serverName, "headgate_version:"+s.config.Version, "redis_mode:standalone",
-		"os:"+runtime.GOOS+" "+runtime.GOARCH, "process_id:"+strconv.Itoa(os.Getpid()), "uptime_in_seconds:"+strconv.Itoa(int(up.Seconds())))
+		"os:"+runtime.GOOS+" "+runtime.GOARCH, "process_id:"+strconv.Itoa(os.Getpid()), "uptime_in_seconds:"+strconv.Itoa(
+			int(up.Seconds())))
 	section("Clients", fmt.Sprintf("connected_clients:%d", n.Open), fmt.Sprintf("maxclients:%d", s.config.Limits.Conns))
 	section("Stats",
 		fmt.Sprintf("total_connections_received:%d", n.Accepted+n.Refused), fmt.Sprintf("rejected_connections:%d", n.Refused),

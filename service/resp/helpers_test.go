@@ -230,7 +230,8 @@ func (c *client) closed() string {
 	return string(rest)
 }
 
-// readReply returns a reply in one line: parts of what has parts are apart by spaces, in brackets if they have parts too.
+// readReply returns a reply in one line: parts of what has parts are apart by spaces, in brackets if they have parts
+// too.
 func readReply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {

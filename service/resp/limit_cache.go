@@ -20,8 +20,8 @@ type preparedLimit struct {
 	bound Bound // nil if Config.Bind is nil
 }
 
-// limitCache caches the limits of recent calls. Its size is fixed because clients choose the limits: two limits with the
-// same index replace each other.
+// limitCache caches the limits of recent calls. Its size is fixed because clients choose the limits: two limits with
+// the same index replace each other.
 type limitCache struct {
 	bind  func(headgate.Limit) (Bound, error)
 	slots [1 << limitCacheBits]atomic.Pointer[preparedLimit]

@@ -104,8 +104,8 @@ func readShortNumber(b []byte, at int) (n, next int, ok bool) {
 	}
 }
 
-// readNumber reads a number that ends its line, and returns the start of the next line: 0 if the line is incomplete. ok is
-// false if there is no number, or if it has more than 9 digits.
+// readNumber reads a number that ends its line, and returns the start of the next line: 0 if the line is incomplete. ok
+// is false if there is no number, or if it has more than 9 digits.
 func readNumber(b []byte, at int) (n, next int, ok bool) {
 	from, negative := at, false
 	for ; at < len(b); at++ {

@@ -300,8 +300,8 @@ func (s *Server) tickTime() time.Duration {
 // probeAfter is the number of silent ticks after which a connection checks whether its client has closed.
 const probeAfter = 2
 
-// expireConns ends connections after a timeout. Connections only record the tick of their last command: reading the clock and
-// setting a deadline for every command would cost almost as much as a decision.
+// expireConns ends connections after a timeout. Connections only record the tick of their last command: reading the
+// clock and setting a deadline for every command would cost almost as much as a decision.
 func (s *Server) expireConns() {
 	every := s.tickTime()
 	command := max(int64(s.config.Limits.CommandTimeout/every), 1)

@@ -202,7 +202,8 @@ func (c *conn) client(k *executor, args [][]byte) {
 		k.out = c.appendText(k.out, c.describe())
 	case equalFold(sub, "REPLY") && len(rest) == 1:
 		c.setReplies(k, rest[0])
-	case (equalFold(sub, "NO-EVICT") || equalFold(sub, "NO-TOUCH")) && len(rest) == 1 && (equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")),
+	case (equalFold(sub, "NO-EVICT") || equalFold(sub, "NO-TOUCH")) && len(rest) == 1 &&
+		(equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")),
 		equalFold(sub, "TRACKING") && len(rest) >= 1 && (equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")):
 		// Nothing is evicted or cached here, so there is nothing to do.
 		k.out = append(k.out, textOK...)

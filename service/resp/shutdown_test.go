@@ -37,8 +37,8 @@ func TestShutdownRepliesToSentCommands(t *testing.T) {
 	})
 }
 
-// endsFor shuts the server down for one who is idle and one who waits for a decision and has sent more; the decision is made by then,
-// which is called when the idle one has gone.
+// endsFor shuts the server down for one who is idle and one who waits for a decision and has sent more; the decision is
+// made by then, which is called when the idle one has gone.
 func (s running) endsFor(t *testing.T, idle, busy *client, then func()) {
 	t.Helper()
 	done := make(chan error, 1)

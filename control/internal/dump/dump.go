@@ -17,7 +17,8 @@ import (
 // form is the version of the format.
 const form = 1
 
-// maxLine is the maximum length of a line in bytes. The longest line is an Op, with an object before and after a change.
+// maxLine is the maximum length of a line in bytes. The longest line is an Op, with an object before and after a
+// change.
 const maxLine = 2*control.MaxBody + 64<<10
 
 // A Line is a line of a backup: exactly one of its fields is set.
@@ -170,7 +171,8 @@ func (d *Reader) Next() (*Line, error) {
 	}
 	if read.End {
 		if sum := d.lines.Sum(); read.Sum != sum || read.Lines != d.count {
-			return nil, d.broken(fmt.Errorf("%d lines with the checksum %s, want %d with %s", d.count, sum, read.Lines, read.Sum))
+			return nil, d.broken(fmt.Errorf("%d lines with the checksum %s, want %d with %s", d.count, sum, read.Lines,
+				read.Sum))
 		}
 		return nil, io.EOF
 	}

@@ -52,7 +52,8 @@ func Pruned(namespace string, after int64) error {
 
 // TooMany returns the error for too many changes: a snapshot is better.
 func TooMany(namespace string, after int64, most int) error {
-	return fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", most, namespace, after, control.ErrPruned)
+	return fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", most, namespace, after,
+		control.ErrPruned)
 }
 
 // Prune deletes changes batch by batch and returns their number. Each batch begins after a revision, and returns how

@@ -258,8 +258,8 @@ func TestAKeyTakesTheMemoryThatIsStated(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// Nodes of a network that delays, loses, repeats and reorders come to the same level, and no more passes than the limit and
-// what may slip through.
+// Nodes of a network that delays, loses, repeats and reorders come to the same level, and no more passes than the limit
+// and what may slip through.
 func TestANetworkThatLosesAndRepeatsDoesNotDrift(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		for seed := range uint64(3) {

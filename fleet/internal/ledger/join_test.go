@@ -32,8 +32,8 @@ func (h *host) read(letters ...letterOf) {
 	}
 }
 
-// A newcomer begins at the level of an old host. What a third host consumed that the old one knew, or did not, counts once, in
-// whichever order the newcomer hears of them.
+// A newcomer begins at the level of an old host. What a third host consumed that the old one knew, or did not, counts
+// once, in whichever order the newcomer hears of them.
 func TestANewcomerCountsOnceWhatAThirdHostConsumed(t *testing.T) {
 	limit := headgate.Per(100, 300*24*time.Hour)
 	for _, knew := range []bool{true, false} {
@@ -86,8 +86,8 @@ func TestANewcomerDoesNotCountWhatWasForgivenByAReset(t *testing.T) {
 	}
 }
 
-// What an old host knew of one that is gone, and whose notes are lost, goes on counting, and is not taken for what a host consumes
-// that comes later.
+// What an old host knew of one that is gone, and whose notes are lost, goes on counting, and is not taken for what a
+// host consumes that comes later.
 func TestANewcomerCountsWhatAHostConsumedThatIsGone(t *testing.T) {
 	limit := headgate.Per(100, 300*24*time.Hour)
 	clock, all := hosts(t, 4, true, nil)
@@ -105,8 +105,8 @@ func TestANewcomerCountsWhatAHostConsumedThatIsGone(t *testing.T) {
 	wantRemaining(t, "of one that came later", "k", limit, 79, newcomer)
 }
 
-// A host that dies and starts again hears from the others what it consumed in its first life, though they consumed nothing, and
-// though that was but a moment ago. What they, and others, consume meanwhile counts once.
+// A host that dies and starts again hears from the others what it consumed in its first life, though they consumed
+// nothing, and though that was but a moment ago. What they, and others, consume meanwhile counts once.
 func TestAHostThatStartsAgainAtOnceKnowsWhatItsFirstLifeConsumed(t *testing.T) {
 	for _, text := range []string{"100/300d", "100/d fixed-window", "100/d fixed-window staggered"} {
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {

@@ -89,8 +89,8 @@ func TestAHostThatSpokeNonsenseOnceIsHeardAgain(t *testing.T) {
 	}
 }
 
-// A level that is taken over cannot be deeper than a debt, and a total no more than can have been consumed, however long the peer
-// says it has been there. Honest ones are heard after that as if it had said nothing more.
+// A level that is taken over cannot be deeper than a debt, and a total no more than can have been consumed, however
+// long the peer says it has been there. Honest ones are heard after that as if it had said nothing more.
 func TestAHostThatLiesWhenItIsFirstHeardOfIsNotBelieved(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		for _, limit := range []headgate.Limit{headgate.PerHour(100), headgate.MustParseLimit("100/d fixed-window")} {

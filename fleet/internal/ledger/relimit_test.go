@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/fleet/internal/quota"
 )
 
-// A key was in debt and denied for 9 s when its limit changed: the new rate was applied to these 9 s as well. A lowered limit took
-// back what had drained, and a raised one forgave what had not.
+// A key was in debt and denied for 9 s when its limit changed: the new rate was applied to these 9 s as well. A lowered
+// limit took back what had drained, and a raised one forgave what had not.
 func TestAChangedLimitDrainsADebtAtTheNewRateFromNowOn(t *testing.T) {
 	const burst, nodes, wait = 50, 11, 9 * time.Second
 	for _, tt := range []struct {

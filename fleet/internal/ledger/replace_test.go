@@ -13,7 +13,8 @@ import (
 	"github.com/headgate/headgate/limittest"
 )
 
-// Rate, period, burst, algorithm and alignment of limits change at random times. HEADGATE_SOAK=1 makes it a million steps.
+// Rate, period, burst, algorithm and alignment of limits change at random times. HEADGATE_SOAK=1 makes it a million
+// steps.
 func TestChangedLimitsOfALedgerAgreeWithOracle(t *testing.T) {
 	steps := 20_000
 	if os.Getenv("HEADGATE_SOAK") == "1" {

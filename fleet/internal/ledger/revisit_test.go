@@ -9,7 +9,8 @@ import (
 	"github.com/headgate/headgate/fleet"
 )
 
-// lingering counts the places that lists of lingering records take, and checks that each is of a record that is there, once.
+// lingering counts the places that lists of lingering records take, and checks that each is of a record that is there,
+// once.
 func (h *host) lingering() (entries int) {
 	h.Helper()
 	for i := range h.shards {

@@ -310,8 +310,8 @@ func plainDoResponse(m *headgatev1.DoResponse) {
 	}
 }
 
-// agree reports where ours reads wire bytes in another way than the generated code, and whether what ours writes then says
-// the same.
+// agree reports where ours reads wire bytes in another way than the generated code, and whether what ours writes then
+// says the same.
 func (p *pair) agree(b []byte, ours grpcwire.Message) error {
 	want := p.generated()
 	wantErr := proto.Unmarshal(b, want)

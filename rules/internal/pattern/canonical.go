@@ -37,8 +37,8 @@ func canonicalHost(text string) string {
 	return text
 }
 
-// ParseNetwork parses an address or a network, and returns an invalid prefix for anything else. It allocates nothing for
-// valid input.
+// ParseNetwork parses an address or a network, and returns an invalid prefix for anything else. It allocates nothing
+// for valid input.
 func ParseNetwork(text string) netip.Prefix {
 	slash := -1
 	for i := len(text) - 1; i >= 0 && i >= len(text)-4; i-- {

@@ -93,6 +93,7 @@ func (lengths PrefixLengths) suggest(value string) string {
 			"); for a network write a rule or an override with when: { ip: " + p.String() + " }"
 	default:
 		return netip.PrefixFrom(p.Addr(), width).Masked().String() + ": clients are identified by networks of " +
-			strconv.Itoa(width) + " bits (" + setting + "); for one address write a rule or an override with when: { ip: " + value + " }"
+			strconv.Itoa(width) + " bits (" + setting + "); for one address write a rule or an override with when: { ip: " +
+			value + " }"
 	}
 }

@@ -86,7 +86,8 @@ func defaults() Config {
 
 // Identity configures how clients are identified. Defaults are those of identity.Config.
 type Identity struct {
-	TrustedProxies   []netip.Prefix `field:"trusted_proxies" doc:"The same as the setting trusted_proxies."` // an alias of Config.TrustedProxies
+	// an alias of Config.TrustedProxies
+	TrustedProxies   []netip.Prefix `field:"trusted_proxies" doc:"The same as the setting trusted_proxies."`
 	Hops             int            `field:"hops" default:"0" doc:"How many proxies each request passes, if their addresses are not known. No client may be able to bypass them."`
 	ForwardingHeader string         `field:"forwarding_header" default:"X-Forwarded-For" doc:"The header in which proxies name their client: X-Forwarded-For, Forwarded, or a header with one address such as CF-Connecting-IP. Only this one is read."`
 	IPv4Prefix       int            `field:"ipv4_prefix" default:"32" doc:"How many bits of an IPv4 address identify a client."`

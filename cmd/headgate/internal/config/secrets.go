@@ -128,7 +128,8 @@ func (c *Config) GossipKey() ([]byte, error) {
 	if text = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r")); isKeySize(len(text)) {
 		return text, nil
 	}
-	return nil, fmt.Errorf("%s: %s contains no key: want 16, 24 or 32 bytes, or these in base64, such as from: openssl rand -base64 32",
+	return nil, fmt.Errorf(
+		"%s: %s contains no key: want 16, 24 or 32 bytes, or these in base64, such as from: openssl rand -base64 32",
 		c.Origin("gossip-key-file"), c.GossipKeyFile)
 }
 

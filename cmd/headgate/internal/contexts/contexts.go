@@ -27,7 +27,8 @@ type File struct {
 }
 
 // ErrNoPath is returned if the environment names no place for the file.
-var ErrNoPath = errors.New("contexts: neither HOME nor XDG_CONFIG_HOME is set: set HEADGATE_CONTEXTS to the path of the contexts file")
+var ErrNoPath = errors.New(
+	"contexts: neither HOME nor XDG_CONFIG_HOME is set: set HEADGATE_CONTEXTS to the path of the contexts file")
 
 // Path returns the path of the file: HEADGATE_CONTEXTS, or headgate/contexts.yaml in XDG_CONFIG_HOME or ~/.config.
 func Path(getenv func(string) string) (string, error) {

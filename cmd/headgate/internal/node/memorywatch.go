@@ -11,8 +11,8 @@ import (
 // memoryCheck is how often the memory store is checked for keys that it has lost.
 const memoryCheckInterval = 10 * time.Second
 
-// watchMemory logs when the memory store, being full, has evicted keys that still counted or refused new ones. It returns
-// when ctx ends, after it has logged those since its last look.
+// watchMemory logs when the memory store, being full, has evicted keys that still counted or refused new ones. It
+// returns when ctx ends, after it has logged those since its last look.
 func watchMemory(ctx context.Context, stats func() memstore.Stats, log *slog.Logger) {
 	tick := time.NewTicker(memoryCheckInterval)
 	defer tick.Stop()
