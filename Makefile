@@ -97,7 +97,8 @@ test: need-go need-proxies ui-test ## Vet and test everything, with the race det
 	for module in $(examples); do (cd "$$module" && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...); done
 
 .PHONY: lint
-lint: need-go ## Check formatting, code and import rules (the first run builds the linter)
+lint: need-go ## Check words, formatting, code and import rules (the first run builds the linter)
+	tools/words
 	$(GOLANGCI) config verify
 	$(GOLANGCI) fmt --diff || { echo "lint: not formatted; run make fmt" >&2; exit 1; }
 	$(GOLANGCI) run ./...

@@ -155,7 +155,7 @@ func TestLeasesAreSealed(t *testing.T) {
 		return newEngine(t, c)
 	}
 	a, again := one(engine.Config{Secret: secret, Shared: true}), one(engine.Config{Secret: secret})
-	stranger, open, alone := one(engine.Config{Secret: other}), one(engine.Config{Shared: true}), one(engine.Config{})
+	otherSecret, open, alone := one(engine.Config{Secret: other}), one(engine.Config{Shared: true}), one(engine.Config{})
 	readable := func(lease string) bool {
 		raw, err := base64.RawURLEncoding.DecodeString(lease)
 		if err != nil {
@@ -171,7 +171,7 @@ func TestLeasesAreSealed(t *testing.T) {
 		ok       bool
 	}{
 		{"the same secret", a, again, false, true},
-		{"another secret", a, stranger, false, false},
+		{"another secret", a, otherSecret, false, false},
 		{"a secret that the releaser lacks", a, open, false, false},
 		{"a secret that the maker lacks", open, a, true, false},
 		{"no secret on hosts that share", open, one(engine.Config{Shared: true}), true, true},

@@ -52,7 +52,7 @@ func TestTheLimitOfAClientIsThatOfItsPlan(t *testing.T) {
 
 // Repeated requests on a connection get the limits of the client's plan as soon as it is registered.
 func TestARepeatedRequestIsOfThePlanAtOnce(t *testing.T) {
-	b := newBench(t, byPlan(), rules.Rule{ID: "strangers", When: rules.Condition{Not: []rules.Condition{is(plan, "*")}}, Limits: limits("1000/h")})
+	b := newBench(t, byPlan(), rules.Rule{ID: "unknown", When: rules.Condition{Not: []rules.Condition{is(plan, "*")}}, Limits: limits("1000/h")})
 	var v engine.Verdict
 	decide := func() {
 		t.Helper()
@@ -72,8 +72,8 @@ func TestARepeatedRequestIsOfThePlanAtOnce(t *testing.T) {
 	}
 	decide()
 	decide()
-	if got, want := outcomes(), []string{"a", "strangers"}; !slices.Equal(got, want) || v.Action != engine.Allow {
-		t.Errorf("a stranger: got %v of %v, want %v allowed", said(&v), got, want)
+	if got, want := outcomes(), []string{"a", "unknown"}; !slices.Equal(got, want) || v.Action != engine.Allow {
+		t.Errorf("an unknown client: got %v of %v, want %v allowed", said(&v), got, want)
 	}
 	if err := b.AddClient(on("alice", "gold")); err != nil {
 		t.Fatal(err)
@@ -86,8 +86,8 @@ func TestARepeatedRequestIsOfThePlanAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	decide()
-	if got, want := outcomes(), []string{"a", "strangers"}; !slices.Equal(got, want) || v.Action != engine.Allow {
-		t.Errorf("a stranger again: got %v of %v, want %v allowed", said(&v), got, want)
+	if got, want := outcomes(), []string{"a", "unknown"}; !slices.Equal(got, want) || v.Action != engine.Allow {
+		t.Errorf("an unknown client again: got %v of %v, want %v allowed", said(&v), got, want)
 	}
 }
 

@@ -1,16 +1,16 @@
--- Nodes leave notes for each other, each one a key, and read those of the others that are new to them.
+-- Nodes write notes for each other, one per key, and read the notes of others that are new to them.
 --
--- KEYS[1]  what all keys of this tag have in common: a hash of e (an epoch, made anew when all is lost), v (a version, which
---          every call raises) and m (the mark of who was here first)
--- KEYS[2…] a hash a key: author → version and time of the note, and the note
--- ARGV[1]  who asks; ARGV[2] his mark; ARGV[3] an epoch in case there is none; ARGV[4] the epoch that he knows
--- ARGV[5…] for each key: the version up to which he knows it, for how long it is kept in ms, and his note, if there is one
+-- KEYS[1]  the state shared by all keys of this tag: a hash of e (an epoch, created again when all data is lost), v (a
+--          version, which every call raises) and m (the mark of the first node)
+-- KEYS[2…] a hash per key: author → version and time of the note, and the note
+-- ARGV[1]  the calling node; ARGV[2] its mark; ARGV[3] an epoch in case there is none; ARGV[4] the epoch that it knows
+-- ARGV[5…] for each key: the version up to which the node knows it, how long it is kept in ms, and the node's note, if any
 --
--- An epoch that is told, or that a caller knows, has the server's replication id behind it: a server that starts again, and a replica
--- that takes another's place, has a new one. It may lack the latest notes, and its versions may have caught up since.
+-- An epoch that is returned, or that a caller knows, ends with the server's replication id. A restarted server, and a
+-- replica that becomes primary, has a new one: it may lack the latest notes, and its versions may have caught up since.
 --
--- Returns the epoch, the version, 1 if another has left his mark, and for each note: the number of its key, its author,
--- its age in ms and the note.
+-- Returns the epoch, the version, 1 if another node has left its mark, and for each note: the number of its key, its
+-- author, its age in ms and the note.
 
 local function number(text, from, size)
 	local n = 0
@@ -42,7 +42,7 @@ server = type(server) == 'string' and string.match(server, 'master_replid:(%x+)'
 local meta = redis.call('HMGET', KEYS[1], 'e', 'm')
 local epoch, first = meta[1], meta[2]
 if #KEYS == 1 then
-	return { epoch and epoch .. server or '', 0, first and first ~= mark and 1 or 0 } -- he only asks whether there is anybody
+	return { epoch and epoch .. server or '', 0, first and first ~= mark and 1 or 0 } -- the node only asks whether there are others
 end
 if not epoch or not first then
 	epoch, first = ARGV[3], mark

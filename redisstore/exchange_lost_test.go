@@ -70,7 +70,7 @@ func TestARegionBookIsNotBoundToAWindowFarAhead(t *testing.T) {
 	}
 }
 
-// What a region says is news once, as far as it can be true, and what cannot be is told of.
+// Units that a region reports are new once, as far as they are possible; impossible ones are reported.
 func TestARegionBookSettlesWhatCanBeTrueOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
@@ -78,32 +78,32 @@ func TestARegionBookSettlesWhatCanBeTrueOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type news struct {
+	type settled struct {
 		units               int64
 		first, leaped, fell bool
 	}
 	for _, step := range []struct {
 		start, total, said int64
-		want               news
+		want               settled
 	}{
-		{1000, 1 << 52, 1001, news{units: 5000, first: true, leaped: true}},
-		{1000, 1 << 52, 1001, news{leaped: true}},
-		{1000, 5005, 1002, news{units: 5}},
-		{1000, 5005, 1002, news{}},
-		{1000, 1 << 52, 1003, news{units: 100, leaped: true}},
-		{1000, 1 << 53, 1004, news{leaped: true}},
-		{1000, 5105, 1005, news{}},
-		{1000, 5106, 1006, news{units: 1}},
-		{1000, 5000, 1006, news{}}, // which was on its way for longer
-		{1000, 5000, 1007, news{fell: true}},
-		{2000, 40, 2001, news{units: 40}},
-		{1000, 5107, 1008, news{}}, // that record has ended
-		{3000, 1 << 52, 3001, news{units: 5000, leaped: true}},
+		{1000, 1 << 52, 1001, settled{units: 5000, first: true, leaped: true}},
+		{1000, 1 << 52, 1001, settled{leaped: true}},
+		{1000, 5005, 1002, settled{units: 5}},
+		{1000, 5005, 1002, settled{}},
+		{1000, 1 << 52, 1003, settled{units: 100, leaped: true}},
+		{1000, 1 << 53, 1004, settled{leaped: true}},
+		{1000, 5105, 1005, settled{}},
+		{1000, 5106, 1006, settled{units: 1}},
+		{1000, 5000, 1006, settled{}}, // which was on its way for longer
+		{1000, 5000, 1007, settled{fell: true}},
+		{2000, 40, 2001, settled{units: 40}},
+		{1000, 5107, 1008, settled{}}, // that record has ended
+		{3000, 1 << 52, 3001, settled{units: 5000, leaped: true}},
 	} {
-		var got news
+		var got settled
 		missed, err := book.Settle(t.Context(), []string{noteKeyOf("x")}, []string{"there"}, []int64{step.start}, []int64{step.total}, []int64{step.said},
 			[]int64{5000}, []int64{100}, []time.Duration{time.Minute},
-			func(_ int, units int64, first, leaped, fell bool) { got = news{units, first, leaped, fell} })
+			func(_ int, units int64, first, leaped, fell bool) { got = settled{units, first, leaped, fell} })
 		if err != nil || len(missed) > 0 {
 			t.Fatalf("missed %v, %v", missed, err)
 		}

@@ -56,18 +56,18 @@ func (b *RegionBook) Report(
 	})
 }
 
-// Settle takes note of what other regions consumed, and calls news with what was not known, once for the whole region,
-// and whether the region had not been heard of before.
+// Settle takes note of what other regions consumed, and calls settled with the units that were not known, once for the
+// whole region, and whether the region had not been heard of before.
 func (b *RegionBook) Settle(ctx context.Context, keys, regions []string, starts, totals, said, all, most []int64,
 	keep []time.Duration,
-	news func(item int, units int64, first, leaped, fell bool),
+	settled func(item int, units int64, first, leaped, fell bool),
 ) (missed []int, err error) {
 	return b.run(ctx, keys, []string{"settle"}, func(i int) []string {
 		return []string{
 			regions[i], decimal(starts[i]), decimal(totals[i]), decimal(said[i]), decimal(all[i]),
 			decimal(most[i]), decimal(keep[i].Milliseconds()),
 		}
-	}, 0, 3, func(i int, _, parts []int64) { news(i, parts[0], parts[1] == 1, parts[2] == 1, parts[2] == 2) })
+	}, 0, 3, func(i int, _, parts []int64) { settled(i, parts[0], parts[1] == 1, parts[2] == 1, parts[2] == 2) })
 }
 
 // run runs the script for keys, place by place. An answer has some numbers for all, and some for each key.

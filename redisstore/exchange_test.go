@@ -311,8 +311,8 @@ func TestBoardRefusesBadInput(t *testing.T) {
 			t.Errorf("Board(%+v): got no error", o)
 		}
 	}
-	if _, err := s.Roll("a b"); err == nil {
-		t.Error("Roll with a space: got no error")
+	if _, err := s.MemberList("a b"); err == nil {
+		t.Error("MemberList with a space: got no error")
 	}
 	b := newReader(t, s, "a", 1)
 	if missed, err := b.Exchange(t.Context(), []string{"short"}, []string{""}, []time.Duration{0}, []bool{false}, nil); err == nil || len(missed) != 1 {
@@ -346,10 +346,10 @@ func TestFleetSecretIsTheSameForStoresThatShareTheirs(t *testing.T) {
 	}
 }
 
-func TestRollCountsWhoIsThereAndWhoWas(t *testing.T) {
+func TestMemberListCountsLiveAndKnownNodes(t *testing.T) {
 	t.Parallel()
 	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
-	r, err := s.Roll("")
+	r, err := s.MemberList("")
 	if err != nil {
 		t.Fatal(err)
 	}

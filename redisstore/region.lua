@@ -13,9 +13,9 @@
 --         Returns the time, and for each key: 1 if the node speaks for the region, 1 if the region knows what others consumed, s
 --         and t.
 -- settle: for each key: a region, when its record began, what it consumed since, when it said so, how much that can be in all, and
---         how much of it can be news if the record is known, and for how long that is kept, in ms.
---         Returns for each key: how much of it is news, 1 if nothing was known of that region, and 1 if it says more than can be
---         or 2 if less than before. Of more than can be, what can is news once, and counts as known.
+--         how much of it can be new if the record is known, and for how long that is kept, in ms.
+--         Returns for each key: how much of it is new, 1 if nothing was known of that region, and 1 if it says more than can be
+--         or 2 if less than before. Of more than can be, the possible part is new once, and counts as known.
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -101,13 +101,13 @@ local function settle(key, region, start, total, said, all, most, keep)
 	if base == 0 then
 		most = all
 	end
-	local news, wrong = total - base, 0
-	if news > most then
-		news, wrong = was == '1' and 0 or most, 1
+	local new, wrong = total - base, 0
+	if new > most then
+		new, wrong = was == '1' and 0 or most, 1
 	end
-	redis.call('HSET', key, field, whole(start) .. ':' .. whole(base + news) .. ':' .. whole(said) .. ':' .. wrong)
+	redis.call('HSET', key, field, whole(start) .. ':' .. whole(base + new) .. ':' .. whole(said) .. ':' .. wrong)
 	redis.call('PEXPIRE', key, keep)
-	return whole(news), first, wrong
+	return whole(new), first, wrong
 end
 
 local answer = {}

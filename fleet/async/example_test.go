@@ -28,7 +28,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	list, err := store.Roll("production")
+	list, err := store.MemberList("production")
 	if err != nil {
 		log.Fatal(err)
 	}

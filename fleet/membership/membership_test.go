@@ -276,7 +276,7 @@ func TestMembershipInRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	book, err := store.Roll("fleet")
+	book, err := store.MemberList("fleet")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,10 +154,10 @@ func TestMissingAttributesOfTheKey(t *testing.T) {
 func TestUnregisteredClients(t *testing.T) {
 	rule := rules.Rule{
 		ID: "a", Key: []headgate.Attribute{user}, Limits: limits("1/s"), Unregistered: rules.UnregisteredDeny,
-		Overrides: []rules.Override{{When: is(user, "stranger"), Unlimited: true}},
+		Overrides: []rules.Override{{When: is(user, "visitor"), Unlimited: true}},
 	}
 	set := compile(t, []rules.Rule{rule}, rules.Client{ID: "known"})
-	for name, want := range map[string]match.Effect{"known": match.Limited, "unknown": match.UnknownClient, "stranger": match.UnknownClient} {
+	for name, want := range map[string]match.Effect{"known": match.Limited, "unknown": match.UnknownClient, "visitor": match.UnknownClient} {
 		if got := set.Match(rules.Attributes{user: name}, nil)[0].Effect; got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
@@ -167,7 +167,7 @@ func TestUnregisteredClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	set = set.WithRegistry(live)
-	for name, want := range map[string]match.Effect{"known": match.Limited, "unknown": match.Limited, "stranger": match.UnknownClient} {
+	for name, want := range map[string]match.Effect{"known": match.Limited, "unknown": match.Limited, "visitor": match.UnknownClient} {
 		if got := set.Match(rules.Attributes{user: name}, nil)[0].Effect; got != want {
 			t.Errorf("%s, with a registry: got %s, want %s", name, got, want)
 		}

@@ -118,7 +118,7 @@ func (fl *fleetLimiters) openGossip(secret []byte) error {
 
 // openMembership registers this node in Redis, where the nodes are counted in addition to those that gossip knows.
 func (fl *fleetLimiters) openMembership(ctx context.Context) error {
-	book, err := fl.stores.redis.Roll(fl.name())
+	book, err := fl.stores.redis.MemberList(fl.name())
 	if err != nil {
 		return fmt.Errorf("fleet.name: %w", err)
 	}

@@ -262,7 +262,7 @@ func TestHangingGlobalStoreDoesNotBlockClose(t *testing.T) {
 	})
 	registered := func() (known int64) {
 		t.Helper()
-		keys, err := home.Do("KEYS", "*:roll")
+		keys, err := home.Do("KEYS", "*:members")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,34 +9,34 @@ import (
 	"github.com/headgate/headgate"
 )
 
-//go:embed roll.lua
-var rollLua string
+//go:embed members.lua
+var membersLua string
 
-// A Roll is a list of the nodes of a fleet: what fleet.NewRoll keeps. Make one with [Store.Roll].
-type Roll struct {
+// A MemberList is a list of the nodes of a fleet: a list for fleet/membership. Store.MemberList returns one.
+type MemberList struct {
 	store  *Store
 	key    string
 	script *script
 }
 
-// Roll returns the list of the nodes of a fleet of that name, "fleet" if it is empty.
-func (s *Store) Roll(name string) (*Roll, error) {
+// MemberList returns the list of the nodes of a fleet of that name, "fleet" if it is empty.
+func (s *Store) MemberList(name string) (*MemberList, error) {
 	if name == "" {
 		name = "fleet"
 	}
 	if err := checkFleetName(name); err != nil {
 		return nil, err
 	}
-	return &Roll{store: s, key: s.prefix + ":" + name + ":roll", script: newScript(s.currentScripts().major, writes,
-		rollLua)}, nil
+	return &MemberList{store: s, key: s.prefix + ":" + name + ":members", script: newScript(s.currentScripts().major, writes,
+		membersLua)}, nil
 }
 
-// maxRoll is how many nodes are remembered.
-const maxRoll = 4096
+// maxMembers is how many nodes are remembered.
+const maxMembers = 4096
 
 // Beat records that a node is there. It returns how many nodes were heard of within the time live, how many within the
 // longer time known and did not leave, and whether the node was listed before.
-func (r *Roll) Beat(ctx context.Context, node string, live,
+func (r *MemberList) Beat(ctx context.Context, node string, live,
 	known time.Duration,
 ) (nLive, nKnown int, listed bool, err error) {
 	counts, err := r.run(ctx, node, live, known, "0")
@@ -47,12 +47,12 @@ func (r *Roll) Beat(ctx context.Context, node string, live,
 }
 
 // Leave removes a node from the list.
-func (r *Roll) Leave(ctx context.Context, node string, live, known time.Duration) error {
+func (r *MemberList) Leave(ctx context.Context, node string, live, known time.Duration) error {
 	_, err := r.run(ctx, node, live, known, "1")
 	return err
 }
 
-func (r *Roll) run(ctx context.Context, node string, live, known time.Duration, leaves string) ([]int64, error) {
+func (r *MemberList) run(ctx context.Context, node string, live, known time.Duration, leaves string) ([]int64, error) {
 	s := r.store
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -61,7 +61,7 @@ func (r *Roll) run(ctx context.Context, node string, live, known time.Duration, 
 		return nil, headgate.ErrClosed
 	}
 	keys := []string{r.key}
-	args := []string{node, decimal(live.Milliseconds()), decimal(known.Milliseconds()), strconv.Itoa(maxRoll), leaves}
+	args := []string{node, decimal(live.Milliseconds()), decimal(known.Milliseconds()), strconv.Itoa(maxMembers), leaves}
 	result := s.client.Do(ctx, s.evalSHA(r.script, keys, args))
 	if isUnknownScript(result.Error()) {
 		result = s.client.Do(ctx, s.evalBody(r.script, keys, args))
