@@ -26,7 +26,7 @@ const MaxBytes = 4096
 // maxStars limits the backtracking of a pattern.
 const maxStars = 16
 
-// A pattern is the parsed value of a Test: a text with stars, or a network.
+// A Pattern is the parsed value of a Test: a text with stars, or a network.
 type Pattern struct {
 	Text string
 	Net  netip.Prefix // of an ip; valid unless Text is AnyText
