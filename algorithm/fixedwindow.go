@@ -102,7 +102,7 @@ func (fixedWindow) prepare(*Plan) {}
 
 func (fixedWindow) restore(p *Plan, _ State) { p.limit.Staggered = p.head&headStaggered != 0 }
 
-// luaArgs returns as b the offset plus 1 for a staggered window, and 0 for one that is not staggered.
+// luaArgs returns the period and, as b, the offset plus 1 for a staggered window. Other windows have the offset 0.
 func (fixedWindow) luaArgs(p *Plan, offset int64, _ uint64) (a, b int64) {
 	if p.limit.Staggered {
 		offset++

@@ -49,7 +49,7 @@ func New(o Options) (*Client, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, made: time.Now(), noLaneTime: laneLife}
+	c := &Client{options: o, made: time.Now(), noLaneTime: maxLaneAge}
 	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {

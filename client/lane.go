@@ -14,69 +14,69 @@ import (
 	"github.com/headgate/headgate/internal/grpcwire"
 )
 
-// A lane is a stream on which a sender makes one call after the other. A call takes a fraction of the work of a unary
-// call. The zero lane has no stream yet.
+// A lane is a stream on which a sender makes one call after the other. A call on it costs a fraction of a
+// unary call, because no stream is opened. The zero lane has no stream yet.
 type lane struct {
-	stream grpc.ClientStream
-	end    context.CancelFunc
-	late   *time.Timer  // ends the stream when a call on it exceeds its time
-	passed *atomic.Bool // it has; each stream has its own, since the timer may fire when the next one is open
-	made   time.Time
+	stream   grpc.ClientStream
+	end      context.CancelFunc
+	timeout  *time.Timer  // cancels the stream when a call exceeds its deadline
+	timedOut *atomic.Bool // set when timeout fires; one per stream, since it may fire when the next stream is open
+	made     time.Time
 }
 
 const (
-	// laneLife is how long a stream is used: another server may be less busy.
-	laneLife = 10 * time.Second
+	// maxLaneAge is the age at which a stream is replaced, so that load can move to a less busy server.
+	maxLaneAge = 10 * time.Second
 	// laneIdle is how long an unused stream is kept.
 	laneIdle = time.Second
 	// batchStream is a stream of BatchRateLimit: each request gets its response before the next is read.
 	batchStream = "/headgate.v1.RateLimiter/BatchStream"
-	// unread is the message of a closing server that has not read a call.
-	unread = "headgate-unread"
+	// unreadTrailer is the trailer that a closing server sets if it has not read the last call.
+	unreadTrailer = "headgate-unread"
 )
 
 var laneDesc = grpc.StreamDesc{StreamName: "BatchStream", ServerStreams: true, ClientStreams: true}
 
-// do makes a call with a deadline. The context is that of the stream. It returns errUnread if the server has not read
-// the call.
+// do makes a call with a deadline. ctx is the parent of the stream's context, and does not end with the call. It
+// returns errUnread if the server has not read the call.
 func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time, q, a grpcwire.Message) error {
-	if l.stream != nil && time.Since(l.made) > laneLife {
+	if l.stream != nil && time.Since(l.made) > maxLaneAge {
 		l.close()
 	}
 	left := time.Until(deadline)
 	if l.stream == nil {
 		if err := l.open(ctx, conn, left); err != nil {
-			return l.failed(err)
+			return l.fail(err)
 		}
 	} else {
-		l.late.Reset(left)
+		l.timeout.Reset(left)
 	}
 	err := l.stream.SendMsg(q)
-	ended := errors.Is(err, io.EOF) // before this call: it was not sent
+	ended := errors.Is(err, io.EOF) // the stream ended before this call, which was not sent
 	if err == nil || ended {        // RecvMsg returns why it has ended
 		err = l.stream.RecvMsg(a)
 	}
 	if err != nil {
-		if err = l.failed(err); ended && status.Code(err) == codes.Unavailable {
+		if err = l.fail(err); ended && status.Code(err) == codes.Unavailable {
 			err = errUnread
 		}
 		return err
 	}
-	if !l.late.Stop() { // just after the response
+	if !l.timeout.Stop() { // it fired just after the response, and has canceled the stream
 		l.close()
 	}
 	return nil
 }
 
-// open opens the stream, within the time of the first call.
+// open opens the stream for a first call that may take as long as left.
 func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Duration) error {
-	passed := &atomic.Bool{}
-	l.passed = passed
+	timedOut := &atomic.Bool{}
+	l.timedOut = timedOut
 	l.made = time.Now()
 	ctx, l.end = context.WithCancel(ctx)
 	end := l.end
-	l.late = time.AfterFunc(left, func() {
-		passed.Store(true)
+	l.timeout = time.AfterFunc(left, func() {
+		timedOut.Store(true)
 		end()
 	})
 	stream, err := conn.NewStream(ctx, &laneDesc, batchStream)
@@ -88,15 +88,15 @@ func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Durati
 
 var errUnread = errors.New("the server ended the stream before it read the call")
 
-// failed ends a failed stream, and returns the cause.
-func (l *lane) failed(err error) error {
-	passed := l.passed.Load()
-	if l.stream != nil && status.Code(err) == codes.Unavailable && len(l.stream.Trailer()[unread]) > 0 {
+// fail closes the stream after an error, and returns the error to report.
+func (l *lane) fail(err error) error {
+	timedOut := l.timedOut.Load()
+	if l.stream != nil && status.Code(err) == codes.Unavailable && len(l.stream.Trailer()[unreadTrailer]) > 0 {
 		err = errUnread
 	}
 	l.close()
 	switch {
-	case passed:
+	case timedOut:
 		return context.DeadlineExceeded
 	case errors.Is(err, io.EOF):
 		return status.Error(codes.Unavailable, "the service has ended the stream")
@@ -107,7 +107,7 @@ func (l *lane) failed(err error) error {
 // close ends the stream, if there is one.
 func (l *lane) close() {
 	if l.end != nil {
-		l.late.Stop()
+		l.timeout.Stop()
 		l.end()
 	}
 	l.stream, l.end = nil, nil

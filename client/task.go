@@ -12,7 +12,7 @@ import (
 type task struct {
 	done     chan struct{} // receives one value when it is done
 	deadline time.Time
-	safe     bool // it may be sent again
+	safe     bool // it may be sent again after a failure
 	size     int  // approximate bytes on the wire
 
 	// Guarded by the batcher's lock.
@@ -20,12 +20,14 @@ type task struct {
 	abandoned bool // its caller stopped waiting
 	settled   bool // it is done, and its caller is about to be woken
 
-	request wirev1.RateLimitRequest // of RateLimit
+	// For RateLimit.
+	request wirev1.RateLimitRequest
 	answer  Answer
 
-	verb      wirev1.Verb // of the store
+	// For calls of the store.
+	verb      wirev1.Verb
 	checks    []headgate.Check
-	one       [1]headgate.Check
+	one       [1]headgate.Check // the memory of checks if there is one
 	receipt   headgate.Receipt
 	decisions []headgate.Decision
 
@@ -36,7 +38,7 @@ var tasks = sync.Pool{New: func() any { return &task{done: make(chan struct{}, 1
 
 func newTask() *task { return tasks.Get().(*task) }
 
-// free makes the task available for reuse. Its caller must have been woken.
+// free makes the task available for reuse. Its caller must have been woken. Other fields are set for every call.
 func (t *task) free() {
 	t.sent, t.abandoned, t.settled, t.safe, t.err = false, false, false, false, nil
 	t.checks, t.one, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
@@ -44,16 +46,16 @@ func (t *task) free() {
 	tasks.Put(t)
 }
 
-// maxBytes limits the bytes of a batch. The service reads 1 MiB at a time by default, and a larger batch fails as a
-// whole.
+// maxBytes limits the bytes of a batch. The service accepts messages of 1 MiB by default, and a larger batch fails as
+// a whole.
 const maxBytes = 512 << 10
 
 // bytes returns the approximate size of a task on the wire.
 func (t *task) bytes() int {
-	const numbers = 64 // and prefixes of texts
-	size := numbers
+	const overhead = 64 // numbers, and prefixes of texts
+	size := overhead
 	for i := range t.checks {
-		size += 2*numbers + len(t.checks[i].Key) + len(t.checks[i].Owner)
+		size += 2*overhead + len(t.checks[i].Key) + len(t.checks[i].Owner)
 	}
 	if len(t.checks) > 0 {
 		return size
@@ -61,16 +63,16 @@ func (t *task) bytes() int {
 	q := &t.request
 	size += len(q.Rule) + len(q.User) + len(q.IP) + len(q.APIKey)
 	for i := range q.Attributes {
-		const before = 8
-		size += before + len(q.Attributes[i].Name) + len(q.Attributes[i].Value)
+		const prefixes = 8
+		size += prefixes + len(q.Attributes[i].Name) + len(q.Attributes[i].Value)
 	}
 	return size
 }
 
-// weight is the contribution of a task to a batch.
+// weight is the number of decisions that a task adds to a batch.
 func (t *task) weight() int { return max(len(t.checks), 1) }
 
-// fail ends a task that was not sent with an error.
+// fail ends an unsent task with err.
 func (t *task) fail(err error) {
 	t.err, t.settled = err, true
 	t.done <- struct{}{}

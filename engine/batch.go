@@ -80,7 +80,7 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	}
 	if at == 0 {
 		b.start = time.Time{}
-		if e.config.Observe != nil && rand.Uint32()%(sampling/BatchSize) == 0 {
+		if e.config.Observe != nil && rand.Uint32()%(sampleEvery/BatchSize) == 0 {
 			b.start = time.Now()
 		}
 	}
@@ -172,7 +172,7 @@ func (v *Verdict) conclusion(ctx context.Context, failed error) error {
 			return ctx.Err()
 		}
 		if errors.Is(failed, headgate.ErrOverloaded) {
-			return v.undecided(failed)
+			return v.denyOverloaded(failed)
 		}
 		var err error
 		failed = fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.infos[0].store), failed)

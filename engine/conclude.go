@@ -9,14 +9,14 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// allAllow sets the verdict if all checks were decided by their store and allow. Otherwise it returns false and changes
-// nothing.
-func (v *Verdict) allAllow() bool {
+// concludeAllowed sets the verdict if all checks were decided by their store and allow. Otherwise it returns false and
+// changes nothing.
+func (v *Verdict) concludeAllowed() bool {
 	tightest := &v.decisions[0]
 	check := 0
 	for i := range v.decisions {
 		d := &v.decisions[i]
-		if !d.Allowed || d.Degraded || d.Limit == 0 {
+		if !d.Allowed || d.Degraded || d.Limit == 0 { // Limit is 0 if it was not checked
 			return false
 		}
 		if d.Remaining < tightest.Remaining {
@@ -27,8 +27,8 @@ func (v *Verdict) allAllow() bool {
 	return true
 }
 
-// taken sets the verdict on a request after its checks: it is allowed, denied, or could not be decided.
-func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) error {
+// concludeTake sets the verdict on a request after its checks: it is allowed, denied, or could not be decided.
+func (v *Verdict) concludeTake(ctx context.Context, t *Terms, passes bool, err error) error {
 	n := len(v.checks)
 	if v.binding < n {
 		if !t.peeks() {
@@ -39,7 +39,7 @@ func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) e
 		}
 	}
 	if err != nil {
-		return v.undecided(err)
+		return v.denyOverloaded(err)
 	}
 	if !passes && !t.peeks() {
 		v.rejected(ctx, 0, v.binding)
@@ -55,22 +55,22 @@ func (v *Verdict) taken(ctx context.Context, t *Terms, passes bool, err error) e
 	return nil
 }
 
-// undecided denies a request that an overloaded store did not decide. It returns other errors.
-func (v *Verdict) undecided(err error) error {
+// denyOverloaded denies a request that an overloaded store did not decide. It returns other errors.
+func (v *Verdict) denyOverloaded(err error) error {
 	if !errors.Is(err, headgate.ErrOverloaded) {
 		return err
 	}
 	for i := range v.decisions[:v.binding] {
 		v.decisions[i] = notAsked
 	}
-	v.Rule = v.rule(0)
-	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedFor
+	v.Rule = v.rule(0) // any of them: all are undecided
+	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedRetryAfter
 	v.settles, v.reads = false, false
 	return nil
 }
 
-// overloadedFor is the RetryAfter of an overloaded store. It is a guess.
-const overloadedFor = time.Second
+// overloadedRetryAfter is the RetryAfter of requests that are denied because a store is overloaded. It is a guess.
+const overloadedRetryAfter = time.Second
 
 // conclude sets the verdict after all checks. It returns the binding check, and how long it delays the request.
 func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
@@ -93,7 +93,7 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	v.Rule, v.Decision = v.rule(check), v.decisions[check]
 	switch {
 	case !passes:
-		v.refuse(check)
+		v.denyByCheck(check)
 	case wait > 0:
 		v.Action, v.Delay = Delay, wait
 	}
@@ -113,8 +113,8 @@ func tighter(d, than *headgate.Decision) bool {
 	}
 }
 
-// refuse denies because of a check.
-func (v *Verdict) refuse(check int) {
+// denyByCheck denies a request because of a check.
+func (v *Verdict) denyByCheck(check int) {
 	r, d := v.Rule, &v.Decision
 	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, OverLimit, r.Status, d.RetryAfter
 	v.settles, v.reads = false, false

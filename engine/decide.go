@@ -34,12 +34,12 @@ func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) er
 	return e.decide(ctx, s, &Terms{}, v, true)
 }
 
-// sampling is the number of decisions of which one is measured.
-const sampling = 32
+// sampleEvery is the number of decisions of which one is timed.
+const sampleEvery = 32
 
 // begin returns the start of a decision, zero if it is not measured.
 func (e *Engine) begin() (start time.Time) {
-	if e.config.Observe != nil && rand.Uint32()%sampling == 0 {
+	if e.config.Observe != nil && rand.Uint32()%sampleEvery == 0 {
 		start = time.Now()
 	}
 	return start
@@ -70,7 +70,7 @@ func (v *Verdict) observe(start time.Time) {
 		return
 	}
 	if !start.IsZero() {
-		v.Took = max(time.Since(start), 1)
+		v.Took = max(time.Since(start), 1) // 0 means that it was not timed
 	}
 	v.engine.config.Observe(v)
 }
@@ -79,10 +79,11 @@ func (v *Verdict) observe(start time.Time) {
 func (v *Verdict) match(s rules.Subject, id string) error {
 	set := v.engine.current.Load()
 	if id == "" {
-		// A client registered only for a moment is not missed: the counter of removed clients changes.
-		gone, lasting := v.engine.gone.Load(), set.Lasting()
+		// If a client was registered and removed during Match, the number of removed clients has changed, and the match is
+		// not reused.
+		removed, lasting := v.engine.gone.Load(), set.Lasting()
 		v.matched = set.Match(s, v.matched)
-		if lasting && set.Lasting() && gone == v.engine.gone.Load() {
+		if lasting && set.Lasting() && removed == v.engine.gone.Load() {
 			v.set = set
 		}
 		return nil
@@ -98,7 +99,7 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
 	var stages uint32 // bit set of the stages of all rules
 	shadows, smooth := false, !more
-	simple := !more && !t.HasCost // so are all rules
+	simple := !more && !t.HasCost // until a rule is not simple
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
@@ -132,13 +133,13 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 		v.repeats = v.set != nil && !v.settles
 		return v.takeSimple(ctx, t, at)
 	}
-	a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
-	only := stages&(stages-1) == 0
+	b := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
+	oneStage := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 {
 		stage := bits.TrailingZeros32(stages)
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == match.Limited && !shadow(m) && (only || v.engine.stage(m) == stage) {
-				a.add(i)
+			if m := &v.matched[i]; m.Effect == match.Limited && !shadow(m) && (oneStage || v.engine.stage(m) == stage) {
+				b.add(i)
 			}
 		}
 	}
@@ -146,20 +147,20 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	if shadows {
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == match.Limited && shadow(m) {
-				a.add(i)
+				b.add(i)
 			}
 		}
 	}
 	if len(v.checks) == 0 {
 		return nil
 	}
-	if a.copies {
+	if b.copies {
 		v.copyStrings()
 	}
 	return v.take(ctx, t)
 }
 
-// ownStages are the stages of keys that are not shared.
+// ownStages are the stages of keys that are not shared: the even ones, see stage.
 const ownStages = 0x55555555
 
 // stage returns the order of a rule's limits: first those that need no server, then the client's own limits in the

@@ -119,7 +119,7 @@ func (v *Verdict) rejectFull(ctx context.Context, check int) {
 	v.holds, v.Delay = false, 0
 	v.infos[check].full = true
 	v.Decision = v.decisions[check]
-	v.refuse(check)
+	v.denyByCheck(check)
 }
 
 // leave stops counting the request as delayed.

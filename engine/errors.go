@@ -6,8 +6,8 @@ import "errors"
 var (
 	// ErrNoRule is returned for the id of a rule that is not in force.
 	ErrNoRule = errors.New("engine: no such rule")
-	// ErrNoClient is returned for the id of a client that was not added.
+	// ErrNoClient is returned for the id of a client that is not registered.
 	ErrNoClient = errors.New("engine: no such client")
-	// ErrLease is returned for a text that is no lease.
-	ErrLease = errors.New("engine: no lease: want what a verdict's AppendLease wrote")
+	// ErrLease is returned for a text that is not a valid lease.
+	ErrLease = errors.New("engine: invalid lease: want the output of Verdict.AppendLease")
 )

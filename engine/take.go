@@ -20,7 +20,7 @@ func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	if shadows != nil {
 		shadows.Wait()
 	}
-	return v.taken(ctx, t, passes, err)
+	return v.concludeTake(ctx, t, passes, err)
 }
 
 // takeSimple is take for checks of one store without shadow rules and delays. Mostly all of them allow, and nothing
@@ -32,11 +32,11 @@ func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 	}
 	v.decisions = slices.Grow(v.decisions, n)[:n]
 	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks, v.decisions[:0])
-	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.allAllow() {
+	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.concludeAllowed() {
 		return nil
 	}
 	passes, err := v.answered(ctx, 0, n, ds, err)
-	return v.taken(ctx, t, passes, err)
+	return v.concludeTake(ctx, t, passes, err)
 }
 
 // takeAll takes for all checks except those of shadow rules, or for none.

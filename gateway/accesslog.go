@@ -15,11 +15,12 @@ const (
 )
 
 // AccessLog selects the requests that are logged. The log is written by its own goroutine; if that cannot keep up,
-// lines are dropped and counted, and requests do not wait. Headers, cookies and the query are not logged.
+// lines are dropped and counted, and requests do not wait. Headers and cookies are not logged, and the query only if
+// Query is set.
 type AccessLog struct {
 	// Logger is the destination. Default the gateway's Logger.
 	Logger *slog.Logger
-	// Every logs one request of so many, 1 all of them. Requests with a status of 500 and above, and those whose response
+	// One in Every requests is logged; 1 logs all. Requests with a status of 500 and above, and those whose response
 	// was cut off, are always logged, unless the client had disconnected. Default DefaultLogEvery.
 	Every int
 	// PerSecond is the maximum number of lines a second. Default DefaultLogPerSecond.

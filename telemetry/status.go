@@ -2,7 +2,7 @@ package telemetry
 
 import "time"
 
-// A Status is the state of a node, as in /readyz.
+// A Status is the state of a node, as /readyz reports it.
 type Status struct {
 	// State is starting, ready or draining. Only a ready node should get requests.
 	State State `json:"state"`
@@ -49,7 +49,8 @@ type RulesStatus struct {
 	Revision uint64    `json:"revision"`
 	Count    int       `json:"count"`
 	Loaded   time.Time `json:"loaded,omitzero"`
-	// Error is why the rules last read were refused and older ones are in force. Empty if they were not.
+	// Error says why the rules that were last read were refused, so that older ones are in force. It is empty if they
+	// were accepted.
 	Error string `json:"error,omitempty"`
 	// Follow describes how the rules service is followed, if there is one.
 	Follow *FollowStatus `json:"follow,omitempty"`
@@ -58,7 +59,7 @@ type RulesStatus struct {
 // FollowStatus describes how a node follows a rules service.
 type FollowStatus struct {
 	Namespace string `json:"namespace"`
-	// Clients counts registered clients, Overrides those in force.
+	// Clients is the number of registered clients, Overrides the number of overrides in force.
 	Clients   int `json:"clients"`
 	Overrides int `json:"overrides"`
 	// Checked is when the service last confirmed the rules, and LagMS the time from their commit to their coming into
@@ -69,7 +70,7 @@ type FollowStatus struct {
 	FromDisk bool `json:"from_disk"`
 	// Push reports that the service signals changes.
 	Push bool `json:"push"`
-	// Away is why the service is unreachable, Disk why the node does not store its rules.
+	// Away says why the service is unreachable, Disk why the rules cannot be saved to the node's disk.
 	Away string `json:"away,omitempty"`
 	Disk string `json:"disk,omitempty"`
 	// Doubt is the last suspicious client.
@@ -80,7 +81,7 @@ type FollowStatus struct {
 type DatabaseStatus struct {
 	Name     string `json:"name"`
 	Writable bool   `json:"writable"`
-	// Error is why it cannot be written, and Todo what to do about it.
+	// Error says why it cannot be written, and Todo how to fix it.
 	Error string `json:"error,omitempty"`
 	Todo  string `json:"todo,omitempty"`
 }
@@ -89,15 +90,15 @@ type DatabaseStatus struct {
 type StoreStatus struct {
 	Kind   string        `json:"kind"`
 	Shards []ShardStatus `json:"shards,omitempty"`
-	// Warnings are settings of the store that break limits.
+	// Warnings are settings of the store that can make limits inexact.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// ShardStatus is one server of the store with its own circuit.
+// ShardStatus is one server of the store, with its own circuit breaker.
 type ShardStatus struct {
 	Name string `json:"name,omitempty"`
-	// Up reports whether it decides. If not, policies decide: it is unreachable, does not respond, or responds with an
-	// error.
+	// Up reports whether it responds, without errors. If not, the rules' on_failure policies apply. Since is when Up
+	// last changed.
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since,omitzero"`
 	// Error is why it fails, possibly only for some keys, and how to fix it.
@@ -117,7 +118,7 @@ type FleetStatus struct {
 type SyncStatus struct {
 	Mode string `json:"mode"`
 	Up   bool   `json:"up"`
-	// LagMS is the age of received updates, and Over counts units admitted above limits before they were known.
+	// LagMS is the age of received updates, and Over counts the units admitted above limits because updates arrived late.
 	LagMS int64 `json:"lag_ms"`
 	Over  int64 `json:"over"`
 	// ClockAheadMS is how far the fleet's clock is ahead of this node's, and ClocksOff the number of nodes whose clock

@@ -137,7 +137,7 @@ func (c *collector) add(rank int32) {
 	c.count++
 }
 
-// matchesAll reports whether all conditions, of the given number, are always true.
+// matchesAll reports whether all n conditions are always true.
 func (x *index) matchesAll(conditions int) bool {
 	for _, h := range x.always {
 		if !h.proven() {

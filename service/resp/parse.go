@@ -85,7 +85,7 @@ func (s *bounds) checkSize(n int) error {
 	return nil
 }
 
-// readShortNumber is number for one or two digits, the usual case; ok is false for others.
+// readShortNumber is readNumber for one or two digits, the usual case; ok is false for others.
 func readShortNumber(b []byte, at int) (n, next int, ok bool) {
 	if len(b)-at < 4 {
 		return 0, 0, false
@@ -105,7 +105,7 @@ func readShortNumber(b []byte, at int) (n, next int, ok bool) {
 }
 
 // readNumber reads a number that ends its line, and returns the start of the next line: 0 if the line is incomplete. ok
-// is false if there is no number, or if it has more than 9 digits.
+// is false if there is no number, or if it has more than 9 characters.
 func readNumber(b []byte, at int) (n, next int, ok bool) {
 	from, negative := at, false
 	for ; at < len(b); at++ {
@@ -113,7 +113,7 @@ func readNumber(b []byte, at int) (n, next int, ok bool) {
 		switch {
 		case c-'0' <= 9:
 			n = n*10 + int(c-'0')
-			if at-from == 10 {
+			if at-from == 9 {
 				return 0, 0, false
 			}
 		case c == '-' && at == from && !negative:

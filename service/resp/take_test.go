@@ -99,8 +99,8 @@ func TestTakeDecidesByRules(t *testing.T) {
 			{"HG.TAKE per-user alice 1099511627777", "ERR invalid check: Cost…"},
 			{"HG.TAKE per-user", "ERR wrong number of arguments for 'hg.take' command"},
 			{"HG.PEEK per-user alice 1", "ERR wrong number of arguments for 'hg.peek' command"},
-			{"HG.RELEASE made-up", "ERR engine: no lease…"},
-			{"HG.RENEW made-up", "ERR engine: no lease…"},
+			{"HG.RELEASE made-up", "ERR engine: invalid lease…"},
+			{"HG.RENEW made-up", "ERR engine: invalid lease…"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

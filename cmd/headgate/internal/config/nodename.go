@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// NodeName returns the id of a node at the rules service. By default it has the host name, stays the same after a
-// restart, and differs from those of other nodes on the same host.
+// NodeName returns the id of a node at the rules service. By default it begins with the host name, stays the same after
+// a restart unless a port is 0, and differs from those of other nodes on the same host.
 func (c *Config) NodeName() string {
 	if c.NodeID != "" {
 		return c.NodeID

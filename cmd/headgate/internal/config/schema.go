@@ -23,7 +23,7 @@ func Schema() []byte {
 	}, root...)
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
-		panic(err) // strings, numbers and maps always marshal
+		panic(err) // strings, numbers and lists always marshal
 	}
 	return append(text, '\n')
 }
