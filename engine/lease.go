@@ -108,8 +108,9 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 // Renew renews the slots of a lease for another TTL. It reports whether all of them are held, and the shortest of their
 // TTLs: a holder calls Renew again before it has passed, for as long as it serves its request. A slot that has expired
 // is taken again if there is room. It returns ErrLease for an invalid text. Any other error means that a store did not
-// renew a slot, which the holder may retry. Renew must not be called at the same time as Release for the same lease, or
-// afterwards: it would take the slots again.
+// renew a slot, which the holder may retry. If not all are held, the others stay held until they expire or the lease is
+// released. Renew must not be called at the same time as Release for the same lease, or afterwards: it would take the
+// slots again.
 func (e *Engine) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
 	if ctx == nil {
 		return false, 0, headgate.ErrNilContext

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/gateway/upstream"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -314,5 +315,27 @@ func TestUpgradesHaveTheirGraceWhenTheGatewayDrains(t *testing.T) {
 	}
 	if released.Load() != 1 {
 		t.Errorf("the limiter was released %d times, want once", released.Load())
+	}
+}
+
+// A client that does not read the response to its refused upgrade is not the upstream's fault.
+func TestSlowClientOfARefusedUpgradeEjectsNoUpstream(t *testing.T) {
+	t.Parallel()
+	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		part := make([]byte, 1<<20)
+		for range 64 { // more than the sockets hold
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	})
+	c := before(up.URL)
+	c.StreamTimeout, c.WriteTimeout = 100*time.Millisecond, 500*time.Millisecond
+	g := start(t, c)
+	conn, _ := dial(t, g)
+	send(t, conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	await.True(t, "the exchange has failed", func() bool { return len(g.Stats().Upstreams[0].Faults) > 0 })
+	if got := g.Stats().Upstreams[0]; got.Failed != 0 || got.Faults[upstream.FaultClient] != 1 {
+		t.Errorf("got %d failures of the upstream, faults %v, want one of the client", got.Failed, got.Faults)
 	}
 }

@@ -18,8 +18,7 @@ func newDateScript(major int) *script {
 	return sc
 }
 
-// Date returns the date of the server that holds the first of the places: the same one for all nodes of a fleet. See
-// fleet.Dater.
+// Date returns the time of one server, the same for all nodes of a fleet.
 func (b *Board) Date(ctx context.Context) (time.Time, error) {
 	s := b.store
 	if ctx == nil {

@@ -14,8 +14,8 @@ import (
 //go:embed region.lua
 var regionLua string
 
-// A RegionBook is where the nodes of a region add up what they consumed, in the region's own Redis, and take note of
-// what other regions did: what fleet.Region keeps. Make one with [Store.RegionBook].
+// A RegionBook is where the nodes of a region add up their consumption, in the region's own Redis, and store that of
+// other regions, for fleet/region. [Store.RegionBook] returns one.
 type RegionBook struct {
 	store  *Store
 	name   string

@@ -105,6 +105,17 @@ func (s *Service) push(d Delivery) {
 	s.wakeUp()
 }
 
+// pushAbsent adds a delivery unless it is in the queue or being sent.
+func (s *Service) pushAbsent(d Delivery) {
+	s.mu.Lock()
+	_, queued := s.queue[d.key()]
+	if !queued && !s.inFlight[d.key()] {
+		s.queue[d.key()] = d
+	}
+	s.mu.Unlock()
+	s.wakeUp()
+}
+
 // logError logs an error, unless there is none or ctx has ended.
 func (s *Service) logError(ctx context.Context, message string, err error) {
 	if err != nil && ctx.Err() == nil {

@@ -45,11 +45,11 @@ func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error 
 		overdue := d.Next.Add(grace)
 		switch {
 		case d.Owner == s.id && overdue.Before(now): // its result could not be stored
-			s.push(d)
+			s.pushAbsent(d)
 		case d.Owner == s.id:
 		case overdue.After(now):
 			d.Next = overdue
-			s.push(d) // attempt takes it over if its owner has not sent it by then
+			s.pushAbsent(d) // attempt takes it over if its owner has not sent it by then
 		default:
 			d.Next, d.Owner = now, s.id
 			if err := s.store(ctx, &d); err != nil {

@@ -54,7 +54,8 @@ func writeHeader(w http.ResponseWriter, response *http.Response) (announced int)
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// copyBody sends the body of a response to the client. A stream is flushed after each read.
+// copyBody sends the body of a response to the client. A stream is flushed after each read. The timer runs while the
+// upstream is waited for.
 func (t *Transport) copyBody(w http.ResponseWriter, response *http.Response, stall *time.Timer) (n int64, err error) {
 	var flush func() error
 	if response.ContentLength < 0 || http1.IsEventStream(response.Header.Get("Content-Type")) {
@@ -66,8 +67,9 @@ func (t *Transport) copyBody(w http.ResponseWriter, response *http.Response, sta
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
 	for {
-		got, err := response.Body.Read(buffer[:])
 		stall.Reset(t.stall)
+		got, err := response.Body.Read(buffer[:])
+		stall.Stop() // while the client is slow, the upstream does not stall
 		if got > 0 {
 			sent, failed := w.Write(buffer[:got])
 			n += int64(sent)
