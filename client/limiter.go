@@ -66,8 +66,8 @@ func (s *Store) one(ctx context.Context, verb wirev1.Verb, c headgate.Check) (he
 }
 
 // TakeAll decides several checks as one.
-func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check,
-	dst []headgate.Decision,
+func (s *Store) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
 	if ctx == nil {
 		return dst, headgate.ErrNilContext

@@ -283,8 +283,8 @@ func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, 
 
 // callBatch sends a batch in the lane. It uses a unary call if the service does not support lanes, or has not read the
 // batch from the lane.
-func (c *Client) callBatch(ctx context.Context, l *lane, deadline time.Time, q requests,
-	a *wirev1.BatchRateLimitResponse,
+func (c *Client) callBatch(
+	ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse,
 ) error {
 	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.made)) > c.noLanes.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)

@@ -231,8 +231,8 @@ func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*
 
 // hold waits for d, or until changed is closed. If d is longer than a request that began at start may be delayed, it
 // returns tooLong at once.
-func (t *Transport) hold(ctx context.Context, start time.Time, d time.Duration, tooLong error,
-	changed <-chan struct{},
+func (t *Transport) hold(
+	ctx context.Context, start time.Time, d time.Duration, tooLong error, changed <-chan struct{},
 ) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -80,8 +80,8 @@ func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error
 }
 
 // answered records the decisions of a store, or lets policies decide if it failed.
-func (v *Verdict) answered(ctx context.Context, from, to int, ds []headgate.Decision,
-	err error,
+func (v *Verdict) answered(
+	ctx context.Context, from, to int, ds []headgate.Decision, err error,
 ) (passes bool, _ error) {
 	if err == nil && len(ds) != to-from {
 		err = errCount

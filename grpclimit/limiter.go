@@ -54,8 +54,8 @@ func (l *Limiter) release(c *grpcCall) {
 }
 
 // Unary is the interceptor for calls with one request and one response: grpc.UnaryInterceptor(l.Unary).
-func (l *Limiter) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
-	handler grpc.UnaryHandler,
+func (l *Limiter) Unary(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (any, error) {
 	c := l.pool.Get().(*grpcCall)
 	fields, err := l.admit(ctx, info.FullMethod, c)

@@ -123,8 +123,8 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 }
 
 // fill sets the values for a verdict. They are parts of one string, built in buf, which is returned for reuse.
-func (f *Fields) fill(values *fieldValues, v *engine.Verdict, known *policies, retryAfter int64, now time.Time,
-	buf []byte,
+func (f *Fields) fill(
+	values *fieldValues, v *engine.Verdict, known *policies, retryAfter int64, now time.Time, buf []byte,
 ) []byte {
 	t := fieldText{buf: buf, known: known}
 	f.writeAll(&t, v, retryAfter, now)

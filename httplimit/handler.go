@@ -114,8 +114,8 @@ func (l *limiter) stateOf(w http.ResponseWriter) (x *requestState, repeats bool)
 }
 
 // decide asks the engine. It returns the client, and false if the response has been sent.
-func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *requestState,
-	repeats bool,
+func (h *handler) decide(
+	w http.ResponseWriter, r *http.Request, x *requestState, repeats bool,
 ) (who *identity.Attributes, ok bool) {
 	ctx, v := r.Context(), &x.verdict
 	if repeats {

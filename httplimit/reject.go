@@ -22,8 +22,8 @@ func (h *handler) reject(w http.ResponseWriter, x *requestState) {
 }
 
 // rejectLines does the same on a server that accepts header lines in wire format.
-func (h *handler) rejectLines(w http.ResponseWriter, lines ProxyWriter, room []byte, x *requestState,
-	retryAfter int64,
+func (h *handler) rejectLines(
+	w http.ResponseWriter, lines ProxyWriter, room []byte, x *requestState, retryAfter int64,
 ) {
 	v := &x.verdict
 	t := fieldText{buf: append(room, linesOfProblem...), known: &h.policies, lines: true}

@@ -1,7 +1,11 @@
 package identity
 
 import (
+	"bytes"
+	"encoding/base64"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A scheme is a scheme of the Authorization header that identifies clients.
@@ -126,4 +130,143 @@ func (id *Identifier) authorizationHash(auth *authorization) string {
 	}
 	name, rest := auth.canonical()
 	return id.hasher.sumPair(hashedHeader, name, rest)
+}
+
+// isBasic reports whether the text is an unambiguous user and password.
+func isBasic(text string) bool {
+	if len(text) > maxHashed {
+		return true // basicUser treats it as missing
+	}
+	plain, ok := decodeBasic(text, make([]byte, 0, 256))
+	if ok {
+		_, ok = userOf(plain)
+	}
+	return ok
+}
+
+// basicUser returns the user of Authorization: Basic, followed by from and address. The password is not checked.
+func (a *Attributes) basicUser(from, address string) string {
+	auth := a.findAuthorization()
+	if auth.scheme != schemeBasic || auth.err != nil || len(auth.text) > maxHashed {
+		return ""
+	}
+	plain, ok := decodeBasic(auth.text, make([]byte, 0, 256))
+	if !ok {
+		return ""
+	}
+	user, _ := userOf(plain)
+	if len(user) == 0 {
+		return ""
+	}
+	return a.id.bound(string(user) + from + address)
+}
+
+// decodeBasic decodes base64 with or without padding, and appends it to the buffer. The URL alphabet (- and _) is
+// refused: Node decodes it, Python and PHP skip its two characters.
+func decodeBasic(text string, buffer []byte) (plain []byte, ok bool) {
+	text = strings.TrimRight(text, "=")
+	if strings.ContainsAny(text, "\r\n") { // the decoder skips them
+		return nil, false
+	}
+	plain, err := base64.RawStdEncoding.AppendDecode(buffer, []byte(text))
+	return plain, err == nil
+}
+
+// userOf returns the user of "user:password". Like some services, it takes text without a colon for a user without a
+// password. It returns false if the user contains control characters.
+func userOf(plain []byte) (user []byte, ok bool) {
+	if end := bytes.IndexByte(plain, ':'); end >= 0 {
+		plain = plain[:end]
+	}
+	if !utf8.Valid(plain) { // then it is ISO 8859-1
+		text := make([]rune, len(plain))
+		for i, c := range plain {
+			text[i] = rune(c)
+		}
+		plain = []byte(string(text))
+	}
+	plain = bytes.TrimFunc(plain, isSpace)
+	return plain, !bytes.ContainsFunc(plain, unicode.IsControl)
+}
+
+// bearerText returns the token without base64 padding, which services ignore.
+func bearerText(token string) string {
+	for token != "" && token[len(token)-1] == '=' {
+		token = token[:len(token)-1]
+	}
+	return token
+}
+
+// isBearerToken reports whether the text is one bearer token. Equals signs are allowed only as padding: text with one
+// in the middle is a list of parameters (RFC 9110, 11.4), of which services read the ones that they know.
+func isBearerToken(token string) bool {
+	token = bearerText(token)
+	all := classesOf(token)
+	if token == "" || all&inBearer == 0 {
+		return false
+	}
+	// In base64, the header of a JOSE token (JWT) begins like this: { and a quote or white space.
+	if len(token) < 2 || token[0] != 'e' || token[1] != 'y' && token[1] != 'w' {
+		return true
+	}
+	parts, canonical := compactParts(token)
+	return parts < 3 || canonical && all&inCompact != 0
+}
+
+const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// compactParts returns the number of parts of a JOSE token, and whether the last character of each is canonical
+// base64url. The signature does not cover the text of the signature itself, and decoders ignore its last bits that do
+// not fill a byte, so one token could otherwise be written in several ways.
+func compactParts(token string) (parts int, canonical bool) {
+	for canonical = true; ; parts++ {
+		end := strings.IndexByte(token, '.')
+		part := token
+		if end >= 0 {
+			part = token[:end]
+		}
+		switch len(part) % 4 {
+		case 1:
+			canonical = false
+		case 2:
+			canonical = canonical && sextets[part[len(part)-1]]&0b1111 == 0
+		case 3:
+			canonical = canonical && sextets[part[len(part)-1]]&0b11 == 0
+		}
+		if end < 0 {
+			return parts + 1, canonical
+		}
+		token = token[end+1:]
+	}
+}
+
+// sextets has the six bits that each character of base64url encodes, and all bits for other characters.
+var sextets = func() (table [256]byte) {
+	for c := range table {
+		table[c] = byte(strings.IndexByte(base64URL, byte(c)))
+	}
+	return table
+}()
+
+// findBearer returns the hash of the bearer token, computed once per request.
+func (a *Attributes) findBearer() string {
+	if a.firstTime(foundBearer) {
+		if token := a.bearerToken(); token != "" {
+			a.bearer = a.id.BearerHash(token)
+		}
+	}
+	return a.bearer
+}
+
+// bearerToken returns the token of Authorization: Bearer.
+func (a *Attributes) bearerToken() string {
+	if auth := a.findAuthorization(); auth.scheme == schemeBearer && auth.err == nil {
+		return auth.text
+	}
+	return ""
+}
+
+// BearerHash returns the value that the attribute bearer has for a token.
+func (id *Identifier) BearerHash(token string) string {
+	return id.hasher.sum(hashedBearer, bearerText(token))
 }

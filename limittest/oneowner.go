@@ -17,8 +17,8 @@ func (o oneOwner) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 	return o.Limiter.Take(ctx, c)
 }
 
-func (o oneOwner) TakeAll(ctx context.Context, checks []headgate.Check,
-	dst []headgate.Decision,
+func (o oneOwner) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
 	mine := make([]headgate.Check, len(checks))
 	for i, c := range checks {

@@ -268,8 +268,8 @@ const (
 )
 
 // read passes on what is in an answer.
-func (b *Board) read(e *errand, keys []string, result rueidis.RedisResult, heard func(key int, author, note string,
-	age time.Duration),
+func (b *Board) read(
+	e *errand, keys []string, result rueidis.RedisResult, heard func(key int, author, note string, age time.Duration),
 ) (foreign bool, err error) {
 	s := b.store
 	parts, err := result.ToArray()

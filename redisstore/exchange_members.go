@@ -36,8 +36,8 @@ const maxMembers = 4096
 
 // Beat records that a node is there. It returns how many nodes were heard of within the time live, how many within the
 // longer time known and did not leave, and whether the node was listed before.
-func (r *MemberList) Beat(ctx context.Context, node string, live,
-	known time.Duration,
+func (r *MemberList) Beat(
+	ctx context.Context, node string, live, known time.Duration,
 ) (nLive, nKnown int, listed bool, err error) {
 	counts, err := r.run(ctx, node, live, known, "0")
 	if err != nil {

@@ -105,8 +105,8 @@ func (b *RegionBook) run(ctx context.Context, keys, head []string, args func(i i
 	return missed, err
 }
 
-func (b *RegionBook) read(e *errand, result rueidis.RedisResult, forAll, forEach int,
-	each func(i int, head, parts []int64),
+func (b *RegionBook) read(
+	e *errand, result rueidis.RedisResult, forAll, forEach int, each func(i int, head, parts []int64),
 ) error {
 	s := b.store
 	list, err := result.ToArray()

@@ -78,8 +78,8 @@ func (t *timed) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 }
 
 // TakeAll measures TakeAll of the store.
-func (t *timed) TakeAll(ctx context.Context, checks []headgate.Check,
-	dst []headgate.Decision,
+func (t *timed) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
 	begun := time.Now()
 	dst, err := t.Remote.TakeAll(ctx, checks, dst)

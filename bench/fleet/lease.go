@@ -96,8 +96,8 @@ func withNodes(ctx context.Context, nodes int, run func(*redistest.Server, []*le
 }
 
 // leaseRate has goroutines ask as fast as they can, and returns how many decisions there were in a second.
-func leaseRate(ctx context.Context, l headgate.Limiter, limit headgate.Limit, keys []string, goroutines int,
-	lasting time.Duration,
+func leaseRate(
+	ctx context.Context, l headgate.Limiter, limit headgate.Limit, keys []string, goroutines int, lasting time.Duration,
 ) (float64, error) {
 	var done atomic.Int64
 	var stop atomic.Bool
@@ -239,8 +239,8 @@ func runLeaseCalls(ctx context.Context, b *harness.Bench) error {
 }
 
 // offerAll has every node asked at a rate.
-func offerAll(list []*leaseNode, limit headgate.Limit, rate float64, lasting time.Duration, admitted,
-	denied *atomic.Int64,
+func offerAll(
+	list []*leaseNode, limit headgate.Limit, rate float64, lasting time.Duration, admitted, denied *atomic.Int64,
 ) error {
 	const workers = 8
 	failed := make(chan error, workers*len(list))

@@ -39,8 +39,8 @@ func runRefusals(ctx context.Context, b *harness.Bench) error {
 
 // gatewayTurns has fronts measured round by round, in every round everyone once and in a new random order. The first
 // round, 0, only warms. opening is the part of the time that is behind already.
-func gatewayTurns(b *harness.Bench, name string, fronts []*site.OpenFront, opening float64,
-	measure func(round, i int) error,
+func gatewayTurns(
+	b *harness.Bench, name string, fronts []*site.OpenFront, opening float64, measure func(round, i int) error,
 ) error {
 	rounds := b.Sizes.GatewayRounds
 	step := 0
@@ -123,8 +123,8 @@ func runHalfLoad(ctx context.Context, b *harness.Bench) error {
 }
 
 // paceInto measures how long the answers of fronts take, those of a table's rows. The first windows only warm.
-func paceInto(ctx context.Context, s *site.Site, t *harness.PaceTable, fronts []*site.OpenFront, warming int,
-	order site.PaceOrder,
+func paceInto(
+	ctx context.Context, s *site.Site, t *harness.PaceTable, fronts []*site.OpenFront, warming int, order site.PaceOrder,
 ) error {
 	t.First = true
 	for _, f := range fronts {

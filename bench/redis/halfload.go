@@ -86,8 +86,8 @@ func runRedisHalf(ctx context.Context, b *harness.Bench) error {
 
 // takeTurns has workers get requests at the table's rate, round by round, and every other round in the other order: who
 // comes first meets what was left behind.
-func takeTurns(t *harness.PaceTable, workers []*core.Worker, rounds int, length time.Duration,
-	tell func(round int),
+func takeTurns(
+	t *harness.PaceTable, workers []*core.Worker, rounds int, length time.Duration, tell func(round int),
 ) error {
 	for round := range rounds {
 		tell(round)

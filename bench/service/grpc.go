@@ -70,8 +70,8 @@ func (grpcFloor) RateLimit(context.Context, *headgatev1.RateLimitRequest) (*head
 	return floorAnswer(), nil
 }
 
-func (grpcFloor) BatchRateLimit(_ context.Context,
-	r *headgatev1.BatchRateLimitRequest,
+func (grpcFloor) BatchRateLimit(
+	_ context.Context, r *headgatev1.BatchRateLimitRequest,
 ) (*headgatev1.BatchRateLimitResponse, error) {
 	answers := make([]*headgatev1.RateLimitResponse, len(r.Requests))
 	for i := range answers {

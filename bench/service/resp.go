@@ -81,8 +81,8 @@ func (l respLoad) ask(command ...string) func(context.Context, *site.Site, site.
 }
 
 // redisBenchmark has a server asked on the load's core.
-func redisBenchmark(ctx context.Context, s *site.Site, at site.RunningServer, l respLoad,
-	command []string,
+func redisBenchmark(
+	ctx context.Context, s *site.Site, at site.RunningServer, l respLoad, command []string,
 ) (a loadResult, err error) {
 	path, err := site.Program("redis-benchmark")
 	if err != nil {

@@ -153,8 +153,8 @@ func runService(ctx context.Context, b *harness.Bench, table harness.ServiceTabl
 }
 
 // askServer measures a contestant once.
-func askServer(ctx context.Context, s *site.Site, c *serviceContender,
-	at site.RunningServer,
+func askServer(
+	ctx context.Context, s *site.Site, c *serviceContender, at site.RunningServer,
 ) (run harness.ServiceRun, err error) {
 	f := &site.OpenFront{RunningServer: at}
 	before, err := s.Look(f)

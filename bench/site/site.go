@@ -117,8 +117,8 @@ func (s *Site) StartChild(ctx context.Context, core int, f harness.ChildFlags) (
 }
 
 // StartServer starts a program that has to be told its port, on a free one that another program may take first.
-func (s *Site) StartServer(ctx context.Context, prepare func(address string) (*exec.Cmd,
-	error),
+func (s *Site) StartServer(
+	ctx context.Context, prepare func(address string) (*exec.Cmd, error),
 ) (RunningServer, error) {
 	var err error
 	for range 5 {

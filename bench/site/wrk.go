@@ -51,8 +51,8 @@ func wrkScript(requests []string) string {
 }
 
 // Wrk loads an address with as many of the requests, by turns, as it answers on so many connections, for so long.
-func (s *Site) Wrk(ctx context.Context, address string, requests []string, connections int,
-	length time.Duration,
+func (s *Site) Wrk(
+	ctx context.Context, address string, requests []string, connections int, length time.Duration,
 ) (WrkRun, error) {
 	path, err := Program("wrk")
 	if err != nil {

@@ -129,8 +129,8 @@ func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
 }
 
 // wanted returns the clients that overrides change, and their ids in the order of the overrides.
-func (o *overlay) wanted(to *undoRegistry, set *match.Set,
-	now time.Time,
+func (o *overlay) wanted(
+	to *undoRegistry, set *match.Set, now time.Time,
 ) (map[string]*overriddenClient, []string, error) {
 	wanted := map[string]*overriddenClient{}
 	var order []string
@@ -168,8 +168,8 @@ func (o *overlay) wanted(to *undoRegistry, set *match.Set,
 type value struct{ attribute, text string }
 
 // clientOf returns the client that an attribute of an override matches, without any overrides.
-func (o *overlay) clientOf(to *undoRegistry, by *override, i int, t rules.Test,
-	named map[value]string,
+func (o *overlay) clientOf(
+	to *undoRegistry, by *override, i int, t rules.Test, named map[value]string,
 ) (string, *overriddenClient) {
 	if found, ok := to.registry.Lookup(t.Attribute, t.Values[0]); ok {
 		switch over := o.clients[found.ID]; {

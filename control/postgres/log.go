@@ -98,8 +98,8 @@ func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) 
 }
 
 // Since returns the current state of the objects that were changed after a revision.
-func (db *DB) Since(ctx context.Context, namespace string, after int64,
-	limit int,
+func (db *DB) Since(
+	ctx context.Context, namespace string, after int64, limit int,
 ) (changed []control.Object, revision int64, err error) {
 	err = db.view(ctx, "read", callTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)

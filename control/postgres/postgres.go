@@ -145,8 +145,8 @@ func withTimeout(ctx context.Context, most time.Duration) (context.Context, cont
 const lock = "SELECT last FROM headgate_namespaces WHERE name = '' FOR UPDATE"
 
 // change runs f while nothing else changes objects or the log. last is the last revision.
-func (db *DB) change(ctx context.Context, doing string, most time.Duration,
-	f func(ctx context.Context, tx pgx.Tx, last int64) error,
+func (db *DB) change(
+	ctx context.Context, doing string, most time.Duration, f func(ctx context.Context, tx pgx.Tx, last int64) error,
 ) error {
 	ctx, cancel := withTimeout(ctx, most)
 	defer cancel()
@@ -163,8 +163,8 @@ func (db *DB) change(ctx context.Context, doing string, most time.Duration,
 }
 
 // view runs f on a consistent snapshot.
-func (db *DB) view(ctx context.Context, doing string, most time.Duration,
-	f func(ctx context.Context, tx pgx.Tx) error,
+func (db *DB) view(
+	ctx context.Context, doing string, most time.Duration, f func(ctx context.Context, tx pgx.Tx) error,
 ) error {
 	ctx, cancel := withTimeout(ctx, most)
 	defer cancel()

@@ -203,8 +203,8 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Snapshot calls each for all objects that nodes get.
-func (db *DB) Snapshot(ctx context.Context, namespace string,
-	f func(*control.Object) error,
+func (db *DB) Snapshot(
+	ctx context.Context, namespace string, f func(*control.Object) error,
 ) (revision int64, err error) {
 	err = db.view(ctx, "read", streamTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)

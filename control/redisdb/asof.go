@@ -24,8 +24,8 @@ type readPage struct {
 }
 
 // asOf calls each for the objects of a kind at a revision. Objects changed since may be out of order.
-func (db *DB) asOf(ctx context.Context, namespace string, kind control.Kind, revision int64,
-	each func(*control.Object) error,
+func (db *DB) asOf(
+	ctx context.Context, namespace string, kind control.Kind, revision int64, each func(*control.Object) error,
 ) error {
 	from, to := bounds(&control.Query{Namespace: namespace, Kind: kind})
 	var pages []readPage

@@ -185,8 +185,8 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Snapshot calls each for all objects that nodes get.
-func (db *DB) Snapshot(ctx context.Context, namespace string,
-	each func(*control.Object) error,
+func (db *DB) Snapshot(
+	ctx context.Context, namespace string, each func(*control.Object) error,
 ) (revision int64, err error) {
 	ctx, cancel := withTimeout(ctx, streamTimeout)
 	defer cancel()

@@ -64,8 +64,8 @@ func (db *DB) allStates(ctx context.Context, from, to string, most int) ([]contr
 }
 
 // states reads some states, and returns the name of the last one, empty if there are no more.
-func (db *DB) states(ctx context.Context, from, to string, look,
-	most int,
+func (db *DB) states(
+	ctx context.Context, from, to string, look, most int,
 ) (list []control.State, last string, err error) {
 	keys := []string{db.key("states"), db.key("states", "index")}
 	answer, err := statesScript.Exec(ctx, db.client, keys,

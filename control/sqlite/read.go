@@ -146,8 +146,8 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 }
 
 // Snapshot calls f for all objects that nodes receive.
-func (db *DB) Snapshot(ctx context.Context, namespace string,
-	f func(*control.Object) error,
+func (db *DB) Snapshot(
+	ctx context.Context, namespace string, f func(*control.Object) error,
 ) (revision int64, err error) {
 	err = db.view(ctx, "read", func(tx *sql.Tx) error {
 		p, err := progressOf(ctx, tx, namespace)

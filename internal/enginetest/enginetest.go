@@ -61,8 +61,8 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 }
 
 // TakeAll calls the Limiter, unless the store is away.
-func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check,
-	dst []headgate.Decision,
+func (s *Store) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
 	if s.Before != nil {
 		if err := s.Before(ctx); err != nil {

@@ -49,8 +49,8 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 }
 
 // TakeAll takes all or none.
-func (s *Store) TakeAll(ctx context.Context, checks []headgate.Check,
-	dst []headgate.Decision,
+func (s *Store) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
 	if err := admit(ctx, checks...); err != nil {
 		return dst, err

@@ -181,8 +181,8 @@ var serviceDesc = grpc.ServiceDesc{
 const fullMethod = "/" + ServiceName + "/ShouldRateLimit"
 
 //nolint:revive // the order of arguments is that of grpc.MethodDesc
-func handle(srv any, ctx context.Context, decode func(any) error,
-	interceptor grpc.UnaryServerInterceptor,
+func handle(
+	srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
 ) (any, error) {
 	s := srv.(*Server)
 	c := newCall(s.config.Limits)
