@@ -2,8 +2,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# Each module is built on its own.
-export GOWORK := off
+# go.work joins the published modules; the pattern work stands for all their packages. bench, tools and examples are not in it.
+alone := GOWORK=off
 
 # Variables of the targets: make run RUN_FLAGS='--rules rules.yaml', make test GOTEST_FLAGS=-v, make fuzz FUZZTIME=10m FUZZ=ParseLimit
 GO_TEST      ?= go test
@@ -20,7 +20,8 @@ export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(PATH)
 # one shared by two checkouts reports files of the other, and loses the exclusions that go by path.
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
-GOLANGCI := go tool -modfile="$(CURDIR)/tools/go.mod" golangci-lint
+GOLANGCI = $(linter)
+linter = $(shell GOWORK=off go tool -modfile="$(CURDIR)/tools/go.mod" -n golangci-lint)
 
 # -race where this platform and C compiler have it, nothing elsewhere. SQLite's core is C made into Go, and four times slower if it is
 # watched, too; it is not ours to find races in.
@@ -33,8 +34,11 @@ packages = $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 withoutrace = $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race' . | xargs -n1 dirname | sort -u)
 
 # The packages whose tests start no server: they neither import the helpers that do nor look for a program.
-serverless = $(shell go list -f '{{.Dir}} {{.TestImports}} {{.XTestImports}}' ./... | grep -vE 'internal/(redistest|pgtest)\b' | \
+serverless = $(shell go list -f '{{.Dir}} {{.TestImports}} {{.XTestImports}}' work | grep -vE '/(redistest|pgtest)\b' | \
 	while read -r dir _; do grep -qs 'exec\.LookPath' "$$dir"/*_test.go || echo "$$dir"; done)
+
+# The published modules, which go.work names.
+modules = $(shell go list -m -f '{{.Dir}}')
 
 # The examples that are modules of their own, so that the frameworks they use never enter our go.mod.
 examples = $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
@@ -57,7 +61,7 @@ need-proxies:
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 before a built-in service (RUN_FLAGS)
 	@mkdir -p bin
-	go build -o bin/headgate ./cmd/headgate
+	go build -o bin/headgate ./server/cmd/headgate
 	bin/headgate serve $(RUN_FLAGS)
 
 .PHONY: demo
@@ -65,63 +69,71 @@ demo: need-go ## Show in the terminal what the algorithms do
 	go run ./internal/demo
 
 # The packages that the console is built with, as package-lock.json has them.
-ui/node_modules/.package-lock.json: ui/package-lock.json ui/package.json ui/.npmrc
+server/ui/node_modules/.package-lock.json: server/ui/package-lock.json server/ui/package.json server/ui/.npmrc
 	@tools/need node
-	cd ui && npm ci --no-progress --loglevel=error
+	cd server/ui && npm ci --no-progress --loglevel=error
 	@touch $@
 
 .PHONY: ui ui-test
-ui: ui/node_modules/.package-lock.json ## Build the web console into ui/dist, which is checked in
-	cd ui && npm run --silent check && npm run --silent build
+ui: server/ui/node_modules/.package-lock.json ## Build the web console into server/ui/dist, which is checked in
+	cd server/ui && npm run --silent check && npm run --silent build
 
 # What is embedded has to be what the sources build.
-ui-test: ui/node_modules/.package-lock.json ## Check and test the web console, and that ui/dist is what it builds
-	cd ui && npm run --silent check && npm run --silent test
+ui-test: server/ui/node_modules/.package-lock.json ## Check and test the web console, and that server/ui/dist is what it builds
+	cd server/ui && npm run --silent check && npm run --silent test
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
-	(cd ui && npm run --silent build -- --logLevel warn --outDir "$$fresh"); \
-	diff -r ui/dist "$$fresh" >/dev/null || { echo "test: ui/dist is not what ui/src builds; run make ui" >&2; exit 1; }
+	(cd server/ui && npm run --silent build -- --logLevel warn --outDir "$$fresh"); \
+	diff -r server/ui/dist "$$fresh" >/dev/null || { echo "test: server/ui/dist is not what server/ui/src builds; run make ui" >&2; exit 1; }
 
 .PHONY: check
 check: need-go ## Vet everything and run the tests that need no server, in about a minute
-	go vet ./...
+	go vet work
 	go test $(GOTEST_FLAGS) $(serverless)
 
 .PHONY: test
 test: need-go need-proxies ui-test ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
-	go vet ./...
+	go vet work
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
-	$(GO_TEST) -timeout 20m -p $(packages) $(race) $(GOTEST_FLAGS) ./...
+	$(GO_TEST) -timeout 20m -p $(packages) $(race) $(GOTEST_FLAGS) work
 	@echo "test: once more without the race detector, where tests tell the difference: at full size, and with what it would distort"
 	$(GO_TEST) -timeout 20m -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
-	cd bench && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...
-	for module in $(examples); do (cd "$$module" && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...); done
+	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...
+	for module in $(examples); do (cd "$$module" && export $(alone) && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...); done
 
 .PHONY: lint
 lint: need-go ## Check words, formatting, code and import rules (the first run builds the linter)
 	tools/words
 	$(GOLANGCI) config verify
 	$(GOLANGCI) fmt --diff || { echo "lint: not formatted; run make fmt" >&2; exit 1; }
-	$(GOLANGCI) run ./...
-	cd bench && $(GOLANGCI) run ./...
-	for module in $(examples); do (cd "$$module" && $(GOLANGCI) run ./...); done
+	for module in $(modules); do (cd "$$module" && $(GOLANGCI) run ./...); done
+	cd bench && $(alone) $(GOLANGCI) run ./...
+	for module in $(examples); do (cd "$$module" && $(alone) $(GOLANGCI) run ./...); done
 
 .PHONY: fmt
 fmt: need-go ## Format all Go files with gofumpt
 	$(GOLANGCI) fmt
 
+# go mod tidy does not read go.work, so it finds the modules of this repository in a proxy made of the tree.
+.PHONY: tidy
+tidy: need-go ## Bring go.mod and go.sum of every published module up to date
+	@proxy=$$(mktemp -d); trap 'rm -rf "$$proxy"' EXIT; go run ./internal/moduleproxy "$$proxy"; \
+	export $(alone) GONOSUMDB='github.com/headgate/*' GOPROXY="file://$$proxy,$$(go env GOPROXY)" GOMODCACHE="$${GOMODCACHE:-$$(go env GOMODCACHE)}"; \
+	for module in $(modules); do (cd "$$module" && rm -rf "$$GOMODCACHE/cache/download/github.com/headgate" && go mod tidy -e && \
+		sed -i '/^github.com\/headgate\/headgate/d' go.sum); done
+
 .PHONY: proto
 proto: need-go ## Check the protos with buf and write their Go code (the first run builds buf)
 	@tools/need protoc
-	cd proto && go tool -modfile="$(CURDIR)/tools/proto/go.mod" buf lint
+	cd proto && $(alone) go tool -modfile="$(CURDIR)/tools/proto/go.mod" buf lint
 	tools/generate-proto
 
 .PHONY: bench
 bench: need-go need-proxies ## Run the benchmarks against peers and write bench/RESULTS.md (BENCH_FLAGS)
-	cd bench && go run . $(BENCH_FLAGS)
+	cd bench && $(alone) go run . $(BENCH_FLAGS)
 
 .PHONY: fuzz
 fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FUZZ
-	@listed=$$(go test -list '^Fuzz.*$(FUZZ)' ./...) || { echo "$$listed"; exit 1; }; \
+	@listed=$$(go test -list '^Fuzz.*$(FUZZ)' work) || { echo "$$listed"; exit 1; }; \
 	targets=$$(awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' <<<"$$listed"); \
 	[[ -n "$$targets" ]] || { echo "fuzz: no fuzz target matches '$(FUZZ)'" >&2; exit 1; }; \
 	total=$$(wc -l <<<"$$targets"); i=0; failed=(); \
@@ -134,10 +146,10 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FU
 
 .PHONY: soak
 soak: need-go need-servers ## Run the long tests, one package after the other
-	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) ./...
+	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) work
 
 .PHONY: clean
 clean: ## Remove what builds, profiles and coverage leave behind
-	rm -rf bin dist .cache ui/.unit
+	rm -rf bin dist .cache server/ui/.unit
 	find . \( -name .git -o -name node_modules -o -name testdata \) -prune -o \
 		-type f \( -name '*.test' -o -name '*.prof' -o -name coverage.out -o -name coverage.html \) -exec rm -f {} +

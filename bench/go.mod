@@ -2,7 +2,15 @@ module github.com/headgate/headgate/bench
 
 go 1.26.0
 
-replace github.com/headgate/headgate => ../
+replace (
+	github.com/headgate/headgate => ..
+	github.com/headgate/headgate/client => ../client
+	github.com/headgate/headgate/grpclimit => ../grpclimit
+	github.com/headgate/headgate/proto => ../proto
+	github.com/headgate/headgate/redisstore => ../redisstore
+	github.com/headgate/headgate/rules/file => ../rules/file
+	github.com/headgate/headgate/server => ../server
+)
 
 require (
 	github.com/didip/tollbooth/v7 v7.0.2
@@ -11,7 +19,11 @@ require (
 	github.com/go-chi/httprate v0.16.1
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/hashicorp/memberlist v0.7.0
-	github.com/headgate/headgate v0.0.0-00010101000000-000000000000
+	github.com/headgate/headgate v0.1.0
+	github.com/headgate/headgate/client v0.1.0
+	github.com/headgate/headgate/proto v0.1.0
+	github.com/headgate/headgate/redisstore v0.1.0
+	github.com/headgate/headgate/server v0.1.0
 	github.com/juju/ratelimit v1.0.2
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
@@ -37,7 +49,6 @@ require (
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/coocood/freecache v1.2.4 // indirect
 	github.com/dchest/siphash v1.2.3 // indirect
-	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/envoyproxy/go-control-plane v0.14.0 // indirect
 	github.com/envoyproxy/go-control-plane/ratelimit v0.1.1-0.20250812085011-4cf7e8485428 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
@@ -60,6 +71,7 @@ require (
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
 	github.com/hashicorp/go-sockaddr v1.0.7 // indirect
 	github.com/hashicorp/golang-lru v1.0.2 // indirect
+	github.com/headgate/headgate/rules/file v0.1.0 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/kelseyhightower/envconfig v1.4.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/bench/harness"
-	"github.com/headgate/headgate/internal/stalls"
+	"github.com/headgate/headgate/bench/stalls"
 )
 
 func main() {

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/limiters"
 	"github.com/headgate/headgate/bench/site"
-	"github.com/headgate/headgate/internal/stalls"
+	"github.com/headgate/headgate/bench/stalls"
 )
 
 // TestMain lets the test binary be its own child, as the program is.

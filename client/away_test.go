@@ -12,9 +12,9 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/internal/logbook"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
 // A hung is a service that accepts and never answers.

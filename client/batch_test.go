@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
 // Many that are large travel in several calls, none of which is more than the service reads.

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/grpcwire"
+	"github.com/headgate/headgate/proto/grpcwire"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 

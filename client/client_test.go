@@ -16,7 +16,7 @@ import (
 
 	"github.com/headgate/headgate"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
 func asks(user, path string) Request {

@@ -1,4 +1,5 @@
-// Package client calls Headgate's decision service over gRPC, and limits what a program sends to other services.
+// Package client calls Headgate's decision service over gRPC. Package transport limits what a program
+// sends to other services.
 //
 //	c, err := client.New(client.Options{Address: "127.0.0.1:8082", Token: token})
 //	if err != nil { ... }
@@ -31,9 +32,4 @@
 // [Client.Limiter] is a headgate.Limiter whose counters are in the service, with limits of the program instead of
 // rules. The service has to offer it. It contains a guard: see package guard for its behavior while the service is
 // unreachable.
-//
-// # Outgoing requests
-//
-// A [Transport] is an http.RoundTripper that respects a limit before it calls out, and the limits in servers'
-// responses: in RateLimit and RateLimit-Policy, in X-RateLimit-Limit and similar fields, and in Retry-After.
 package client

@@ -6,18 +6,16 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/client"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
 // serve runs a decision service, and returns its address and how to end it.
@@ -94,34 +92,4 @@ func ExampleClient_Limiter() {
 	d, err := limiter.Take(context.Background(), headgate.Check{Key: "mails/alice", Limit: headgate.PerHour(100), Cost: 30})
 	fmt.Println(d.Allowed, d.Remaining, err)
 	// Output: true 70 <nil>
-}
-
-func ExampleTransport() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("RateLimit", `"all";r=0;t=60`)
-	}))
-	defer server.Close()
-	transport, err := client.NewTransport(client.TransportOptions{MaxWait: -1}) // fail rather than wait
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	c := &http.Client{Transport: transport}
-	for range 2 {
-		response, err := c.Get(server.URL)
-		var limited *client.LimitedError
-		switch {
-		case errors.As(err, &limited):
-			fmt.Println("not sent: try again in", limited.RetryAfter.Round(time.Minute))
-		case err != nil:
-			fmt.Println(err)
-			return
-		default:
-			fmt.Println(response.Status)
-			_ = response.Body.Close()
-		}
-	}
-	// Output:
-	// 200 OK
-	// not sent: try again in 1m0s
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules/file"
-	"github.com/headgate/headgate/service"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
 const tokenText = "a-token-of-sixteen-or-more"

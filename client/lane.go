@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/internal/grpcwire"
+	"github.com/headgate/headgate/proto/grpcwire"
 )
 
 // A lane is a stream on which a sender makes one call after the other. A call on it costs a fraction of a

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/attempts"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
 // A traffic counts what travels on streams.

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/guard"
-	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+	"github.com/headgate/headgate/redisstore/guard"
 )
 
 // Limiter returns a limiter whose counters are in the service, behind a guard: a deadline for each call (default 20

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/limittest"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
 // Every step is a call, and for each of some hundred cases a service is started.

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 

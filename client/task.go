@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 )
 
 // A task is a call with a waiting caller.

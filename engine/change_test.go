@@ -9,14 +9,14 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
-	nodes "github.com/headgate/headgate/fleet"
-	"github.com/headgate/headgate/fleet/async"
-	"github.com/headgate/headgate/fleet/lease"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules"
+	nodes "github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/lease"
 )
 
 // fleetClock is a clock of a test for what has a clock of its own.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/rules"
 )
 

@@ -8,11 +8,11 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/rules"
 )
 

@@ -17,9 +17,9 @@ import (
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/grpclimit"
-	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules/file/enginetest"
 )
 
 // A gate is a server behind interceptors, and a client of it. Its clock stands still until it is set.

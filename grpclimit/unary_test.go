@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/grpclimit"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/await"
-	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules/file/enginetest"
 )
 
 const method = "/grpc.testing.TestService/EmptyCall"

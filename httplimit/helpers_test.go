@@ -8,9 +8,9 @@ import (
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
-	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules/file/enginetest"
 )
 
 // A gate is a middleware with what is behind it, on a clock that stands still until it is set.

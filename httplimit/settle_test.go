@@ -13,8 +13,8 @@ import (
 
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/await"
-	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/rules/file/enginetest"
 )
 
 const byTokens = `

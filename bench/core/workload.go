@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/bench/arrivals"
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/limiters"
-	"github.com/headgate/headgate/internal/arrivals"
 )
 
 // offer lets requests come at a rate for a while.

@@ -15,8 +15,8 @@ import (
 	"github.com/hashicorp/memberlist"
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/bench/harness"
-	"github.com/headgate/headgate/fleet"
-	"github.com/headgate/headgate/fleet/gossip"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/gossip"
 )
 
 func gossipScenarios() []harness.Scenario {

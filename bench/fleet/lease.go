@@ -13,10 +13,10 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/bench/harness"
-	"github.com/headgate/headgate/fleet/lease"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/fleet/lease"
 )
 
 func leaseScenarios() []harness.Scenario {

@@ -13,21 +13,21 @@ func fleetSoaks() []soakTest {
 	return []soakTest{
 		{
 			harness.GoTest{
-				Pkg: "fleet/lease", Name: "TestSoakLease",
+				Pkg: "server/fleet/lease", Name: "TestSoakLease",
 				What: "lease, 4 processes, 10 × the limit, for a minute each",
 			},
 			"never above burst + rate·t, nor in any interval above burst + rate·(t + 100 ms), nor a window's count; ≥ 99 % used, ≥ 96.6 % with nodes killed and added",
 		},
 		{
 			harness.GoTest{
-				Pkg: "fleet/async", Name: "TestSoakAsyncOnRedisClusterStaysWithinItsBound",
+				Pkg: "server/fleet/async", Name: "TestSoakAsyncOnRedisClusterStaysWithinItsBound",
 				What: "async at 100 ms, 4 nodes, 1,000/s, for a minute",
 			},
 			"never above min((N−1)(R+rS), (λ−r)S); ≤ 0.5 % over at the end",
 		},
 		{
 			harness.GoTest{
-				Pkg: "fleet/gossip", Name: "TestSoakGossipOfTenHosts",
+				Pkg: "server/fleet/gossip", Name: "TestSoakGossipOfTenHosts",
 				What: "gossip, 10 hosts, 20 % of packets lost, 50 ms on the way, cut in two for 5 s, for ten minutes",
 			},
 			"never above the bound with S = 1 s; within 1 % at the end",

@@ -18,7 +18,7 @@ import (
 
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/site"
-	"github.com/headgate/headgate/gateway"
+	"github.com/headgate/headgate/server/gateway"
 )
 
 // handlers are the fronts that are written here, by name. Each is made for an upstream.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/site"
-	"github.com/headgate/headgate/internal/stalls"
+	"github.com/headgate/headgate/bench/stalls"
 )
 
 // gatewayMethod says how proxies are compared.

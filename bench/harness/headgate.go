@@ -22,8 +22,9 @@ func (b *Bench) BuildHeadgate(ctx context.Context) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "headgate")
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./cmd/headgate")
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", path, "./server/cmd/headgate")
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOWORK=") // go.work joins the modules
 	if said, err := cmd.CombinedOutput(); err != nil {
 		_ = os.RemoveAll(dir)
 		return "", fmt.Errorf("build headgate: %w: %s", err, said)

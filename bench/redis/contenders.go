@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/limiters"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 )

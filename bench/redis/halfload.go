@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/limiters"
 	"github.com/headgate/headgate/bench/site"
+	"github.com/headgate/headgate/bench/stalls"
 	"github.com/headgate/headgate/internal/redistest"
-	"github.com/headgate/headgate/internal/stalls"
 )
 
 // halfBar is what a decision in Redis may add to a request at half load, p99.

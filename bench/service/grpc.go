@@ -14,10 +14,10 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/site"
 	"github.com/headgate/headgate/client"
-	"github.com/headgate/headgate/internal/grpcwire"
-	"github.com/headgate/headgate/internal/grpcwire/wirev1"
+	"github.com/headgate/headgate/proto/grpcwire"
+	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/server/service/grpcapi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )

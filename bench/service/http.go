@@ -13,8 +13,8 @@ import (
 
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/site"
-	"github.com/headgate/headgate/service"
-	"github.com/headgate/headgate/service/httpapi"
+	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/service/httpapi"
 )
 
 func httpScenarios() []harness.Scenario {

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/site"
-	"github.com/headgate/headgate/service/resp"
+	"github.com/headgate/headgate/server/service/resp"
 	"github.com/redis/rueidis"
 )
 

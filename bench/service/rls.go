@@ -23,11 +23,11 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/site"
 	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/guard"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
-	"github.com/headgate/headgate/service/envoyrls"
-	"github.com/headgate/headgate/service/grpcapi"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/service/envoyrls"
+	"github.com/headgate/headgate/server/service/grpcapi"
 	"google.golang.org/grpc"
 )
 

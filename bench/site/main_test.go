@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/headgate/headgate/internal/stalls"
+	"github.com/headgate/headgate/bench/stalls"
 )
 
 // TestMain lets the test binary be the process that watches a core for stalls, which it starts from its own file.

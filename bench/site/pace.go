@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/bench/harness"
-	"github.com/headgate/headgate/internal/stalls"
+	"github.com/headgate/headgate/bench/stalls"
 )
 
 // A PaceOrder says how a load of constant rate is to be. Those who are asked take turns, in short windows: what

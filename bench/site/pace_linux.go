@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/bench/harness"
-	"github.com/headgate/headgate/internal/stalls"
+	"github.com/headgate/headgate/bench/stalls"
 	"golang.org/x/sys/unix"
 )
 

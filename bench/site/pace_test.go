@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/internal/stalls"
+	"github.com/headgate/headgate/bench/stalls"
 )
 
 // A stall from 100 to 110 ms is felt until 130 ms, and one from 500 to 501 until 503.

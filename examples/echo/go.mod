@@ -2,10 +2,18 @@ module github.com/headgate/headgate/examples/echo
 
 go 1.26.0
 
-replace github.com/headgate/headgate => ../../
+replace (
+	github.com/headgate/headgate => ../../
+	github.com/headgate/headgate/client => ../../client
+	github.com/headgate/headgate/proto => ../../proto
+	github.com/headgate/headgate/redisstore => ../../redisstore
+	github.com/headgate/headgate/rules/file => ../../rules/file
+	github.com/headgate/headgate/server => ../../server
+)
 
 require (
-	github.com/headgate/headgate v0.0.0-00010101000000-000000000000
+	github.com/headgate/headgate v0.1.0
+	github.com/headgate/headgate/rules/file v0.1.0
 	github.com/labstack/echo/v4 v4.16.0
 )
 

@@ -2,11 +2,19 @@ module github.com/headgate/headgate/examples/gin
 
 go 1.26.0
 
-replace github.com/headgate/headgate => ../../
+replace (
+	github.com/headgate/headgate => ../../
+	github.com/headgate/headgate/client => ../../client
+	github.com/headgate/headgate/proto => ../../proto
+	github.com/headgate/headgate/redisstore => ../../redisstore
+	github.com/headgate/headgate/rules/file => ../../rules/file
+	github.com/headgate/headgate/server => ../../server
+)
 
 require (
 	github.com/gin-gonic/gin v1.12.0
-	github.com/headgate/headgate v0.0.0-00010101000000-000000000000
+	github.com/headgate/headgate v0.1.0
+	github.com/headgate/headgate/rules/file v0.1.0
 )
 
 require (

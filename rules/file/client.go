@@ -2,7 +2,7 @@ package file
 
 import (
 	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/source"
+	"github.com/headgate/headgate/rules/file/source"
 )
 
 // decodeClient decodes a client, whose attributes hold those that identify it and its properties.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/source"
+	"github.com/headgate/headgate/rules/file/source"
 )
 
 // newCodec returns a codec for the types of the model that are not encoded as structs.

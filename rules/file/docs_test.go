@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
-	"github.com/headgate/headgate/rules/testfile"
+	"github.com/headgate/headgate/rules/file/testfile"
 )
 
 const document = "../../docs/rules.md"

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/rules/match"
-	"github.com/headgate/headgate/rules/source"
 )
 
 // A Document is the content of a rules file.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/rules/file"
-	"github.com/headgate/headgate/rules/source"
+	"github.com/headgate/headgate/rules/file/source"
 )
 
 // Any file is parsed or refused with problems; a parsed one can be formatted and parsed again, and is valid by the

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
-	"github.com/headgate/headgate/rules/source"
+	"github.com/headgate/headgate/rules/file/source"
 )
 
 // A schema is a part of a JSON Schema as a generic value.

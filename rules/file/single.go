@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/source"
+	"github.com/headgate/headgate/rules/file/source"
 )
 
 // codec is shared by all functions for single rules and clients, because creating it takes longer than using it. It is

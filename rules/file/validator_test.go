@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/headgate/headgate/rules/source"
+	"github.com/headgate/headgate/rules/file/source"
 )
 
 // plainOf returns a node as encoding/json would decode it.

@@ -1,0 +1,272 @@
+package transport
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/headgate/headgate"
+)
+
+// A limitInfo is the information on limits in a response.
+type limitInfo struct {
+	refused bool // 429 or 503
+	pause   time.Duration
+	windows []window
+}
+
+// A window is the rest of a quota, and until when.
+type window struct {
+	name  string
+	quota int64 // of the next window; 0 if it is unknown
+	left  int64
+	until time.Time
+	span  time.Duration // length of the next window
+}
+
+const (
+	maxWindows = 8
+	maxField   = 4 << 10
+	maxName    = 128
+	// shortPause is the pause after a refusal without Retry-After.
+	shortPause = time.Second
+)
+
+// read returns the information in a response, as far as it is credible.
+func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
+	s := &limitInfo{refused: r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable}
+	date, err := http.ParseTime(r.Header.Get("Date"))
+	if err != nil {
+		date = now
+	}
+	s.windows = t.readDraft(r.Header, now)
+	if s.windows == nil {
+		s.windows = t.readEarlierDraft(r.Header, now)
+	}
+	if s.windows == nil {
+		s.windows = t.readX(r.Header, now, date)
+	}
+	if !s.refused {
+		return s
+	}
+	if after, ok := retryAfter(r.Header.Get("Retry-After"), date); ok {
+		s.pause = t.believe(after)
+		return s
+	}
+	for _, w := range s.windows {
+		if w.left == 0 {
+			s.pause = max(s.pause, w.until.Sub(now))
+		}
+	}
+	if s.pause == 0 && r.StatusCode == http.StatusTooManyRequests {
+		s.pause = shortPause
+	}
+	return s
+}
+
+// believe limits a pause to the maximum.
+func (t *Transport) believe(d time.Duration) time.Duration { return min(max(d, 0), t.options.MaxPause) }
+
+// seconds returns a number of seconds as a Duration, saturated.
+func seconds(n int64) time.Duration {
+	if n > int64(headgate.MaxPeriod/time.Second) {
+		return headgate.MaxPeriod
+	}
+	return time.Duration(max(n, 0)) * time.Second
+}
+
+// retryAfter parses Retry-After: seconds, or a date by the server's clock.
+func retryAfter(text string, date time.Time) (time.Duration, bool) {
+	text = strings.TrimSpace(text)
+	if text == "" || len(text) > 64 {
+		return 0, false
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil { // too many digits mean a very long time
+			n = 1 << 62
+		}
+		return seconds(n), true
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	return max(at.Sub(date), 0), true
+}
+
+// readDraft parses RateLimit and RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers-11.
+func (t *Transport) readDraft(h http.Header, now time.Time) []window {
+	list := readList(h["Ratelimit"])
+	if list == nil {
+		return nil
+	}
+	policies := readList(h["Ratelimit-Policy"])
+	var windows []window
+	for _, member := range list {
+		item, name, ok := named(member)
+		left, hasLeft := number(item.Params, "r")
+		if !ok || !hasLeft || len(name) > maxName || len(windows) == maxWindows {
+			continue
+		}
+		w := window{name: name, left: left, span: shortPause}
+		span, hasSpan := number(item.Params, "t")
+		for _, policy := range policies {
+			p, of, ok := named(policy)
+			if !ok || of != name {
+				continue
+			}
+			w.quota, _ = number(p.Params, "q")
+			if length, ok := number(p.Params, "w"); ok {
+				w.span = max(t.believe(seconds(length)), shortPause)
+				if !hasSpan {
+					span, hasSpan = length, true
+				}
+			}
+			break
+		}
+		if !hasSpan {
+			continue // nothing to wait for
+		}
+		w.until = now.Add(t.believe(seconds(span)))
+		windows = append(windows, w)
+	}
+	return windows
+}
+
+// readEarlierDraft parses RateLimit of drafts up to 7: limit=100, remaining=50, reset=30.
+func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
+	lines := h["Ratelimit"]
+	if !readable(lines) {
+		return nil
+	}
+	d, err := httpsfv.UnmarshalDictionary(lines)
+	if err != nil {
+		return nil
+	}
+	of := func(name string) (int64, bool) {
+		member, _ := d.Get(name)
+		item, _ := member.(httpsfv.Item)
+		n, ok := item.Value.(int64)
+		return n, ok && n >= 0
+	}
+	left, hasLeft := of("remaining")
+	reset, hasReset := of("reset")
+	if !hasLeft || !hasReset {
+		return nil
+	}
+	quota, _ := of("limit")
+	return []window{{
+		name: "RateLimit", quota: quota, left: left, until: now.Add(t.believe(seconds(reset))),
+		span: shortPause,
+	}}
+}
+
+// readable reports whether a field is present and not too long.
+func readable(lines []string) bool {
+	size := 0
+	for _, line := range lines {
+		size += len(line)
+	}
+	return size > 0 && size <= maxField
+}
+
+func readList(lines []string) httpsfv.List {
+	if !readable(lines) {
+		return nil
+	}
+	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil {
+		return nil // RFC 9651: an invalid field is ignored
+	}
+	return list
+}
+
+// named returns an item that is a name.
+func named(m httpsfv.Member) (item httpsfv.Item, name string, ok bool) {
+	item, ok = m.(httpsfv.Item)
+	if !ok {
+		return item, "", false
+	}
+	name, ok = item.Value.(string)
+	return item, name, ok
+}
+
+// number returns a parameter that is a count.
+func number(p *httpsfv.Params, name string) (int64, bool) {
+	if p == nil {
+		return 0, false
+	}
+	value, _ := p.Get(name)
+	n, ok := value.(int64)
+	return n, ok && n >= 0
+}
+
+// families are the prefixes of such fields before the draft, or in its earlier versions.
+var families = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
+
+// readX parses X-RateLimit-Limit, -Remaining and -Reset.
+func (t *Transport) readX(h http.Header, now, date time.Time) []window {
+	for _, family := range families {
+		left, ok := count(h.Get(family + "Remaining"))
+		if !ok {
+			continue
+		}
+		reset, ok := resetIn(h.Get(family+"Reset"), date)
+		if !ok {
+			continue
+		}
+		quota, _ := count(h.Get(family + "Limit"))
+		return []window{{name: family, quota: quota, left: left, until: now.Add(t.believe(reset)), span: shortPause}}
+	}
+	return nil
+}
+
+// count parses a whole number up to a comma: some servers append their windows.
+func count(text string) (int64, bool) {
+	if len(text) > maxField {
+		return 0, false
+	}
+	text, _, _ = strings.Cut(text, ",")
+	text, _, _ = strings.Cut(text, ";")
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	return n, err == nil && n >= 0
+}
+
+// Larger numbers are points in time: seconds or milliseconds since 1970.
+const (
+	epochSeconds = 1_000_000_000
+	epochMillis  = 1_000_000_000_000
+)
+
+// resetIn parses the time until a reset, which servers send as seconds to wait, or as a point in time by their clock.
+func resetIn(text string, date time.Time) (time.Duration, bool) {
+	if len(text) > 64 {
+		return 0, false
+	}
+	text = strings.TrimSpace(text)
+	if n, ok := count(text); ok {
+		switch {
+		case n >= epochMillis:
+			return max(time.UnixMilli(n).Sub(date), 0), true
+		case n >= epochSeconds:
+			return max(time.Unix(n, 0).Sub(date), 0), true
+		default:
+			return seconds(n), true
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || f != f || f < 0:
+		return 0, false
+	case f >= epochSeconds && f < epochMillis:
+		return max(time.UnixMilli(int64(f*1000)).Sub(date), 0), true
+	case f < epochSeconds:
+		return time.Duration(f * float64(time.Second)), true
+	default:
+		return 0, false
+	}
+}

@@ -1,0 +1,144 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore/guard/internal/admission"
+	"github.com/headgate/headgate/redisstore/guard/internal/deadline"
+)
+
+var _ headgate.Limiter = (*Guard)(nil)
+
+// A Guard is a headgate.Limiter that asks another one, and decides by policy when that one fails. Create one with New.
+// It is safe for concurrent use.
+type Guard struct {
+	inner   headgate.Limiter
+	prober  Prober  // nil if inner is none
+	traffic Traffic // nil if inner is none
+	options Options
+	clock   clock
+	local   headgate.Limiter
+	own     *memstore.Store // local, if New created it
+
+	denials *admission.DenyCache // nil if denials are not remembered
+	gate    admission.KeyGate
+	calls   *deadline.Tracker
+	shards  shardTable
+	singles sync.Pool // of *single
+
+	counters counters
+	events   chan Event
+	refunds  chan refund
+
+	background background
+}
+
+// background is the goroutines of a guard, which Close ends.
+type background struct {
+	mu      sync.Mutex // held to start a goroutine, and to close
+	closed  atomic.Bool
+	stop    chan struct{}
+	life    context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// start runs a function in a goroutine, unless the guard is closed.
+func (b *background) start(run func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed.Load() {
+		b.running.Go(run)
+	}
+}
+
+// New returns a guard of inner. Close ends its goroutines.
+func New(inner headgate.Limiter, o Options) (*Guard, error) {
+	if inner == nil {
+		return nil, errNoStore
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	g := &Guard{
+		inner: inner, options: o, clock: newClock(o.Now), local: o.Local,
+		events: make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
+	}
+	if g.local == nil {
+		own, err := memstore.New(memstore.Options{MaxBytes: localBytes, Now: o.Now})
+		if err != nil {
+			return nil, fmt.Errorf("guard: create the local store: %w", err)
+		}
+		g.own, g.local = own, own
+	}
+	if o.DenyCache > 0 {
+		g.denials = admission.NewDenyCache(o.DenyCache.Microseconds())
+	}
+	g.prober, _ = inner.(Prober)
+	g.traffic, _ = inner.(Traffic)
+	g.calls = deadline.NewTracker(o.Deadline, g.traffic)
+	g.shards.store, _ = inner.(Sharded)
+	g.shards.byName.Store(&map[string]*shard{})
+	if g.shards.store == nil {
+		g.shards.only = g.newShard("")
+	}
+	b := &g.background
+	b.stop = make(chan struct{})
+	b.life, b.cancel = context.WithCancel(context.Background())
+	onEvent := o.OnEvent
+	if onEvent == nil {
+		onEvent = logEvent
+	}
+	b.running.Go(func() { g.deliverEvents(onEvent) })
+	for range refunders {
+		b.running.Go(g.refundAll)
+	}
+	return g, nil
+}
+
+// Close ends the goroutines of the guard and waits for them; OnEvent is not called any more. Methods fail with
+// headgate.ErrClosed after Close. It does not close the store.
+func (g *Guard) Close() error {
+	b := &g.background
+	b.mu.Lock()
+	closed := b.closed.Swap(true)
+	b.mu.Unlock()
+	if closed {
+		return headgate.ErrClosed
+	}
+	b.cancel()
+	close(b.stop)
+	b.running.Wait()
+	g.dropRefunds()
+	if g.own != nil {
+		return g.own.Close()
+	}
+	return nil
+}
+
+// checkOpen checks the context of a method, and that the guard is open.
+func (g *Guard) checkOpen(ctx context.Context) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if g.background.closed.Load() {
+		return headgate.ErrClosed
+	}
+	return nil
+}
+
+// validate is checkOpen for a method with a check.
+func (g *Guard) validate(ctx context.Context, c *headgate.Check) error {
+	if err := g.checkOpen(ctx); err != nil {
+		return err
+	}
+	return c.Validate()
+}

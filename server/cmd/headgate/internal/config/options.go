@@ -1,0 +1,215 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/identity/jwt"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/gateway"
+)
+
+// validateSections checks the sections of the file, with the help of the packages that they configure.
+func (c *Config) validateSections() error {
+	if err := c.Fields().Validate(); err != nil {
+		return c.sectionError("answers", err, reflect.TypeFor[Answers]())
+	}
+	if c.Redis.Nodes < 0 {
+		return c.problemAt("redis.nodes", "", "at least 1")
+	}
+	if c.Redis != (Redis{}) && c.Store == StoreMemory {
+		return c.problemAt("redis", "settings of Redis with store: memory", "a store in Redis, or none of these")
+	}
+	if err := c.checkFleet(); err != nil {
+		return err
+	}
+	if err := c.checkRulesService(); err != nil {
+		return err
+	}
+	if err := c.checkService(); err != nil {
+		return err
+	}
+	id := c.IdentityConfig(nil, nil)
+	if c.Identity.JWT != nil {
+		id.Tokens = placeholderVerifier{}
+	}
+	if err := id.Validate(); err != nil {
+		return c.sectionError("identity", err, reflect.TypeFor[Identity]())
+	}
+	return nil
+}
+
+// A placeholderVerifier is used to validate the section identity before the real verifier exists.
+type placeholderVerifier struct{}
+
+func (placeholderVerifier) Verify(string) (identity.Claims, error) {
+	return nil, errors.New("no tokens")
+}
+
+// IdentityConfig returns the configuration of package identity.
+func (c *Config) IdentityConfig(secret []byte, tokens identity.TokenVerifier) identity.Config {
+	i := c.Identity
+	result := identity.Config{
+		TrustedProxies: c.TrustedProxies, Tokens: tokens, Secret: secret, Region: c.Region, Namespace: c.Namespace,
+		Hops: i.Hops, ForwardingHeader: i.ForwardingHeader, IPv4Prefix: i.IPv4Prefix, IPv6Prefix: i.IPv6Prefix,
+		APIKeyHeader: cmp.Or(i.APIKeyHeader, identity.DefaultAPIKeyHeader), // also if there is an APIKeyQuery
+		APIKeyQuery:  i.APIKeyQuery, UserHeader: i.UserHeader,
+		Paths: identity.PathRules{
+			EncodedSlash: identity.EncodedSlash(i.Paths.EncodedSlash), KeepDoubleSlashes: i.Paths.KeepDoubleSlashes,
+			Parameters: identity.Parameters(i.Paths.Parameters),
+		},
+		Repeated:   identity.Repeated(i.Repeated),
+		MaxCookies: int(i.MaxCookies), MaxQuery: int(i.MaxQuery), MaxPath: int(i.MaxPath),
+	}
+	for _, s := range i.UserFrom {
+		result.UserFrom = append(result.UserFrom, identity.UserSource(s))
+	}
+	return result
+}
+
+// JWTConfig returns the configuration of package jwt, or nil if no tokens are accepted.
+func (c *Config) JWTConfig() (*jwt.Config, error) {
+	j := c.Identity.JWT
+	if j == nil {
+		return nil, nil
+	}
+	result := &jwt.Config{
+		JWKSURL: j.JWKSURL, JWKSFile: j.JWKSFile, Unverified: j.Unverified, Algorithms: j.Algorithms, Issuer: j.Issuer,
+		Audience: j.Audience, Leeway: j.Leeway, NoExpiry: j.NoExpiry, MaxToken: int(j.MaxToken), Refresh: j.Refresh,
+		MaxStale: j.MaxStale, AllowHTTP: j.AllowHTTP,
+	}
+	if j.SecretFile != "" {
+		secret, err := readSecret(j.SecretFile)
+		if err != nil {
+			return nil, c.problemAt("identity.jwt.secret_file", err.Error(), "a file with the secret")
+		}
+		result.Secret = secret
+	}
+	if err := result.Validate(); err != nil {
+		err = errors.New(replaceWord(err.Error(), "Secret", "secret_file"))
+		return nil, c.sectionError("identity.jwt", err, reflect.TypeFor[JWT]())
+	}
+	return result, nil
+}
+
+// Fields returns which response headers describe limits.
+func (c *Config) Fields() httplimit.Fields {
+	return httplimit.Fields{
+		NoRateLimit: c.Answers.NoRateLimit, NoXRateLimit: c.Answers.NoXRateLimit,
+		ResetDelta: bool(c.Answers.ResetDelta), Jitter: c.Answers.Jitter,
+	}
+}
+
+// MemoryOptions returns the options of the memory store.
+func (c *Config) MemoryOptions() memstore.Options {
+	return memstore.Options{MaxBytes: int64(c.Memory.MaxBytes)}
+}
+
+// RedisOptions returns the options of the Redis store.
+func (c *Config) RedisOptions(secret []byte) redisstore.Options {
+	return redisstore.Options{Prefix: c.Redis.Prefix, Secret: secret, ReadReplicas: c.Redis.ReadReplicas}
+}
+
+// GuardOptions returns the options of the guard in front of Redis.
+func (c *Config) GuardOptions() guard.Options {
+	o := guard.Options{Deadline: c.Redis.Deadline}
+	switch c.Redis.DenyCache {
+	case SpanOff:
+		o.DenyCache = -1
+	default:
+		o.DenyCache = c.Redis.DenyCache.Duration()
+	}
+	if nodes := c.Redis.Nodes; nodes > 0 {
+		o.Nodes = func() int { return nodes }
+	}
+	return o
+}
+
+// GatewayConfig returns the configuration of the gateway. The configured upstream gets the requests that match no
+// route. Without an upstream and routes, demoURL is the upstream. The caller sets the fields that are no settings.
+func (c *Config) GatewayConfig(demoURL string) (gateway.Config, error) {
+	var result gateway.Config
+	copyFields(&result, c.Gateway)
+	if len(result.Listeners) == 0 {
+		result.Listeners = []gateway.Listener{{Address: c.GatewayAddr}}
+	}
+	upstream := c.Upstream
+	if upstream == "" && len(result.Routes) == 0 {
+		upstream = demoURL
+	}
+	if upstream != "" {
+		result.Routes = append(result.Routes, gateway.Route{Upstreams: []gateway.Upstream{{URL: upstream}}})
+	}
+	if result.OnlyFromProxies == nil {
+		result.OnlyFromProxies = c.onlyFromProxies()
+	}
+	return result, c.explainGateway(result.Validate(), len(c.Gateway.Routes))
+}
+
+// GatewayOff reports whether the gateway is off.
+func (c *Config) GatewayOff() bool { return c.GatewayAddr == Off && len(c.Gateway.Listeners) == 0 }
+
+// NeedsDemo reports whether the gateway is on and has no upstream.
+func (c *Config) NeedsDemo() bool {
+	return !c.GatewayOff() && c.Upstream == "" && len(c.Gateway.Routes) == 0
+}
+
+// onlyFromProxies returns the headers that only proxies may send: the gateway's default, and those in which a proxy
+// names the user and the client's address.
+func (c *Config) onlyFromProxies() []string {
+	list := gateway.DefaultOnlyFromProxies()
+	if from := c.Identity.UserFrom; len(from) == 0 || slices.Contains(from, UserSource(identity.UserFromHeader)) {
+		user := c.Identity.UserHeader
+		if user == "" {
+			user = identity.DefaultUserHeader
+		}
+		list = append(list, user)
+	}
+	if h := c.Identity.ForwardingHeader; h != "" {
+		list = append(list, h)
+	}
+	return list
+}
+
+// joinedErrors is an error of errors.Join.
+type joinedErrors interface{ Unwrap() []error }
+
+// explainGateway adds positions in the file to an error about the gateway's configuration. The route with the index
+// routes comes from the setting upstream.
+func (c *Config) explainGateway(err error, routes int) error {
+	if err == nil {
+		return nil
+	}
+	upstreamRoute := fmt.Sprintf("Routes[%d]", routes)
+	list := []error{err}
+	if joined, ok := err.(joinedErrors); ok {
+		list = joined.Unwrap()
+	}
+	var found []source.Problem
+	for _, err := range list {
+		var e *gateway.ConfigError
+		if !errors.As(err, &e) {
+			return err
+		}
+		if strings.HasPrefix(e.Field, upstreamRoute) {
+			return fmt.Errorf("%s: %s: want %s", c.Origin("upstream"), e.Value, e.Want)
+		}
+		path, ok := fieldPath(reflect.TypeFor[Gateway](), e.Field)
+		if !ok || c.file == nil {
+			return err
+		}
+		p := source.Problem{Path: "gateway." + path, Value: e.Value, Want: useFieldNames(e.Want, reflect.TypeFor[Gateway]())}
+		p.Line, p.Column = c.file.parsed.Locate(p.Path)
+		found = append(found, p)
+	}
+	return c.file.parsed.Error(found, 0, ErrInvalid)
+}

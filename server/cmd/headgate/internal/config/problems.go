@@ -1,0 +1,115 @@
+package config
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/rules/file/source"
+)
+
+// fieldPath returns the path in the file of a field with a Go name such as Routes[0].Upstreams[1].URL.
+func fieldPath(t reflect.Type, field string) (string, bool) {
+	var path strings.Builder
+	for part := range strings.SplitSeq(field, ".") {
+		name, index, indexed := strings.Cut(part, "[")
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			return "", false
+		}
+		f, ok := t.FieldByName(name)
+		if !ok {
+			return "", false
+		}
+		tag, _, _ := strings.Cut(f.Tag.Get("field"), ",")
+		if path.Len() > 0 {
+			path.WriteByte('.')
+		}
+		path.WriteString(tag)
+		if indexed {
+			path.WriteString("[" + index)
+		}
+		t = f.Type
+	}
+	return path.String(), true
+}
+
+// useFieldNames replaces the Go names of the fields of a struct by their names in the file.
+func useFieldNames(text string, t reflect.Type) string {
+	for f := range t.Fields() {
+		if tag, _, _ := strings.Cut(f.Tag.Get("field"), ","); tag != "" {
+			text = replaceWord(text, f.Name, tag)
+		}
+	}
+	return text
+}
+
+// sectionError converts the error of a package about a section, such as "identity: Hops 40: want 0 to 32", to an error
+// with the position in the file.
+func (c *Config) sectionError(section string, err error, t reflect.Type) error {
+	text := useFieldNames(err.Error(), t)
+	if _, rest, ok := strings.Cut(text, ": "); ok { // the name of the package
+		text = rest
+	}
+	value, want := text, "something else"
+	if i := strings.LastIndex(text, ": want "); i >= 0 {
+		value, want = text[:i], text[i+len(": want "):]
+	}
+	path := section
+	if word, rest, _ := strings.Cut(value, " "); slices.Contains(source.Names(t), strings.TrimSuffix(word, ":")) {
+		path, value = section+"."+strings.TrimSuffix(word, ":"), rest
+	}
+	return c.problemAt(path, value, want)
+}
+
+// replaceWord replaces a name where it is a whole word.
+func replaceWord(text, name, by string) string {
+	var b strings.Builder
+	for {
+		begin := strings.Index(text, name)
+		if begin < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		end := begin + len(name)
+		whole := (begin == 0 || !isLetter(text[begin-1])) && (end == len(text) || !isLetter(text[end]))
+		b.WriteString(text[:begin])
+		if whole {
+			b.WriteString(by)
+		} else {
+			b.WriteString(name)
+		}
+		text = text[end:]
+	}
+}
+
+func isLetter(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}
+
+// problemAt returns an error about the value at a path of the file, with its position if the file has that section.
+func (c *Config) problemAt(path, value, want string) error {
+	p := source.Problem{Path: path, Value: value, Want: want}
+	if c.file == nil || c.file.parsed.Root == nil || c.file.parsed.Root.Field(topLevelName(path)) == nil {
+		return errors.New(p.String())
+	}
+	p.Line, p.Column = c.file.parsed.Locate(path)
+	return c.file.parsed.Error([]source.Problem{p}, 0, ErrInvalid)
+}
+
+func topLevelName(path string) string {
+	if i := strings.IndexAny(path, ".["); i >= 0 {
+		return path[:i]
+	}
+	return path
+}
+
+// position returns the position of a path in the file: "headgate.yaml:3:8".
+func (c *Config) position(path string) string {
+	line, column := c.file.parsed.Locate(path)
+	return c.file.parsed.Name + ":" + strconv.Itoa(line) + ":" + strconv.Itoa(column)
+}

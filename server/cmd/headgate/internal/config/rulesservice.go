@@ -1,0 +1,276 @@
+package config
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control/follow"
+	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/internal/certs"
+	"github.com/headgate/headgate/server/internal/conns"
+	"github.com/headgate/headgate/server/service"
+)
+
+// RulesService configures the rules service in this process, or the connection to the one at Control.
+type RulesService struct {
+	Poll           time.Duration  `field:"poll" default:"10s" doc:"How often a node polls for rules besides the push, 1s to 10m."`
+	CAFile         string         `field:"ca_file" doc:"CA certificates for the rules service at control, and for nodes that the rules service asks about clients, in PEM. Default: the system's."`
+	Address        string         `field:"address" doc:"Where the rules service, or another instance of it, reaches admin_addr of this node to ask about clients, such as http://10.0.0.7:8084. Default: admin_addr; if that is all addresses, the source address of heartbeats."`
+	HookSecretFile string         `field:"hook_secret_file" doc:"A file with the secret of a webhook of the rules service at control: with it, POST /v1/hooks/rules on admin_addr makes this node poll at once. Default: none; the path does not exist."`
+	HookNetworks   []netip.Prefix `field:"hook_networks" doc:"Private networks to which the rules service may send webhooks, such as 10.0.0.0/8. Default: none."`
+	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule always stay."`
+}
+
+// DefaultKeepHistory is one year.
+const DefaultKeepHistory = 8760 * time.Hour
+
+// Admin configures the listener of admin_addr.
+type Admin struct {
+	Hosts              []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all subdomains, or * for all; others are refused, except localhost, IP addresses and the node's own name. Default: any, except for browsers that use a public name without TLS."`
+	MaxConns           int         `field:"max_conns" default:"20000" doc:"The most connections at once, as service.max_conns. Nodes that follow the rules service have one each."`
+	MaxConnsPerAddress Count       `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not apply to trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
+	TLS                *ServiceTLS `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
+}
+
+// AdminMaxConns returns the maximum number of connections of the admin listener.
+func (c *Config) AdminMaxConns() int { return cmp.Or(c.Admin.MaxConns, service.DefaultMaxConns) }
+
+// A Mode is the source of a node's rules.
+type Mode int
+
+// The modes.
+const (
+	FromDatabase Mode = iota // the database of the rules service in this process
+	FromFile
+	FromControl // a remote rules service
+)
+
+// Mode returns the source of the rules.
+func (c *Config) Mode() Mode {
+	switch {
+	case c.Rules != "":
+		return FromFile
+	case c.Control != "":
+		return FromControl
+	}
+	return FromDatabase
+}
+
+// checkRules returns an error if the rules have two sources.
+func (c *Config) checkRules() error {
+	if c.Rules == "" {
+		return nil
+	}
+	for _, other := range []struct{ name, value, why string }{
+		{"control", c.Control, "one of them"},
+		{"db", c.DB, "one of them: with a rules file there is no database. A database that follows a file is --db-follows"},
+		{"db-follows", c.DBFollows, "one of them"},
+	} {
+		if other.value != "" {
+			return &valueError{"given as well as " + c.Origin(other.name), other.why}
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkControl() error {
+	if c.Control == "" {
+		return nil
+	}
+	for _, other := range []struct{ name, value string }{{"db", c.DB}, {"db-follows", c.DBFollows}} {
+		if other.value != "" {
+			return &valueError{
+				"given as well as " + c.Origin(other.name),
+				"one of them: a node of a remote rules service has no database",
+			}
+		}
+	}
+	network, path := conns.Split(c.Control)
+	u, err := url.Parse(c.Control)
+	if network == "unix" {
+		if path == "" {
+			return invalidValue(c.Control, "a path after unix:")
+		}
+	} else if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return &valueError{
+			"no such rules service",
+			"a URL such as https://rules.example.com:8084, and the token in --token-file",
+		}
+	}
+	if c.TokenFile == "" {
+		return &valueError{
+			"given without --token-file",
+			"a file with a token of the role node: headgate tokens create --role node",
+		}
+	}
+	return nil
+}
+
+// checkTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because
+// other commands use it too.
+func (c *Config) checkTokenFile() error {
+	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].isVariable() {
+		return &valueError{"given without --control", "the URL of the rules service that the token is for"}
+	}
+	return nil
+}
+
+func (c *Config) checkDB() error {
+	scheme, _, isURL := strings.Cut(c.DB, "://")
+	if scheme = strings.ToLower(scheme); !isURL || scheme == "sqlite" || strings.HasPrefix(scheme, "postgres") {
+		return nil
+	}
+	for _, known := range storeSchemes {
+		if scheme+"://" == known {
+			return nil
+		}
+	}
+	// Do not show the value: it may contain a password.
+	return &valueError{
+		"no such database",
+		"a file, or a URL that begins with postgres://, redis://, rediss://, redis-cluster:// or redis-sentinel://",
+	}
+}
+
+func (c *Config) checkDBFollows() error {
+	if c.DBFollows == "" {
+		return nil
+	}
+	if info, err := os.Stat(c.DBFollows); err == nil && info.IsDir() {
+		return &valueError{"a directory", "a file"}
+	}
+	return nil
+}
+
+// checkRulesService checks values that packages would refuse too, to return their positions in the file.
+func (c *Config) checkRulesService() error {
+	s := &c.RulesService
+	if s.Poll != 0 && (s.Poll < time.Second || s.Poll > 10*time.Minute) {
+		return c.problemAt("rules_service.poll", s.Poll.String(), "1s to 10m")
+	}
+	if s.KeepHistory != 0 && s.KeepHistory != SpanOff && s.KeepHistory.Duration() < time.Hour {
+		return c.problemAt("rules_service.keep_history", s.KeepHistory.String(), "at least 1h, or off")
+	}
+	if u, err := url.Parse(s.Address); s.Address != "" &&
+		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" ||
+			u.RawQuery != "" || u.Fragment != "") {
+		return c.problemAt("rules_service.address", "no valid address", "http://HOST:PORT or https://HOST:PORT")
+	}
+	if s.HookSecretFile != "" && c.Mode() != FromControl {
+		return c.problemAt("rules_service.hook_secret_file", "given without control",
+			"the URL of the rules service that sends the webhooks")
+	}
+	for i, host := range c.Admin.Hosts {
+		name := strings.TrimPrefix(host, "*")
+		if host != "*" && (strings.Trim(name, ".") == "" || name != host && name[0] != '.' ||
+			strings.ContainsAny(name, "*:/@[] \t")) {
+			return c.problemAt(fmt.Sprintf("admin.hosts[%d]", i), rules.Quote(host),
+				"a name without port, such as rules.example.com or *.example.com, or *")
+		}
+	}
+	if t := c.Admin.TLS; t != nil && len(t.Certificates) == 0 {
+		return c.problemAt("admin.tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
+	}
+	return nil
+}
+
+// PollEvery returns the interval at which the rules service is polled.
+func (c *Config) PollEvery() time.Duration { return cmp.Or(c.RulesService.Poll, follow.DefaultPoll) }
+
+// KeepHistory returns how long changes stay in the history, or 0 for unlimited.
+func (c *Config) KeepHistory() time.Duration {
+	switch c.RulesService.KeepHistory {
+	case SpanOff:
+		return 0
+	case 0:
+		return DefaultKeepHistory
+	}
+	return c.RulesService.KeepHistory.Duration()
+}
+
+// ControlNamespace returns the namespace whose rules apply, if they come from a rules service.
+func (c *Config) ControlNamespace() string { return cmp.Or(c.Namespace, remote.DefaultNamespace) }
+
+// RemoteConfig returns the configuration of the client of the rules service at Control.
+func (c *Config) RemoteConfig(version string) (remote.Config, error) {
+	result := remote.Config{
+		URL: c.Control, Namespace: c.ControlNamespace(), UserAgent: "headgate/" + version,
+		TokenFrom: func() (string, error) { return readLine(c.TokenFile) },
+	}
+	if _, err := result.TokenFrom(); err != nil {
+		return result, fmt.Errorf("%s: %w", c.Origin("token-file"), err)
+	}
+	var err error
+	result.TLS, err = c.RulesServiceTLS()
+	return result, err
+}
+
+// RulesServiceTLS returns the TLS configuration for calls to the rules service and to its nodes, or nil for the
+// default.
+func (c *Config) RulesServiceTLS() (*tls.Config, error) {
+	if c.RulesService.CAFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.RulesService.CAFile)
+	if err != nil {
+		return nil, c.problemAt("rules_service.ca_file", err.Error(), "a file with certificates in PEM")
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, c.problemAt("rules_service.ca_file", "no certificate in it", "a file with certificates in PEM")
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// SharedCountersID identifies the store that nodes share, without secrets; it is empty with store: memory. Of the nodes
+// with the same id, the rules service queries one. If nodes use different URLs for the same store, it queries several.
+func (c *Config) SharedCountersID() string {
+	kind, _, ok := strings.Cut(c.Store, "://")
+	if c.Store == StoreMemory || !ok {
+		return ""
+	}
+	sum := sha256.New()
+	for _, text := range []string{c.Store, c.GlobalStore} {
+		if u, err := url.Parse(text); err == nil {
+			u.User, u.RawQuery = nil, ""
+			text = u.String()
+		}
+		_, _ = io.WriteString(sum, text+"\n") // a hash returns no error
+	}
+	_, _ = io.WriteString(sum, c.Redis.Prefix)
+	return kind + " " + hex.EncodeToString(sum.Sum(nil)[:4])
+}
+
+// AdminCertificates returns the certificates of the admin listener, or nil without TLS, and how often to check their
+// files.
+func (c *Config) AdminCertificates() (*certs.Set, time.Duration, error) {
+	t := c.Admin.TLS
+	if t == nil {
+		return nil, 0, nil
+	}
+	files := make([]certs.Files, len(t.Certificates))
+	for i := range files {
+		copyFields(&files[i], t.Certificates[i])
+	}
+	set, err := certs.Load(files, t.ClientCAFile)
+	if err != nil {
+		return nil, 0, c.problemAt("admin.tls", err.Error(), "files with certificates and their keys")
+	}
+	return set, cmp.Or(t.CheckFiles, defaultCheckFiles), nil
+}
+
+const defaultCheckFiles = 10 * time.Second
+
+// AdminMinVersion returns the oldest version of TLS that the admin listener accepts.
+func (c *Config) AdminMinVersion() uint16 { return uint16(c.Admin.TLS.MinVersion) }

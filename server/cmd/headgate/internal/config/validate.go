@@ -1,0 +1,150 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/internal/conns"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// storeSchemes are the prefixes of valid store URLs.
+var storeSchemes = []string{
+	"redis://", "rediss://", "redis-cluster://", "rediss-cluster://", "redis-sentinel://", "rediss-sentinel://", "unix://",
+	"redis+unix://",
+}
+
+// validate checks the settings and their combinations, without network access.
+func (c *Config) validate() error {
+	for _, check := range []struct {
+		setting string
+		run     func() error
+	}{
+		{"store", c.checkStore},
+		{"global-store", c.checkGlobalStore},
+		{"gossip-addr", func() error { return checkAddress(c.GossipAddr) }},
+		{"join", c.checkJoin},
+		{"rules", c.checkRules},
+		{"control", c.checkControl},
+		{"token-file", c.checkTokenFile},
+		{"db", c.checkDB},
+		{"db-follows", c.checkDBFollows},
+		{"node-id", func() error { return checkID(c.NodeID) }},
+		{"gateway-addr", func() error { return checkListenAddress(c.GatewayAddr) }},
+		{"api-addr", func() error { return checkListenAddress(c.APIAddr) }},
+		{"grpc-addr", func() error { return checkListenAddress(c.GRPCAddr) }},
+		{"resp-addr", func() error { return checkListenAddress(c.RESPAddr) }},
+		{"envoy-config", c.checkEnvoy},
+		{"admin-addr", func() error { return checkListenAddress(c.AdminAddr) }},
+		{"log-format", c.checkLog},
+		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
+		{"gateway-addr", c.checkListeners},
+		{"trusted-proxies", c.checkProxies},
+		{"namespace", func() error { return checkID(c.Namespace) }},
+		{"region", func() error { return checkRegion(c.Region) }},
+	} {
+		if err := check.run(); err != nil {
+			return fmt.Errorf("%s: %w", c.Origin(check.setting), err)
+		}
+	}
+	return c.validateSections()
+}
+
+func (c *Config) checkStore() error {
+	if c.Store == StoreMemory {
+		return nil
+	}
+	if isStoreURL(c.Store) {
+		return nil
+	}
+	// Do not show the value: it may contain a password.
+	return &valueError{
+		"no such store",
+		"memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
+	}
+}
+
+func isStoreURL(text string) bool {
+	return slices.ContainsFunc(storeSchemes, func(scheme string) bool { return strings.HasPrefix(text, scheme) })
+}
+
+func (c *Config) checkLog() error {
+	if c.LogFormat != telemetry.LogJSON && c.LogFormat != telemetry.LogText {
+		return invalidValue(c.LogFormat, "json or text")
+	}
+	return nil
+}
+
+// checkListenAddress checks an address to listen on, for TCP or a Unix socket.
+func checkListenAddress(addr string) error {
+	const want = "host:port or :port, with 0 for a port that is free, unix: and a path, or off"
+	switch network, path := conns.Split(addr); {
+	case network == "unix" && path == "":
+		return invalidValue(addr, want)
+	case network == "unix":
+		return nil
+	case checkAddress(addr) != nil:
+		return invalidValue(addr, want)
+	}
+	return nil
+}
+
+// checkAddress checks an address to listen on, for TCP.
+func checkAddress(addr string) error {
+	const want = "host:port or :port, with 0 for a port that is free, or off"
+	if addr == Off {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return invalidValue(addr, want)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return invalidValue(addr, want)
+	}
+	return nil
+}
+
+// checkListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS
+// could replace listeners with TLS by accident.
+func (c *Config) checkListeners() error {
+	if len(c.Gateway.Listeners) > 0 && c.IsSet("gateway-addr") {
+		return &valueError{"given as well as gateway.listeners at " + c.position("gateway.listeners"), "one of them"}
+	}
+	return nil
+}
+
+func (c *Config) checkProxies() error {
+	if len(c.Identity.TrustedProxies) == 0 {
+		return nil
+	}
+	if c.IsSet("trusted-proxies") {
+		return &valueError{
+			"given as well as identity.trusted_proxies at " + c.position("identity.trusted_proxies"),
+			"one of them",
+		}
+	}
+	c.TrustedProxies = c.Identity.TrustedProxies
+	return nil
+}
+
+// checkID checks a name that is part of calls to the rules service. With an invalid name, a node would never get rules.
+func checkID(name string) error {
+	if name == "" {
+		return nil
+	}
+	return control.CheckName(name)
+}
+
+// checkRegion checks the name of a region.
+func checkRegion(name string) error {
+	const maxBytes = 128
+	if len(name) > maxBytes || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return invalidValue(name, "a name without spaces, of at most "+strconv.Itoa(maxBytes)+" bytes")
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+// addresses returns the names and addresses of the listeners: name, address, name, address and so on.
+func (n *Node) addresses() []string {
+	var list []string
+	if n.gateway != nil {
+		for i, addr := range n.gateway.Addrs() {
+			name := "gateway"
+			if i > 0 {
+				name = fmt.Sprintf("gateway%d", i+1)
+			}
+			list = append(list, name, conns.Join(addr))
+		}
+	}
+	for _, p := range n.service.protocols {
+		list = append(list, p.name, conns.Join(p.listener.Addr()))
+	}
+	if n.admin != nil {
+		list = append(list, "admin", n.admin.addr())
+	}
+	if n.fleet.gossip != nil {
+		list = append(list, "gossip", n.fleet.gossip.Addr())
+	}
+	return list
+}
+
+// Listeners returns the addresses in use, by name.
+func (n *Node) Listeners() map[string]string {
+	byName := make(map[string]string)
+	for list := n.addresses(); len(list) > 0; list = list[2:] {
+		byName[list[0]] = list[1]
+	}
+	return byName
+}
+
+// announce logs the addresses, and prints the first token and the banner.
+func (n *Node) announce() {
+	var args []any
+	for _, text := range n.addresses() {
+		args = append(args, text)
+	}
+	n.log.Info("listening", args...)
+	n.printFirstToken()
+	if n.options.Banner != nil {
+		_, _ = fmt.Fprint(n.options.Banner, n.banner())
+	}
+}
+
+// printFirstToken prints the admin token of a new database, once.
+func (n *Node) printFirstToken() {
+	if token := n.control.firstToken.Swap(nil); token != nil && n.options.Secrets != nil {
+		_, _ = fmt.Fprintf(n.options.Secrets,
+			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", *token)
+	}
+}
+
+// banner returns the lines for people: addresses, and commands to try.
+func (n *Node) banner() string {
+	var b strings.Builder
+	b.WriteString("\nHeadgate is running.\n\n")
+	row := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
+	url := n.gatewayURL()
+	if n.gateway != nil {
+		address := url
+		if address == "" {
+			address = "unix:" + n.gateway.Addrs()[0].String()
+		}
+		row("gateway", address)
+		upstream := n.config.Upstream
+		switch {
+		case n.config.NeedsDemo():
+			upstream = "a built-in service; protect yours with --upstream URL"
+		case len(n.config.Gateway.Routes) > 0:
+			upstream = fmt.Sprintf("the upstreams of %s", n.config.File())
+		}
+		row("upstream", upstream)
+	}
+	rules := n.config.Rules
+	if n.followed != nil {
+		rules = n.followed.status().Source
+		switch {
+		case n.hasDemoRules():
+			rules += "; change them with \"headgate rules apply\", in the console, or use --rules FILE"
+		case n.engine.Rules().Len() == 0:
+			rules += "; there are none yet, so nothing is limited: add some with \"headgate rules apply -f rules.yaml\" or in the console"
+		}
+	}
+	row("rules", rules)
+	for _, p := range n.service.protocols {
+		at := localAddress(conns.Join(p.listener.Addr()))
+		switch p.name {
+		case "api":
+			if p.listener.Addr().Network() == "unix" {
+				row("decisions", at+", POST /v1/ratelimit")
+				continue
+			}
+			row("decisions", "http://"+at+"/v1/ratelimit")
+		case "grpc":
+			row("gRPC", at+", Envoy's protocol too")
+		case "resp":
+			row("Redis", at+", with CL.THROTTLE and HG.TAKE")
+		}
+	}
+	if n.admin != nil {
+		admin := n.admin.url()
+		if n.admin.listener.Addr().Network() == "unix" {
+			admin += ", "
+		}
+		row("console", admin+"/")
+		if n.control.api.Load() != nil {
+			row("rules API", admin+"/v1/rules")
+		}
+		row("metrics", admin+"/metrics")
+		row("health", admin+"/readyz")
+	}
+	if url != "" && n.hasDemoRules() {
+		fmt.Fprintf(&b, `
+Try it. Ten requests pass at once, then two per second; more get 429 and a Retry-After header:
+
+  curl -i %[1]s
+
+  for i in $(seq 15); do curl -s -o /dev/null -w '%%{http_code} ' %[1]s; done; echo
+
+Other clients are not affected, such as one with an API key:
+
+  curl -i -H 'X-API-Key: alice' %[1]s
+`, url)
+	} else if url != "" {
+		fmt.Fprintf(&b, "\n  curl -i %s\n", url)
+	}
+	b.WriteString("\nStop it with Ctrl-C.\n\n")
+	return b.String()
+}
+
+// hasDemoRules reports whether the demo rules are in force.
+func (n *Node) hasDemoRules() bool {
+	return n.followed != nil && n.engine.Rules().Rule(demoRule) != nil
+}
+
+// gatewayURL returns the URL of the gateway on this host, or "" if it is off or listens on a Unix socket.
+func (n *Node) gatewayURL() string {
+	if n.gateway == nil {
+		return ""
+	}
+	addr := n.gateway.Addrs()[0]
+	if addr.Network() != "tcp" {
+		return ""
+	}
+	scheme := "http://"
+	if l := n.config.Gateway.Listeners; len(l) > 0 && l[0].TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + localAddress(addr.String()) + "/"
+}
+
+// localAddress returns the address at which this host reaches its own listener: localhost for all addresses.
+func localAddress(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -1,0 +1,75 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/clientip"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// A Decider makes the decisions that a node would make, without serving requests.
+type Decider struct {
+	Engine *engine.Engine
+
+	identity *identity.Identifier
+	stores   *stores
+}
+
+// OpenDecider opens the stores and rules of a configuration. Redis must be reachable.
+func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Decider, error) {
+	secret, err := c.Secret()
+	if err != nil {
+		return nil, err
+	}
+	d := &Decider{}
+	settings := c.IdentityConfig(secret, nil)
+	settings.UserFrom = nil // the caller of Read provides the attributes
+	if d.identity, err = identity.New(settings); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(c.Rules)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Origin("rules"), err)
+	}
+	set, err := compile(c.Rules, data, clientip.New(c))
+	if err != nil {
+		return nil, err
+	}
+	if d.stores, err = openStores(ctx, c, secret, false, telemetry.New(""), log); err != nil {
+		return nil, err
+	}
+	// This process gets no updates from nodes. The store decides lease rules exactly, and memory decides async and gossip
+	// rules.
+	main, memory := d.stores.main(), d.stores.memory
+	d.Engine, err = engine.New(engine.Config{
+		Rules: set, Store: main, Local: memory, Shared: d.stores.shared(),
+		Modes:   map[rules.Consistency]headgate.Limiter{rules.Lease: main, rules.Async: memory, rules.Gossip: memory},
+		Global:  map[rules.Consistency]headgate.Limiter{rules.Exact: main, rules.Lease: main, rules.Async: memory},
+		OnError: func(err error) { log.Error(err.Error()) },
+	})
+	if err != nil {
+		return nil, errors.Join(Locate(c.Rules, data, err), d.Close())
+	}
+	return d, nil
+}
+
+// Read converts the values of a request to attributes.
+func (d *Decider) Read(v identity.Values) (*identity.Attributes, error) {
+	var attributes identity.Attributes
+	if err := d.identity.ReadValues(v, &attributes); err != nil {
+		return nil, err
+	}
+	return &attributes, nil
+}
+
+// Close closes the stores.
+func (d *Decider) Close() error { return d.stores.close() }

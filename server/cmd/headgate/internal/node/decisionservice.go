@@ -1,0 +1,349 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
+	"github.com/headgate/headgate/server/internal/conns"
+	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/service/envoyrls"
+	"github.com/headgate/headgate/server/service/grpcapi"
+	"github.com/headgate/headgate/server/service/httpapi"
+	"github.com/headgate/headgate/server/service/resp"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// A decisionService serves the engine's decisions over several protocols.
+type decisionService struct {
+	token     *service.Token   // required of callers; nil if none is required
+	admin     *service.Token   // allows to reset keys; nil if there is none
+	grpc      *grpcapi.Server  // nil if it is off
+	envoy     *envoyrls.Server // served over gRPC and HTTP; nil if both are off
+	protocols []*protocol      // without those that are off
+}
+
+// A protocol is a listener of the decision service.
+type protocol struct {
+	name     string
+	server   protocolServer
+	listener net.Listener // nil until it is opened
+}
+
+// A protocolServer is the server of one protocol.
+type protocolServer interface {
+	// Serve serves until Shutdown, and then returns nil.
+	Serve(net.Listener) error
+	// Shutdown waits for current calls to finish. If ctx ends before, it aborts them.
+	Shutdown(context.Context) error
+	// Reload reads the certificates again, and logs the result.
+	Reload() error
+}
+
+// A connCounter is a protocolServer whose connections can be counted.
+type connCounter interface{ Conns() *service.Conns }
+
+// openDecisionService opens the listeners of the decision service.
+func (n *Node) openDecisionService() error {
+	d, c := &n.service, n.config
+	if c.ServiceOff() {
+		return nil
+	}
+	var err error
+	if d.token, err = c.Token(); err != nil {
+		return err
+	}
+	if d.admin, err = c.ResetToken(); err != nil {
+		return err
+	}
+	if w := d.token.Warning(); w != "" {
+		n.log.Warn(w, "setting", c.Origin("api-token-file"))
+	}
+	if c.GRPCAddr != config.Off || c.APIAddr != config.Off {
+		if err := n.openEnvoy(); err != nil {
+			return err
+		}
+	}
+	for _, p := range []struct {
+		name, setting, addr string
+		open                func() (protocolServer, error)
+	}{
+		{"api", "api-addr", c.APIAddr, n.openAPI},
+		{"grpc", "grpc-addr", c.GRPCAddr, n.openGRPC},
+		{"resp", "resp-addr", c.RESPAddr, n.openRESP},
+	} {
+		if p.addr == config.Off {
+			continue
+		}
+		opened := &protocol{name: p.name}
+		if opened.server, err = p.open(); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		d.protocols = append(d.protocols, opened)
+		if opened.listener, err = conns.Listen(p.addr); err != nil {
+			if !c.IsSet(p.setting) { // the user may not know that there is such a listener
+				return fmt.Errorf("%w; set another address with --%s, or off", err, p.setting)
+			}
+			return fmt.Errorf("%s: %w", c.Origin(p.setting), err)
+		}
+		if d.token == nil && !onLoopback(opened.listener.Addr()) {
+			n.log.Warn("other hosts can call the decision service without a token; require one with --api-token-file",
+				"listener", p.name, "address", opened.listener.Addr().String())
+		}
+	}
+	return nil
+}
+
+// onLoopback reports whether only this host can connect to an address.
+func onLoopback(addr net.Addr) bool {
+	if addr.Network() == "unix" {
+		return true
+	}
+	ap, err := netip.ParseAddrPort(addr.String())
+	return err == nil && ap.Addr().Unmap().IsLoopback()
+}
+
+// redisBatchParallelism is how many decisions of one batch are result concurrently if the store is Redis.
+const redisBatchParallelism = 64
+
+// batchParallelism returns how many decisions of one batch are result concurrently.
+func (n *Node) batchParallelism() int {
+	if n.stores.shared() {
+		return redisBatchParallelism
+	}
+	return 1
+}
+
+// openGRPC creates the gRPC server, which also serves Envoy's protocol.
+func (n *Node) openGRPC() (protocolServer, error) {
+	settings := &n.config.Service
+	c := grpcapi.Config{
+		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins,
+		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
+		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
+		MaxConns: settings.MaxConns, Conns: n.connLimits(settings.MaxConnsPerAddress), Parallel: n.batchParallelism(),
+		Logger: n.log.With("listener", "grpc"),
+	}
+	if !settings.GRPC.NoStore {
+		c.Store = n.stores.main()
+	}
+	s, err := grpcapi.New(c)
+	if err != nil {
+		return nil, err
+	}
+	s.Register(n.service.envoy.Register)
+	s.SetServing(envoyrls.HealthName, n.service.envoy.Healthy())
+	n.service.grpc = s
+	return s, nil
+}
+
+// connLimits returns the limits on connections of a listener, except for their total.
+func (n *Node) connLimits(perAddress config.Count) service.ConnLimits {
+	return service.ConnLimits{PerAddress: int(perAddress), Exempt: n.identity.IsProxy, Descriptors: n.descriptors.share}
+}
+
+// openEnvoy creates the server of Envoy's protocol, for the HTTP and gRPC listeners.
+func (n *Node) openEnvoy() error {
+	d := &n.service
+	settings := &n.config.Service
+	c := envoyrls.Config{
+		Path: n.config.EnvoyConfig, Engine: n.engine, Store: n.stores.main(), CountDenied: !settings.Envoy.NoCountDenied,
+		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token,
+		Logins:          n.logins,
+		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
+		Limits:  envoyrls.Limits{Body: int64(settings.MaxBody)},
+		OnError: n.faultLogger("envoy"), Logger: n.log.With("protocol", "envoy"),
+		OnHealth: func(healthy bool) {
+			if d.grpc != nil { // else openGRPC sets the state
+				d.grpc.SetServing(envoyrls.HealthName, healthy)
+			}
+		},
+	}
+	s, err := envoyrls.New(c)
+	if err != nil && n.config.EnvoyConfig != "" {
+		return fmt.Errorf("%s: %w", n.config.Origin("envoy-config"), err)
+	}
+	d.envoy = s
+	return err
+}
+
+// openAPI creates the HTTP server.
+func (n *Node) openAPI() (protocolServer, error) {
+	envoy := service.Holds(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response
+	settings := &n.config.Service
+	log := n.log.With("listener", "api")
+	api, err := httpapi.New(httpapi.Config{
+		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.Fields(),
+		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.batchParallelism(),
+		Also:   map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // they check the token themselves
+		Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return service.NewHTTP(service.HTTPConfig{
+		Handler: hostguard.API(n.config).Guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns,
+		Conns: n.connLimits(settings.MaxConnsPerAddress), Logger: log,
+	})
+}
+
+// openRESP creates the server for Redis clients.
+func (n *Node) openRESP() (protocolServer, error) {
+	settings := &n.config.Service
+	c := resp.Config{
+		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure,
+		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(),
+		Identity: n.identity,
+		Limits:   resp.Limits{Conns: settings.MaxConns},
+		Conns:    n.connLimits(settings.MaxConnsPerAddress),
+		Version:  n.options.Version, Logger: n.log.With("listener", "resp"),
+	}
+	if settings.MaxConns == 0 {
+		c.Limits.Conns = service.DefaultMaxConns
+	}
+	switch settings.RESP.IdleTimeout {
+	case config.SpanOff:
+		c.Limits.IdleTimeout = -1
+	default:
+		c.Limits.IdleTimeout = settings.RESP.IdleTimeout.Duration()
+	}
+	if memory := n.stores.memory; !n.stores.shared() {
+		c.Bind = func(l headgate.Limit) (resp.Bound, error) { return memory.Bind(l) }
+	}
+	return resp.New(c)
+}
+
+// serveDecisionService starts to serve. If a server fails, it calls stop.
+func (n *Node) serveDecisionService(ctx context.Context, group *sync.WaitGroup, stop context.CancelCauseFunc) {
+	for _, p := range n.service.protocols {
+		group.Go(func() {
+			if err := p.server.Serve(p.listener); err != nil {
+				stop(fmt.Errorf("%s: %w", p.name, err))
+			}
+		})
+	}
+	if e := n.service.envoy; e != nil && n.config.EnvoyConfig != "" {
+		group.Go(func() {
+			if err := e.Watch(ctx); err != nil {
+				n.log.Error("limits for Envoy not watched", "err", err.Error())
+			}
+		})
+	}
+}
+
+// drainDecisionService waits for current calls to finish. Health checks fail at once; new calls are accepted until load
+// balancers had the drain delay to notice.
+func (n *Node) drainDecisionService() {
+	d := &n.service
+	if len(d.protocols) == 0 {
+		return
+	}
+	if d.envoy != nil {
+		d.envoy.Drain()
+	}
+	if d.grpc != nil {
+		d.grpc.SetServing("", false)
+	}
+	delay, timeout := n.config.Drain()
+	time.Sleep(delay) // a second signal ends the program
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var group sync.WaitGroup
+	for _, p := range d.protocols {
+		group.Go(func() {
+			if err := p.server.Shutdown(ctx); err != nil {
+				n.log.Warn("drain incomplete", "listener", p.name, "err", err.Error())
+			}
+		})
+	}
+	group.Wait()
+}
+
+// closeDecisionService closes all servers and listeners, whether they have served or not.
+func (n *Node) closeDecisionService() {
+	for _, p := range n.service.protocols {
+		shutDown(p.server)
+		if p.listener != nil {
+			_ = p.listener.Close() // a server that has served has closed it already
+		}
+	}
+}
+
+// shutDown closes a server without waiting for its calls.
+func shutDown(s protocolServer) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.Shutdown(ended) // the error is that ctx has ended
+}
+
+// reloadDecisionService reads the certificates and the limits for Envoy again.
+func (n *Node) reloadDecisionService() {
+	for _, p := range n.service.protocols {
+		_ = p.server.Reload() // it logs its error
+	}
+	if n.service.envoy != nil {
+		_ = n.service.envoy.Reload() // it logs its error
+	}
+}
+
+// measure adds the statistics of the decision service to the sources of each scrape.
+func (d *decisionService) measure(to *telemetry.Sources) {
+	if len(d.protocols) > 0 {
+		to.Service = func() []telemetry.Listener {
+			var list []telemetry.Listener
+			for _, p := range d.protocols {
+				list = append(list, p.stats())
+			}
+			return list
+		}
+	}
+	for _, p := range d.protocols {
+		if s, ok := p.server.(*resp.Server); ok {
+			to.RESP = func() telemetry.RESP {
+				f := s.Stats()
+				return telemetry.RESP{
+					Commands: f.Commands, Errors: f.Errors, Allowed: f.Allowed, Denied: f.Denied, StoreFailures: f.StoreFailures,
+					Expired: f.Expired, Broken: f.Broken, RefusedTokens: f.RefusedTokens,
+				}
+			}
+		}
+	}
+	if d.envoy == nil {
+		return
+	}
+	to.Envoy = func() telemetry.Envoy {
+		f := d.envoy.Stats()
+		result := telemetry.Envoy{
+			Requests: f.Requests, Over: f.Over, Refused: f.Refused, Degraded: f.Degraded, UnknownDomain: f.UnknownDomain,
+			Loads: f.Loads, LoadsRefused: f.LoadsRefused,
+		}
+		for i := range f.Limits {
+			result.Limits = append(result.Limits, telemetry.EnvoyLimit(f.Limits[i]))
+		}
+		return result
+	}
+}
+
+// stats returns the connection statistics of a listener.
+func (p *protocol) stats() telemetry.Listener {
+	result := telemetry.Listener{Name: p.name}
+	switch s := p.server.(type) {
+	case connCounter:
+		c := s.Conns()
+		counts := c.Counts()
+		result.Conns, result.Accepted, result.Refused, result.Reclaimed = c.Open(), counts.Accepted, counts.Refused,
+			counts.Reclaimed
+	case *resp.Server:
+		f := s.Stats()
+		result.Conns, result.Accepted, result.Refused, result.Reclaimed = f.Open, f.Accepted, f.Refused, f.Reclaimed
+	}
+	return result
+}

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	_ "embed"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+//go:embed demo.yaml
+var demoRules []byte
+
+// demoRule is the demo rule that the banner describes. The ids of all demo rules begin with demoPrefix.
+const (
+	demoRule   = "demo-per-address"
+	demoPrefix = "demo-"
+)
+
+// demoActor is the author of the demo rules, in the history.
+const demoActor = "headgate"
+
+// demoRemoval is the action of a change that removes demo rules.
+const demoRemoval = "rules.delete"
+
+// demoRulesRemoved reports whether removeDemoRules made the last change of the rules and no rules are left.
+func (n *Node) demoRulesRemoved(ctx context.Context) (bool, error) {
+	db, namespace := n.control.db, n.config.ControlNamespace()
+	left, err := db.Count(ctx, control.Query{Namespace: namespace, Kind: control.KindRule})
+	if err != nil || left > 0 {
+		return false, err
+	}
+	last, err := db.Log(ctx, control.LogQuery{Namespace: namespace, Kind: control.KindRule, Newest: true, Limit: 1})
+	if err != nil || len(last) == 0 {
+		return false, err
+	}
+	return last[0].Actor == demoActor && last[0].Action == demoRemoval, nil
+}
+
+// addDemoRules gives a database without rules the rules for the built-in service.
+func (n *Node) addDemoRules(ctx context.Context) error {
+	s := n.control
+	if _, err := s.api.Load().Apply(ctx, n.config.ControlNamespace(), demoActor, "demo.yaml", demoRules); err != nil {
+		return fmt.Errorf("demo rules: %w", err)
+	}
+	n.log.Info("demo rules for the built-in service added", "db", s.db.Name())
+	return nil
+}
+
+// removeDemoRules deletes the demo rules that an earlier start without an upstream has left in the database: in front
+// of a user's service nothing is limited until a rule says so. Rules that a user has changed since stay.
+func (n *Node) removeDemoRules(ctx context.Context) error {
+	db, namespace := n.control.db, n.config.ControlNamespace()
+	found, err := db.List(ctx, control.Query{
+		Namespace: namespace, Kind: control.KindRule, AfterNamespace: namespace,
+		AfterID: demoPrefix, Limit: 100,
+	})
+	if err != nil {
+		return fmt.Errorf("look for demo rules: %w", err)
+	}
+	change := &control.Change{
+		Namespace: namespace, Actor: demoActor, Action: demoRemoval, Base: control.Any,
+		Note: "demo rules are for the built-in service only",
+	}
+	for i := range found {
+		if o := &found[i]; o.By == demoActor && strings.HasPrefix(o.ID, demoPrefix) {
+			change.Ops = append(change.Ops, control.Op{Kind: control.KindRule, ID: o.ID, Base: o.Revision})
+		}
+	}
+	if len(change.Ops) == 0 {
+		return nil
+	}
+	if err := db.Commit(ctx, change); err != nil {
+		return fmt.Errorf("remove demo rules: %w", err)
+	}
+	n.log.Info("demo rules removed: they are for the built-in service only", "db", db.Name(), "rules", len(change.Ops))
+	return nil
+}

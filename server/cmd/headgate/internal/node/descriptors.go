@@ -1,0 +1,126 @@
+package node
+
+import (
+	"cmp"
+	"log/slog"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/gateway"
+	"github.com/headgate/headgate/server/internal/conns"
+	"github.com/headgate/headgate/server/service"
+)
+
+// otherFiles is the number of descriptors reserved for everything else: files, the database, Redis, gossip, webhooks.
+const otherFiles = 128
+
+// descriptors describes how the listeners share the process's file descriptors.
+type descriptors struct {
+	limit, needed int
+	share         conns.Share // of each listener
+	perUpstream   int         // maximum connections to one upstream; 0 for the configured number
+}
+
+// A descriptorNeed counts the descriptors that the configured connections may use.
+type descriptorNeed struct {
+	listeners   map[string]int // connections by listener
+	upstreams   int            // number of upstream servers
+	connections int            // connections to all upstreams
+	upgraded    int            // upgraded connections, both sides
+}
+
+func (n *descriptorNeed) total() int {
+	sum := otherFiles + n.connections + n.upgraded
+	for _, connections := range n.listeners {
+		sum += connections
+	}
+	return sum
+}
+
+// planDescriptors divides limit descriptors. If they are enough, nothing is limited. Otherwise a quarter is for
+// connections to upstreams. Half of the rest is reserved for the listeners in equal parts; they share the other half.
+func planDescriptors(limit int, n *descriptorNeed) descriptors {
+	d := descriptors{limit: limit, needed: n.total()}
+	if limit == 0 || d.needed <= limit {
+		return d
+	}
+	left := max(limit-min(otherFiles, limit/4), 2*len(n.listeners))
+	if n.upstreams > 0 {
+		connections := min(n.connections, left/4)
+		left -= connections
+		d.perUpstream = max(1, connections/n.upstreams)
+	}
+	d.share.Reserved = max(1, left/2/max(1, len(n.listeners)))
+	d.share.Shared = conns.NewBudget(left - d.share.Reserved*len(n.listeners))
+	return d
+}
+
+// short reports whether the process has fewer descriptors than it needs.
+func (d *descriptors) short() bool { return d.share.Shared != nil }
+
+// divideDescriptors divides the descriptors of the process, and logs if they are too few.
+func (n *Node) divideDescriptors() error {
+	c := n.config
+	need := &descriptorNeed{listeners: map[string]int{}}
+	if !c.GatewayOff() {
+		settings, err := c.GatewayConfig("http://127.0.0.1:1") // any URL: only the connections are counted
+		if err != nil {
+			return err
+		}
+		need.addGateway(&settings)
+	}
+	for name, addr := range map[string]string{
+		"api": c.APIAddr, "grpc": c.GRPCAddr, "resp": c.RESPAddr,
+		"admin": c.AdminAddr,
+	} {
+		switch {
+		case addr == config.Off:
+		case name == "admin":
+			need.listeners[name] = c.AdminMaxConns()
+		default:
+			need.listeners[name] = cmp.Or(c.Service.MaxConns, service.DefaultMaxConns)
+		}
+	}
+	n.descriptors = planDescriptors(conns.DescriptorLimit(), need)
+	n.descriptors.logShortage(n.log, c.IsSet("config"))
+	return nil
+}
+
+// addGateway adds the connections of a gateway.
+func (n *descriptorNeed) addGateway(settings *gateway.Config) {
+	n.listeners["gateway"] = cmp.Or(settings.MaxConns, gateway.DefaultMaxConns)
+	n.upgraded = 2 * cmp.Or(settings.MaxUpgrades, gateway.DefaultMaxUpgrades)
+	for i := range settings.Routes {
+		rt := &settings.Routes[i]
+		n.upstreams += len(rt.Upstreams)
+		n.connections += len(rt.Upstreams) * cmp.Or(rt.UpstreamConns, gateway.DefaultUpstreamConns)
+	}
+}
+
+// logShortage logs if the process has fewer descriptors than it needs: as a warning if there is a configuration file or
+// the limit is below few, else as information.
+func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
+	if !d.short() {
+		return
+	}
+	const few = 4096
+	logAt := log.Info
+	if configured || d.limit < few {
+		logAt = log.Warn
+	}
+	logAt("fewer file descriptors than the configured connections need, allowing fewer connections; raise the limit with ulimit -n or LimitNOFILE",
+		"descriptors", d.limit, "needed", d.needed, "reserved_per_listener", d.share.Reserved, "shared",
+		d.share.Shared.Total(),
+		"per_upstream", d.perUpstream)
+}
+
+// limitGateway lowers the connection limits of a gateway to its part of the descriptors.
+func (d *descriptors) limitGateway(settings *gateway.Config) {
+	settings.Descriptors = d.share
+	if d.perUpstream == 0 {
+		return
+	}
+	for i := range settings.Routes {
+		rt := &settings.Routes[i]
+		rt.UpstreamConns = min(cmp.Or(rt.UpstreamConns, gateway.DefaultUpstreamConns), d.perUpstream)
+	}
+}

@@ -1,0 +1,58 @@
+package node
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/server/gateway"
+)
+
+func TestTooFewDescriptorsAreDivided(t *testing.T) {
+	few := &descriptorNeed{listeners: map[string]int{"gateway": 100, "admin": 50}, upstreams: 1, connections: 100, upgraded: 20}
+	usual := &descriptorNeed{
+		listeners: map[string]int{"gateway": 10_000, "api": 20_000, "grpc": 20_000, "resp": 20_000, "admin": 20_000},
+		upstreams: 2, connections: 2048, upgraded: 20_000,
+	}
+	for _, tt := range []struct {
+		what                          string
+		limit                         int
+		need                          *descriptorNeed
+		reserved, shared, perUpstream int
+		level                         string
+	}{
+		{"enough", 1024, few, 0, 0, 0, ""},
+		{"exactly enough", few.total(), few, 0, 0, 0, ""},
+		{"not known", 0, usual, 0, 0, 0, ""},
+		{"1024", 1024, usual, 67, 337, 112, "WARN"},
+		{"20000", 20_000, usual, 1782, 8914, 1024, "INFO"},
+		{"hardly any", 64, usual, 3, 21, 6, "WARN"},
+	} {
+		d := planDescriptors(tt.limit, tt.need)
+		shared := 0
+		if d.short() {
+			shared = d.share.Shared.Total()
+		}
+		if d.share.Reserved != tt.reserved || shared != tt.shared || d.perUpstream != tt.perUpstream {
+			t.Errorf("%s: got %d reserved, %d shared, %d for each upstream; want %d, %d, %d", tt.what,
+				d.share.Reserved, shared, d.perUpstream, tt.reserved, tt.shared, tt.perUpstream)
+		}
+		if used := d.share.Reserved*len(tt.need.listeners) + shared + d.perUpstream*tt.need.upstreams; d.short() && used > tt.limit {
+			t.Errorf("%s: connections may use %d of %d descriptors", tt.what, used, tt.limit)
+		}
+		var log bytes.Buffer
+		d.logShortage(slog.New(slog.NewTextHandler(&log, nil)), false)
+		if level := "level=" + tt.level; tt.level == "" && log.Len() > 0 || !strings.Contains(log.String(), level) && tt.level != "" {
+			t.Errorf("%s: got %q in the log, want %q", tt.what, log.String(), tt.level)
+		}
+		settings := gateway.Config{Routes: []gateway.Route{{}, {UpstreamConns: 5}}}
+		d.limitGateway(&settings)
+		if got := settings.Routes[0].UpstreamConns; got != tt.perUpstream {
+			t.Errorf("%s: got %d connections for an upstream, want %d", tt.what, got, tt.perUpstream)
+		}
+		if got := settings.Routes[1].UpstreamConns; got > 5 || got == 0 {
+			t.Errorf("%s: got %d connections for an upstream that may have 5", tt.what, got)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/control/api"
+	"github.com/headgate/headgate/server/internal/watch"
+)
+
+// mirrorTimeout is how long copying a file to the database may take.
+const mirrorTimeout = time.Minute
+
+// fileActor is the author of changes from a file, in the history.
+const fileActor = "file"
+
+// A fileMirror copies the rules of a file to a database.
+type fileMirror struct {
+	server    *api.Server
+	namespace string
+	path      string
+	log       *slog.Logger
+
+	loading sync.Mutex // serializes load
+
+	mu      sync.Mutex
+	lastErr string // the error of the last load, empty if it succeeded
+}
+
+// load replaces the rules of the database by those of the file.
+func (m *fileMirror) load(ctx context.Context) error {
+	m.loading.Lock()
+	defer m.loading.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
+	defer cancel()
+	data, err := os.ReadFile(m.path)
+	if err == nil {
+		_, err = m.server.Apply(ctx, m.namespace, fileActor, m.path, data)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		m.lastErr = ""
+		return nil
+	}
+	if text := err.Error(); text != m.lastErr { // log each error once
+		m.lastErr = text
+		m.log.Error("rules refused, those in the database stay", "file", m.path, "err", text)
+	}
+	return err
+}
+
+func (m *fileMirror) reload() { _ = m.load(context.Background()) } // load logs its error
+
+// problem returns the error of the last load, or "".
+func (m *fileMirror) problem() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lastErr
+}
+
+// watch loads the file whenever it changes, until ctx ends.
+func (m *fileMirror) watch(ctx context.Context) {
+	err := watch.File(ctx, m.path, watch.Options{Logger: m.log}, func() { _ = m.load(ctx) }) // load logs its error
+	if err != nil {
+		m.log.Error("rules file not watched", "file", m.path, "err", err.Error())
+	}
+}

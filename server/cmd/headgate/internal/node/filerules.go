@@ -1,0 +1,197 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/gcpause"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/clientip"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// fileRules applies the rules of a file to the engine, at the start and whenever the file changes.
+type fileRules struct {
+	path     string
+	shared   bool
+	prefixes clientip.PrefixLengths
+	engine   *engine.Engine
+	metrics  *telemetry.Metrics
+	log      *slog.Logger
+
+	loading sync.Mutex // serializes reload
+
+	mu     sync.Mutex // protects the fields below
+	data   []byte     // the file whose rules are in force
+	state  telemetry.RulesStatus
+	mirror *fileMirror // shows the rules in the API; nil without an API
+}
+
+// showIn copies the rules to the database of the API, now and after each change.
+func (r *fileRules) showIn(to *fileMirror) {
+	r.mirror = to
+	to.reload()
+}
+
+// read returns the content of the file.
+func (r *fileRules) read() ([]byte, error) {
+	f, err := os.Open(r.path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, source.MaxJSON+1)) // the parser refuses files above MaxJSON
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.path, err)
+	}
+	return data, nil
+}
+
+// compile parses, validates and compiles the rules of a file.
+func compile(name string, data []byte, lengths clientip.PrefixLengths) (*match.Set, error) {
+	doc, err := file.Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := lengths.Validate(name, data, doc); err != nil {
+		return nil, err
+	}
+	return doc.Compile()
+}
+
+// loadFirst returns the rules to create the engine with.
+func (r *fileRules) loadFirst() (*match.Set, error) {
+	data, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	set, err := compile(r.path, data, r.prefixes)
+	if err != nil {
+		return nil, err
+	}
+	r.data = data
+	return set, nil
+}
+
+// start sets the engine, which was created with the first rules.
+func (r *fileRules) start(e *engine.Engine) {
+	r.engine = e
+	r.setLoaded(e.Rules())
+}
+
+// heavyFile is the size in bytes from which on compiling a file creates enough garbage to slow down decisions.
+const heavyFile = 128 << 10
+
+// reload reads the file and applies its rules, if they have changed and are valid.
+func (r *fileRules) reload() {
+	r.loading.Lock()
+	defer r.loading.Unlock()
+	data, err := r.read()
+	switch {
+	case err != nil:
+		r.setRefused(err)
+		return
+	case bytes.Equal(data, r.data):
+		r.setUnchanged()
+		return
+	}
+	if len(data) >= heavyFile {
+		defer gcpause.Start(gcpause.ForRules)()
+	}
+	set, err := compile(r.path, data, r.prefixes)
+	if err == nil {
+		r.metrics.ExpectRules(set, r.shared)
+		if err = r.engine.SetRules(set); err != nil {
+			r.metrics.KeepRules(r.engine.Rules(), r.shared)
+			err = Locate(r.path, data, err)
+		}
+	}
+	if err != nil {
+		r.setRefused(err)
+		return
+	}
+	r.data = data
+	r.setLoaded(set)
+	if r.mirror != nil {
+		r.mirror.reload()
+	}
+	r.log.Info("rules loaded", "file", r.path, "rules", set.Len(), "revision", r.status().Revision)
+}
+
+func (r *fileRules) setLoaded(set *match.Set) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = telemetry.RulesStatus{
+		Source: r.path, Revision: r.state.Revision + 1, Count: set.Len(), Loaded: time.Now().UTC(),
+	}
+	r.metrics.SetRules(telemetry.RuleLoad{Set: set, Shared: r.shared, Revision: r.state.Revision, Loaded: r.state.Loaded})
+}
+
+func (r *fileRules) setUnchanged() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state.Error != "" {
+		r.log.Info("rules file valid again, same rules as those in force", "file", r.path)
+		r.state.Error = ""
+	}
+	r.metrics.RulesUnchanged()
+}
+
+func (r *fileRules) setRefused(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.metrics.RulesRefused()
+	if text := err.Error(); text != r.state.Error { // log each error once
+		r.state.Error = text
+		r.log.Error("rules refused, those in force stay", "file", r.path, "revision", r.state.Revision, "err", text)
+	}
+}
+
+// status returns which rules are in force.
+func (r *fileRules) status() telemetry.RulesStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state
+}
+
+// Locate adds lines of the rules file to an error of the engine about its rules.
+func Locate(name string, data []byte, err error) error {
+	var refused *rules.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	f, readErr := source.Read(name, data)
+	doc, parseErr := file.Parse(name, data)
+	if readErr != nil || parseErr != nil {
+		return err
+	}
+	indexes := make(map[string]int, len(doc.Rules))
+	for i := range doc.Rules {
+		indexes[doc.Rules[i].ID] = i
+	}
+	var found []source.Problem
+	for _, p := range refused.Problems {
+		problem := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
+		// "rule search-per-user: consistency"
+		if id, field, ok := strings.Cut(strings.TrimPrefix(p.Path, "rule "), ": "); ok {
+			if i, known := indexes[id]; known {
+				problem.Path = "rules[" + strconv.Itoa(i) + "]." + field
+				problem.Line, problem.Column = f.Locate(problem.Path)
+			}
+		}
+		found = append(found, problem)
+	}
+	return f.Error(found, refused.More, rules.ErrInvalid)
+}

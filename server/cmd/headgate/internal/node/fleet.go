@@ -1,0 +1,397 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/gossip"
+	"github.com/headgate/headgate/server/fleet/lease"
+	"github.com/headgate/headgate/server/fleet/membership"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// fleetLimiters are the limiters that share limits with other nodes other than by asking the store for every decision:
+// lease, async, gossip and those across regions. Limiters that the configuration does not enable are nil.
+type fleetLimiters struct {
+	config *config.Config
+	stores *stores
+	id     string
+	log    *slog.Logger
+
+	membership *membership.Membership
+	gossip     *gossip.Limiter
+	lease      *lease.Limiter
+	async      *deferredLimiter[*async.Limiter]
+	regions    *regionLimiters // nil without a global store
+	members    fleet.Members   // counts the nodes; nil without gossip and Redis
+	sawPeer    atomic.Bool     // gossip has found another node
+}
+
+// openFleetLimiters opens the limiters that the configuration enables.
+func openFleetLimiters(
+	ctx context.Context, c *config.Config, s *stores, id string, secret []byte, log *slog.Logger,
+) (*fleetLimiters, error) {
+	fl := &fleetLimiters{config: c, stores: s, id: shortName(id), log: log}
+	if err := fl.open(ctx, secret); err != nil {
+		fl.close()
+		return nil, err
+	}
+	return fl, nil
+}
+
+// maxNodeName is the longest node name in updates between nodes.
+const maxNodeName = 64
+
+// shortName returns id, with its end replaced by a hash if it is too long.
+func shortName(id string) string {
+	if len(id) <= maxNodeName {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	end := "-" + hex.EncodeToString(sum[:8])
+	return id[:maxNodeName-len(end)] + end
+}
+
+func (fl *fleetLimiters) open(ctx context.Context, secret []byte) error {
+	if fl.config.GossipEnabled() {
+		if err := fl.openGossip(secret); err != nil {
+			return err
+		}
+		fl.members = fl.gossip
+	}
+	if fl.stores.redis == nil {
+		return nil
+	}
+	if err := fl.openMembership(ctx); err != nil {
+		return err
+	}
+	fl.stores.membership.Store(&fl.members)
+	var err error
+	if fl.lease, err = lease.New(fl.stores.guard, lease.Options{
+		TTL: fl.config.Fleet.LeaseTTL, MaxKeys: fl.config.Fleet.MaxKeys, Members: fl.members,
+	}); err != nil {
+		return err
+	}
+	if err := fl.openAsync(ctx); err != nil || fl.config.GlobalStore == "" {
+		return err
+	}
+	return fl.openRegions(ctx, secret)
+}
+
+func (fl *fleetLimiters) name() string {
+	return cmp.Or(fl.config.Fleet.Name, gossip.DefaultCluster)
+}
+
+func (fl *fleetLimiters) openGossip(secret []byte) error {
+	c := fl.config
+	key, err := c.GossipKey()
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		fl.log.Warn("no --gossip-key-file: any host that reaches the gossip address can use up limits", "address",
+			c.GossipAddr)
+	}
+	fl.gossip, err = gossip.New(fl.ledger(secret), gossip.Options{
+		Name: fl.id, Cluster: fl.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
+		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: fl.onGossipEvent,
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Origin("gossip-addr"), err)
+	}
+	return nil
+}
+
+// openMembership registers this node in Redis, where the nodes are counted in addition to those that gossip knows.
+func (fl *fleetLimiters) openMembership(ctx context.Context) error {
+	book, err := fl.stores.redis.MemberList(fl.name())
+	if err != nil {
+		return fmt.Errorf("fleet.name: %w", err)
+	}
+	if fl.membership, err = membership.New(ctx, book, membership.Options{Name: fl.id, Logger: fl.log}); err != nil {
+		return err
+	}
+	if fl.gossip != nil {
+		fl.members = largerMembership{fl.membership, fl.gossip}
+	} else {
+		fl.members = fl.membership
+	}
+	return nil
+}
+
+// openAsync opens the async limiter. It needs the secret for hashing keys, which Redis holds: while Redis is
+// unreachable, a ledger without peers decides.
+func (fl *fleetLimiters) openAsync(ctx context.Context) error {
+	alone, err := async.NewLocal(fl.ledger(nil))
+	if err != nil {
+		return err
+	}
+	alone.Degrade(createRetry)
+	fl.async = newDeferredLimiter[*async.Limiter](alone)
+	create := func(ctx context.Context) (*async.Limiter, error) {
+		return fl.openAsyncThrough(ctx, fl.stores.redis, fl.name(), fl.config.Fleet.Interval, rules.Async.String())
+	}
+	return fl.async.open(ctx, create, fl.log.With("mode", rules.Async.String()))
+}
+
+// openAsyncThrough creates a limiter whose nodes exchange updates through a store. Mode is its name in the log.
+func (fl *fleetLimiters) openAsyncThrough(
+	ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string,
+) (*async.Limiter, error) {
+	secret, err := through.FleetSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := async.Options{Name: fl.id, Interval: interval, OnEvent: fl.onAsyncEvent(mode)}
+	board, err := through.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
+	if err != nil {
+		return nil, err
+	}
+	a, err := async.New(fl.ledger(secret), board, o)
+	if err == nil {
+		fl.syncClock(ctx, a)
+	}
+	return a, err
+}
+
+// A clockSyncer is a limiter whose windows follow the clock of its store.
+type clockSyncer interface{ SyncClock(context.Context) error }
+
+// syncClock reads the clock of the store, so that windows do not begin by this host's clock. If that fails, the limiter
+// tries again later.
+func (fl *fleetLimiters) syncClock(ctx context.Context, of clockSyncer) {
+	if err := of.SyncClock(ctx); err != nil {
+		fl.log.Warn("store clock not known yet, windows begin by the clock of this host", "err", err.Error())
+	}
+}
+
+// ledger returns the options of a ledger whose keys are hashed with secret.
+func (fl *fleetLimiters) ledger(secret []byte) fleet.LedgerOptions {
+	f := &fl.config.Fleet
+	return fleet.LedgerOptions{
+		Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.members,
+		OnRefused: fl.onRefused,
+	}
+}
+
+// openRegions opens the limiters that share limits with other regions.
+func (fl *fleetLimiters) openRegions(ctx context.Context, secret []byte) error {
+	c := fl.config
+	o := c.RedisOptions(secret)
+	o.Logger, o.StartUnreachable = fl.log, true
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	store, err := redisstore.Open(opening, c.GlobalStore, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Origin("global-store"), err)
+	}
+	fl.regions = &regionLimiters{store: store}
+	return fl.regions.open(ctx, fl)
+}
+
+// global returns the limiters of rules with scope: global, by consistency; nil without a global store.
+func (fl *fleetLimiters) global() map[rules.Consistency]headgate.Limiter {
+	if fl.regions == nil {
+		return nil
+	}
+	return fl.regions.byConsistency()
+}
+
+// byConsistency returns the limiters of lease, async and gossip that are enabled.
+func (fl *fleetLimiters) byConsistency() map[rules.Consistency]headgate.Limiter {
+	list := make(map[rules.Consistency]headgate.Limiter)
+	if fl.lease != nil {
+		list[rules.Lease] = fl.lease
+	}
+	if fl.async != nil {
+		list[rules.Async] = borrowingLimiter[*async.Limiter]{fl.async}
+	}
+	if fl.gossip != nil {
+		list[rules.Gossip] = fl.gossip
+	}
+	return list
+}
+
+// closeTimeout is how long the limiters may take to return leases and send their last updates.
+const closeTimeout = 2 * time.Second
+
+// close returns leases and sends the last updates. If a store or a peer is unreachable, it logs that.
+func (fl *fleetLimiters) close() {
+	var errs []error
+	if fl.regions != nil { // first, since they use the other limiters
+		errs = append(errs, fl.regions.close())
+	}
+	var parts []func(context.Context) error
+	if fl.lease != nil {
+		parts = append(parts, fl.lease.Close)
+	}
+	if fl.async != nil {
+		parts = append(parts, fl.async.close)
+	}
+	if fl.gossip != nil {
+		parts = append(parts, func(context.Context) error { return fl.gossip.Close() })
+	}
+	if fl.membership != nil {
+		parts = append(parts, fl.membership.Close)
+	}
+	if err := errors.Join(append(errs, closeAll(parts...))...); err != nil {
+		fl.log.Warn("could not notify other nodes of the shutdown", "err", err.Error())
+	}
+}
+
+// closeAll closes parts concurrently, within closeTimeout.
+func closeAll(parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	errs := make([]error, len(parts))
+	var group sync.WaitGroup
+	for i, closePart := range parts {
+		group.Go(func() { errs[i] = closePart(ctx) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func (fl *fleetLimiters) onRefused(from fleet.Peer, why string) {
+	fl.log.Warn("implausible update ignored", "node", from.Name, "reason", why)
+}
+
+// onAsyncEvent returns a function that logs the events of an async limiter.
+func (fl *fleetLimiters) onAsyncEvent(mode string) func(fleet.Event) {
+	log := fl.log.With("mode", mode)
+	return func(e fleet.Event) { logAsyncEvent(log, e) }
+}
+
+func logAsyncEvent(log *slog.Logger, e fleet.Event) {
+	args := []any{}
+	if e.Err != nil {
+		args = append(args, "err", e.Err.Error())
+	}
+	level := slog.LevelWarn
+	switch e.Kind {
+	case fleet.ExchangeReachable, fleet.ExchangePartReachable:
+		level, args = slog.LevelInfo, append(args, "down", e.Down.String())
+	case fleet.ClockRight, fleet.StoreClockRight:
+		level = slog.LevelInfo
+	case fleet.ClockOff, fleet.StoreClockOff:
+		args = append(args, "off", e.Off.Round(time.Millisecond).String())
+	}
+	log.Log(context.Background(), level, e.Kind.String(), args...)
+}
+
+func (fl *fleetLimiters) onGossipEvent(e gossip.Event) {
+	if e.Kind == gossip.HostJoined {
+		fl.sawPeer.Store(true)
+	}
+	level := slog.LevelWarn
+	switch e.Kind {
+	case gossip.HostJoined, gossip.HostLeft, gossip.HostForgotten, gossip.Resumed:
+		level = slog.LevelInfo
+	}
+	args := []any{"node", e.Host}
+	if e.Detail != "" {
+		args = append(args, "detail", e.Detail)
+	}
+	if e.Suppressed > 0 {
+		args = append(args, "suppressed", e.Suppressed)
+	}
+	fl.log.Log(context.Background(), level, e.Kind.String(), args...)
+}
+
+// measure adds the statistics of the limiters to the sources of each scrape.
+func (fl *fleetLimiters) measure(to *telemetry.Sources) { to.Fleet = fl.stats }
+
+func (fl *fleetLimiters) stats() telemetry.Fleet {
+	var f telemetry.Fleet
+	if fl.members != nil {
+		f.Live, f.Known = fl.members.Live(), fl.members.Known()
+	}
+	if fl.lease != nil {
+		s := fl.lease.Stats()
+		f.Lease = &telemetry.Lease{
+			Keys: s.Keys, Calls: s.Calls, Failures: s.Failures, Granted: s.Granted, Returned: s.Returned, Expired: s.Expired,
+			Denied: s.Denied, Waits: s.Waits, Exact: s.Exact, Degraded: s.Degraded,
+		}
+	}
+	if fl.async != nil {
+		n := telemetry.Sync{Mode: rules.Async.String()}
+		if a, ok := fl.async.get(); ok {
+			n = asyncSync(n.Mode, a.Stats())
+		}
+		f.Sync = append(f.Sync, n)
+	}
+	if fl.regions != nil {
+		f.Sync = append(f.Sync, fl.regions.stats())
+	}
+	if fl.gossip != nil {
+		s := fl.gossip.Stats()
+		n := ledgerSync(rules.Gossip.String(), s.Ledger)
+		n.Ahead, n.ClocksOff = s.ClockAhead, int64(s.ClocksOff)
+		n.Waiting += s.Waiting // updates held back by the bandwidth limit
+		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors,
+			s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
+		f.Sync = append(f.Sync, n)
+		f.Gossip = &telemetry.Gossip{
+			SentBytes: s.SentBytes, ReceivedBytes: s.ReceivedBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
+			Foreign: s.Foreign + s.OtherCluster, SendErrors: s.SendErrors, Duplicates: s.Duplicates, Skipped: s.Skipped,
+			StreamsRefused: s.StreamsRefused,
+		}
+	}
+	return f
+}
+
+// status returns how limits are shared, and whether a limiter receives no updates. It is nil without gossip and Redis.
+func (fl *fleetLimiters) status() (s *telemetry.FleetStatus, isolated bool) {
+	if fl.members == nil {
+		return nil, false
+	}
+	f := fl.stats()
+	s = &telemetry.FleetStatus{Live: f.Live, Known: f.Known}
+	for _, n := range f.Sync {
+		s.Sync = append(s.Sync, telemetry.SyncStatus{
+			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, ClockAheadMS: n.Ahead.Milliseconds(),
+			ClocksOff: n.ClocksOff,
+		})
+		isolated = isolated || !n.Up
+	}
+	return s, isolated
+}
+
+func asyncSync(mode string, s fleet.ExchangeStats) telemetry.Sync {
+	n := ledgerSync(mode, s.LedgerStats)
+	n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.Failures, !s.Unreachable && s.UnreachableGroups == 0
+	n.Refused += s.Malformed
+	if n.Ahead = s.ClockAhead; n.Ahead.Abs() >= fleet.MaxClockSkew {
+		n.ClocksOff = 1
+	}
+	return n
+}
+
+func ledgerSync(mode string, s fleet.LedgerStats) telemetry.Sync {
+	return telemetry.Sync{
+		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Applied: s.Applied, Over: s.Over, OverMax: s.OverMax,
+		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
+		Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
+	}
+}
+
+// largerMembership combines the counts of two memberships: a node that cannot reach Redis may still gossip, and vice
+// versa.
+type largerMembership [2]fleet.Members
+
+func (m largerMembership) Live() int  { return max(m[0].Live(), m[1].Live()) }
+func (m largerMembership) Known() int { return max(m[0].Known(), m[1].Known()) }

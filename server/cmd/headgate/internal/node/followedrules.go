@@ -1,0 +1,100 @@
+package node
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/control/follow"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// followedRules applies the rules of a rules service, in this process or remote, to the engine.
+type followedRules struct {
+	follower *follow.Follower           // nil until it is opened
+	mirror   atomic.Pointer[fileMirror] // nil unless the database follows a file
+	engine   *engine.Engine
+	shared   bool
+	metrics  *telemetry.Metrics
+	log      *slog.Logger
+	revision atomic.Uint64
+
+	mu   sync.Mutex
+	last follow.Status
+}
+
+// apply makes the engine use a rule set.
+func (f *followedRules) apply(set *match.Set) error {
+	f.metrics.ExpectRules(set, f.shared)
+	if err := f.engine.SetRules(set); err != nil {
+		f.metrics.KeepRules(f.engine.Rules(), f.shared)
+		return err
+	}
+	f.metrics.SetRules(telemetry.RuleLoad{
+		Set: set, Shared: f.shared, Revision: f.revision.Load(),
+		Loaded: time.Now().UTC(),
+	})
+	return nil
+}
+
+// onStatus records the new status of the follower.
+func (f *followedRules) onStatus(now follow.Status) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.last
+	f.last = now
+	if now.Revision != before.Revision || now.Loaded != before.Loaded {
+		f.revision.Store(uint64(now.Revision))
+		f.metrics.RulesAdvanced(uint64(now.Revision), now.Loaded)
+	}
+	if now.Refusals > before.Refusals {
+		f.metrics.RulesRefused()
+	}
+}
+
+// reload makes the follower poll now.
+func (f *followedRules) reload() {
+	if m := f.mirror.Load(); m != nil {
+		m.reload()
+	}
+	f.follower.Poke()
+}
+
+// ready reports whether rules have been loaded.
+func (f *followedRules) ready() bool { return f.follower.Status().Ready }
+
+// status returns which rules are in force.
+func (f *followedRules) status() telemetry.RulesStatus {
+	s := f.follower.Status()
+	result := telemetry.RulesStatus{
+		Source: s.Source, Revision: uint64(s.Revision), Count: s.Rules, Loaded: s.Loaded.UTC(), Error: s.Refused,
+		Follow: &telemetry.FollowStatus{
+			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(),
+			LagMS:    s.Lag.Milliseconds(),
+			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk, Doubt: s.Doubt,
+		},
+	}
+	if m := f.mirror.Load(); m != nil && result.Error == "" {
+		result.Error = m.problem()
+	}
+	return result
+}
+
+// measure adds the statistics of the follower to the sources of each scrape.
+func (f *followedRules) measure(to *telemetry.Sources) {
+	to.Follow = func() telemetry.Follow {
+		s := f.follower.Status()
+		result := telemetry.Follow{
+			Clients: s.Clients, Overrides: s.Overrides, Age: -1, Lag: s.Lag, FromDisk: s.FromDisk, Up: s.Away == "",
+			Push:  s.Push,
+			Whole: s.Whole, Deltas: s.Deltas, Unchanged: s.Unchanged, Refused: s.Refusals, Failed: s.Failures,
+		}
+		if !s.Checked.IsZero() {
+			result.Age = max(0, time.Since(s.Checked))
+		}
+		return result
+	}
+}

@@ -1,0 +1,128 @@
+package node
+
+import (
+	"context"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api"
+	"github.com/headgate/headgate/server/control/follow"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// describe returns this node as its heartbeat reports it to the rules service.
+func (n *Node) describe() control.Node {
+	result := control.Node{
+		ID: n.id, Version: n.options.Version, Region: n.config.Region, Store: "ok", Started: n.started,
+	}
+	if n.admin != nil {
+		result.Address = n.adminURL()
+	}
+	if n.control.keyAnswers != nil {
+		result.AskKey = n.control.keyAnswers.Key()
+	}
+	result.Counters = n.config.SharedCountersID()
+	result.Fleet = n.fleet.report()
+	if status, degraded := n.stores.status(); degraded {
+		result.Store = status.Kind + " is unreachable"
+		for _, shard := range status.Shards {
+			if !shard.Up && shard.Error != "" {
+				result.Store = status.Kind + ": " + shard.Error
+			}
+		}
+	}
+	return result
+}
+
+// adminURL returns the URL at which other hosts reach the admin listener. If that listens on all addresses, a remote
+// rules service replaces the host by the source address of heartbeats; without one, the host is this host's name.
+func (n *Node) adminURL() string {
+	if given := n.config.RulesService.Address; given != "" {
+		return given
+	}
+	if n.admin.listener.Addr().Network() == "unix" {
+		return "" // other hosts cannot reach it
+	}
+	scheme, _, _ := strings.Cut(n.admin.url(), "://")
+	host, port, err := net.SplitHostPort(n.admin.addr())
+	if err != nil {
+		return n.admin.url()
+	}
+	if ip := net.ParseIP(host); n.config.Mode() != config.FromControl && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil && name != "" {
+			host = name
+		}
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// report returns the statistics of sharing limits, for heartbeats. It is nil if this node shares none.
+func (fl *fleetLimiters) report() *control.FleetFigures {
+	f := fl.stats()
+	if fl.members == nil && f.Lease == nil && len(f.Sync) == 0 {
+		return nil
+	}
+	result := &control.FleetFigures{Live: int64(f.Live), Known: int64(f.Known)}
+	for i := range f.Sync {
+		result.Sync = append(result.Sync, syncFigures(&f.Sync[i]))
+	}
+	if l := f.Lease; l != nil {
+		result.Leases = &control.LeaseFigures{
+			Keys: l.Keys, Calls: l.Calls, Failed: l.Failures, Granted: l.Granted, Returned: l.Returned, Expired: l.Expired,
+		}
+	}
+	result.Clamp()
+	return result
+}
+
+func syncFigures(n *telemetry.Sync) control.SyncFigures {
+	return control.SyncFigures{
+		Mode: n.Mode, Up: n.Up, LagMS: milliseconds(n.Lag), LagMaxMS: milliseconds(n.LagMax), Over: n.Over,
+		OverMax: n.OverMax,
+		Applied: n.Applied, Lost: n.Lost, ClockAheadMS: milliseconds(n.Ahead), ClocksOff: n.ClocksOff, Keys: n.Keys,
+		Waiting: n.Waiting,
+		Sent:    n.Sent, Received: n.Received, Failed: n.Failures, Refused: n.Refused,
+	}
+}
+
+// milliseconds returns d in milliseconds, to the microsecond.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// heartbeatLoop sends heartbeats of this node to its own API, for nodes with a rules file. Otherwise the follower of
+// the database sends them.
+func (n *Node) heartbeatLoop(ctx context.Context) {
+	server := n.control.api.Load()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := n.heartbeat(ctx, server); err != nil && ctx.Err() == nil {
+			n.log.Debug("heartbeat to the own API failed", "err", err.Error())
+		}
+		timer.Reset(follow.DefaultHeartbeat)
+	}
+}
+
+// heartbeat sends one heartbeat to the node's own API, with the revision that the API shows.
+func (n *Node) heartbeat(ctx context.Context, server *api.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
+	defer cancel()
+	self := n.describe()
+	self.Namespace, self.Error = n.config.ControlNamespace(), n.fileRules.status().Error
+	var err error
+	if _, self.Revision, err = n.control.db.Revision(ctx, self.Namespace); err == nil {
+		_, err = server.Heartbeat(ctx, self)
+	}
+	return err
+}
+
+// heartbeatTimeout bounds a heartbeat to the API in this process.
+const heartbeatTimeout = 5 * time.Second

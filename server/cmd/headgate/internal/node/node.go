@@ -1,0 +1,291 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/identity/jwt"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/clientip"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
+	"github.com/headgate/headgate/server/gateway"
+
+	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/telemetry"
+	"github.com/headgate/headgate/server/ui"
+)
+
+// Options are the parameters of a node besides its configuration.
+type Options struct {
+	// Version is the version of the program.
+	Version string
+	// Logger is required.
+	Logger *slog.Logger
+	// Banner, if not nil, gets a few lines for people once the node listens.
+	Banner io.Writer
+	// Secrets, if not nil, gets the first admin token of a new database, once.
+	Secrets io.Writer
+}
+
+// A Node is one Headgate process. Create it with Open and call Run once.
+type Node struct {
+	config  *config.Config
+	options Options
+	log     *slog.Logger
+	started time.Time
+	state   atomic.Value // telemetry.State
+
+	metrics     *telemetry.Metrics
+	logins      *service.Logins // failed logins on all listeners that take tokens
+	descriptors descriptors
+	stores      *stores
+	fleet       *fleetLimiters
+	tokens      *jwt.Verifier // nil if no tokens are accepted
+	identity    *identity.Identifier
+	id          string
+	fileRules   *fileRules     // nil unless the rules come from a file
+	followed    *followedRules // nil if the rules come from a file
+	control     *rulesService
+	engine      *engine.Engine
+	gateway     *gateway.Gateway // nil if it is off
+	service     decisionService
+	admin       *server // nil if it is off
+	demo        *server // the built-in upstream; nil if one is configured
+
+	reloads chan struct{}
+}
+
+var errNothingToServe = errors.New("all addresses are off: there is nothing to serve")
+
+// Open creates a node: it opens the stores, reads the rules and listens, but accepts no connection yet. If it fails, it
+// closes everything that it opened.
+func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
+	n := &Node{
+		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: c.NodeName(), control: &rulesService{},
+		reloads: make(chan struct{}, 1),
+	}
+	n.state.Store(telemetry.Starting)
+	if err := n.open(ctx); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+func (n *Node) open(ctx context.Context) error {
+	c := n.config
+	if n.config.GatewayOff() && c.ServiceOff() && c.AdminAddr == config.Off {
+		return errNothingToServe
+	}
+	n.metrics = telemetry.New(n.options.Version)
+	var err error
+	if n.logins, err = service.NewLogins(service.LoginOptions{Logger: n.log}); err != nil {
+		return err
+	}
+	secret, err := c.Secret()
+	if err != nil {
+		return err
+	}
+	if err := n.openIdentity(ctx, secret); err != nil {
+		return err
+	}
+	if err := n.divideDescriptors(); err != nil { // it validates the gateway's settings, before the database is opened
+		return err
+	}
+	if n.stores, err = openStores(ctx, c, secret, true, n.metrics, n.log); err != nil {
+		return err
+	}
+	if n.fleet, err = openFleetLimiters(ctx, c, n.stores, n.id, secret, n.log); err != nil {
+		return err
+	}
+	if err := n.openEngine(ctx, secret); err != nil {
+		return err
+	}
+	if !n.config.GatewayOff() {
+		if err := n.openGateway(); err != nil {
+			return err
+		}
+	}
+	if err := n.openDecisionService(); err != nil {
+		return err
+	}
+	if c.AdminAddr != config.Off {
+		if err := n.openAdmin(); err != nil {
+			return err
+		}
+	}
+	return n.registerMetrics()
+}
+
+func (n *Node) openAdmin() error {
+	c := n.config
+	handler, err := ui.Handler(n.control.handler(telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler()))
+	if err != nil {
+		return err
+	}
+	certificates, every, err := c.AdminCertificates()
+	if err != nil {
+		return err
+	}
+	if n.admin, err = listen("admin", c.AdminAddr, hostguard.Admin(c).Guard(handler), n.log); err != nil {
+		return fmt.Errorf("%s: %w", c.Origin("admin-addr"), err)
+	}
+	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.log))
+	if certificates != nil {
+		n.admin.useTLS(certificates, every, c.AdminMinVersion())
+	} else if n.config.Mode() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
+		n.log.Warn("other hosts can reach the rules service, and tokens are sent to it unencrypted; configure certificates in admin.tls",
+			"address", n.admin.addr())
+	}
+	return nil
+}
+
+// keysTimeout is how long Open waits for the keys that verify tokens. Without them, a request has no user.
+const keysTimeout = 3 * time.Second
+
+func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
+	settings, err := n.config.JWTConfig()
+	if err != nil {
+		return err
+	}
+	var tokens identity.TokenVerifier
+	if settings != nil {
+		settings.Logger = n.log
+		if n.tokens, err = jwt.New(*settings); err != nil {
+			return fmt.Errorf("identity.jwt: %w", err)
+		}
+		tokens = n.tokens
+		waiting, cancel := context.WithTimeout(ctx, keysTimeout)
+		defer cancel()
+		if err := n.tokens.Wait(waiting); err != nil {
+			n.log.Warn("no keys to verify tokens yet, ignoring tokens until there are", "err", err.Error())
+		}
+	}
+	n.identity, err = identity.New(n.config.IdentityConfig(secret, tokens))
+	return err
+}
+
+func (n *Node) openEngine(ctx context.Context, secret []byte) error {
+	settings := engine.Config{
+		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(), Modes: n.fleet.byConsistency(),
+		Global: n.fleet.global(),
+		Secret: secret, Observe: n.metrics.Observe, OnError: n.faultLogger("engine"),
+	}
+	if n.config.Mode() == config.FromFile {
+		return n.openFileRules(ctx, settings)
+	}
+	var err error
+	if n.engine, err = engine.New(settings); err != nil {
+		return err
+	}
+	n.followed = &followedRules{engine: n.engine, shared: n.stores.shared(), metrics: n.metrics, log: n.log}
+	return n.openControl(ctx)
+}
+
+// openFileRules loads the rules file and creates the engine with its rules.
+func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error {
+	n.fileRules = &fileRules{
+		path: n.config.Rules, shared: n.stores.shared(), prefixes: clientip.New(n.config), metrics: n.metrics, log: n.log,
+	}
+	set, err := n.fileRules.loadFirst()
+	if err != nil {
+		return n.wrapRulesError(err)
+	}
+	settings.Rules = set
+	if n.engine, err = engine.New(settings); err != nil {
+		return n.wrapRulesError(Locate(n.config.Rules, n.fileRules.data, err))
+	}
+	n.fileRules.start(n.engine)
+	if n.config.AdminAddr == config.Off {
+		return nil
+	}
+	return n.openReadOnlyAPI(ctx)
+}
+
+// wrapRulesError adds where the rules file is configured.
+func (n *Node) wrapRulesError(err error) error {
+	if n.config.Rules == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", n.config.Origin("rules"), err)
+}
+
+func (n *Node) openGateway() error {
+	var demoURL string
+	if n.config.NeedsDemo() {
+		var err error
+		if n.demo, err = openDemo(n.log); err != nil {
+			return err
+		}
+		demoURL = "http://" + n.demo.addr()
+	}
+	settings, err := n.config.GatewayConfig(demoURL)
+	if err != nil {
+		return err
+	}
+	faults := n.faultLogger("http")
+	limit, err := httplimit.New(httplimit.Config{
+		Engine: n.engine, Identifier: n.identity, Fields: n.config.Fields(),
+		OnError: func(_ *http.Request, err error) { faults(err) },
+	})
+	if err != nil {
+		return err
+	}
+	n.descriptors.limitGateway(&settings)
+	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.log
+	if n.gateway, err = gateway.New(settings); err != nil {
+		return err
+	}
+	return n.gateway.Listen()
+}
+
+// faultLogger returns a function for the errors of a part. It counts all of them and logs at most one per second.
+func (n *Node) faultLogger(part string) func(error) {
+	var last atomic.Int64
+	return func(err error) {
+		n.metrics.Fault(part)
+		now, before := time.Since(n.started).Milliseconds(), last.Load()
+		if (before == 0 || now-before >= 1000) && last.CompareAndSwap(before, max(1, now)) {
+			n.log.Warn("fault", "part", part, "err", err.Error(), "more", "headgate_faults_total counts all faults")
+		}
+	}
+}
+
+// close closes everything that Open opened.
+func (n *Node) close() error {
+	var errs []error
+	if n.gateway != nil {
+		_ = n.gateway.Shutdown(context.Background()) // Serve has reported its error, if it was called
+	}
+	n.closeDecisionService()
+	for _, s := range []*server{n.demo, n.admin} {
+		if s != nil {
+			s.close()
+		}
+	}
+	if n.tokens != nil {
+		n.tokens.Close()
+	}
+	if n.followed != nil && n.followed.follower != nil {
+		errs = append(errs, n.followed.follower.Close())
+	}
+	errs = append(errs, n.control.close())
+	if n.logins != nil {
+		errs = append(errs, n.logins.Close())
+	}
+	if n.fleet != nil {
+		n.fleet.close()
+	}
+	if n.stores != nil {
+		errs = append(errs, n.stores.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,138 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/region"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// regionLimiters share limits with other regions. There is one limiter for each consistency inside a region.
+type regionLimiters struct {
+	store        *redisstore.Store // shared by all regions
+	exact, lease *deferredLimiter[*region.Limiter]
+	async        *deferredLimiter[*async.Limiter]
+}
+
+// globalMode is the name of these limiters in logs and metrics.
+const globalMode = "global"
+
+func (rl *regionLimiters) open(ctx context.Context, fl *fleetLimiters) error {
+	log := fl.log.With("mode", globalMode)
+	rl.exact = newDeferredLimiter[*region.Limiter](fl.stores.guard)
+	rl.lease = newDeferredLimiter[*region.Limiter](fl.lease)
+	rl.async = newDeferredLimiter[*async.Limiter](fl.async)
+	for _, r := range []struct {
+		to     *deferredLimiter[*region.Limiter]
+		inside headgate.Limiter
+		mode   rules.Consistency
+	}{{rl.exact, fl.stores.guard, rules.Exact}, {rl.lease, fl.lease, rules.Lease}} {
+		create := func(ctx context.Context) (*region.Limiter, error) { return rl.region(ctx, fl, r.inside, r.mode) }
+		if err := r.to.open(ctx, create, log); err != nil {
+			return err
+		}
+	}
+	create := func(ctx context.Context) (*async.Limiter, error) {
+		return fl.openAsyncThrough(ctx, rl.store, rl.name(fl, rules.Async), fl.config.Fleet.GlobalInterval, globalMode)
+	}
+	return rl.async.open(ctx, create, log)
+}
+
+// name returns the name under which nodes of all regions exchange updates in the shared store.
+func (rl *regionLimiters) name(fl *fleetLimiters, mode rules.Consistency) string {
+	return fl.name() + ":" + globalMode + ":" + mode.String()
+}
+
+// region creates a limiter that counts inside this region with the limiter inside, and sends updates to other regions.
+func (rl *regionLimiters) region(
+	ctx context.Context, fl *fleetLimiters, inside headgate.Limiter, mode rules.Consistency,
+) (*region.Limiter, error) {
+	secret, err := rl.store.FleetSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := rl.name(fl, mode)
+	o := region.Options{
+		Region: fl.config.Region, Node: fl.id, Interval: fl.config.Fleet.GlobalInterval,
+		OnEvent: fl.onAsyncEvent(globalMode),
+	}
+	book, err := fl.stores.redis.RegionBook(name)
+	if err != nil {
+		return nil, err
+	}
+	board, err := rl.store.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
+	if err != nil {
+		return nil, err
+	}
+	g, err := region.New(fl.ledger(secret), inside, book, board, o)
+	if err == nil {
+		fl.syncClock(ctx, g)
+	}
+	return g, err
+}
+
+func (rl *regionLimiters) byConsistency() map[rules.Consistency]headgate.Limiter {
+	return map[rules.Consistency]headgate.Limiter{
+		rules.Exact: rl.exact, rules.Lease: rl.lease, rules.Async: borrowingLimiter[*async.Limiter]{rl.async},
+	}
+}
+
+func (rl *regionLimiters) close() error {
+	var parts []func(context.Context) error
+	for _, r := range []*deferredLimiter[*region.Limiter]{rl.exact, rl.lease} {
+		if r != nil {
+			parts = append(parts, r.close)
+		}
+	}
+	if rl.async != nil {
+		parts = append(parts, rl.async.close)
+	}
+	return errors.Join(closeAll(parts...), rl.store.Close())
+}
+
+// stats returns the sum over all limiters.
+func (rl *regionLimiters) stats() telemetry.Sync {
+	all := telemetry.Sync{Mode: globalMode, Up: true}
+	for _, r := range []*deferredLimiter[*region.Limiter]{rl.exact, rl.lease} {
+		if g, ok := r.get(); ok {
+			s := g.Stats()
+			n := asyncSync(globalMode, s.ExchangeStats)
+			n.Lost = s.Lost
+			if s.StoreClockOff.Abs() >= fleet.MaxClockSkew {
+				n.ClocksOff++
+			}
+			addSync(&all, n)
+		} else {
+			all.Up = false
+		}
+	}
+	if g, ok := rl.async.get(); ok {
+		addSync(&all, asyncSync(globalMode, g.Stats()))
+	} else {
+		all.Up = false
+	}
+	return all
+}
+
+func addSync(to *telemetry.Sync, n telemetry.Sync) {
+	to.Keys, to.Waiting = to.Keys+n.Keys, to.Waiting+n.Waiting
+	to.Applied, to.Over, to.OverMax = to.Applied+n.Applied, to.Over+n.Over, max(to.OverMax, n.OverMax)
+	to.Lost += n.Lost
+	to.Lag, to.LagMax = max(to.Lag, n.Lag), max(to.LagMax, n.LagMax)
+	to.Sent, to.Received, to.Failures, to.Refused = to.Sent+n.Sent, to.Received+n.Received, to.Failures+n.Failures,
+		to.Refused+n.Refused
+	to.ClocksOff = max(to.ClocksOff, n.ClocksOff)
+	if n.Ahead.Abs() > to.Ahead.Abs() {
+		to.Ahead = n.Ahead
+	}
+	to.Evicted, to.Full = to.Evicted+n.Evicted, to.Full+n.Full
+	to.Lookups, to.LookupWaits = to.Lookups+n.Lookups, to.LookupWaits+n.LookupWaits
+	to.LookupsDropped += n.LookupsDropped
+	to.Up = to.Up && n.Up
+}

@@ -1,0 +1,354 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/internal/gcpause"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/clientip"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api"
+	"github.com/headgate/headgate/server/control/follow"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/open"
+	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/control/sqlite"
+	"github.com/headgate/headgate/server/control/webhook"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// A rulesService is the rules service in this process, with its database and API, or the client of a remote one.
+type rulesService struct {
+	db         control.DB                      // nil with a remote rules service
+	monitor    atomic.Pointer[control.Monitor] // of db; nil if db cannot be changed or is not open yet
+	deferred   *deferredSource                 // nil if the database is a file
+	api        atomic.Pointer[api.Server]      // nil without a database, and until it is open
+	remote     *remote.Client                  // nil if the rules service is in this process
+	hook       http.Handler                    // receives webhooks; nil if none are configured
+	keyAnswers *keys.Responder                 // answers questions about clients; nil without an admin listener
+	tempDir    string                          // removed by close, if not empty
+	firstToken atomic.Pointer[string]          // the admin token of a new database, until it is printed
+}
+
+// sourceTimeout is how long Open waits for a database on another host.
+const sourceTimeout = 10 * time.Second
+
+// dbTimeout is how long opening a database may take, including its first rules.
+const dbTimeout = 30 * time.Second
+
+// openControl opens the rules service, or a client of a remote one, and applies its rules.
+func (n *Node) openControl(ctx context.Context) error {
+	if n.config.AdminAddr != config.Off {
+		n.control.keyAnswers = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity)
+	}
+	source, dir, err := n.openSource(ctx)
+	if err != nil {
+		return err
+	}
+	f := n.followed
+	f.follower, err = follow.Open(ctx, follow.Config{
+		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Node: n.describe, Logger: n.log,
+		Poll:  n.config.PollEvery(),
+		Doubt: clientip.New(n.config).Warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
+	})
+	if late := n.control.deferred; err == nil && late != nil &&
+		(!f.ready() || errors.Is(late.lastErr(), control.ErrNewer)) {
+		err = late.lastErr() // no rules on disk either, or the database needs a newer version of Headgate
+	}
+	return err
+}
+
+// openSource returns the source of the rules, and the directory of the copy that is used while the source is
+// unreachable.
+func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
+	c, s := n.config, n.control
+	if c.Mode() == config.FromControl {
+		return n.openRemote()
+	}
+	if !strings.Contains(c.DB, "://") {
+		if err := n.openDatabase(ctx); err != nil {
+			return nil, "", err
+		}
+		return follow.Database(s.db, c.ControlNamespace(), s.api.Load()), "", nil
+	}
+	// A database on another host may be unreachable. The node starts with the rules on disk then.
+	s.deferred = newDeferredSource(c.DB, c.ControlNamespace())
+	opening, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+	n.openDeferred(opening)
+	return s.deferred, n.nodeDir(), nil
+}
+
+// nodeDir returns the directory for the copy of the rules, or "" if there is none.
+func (n *Node) nodeDir() string {
+	state, err := n.config.StateDir()
+	if err != nil {
+		n.log.Warn("no copy of the rules on disk: the node cannot start while the rules service is unreachable", "err",
+			err.Error())
+		return ""
+	}
+	return filepath.Join(state, "node")
+}
+
+// openRemote creates the client of a remote rules service.
+func (n *Node) openRemote() (follow.Source, string, error) {
+	settings, err := n.config.RemoteConfig(n.options.Version)
+	if err != nil {
+		return nil, "", err
+	}
+	if n.control.remote, err = remote.New(settings); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", n.config.Origin("control"), err)
+	}
+	secret, err := n.config.HookSecret()
+	if err != nil {
+		return nil, "", err
+	}
+	if secret != nil {
+		n.control.hook, err = webhook.NewReceiver(secret, func(_ context.Context, h webhook.Event) {
+			if h.Namespace == n.config.ControlNamespace() {
+				n.followed.follower.Poke()
+			}
+		})
+		if err != nil {
+			return nil, "", fmt.Errorf("rules_service.hook_secret_file: %w", err)
+		}
+	}
+	return follow.Remote(n.control.remote), n.nodeDir(), nil
+}
+
+// openDatabase opens the database and its API, and gives a new one its first rules.
+func (n *Node) openDatabase(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
+	defer cancel()
+	c, s := n.config, n.control
+	if s.db == nil {
+		db, err := n.openDB(ctx)
+		if err != nil {
+			return err
+		}
+		monitor := control.NewMonitor(db, n.log)
+		s.db = monitor
+		s.monitor.Store(monitor)
+	}
+	last, _, err := s.db.Revision(ctx, c.ControlNamespace())
+	if err != nil {
+		return err
+	}
+	if last > 0 && !c.GatewayOff() && !c.NeedsDemo() {
+		if err := n.removeDemoRules(ctx); err != nil {
+			return err
+		}
+	}
+	settings := api.Config{}
+	if c.DBFollows != "" {
+		settings.ReadOnly = "the database follows the file " + c.DBFollows + ": change the file"
+	}
+	if c.AdminTokenFile == "" {
+		settings.FirstToken = func(token string) { s.firstToken.Store(&token) }
+	}
+	if err := n.openAPIServer(settings); err != nil {
+		return err
+	}
+	if c.DBFollows != "" {
+		m := &fileMirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
+		n.followed.mirror.Store(m)
+		if err := m.load(ctx); err != nil && last == 0 {
+			return fmt.Errorf("%s: %w", c.Origin("db-follows"), err)
+		}
+		return nil
+	}
+	if !c.NeedsDemo() {
+		return nil
+	}
+	if last > 0 {
+		if removed, err := n.demoRulesRemoved(ctx); err != nil || !removed {
+			return err
+		}
+	}
+	return n.addDemoRules(ctx)
+}
+
+// openDB opens the configured database, or the one in the state directory. If that fails and neither is configured, it
+// opens a temporary database.
+func (n *Node) openDB(ctx context.Context) (control.DB, error) {
+	c := n.config
+	if c.DB != "" {
+		db, err := open.Open(ctx, c.DB, open.Options{Logger: n.log})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Origin("db"), err)
+		}
+		return db, nil
+	}
+	dir, err := c.StateDir()
+	if err == nil {
+		var db control.DB
+		if db, err = sqlite.Open(ctx, filepath.Join(dir, "rules.db")); err == nil {
+			return db, nil
+		}
+	}
+	if c.IsSet("data-dir") || errors.Is(err, control.ErrNewer) {
+		return nil, fmt.Errorf("%s: %w", c.Origin("data-dir"), err)
+	}
+	n.log.Warn("no database, rules and tokens are lost when this process ends; set --data-dir or --db", "err", err.Error())
+	return n.openTemporary(ctx)
+}
+
+// openTemporary opens a database that is deleted when the node is closed.
+func (n *Node) openTemporary(ctx context.Context) (control.DB, error) {
+	dir, err := os.MkdirTemp("", "headgate-")
+	if err != nil {
+		return nil, err
+	}
+	n.control.tempDir = dir
+	return sqlite.Open(ctx, filepath.Join(dir, "rules.db"))
+}
+
+// openAPIServer creates the API of the database.
+func (n *Node) openAPIServer(settings api.Config) (err error) {
+	s := n.control
+	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
+		return err
+	}
+	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.log
+	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id,
+		n.config.ControlNamespace(), n.identity
+	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
+		return err
+	}
+	settings.Hooks.Networks = n.config.RulesService.HookNetworks
+	server, err := api.New(settings)
+	if err != nil {
+		return err
+	}
+	s.api.Store(server)
+	return nil
+}
+
+// openReadOnlyAPI creates an API that shows the rules of a file and cannot change them. If it has no directory for its
+// temporary database, the node runs without the API.
+func (n *Node) openReadOnlyAPI(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
+	defer cancel()
+	db, err := n.openTemporary(ctx)
+	if err != nil {
+		n.log.Warn("no temporary database, the API does not show the rules", "err", err.Error())
+		return nil
+	}
+	n.control.db = db
+	err = n.openAPIServer(api.Config{
+		ReadOnly:    "the rules come from the file " + n.config.Rules + ": change the file",
+		NoOverrides: "the rules come from a file, without a database: start headgate with --db, and with --db-follows to keep using the file",
+	})
+	if err != nil {
+		return err
+	}
+	n.fileRules.showIn(&fileMirror{
+		server: n.control.api.Load(), namespace: n.config.ControlNamespace(),
+		path: n.config.Rules, log: n.log,
+	})
+	return nil
+}
+
+// pruneEvery is the time between two deletions of old changes.
+const pruneEvery = 24 * time.Hour
+
+// pruneHistory regularly deletes changes that are older than the configured history, until ctx ends.
+func (n *Node) pruneHistory(ctx context.Context) {
+	keep := n.config.KeepHistory()
+	if keep == 0 {
+		return
+	}
+	wait := mathrand.N(time.Hour) // so that instances with the same database do not prune at once
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		wait = pruneEvery
+		working, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		count, err := n.control.db.Prune(working, time.Now().Add(-keep))
+		cancel()
+		switch {
+		case err != nil && ctx.Err() == nil:
+			n.log.Warn("pruning the history failed", "err", err.Error())
+		case count > 0:
+			n.log.Info("history pruned", "changes", count)
+		}
+	}
+}
+
+// handler returns the handler of the admin listener: the API of the rules service, and others for all other paths.
+func (s *rulesService) handler(others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		isAPI := path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
+		switch server := s.api.Load(); {
+		case s.hook != nil && path == "/v1/hooks/rules":
+			s.hook.ServeHTTP(w, r)
+		case s.keyAnswers != nil && path == "/v1/hooks/keys":
+			s.keyAnswers.ServeHTTP(w, r)
+		case isAPI && server != nil:
+			server.ServeHTTP(w, r)
+		case isAPI && s.deferred != nil:
+			w.Header().Set("Retry-After", "5")
+			hostguard.WriteProblem(w, http.StatusServiceUnavailable, "The database of the rules is unreachable.")
+		case isAPI && s.remote != nil:
+			hostguard.WriteProblem(w, http.StatusNotFound,
+				"This node has no rules service of its own. Its rules come from "+s.remote.Name()+": send the request there.")
+		default:
+			others.ServeHTTP(w, r)
+		}
+	})
+}
+
+// database returns whether the database accepts changes, or nil if this process has no database to change.
+func (s *rulesService) database() *telemetry.DatabaseStatus {
+	m := s.monitor.Load()
+	if m == nil {
+		return nil
+	}
+	status := &telemetry.DatabaseStatus{Name: m.Name(), Writable: true}
+	if err := m.Writable(context.Background()); err != nil {
+		status.Writable, status.Error, status.Todo = false, err.Error(), control.Remedy(err)
+	}
+	return status
+}
+
+// measure adds the state of the database to the sources of each scrape.
+func (s *rulesService) measure(to *telemetry.Sources) { to.Database = s.database }
+
+// stop closes the API, so that open watch streams do not delay the shutdown of the admin listener.
+func (s *rulesService) stop() error {
+	if server := s.api.Load(); server != nil {
+		return server.Close()
+	}
+	return nil
+}
+
+// close closes the API, the database and the client.
+func (s *rulesService) close() error {
+	errs := []error{s.stop()}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.remote != nil {
+		errs = append(errs, s.remote.Close())
+	}
+	if s.tempDir != "" {
+		errs = append(errs, os.RemoveAll(s.tempDir))
+	}
+	return errors.Join(errs...)
+}

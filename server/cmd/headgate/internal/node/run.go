@@ -1,0 +1,166 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/internal/watch"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// Run serves until ctx ends or a server fails. Then it lets current requests finish and closes everything.
+func (n *Node) Run(ctx context.Context) error {
+	heap := ballast()
+	defer runtime.KeepAlive(heap)
+	serving, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// The servers in backends stop last: while the gateway drains, it needs the demo upstream, and operators need the
+	// admin listener.
+	var group, backends sync.WaitGroup
+	for _, s := range []*server{n.admin, n.demo} {
+		if s != nil {
+			backends.Go(func() {
+				if err := s.serve(); err != nil {
+					stop(err)
+				}
+			})
+		}
+	}
+	if n.gateway != nil {
+		group.Go(func() {
+			if err := n.gateway.Serve(serving); err != nil && serving.Err() == nil {
+				stop(fmt.Errorf("gateway: %w", err))
+			} else if err != nil {
+				n.log.Warn("drain incomplete", "listener", "gateway", "err", err.Error())
+			}
+		})
+	}
+	n.serveDecisionService(serving, &group, stop)
+	n.serveRules(serving, &group)
+	if n.fileRules != nil {
+		group.Go(func() {
+			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.fileRules.reload); err != nil {
+				n.log.Error("rules file not watched", "err", err.Error())
+			}
+		})
+	}
+	if n.stores.redis != nil {
+		group.Go(func() { n.stores.watchServers(serving) })
+	}
+	group.Go(func() { n.reloadOnDemand(serving) })
+	group.Go(func() { watchProxies(serving, n.identity, n.log) })
+	draining, drained := context.WithCancel(context.WithoutCancel(ctx))
+	defer drained()
+	backends.Go(func() { watchMemory(draining, n.stores.memory.Stats, n.log) }) // until the last request is decided
+
+	n.waitForGateway(serving)
+	n.state.Store(telemetry.Ready)
+	n.announce()
+	<-serving.Done()
+	n.state.Store(telemetry.Draining)
+	n.log.Info("draining")
+	n.drainDecisionService()
+	group.Wait()
+	stopped := n.control.stop()
+	for _, s := range []*server{n.demo, n.admin} {
+		if s != nil {
+			s.shutdown()
+		}
+	}
+	drained()
+	backends.Wait()
+	err := errors.Join(stopped, n.close())
+	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
+		err = errors.Join(cause, err)
+	}
+	if err == nil {
+		n.log.Info("stopped")
+	}
+	return err
+}
+
+// waitForGateway returns when the gateway accepts connections, so that its address is announced only then.
+func (n *Node) waitForGateway(ctx context.Context) {
+	if n.gateway == nil {
+		return
+	}
+	select {
+	case <-n.gateway.Started():
+	case <-ctx.Done():
+	}
+}
+
+// serveRules starts the goroutines that keep the rules and the admin certificates current until ctx ends.
+func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
+	if n.admin != nil && n.admin.certificates != nil {
+		group.Go(func() { n.admin.certificates.Watch(ctx, n.admin.checkEvery, n.log.With("listener", "admin")) })
+	}
+	if n.followed == nil {
+		if n.control.api.Load() != nil {
+			group.Go(func() { n.heartbeatLoop(ctx) })
+		}
+		return
+	}
+	group.Go(func() { n.followed.follower.Run(ctx) })
+	if n.config.Mode() == config.FromControl {
+		return
+	}
+	group.Go(func() {
+		if n.control.deferred != nil && !n.retryDatabase(ctx) {
+			return
+		}
+		var mirroring sync.WaitGroup
+		if m := n.followed.mirror.Load(); m != nil {
+			mirroring.Go(func() { m.watch(ctx) })
+		}
+		n.pruneHistory(ctx)
+		mirroring.Wait()
+	})
+}
+
+// Reload requests that the rules and certificates are read again. It does not wait for that.
+func (n *Node) Reload() {
+	select {
+	case n.reloads <- struct{}{}:
+	default: // a reload is pending already
+	}
+}
+
+func (n *Node) reloadOnDemand(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.reloads:
+			if n.fileRules != nil {
+				n.fileRules.reload()
+			} else {
+				n.followed.reload()
+			}
+			if n.admin != nil {
+				n.admin.reload(n.log)
+			}
+			if n.gateway != nil {
+				_ = n.gateway.Reload() // it logs its error
+			}
+			n.reloadDecisionService()
+		}
+	}
+}
+
+const ballastBytes = 32 << 20
+
+// ballast returns memory that is never touched and so uses no physical memory. The garbage collector runs when the heap
+// has doubled; a heap of a few megabytes would be collected many times per second. The ballast makes the heap look
+// larger. It returns nil if GOGC is set.
+func ballast() []byte {
+	if os.Getenv("GOGC") != "" {
+		return nil
+	}
+	return make([]byte, ballastBytes)
+}

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"github.com/headgate/headgate/server/gateway"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// Status returns the state of the node, as /readyz and the console show it.
+func (n *Node) Status() telemetry.Status {
+	state := n.state.Load().(telemetry.State)
+	if state == telemetry.Ready && n.gateway != nil && !n.gateway.Ready() {
+		state = telemetry.Starting
+	}
+	s := telemetry.Status{State: state, Version: n.options.Version, Started: n.started, Listeners: n.Listeners()}
+	s.Store, s.Degraded = n.stores.status()
+	var isolated bool
+	s.Fleet, isolated = n.fleet.status()
+	s.Degraded = s.Degraded || isolated
+	if n.fileRules != nil {
+		s.Rules = n.fileRules.status()
+	} else {
+		s.Rules = n.followed.status()
+		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Away != "" || s.Rules.Follow.Disk != ""
+		if s.State == telemetry.Ready && !n.followed.ready() {
+			s.State = telemetry.Starting // without rules, every request would pass
+		}
+	}
+	if s.Database = n.control.database(); s.Database != nil {
+		s.Degraded = s.Degraded || !s.Database.Writable
+	}
+	if n.tokens != nil {
+		if err := n.tokens.Err(); err != nil {
+			s.Identity.Error = err.Error()
+		}
+	}
+	s.Degraded = s.Degraded || s.Rules.Error != "" || s.Identity.Error != ""
+	if warning := untrustedProxies(n.identity); warning != "" {
+		s.Warnings = append(s.Warnings, warning)
+	}
+	if n.gateway != nil {
+		s.Upstreams = upstreamStatus(n.gateway)
+	}
+	return s
+}
+
+// upstreamStatus returns the state of each upstream of the gateway.
+func upstreamStatus(g *gateway.Gateway) []telemetry.UpstreamStatus {
+	var list []telemetry.UpstreamStatus
+	for _, u := range g.Stats().Upstreams {
+		status := telemetry.UpstreamStatus{Route: u.Route, URL: u.URL, Up: u.Up}
+		if !u.Up && u.LastErr != nil {
+			status.Error = u.LastErr.Error()
+		}
+		list = append(list, status)
+	}
+	return list
+}

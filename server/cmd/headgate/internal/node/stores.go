@@ -1,0 +1,229 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// openTimeout is how long opening Redis may take before the node starts in degraded mode.
+const openTimeout = 5 * time.Second
+
+// stores are the stores of a node's counters.
+type stores struct {
+	memory *memstore.Store
+	redis  *redisstore.Store // nil with store: memory
+	guard  *guard.Guard      // in front of redis
+
+	membership atomic.Pointer[fleet.Members]      // counts the nodes; nil if it is not known yet
+	servers    atomic.Pointer[[]telemetry.Server] // as of the last check
+}
+
+// openStores opens the configured stores. If startUnreachable is set, Redis may be unreachable.
+func openStores(
+	ctx context.Context, c *config.Config, secret []byte, startUnreachable bool, m *telemetry.Metrics, log *slog.Logger,
+) (*stores, error) {
+	memory, err := memstore.New(c.MemoryOptions())
+	if err != nil {
+		return nil, err
+	}
+	s := &stores{memory: memory}
+	if c.Store == config.StoreMemory {
+		return s, nil
+	}
+	o := c.RedisOptions(secret)
+	o.Logger, o.StartUnreachable = log, startUnreachable
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.Origin("store"), err), s.close())
+	}
+	g := c.GuardOptions()
+	g.Local = memory
+	if g.Nodes == nil {
+		g.Nodes = s.liveNodes
+	}
+	g.OnEvent = func(e guard.Event) { logGuardEvent(log, e) }
+	if s.guard, err = guard.New(m.Timed("redis", s.redis), g); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if secret == nil {
+		log.Warn("no --key-secret-file: bearer tokens and very long values are counted on each node separately, and leases are not protected")
+	}
+	return s, nil
+}
+
+// liveNodes returns how many nodes share the limits, or 1 if that is not known.
+func (s *stores) liveNodes() int {
+	if m := s.membership.Load(); m != nil {
+		return (*m).Live()
+	}
+	return 1
+}
+
+// main returns the guarded Redis store, or the memory store if there is no Redis.
+func (s *stores) main() headgate.Limiter {
+	if s.guard != nil {
+		return s.guard
+	}
+	return s.memory
+}
+
+func (s *stores) shared() bool { return s.redis != nil }
+
+func (s *stores) close() error {
+	var errs []error
+	if s.guard != nil {
+		errs = append(errs, s.guard.Close())
+	}
+	if s.redis != nil {
+		errs = append(errs, s.redis.Close())
+	}
+	return errors.Join(append(errs, s.memory.Close())...)
+}
+
+// status returns the state of the store, and whether a shard of it is unreachable or fails.
+func (s *stores) status() (status telemetry.StoreStatus, degraded bool) {
+	if s.guard == nil {
+		return telemetry.StoreStatus{Kind: "memory"}, false
+	}
+	status.Kind = "redis"
+	status.Shards = s.shards()
+	degraded = slices.ContainsFunc(status.Shards, func(s telemetry.ShardStatus) bool { return !s.Up || s.Error != "" })
+	for _, w := range s.redis.Warnings() {
+		status.Warnings = append(status.Warnings, w.String())
+	}
+	return status, degraded
+}
+
+// shards returns the state of each shard that was used or is unreachable. A shard that refuses only some keys, because
+// they hold other data, is up and has an error.
+func (s *stores) shards() []telemetry.ShardStatus {
+	var list []telemetry.ShardStatus
+	for _, shard := range s.guard.Shards() {
+		err := shard.Refuses
+		if shard.Open {
+			err = shard.Err
+		}
+		status := telemetry.ShardStatus{
+			Name: shard.Name, Up: !shard.Open && !errors.Is(err, headgate.ErrFull),
+			Since: shard.Since.UTC(),
+		}
+		if err != nil {
+			status.Error = err.Error()
+		}
+		list = append(list, status)
+	}
+	for _, outage := range s.redis.Outages() {
+		status := telemetry.ShardStatus{Name: outage.Shard, Since: outage.Since.UTC(), Error: outage.Err.Error()}
+		switch i := slices.IndexFunc(list, func(s telemetry.ShardStatus) bool { return s.Name == outage.Shard }); {
+		case i < 0:
+			list = append(list, status)
+		case list[i].Up || list[i].Error == "":
+			list[i] = status
+		}
+	}
+	return list
+}
+
+// measure adds the statistics of the stores to the sources of each scrape.
+func (s *stores) measure(to *telemetry.Sources) {
+	to.Memory = func() []telemetry.Memory {
+		f := s.memory.Stats()
+		return []telemetry.Memory{{
+			Store: "memory", Keys: f.Keys, Bytes: f.Bytes, MaxBytes: f.MaxBytes, Evictions: f.Evictions, Refusals: f.Refusals,
+		}}
+	}
+	if s.guard == nil {
+		return
+	}
+	to.Guard = func() telemetry.Guard {
+		f := s.guard.Stats()
+		return telemetry.Guard{
+			Calls: f.Calls, Failures: f.Failures, Timeouts: f.Timeouts, Probes: f.Probes, ProbesFailed: f.ProbesFailed,
+			Open: f.Open, Closed: f.Closed, Local: f.Local, CacheHits: f.CacheHits, Shared: f.Shared,
+			ChargesDropped: f.ChargesDropped, GivesDropped: f.GivesDropped, RefundsDropped: f.RefundsDropped,
+			EventsLost: f.EventsDropped, LocalFailures: f.LocalFailures, Waits: f.Waits, Ungated: f.Ungated,
+			Queued: f.Queued, Overloaded: f.Overloaded,
+		}
+	}
+	to.Shards = func() []telemetry.Shard {
+		var list []telemetry.Shard
+		for _, shard := range s.shards() {
+			list = append(list, telemetry.Shard{Name: shard.Name, Open: !shard.Up})
+		}
+		return list
+	}
+	to.LostRefunds = s.redis.LostRefunds
+	to.Servers = func() []telemetry.Server {
+		if list := s.servers.Load(); list != nil {
+			return *list
+		}
+		return nil
+	}
+}
+
+// The time between two checks of the Redis servers, and the timeout of a check. A scrape shows the last check.
+const (
+	serversInterval = 10 * time.Second
+	serversTimeout  = 2 * time.Second
+)
+
+// watchServers regularly checks the Redis servers until ctx ends.
+func (s *stores) watchServers(ctx context.Context) {
+	tick := time.NewTicker(serversInterval)
+	defer tick.Stop()
+	for {
+		s.checkServers(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *stores) checkServers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
+	defer cancel()
+	health, err := s.redis.Health(ctx)
+	if err != nil {
+		health = nil // the servers are not known; the guard reports the error
+	}
+	list := make([]telemetry.Server, len(health))
+	for i := range health {
+		h := &health[i]
+		list[i] = telemetry.Server{
+			Addr: h.Server, Primary: h.Primary, Up: h.Err == nil, Ping: h.Ping, MemoryUsed: h.MemoryUsed, MemoryMax: h.MemoryMax,
+			Evicted: h.Evicted, Clients: h.Clients, OpsPerSecond: h.OpsPerSecond, LagBytes: h.LagBytes,
+			Connects: h.Connects, Hangs: h.Hangs, Unanswered: h.Unanswered, Refused: h.Refused, Redirects: h.Redirects,
+		}
+	}
+	s.servers.Store(&list)
+}
+
+// logGuardEvent logs a state change of the store.
+func logGuardEvent(log *slog.Logger, e guard.Event) {
+	args := []any{"shard", e.Shard}
+	if e.Err != nil {
+		args = append(args, "err", e.Err.Error())
+	}
+	level := slog.LevelWarn
+	if e.Kind == guard.Recovered || e.Kind == guard.Deciding {
+		level = slog.LevelInfo
+		args = append(args, "down", e.Down.String(), "degraded", e.Degraded)
+	}
+	log.Log(context.Background(), level, e.Kind.String(), args...)
+}

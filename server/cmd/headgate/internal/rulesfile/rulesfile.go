@@ -1,0 +1,143 @@
+// Package rulesfile reads, checks and tests rules files for the commands of headgate rules.
+package rulesfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control"
+)
+
+// Read reads a file, or stdin if name is "-".
+func Read(name string, stdin io.Reader) ([]byte, error) {
+	if name != "-" {
+		return os.ReadFile(name)
+	}
+	data, err := io.ReadAll(io.LimitReader(stdin, source.MaxJSON+1))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return data, nil
+}
+
+// LoadAll reads and validates rules files and directories of them, and returns them as one document in JSON.
+func LoadAll(names []string, stdin io.Reader) ([]byte, error) {
+	if len(names) == 0 {
+		return nil, errors.New("no file: want -f FILE, -f DIRECTORY or -f -")
+	}
+	var paths []string
+	for _, name := range names {
+		found, err := find(name)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
+	}
+	docs := make([]*file.Document, len(paths))
+	hasClients := false // a file has a list of clients, perhaps an empty one
+	for i, path := range paths {
+		data, err := Read(path, stdin)
+		if err != nil {
+			return nil, err
+		}
+		if docs[i], err = file.Parse(path, data); err != nil {
+			return nil, err
+		}
+		if bytes.Contains(data, []byte("clients")) && !hasClients {
+			parsed, err := source.Read(path, data)
+			if err != nil {
+				return nil, err
+			}
+			hasClients = parsed.Root != nil && parsed.Root.Field("clients") != nil
+		}
+	}
+	if _, err := file.Compile(docs...); err != nil {
+		return nil, err
+	}
+	whole := &file.Document{}
+	for _, d := range docs {
+		whole.Rules, whole.Clients = append(whole.Rules, d.Rules...), append(whole.Clients, d.Clients...)
+	}
+	if hasClients && len(whole.Clients) == 0 {
+		return withEmptyClients(whole)
+	}
+	return whole.JSON(), nil
+}
+
+// withEmptyClients returns a document in JSON with an empty list of clients. Without the list, the service would leave
+// the registered clients alone.
+func withEmptyClients(d *file.Document) ([]byte, error) {
+	parsed, err := source.Read("rules.json", d.JSON())
+	if err != nil {
+		return nil, err
+	}
+	parsed.Root.Fields = append(parsed.Root.Fields, source.Field{Name: "clients", Value: &source.Node{Kind: source.List}})
+	return source.JSON(parsed.Root), nil
+}
+
+// find returns the path of a file, or the paths of all rules files in a directory and its subdirectories, sorted. It
+// skips names that begin with a dot.
+func find(name string) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	var found []string
+	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path != name && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case !d.IsDir() && isRulesFile(path):
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%s: no file that ends in .yaml, .yml or .json", name)
+	}
+	return found, err
+}
+
+func isRulesFile(path string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+}
+
+// OpenClients opens a file with a line of JSON for each client, or stdin if name is "-". The clients of a rules file
+// are converted to such lines.
+func OpenClients(name string, stdin io.Reader) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	if !isRulesFile(name) {
+		return os.Open(name)
+	}
+	doc, err := file.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	var lines bytes.Buffer
+	for _, client := range doc.Clients {
+		lines.Write(control.ClientBody(client))
+		lines.WriteByte('\n')
+	}
+	return io.NopCloser(&lines), nil
+}

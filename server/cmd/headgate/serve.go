@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/node"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a gateway, a decision service and a rules service",
+		Long: `Run a gateway, a decision service and a rules service.
+
+Without options, the gateway listens on port 8080 in front of a built-in service, counts in memory, and has demo
+rules. Only this host can reach the decision service: HTTP with JSON and forward-auth on port 8081, gRPC and Envoy on
+8082, Redis clients on 8083. The address "off" turns a listener off. Set --api-token-file before other hosts can reach
+these listeners.
+
+The rules are in a database. The rules service on --admin-addr changes them; its first start prints a token. With
+--rules the rules come from a file instead, and with --control from a remote rules service; see docs/rules-service.md.
+
+Every flag is also an environment variable and a field of the configuration file: --gateway-addr is
+HEADGATE_GATEWAY_ADDR and gateway_addr. Flags take precedence over variables, and variables over the file. The file
+has more settings than there are flags: TLS, routes to several upstreams, health checks, identification of clients,
+response headers; see docs/config.md.
+
+The rules file is watched. If it becomes invalid, the rules in force stay, and the log, /readyz and the metrics show the
+error. SIGHUP reads it again at once. SIGTERM waits for current requests to finish and exits with 0.`,
+		Example: `  # try it
+  headgate serve
+
+  # in front of your service
+  headgate serve --upstream http://localhost:9000 --rules rules.yaml
+
+  # limits shared by several gateways, behind a load balancer
+  HEADGATE_STORE=redis://cache:6379 headgate serve --config headgate.yaml --trusted-proxies 10.0.0.0/8
+
+  # a node of a remote rules service
+  headgate serve --control https://rules.example.com:8084 --token-file node.txt --upstream http://localhost:9000
+
+  # only the decision service, for services and proxies on other hosts
+  headgate serve --gateway-addr off --api-addr :8081 --grpc-addr :8082 --api-token-file token.txt --rules rules.yaml`,
+		Args: cobra.NoArgs,
+	}
+	changed := addSettingFlags(c.Flags(), nil)
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.serve(c.Context(), changed()) }
+	return c
+}
+
+// addSettingFlags adds the flags of the settings named in only, or of all settings if only is nil. The function that it
+// returns gets the flags on the command line.
+func addSettingFlags(flags *pflag.FlagSet, only []string) (changed func() map[string]string) {
+	values := make(map[string]*textFlag)
+	add := func(name, value, arg, usage string) {
+		values[name] = &textFlag{text: value, arg: arg}
+		flags.Var(values[name], name, usage)
+	}
+	add("config", "", "FILE", "configuration file, YAML or JSON; flags and variables take precedence over it")
+	for _, s := range config.Settings() {
+		if only == nil || slices.Contains(only, s.Name) {
+			add(s.Name, s.Default(), s.Arg, s.Usage)
+		}
+	}
+	return func() map[string]string {
+		list := make(map[string]string)
+		for name, value := range values {
+			if flags.Changed(name) {
+				list[name] = value.text
+			}
+		}
+		return list
+	}
+}
+
+// A textFlag is a string flag. In the help, its value is called arg.
+type textFlag struct{ text, arg string }
+
+func (f *textFlag) String() string { return f.text }
+func (f *textFlag) Type() string   { return f.arg }
+
+func (f *textFlag) Set(text string) error {
+	f.text = text
+	return nil
+}
+
+func (p *program) serve(ctx context.Context, flags map[string]string) error {
+	c, warnings, err := config.Load(config.Inputs{Flags: flags, Environ: p.environ})
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.NewLogger(p.stderr, c.LogFormat, c.LogLevel)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		log.Warn(w)
+	}
+	ctx, stop := stopOnSignals(ctx, log)
+	defer stop()
+	o := node.Options{Version: currentBuild().Version, Logger: log, Secrets: p.stdout}
+	if c.NeedsDemo() || isTerminal(p.stdout) {
+		o.Banner = p.stdout
+	}
+	n, err := node.Open(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-hup:
+				n.Reload()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return n.Run(ctx)
+}
+
+// sameSignalWindow is how long after a signal another one counts as the same: timeout(1) and some process supervisors
+// send a signal to the process and to its group.
+const sameSignalWindow = time.Second
+
+// stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A later one ends the program at once.
+func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	done := make(chan struct{})
+	go func() {
+		var first time.Time
+		for {
+			select {
+			case s := <-signals:
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					log.Info("stopping", "signal", s.String())
+					cancel()
+				case time.Since(first) > sameSignalWindow:
+					log.Error("second signal, exiting without draining", "signal", s.String())
+					os.Exit(exitError)
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		// Do not call signal.Stop: a repeated signal would then kill the program shortly before it exits with 0.
+		close(done)
+		cancel()
+	}
+}
+
+// isTerminal reports whether w is a terminal or another character device.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

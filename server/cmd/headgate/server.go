@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/internal/secretfile"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// defaultServer is the rules service of a node on this host.
+const defaultServer = "http://127.0.0.1:8084"
+
+// serverFlags are the flags of commands that call a rules service.
+type serverFlags struct {
+	context string
+	timeout time.Duration
+	note    string
+	contexts.Target
+}
+
+const serverHelp = `
+
+The rules service is the first of these that is set: --server, the one of --context, HEADGATE_SERVER, the one of the
+current context (see "headgate context"), the one on this host. The token is in --token-file, in the file of
+HEADGATE_TOKEN_FILE, or in HEADGATE_TOKEN.`
+
+func (p *program) addServerFlags(c *cobra.Command, f *serverFlags) {
+	c.Long = strings.TrimSpace(cmp.Or(c.Long, c.Short+".") + serverHelp)
+	flags := c.PersistentFlags()
+	flags.StringVar(&f.Server, "server", "", "`URL` of the rules service")
+	flags.StringVar(&f.TokenFile, "token-file", "", "`FILE` that holds a token")
+	flags.StringVar(&f.Namespace, "namespace", "", "`NAME` of the namespace (default \"default\")")
+	flags.StringVar(&f.CAFile, "ca-file", "", "`FILE` with the certificates to trust, PEM")
+	flags.StringVar(&f.context, "context", "", "`NAME` of the context to use")
+	flags.DurationVar(&f.timeout, "timeout", remote.DefaultTimeout, "how long a call may take")
+	_ = c.RegisterFlagCompletionFunc("context", p.completeContexts) // the flag exists
+}
+
+// addNoteFlag adds --note to a command that makes changes.
+func addNoteFlag(c *cobra.Command, f *serverFlags) {
+	c.Flags().StringVar(&f.note, "note", "", "the reason, `TEXT` for the history and the audit log")
+}
+
+func (p *program) getenv(name string) string {
+	for i := len(p.environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(p.environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// target returns the rules service to call. Flags take precedence over environment variables, and these over the
+// current context. A context that a flag names also takes precedence over variables: with --context staging, a command
+// must not change the service of HEADGATE_SERVER.
+func (p *program) target(f *serverFlags) (contexts.Target, error) {
+	file, err := p.readContexts()
+	if err != nil && (f.context != "" || !errors.Is(err, contexts.ErrNoPath)) { // do not fall back to this host
+		return contexts.Target{}, err
+	}
+	name := cmp.Or(f.context, p.getenv("HEADGATE_CONTEXT"), file.Current)
+	target, ok := file.Contexts[name]
+	if !ok && name != "" {
+		return contexts.Target{}, file.Unknown(name)
+	}
+	if f.context != "" && f.Server == "" {
+		tokenFile := target.TokenFile
+		if tokenFile == "" && !p.tokenForOtherServer(target.Server) {
+			tokenFile = p.getenv("HEADGATE_TOKEN_FILE")
+		}
+		target.TokenFile, target.Namespace = cmp.Or(f.TokenFile, tokenFile), cmp.Or(f.Namespace, target.Namespace)
+		target.CAFile = cmp.Or(f.CAFile, target.CAFile)
+		return target, nil
+	}
+	if server := cmp.Or(f.Server, p.getenv("HEADGATE_SERVER")); server != "" && server != target.Server {
+		target = contexts.Target{Server: server} // the token of the context is for another server
+	}
+	target.Server = cmp.Or(target.Server, defaultServer)
+	target.TokenFile = cmp.Or(f.TokenFile, p.getenv("HEADGATE_TOKEN_FILE"), target.TokenFile)
+	target.Namespace = cmp.Or(f.Namespace, p.getenv("HEADGATE_NAMESPACE"), target.Namespace)
+	target.CAFile = cmp.Or(f.CAFile, target.CAFile)
+	return target, nil
+}
+
+// tokenForOtherServer reports whether the token in the environment is for another server.
+func (p *program) tokenForOtherServer(server string) bool {
+	named := p.getenv("HEADGATE_SERVER")
+	return named != "" && named != server
+}
+
+// connect returns a client of the rules service that the flags select.
+func (p *program) connect(f *serverFlags) (*remote.Client, error) {
+	target, err := p.target(f)
+	if err != nil {
+		return nil, err
+	}
+	c := remote.Config{
+		URL: target.Server, Namespace: target.Namespace, Timeout: f.timeout, Note: f.note,
+		UserAgent: "headgate/" + currentBuild().Version,
+	}
+	if f.context == "" || !p.tokenForOtherServer(target.Server) {
+		c.Token = p.getenv("HEADGATE_TOKEN")
+	}
+	if target.TokenFile != "" {
+		if c.Token, err = readToken(target.TokenFile); err != nil {
+			return nil, fmt.Errorf("token: %w", err)
+		}
+	}
+	if target.CAFile != "" {
+		certificates, err := os.ReadFile(target.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("ca-file: %w", err)
+		}
+		c.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+		if !c.TLS.RootCAs.AppendCertsFromPEM(certificates) {
+			return nil, fmt.Errorf("ca-file: %s contains no certificate: want PEM", target.CAFile)
+		}
+	}
+	return remote.New(c)
+}
+
+func readToken(path string) (string, error) {
+	data, err := secretfile.Read(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsFunc(token,
+		func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", fmt.Errorf("%s contains no token: want one, on a line of its own", path)
+	}
+	return token, nil
+}
+
+// withClient returns a RunE function that calls do with a client of the rules service.
+func (p *program) withClient(
+	f *serverFlags, do func(ctx context.Context, client *remote.Client, args []string) error,
+) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		client, err := p.connect(f)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }() // all calls have returned
+		return p.adviseOn(f, do(c.Context(), client, args))
+	}
+}
+
+// adviseOn adds to an error what to do about it: if the server is unreachable, if it refuses the token, or if another
+// change came first.
+func (p *program) adviseOn(f *serverFlags, err error) error {
+	var refused *remote.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		target, _ := p.target(f) // connect has found it
+		return fmt.Errorf("nothing listens at %s: is the rules service running? Set its address with --server, HEADGATE_SERVER or a context (%w)",
+			target.Server, err)
+	case !errors.As(err, &refused):
+		return err
+	case refused.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w\n  set a token with --token-file, HEADGATE_TOKEN_FILE or a context: the rules service prints its first token "+
+			"at its first start; if that is lost, start the service with --admin-token-file", err)
+	case refused.Diff != "":
+		var diff strings.Builder
+		for line := range strings.Lines(refused.Diff) {
+			diff.WriteString("\n  " + strings.TrimSuffix(line, "\n"))
+		}
+		return fmt.Errorf("%w%s", err, diff.String())
+	}
+	return err
+}

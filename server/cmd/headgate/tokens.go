@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// A tokenInfo is a token without its secret.
+type tokenInfo struct {
+	ID          string    `json:"id"`
+	Role        string    `json:"role"`
+	Namespaces  []string  `json:"namespaces"`
+	Description string    `json:"description,omitempty"`
+	Expires     time.Time `json:"expires,omitzero"`
+	Expired     bool      `json:"expired,omitempty"`
+	Created     time.Time `json:"created,omitzero"`
+	By          string    `json:"by,omitempty"`
+}
+
+func (p *program) tokensCommand() *cobra.Command {
+	f := &serverFlags{}
+	c := &cobra.Command{
+		Use:   "tokens",
+		Short: "Manage access to the rules service",
+		Long: `Manage access to the rules service. A token has a role and namespaces: a viewer reads, an editor changes
+rules, an admin manages tokens, and a node receives rules and sends heartbeats. The secret of a token is shown once,
+when it is created.`,
+		Example: `  headgate tokens create --id alice --role editor --in shop --for 90d
+  headgate tokens list
+  headgate tokens revoke alice`,
+	}
+	p.addServerFlags(c, f)
+	c.AddCommand(p.createTokenCommand(f), p.listTokensCommand(f), p.revokeTokenCommand(f))
+	return c
+}
+
+func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
+	var request struct {
+		ID          string   `json:"id,omitempty"`
+		Role        string   `json:"role"`
+		Namespaces  []string `json:"namespaces"`
+		Description string   `json:"description,omitempty"`
+		For         string   `json:"for,omitempty"`
+	}
+	var write string
+	var out output.Format
+	c := &cobra.Command{
+		Use:   "create --role ROLE",
+		Short: "Create a token and show its secret once",
+		Example: `  headgate tokens create --id alice --role editor --in shop --for 90d
+  headgate tokens create --role node --in shop --write node-token.txt`,
+		Args: cobra.NoArgs,
+	}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		var created struct {
+			Token  tokenInfo `json:"token"`
+			Secret string    `json:"secret"`
+		}
+		if err := client.Do(ctx, "POST", "/v1/tokens", nil, request, &created); err != nil {
+			return err
+		}
+		if write != "" {
+			if err := contexts.ReplaceFile(write, []byte(created.Secret+"\n"), 0o600); err != nil {
+				return fmt.Errorf("token %s was created, but could not be written: %w; revoke it and create another",
+					created.Token.ID, err)
+			}
+			p.printf("token %s is in %s\n", created.Token.ID, write)
+			return nil
+		}
+		if out != output.Table {
+			return p.show(out, created, nil, nil)
+		}
+		_, _ = fmt.Fprintf(p.stderr, "token %s, role %s, namespaces %s; its secret is shown only once:\n",
+			created.Token.ID, created.Token.Role, strings.Join(created.Token.Namespaces, ", "))
+		p.printf("%s\n", created.Secret)
+		return nil
+	})
+	flags := c.Flags()
+	flags.StringVar(&request.Role, "role", "", "viewer, editor, admin or node")
+	flags.StringSliceVar(&request.Namespaces, "in", []string{"*"}, "`NAMESPACES` that the token has access to; * is all")
+	flags.StringVar(&request.ID, "id", "", "the `ID` of the token, shown in the audit log (default a random one)")
+	flags.StringVar(&request.Description, "description", "", "a description")
+	flags.StringVar(&request.For, "for", "", "how long the token is valid, such as 90d or 12h (default unlimited)")
+	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which only you can read, instead of showing it")
+	roles := []string{"viewer", "editor", "admin", "node"}
+	_ = c.MarkFlagRequired("role") // the flag exists
+	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp))
+	output.AddFlag(c, &out)
+	addNoteFlag(c, f)
+	return c
+}
+
+func listTokens(ctx context.Context, client *remote.Client) ([]tokenInfo, error) {
+	all := []tokenInfo{}
+	query := url.Values{}
+	for {
+		var response struct {
+			Tokens []tokenInfo `json:"tokens"`
+			Next   string      `json:"next"`
+		}
+		if err := client.Do(ctx, "GET", "/v1/tokens", query, nil, &response); err != nil {
+			return nil, err
+		}
+		all = append(all, response.Tokens...)
+		if response.Next == "" {
+			return all, nil
+		}
+		query.Set("cursor", response.Next)
+	}
+}
+
+func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {
+	var out output.Format
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the tokens, without their secrets",
+		Example: `  headgate tokens list`,
+		Args:    cobra.NoArgs,
+	}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		list, err := listTokens(ctx, client)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{}
+		for _, t := range list {
+			rows = append(rows, []string{
+				t.ID, t.Role, strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.Ago(t.Created),
+				output.OrDash(t.By),
+				t.Description,
+			})
+		}
+		return p.show(out, list, []string{"ID", "ROLE", "NAMESPACES", "EXPIRES", "CREATED", "BY", "DESCRIPTION"}, rows)
+	})
+	output.AddFlag(c, &out)
+	return c
+}
+
+func (p *program) revokeTokenCommand(f *serverFlags) *cobra.Command {
+	return p.deleteByIDCommand(f, &cobra.Command{
+		Use:     "revoke ID...",
+		Short:   "Revoke tokens at once",
+		Example: `  headgate tokens revoke alice`,
+		ValidArgsFunction: func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
+				list, err := listTokens(ctx, client)
+				return completeByPrefix(list, prefix, func(t *tokenInfo) (id, description string) {
+					return t.ID, t.Role + " of " + strings.Join(t.Namespaces, ", ")
+				}), err
+			})
+		},
+	}, "revoked", "token", "/v1/tokens/")
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/internal/secretfile"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// A webhook is a webhook without its secret.
+type webhook struct {
+	ID          string    `json:"id"`
+	URL         string    `json:"url"`
+	Description string    `json:"description,omitempty"`
+	Created     time.Time `json:"created,omitzero"`
+	By          string    `json:"by,omitempty"`
+}
+
+var webhookHeader = []string{"ID", "URL", "CREATED", "BY", "DESCRIPTION"}
+
+func (w *webhook) row() []string {
+	return []string{w.ID, w.URL, output.Ago(w.Created), output.OrDash(w.By), w.Description}
+}
+
+// A delivery is a change that was or will be sent to a webhook.
+type delivery struct {
+	Revision int64     `json:"revision"`
+	State    string    `json:"state"`
+	Attempts int       `json:"attempts"`
+	Changed  time.Time `json:"changed,omitzero"`
+	Last     time.Time `json:"last,omitzero"`
+	Next     time.Time `json:"next,omitzero"`
+	Status   int       `json:"status,omitempty"`
+	Error    string    `json:"error,omitempty"`
+}
+
+func (p *program) webhooksCommand() *cobra.Command {
+	f := &serverFlags{}
+	c := &cobra.Command{
+		Use:   "webhooks",
+		Short: "Notify other services of changes",
+		Long: `Notify other services when rules, clients or overrides of a namespace change. The rules service sends each
+change to the URL of each webhook, signed with the webhook's secret, and retries until it is accepted. A delivery that
+fails too often is dead, and can be sent again.`,
+		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
+  headgate webhooks deliveries deploys
+  headgate webhooks retry deploys 42`,
+	}
+	p.addServerFlags(c, f)
+	c.AddCommand(
+		p.listWebhooksCommand(f), p.getWebhookCommand(f), p.createWebhookCommand(f), p.deleteWebhooksCommand(f),
+		p.deliveriesCommand(f), p.retryCommand(f),
+	)
+	return c
+}
+
+func listWebhooks(ctx context.Context, client *remote.Client) ([]webhook, error) {
+	all := []webhook{}
+	query := url.Values{"limit": {"1000"}}
+	for {
+		var response struct {
+			Webhooks []webhook `json:"webhooks"`
+			Next     string    `json:"next"`
+		}
+		if err := client.Do(ctx, "GET", "/v1/webhooks", query, nil, &response); err != nil {
+			return nil, err
+		}
+		all = append(all, response.Webhooks...)
+		if response.Next == "" {
+			return all, nil
+		}
+		query.Set("cursor", response.Next)
+	}
+}
+
+// completeWebhooks completes the id of a webhook: the first argument, or all arguments of delete.
+func (p *program) completeWebhooks(f *serverFlags) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && c.Name() != "delete" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
+			list, err := listWebhooks(ctx, client)
+			return completeByPrefix(list, prefix, func(w *webhook) (id, description string) { return w.ID, w.URL }), err
+		})
+	}
+}
+
+func (p *program) listWebhooksCommand(f *serverFlags) *cobra.Command {
+	var out output.Format
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the webhooks of a namespace, without their secrets",
+		Example: `  headgate webhooks list`,
+		Args:    cobra.NoArgs,
+	}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		list, err := listWebhooks(ctx, client)
+		if err != nil {
+			return err
+		}
+		rows := [][]string{}
+		for i := range list {
+			rows = append(rows, list[i].row())
+		}
+		return p.show(out, list, webhookHeader, rows)
+	})
+	output.AddFlag(c, &out)
+	return c
+}
+
+func webhookPath(id string) string { return "/v1/webhooks/" + url.PathEscape(id) }
+
+func (p *program) getWebhookCommand(f *serverFlags) *cobra.Command {
+	out := output.YAML
+	c := &cobra.Command{
+		Use:               "get ID",
+		Short:             "Show one webhook, without its secret",
+		Example:           `  headgate webhooks get deploys`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeWebhooks(f),
+	}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		var found webhook
+		if err := client.Do(ctx, "GET", webhookPath(args[0]), nil, nil, &found); err != nil {
+			return err
+		}
+		return p.show(out, found, webhookHeader, [][]string{found.row()})
+	})
+	output.AddFlag(c, &out)
+	return c
+}
+
+func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
+	var request struct {
+		ID          string `json:"id,omitempty"`
+		URL         string `json:"url"`
+		Description string `json:"description,omitempty"`
+		Secret      string `json:"secret,omitempty"`
+	}
+	var secretFile, write string
+	var out output.Format
+	c := &cobra.Command{
+		Use:   "create --url URL",
+		Short: "Create a webhook and show its secret once",
+		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
+  headgate webhooks create --id node-7 --url https://node-7.example.com:8084/v1/hooks/rules --write hook-secret.txt`,
+		Args: cobra.NoArgs,
+	}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		if secretFile != "" {
+			secret, err := secretfile.Read(secretFile)
+			if err != nil {
+				return fmt.Errorf("secret: %w", err)
+			}
+			request.Secret = strings.TrimSpace(string(secret))
+		}
+		var created struct {
+			Webhook webhook `json:"webhook"`
+			Secret  string  `json:"secret"`
+		}
+		if err := client.Do(ctx, "POST", "/v1/webhooks", nil, request, &created); err != nil {
+			return err
+		}
+		switch {
+		case write != "":
+			if err := contexts.ReplaceFile(write, []byte(created.Secret+"\n"), 0o600); err != nil {
+				return fmt.Errorf("webhook %s was created, but its secret could not be written: %w; delete it and create another",
+					created.Webhook.ID, err)
+			}
+			p.printf("the secret of webhook %s is in %s\n", created.Webhook.ID, write)
+		case out != output.Table:
+			return p.show(out, created, nil, nil)
+		case secretFile != "":
+			p.printf("created webhook %s\n", created.Webhook.ID)
+		default:
+			_, _ = fmt.Fprintf(p.stderr, "webhook %s to %s; its secret is shown only once:\n", created.Webhook.ID,
+				created.Webhook.URL)
+			p.printf("%s\n", created.Secret)
+		}
+		return nil
+	})
+	flags := c.Flags()
+	flags.StringVar(&request.URL, "url", "", "`URL` to send changes to")
+	flags.StringVar(&request.ID, "id", "", "the `ID` of the webhook (default a random one)")
+	flags.StringVar(&request.Description, "description", "", "a description")
+	flags.StringVar(&secretFile, "secret-file", "", "`FILE` with a secret of 16 to 1024 bytes (default a random one)")
+	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which only you can read, instead of showing it")
+	_ = c.MarkFlagRequired("url") // the flag exists
+	output.AddFlag(c, &out)
+	addNoteFlag(c, f)
+	return c
+}
+
+func (p *program) deleteWebhooksCommand(f *serverFlags) *cobra.Command {
+	return p.deleteByIDCommand(f, &cobra.Command{
+		Use:               "delete ID...",
+		Short:             "Delete webhooks and their pending deliveries",
+		Example:           `  headgate webhooks delete deploys`,
+		ValidArgsFunction: p.completeWebhooks(f),
+	}, "deleted", "webhook", "/v1/webhooks/")
+}
+
+func (p *program) deliveriesCommand(f *serverFlags) *cobra.Command {
+	var out output.Format
+	var dead bool
+	c := &cobra.Command{
+		Use:   "deliveries ID",
+		Short: "Show deliveries and their results, the latest first",
+		Example: `  headgate webhooks deliveries deploys
+  headgate webhooks deliveries deploys --dead`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeWebhooks(f),
+	}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		var response struct {
+			Deliveries []delivery `json:"deliveries"`
+		}
+		if err := client.Do(ctx, "GET", webhookPath(args[0])+"/deliveries", nil, nil, &response); err != nil {
+			return err
+		}
+		list, rows := []delivery{}, [][]string{}
+		for _, d := range response.Deliveries {
+			if dead && d.State != "dead" {
+				continue
+			}
+			list = append(list, d)
+			status := "-"
+			if d.Status != 0 {
+				status = strconv.Itoa(d.Status)
+			}
+			rows = append(rows, []string{
+				strconv.FormatInt(d.Revision, 10), d.State, strconv.Itoa(d.Attempts), status, output.Ago(d.Last),
+				output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
+			})
+		}
+		return p.show(out, list, []string{"REVISION", "STATE", "ATTEMPTS", "STATUS", "LAST", "NEXT", "ERROR"}, rows)
+	})
+	c.Flags().BoolVar(&dead, "dead", false, "only dead deliveries")
+	output.AddFlag(c, &out)
+	return c
+}
+
+func (p *program) retryCommand(f *serverFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "retry ID REVISION...",
+		Short:             "Send dead or accepted deliveries again",
+		Example:           `  headgate webhooks retry deploys 42`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: p.completeWebhooks(f),
+	}
+	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		for _, revision := range args[1:] {
+			n, err := strconv.ParseInt(revision, 10, 64)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q: want the number of a revision, as \"headgate webhooks deliveries\" lists them", revision)
+			}
+			if err := client.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil,
+				nil); err != nil {
+				return fmt.Errorf("retry %d: %w", n, err)
+			}
+			p.printf("sending revision %d to webhook %s again\n", n, args[0])
+		}
+		return nil
+	})
+	return c
+}

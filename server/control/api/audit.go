@@ -1,0 +1,193 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/token"
+	"github.com/headgate/headgate/server/internal/logins"
+)
+
+// listAudit serves GET /v1/audit: all changes in the caller's namespaces, and for callers of all namespaces failed
+// logins.
+func (s *Server) listAudit(c *call) error {
+	q, limit, err := c.logQuery()
+	if err != nil {
+		return err
+	}
+	if name := c.query.Get("namespace"); name != "" && name != token.AllNamespaces {
+		q.Namespace = name
+		if !c.caller.Covers(q.Namespace) {
+			return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.caller.ID, q.Namespace)
+		}
+	}
+	list, next, err := s.history(c.r.Context(), q, limit, c.auditedRevision)
+	if err != nil {
+		return err
+	}
+	response := struct {
+		Audit        []revision    `json:"audit"`
+		Next         string        `json:"next,omitempty"`
+		FailedLogins *failedLogins `json:"failed_logins,omitempty"`
+	}{Audit: list, Next: next}
+	if c.caller.CoversAll() {
+		count, recent := s.config.Logins.Recent()
+		response.FailedLogins = &failedLogins{count, recent}
+	}
+	return c.respond(http.StatusOK, response)
+}
+
+// failedLogins are the failed logins since the process started, on all listeners.
+type failedLogins struct {
+	Count  int64            `json:"count"`
+	Recent []logins.Failure `json:"recent"`
+}
+
+// auditedRevision returns a change with the first objects that the caller may see, without secrets.
+func (c *call) auditedRevision(change *control.Change) revision {
+	r := newRevision(change)
+	r.From = change.From
+	for i := range change.Ops {
+		op := &change.Ops[i]
+		if !c.mayAudit(change.Namespace, op) {
+			continue
+		}
+		if r.Count++; r.Count > maxListed {
+			continue
+		}
+		before := op.Before
+		if op.Kind == control.KindEvent { // it is another event
+			before = nil
+		}
+		r.Diff = append(r.Diff, edit.Difference{
+			Kind: op.Kind, ID: op.ID, Action: edit.Action(before, op.Body),
+			Before: withoutSecrets(op.Kind, before), After: withoutSecrets(op.Kind, op.Body),
+		})
+	}
+	return r
+}
+
+// mayAudit reports whether the caller may see a changed object. Tokens are in the system namespace: the caller sees
+// those that are valid only for its own namespaces.
+func (c *call) mayAudit(namespace string, op *control.Op) bool {
+	if c.caller.Covers(namespace) {
+		return true
+	}
+	if op.Kind != control.KindToken {
+		return false
+	}
+	for _, body := range [][]byte{op.Before, op.Body} {
+		if body == nil {
+			continue
+		}
+		if namespaces, err := token.Namespaces(body); err != nil || !c.caller.CoversEach(namespaces) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutSecrets returns the body of an object without secrets.
+func withoutSecrets(kind control.Kind, body []byte) json.RawMessage {
+	if body == nil || kind.ForNodes() {
+		return body
+	}
+	var fields map[string]json.RawMessage
+	err := json.Unmarshal(body, &fields)
+	if err == nil {
+		delete(fields, "hash")
+		delete(fields, "secret")
+		body, err = json.Marshal(fields)
+	}
+	if err != nil {
+		return json.RawMessage(`"it cannot be read"`)
+	}
+	return body
+}
+
+// Events in the audit log: actions that change no object.
+const (
+	eventReset   = "keys.reset"
+	eventRestore = "restore"
+	eventNode    = "nodes.delete"
+)
+
+// A resetEvent is a reset of a client's counters.
+type resetEvent struct {
+	// Client are the client's attributes, without values that may be secret.
+	Client map[string]string `json:"client"`
+	// Rules are the first rules that were reset, More the number of the others.
+	Rules []string `json:"rules"`
+	More  int      `json:"more,omitempty"`
+	// Nodes is the number of nodes that responded, Error the failures of the others.
+	Nodes int    `json:"nodes"`
+	Error string `json:"error,omitempty"`
+}
+
+// A restoreEvent is a restore of the database from a backup.
+type restoreEvent struct {
+	// Revision is the last one of the backup, Replaced that of the database before.
+	Revision int64 `json:"revision"`
+	Replaced int64 `json:"replaced"`
+}
+
+// A nodeEvent is the removal of a node by a person.
+type nodeEvent struct {
+	Node string    `json:"node"`
+	Seen time.Time `json:"seen"`
+}
+
+// recordEvent adds an event to the audit log. The action is done, so an error is only logged, and it is recorded even
+// if the caller has disconnected.
+func (s *Server) recordEvent(c *call, namespace, name string, event any) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), callTimeout)
+	defer cancel()
+	var body bytes.Buffer
+	err := problem.Encode(&body, event)
+	if err == nil {
+		change := c.change(namespace, name)
+		change.Ops = []control.Op{{
+			Kind: control.KindEvent, ID: name, Base: control.Any, Body: bytes.TrimSpace(body.Bytes()),
+		}}
+		err = s.config.DB.Commit(ctx, change)
+	}
+	if err != nil {
+		s.config.Logger.Error("rules service: cannot write an event to the audit log",
+			"event", name, "by", c.caller.ID, "from", c.from, "err", err.Error())
+	}
+}
+
+// Limits of a resetEvent.
+const (
+	maxEventRules = 100
+	maxEventText  = 256 // bytes
+)
+
+// eventAttributes returns attributes for an event: shortened, and without values that may be secret.
+func eventAttributes(attributes map[string]string) map[string]string {
+	shown := maps.Clone(attributes)
+	for name, value := range shown {
+		if keys.MayBeSecret(name) {
+			value = "(hidden)"
+		}
+		shown[name] = truncate(value, maxEventText)
+	}
+	return shown
+}
+
+// truncate shortens a text to a number of bytes, at the border of a character.
+func truncate(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/dump"
+	"github.com/headgate/headgate/server/control/internal/problem"
+)
+
+// backupTime is the time that callers have to send or receive a backup.
+const backupTime = time.Hour
+
+// backup serves GET /v1/backup.
+func (s *Server) backup(c *call) error {
+	c.setDeadlines(bodyTime, backupTime)
+	h := c.w.Header()
+	h.Set("Content-Type", control.SnapshotType)
+	h.Set("Content-Disposition", `attachment; filename="headgate-backup.ndjson"`)
+	w := &countingWriter{ResponseWriter: c.w}
+	err := s.config.DB.Dump(c.r.Context(), w)
+	if err != nil && w.written > 0 {
+		s.config.Logger.Error("rules service: a backup failed, closing the connection", "err", err.Error())
+		panic(http.ErrAbortHandler) // the caller must notice that it is incomplete
+	}
+	if err != nil {
+		h.Del("Content-Disposition")
+	}
+	return err
+}
+
+// A countingWriter counts the bytes that are written.
+type countingWriter struct {
+	http.ResponseWriter
+	written int64
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.written += int64(n)
+	return n, err
+}
+
+// restored is the response to a restore.
+type restored struct {
+	Revision int64 `json:"revision"`
+	// Token is a new token that may do everything, created if the backup has none. It is shown only here.
+	Token string `json:"token,omitempty"`
+}
+
+// restore serves POST /v1/restore.
+func (s *Server) restore(c *call) error {
+	replace, err := c.flag("replace")
+	if err != nil {
+		return err
+	}
+	c.setDeadlines(backupTime, backupTime)
+	// Receive all of it first: a restore blocks all other writes.
+	file, err := receiveBackup(c.r.Body)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = file.Close()
+		_ = os.Remove(file.Name()) // a temporary file
+	}()
+	ctx := c.r.Context()
+	allowed := control.Any
+	if !replace {
+		if allowed, err = s.initialRevision(ctx); err != nil {
+			return err
+		}
+	}
+	replaced, _, err := s.config.DB.Revision(ctx, "")
+	if err != nil {
+		return err
+	}
+	response := restored{}
+	// The event is added to the backup, so that it is restored with the rest or not at all.
+	data, err := dump.Record(file, dump.Event{
+		Namespace: control.SystemNamespace, ID: eventRestore, Actor: c.caller.ID, From: c.from, Note: c.query.Get("note"),
+		Time: s.config.Now(),
+		Body: func(last int64) ([]byte, error) {
+			response.Revision = last
+			return json.Marshal(restoreEvent{Revision: last, Replaced: replaced})
+		},
+	})
+	if err == nil {
+		err = s.config.DB.Restore(ctx, data, allowed)
+	}
+	if err != nil {
+		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) ||
+			errors.Is(err, control.ErrUnwritable) || ctx.Err() != nil {
+			return err
+		}
+		return problem.New(http.StatusUnprocessableEntity, "It could not be restored: %v.", err)
+	}
+	s.config.Logger.Warn("rules service: the database was restored from a backup",
+		"by", c.caller.ID, "from", c.from, "revision", response.Revision)
+	s.nodes.Reset()
+	s.webhooks.Reset()
+	if response.Token, err = s.ensureAdmin(ctx); err != nil {
+		return err
+	}
+	s.hub.Notify()
+	return c.respond(http.StatusOK, response)
+}
+
+// receiveBackup writes a body to a temporary file, and returns the file at its beginning.
+func receiveBackup(body io.Reader) (*os.File, error) {
+	file, err := os.CreateTemp("", "headgate-restore-")
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	if _, err = io.Copy(file, body); errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("restore: %w: %w", control.ErrFull, err)
+	} else if err != nil {
+		err = problem.New(http.StatusBadRequest, "The backup did not arrive: %v.", err)
+	} else if _, err = file.Seek(0, io.SeekStart); err != nil {
+		err = fmt.Errorf("restore: %w", err)
+	}
+	if err != nil {
+		_ = file.Close()
+		_ = os.Remove(file.Name())
+		return nil, err
+	}
+	return file, nil
+}
+
+// initialRevision returns the revision of a database that contains only what the first start has created: a token, and
+// rules of a demonstration. It returns control.Absent for any other.
+func (s *Server) initialRevision(ctx context.Context) (int64, error) {
+	const most = 8
+	last, _, err := s.config.DB.Revision(ctx, "")
+	if err != nil || last > most {
+		return control.Absent, err
+	}
+	changes, err := s.config.DB.Log(ctx, control.LogQuery{Limit: most})
+	byCaller := func(c control.Change) bool { return c.Actor != control.SystemActor }
+	if err != nil || int64(len(changes)) != last || slices.ContainsFunc(changes, byCaller) {
+		return control.Absent, err
+	}
+	return last, nil
+}

@@ -1,0 +1,47 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/headgate/headgate/server/control/api"
+)
+
+func TestWhatIsPutHasTheIDOfItsPath(t *testing.T) {
+	s := open(t, api.Config{})
+	s.call("PUT", "/v1/rules/search", `{"key":["user"],"limits":["10/s"]}`).wants(201, `"id":"search"`)
+	s.call("PUT", "/v1/clients/acme", "limits: 20/s", "Content-Type", "application/yaml").wants(201, `"id":"acme"`)
+	s.call("PUT", "/v1/rules/search", `{"id":"other","limits":["10/s"]}`).wants(422, `"path":"id"`)
+	s.call("PUT", "/v1/rules/a%2Fb", `{"limits":["10/s"]}`).wants(422, `"path":"id"`)
+	// Where a path does not say, the body has to.
+	s.call("POST", "/v1/rules", `{"limits":["10/s"]}`).wants(422, `"path":"id"`)
+}
+
+func TestAllFieldsThatAreNotKnownAreToldWithThoseThatAre(t *testing.T) {
+	s := open(t, api.Config{Node: engineOf(t, explained)})
+	for _, tt := range [][3]string{
+		{"/v1/keys:reset", "{\"attributes\":{\"user\":\"bob\"},\n\"rle\":\"search\",\"x\":1}", "one of attributes, rule"},
+		{"/v1/tokens", "{\"role\":\"viewer\",\n\"rle\":1,\"x\":1}", "one of id, role, namespaces"},
+		{"/v1/webhooks", "{\"id\":\"a\",\n\"rle\":1,\"x\":1}", "one of id, url, description, secret"},
+		{"/v1/explain", "{\"cost\":1,\n\"rle\":1,\"x\":1}", "one of attributes"},
+	} {
+		s.call("POST", tt[0], tt[1]).wants(422, `"path":"rle","value":"unknown field","want":"`+tt[2], `"path":"x"`, `"line":2`)
+	}
+}
+
+func TestAValueThatIsNoTextIsToldWithItsPath(t *testing.T) {
+	s := open(t, api.Config{Node: engineOf(t, explained)})
+	for _, bad := range []string{`1`, `true`, `["a"]`, `{"a":"b"}`} {
+		s.call("POST", "/v1/explain", `{"attributes":{"ip":"192.0.2.1","user":`+bad+`}}`).wants(422, `"path":"attributes.user"`, `"want":"a text"`)
+		s.call("POST", "/v1/keys:reset", `{"attributes":{"user":`+bad+`}}`).wants(422, `"path":"attributes.user"`)
+		s.call("POST", "/v1/explain", `{"request":{"url":"/x","headers":{"X-A":`+bad+`}}}`).wants(422, `"path":"request.headers.X-A"`)
+	}
+	s.call("POST", "/v1/explain", `{"attributes":[]}`).wants(422, `"path":"attributes"`)
+}
+
+func TestATimeThatIsNoneIsToldWithItsPath(t *testing.T) {
+	s := open(t, api.Config{})
+	for _, bad := range []string{`"yesterday"`, `1`, `{}`, `[]`, `true`, `""`, `"2027-01-31"`} {
+		s.call("POST", "/v1/tokens", `{"role":"viewer","namespaces":["*"],"expires":`+bad+`}`).wants(422, `"path":"expires"`, "a time, such as")
+	}
+	s.call("POST", "/v1/tokens", `{"role":"viewer","namespaces":["*"],"expires":null}`).wants(201)
+}

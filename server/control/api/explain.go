@@ -1,0 +1,172 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
+)
+
+// An explainRequest asks what would happen to a request.
+type explainRequest struct {
+	// Attributes or Request describe the request.
+	Attributes map[string]string `json:"attributes"`
+	Request    *sampleRequest    `json:"request"`
+	// Rule is the only rule to apply, whether its condition matches or not. Default all that match.
+	Rule string `json:"rule"`
+	// Cost is the cost of the request. Default that of each rule.
+	Cost *int64 `json:"cost"`
+	// Draft is a rules file to use instead of the rules in force.
+	Draft json.RawMessage `json:"draft"`
+}
+
+// A sampleRequest is an HTTP request to explain.
+type sampleRequest struct {
+	Method  string            `json:"method"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+	IP      string            `json:"ip"`
+}
+
+// explain serves POST /v1/explain.
+func (s *Server) explain(c *call) error {
+	var request explainRequest
+	if err := c.readJSON(&request); err != nil {
+		return err
+	}
+	isDraft, err := c.flag("draft")
+	if err != nil {
+		return err
+	}
+	if isDraft && request.Draft == nil {
+		return problem.InvalidField("draft", "", "a rules file, since ?draft is asked")
+	}
+	subject, err := s.subject(&request)
+	if err != nil {
+		return err
+	}
+	node, err := s.explainingNode(c, request.Draft)
+	if err != nil {
+		return err
+	}
+	terms := engine.Terms{Rule: request.Rule, Unheld: true}
+	if request.Cost != nil {
+		terms.Cost, terms.HasCost = *request.Cost, true
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), keys.StoreTimeout)
+	defer cancel()
+	x, err := node.ExplainTerms(ctx, subject, terms)
+	if x == nil {
+		if errors.Is(err, engine.ErrNoRule) {
+			return problem.New(http.StatusNotFound, "%s.", strings.TrimPrefix(err.Error(), "engine: "))
+		}
+		return err
+	}
+	response := newExplanation(x)
+	response.Draft = request.Draft != nil
+	if err != nil {
+		response.Error = err.Error()
+	}
+	return c.respond(http.StatusOK, response)
+}
+
+// explainingNode returns a node with the draft's rules, or the node in this process if there is no draft.
+func (s *Server) explainingNode(c *call, draft []byte) (keys.Node, error) {
+	if draft != nil {
+		return newDraftNode(draft)
+	}
+	if s.config.Node == nil || s.config.NodeNamespace != c.namespace {
+		return nil, problem.New(http.StatusNotFound,
+			"There is no node here that has the rules of the namespace %s in force: ask one that has, or send a draft.",
+			c.namespace)
+	}
+	return s.config.Node, nil
+}
+
+// subject returns the attributes of the request to explain.
+func (s *Server) subject(request *explainRequest) (rules.Subject, error) {
+	sample := request.Request
+	if sample == nil {
+		subject, err := keys.ReadAttributes(s.config.Identifier, request.Attributes)
+		if err != nil {
+			return nil, problem.InvalidInput("attributes", err)
+		}
+		return subject, nil
+	}
+	if request.Attributes != nil {
+		return nil, problem.InvalidField("request", "", "attributes or a request, not both")
+	}
+	u, err := url.Parse(sample.URL)
+	if err != nil || sample.URL == "" {
+		want := "an address, as in https://api.example.com/search?q=x"
+		return nil, problem.InvalidField("request.url", rules.Quote(sample.URL), want)
+	}
+	r := &http.Request{
+		Method: cmp.Or(sample.Method, http.MethodGet), URL: u, RequestURI: u.RequestURI(), Host: u.Host,
+		Header: http.Header{},
+	}
+	for name, value := range sample.Headers {
+		if strings.EqualFold(name, "Host") {
+			r.Host = value
+			continue
+		}
+		r.Header.Set(name, value)
+	}
+	subject := new(identity.Attributes)
+	if sample.IP != "" {
+		if err := s.config.Identifier.ReadValues(identity.Values{IP: sample.IP}, subject); err != nil {
+			return nil, problem.InvalidInput("request.ip", err)
+		}
+		r.RemoteAddr = subject.Addr().String()
+	}
+	s.config.Identifier.Read(r, subject)
+	if err := subject.Malformed(); err != nil {
+		return nil, problem.InvalidField("request", err.Error(), "a request that can be served")
+	}
+	return subject, nil
+}
+
+// An explanation is what would happen to a request.
+type explanation struct {
+	Action       string `json:"action"` // allow, delay, reject or drop
+	Reason       string `json:"reason,omitempty"`
+	Status       int    `json:"status,omitempty"`
+	Rule         string `json:"rule,omitempty"` // the rule that determines the action
+	RetryAfterMS int64  `json:"retry_after_ms"`
+	DelayMS      int64  `json:"delay_ms"`
+	Degraded     bool   `json:"degraded,omitempty"`
+	Draft        bool   `json:"draft,omitempty"`
+	// Properties are the client's properties that conditions of rules use.
+	Properties map[string]string `json:"properties,omitempty"`
+	Rules      []keys.Rule       `json:"rules"`
+	// Error names the stores that are unreachable.
+	Error string `json:"error,omitempty"`
+}
+
+func newExplanation(x *engine.Explanation) explanation {
+	v := &x.Verdict
+	e := explanation{
+		Action: v.Action.String(), Status: v.Status, RetryAfterMS: keys.Milliseconds(v.RetryAfter),
+		DelayMS: keys.Milliseconds(v.Delay), Degraded: v.Degraded, Properties: keys.Properties(x.Properties),
+		Rules: make([]keys.Rule, len(x.Rules)),
+	}
+	if v.Reason != engine.None {
+		e.Reason = v.Reason.String()
+	}
+	if v.Rule != nil {
+		e.Rule = v.Rule.ID
+	}
+	for i := range x.Rules {
+		e.Rules[i] = keys.NewRule(&x.Rules[i])
+	}
+	return e
+}

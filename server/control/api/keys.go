@@ -1,0 +1,147 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
+)
+
+// A counter is the state of a rule for a client, in one node or in a store that several nodes share.
+type counter struct {
+	keys.Rule
+	// Node is the node with the counter, Region its region.
+	Node   string `json:"node,omitempty"`
+	Region string `json:"region,omitempty"`
+	// Counters is the shared store with the counter.
+	Counters string `json:"counters,omitempty"`
+}
+
+// getKeys serves GET /v1/keys: the counters of a client under each rule.
+func (s *Server) getKeys(c *call) error {
+	attributes := make(map[string]string)
+	for name, values := range c.query {
+		if name != "namespace" {
+			attributes[name] = values[0]
+		}
+	}
+	poll, err := s.pollNodes(c, keys.Query{Attributes: attributes})
+	if err != nil {
+		return err
+	}
+	response := struct {
+		Keys  []counter         `json:"keys"`
+		More  int               `json:"more,omitempty"` // rules that are not listed
+		Nodes []keys.NodeStatus `json:"nodes"`
+		Error string            `json:"error,omitempty"` // failures of nodes and stores
+	}{Keys: []counter{}}
+	for _, n := range poll.Responded() {
+		response.More = max(response.More, n.Response.More)
+		for _, rule := range n.Response.Keys {
+			k := counter{Rule: rule}
+			if n.Counters != "" && rule.Mode == rules.Exact.String() {
+				k.Counters = n.Counters
+			} else {
+				k.Node, k.Region = n.ID, n.Region
+			}
+			response.Keys = append(response.Keys, k)
+		}
+	}
+	slices.SortStableFunc(response.Keys, func(a, b counter) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node))
+	})
+	response.Nodes, response.Error = poll.Statuses()
+	return c.respond(http.StatusOK, response)
+}
+
+// pollNodes queries the nodes of the call's namespace. It returns an error if none responds.
+func (s *Server) pollNodes(c *call, q keys.Query) (*keys.Poll, error) {
+	if len(q.Attributes) == 0 {
+		return nil, problem.New(http.StatusBadRequest, "Say who: an attribute and its value, as in user=acme.")
+	}
+	client, err := keys.ReadAttributes(s.config.Identifier, q.Attributes)
+	if err != nil {
+		return nil, problem.InvalidInput("attributes", err)
+	}
+	c.setDeadlines(bodyTime, 2*bodyTime)
+	ctx := c.r.Context()
+	poll, err := s.poller.Poll(ctx, c.namespace, client, q)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(poll.Nodes) == 0:
+		return nil, problem.New(http.StatusNotFound,
+			"There is no node that has the rules of the namespace %s in force.", c.namespace)
+	case poll.HasError(keys.ErrTooManyRules):
+		return nil, problem.New(http.StatusUnprocessableEntity,
+			"More than %d rules count this client: name one.", keys.MaxRules)
+	case len(poll.Responded()) > 0:
+		return poll, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	_, failures := poll.Statuses()
+	return nil, problem.New(http.StatusBadGateway, "None of the %d nodes has answered: %s.",
+		len(poll.Nodes), cmp.Or(failures, keys.ErrSilent.Error()))
+}
+
+// A resetRequest names a client whose counters to reset.
+type resetRequest struct {
+	Attributes map[string]string `json:"attributes"`
+	// Rule is the rule to reset. Default all that count the client.
+	Rule string `json:"rule"`
+}
+
+// resetKeys serves POST /v1/keys:reset.
+func (s *Server) resetKeys(c *call) error {
+	var request resetRequest
+	if err := c.readJSON(&request); err != nil {
+		return err
+	}
+	q := keys.Query{Attributes: request.Attributes, Reset: true, Named: request.Rule != ""}
+	if q.Named {
+		q.Rules = []string{request.Rule}
+	}
+	poll, err := s.pollNodes(c, q)
+	if err != nil {
+		return err
+	}
+	response := struct {
+		Reset []string          `json:"reset"` // IDs of rules
+		Nodes []keys.NodeStatus `json:"nodes"`
+		Error string            `json:"error,omitempty"` // nodes whose counters may not be reset
+	}{Reset: []string{}}
+	missing := true
+	for _, n := range poll.Responded() {
+		missing = missing && n.Response.Missing
+		response.Reset = append(response.Reset, n.Response.Reset...)
+	}
+	if missing {
+		return problem.New(http.StatusNotFound, "No node has a rule %s in force.", rules.Quote(request.Rule))
+	}
+	slices.Sort(response.Reset)
+	response.Reset = slices.Compact(response.Reset)
+	response.Nodes, response.Error = poll.Statuses()
+	responded := len(poll.Responded())
+	listed := response.Reset[:min(len(response.Reset), maxEventRules)]
+	s.recordEvent(c, c.namespace, eventReset, resetEvent{
+		Client: eventAttributes(request.Attributes), Rules: listed, More: len(response.Reset) - len(listed),
+		Nodes: responded, Error: truncate(response.Error, maxEventText),
+	})
+	s.config.Logger.Info("rules service: counters reset", "by", c.caller.ID, "from", c.from,
+		"rules", response.Reset, "nodes", responded, "err", response.Error)
+	return c.respond(http.StatusOK, response)
+}
+
+// respondKeys serves POST /v1/hooks/keys.
+func (s *Server) respondKeys(c *call) error {
+	if s.config.Responder == nil {
+		return problem.New(http.StatusNotFound, "This is no node of a rules service.")
+	}
+	s.config.Responder.ServeHTTP(c.w, c.r)
+	return nil
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/nodes"
+	"github.com/headgate/headgate/server/control/token"
+)
+
+// heartbeat serves PUT /v1/nodes/{id}.
+func (s *Server) heartbeat(c *call) error {
+	var n control.Node
+	if err := c.readNewerJSON(&n); err != nil {
+		return err
+	}
+	id := c.args[0]
+	n.ID, n.Namespace = cmp.Or(n.ID, id), cmp.Or(n.Namespace, c.namespace)
+	var list []source.Problem
+	if n.ID != id || !control.IsName(n.ID) {
+		want := "the id of the path: " + control.NameFormat
+		list = append(list, source.Problem{Path: "id", Value: rules.Quote(n.ID), Want: want})
+	}
+	if n.Namespace != c.namespace {
+		want := "that of the call, " + rules.Quote(c.namespace)
+		list = append(list, source.Problem{Path: "namespace", Value: rules.Quote(n.Namespace), Want: want})
+	}
+	if list = append(list, n.Problems()...); len(list) > 0 {
+		return problem.Invalid(list, 0)
+	}
+	if ok, err := s.nodes.MayRegister(c.r.Context(), c.namespace, id, c.caller.ID); err != nil {
+		return err
+	} else if !ok {
+		return problem.New(http.StatusForbidden, "The node %s is registered by another token than %s. "+
+			"Give each node an id of its own, or remove it: headgate nodes delete %s.", id, c.caller.ID, id)
+	}
+	n.By = c.caller.ID
+	nodes.ResolveAddress(&n, s.config.From(c.r))
+	revision, err := s.nodes.Heartbeat(c.r.Context(), n)
+	if err != nil {
+		return err
+	}
+	return c.respond(http.StatusOK, struct {
+		Revision   int64 `json:"revision"`
+		IntervalMS int64 `json:"interval_ms"`
+	}{revision, s.config.Heartbeat.Milliseconds()})
+}
+
+// Heartbeat registers a heartbeat of a node in this process, and returns the current revision of its namespace.
+func (s *Server) Heartbeat(ctx context.Context, n control.Node) (latest int64, err error) {
+	return s.nodes.Heartbeat(ctx, n)
+}
+
+// Leave removes a node in this process from the registry, unless another process has its ID by now.
+func (s *Server) Leave(ctx context.Context, n control.Node) error { return s.nodes.Leave(ctx, n) }
+
+// listNodes serves GET /v1/nodes.
+func (s *Server) listNodes(c *call) error {
+	_, revision, err := s.config.DB.Revision(c.r.Context(), c.namespace)
+	if err != nil {
+		return err
+	}
+	list, err := s.nodes.List(c.r.Context(), c.namespace)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].Behind = list[i].Revision < revision
+		list[i].AskKey = "" // secret
+	}
+	return c.respond(http.StatusOK, struct {
+		Nodes    []control.Node `json:"nodes"`
+		Revision int64          `json:"revision"`
+	}{list, revision})
+}
+
+// deleteNode serves DELETE /v1/nodes/{id}: a node that stops removes itself, and people remove nodes that have died.
+func (s *Server) deleteNode(c *call) error {
+	id, isNode := c.args[0], c.caller.Role == token.Node
+	var started time.Time
+	if text := c.query.Get("started"); text != "" {
+		var err error
+		if started, err = time.Parse(time.RFC3339, text); err != nil {
+			return problem.InvalidQuery("started", text, "a time as heartbeats have it, such as 2027-01-31T18:00:00.5Z")
+		}
+	}
+	if isNode && started.IsZero() {
+		return problem.InvalidQuery("started", "", "when the node was started: another may go by its id by now")
+	}
+	n, err := s.nodes.Get(c.r.Context(), c.namespace, id)
+	switch {
+	case err != nil:
+		return err
+	case n == nil:
+		return problem.New(http.StatusNotFound, "There is no node %s in the namespace %s.", rules.Quote(id), c.namespace)
+	case isNode && n.By != c.caller.ID:
+		return problem.New(http.StatusForbidden,
+			"The node %s says how it is by another token than %s, which is for no node but its own.", id, c.caller.ID)
+	case !started.IsZero() && !n.Started.Equal(started):
+		return problem.New(http.StatusPreconditionFailed,
+			"The node %s was started at %s: another goes by this id now.", id, n.Started.Format(time.RFC3339Nano))
+	}
+	if err := s.nodes.Delete(c.r.Context(), n); err != nil {
+		return err
+	}
+	if !isNode {
+		s.recordEvent(c, c.namespace, eventNode, nodeEvent{Node: id, Seen: n.Seen})
+	}
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,291 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/internal/secret"
+)
+
+// An item is a rule, a client or an override in a response.
+type item struct {
+	Rule     json.RawMessage `json:"rule,omitempty"`
+	Client   json.RawMessage `json:"client,omitempty"`
+	Override json.RawMessage `json:"override,omitempty"`
+	Revision int64           `json:"revision"`
+	Created  time.Time       `json:"created"`
+	Updated  time.Time       `json:"updated"`
+	By       string          `json:"by"`
+	// Warnings say why the object may not have the intended effect.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+func newItem(o *control.Object) item {
+	i := item{Revision: o.Revision, Created: o.Created, Updated: o.Updated, By: o.By}
+	switch o.Kind {
+	case control.KindRule:
+		i.Rule = o.Body
+	case control.KindClient:
+		i.Client = o.Body
+	case control.KindOverride:
+		i.Override = o.Body
+	}
+	return i
+}
+
+// A page is a page of items. One of its lists is set.
+type page struct {
+	Rules     *[]item `json:"rules,omitempty"`
+	Clients   *[]item `json:"clients,omitempty"`
+	Overrides *[]item `json:"overrides,omitempty"`
+	Next      string  `json:"next,omitempty"`
+	Total     int     `json:"total"`
+	Revision  int64   `json:"revision"`
+}
+
+// A handler serves a route.
+type handler func(*Server, *call) error
+
+// maxSearch is the maximum size of a text to search for, in bytes.
+const maxSearch = 256
+
+// plural returns the name of a kind in paths and actions.
+func plural(kind control.Kind) string { return string(kind) + "s" }
+
+// listObjects returns the handler of GET /v1/rules, /v1/clients and /v1/overrides.
+func listObjects(kind control.Kind) handler {
+	return func(s *Server, c *call) error {
+		ctx, cancel := context.WithTimeout(c.r.Context(), callTimeout)
+		defer cancel()
+		q, limit, err := c.objectQuery(kind)
+		if err != nil {
+			return err
+		}
+		if q.Search = c.query.Get("q"); len(q.Search) > maxSearch {
+			return problem.InvalidQuery("q", q.Search, "at most "+strconv.Itoa(maxSearch)+" bytes")
+		}
+		revision, _, err := s.config.DB.Revision(ctx, c.namespace)
+		if err != nil {
+			return err
+		}
+		objects, err := s.config.DB.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		total, err := s.config.DB.Count(ctx, control.Query{Namespace: c.namespace, Kind: kind, Search: q.Search, Limit: 1})
+		if err != nil {
+			return err
+		}
+		response := page{Total: total, Revision: revision}
+		if len(objects) > limit {
+			objects = objects[:limit]
+			response.Next = newCursor(objects[limit-1].ID)
+		}
+		items := make([]item, len(objects))
+		for i := range objects {
+			items[i] = newItem(&objects[i])
+		}
+		switch kind {
+		case control.KindRule:
+			response.Rules = &items
+		case control.KindClient:
+			response.Clients = &items
+		case control.KindOverride:
+			response.Overrides = &items
+		}
+		c.w.Header().Set("ETag", etag(revision))
+		return c.respond(http.StatusOK, response)
+	}
+}
+
+// getObject returns the handler of GET /v1/rules/{id} and the like.
+func getObject(kind control.Kind) handler {
+	return func(s *Server, c *call) error {
+		o, err := s.editor.Get(c.r.Context(), c.namespace, kind, c.args[0])
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			return &edit.NotFoundError{Namespace: c.namespace, Kind: kind, ID: c.args[0]}
+		}
+		c.w.Header().Set("ETag", etag(o.Revision))
+		known, err := c.condition("If-None-Match")
+		if err != nil {
+			return err
+		}
+		if known.Matches(o.Revision) {
+			c.w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+		return c.respond(http.StatusOK, newItem(o))
+	}
+}
+
+// createObject returns the handler of POST /v1/rules and the like. Overrides without an ID get a random one.
+func createObject(kind control.Kind) handler {
+	return func(s *Server, c *call) error {
+		name, data, err := c.readBody()
+		if err != nil {
+			return err
+		}
+		var created edit.Edit
+		if kind == control.KindOverride {
+			created, err = edit.ParseWithID(kind, secret.NewID(), name, data, s.config.Now())
+		} else {
+			created, err = edit.Parse(kind, name, data, s.config.Now())
+		}
+		if err != nil {
+			return err
+		}
+		return s.put(c, edit.Put{Kind: kind, ID: created.ID, New: created, MustCreate: true})
+	}
+}
+
+// putObject returns the handler of PUT /v1/rules/{id} and the like.
+func putObject(kind control.Kind) handler {
+	return func(s *Server, c *call) error {
+		name, data, err := c.readBody()
+		if err != nil {
+			return err
+		}
+		replacement, err := edit.ParseWithID(kind, c.args[0], name, data, s.config.Now())
+		if err != nil {
+			return err
+		}
+		return s.putIf(c, edit.Put{Kind: kind, ID: c.args[0], New: replacement})
+	}
+}
+
+// patchObject returns the handler of PATCH /v1/rules/{id} and the like, with a JSON merge patch (RFC 7396).
+func patchObject(kind control.Kind) handler {
+	return func(s *Server, c *call) error {
+		patch, err := c.readPatch()
+		if err != nil {
+			return err
+		}
+		_, hasDuration := patch["for"]
+		_, hasExpires := patch["expires"]
+		if kind == control.KindOverride && hasDuration && !hasExpires {
+			patch["expires"] = nil // the stored override has it, and "for" replaces it
+		}
+		return s.putIf(c, edit.Put{Kind: kind, ID: c.args[0], Patch: patch})
+	}
+}
+
+// readPatch reads a JSON merge patch.
+func (c *call) readPatch() (map[string]any, error) {
+	name, data, err := c.readBody()
+	if err != nil {
+		return nil, err
+	}
+	if name != unnamedBody && name != jsonBody {
+		return nil, problem.New(http.StatusUnsupportedMediaType, "Send application/merge-patch+json.")
+	}
+	if _, err := source.Read(jsonBody, data); err != nil {
+		return nil, err
+	}
+	var patch any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&patch); err != nil {
+		return nil, problem.New(http.StatusBadRequest, "The body is no JSON: %v.", err)
+	}
+	fields, ok := patch.(map[string]any)
+	if !ok {
+		return nil, problem.New(http.StatusBadRequest, "Send a JSON object: the fields that are to change.")
+	}
+	return fields, nil
+}
+
+// putIf is put with the conditions of the call's headers.
+func (s *Server) putIf(c *call, p edit.Put) (err error) {
+	if p.Match, err = c.condition("If-Match"); err != nil {
+		return err
+	}
+	if p.NoneMatch, err = c.condition("If-None-Match"); err != nil {
+		return err
+	}
+	return s.put(c, p)
+}
+
+// put creates or replaces an object, and responds with it.
+func (s *Server) put(c *call, p edit.Put) error {
+	action := plural(p.Kind) + "." + strings.ToLower(c.r.Method)
+	result, err := s.editor.Put(c.r.Context(), c.change(c.namespace, action), p)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if result.Created {
+		status = http.StatusCreated
+		location := "/v1/" + plural(p.Kind) + "/" + url.PathEscape(p.ID)
+		if c.namespace != control.DefaultNamespace {
+			location += "?namespace=" + url.QueryEscape(c.namespace)
+		}
+		c.w.Header().Set("Location", location)
+	}
+	c.w.Header().Set("ETag", etag(result.Object.Revision))
+	response := newItem(result.Object)
+	response.Warnings = result.Warnings
+	return c.respond(status, response)
+}
+
+// deleteObject returns the handler of DELETE /v1/rules/{id} and the like.
+func deleteObject(kind control.Kind) handler {
+	return func(s *Server, c *call) error {
+		match, err := c.condition("If-Match")
+		if err != nil {
+			return err
+		}
+		change := c.change(c.namespace, plural(kind)+".delete")
+		if err := s.editor.Delete(c.r.Context(), change, kind, c.args[0], match); err != nil {
+			return err
+		}
+		return c.respond(http.StatusOK, revisionOnly{change.Revision})
+	}
+}
+
+// applyFile serves POST /v1/rules:apply.
+func (s *Server) applyFile(c *call) error {
+	prune, err := c.flag("prune")
+	if err != nil {
+		return err
+	}
+	terms, err := c.terms()
+	if err != nil {
+		return err
+	}
+	name, data, err := c.readBody()
+	if err != nil {
+		return err
+	}
+	file := edit.File{Name: name, Data: data, Prune: prune}
+	result, err := s.editor.ApplyFile(c.r.Context(), c.change(c.namespace, "rules.apply"), file, terms)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("ETag", etag(result.Revision))
+	return c.respond(http.StatusOK, result)
+}
+
+// Apply gives a namespace the rules and clients of a file, even if the server is read-only. It deletes rules that are
+// not in the file, and clients if the file has a list of them. The name's ending tells JSON from YAML. It returns the
+// namespace's revision. If anything is wrong with the file, it changes nothing and returns an error with all problems.
+func (s *Server) Apply(ctx context.Context, namespace, actor, name string, data []byte) (revision int64, err error) {
+	change := &control.Change{Namespace: namespace, Actor: actor, Action: "rules.apply", Note: name}
+	result, err := s.editor.ApplyFile(ctx, change, edit.File{Name: name, Data: data, Prune: true}, edit.Terms{})
+	if err != nil {
+		return 0, err
+	}
+	return result.Revision, nil
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/nodes"
+	"github.com/headgate/headgate/server/control/token"
+)
+
+// problemOf returns the problem details of an error. Internal reports whether the error must be logged.
+func problemOf(err error) (p *problem.Error, internal bool) {
+	if p := problemOfRequest(err); p != nil {
+		return p, false
+	}
+	return problemOfDatabase(err)
+}
+
+// problemOfRequest returns the problem of an error that the caller can fix, else nil.
+func problemOfRequest(err error) *problem.Error {
+	var (
+		given      *problem.Error
+		invalid    *source.Error
+		rule       *rules.Error
+		input      *headgate.InputError
+		notFound   *edit.NotFoundError
+		exists     *edit.ExistsError
+		stale      *edit.StaleError
+		conflict   *control.Conflict
+		throttled  *token.ThrottledError
+		fullNodes  *nodes.FullError
+		fullImport *edit.FullError
+	)
+	switch {
+	case errors.As(err, &given):
+		return given
+	case errors.As(err, &invalid):
+		return problem.Invalid(invalid.Problems, invalid.More)
+	case errors.As(err, &rule):
+		return problem.Invalid(edit.RuleProblems(rule), rule.More)
+	case errors.As(err, &input):
+		p := problem.New(http.StatusUnprocessableEntity, "%s", input.Error())
+		p.Fields = []problem.Field{{Path: input.Field, Value: input.Value, Want: input.Want}}
+		return p
+	case errors.As(err, &notFound):
+		return problem.New(http.StatusNotFound, "%v", err)
+	case errors.As(err, &exists):
+		p := problem.New(http.StatusConflict, "%v", err)
+		p.Current, p.Diff = newItem(exists.Object), &exists.Diff
+		return p
+	case errors.As(err, &stale):
+		p := problem.New(http.StatusPreconditionFailed, "%v", err)
+		p.Diff = stale.Diff
+		if stale.Object != nil {
+			p.Current = newItem(stale.Object)
+		} else if stale.Diff != nil { // of a namespace
+			p.Current = revisionOnly{stale.Namespace}
+		}
+		return p
+	case errors.As(err, &conflict):
+		return problem.New(http.StatusPreconditionFailed, "Somebody else was faster: %s.", conflict.Error())
+	case errors.Is(err, edit.ErrTooManyChanges):
+		return problem.New(http.StatusUnprocessableEntity, "%v.", err)
+	case errors.As(err, &fullImport):
+		return problem.New(http.StatusRequestEntityTooLarge, "More than %d clients in an import with ?prune: "+
+			"import them without it, and delete the others one by one.", fullImport.Max)
+	case errors.As(err, &fullNodes):
+		return problem.New(http.StatusServiceUnavailable, "There are %d nodes, which is the most.", fullNodes.Max)
+	case errors.Is(err, token.ErrInvalid):
+		return problem.New(http.StatusUnauthorized,
+			"The token is not good: there is none like it, it was revoked, or its time is over.")
+	case errors.As(err, &throttled):
+		p := problem.New(http.StatusTooManyRequests, "Too many logins from this address have failed.")
+		p.RetryAfter = throttled.RetryAfter
+		return p
+	}
+	return nil
+}
+
+// problemOfDatabase returns the problem of any other error.
+func problemOfDatabase(err error) (p *problem.Error, internal bool) {
+	switch {
+	case errors.Is(err, control.ErrNotFound):
+		return problem.New(http.StatusNotFound, "There is no such thing."), false
+	case errors.Is(err, control.ErrInvalid):
+		return problem.New(http.StatusUnprocessableEntity, "%v.", err), false
+	case errors.Is(err, control.ErrPruned):
+		return problem.New(http.StatusGone, "The log does not reach back that far."), false
+	case errors.Is(err, control.ErrNotEmpty):
+		return problem.New(http.StatusConflict, "The database is not as new: somebody has made something in it. "+
+			"?replace, as headgate restore --replace, gives that up for the backup; "+
+			"headgate restore --db fills a new one."), false
+	case errors.Is(err, control.ErrFull):
+		return problem.New(http.StatusInsufficientStorage, "The database has no room: nothing was changed. "+
+			"Rules in force stay. An operator has to %s.", control.Remedy(err)), true
+	case errors.Is(err, control.ErrFileGone):
+		return problem.New(http.StatusServiceUnavailable, "The file of the database was removed or replaced while it was "+
+			"open: nothing was changed. Rules in force stay. An operator has to %s.", control.Remedy(err)), false
+	case errors.Is(err, control.ErrUnwritable): // control.Monitor logs it once, also ErrFileGone
+		return problem.New(http.StatusServiceUnavailable, "The database cannot be written: nothing was changed. "+
+			"Rules in force stay. An operator has to %s; the log says more.", control.Remedy(err)), false
+	case errors.Is(err, context.Canceled):
+		return problem.New(problem.StatusClientClosed, "The caller has gone."), false
+	default:
+		p := problem.New(http.StatusServiceUnavailable, "The database could not be asked; the log says why.")
+		p.RetryAfter = time.Second
+		return p, true
+	}
+}

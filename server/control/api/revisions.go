@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/internal/problem"
+)
+
+// A revision is a change in a response.
+type revision struct {
+	Revision  int64     `json:"revision"`
+	Namespace string    `json:"namespace"`
+	Time      time.Time `json:"time"`
+	Actor     string    `json:"actor"`
+	From      string    `json:"from,omitempty"` // in the audit log
+	Action    string    `json:"action"`
+	Note      string    `json:"note,omitempty"`
+	// Count is the number of changed objects. Changes are the first of them, Diff the same with content.
+	Count   int               `json:"count"`
+	Changes []edit.Difference `json:"changes,omitempty"`
+	Diff    []edit.Difference `json:"diff,omitempty"`
+}
+
+func newRevision(c *control.Change) revision {
+	return revision{
+		Revision: c.Revision, Namespace: c.Namespace, Time: c.Time, Actor: c.Actor, Action: c.Action, Note: c.Note,
+	}
+}
+
+// maxListed is the maximum number of objects per change in a list of changes.
+const maxListed = 100
+
+// logQuery reads the parameters of a page of the log. The query returns one change more if there is another page.
+func (c *call) logQuery() (q control.LogQuery, limit int, err error) {
+	n, err := c.number("limit", 20, 1, 100)
+	if err != nil {
+		return q, 0, err
+	}
+	before, err := c.revisionCursor()
+	if err != nil {
+		return q, 0, err
+	}
+	q = control.LogQuery{
+		Kind: control.Kind(c.query.Get("kind")), ID: c.query.Get("id"), Before: before, Newest: true, Limit: int(n) + 1,
+	}
+	switch {
+	case q.Kind != "" && !slices.Contains(control.Kinds(), q.Kind):
+		err = problem.InvalidQuery("kind", string(q.Kind), "rule, client, override, token, webhook or event")
+	case q.ID != "" && q.Kind == "":
+		err = problem.InvalidQuery("id", q.ID, "a kind with it")
+	case len(q.ID) > control.MaxID:
+		err = problem.InvalidQuery("id", q.ID, "an id")
+	}
+	return q, int(n), err
+}
+
+// listRevisions serves GET /v1/revisions: the history of the objects that nodes receive.
+func (s *Server) listRevisions(c *call) error {
+	q, limit, err := c.logQuery()
+	if err != nil {
+		return err
+	}
+	if q.Kind != "" && !q.Kind.ForNodes() {
+		return problem.InvalidQuery("kind", string(q.Kind), "rule, client or override; the audit has the others")
+	}
+	q.Namespace = c.namespace
+	list, next, err := s.history(c.r.Context(), q, limit, listedRevision)
+	if err != nil {
+		return err
+	}
+	return c.respond(http.StatusOK, struct {
+		Revisions []revision `json:"revisions"`
+		Next      string     `json:"next,omitempty"`
+	}{list, next})
+}
+
+// listedRevision returns a change with its first objects that nodes receive.
+func listedRevision(change *control.Change) revision {
+	r := newRevision(change)
+	for i := range change.Ops {
+		op := &change.Ops[i]
+		if !op.Kind.ForNodes() {
+			continue
+		}
+		if r.Count++; r.Count <= maxListed {
+			r.Changes = append(r.Changes, edit.Difference{Kind: op.Kind, ID: op.ID, Action: edit.Action(op.Before, op.Body)})
+		}
+	}
+	return r
+}
+
+// history returns a page of the log, and the cursor of the next one. It leaves out changes that convert returns without
+// objects.
+func (s *Server) history(
+	ctx context.Context, q control.LogQuery, limit int, convert func(*control.Change) revision,
+) (list []revision, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	list = []revision{}
+	for {
+		changes, err := s.config.DB.Log(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range changes {
+			r := convert(&changes[i])
+			if r.Count == 0 {
+				continue
+			}
+			if len(list) == limit {
+				return list, newCursor(strconv.FormatInt(list[limit-1].Revision, 10)), nil
+			}
+			list = append(list, r)
+		}
+		if len(changes) < q.Limit {
+			return list, "", nil
+		}
+		q.Before = changes[len(changes)-1].Revision
+	}
+}
+
+// revisionArg returns the revision in the path.
+func (c *call) revisionArg() (int64, error) {
+	n, err := strconv.ParseInt(c.args[0], 10, 64)
+	if err != nil || n < 1 {
+		return 0, problem.New(http.StatusNotFound, "There is no revision %s.", rules.Quote(c.args[0]))
+	}
+	return n, nil
+}
+
+// getRevision serves GET /v1/revisions/{n}.
+func (s *Server) getRevision(c *call) error {
+	n, err := c.revisionArg()
+	if err != nil {
+		return err
+	}
+	notFound := problem.New(http.StatusNotFound,
+		"No revision %d changed the namespace %s, or the log does not reach back that far.", n, c.namespace)
+	if n == math.MaxInt64 {
+		return notFound
+	}
+	query := control.LogQuery{Namespace: c.namespace, After: n - 1, Before: n + 1, Limit: 1}
+	changes, err := s.config.DB.Log(c.r.Context(), query)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return notFound
+	}
+	var deltas []edit.Delta
+	for _, op := range changes[0].Ops {
+		if op.Kind.ForNodes() {
+			deltas = append(deltas, edit.Delta{Kind: op.Kind, ID: op.ID, Before: op.Before, After: op.Body})
+		}
+	}
+	if len(deltas) == 0 {
+		return notFound
+	}
+	r := newRevision(&changes[0])
+	r.Count, r.Diff = len(deltas), edit.Differences(deltas)
+	return c.respond(http.StatusOK, r)
+}
+
+// existingRevision returns the revision in the path, and the latest of all namespaces.
+func (s *Server) existingRevision(c *call) (n, latest int64, err error) {
+	if n, err = c.revisionArg(); err != nil {
+		return 0, 0, err
+	}
+	latest, _, err = s.config.DB.Revision(c.r.Context(), "")
+	if err == nil && n > latest {
+		err = problem.New(http.StatusNotFound, "There is no revision %d yet: the last is %d.", n, latest)
+	}
+	return n, latest, err
+}
+
+// diffRevisions serves GET /v1/revisions/{n}/diff.
+func (s *Server) diffRevisions(c *call) error {
+	ctx, cancel := context.WithTimeout(c.r.Context(), callTimeout)
+	defer cancel()
+	from, latest, err := s.existingRevision(c)
+	if err != nil {
+		return err
+	}
+	to, err := c.number("to", latest, 1, latest)
+	if err != nil {
+		return err
+	}
+	deltas, err := edit.Compare(ctx, s.config.DB, c.namespace, min(from, to), max(from, to), edit.NodeKinds())
+	if err != nil {
+		return err
+	}
+	if to < from {
+		for i := range deltas {
+			deltas[i] = deltas[i].Reverse()
+		}
+	}
+	return c.respond(http.StatusOK, struct {
+		From int64             `json:"from"`
+		To   int64             `json:"to"`
+		Diff []edit.Difference `json:"diff"`
+	}{from, to, edit.Differences(deltas)})
+}
+
+// rollback serves POST /v1/revisions/{n}:rollback.
+func (s *Server) rollback(c *call) error {
+	all, err := c.flag("all")
+	if err != nil {
+		return err
+	}
+	terms, err := c.terms()
+	if err != nil {
+		return err
+	}
+	n, _, err := s.existingRevision(c)
+	if err != nil {
+		return err
+	}
+	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n))
+	result, err := s.editor.Rollback(c.r.Context(), change, n, all, terms)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("ETag", etag(result.Revision))
+	return c.respond(http.StatusOK, result)
+}

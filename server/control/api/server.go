@@ -1,0 +1,259 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/feed"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodes"
+	"github.com/headgate/headgate/server/control/token"
+	"github.com/headgate/headgate/server/control/webhook"
+)
+
+// A Server is the HTTP handler of /v1/ and /openapi.json. It also notifies watchers and delivers webhooks. It is safe
+// for concurrent use.
+type Server struct {
+	config    Config
+	editor    *edit.Editor
+	tokens    *token.Store
+	hub       *feed.Hub
+	snapshots *feed.Snapshots
+	nodes     *nodes.Registry
+	poller    *keys.Poller
+	webhooks  *webhook.Service
+	large     largeBodies
+
+	// Tests change these.
+	keepAlive    time.Duration // interval of comments in streams
+	importChunk  int           // clients per change of an import
+	importPruned int           // maximum number of clients in an import that deletes others
+
+	stop  context.CancelFunc
+	ended context.Context // ends with Close
+
+	mu      sync.Mutex // guards closed, and adding to running
+	closed  bool
+	running sync.WaitGroup // background work and calls
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// startTimeout limits New's first use of the database.
+const startTimeout = 30 * time.Second
+
+// New returns a Server, which works in the background until Close. It returns an error if the Config is invalid or the
+// database cannot be read.
+func New(c Config) (*Server, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		config: c, importChunk: defaultImportChunk, importPruned: maxImportPruned, keepAlive: defaultKeepAlive,
+		hub: feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
+		nodes: nodes.NewRegistry(c.DB, c.Now),
+	}
+	var err error
+	s.tokens, err = token.NewStore(token.Options{
+		DB: c.DB, Logins: c.Logins, AdminToken: c.AdminToken, Now: c.Now, Logger: c.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if s.webhooks, err = webhook.NewService(c.DB, c.Hooks, c.Now, c.Logger); err != nil {
+		return nil, fmt.Errorf("api: Hooks: %w", err)
+	}
+	s.editor = edit.NewEditor(edit.Options{DB: c.DB, Now: c.Now, Logger: c.Logger, Committed: s.committed})
+	s.poller = keys.NewPoller(keys.PollerOptions{
+		Registry: s.nodes, Local: c.Node, LocalID: c.NodeID, LocalNamespace: c.NodeNamespace, Identifier: c.Identifier,
+		TLS: c.NodeTLS, Now: c.Now,
+	})
+	s.ended, s.stop = context.WithCancel(context.Background())
+	starting, cancel := context.WithTimeout(s.ended, startTimeout)
+	defer cancel()
+	secret, err := s.ensureAdmin(starting)
+	if err != nil {
+		s.stop()
+		return nil, fmt.Errorf("api: the first token: %w", err)
+	}
+	if secret != "" {
+		c.FirstToken(secret)
+	}
+	s.running.Go(func() { s.hub.Run(s.ended) })
+	s.running.Go(func() { s.webhooks.Run(s.ended) })
+	s.running.Go(func() { s.editor.Preload(s.ended) })
+	s.running.Go(s.deleteExpired)
+	return s, nil
+}
+
+// ensureAdmin creates a token that may do everything if there is none, and returns its secret.
+func (s *Server) ensureAdmin(ctx context.Context) (string, error) {
+	if s.config.FirstToken == nil {
+		return "", nil
+	}
+	return s.tokens.EnsureAdmin(ctx)
+}
+
+// committed notifies watchers and webhooks of a change.
+func (s *Server) committed(c *control.Change) {
+	s.hub.Notify()
+	s.webhooks.Announce(c.Namespace, c.Revision, c.Time)
+}
+
+// Close ends background work and calls, and waits for them. It does not close what the Config contains.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.running.Wait()
+	s.snapshots.Close()
+	s.poller.Close()
+	return nil
+}
+
+// enter registers a call, which ends with running.Done. It reports whether the server is open.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Add(1)
+	return true
+}
+
+// callTimeout limits calls that are not streamed.
+const callTimeout = time.Minute
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	err := s.serve(w, r)
+	if err == nil {
+		return
+	}
+	p, internal := problemOf(err)
+	if internal {
+		s.config.Logger.Error("rules service: a call failed", "method", r.Method, "path", r.URL.Path, "err", err.Error())
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="headgate"`)
+	}
+	p.Write(w)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
+	if !s.enter() {
+		return errClosed()
+	}
+	defer s.running.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
+	r = r.WithContext(ctx)
+	matched, args, methods := findRoute(r.Method, r.URL.EscapedPath())
+	switch {
+	case matched == nil && methods == nil:
+		return problem.New(http.StatusNotFound, "There is nothing at %s; see /openapi.json.", rules.Quote(r.URL.Path))
+	case matched == nil:
+		slices.Sort(methods)
+		allow := strings.Join(slices.Compact(methods), ", ")
+		w.Header().Set("Allow", allow)
+		return problem.New(http.StatusMethodNotAllowed, "Use %s.", allow)
+	}
+	c := &call{
+		w: w, r: r, route: matched, args: args, namespace: control.DefaultNamespace,
+		maxBody: s.config.MaxBody, large: &s.large,
+	}
+	defer c.end()
+	if from := s.config.From(r); from.IsValid() {
+		c.from = from.String()
+	}
+	if err := s.authorize(c); err != nil {
+		return err
+	}
+	err := matched.serve(s, c)
+	if err != nil && s.ended.Err() != nil && errors.Is(err, context.Canceled) {
+		return errClosed()
+	}
+	return err
+}
+
+func errClosed() error {
+	p := problem.New(http.StatusServiceUnavailable, "The rules service is being stopped.")
+	p.RetryAfter = time.Second
+	return p
+}
+
+// authorize checks the caller's token, reads the query parameters, and checks whether the call is possible here.
+func (s *Server) authorize(c *call) error {
+	if c.route.roles != nil {
+		caller, err := s.authenticate(c)
+		if err != nil {
+			return err
+		}
+		c.caller = caller
+		if !slices.Contains(c.route.roles, caller.Role) {
+			return problem.New(http.StatusForbidden, "The token %s has the role %s. This is for %s.",
+				caller.ID, caller.Role, token.JoinRoles(c.route.roles))
+		}
+	}
+	if err := c.readQuery(); err != nil {
+		return err
+	}
+	switch {
+	case c.route.scope == oneNamespace && !c.caller.Covers(c.namespace):
+		return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.caller.ID, c.namespace)
+	case c.route.scope == allNamespaces && !c.caller.CoversAll():
+		return problem.New(http.StatusForbidden,
+			"The token %s is not for all namespaces, and this is about all of them.", c.caller.ID)
+	case c.route.content && s.config.ReadOnly != "" && !c.isDryRun():
+		return problem.New(http.StatusForbidden, "Rules and clients cannot be changed here: %s.", s.config.ReadOnly)
+	case c.route.overrides && s.config.NoOverrides != "":
+		return problem.New(http.StatusForbidden, "There are no overrides here: %s.", s.config.NoOverrides)
+	}
+	return nil
+}
+
+// authenticate returns the caller of a call.
+func (s *Server) authenticate(c *call) (*token.Principal, error) {
+	scheme, text, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
+	text = strings.TrimSpace(text)
+	if !strings.EqualFold(scheme, "Bearer") || text == "" {
+		return nil, problem.New(http.StatusUnauthorized, "Show a token: Authorization: Bearer TOKEN.")
+	}
+	return s.tokens.Authenticate(c.r.Context(), text, s.config.From(c.r))
+}
+
+// expireInterval is how often expired overrides are deleted.
+const expireInterval = 10 * time.Minute
+
+// deleteExpired deletes expired overrides until the server is closed.
+func (s *Server) deleteExpired() {
+	tick := time.NewTicker(expireInterval)
+	defer tick.Stop()
+	for {
+		if err := s.editor.DeleteExpiredOverrides(s.ended); err != nil && s.ended.Err() == nil {
+			s.config.Logger.Warn("rules service: cannot delete expired overrides, trying again later", "err", err.Error())
+		}
+		select {
+		case <-s.ended.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

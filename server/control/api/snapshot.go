@@ -1,0 +1,93 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/feed"
+	"github.com/headgate/headgate/server/control/internal/problem"
+)
+
+// snapshotTime is the time that callers have to receive a snapshot.
+const snapshotTime = 2 * time.Minute
+
+// getSnapshot serves GET /v1/snapshot.
+func (s *Server) getSnapshot(c *call) error {
+	since, err := c.since()
+	if err != nil {
+		return err
+	}
+	tags, isAny, err := c.entityTags("If-None-Match")
+	if err != nil {
+		return err
+	}
+	current, err := control.CurrentMark(c.r.Context(), s.config.DB, c.namespace)
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Vary", "Accept-Encoding, Authorization")
+	if isAny && current.Revision > 0 || slices.Contains(tags, current.String()) {
+		h.Set("ETag", `"`+current.String()+`"`)
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	request := feed.Request{Namespace: c.namespace, Since: since, Current: current}
+	snapshot, err := s.snapshots.Get(c.r.Context(), request)
+	if err != nil {
+		return err
+	}
+	h.Set("ETag", `"`+snapshot.Mark.String()+`"`)
+	h.Set("Content-Type", control.SnapshotType)
+	c.setDeadlines(bodyTime, snapshotTime)
+	if acceptsGzip(c.r) {
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Content-Length", strconv.Itoa(len(snapshot.Gzip)))
+		_, _ = c.w.Write(snapshot.Gzip) // fails only if the node has disconnected
+		return nil
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(snapshot.Gzip))
+	if err != nil {
+		return fmt.Errorf("read a snapshot: %w", err)
+	}
+	_, _ = io.Copy(c.w, plain) // the node notices if the end is missing
+	return nil
+}
+
+// since reads the mark of the content that the node has: a mark or, from people, a revision of this database.
+func (c *call) since() (control.Mark, error) {
+	text := c.query.Get("since")
+	if strings.Contains(text, "-") {
+		m, err := control.ParseMark(text)
+		if err != nil {
+			return m, problem.InvalidQuery("since", text, "a revision, or the ETag of a snapshot without its quotes")
+		}
+		return m, nil
+	}
+	n, err := c.number("since", 0, 0, 1<<62)
+	if err != nil || n == 0 {
+		return control.Mark{}, err
+	}
+	return control.Mark{Revision: n, At: feed.AnyTime}, nil
+}
+
+// acceptsGzip reports whether the caller accepts gzip.
+func acceptsGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if name = strings.TrimSpace(name); name == "gzip" || name == "*" {
+			weight = strings.ReplaceAll(weight, " ", "")
+			return weight != "q=0" && !strings.HasPrefix(weight, "q=0.000") && weight != "q=0.0" && weight != "q=0.00"
+		}
+	}
+	return false
+}

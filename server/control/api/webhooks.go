@@ -1,0 +1,134 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/webhook"
+)
+
+// listWebhooks serves GET /v1/webhooks.
+func (s *Server) listWebhooks(c *call) error {
+	q, limit, err := c.objectQuery(control.KindWebhook)
+	if err != nil {
+		return err
+	}
+	list, err := s.webhooks.List(c.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	response := struct {
+		Webhooks []webhook.Webhook `json:"webhooks"`
+		Next     string            `json:"next,omitempty"`
+	}{Webhooks: list}
+	if len(list) > limit {
+		response.Webhooks, response.Next = list[:limit], newCursor(list[limit-1].ID)
+	}
+	return c.respond(http.StatusOK, response)
+}
+
+// findWebhook returns the webhook in the path.
+func (s *Server) findWebhook(c *call) (webhook.Webhook, error) {
+	w, err := s.webhooks.Get(c.r.Context(), c.namespace, c.args[0])
+	if errors.Is(err, control.ErrNotFound) {
+		err = problem.New(http.StatusNotFound,
+			"There is no webhook %s in the namespace %s.", rules.Quote(c.args[0]), c.namespace)
+	}
+	return w, err
+}
+
+// getWebhook serves GET /v1/webhooks/{id}.
+func (s *Server) getWebhook(c *call) error {
+	w, err := s.findWebhook(c)
+	if err != nil {
+		return err
+	}
+	return c.respond(http.StatusOK, w)
+}
+
+// deleteWebhook serves DELETE /v1/webhooks/{id}.
+func (s *Server) deleteWebhook(c *call) error {
+	w, err := s.findWebhook(c)
+	if err != nil {
+		return err
+	}
+	change := c.change(c.namespace, "webhooks.delete")
+	if err := s.webhooks.Delete(c.r.Context(), change, w.ID); err != nil {
+		return err
+	}
+	return c.respond(http.StatusOK, revisionOnly{change.Revision})
+}
+
+// createWebhook serves POST /v1/webhooks.
+func (s *Server) createWebhook(c *call) error {
+	var draft webhook.Draft
+	if err := c.readJSON(&draft); err != nil {
+		return err
+	}
+	created, secret, err := s.webhooks.Create(c.r.Context(), c.change(c.namespace, "webhooks.create"), draft)
+	switch {
+	case errors.Is(err, webhook.ErrTooMany):
+		return problem.New(http.StatusConflict, "The namespace %s cannot have another webhook: %v.", c.namespace, err)
+	case errors.Is(err, control.ErrConflict):
+		return problem.New(http.StatusConflict,
+			"There is a webhook %s already. Delete it first, or choose another id.", draft.ID)
+	case err != nil:
+		return err
+	}
+	c.w.Header().Set("Location", "/v1/webhooks/"+created.ID)
+	return c.respond(http.StatusCreated, struct {
+		Webhook webhook.Webhook `json:"webhook"`
+		Secret  string          `json:"secret"`
+	}{created, secret})
+}
+
+// listDeliveries serves GET /v1/webhooks/{id}/deliveries.
+func (s *Server) listDeliveries(c *call) error {
+	w, err := s.findWebhook(c)
+	if err != nil {
+		return err
+	}
+	list, err := s.webhooks.Deliveries(c.r.Context(), c.namespace, &w)
+	if err != nil {
+		return err
+	}
+	return c.respond(http.StatusOK, struct {
+		Deliveries []webhook.Delivery `json:"deliveries"`
+	}{list})
+}
+
+// retryDelivery serves POST /v1/webhooks/{id}/deliveries/{n}:retry.
+func (s *Server) retryDelivery(c *call) error {
+	w, err := s.findWebhook(c)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(c.args[1], 10, 64)
+	if err != nil || n < 1 {
+		return problem.New(http.StatusNotFound, "There is no delivery %s.", rules.Quote(c.args[1]))
+	}
+	d, err := s.webhooks.Retry(c.r.Context(), c.namespace, &w, n)
+	var pending *webhook.PendingError
+	switch {
+	case errors.Is(err, control.ErrNotFound):
+		return problem.New(http.StatusNotFound, "There is no delivery %d of the webhook %s.", n, w.ID)
+	case errors.As(err, &pending):
+		return problem.New(http.StatusConflict, "%v.", err)
+	case err != nil:
+		return err
+	}
+	return c.respond(http.StatusAccepted, d)
+}
+
+// receiveHook serves POST /v1/hooks/rules.
+func (s *Server) receiveHook(c *call) error {
+	if s.config.Hook == nil {
+		return problem.New(http.StatusNotFound, "This is no node that takes webhooks.")
+	}
+	s.config.Hook.ServeHTTP(c.w, c.r)
+	return nil
+}

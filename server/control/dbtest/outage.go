@@ -1,0 +1,86 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// An Outage is a server that can be killed and restarted with its data.
+type Outage struct {
+	Kill, Restart func()
+	// Open opens a handle, which is closed when the test ends.
+	Open func() control.DB
+}
+
+// Kills kills a server during writes, several times, and checks the data afterwards.
+func (o *Outage) Kills(t *testing.T, times int) {
+	var audit Audit
+	db := o.Open()
+	last := int64(0)
+	for i := range times {
+		var mu sync.Mutex
+		started := make(chan struct{})
+		first := started
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			err := Write(ctx, db, func(revision int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				if last = revision; first != nil {
+					close(first)
+					first = nil
+				}
+			})
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, control.ErrConflict) {
+				t.Errorf("the writer stopped with %v", err)
+			}
+		})
+		select {
+		case <-started:
+		case <-time.After(patience):
+			t.Fatalf("nothing was written in %v", patience)
+		}
+		time.Sleep(time.Duration(i) * 7 * time.Millisecond) // somewhere in a commit, each time elsewhere
+		o.Kill()
+		wg.Wait()
+		o.Restart()
+		until := time.Now().Add(patience)
+		for {
+			if _, _, err := db.Revision(t.Context(), ""); err == nil {
+				break
+			} else if time.Now().After(until) {
+				t.Fatalf("%v after the server was started again: %v", patience, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		unheard := audit.Check(t, db, last)
+		t.Logf("kill %d: at %d, of which %d were not acknowledged", i, last+int64(unheard), unheard)
+		last += int64(unheard)
+	}
+}
+
+// Watches checks that a watch continues after an outage, and gets notifications again.
+func (o *Outage) Watches(t *testing.T) {
+	writer := o.Open()
+	commit(t, writer, "n", rule("a", control.Any, `1`))
+	seen := watch(t.Context(), o.Open())
+	until(t, seen, 1)
+	o.Kill()
+	o.Restart()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{rule("a", control.Any, `3`)}}
+		if err := writer.Commit(t.Context(), &c); err == nil {
+			until(t, seen, c.Revision)
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%v after the server was started again: %v", patience, err)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package edit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control"
+)
+
+// A Result is the result of a change of many objects.
+type Result struct {
+	Revision  int64        `json:"revision"`
+	DryRun    bool         `json:"dry_run,omitempty"`
+	Diff      []Difference `json:"diff"`
+	Unchanged int          `json:"unchanged"`
+}
+
+// A File is a rules file to apply.
+type File struct {
+	Name string // its ending tells JSON from YAML
+	Data []byte
+	// Prune deletes the rules that are not in the file, and the clients if the file has a list of clients.
+	Prune bool
+}
+
+// ApplyFile gives a namespace the rules and clients of a file. The error is a *source.Error with everything that is
+// wrong with the file, or a *StaleError.
+func (e *Editor) ApplyFile(ctx context.Context, entry *control.Change, f File, t Terms) (*Result, error) {
+	doc, err := file.Parse(f.Name, f.Data)
+	if err != nil {
+		return nil, err
+	}
+	c := &fileChange{doc: doc, prune: f.Prune, pruneClients: f.Prune && listsClients(&f, doc)}
+	return e.commitMany(ctx, entry, c, t)
+}
+
+// listsClients reports whether a file has a list of clients, which may be empty.
+func listsClients(f *File, doc *file.Document) bool {
+	if len(doc.Clients) > 0 {
+		return true
+	}
+	if !bytes.Contains(f.Data, []byte("clients")) {
+		return false
+	}
+	s, err := source.Read(f.Name, f.Data)
+	return err == nil && s.Root != nil && s.Root.Field("clients") != nil
+}
+
+// A manyChange is a change of many objects.
+type manyChange interface {
+	change
+	// summary returns what the edits of the last call change, and how many objects of the change stay as they are.
+	summary() (deltas []Delta, unchanged int)
+}
+
+// commitMany makes a change of many objects. A *StaleError has the difference that the change would make now.
+func (e *Editor) commitMany(ctx context.Context, entry *control.Change, c manyChange, t Terms) (*Result, error) {
+	committed, err := e.commit(ctx, entry, c, t)
+	var stale *StaleError
+	if err != nil && !errors.As(err, &stale) {
+		return nil, err
+	}
+	deltas, unchanged := c.summary()
+	r := &Result{Revision: entry.Base, DryRun: t.DryRun, Diff: Differences(deltas), Unchanged: unchanged}
+	if stale != nil {
+		text := joinTexts(r.Diff)
+		stale.Diff = &text
+		return nil, stale
+	}
+	if committed {
+		r.Revision = entry.Revision
+	}
+	return r, nil
+}
+
+// A fileChange gives a namespace the content of a document. The last call of edits sets list and deltas.
+type fileChange struct {
+	doc                 *file.Document
+	prune, pruneClients bool
+
+	list   []Edit
+	deltas []Delta
+}
+
+func (c *fileChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	c.list, c.deltas = nil, nil
+	c.editRules(ns)
+	if err := c.editClients(ctx, ns); err != nil {
+		return nil, err
+	}
+	return c.list, nil
+}
+
+// add adds an edit of an object with a body and a revision.
+func (c *fileChange) add(e Edit, body []byte, revision int64) {
+	e.base = revision
+	c.list = append(c.list, e)
+	c.deltas = append(c.deltas, Delta{e.Kind, e.ID, body, e.Body})
+}
+
+func (c *fileChange) editRules(ns *namespace) {
+	missing := maps.Clone(ns.rules) // in the file
+	for i := range c.doc.Rules {
+		e := ruleEdit(c.doc.Rules[i])
+		e.Path = "rules[" + strconv.Itoa(i) + "]"
+		stored, exists := ns.rules[e.ID]
+		delete(missing, e.ID)
+		switch {
+		case !exists:
+			c.add(e, nil, control.Absent)
+		case !bytes.Equal(stored.body, e.Body):
+			c.add(e, stored.body, control.Any) // the namespace's revision determines that of the rule
+		}
+	}
+	if c.prune {
+		for _, id := range slices.Sorted(maps.Keys(missing)) {
+			c.add(Edit{Kind: control.KindRule, ID: id}, missing[id].body, control.Any)
+		}
+	}
+}
+
+func (c *fileChange) editClients(ctx context.Context, ns *namespace) error {
+	inFile := make(map[string]bool, len(c.doc.Clients))
+	for i := range c.doc.Clients {
+		e := clientEdit(c.doc.Clients[i])
+		e.Path = "clients[" + strconv.Itoa(i) + "]"
+		inFile[e.ID] = true
+		stored, err := ns.getClient(ctx, e.ID)
+		switch {
+		case err != nil:
+			return err
+		case stored == nil:
+			c.add(e, nil, control.Absent)
+		case !bytes.Equal(stored.Body, e.Body):
+			c.add(e, stored.Body, stored.Revision)
+		}
+	}
+	if !c.pruneClients {
+		return nil
+	}
+	return ns.eachClient(ctx, func(o *control.Object) {
+		if !inFile[o.ID] {
+			c.add(Edit{Kind: control.KindClient, ID: o.ID}, o.Body, o.Revision)
+		}
+	})
+}
+
+func (c *fileChange) summary() (deltas []Delta, unchanged int) {
+	unchanged = len(c.doc.Rules) + len(c.doc.Clients)
+	for i := range c.list {
+		if c.list[i].Body != nil {
+			unchanged--
+		}
+	}
+	return c.deltas, unchanged
+}
+
+// getClient returns a client, or nil if it does not exist. It reads the database only if it does.
+func (ns *namespace) getClient(ctx context.Context, id string) (*control.Object, error) {
+	if _, exists := ns.clients.Get(id); !exists {
+		return nil, nil
+	}
+	return ns.get(ctx, control.KindClient, id)
+}
+
+// eachClient calls do for all clients of the namespace.
+func (ns *namespace) eachClient(ctx context.Context, do func(*control.Object)) error {
+	q := control.Query{Namespace: ns.name, Kind: control.KindClient, Limit: 5000}
+	for {
+		objects, err := ns.db.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range objects {
+			do(&objects[i])
+		}
+		if len(objects) < q.Limit {
+			return nil
+		}
+		q.AfterNamespace, q.AfterID = ns.name, objects[len(objects)-1].ID
+	}
+}

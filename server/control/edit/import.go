@@ -1,0 +1,149 @@
+package edit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// Imported is the progress of an import of clients. All of it is committed.
+type Imported struct {
+	// Revision is that of the last change, or that of the namespace if nothing had to change.
+	Revision  int64 `json:"revision"`
+	Clients   int   `json:"clients"`
+	Created   int   `json:"created"`
+	Updated   int   `json:"updated"`
+	Deleted   int   `json:"deleted"`
+	Unchanged int   `json:"unchanged"`
+	// Changes are the revisions of the import.
+	Changes []int64 `json:"changes,omitempty"`
+}
+
+func (i *Imported) addRevision(revision int64) {
+	i.Revision = revision
+	i.Changes = append(i.Changes, revision)
+}
+
+// Import creates or replaces clients in one change, and adds the result to the progress.
+func (e *Editor) Import(ctx context.Context, entry *control.Change, clients []Edit, progress *Imported) error {
+	c := &importChange{clients: clients}
+	committed, err := e.commit(ctx, entry, c, Terms{})
+	if err != nil {
+		return err
+	}
+	progress.Clients += len(clients)
+	progress.Created += c.created
+	progress.Updated += c.updated
+	progress.Unchanged += len(clients) - c.created - c.updated
+	if committed {
+		progress.addRevision(entry.Revision)
+	}
+	return nil
+}
+
+// An importChange creates or replaces clients. The last call of edits sets the numbers.
+type importChange struct {
+	clients          []Edit
+	created, updated int
+}
+
+func (c *importChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	c.created, c.updated = 0, 0
+	var edits []Edit
+	for _, e := range c.clients {
+		stored, err := ns.getClient(ctx, e.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case stored == nil:
+			e.base = control.Absent
+			c.created++
+		case bytes.Equal(stored.Body, e.Body):
+			continue
+		default:
+			e.base = stored.Revision
+			c.updated++
+		}
+		edits = append(edits, e)
+	}
+	return edits, nil
+}
+
+// Prune deletes up to limit clients whose IDs are not in a set, and adds the result to the progress. It reports whether
+// more are left.
+func (e *Editor) Prune(
+	ctx context.Context, entry *control.Change, keep *IDSet, limit int, progress *Imported,
+) (more bool, err error) {
+	c := &pruneChange{keep: keep, limit: limit}
+	committed, err := e.commit(ctx, entry, c, Terms{})
+	if err != nil {
+		return false, err
+	}
+	if committed {
+		progress.Deleted += c.deleted
+		progress.addRevision(entry.Revision)
+	}
+	return c.more, nil
+}
+
+// A pruneChange deletes clients. The last call of edits sets deleted and more.
+type pruneChange struct {
+	keep    *IDSet
+	limit   int
+	deleted int
+	more    bool
+}
+
+func (c *pruneChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	var edits []Edit
+	c.more = false
+	err := ns.eachClient(ctx, func(o *control.Object) {
+		switch {
+		case c.keep.contains(o.ID):
+		case len(edits) == c.limit:
+			c.more = true
+		default:
+			edits = append(edits, Edit{Kind: control.KindClient, ID: o.ID, base: o.Revision})
+		}
+	})
+	c.deleted = len(edits)
+	return edits, err
+}
+
+// An IDSet is a set of IDs of clients. It stores hashes with a random seed, to use less memory: if two IDs have the
+// same hash, which is improbable, a client is not deleted.
+type IDSet struct {
+	max    int
+	seed   maphash.Seed
+	hashes map[uint64]struct{}
+}
+
+// NewIDSet returns a set of up to limit IDs.
+func NewIDSet(limit int) *IDSet {
+	return &IDSet{max: limit, seed: maphash.MakeSeed(), hashes: make(map[uint64]struct{})}
+}
+
+// A FullError means that an IDSet has its maximum number of IDs.
+type FullError struct{ Max int }
+
+func (e *FullError) Error() string { return fmt.Sprintf("more than %d ids", e.Max) }
+
+// Add adds an ID, or returns a *FullError.
+func (s *IDSet) Add(id string) error {
+	if len(s.hashes) == s.max {
+		return &FullError{s.max}
+	}
+	s.hashes[maphash.String(s.seed, id)] = struct{}{}
+	return nil
+}
+
+// Len returns the number of IDs.
+func (s *IDSet) Len() int { return len(s.hashes) }
+
+func (s *IDSet) contains(id string) bool {
+	_, ok := s.hashes[maphash.String(s.seed, id)]
+	return ok
+}

@@ -1,0 +1,101 @@
+package edit
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control"
+)
+
+// expiryDelay is how long expired overrides are kept, for nodes whose clocks are behind.
+const expiryDelay = time.Hour
+
+// DeleteExpiredOverrides deletes the overrides of all namespaces that expired an hour ago.
+func (e *Editor) DeleteExpiredOverrides(ctx context.Context) error {
+	names, err := e.options.DB.Namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	c := expireChange{e.options.Now().Add(-expiryDelay)}
+	for _, name := range names {
+		// Look first, so that a namespace without expired overrides need not be loaded.
+		expired, err := c.edits(ctx, &namespace{name: name, db: e.options.DB})
+		if err == nil && len(expired) > 0 {
+			entry := &control.Change{Namespace: name, Actor: control.SystemActor, Action: "overrides.expire"}
+			_, err = e.commit(ctx, entry, c, Terms{})
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// An expireChange deletes the overrides that expired before a time.
+type expireChange struct{ before time.Time }
+
+func (c expireChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	var edits []Edit
+	q := control.Query{Namespace: ns.name, Kind: control.KindOverride, Limit: 1000}
+	for {
+		objects, err := ns.db.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range objects {
+			o, err := control.ParseOverride("body.json", objects[i].Body, time.Time{})
+			if err != nil {
+				return nil, err
+			}
+			if o.Expires.Before(c.before) {
+				edits = append(edits, Edit{Kind: control.KindOverride, ID: o.ID, base: objects[i].Revision})
+			}
+		}
+		if len(objects) < q.Limit {
+			return edits, nil
+		}
+		q.AfterNamespace, q.AfterID = ns.name, objects[len(objects)-1].ID
+	}
+}
+
+// unusedOverride returns why an override has no effect with the current rules, empty if it has.
+func (ns *namespace) unusedOverride(o *control.Override) string {
+	known := map[headgate.Attribute]bool{} // attributes of the override's client
+	var names []string
+	user := headgate.Attribute{Kind: headgate.AttrUser}
+	for _, name := range slices.Sorted(maps.Keys(o.Client)) {
+		a, err := headgate.ParseAttribute(name)
+		if err != nil {
+			continue // Parse has refused it
+		}
+		names = append(names, name)
+		known[a] = true
+		// Any attribute of a registered client identifies it.
+		if c, ok := ns.clients.Lookup(a, o.Client[name]); ok {
+			for _, t := range c.Attributes {
+				known[t.Attribute] = true
+			}
+			known[user] = known[user] || len(c.Attributes) == 0
+		}
+	}
+	for _, r := range ns.set.Rules() {
+		if o.Rule != "" && o.Rule != r.ID {
+			continue
+		}
+		byAddress := r.Fallback == rules.FallbackIP && known[headgate.Attribute{Kind: headgate.AttrIP}]
+		byKey := slices.ContainsFunc(r.Key, func(a headgate.Attribute) bool { return known[a] })
+		if len(r.Key) > 0 && (byAddress || byKey) {
+			return ""
+		}
+	}
+	subject := "no rule counts"
+	if o.Rule != "" {
+		subject = "the rule " + o.Rule + " does not count"
+	}
+	return subject + " by " + strings.Join(names, " or ") + ": the override does nothing until one does"
+}

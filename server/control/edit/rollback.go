@@ -1,0 +1,171 @@
+package edit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// A Delta is the change of one object between two revisions. A body is nil if the object did not exist.
+type Delta struct {
+	Kind          control.Kind
+	ID            string
+	Before, After []byte
+}
+
+// Reverse returns the change back.
+func (d Delta) Reverse() Delta { return Delta{d.Kind, d.ID, d.After, d.Before} }
+
+// maxFollowed is the maximum number of changes to read from the log.
+const maxFollowed = 100_000
+
+// ErrTooManyChanges means that there are too many changes between two revisions to compare them.
+var ErrTooManyChanges = fmt.Errorf("there are more than %d changes between them", maxFollowed)
+
+// NodeKinds returns the kinds of objects that nodes receive.
+func NodeKinds() []control.Kind {
+	return []control.Kind{control.KindRule, control.KindClient, control.KindOverride}
+}
+
+// Compare returns what changed in a namespace after one revision, up to another, in the order of kinds and IDs. The
+// error is control.ErrPruned if the log does not reach back that far, or ErrTooManyChanges.
+func Compare(
+	ctx context.Context, db control.DB, namespace string, from, to int64, kinds []control.Kind,
+) ([]Delta, error) {
+	// Check that the log reaches back. That is the same for all kinds, and there are few overrides.
+	if _, err := db.At(ctx, namespace, control.KindOverride, from); err != nil {
+		return nil, err
+	}
+	deltas := make(deltaMap)
+	q := control.LogQuery{Namespace: namespace, After: from, Limit: 100}
+	for read := 0; ; read += q.Limit {
+		changes, err := db.Log(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range changes {
+			if changes[i].Revision <= to {
+				deltas.add(changes[i].Ops, kinds)
+			}
+		}
+		if len(changes) < q.Limit || changes[len(changes)-1].Revision > to {
+			return deltas.sorted(kinds), nil
+		}
+		if read > maxFollowed {
+			return nil, ErrTooManyChanges
+		}
+		q.After = changes[len(changes)-1].Revision
+	}
+}
+
+type objectKey struct {
+	kind control.Kind
+	id   string
+}
+
+type deltaMap map[objectKey]*Delta
+
+// add adds the operations of the next change.
+func (m deltaMap) add(ops []control.Op, kinds []control.Kind) {
+	for _, op := range ops {
+		if !slices.Contains(kinds, op.Kind) {
+			continue
+		}
+		key := objectKey{op.Kind, op.ID}
+		if m[key] == nil {
+			m[key] = &Delta{Kind: op.Kind, ID: op.ID, Before: op.Before}
+		}
+		m[key].After = op.Body
+	}
+}
+
+// sorted returns the deltas in the order of kinds and IDs, without objects that are the same again.
+func (m deltaMap) sorted(kinds []control.Kind) []Delta {
+	var list []Delta
+	for _, d := range m {
+		if !bytes.Equal(d.Before, d.After) || (d.Before == nil) != (d.After == nil) {
+			list = append(list, *d)
+		}
+	}
+	slices.SortFunc(list, func(a, b Delta) int {
+		if n := slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind); n != 0 {
+			return n
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list
+}
+
+// Rollback gives objects of a namespace the content of an earlier revision, as a new change: rules, or with all also
+// clients and overrides. The errors are those of Compare and ApplyFile.
+func (e *Editor) Rollback(
+	ctx context.Context, entry *control.Change, revision int64, all bool, t Terms,
+) (*Result, error) {
+	return e.commitMany(ctx, entry, &rollbackChange{revision: revision, all: all}, t)
+}
+
+// A rollbackChange undoes the changes after a revision. The last call of edits sets objects and deltas.
+type rollbackChange struct {
+	revision int64
+	all      bool
+
+	objects int // in the namespace
+	deltas  []Delta
+}
+
+func (c *rollbackChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	kinds := []control.Kind{control.KindRule}
+	c.objects = len(ns.rules)
+	if c.all {
+		kinds = NodeKinds()
+		c.objects += ns.clients.Len() + len(ns.overrides)
+	}
+	deltas, err := Compare(ctx, ns.db, ns.name, c.revision, math.MaxInt64, kinds)
+	if err != nil {
+		return nil, err
+	}
+	c.deltas = nil
+	edits := make([]Edit, 0, len(deltas))
+	for _, d := range deltas {
+		back := d.Reverse()
+		e, err := back.edit()
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, e)
+		c.deltas = append(c.deltas, back)
+	}
+	return edits, nil
+}
+
+func (c *rollbackChange) summary() (deltas []Delta, unchanged int) {
+	unchanged = c.objects
+	for _, d := range c.deltas {
+		if d.Before != nil {
+			unchanged--
+		}
+	}
+	return c.deltas, unchanged
+}
+
+// edit returns the edit that makes the change.
+func (d *Delta) edit() (Edit, error) {
+	if d.After == nil {
+		return Edit{Kind: d.Kind, ID: d.ID, base: control.Any}, nil
+	}
+	e, err := Parse(d.Kind, "body.json", d.After, time.Time{})
+	if err != nil {
+		return Edit{}, fmt.Errorf("%s %s as it was: %w", d.Kind, d.ID, err)
+	}
+	e.Path = string(d.Kind) + "s/" + d.ID
+	if d.Before == nil {
+		e.base = control.Absent
+	}
+	return e, nil
+}

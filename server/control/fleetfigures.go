@@ -1,0 +1,159 @@
+package control
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/headgate/headgate/rules/file/source"
+)
+
+// FleetFigures are figures about the limits that a node shares with others. Counters start at 0 when the node starts.
+type FleetFigures struct {
+	// Live is the number of live nodes including this one, Known that of all nodes. 0 if they are unknown.
+	Live  int64 `json:"live"`
+	Known int64 `json:"known"`
+	// Sync are the figures of each mode in which nodes or regions synchronize.
+	Sync []SyncFigures `json:"sync,omitempty"`
+	// Leases are the figures of leases. Nil if the node uses none.
+	Leases *LeaseFigures `json:"leases,omitempty"`
+}
+
+// SyncFigures are the figures of one mode in which nodes or regions synchronize.
+type SyncFigures struct {
+	// Mode is "async", "gossip", or "global" between regions. Later versions may have others.
+	Mode string `json:"mode"`
+	// Up reports whether updates are sent and received.
+	Up bool `json:"up"`
+	// LagMS is the average age of updates when they are applied, LagMaxMS the recent maximum.
+	LagMS    float64 `json:"lag_ms"`
+	LagMaxMS float64 `json:"lag_max_ms"`
+	// Over is the number of units admitted above limits, OverMax the maximum for one key.
+	Over    int64 `json:"over"`
+	OverMax int64 `json:"over_max"`
+	// Applied is the number of units that others consumed, Lost that of units of other regions that could not be charged.
+	Applied int64 `json:"applied"`
+	Lost    int64 `json:"lost"`
+	// ClockAheadMS is how far the fleet's clock is ahead of the node's, ClocksOff the number of clocks that are off by
+	// more than a second.
+	ClockAheadMS float64 `json:"clock_ahead_ms"`
+	ClocksOff    int64   `json:"clocks_off"`
+	// Keys is the number of keys in memory, Waiting that of keys with an update to send.
+	Keys    int64 `json:"keys"`
+	Waiting int64 `json:"waiting"`
+	// Sent and Received count updates, Failed failed requests, and Refused implausible updates.
+	Sent     int64 `json:"sent"`
+	Received int64 `json:"received"`
+	Failed   int64 `json:"failed"`
+	Refused  int64 `json:"refused"`
+}
+
+// LeaseFigures are the figures of leases: units that a node takes from the store before it needs them.
+type LeaseFigures struct {
+	// Keys is the number of keys with leases.
+	Keys int64 `json:"keys"`
+	// Calls is the number of store calls, Failed that of failed ones.
+	Calls  int64 `json:"calls"`
+	Failed int64 `json:"failed"`
+	// Granted, Returned and Expired are units.
+	Granted  int64 `json:"granted"`
+	Returned int64 `json:"returned"`
+	Expired  int64 `json:"expired"`
+}
+
+// Limits of figures. Values beyond them are invalid.
+const (
+	// MaxFigure is the largest integer that all readers of JSON can represent.
+	MaxFigure = 1<<53 - 1
+	// MaxFigureMS is about three hundred years: the clock of a host may start in 1970.
+	MaxFigureMS = 1e13
+	// MaxSyncModes is the maximum number of modes, MaxModeName the maximum size of a name in bytes.
+	MaxSyncModes = 8
+	MaxModeName  = 32
+)
+
+// each calls count for all counters and ms for all times, with their paths. Least is the minimum of a time.
+func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, least float64)) {
+	count("live", &f.Live)
+	count("known", &f.Known)
+	for i := range f.Sync {
+		n := &f.Sync[i]
+		at := fmt.Sprintf("sync[%d].", i)
+		ms(at+"lag_ms", &n.LagMS, 0)
+		ms(at+"lag_max_ms", &n.LagMaxMS, 0)
+		ms(at+"clock_ahead_ms", &n.ClockAheadMS, -MaxFigureMS)
+		for _, c := range []struct {
+			name string
+			n    *int64
+		}{
+			{"over", &n.Over},
+			{"over_max", &n.OverMax},
+			{"applied", &n.Applied},
+			{"lost", &n.Lost},
+			{"clocks_off", &n.ClocksOff},
+			{"keys", &n.Keys},
+			{"waiting", &n.Waiting},
+			{"sent", &n.Sent},
+			{"received", &n.Received},
+			{"failed", &n.Failed},
+			{"refused", &n.Refused},
+		} {
+			count(at+c.name, c.n)
+		}
+	}
+	if l := f.Leases; l != nil {
+		count("leases.keys", &l.Keys)
+		count("leases.calls", &l.Calls)
+		count("leases.failed", &l.Failed)
+		count("leases.granted", &l.Granted)
+		count("leases.returned", &l.Returned)
+		count("leases.expired", &l.Expired)
+	}
+}
+
+// Clamp sets figures outside the limits to the nearest valid ones, so that a heartbeat is not refused because of them.
+func (f *FleetFigures) Clamp() {
+	f.each(func(_ string, n *int64) {
+		*n = min(max(*n, 0), MaxFigure)
+	}, func(_ string, v *float64, least float64) {
+		if math.IsNaN(*v) {
+			*v = 0
+		}
+		*v = min(max(*v, least), MaxFigureMS)
+	})
+	f.Known = max(f.Known, f.Live)
+}
+
+// Problems returns the invalid figures.
+func (f *FleetFigures) Problems() (list []source.Problem) {
+	add := func(path, value, want string) {
+		list = append(list, source.Problem{Path: path, Value: value, Want: want})
+	}
+	if len(f.Sync) > MaxSyncModes {
+		add("sync", fmt.Sprintf("%d of them", len(f.Sync)), fmt.Sprintf("at most %d", MaxSyncModes))
+		return list
+	}
+	f.each(func(path string, n *int64) {
+		if *n < 0 || *n > MaxFigure {
+			add(path, fmt.Sprint(*n), fmt.Sprintf("0 to %d", int64(MaxFigure)))
+		}
+	}, func(path string, v *float64, least float64) {
+		if !(*v >= least && *v <= MaxFigureMS) {
+			add(path, fmt.Sprint(*v), fmt.Sprintf("%g to %g", least, float64(MaxFigureMS)))
+		}
+	})
+	if f.Live > f.Known {
+		add("live", fmt.Sprint(f.Live), "at most as many as are known")
+	}
+	seen := make(map[string]bool, len(f.Sync))
+	for i := range f.Sync {
+		path, mode := fmt.Sprintf("sync[%d].mode", i), f.Sync[i].Mode
+		switch {
+		case mode == "" || len(mode) > MaxModeName:
+			add(path, fmt.Sprintf("%.40q", mode), fmt.Sprintf("the name of a mode, of at most %d bytes", MaxModeName))
+		case seen[mode]:
+			add(path, fmt.Sprintf("%q", mode), "each mode once")
+		}
+		seen[mode] = true
+	}
+	return list
+}

@@ -1,0 +1,398 @@
+package follow
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// A disk stores the last rules of a node in one file: a line that names the source, then a complete snapshot, then the
+// changes since, each part in the format of control.Writer. Changes are appended, and the last one counts only if it
+// is complete. A disk is not safe for concurrent use.
+type disk struct {
+	path        string
+	origin      string
+	lockFile    *os.File // nil if the disk is read-only
+	readOnlyErr error    // why the disk is read-only
+
+	file         *os.File     // for appending; nil if there is none yet
+	size         int64        // bytes known to be valid
+	snapshotSize int64        // bytes of label and snapshot
+	revision     int64        // revision of the stored rules
+	pending      bytes.Buffer // changes that could not be written yet
+}
+
+// A label is the first line of the file.
+type label struct {
+	Format int    `json:"headgate_rules"`
+	Origin string `json:"origin"`
+}
+
+const (
+	diskFormat = 1
+	// maxPending bounds the changes that wait for disk space. With more, everything is fetched again.
+	maxPending = 8 << 20
+	// minAdded is the size of changes after which the file is rewritten, or half of the snapshot if that is more.
+	minAdded = 1 << 20
+)
+
+// openDisk opens the file of a namespace in a directory, which it creates if missing. A file on a read-only disk can
+// still be read.
+func openDisk(dir, namespace, origin string) (*disk, error) {
+	d := &disk{path: filepath.Join(dir, "rules-"+url.PathEscape(namespace)+".ndjson"), origin: origin}
+	if d.lockFile, d.readOnlyErr = openLock(dir, d.path+".lock"); d.lockFile == nil {
+		return d, nil
+	}
+	if err := lock(d.lockFile); err != nil {
+		_ = d.lockFile.Close() // it was only needed for the lock
+		return nil, fmt.Errorf("%s: another process stores its rules there: %w", d.path, err)
+	}
+	return d, nil
+}
+
+// openLock opens the lock file of the writer, and creates it and its directory if missing.
+func openLock(dir, path string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+func (d *disk) close() error {
+	var errs []error
+	for _, f := range []*os.File{d.file, d.lockFile} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	d.file, d.lockFile = nil, nil
+	return errors.Join(errs...)
+}
+
+// A partReader is a reader of one part, up to its end line.
+type partReader struct {
+	src      *bufio.Reader
+	buffered []byte // rest of the line that was read last
+	consumed int64
+	done     bool
+}
+
+var endMark = []byte(`{"end":true,`)
+
+func (p *partReader) Read(into []byte) (int, error) {
+	if len(p.buffered) == 0 {
+		if p.done {
+			return 0, io.EOF
+		}
+		line, err := p.src.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a long line is read in pieces
+			return 0, err
+		}
+		p.buffered, p.done = line, err == nil && bytes.HasPrefix(line, endMark)
+	}
+	n := copy(into, p.buffered)
+	p.buffered = p.buffered[n:]
+	p.consumed += int64(n)
+	return n, nil
+}
+
+// load passes the snapshot to the first sink, and each change to a sink that next returns. It reports whether the file
+// is of the same origin. The error is fs.ErrNotExist if there is no file. A broken part at the end is cut off.
+func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, err error) {
+	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if err != nil && !notExist(err) {
+		d.readOnlyErr = cmp.Or(d.readOnlyErr, err)
+		f, err = os.Open(d.path)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if d.file != f {
+			_ = f.Close() // it was only read
+		}
+	}()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a pipe would block
+		return false, cmp.Or(err, fmt.Errorf("%s: %w: not a regular file", d.path, control.ErrBroken))
+	}
+	from := bufio.NewReaderSize(f, 64<<10)
+	line, err := from.ReadSlice('\n')
+	var l label
+	switch {
+	case err != nil || json.Unmarshal(line, &l) != nil || l.Format < 1:
+		return false, fmt.Errorf("%s: %w: invalid first line", d.path, control.ErrBroken)
+	case l.Format != diskFormat:
+		return false, fmt.Errorf("%s: written by a newer version: its format is %d, and this version reads %d",
+			d.path, l.Format, diskFormat)
+	}
+	d.size = int64(len(line))
+	if err := d.loadPart(from, first); err != nil {
+		return false, fmt.Errorf("%s: %w", d.path, err)
+	}
+	d.snapshotSize = d.size
+	for {
+		sink, finish := next()
+		err := d.loadPart(from, sink)
+		if err == nil {
+			err = finish()
+		}
+		if errors.Is(err, io.EOF) && !errors.Is(err, control.ErrBroken) {
+			break
+		}
+		if err != nil {
+			// The change is incomplete or does not follow. The parts in front of it are valid.
+			if d.readOnlyErr == nil {
+				d.readOnlyErr = f.Truncate(d.size)
+			}
+			break
+		}
+	}
+	if d.readOnlyErr != nil {
+		return l.Origin == d.origin, nil
+	}
+	if _, err := f.Seek(d.size, io.SeekStart); err != nil {
+		return false, fmt.Errorf("%s: %w", d.path, err)
+	}
+	d.file = f
+	return l.Origin == d.origin, nil
+}
+
+// loadPart passes one part to a sink. It returns io.EOF if there is none.
+func (d *disk) loadPart(from *bufio.Reader, to Sink) error {
+	if _, err := from.Peek(1); errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	p := &partReader{src: from}
+	r, err := control.NewReader(p)
+	if err != nil {
+		return err
+	}
+	if err := drain(r, to); err != nil {
+		return err
+	}
+	d.size += p.consumed
+	d.revision = r.Header.Revision
+	return nil
+}
+
+// A draft is a file that is being written to replace the current one.
+type draft struct {
+	file   *os.File
+	buffer *bufio.Writer
+	writer *control.Writer
+	header control.Header
+}
+
+func (d *disk) newDraft(h control.Header) (*draft, error) {
+	f, err := os.OpenFile(d.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &draft{file: f, buffer: bufio.NewWriterSize(f, 64<<10), header: h}
+	line, err := json.Marshal(label{diskFormat, d.origin})
+	if err == nil {
+		_, err = w.buffer.Write(append(line, '\n'))
+	}
+	if err == nil {
+		w.writer, err = control.NewWriter(w.buffer, h)
+	}
+	if err != nil {
+		w.discard()
+		return nil, err
+	}
+	return w, nil
+}
+
+// discard deletes the draft.
+func (w *draft) discard() {
+	_ = w.file.Close() // nobody reads it
+	_ = os.Remove(w.file.Name())
+}
+
+// replace puts a draft in place of the file.
+func (d *disk) replace(w *draft) (err error) {
+	defer func() {
+		if err != nil {
+			w.discard()
+		}
+	}()
+	if err := errors.Join(w.writer.Close(), w.buffer.Flush()); err != nil {
+		return err
+	}
+	size, err := w.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(w.file.Name(), d.path); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(d.path)); err != nil {
+		return err
+	}
+	if d.file != nil {
+		_ = d.file.Close() // replaced
+	}
+	d.file, d.size, d.snapshotSize, d.revision = w.file, size, size, w.header.Revision
+	d.pending.Reset()
+	return nil
+}
+
+// add appends a change in the format of control.Writer. If the disk is full, the change is kept for the next call.
+func (d *disk) add(change []byte, leadsTo int64) error {
+	if d.file == nil {
+		return errNoFile
+	}
+	if d.pending.Len()+len(change) > maxPending {
+		d.abandon()
+		return errNoFile
+	}
+	d.pending.Write(change)
+	written, err := d.file.WriteAt(d.pending.Bytes(), d.size)
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err != nil {
+		if written > 0 {
+			err = errors.Join(err, d.file.Truncate(d.size))
+		}
+		return err
+	}
+	d.size += int64(d.pending.Len())
+	d.revision = leadsTo
+	d.pending.Reset()
+	return nil
+}
+
+// abandon closes the file: it no longer leads to the rules in force, and has to be replaced.
+func (d *disk) abandon() {
+	if d.file != nil {
+		_ = d.file.Close() // everything was synced
+	}
+	d.file = nil
+	d.pending.Reset()
+}
+
+// errNoFile means that there is no file to append to: it has to be written completely.
+var errNoFile = errors.New("there is no file to append to")
+
+// grown reports whether the changes are so large that the file should be rewritten.
+func (d *disk) grown() bool {
+	return d.file != nil && d.size-d.snapshotSize > max(minAdded, d.snapshotSize/2)
+}
+
+// A name identifies an object.
+type name struct {
+	kind control.Kind
+	id   string
+}
+
+// rewrite merges the snapshot and all changes into one part.
+func (d *disk) rewrite() error {
+	var h control.Header
+	changed := map[name]*control.Item{}
+	if err := d.read(func(_ int, header control.Header) { h = header }, func(n int, item *control.Item) error {
+		if n > 0 {
+			kept := *item
+			kept.Body = slices.Clone(item.Body)
+			changed[name{item.Kind, item.ID}] = &kept
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	h.Since = 0
+	w, err := d.newDraft(h)
+	if err != nil {
+		return err
+	}
+	var rules, others []*control.Item
+	for _, item := range changed {
+		switch {
+		case item.Deleted:
+		case item.Kind == control.KindRule:
+			rules = append(rules, item)
+		default:
+			others = append(others, item)
+		}
+	}
+	write := func(list []*control.Item) error {
+		for _, item := range list {
+			if err := w.writer.Write(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = d.read(func(int, control.Header) {}, func(n int, item *control.Item) error {
+		if n > 0 {
+			return errStop
+		}
+		if item.Kind != control.KindRule { // rules come first
+			if err := write(rules); err != nil {
+				return err
+			}
+			rules = nil
+		}
+		if changed[name{item.Kind, item.ID}] != nil {
+			return nil
+		}
+		return w.writer.Write(item)
+	})
+	if err == nil || errors.Is(err, errStop) {
+		err = errors.Join(write(rules), write(others))
+	}
+	if err != nil {
+		w.discard()
+		return err
+	}
+	return d.replace(w)
+}
+
+var errStop = errors.New("enough")
+
+// read reads the file part by part.
+func (d *disk) read(begin func(n int, h control.Header), each func(n int, item *control.Item) error) error {
+	from := bufio.NewReaderSize(io.NewSectionReader(d.file, 0, d.size), 64<<10)
+	if _, err := from.ReadSlice('\n'); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		if _, err := from.Peek(1); errors.Is(err, io.EOF) {
+			return nil
+		}
+		r, err := control.NewReader(&partReader{src: from})
+		if err != nil {
+			return err
+		}
+		begin(n, r.Header)
+		for {
+			item, err := r.Next()
+			if errors.Is(err, io.EOF) && !errors.Is(err, control.ErrBroken) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if err := each(n, item); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// notExist reports whether an error says that a file does not exist.
+func notExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

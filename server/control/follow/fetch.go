@@ -1,0 +1,269 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// firstRetry is the first pause after a failed fetch. Pauses grow up to Config.Poll.
+const firstRetry = 250 * time.Millisecond
+
+// retrieve fetches when poked, at the poll interval, and sooner after a failure.
+func (f *Follower) retrieve(ctx context.Context) {
+	retry := time.Duration(0)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	due := f.config.Clock() // time of the next fetch
+	due = due.Add(f.pollPause())
+	for {
+		now := f.config.Clock()
+		wait := due.Sub(now)
+		if f.current != nil {
+			if end := f.current.overlay.next(now); !end.IsZero() {
+				wait = min(wait, end.Sub(now))
+			}
+		}
+		timer.Reset(max(0, wait))
+		poked := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.fetchNow:
+			poked = true
+		case <-timer.C:
+		}
+		f.expire()
+		if now := f.config.Clock(); !poked && now.Before(due) {
+			continue // only an override has expired
+		}
+		err := f.fetch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			retry = 0
+			due = f.config.Clock().Add(f.pollPause())
+		case errors.Is(err, errChangedWhileRead):
+			due = f.config.Clock()
+		default:
+			retry = min(max(2*retry, firstRetry), f.config.Poll)
+			pause := retry/2 + rand.N(retry)
+			var response *remote.Error
+			if errors.As(err, &response) && response.RetryAfter > 0 {
+				pause = max(pause, min(response.RetryAfter, time.Minute))
+			}
+			due = f.config.Clock().Add(pause)
+		}
+	}
+}
+
+// pollPause is random, so that nodes that start together do not poll together.
+func (f *Follower) pollPause() time.Duration {
+	return f.config.Poll*4/5 + rand.N(f.config.Poll*2/5)
+}
+
+// expire ends the expired overrides.
+func (f *Follower) expire() {
+	if f.current == nil || len(f.current.overlay.clients) == 0 {
+		return
+	}
+	before := len(f.current.overlay.clients)
+	broken, err := f.current.expire(f.config.Clock())
+	if err != nil {
+		f.log.Error("expired overrides could not be removed", "err", err.Error())
+		f.fromSource = f.fromSource && !broken // then everything is fetched
+		return
+	}
+	if now := len(f.current.overlay.clients); now != before {
+		f.log.Info("overrides expired", "clients", now)
+		f.change(func(s *Status) { s.Overrides = f.current.overlay.count(f.config.Clock()) })
+	}
+}
+
+// fetch asks the source for changes and puts them in force. Rules that cannot be used here are no error: the status
+// says so.
+func (f *Follower) fetch(ctx context.Context) error {
+	var since control.Mark
+	if f.current != nil && f.fromSource {
+		since = f.current.mark
+	}
+	err := f.fetchSince(ctx, since)
+	if errors.Is(err, errSharedValue) && since.Revision > 0 {
+		f.log.Info("changes depend on each other, fetching everything", "err", err.Error())
+		err = f.fetchSince(ctx, control.Mark{})
+	}
+	switch {
+	case err == nil, errors.Is(err, errAlreadyRefused):
+		f.setReached(errors.Is(err, errAlreadyRefused))
+		return nil
+	case errors.Is(err, ErrRefused):
+		f.setRefused(err)
+		return nil
+	case errors.Is(err, errChangedWhileRead):
+		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errTimeout) {
+		err = errors.Join(cause, err)
+	}
+	f.setUnreachable(err)
+	return err
+}
+
+// errLost means that a source had rules and is now at revision 0. Deleting all rules creates a revision, so the source
+// has lost its data, and its emptiness is not intended.
+var errLost = errors.New("the rules service has lost its rules: restore them, or create new ones")
+
+// errAlreadyRefused means that the same revision was refused already.
+var errAlreadyRefused = errors.New("already refused")
+
+// errStillEmpty means that a source without rules still has none: revision 0 has no mark to compare.
+var errStillEmpty = errors.New("there are no rules yet")
+
+func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
+	t := &fetchSink{follower: f, toDisk: f.disk != nil, live: true}
+	defer t.discardDraft()
+	defer t.endHeavy()
+	err := f.config.Source.Fetch(ctx, since, t)
+	if err != nil && !errors.Is(err, errStillEmpty) {
+		if errors.Is(err, ErrRefused) {
+			f.refused = t.header.Mark()
+		}
+		return err
+	}
+	switch {
+	case t.delta != nil:
+		return f.applyDelta(t)
+	case t.whole != nil:
+		return f.applySnapshot(t)
+	}
+	f.change(func(s *Status) { s.Unchanged++ })
+	f.repairDisk(ctx)
+	return nil
+}
+
+func (f *Follower) applySnapshot(t *fetchSink) error {
+	h, err := t.whole.finish(f.config.Clock())
+	if err == nil {
+		if err = f.config.Apply(h.set); err != nil {
+			err = refused(err)
+		}
+	}
+	if err != nil {
+		f.refused = t.header.Mark()
+		return err
+	}
+	f.current, f.fromSource, f.fromOtherSource, f.refused = h, true, false, control.Mark{}
+	f.change(func(s *Status) { s.Whole++ })
+	f.setInForce(t.header, false, slog.LevelInfo)
+	t.logSuspicious()
+	if t.draft != nil {
+		w := t.draft
+		t.draft = nil
+		f.setDiskStatus(f.disk.replace(w))
+	} else if t.diskErr != nil {
+		f.setDiskStatus(t.diskErr)
+	}
+	return nil
+}
+
+func (f *Follower) applyDelta(t *fetchSink) error {
+	if f.current == nil || t.header.Since != f.current.mark.Revision {
+		return fmt.Errorf("%w: what has changed since revision %d, which was not asked for", control.ErrBroken,
+			t.header.Since)
+	}
+	if len(t.delta.rules) > 0 {
+		t.startHeavy(len(f.current.rules)) // all rules are compiled
+	}
+	broken, err := f.current.apply(t.delta, f.config.Clock(), f.config.Apply)
+	if err != nil {
+		if errors.Is(err, ErrRefused) && !errors.Is(err, errSharedValue) {
+			f.refused = t.header.Mark()
+		}
+		f.fromSource = f.fromSource && !broken
+		return err
+	}
+	f.refused = control.Mark{}
+	f.change(func(s *Status) { s.Deltas++ })
+	level := slog.LevelDebug // clients may change often
+	if len(t.delta.rules) > 0 {
+		level = slog.LevelInfo
+	}
+	f.setInForce(t.header, false, level)
+	t.logSuspicious()
+	if f.disk != nil {
+		f.setDiskStatus(f.storeDelta(t))
+	}
+	return nil
+}
+
+func (f *Follower) storeDelta(t *fetchSink) error {
+	if t.buffer.Len() > maxDeltaBytes {
+		f.disk.abandon()
+		return errNoFile
+	}
+	if err := t.encoder.Close(); err != nil {
+		return err
+	}
+	if err := f.disk.add(t.buffer.Bytes(), t.header.Revision); err != nil {
+		return err
+	}
+	if f.disk.grown() {
+		return f.disk.rewrite()
+	}
+	return nil
+}
+
+// repairDisk writes everything to disk if that failed earlier.
+func (f *Follower) repairDisk(ctx context.Context) {
+	if f.disk == nil || f.current == nil || f.disk.file != nil && f.disk.pending.Len() == 0 {
+		return
+	}
+	if f.disk.file != nil { // it only had no space
+		f.setDiskStatus(f.disk.add(nil, f.current.mark.Revision))
+		return
+	}
+	now := f.config.Clock()
+	if now.Before(f.lastDiskFetch.Add(diskFetchInterval)) {
+		return
+	}
+	f.lastDiskFetch = now
+	w := &diskSink{disk: f.disk}
+	err := f.config.Source.Fetch(ctx, control.Mark{}, w)
+	if err == nil && w.draft != nil && w.draft.header.Mark() == f.current.mark {
+		f.setDiskStatus(f.disk.replace(w.draft))
+		return
+	}
+	if w.draft != nil {
+		w.draft.discard()
+	}
+	if err != nil {
+		f.setDiskStatus(err)
+	}
+}
+
+// diskFetchInterval bounds how often everything is fetched for the disk.
+const diskFetchInterval = time.Minute
+
+// setDiskStatus updates the disk's status.
+func (f *Follower) setDiskStatus(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if f.Status().Disk == text {
+		return
+	}
+	if err != nil {
+		f.diskFailed(err)
+		return
+	}
+	f.log.Info("rules are stored on disk again")
+	f.change(func(s *Status) { s.Disk = "" })
+}

@@ -1,0 +1,244 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/control"
+)
+
+// Config configures a Follower.
+type Config struct {
+	// Source provides the rules.
+	Source Source
+	// Dir stores the last valid rules, for a start without the source. Default none.
+	Dir string
+	// Apply puts rules in force, or returns an error: then the previous ones stay. Clients change within the rules
+	// without another call.
+	Apply func(*match.Set) error
+	// Changed, if set, is called after each change of Status.
+	Changed func(Status)
+	// Doubt, if set, returns what is suspicious about a valid client, for example that no request of this node could
+	// match it. The log and Status have the first of each change.
+	Doubt func(*rules.Client) string
+	// Heavy, if set, is called before heavy work while requests are decided, such as compiling a thousand rules. Its
+	// result is called when the work is done.
+	Heavy func() (done func())
+	// Node returns the content of heartbeats, except what the Follower knows. Default: no heartbeats.
+	Node func() control.Node
+	// Logger is for operators. Default slog.Default().
+	Logger *slog.Logger
+	// Clock returns the time, by which overrides expire. Default time.Now.
+	Clock func() time.Time
+	// Poll is the interval between polls of the source, plus or minus a fifth. Default DefaultPoll.
+	Poll time.Duration
+	// Timeout is how long Open waits for the source before it starts from disk, or without rules. Default
+	// DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Defaults of Config.
+const (
+	DefaultPoll      = 10 * time.Second
+	DefaultTimeout   = 5 * time.Second
+	DefaultHeartbeat = 10 * time.Second
+)
+
+func (c *Config) validate() error {
+	switch {
+	case c.Source == nil:
+		return errors.New("follow: no Source")
+	case c.Apply == nil:
+		return errors.New("follow: no Apply")
+	case c.Poll < 0 || c.Timeout < 0:
+		return errors.New("follow: Poll and Timeout: want times above 0")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Poll == 0 {
+		c.Poll = DefaultPoll
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Doubt == nil {
+		c.Doubt = func(*rules.Client) string { return "" }
+	}
+	if c.Heavy == nil {
+		c.Heavy = func() func() { return func() {} }
+	}
+	if c.Changed == nil {
+		c.Changed = func(Status) {}
+	}
+	return nil
+}
+
+// A Follower keeps rules up to date with a source. Create one with Open, run it with Run, close it with Close.
+type Follower struct {
+	config       Config
+	log          *slog.Logger
+	started      time.Time
+	fetchNow     chan struct{} // requests a fetch
+	heartbeatNow chan struct{} // requests a heartbeat
+
+	mu     sync.Mutex
+	status Status
+
+	// The following fields belong to the fetching goroutine.
+	current         *ruleState   // nil if there are no rules yet
+	disk            *disk        // nil if rules are not stored
+	fromSource      bool         // current is from this source
+	fromOtherSource bool         // current is from the file of another source
+	refused         control.Mark // what was refused last; zero if nothing was
+
+	openTimer     *time.Timer // runs until the first response of the source begins
+	lastDiskFetch time.Time   // when everything was last fetched for the disk
+}
+
+// Open returns a Follower and puts the first rules in force: those of the source or, if it does not respond in time,
+// those on disk. If there are neither, it continues without rules, and Status says so. The error is about the Config.
+func Open(ctx context.Context, c Config) (*Follower, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	f := &Follower{
+		config: c, started: c.Clock(), log: c.Logger.With("namespace", c.Source.Namespace()),
+		fetchNow: make(chan struct{}, 1), heartbeatNow: make(chan struct{}, 1),
+		status: Status{Source: c.Source.Name(), Namespace: c.Source.Namespace()},
+	}
+	if c.Dir != "" {
+		f.openDisk()
+	}
+	// The timeout is for the first byte. A response that has begun may take as long as it needs.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f.openTimer = time.AfterFunc(c.Timeout, func() { cancel(errTimeout) })
+	defer f.openTimer.Stop()
+	if err := f.fetch(ctx); err != nil && f.current == nil {
+		f.log.Error("no rules yet: requests are not limited until the rules service is reachable",
+			"source", f.config.Source.Name(), "err", err.Error())
+	}
+	return f, nil
+}
+
+var errTimeout = errors.New("the source did not respond in time")
+
+// openDisk puts the rules on disk in force. A problem with the disk does not prevent the start.
+func (f *Follower) openDisk() {
+	d, err := openDisk(f.config.Dir, f.config.Source.Namespace(), f.config.Source.Name())
+	if err != nil {
+		f.diskFailed(err)
+		return
+	}
+	f.disk = d
+	first := &fetchSink{follower: f}
+	var h *ruleState
+	same, err := d.load(first, func() (Sink, func() error) {
+		next := &fetchSink{follower: f}
+		return next, func() (err error) {
+			if h == nil {
+				if h, err = first.whole.finish(f.config.Clock()); err != nil {
+					return err
+				}
+			}
+			if next.delta == nil || next.delta.header.Since != h.mark.Revision {
+				return fmt.Errorf("%w: a change does not follow the one in front of it", control.ErrBroken)
+			}
+			_, err = h.apply(next.delta, f.config.Clock(), func(*match.Set) error { return nil })
+			return err
+		}
+	})
+	if err == nil && h == nil {
+		h, err = first.whole.finish(f.config.Clock())
+	}
+	if err == nil {
+		err = f.config.Apply(h.set)
+	}
+	if d.lockFile == nil {
+		f.disk = nil // the disk is read-only
+	}
+	switch {
+	case notExist(err) && d.readOnlyErr == nil:
+	case notExist(err):
+		f.diskFailed(d.readOnlyErr)
+	case err != nil:
+		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules", "err",
+			err.Error())
+		f.change(func(s *Status) { s.Disk = err.Error() })
+	default:
+		f.current, f.fromSource, f.fromOtherSource = h, same, !same
+		f.setInForce(control.Header{Revision: h.mark.Revision}, true, slog.LevelInfo)
+		if d.readOnlyErr != nil {
+			f.diskFailed(d.readOnlyErr)
+		}
+	}
+}
+
+func (f *Follower) diskFailed(err error) {
+	f.log.Warn("rules are not stored on disk: without the rules service the node would start with the stored rules, or none",
+		"err", err.Error())
+	f.change(func(s *Status) { s.Disk = err.Error() })
+}
+
+// Poke requests a fetch from the source.
+func (f *Follower) Poke() { trySend(f.fetchNow) }
+
+func trySend(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // one is already pending
+	}
+}
+
+// Run follows the source until ctx ends. It must be called only once.
+func (f *Follower) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { f.watch(ctx) })
+	if f.config.Node != nil {
+		group.Go(func() { f.heartbeats(ctx) })
+	}
+	f.retrieve(ctx)
+	group.Wait()
+}
+
+// Close releases the resources of Open. It must be called after Run has returned.
+func (f *Follower) Close() error {
+	if f.disk == nil {
+		return nil
+	}
+	return f.disk.close()
+}
+
+// watch pokes when the source signals a change.
+func (f *Follower) watch(ctx context.Context) {
+	broken := false
+	for revision, err := range f.config.Source.Watch(ctx) {
+		if ctx.Err() != nil {
+			return
+		}
+		f.change(func(s *Status) {
+			s.Push = err == nil
+			s.PushError = ""
+			if err != nil {
+				s.PushError = err.Error()
+			}
+		})
+		if err != nil {
+			broken = true
+			f.log.Debug("stream of changes failed", "err", err.Error())
+		} else if broken || revision != f.Status().Revision {
+			f.Poke() // after an outage the number may belong to another history
+			broken = false
+		}
+	}
+}

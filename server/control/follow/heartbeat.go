@@ -1,0 +1,103 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// Bounds of the heartbeat interval, whatever the service asks for, and the timeout of a heartbeat.
+const (
+	minHeartbeat     = time.Second
+	maxHeartbeat     = 5 * time.Minute
+	heartbeatTimeout = 5 * time.Second
+	// farewell is the time for the last messages once the node stops.
+	leaveTimeout = time.Second
+	// soon bounds the random delay before new rules are reported, so that not all nodes report at once.
+	maxReportDelay = 300 * time.Millisecond
+)
+
+// heartbeats sends heartbeats regularly and soon after a rule change, and reports the stop when ctx ends. A heartbeat
+// in progress may finish, so that it does not arrive after the stop.
+func (f *Follower) heartbeats(ctx context.Context) {
+	sendCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(leaveTimeout, cancel) })()
+	f.sendHeartbeats(ctx, sendCtx)
+	if err := f.config.Source.Leave(sendCtx, f.Node()); err != nil {
+		f.log.Debug("the stop of this node could not be reported to the rules service", "err", err.Error())
+	}
+}
+
+// sendHeartbeats sends heartbeats until ctx ends, each with the context speaking.
+func (f *Follower) sendHeartbeats(ctx, sendCtx context.Context) {
+	next := time.Duration(0)
+	var refused string
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(next)
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.heartbeatNow:
+			if !waitFor(ctx, rand.N(maxReportDelay)) {
+				return
+			}
+		case <-timer.C:
+		}
+		every := f.heartbeat(sendCtx, &refused)
+		next = every*9/10 + rand.N(every/5)
+	}
+}
+
+// waitFor waits for d. It returns false if ctx ends first.
+func waitFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// heartbeat sends one heartbeat and returns the time until the next. refused is the last logged refusal, which is not
+// logged twice.
+func (f *Follower) heartbeat(ctx context.Context, refused *string) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
+	defer cancel()
+	latest, every, err := f.config.Source.Heartbeat(ctx, f.Node())
+	if err != nil {
+		level := slog.LevelDebug // fetch already logs an unreachable service
+		var response *remote.Error
+		if errors.As(err, &response) && response.Status/100 == 4 && err.Error() != *refused {
+			level, *refused = slog.LevelWarn, err.Error()
+		}
+		f.log.Log(ctx, level, "heartbeat failed", "err", err.Error())
+		return DefaultHeartbeat
+	}
+	*refused = ""
+	if latest > f.Status().Revision {
+		f.Poke()
+	}
+	if every == 0 {
+		return DefaultHeartbeat
+	}
+	return min(max(every, minHeartbeat), maxHeartbeat)
+}
+
+// Node returns the content of a heartbeat.
+func (f *Follower) Node() control.Node {
+	n := f.config.Node()
+	s := f.Status()
+	n.Namespace, n.Revision, n.LagMS, n.FromDisk = s.Namespace, s.Revision, s.Lag.Milliseconds(), s.FromDisk
+	n.Error = s.Refused
+	return n
+}

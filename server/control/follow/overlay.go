@@ -1,0 +1,209 @@
+package follow
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/control"
+)
+
+// An overlay applies temporary overrides to the clients of a registry.
+type overlay struct {
+	overrides map[string]*override
+	clients   map[string]*overriddenClient // clients changed by overrides, by id
+}
+
+// An override is an override with its revision.
+type override struct {
+	control.Override
+	revision int64
+}
+
+// An overriddenClient is a client that overrides change.
+type overriddenClient struct {
+	base      *rules.Client // as registered; nil for a temporary client
+	overrides []*override
+	shown     rules.Client // as in the registry
+}
+
+func newOverlay() overlay {
+	return overlay{overrides: map[string]*override{}, clients: map[string]*overriddenClient{}}
+}
+
+func (o *overlay) clone() overlay {
+	made := overlay{overrides: maps.Clone(o.overrides), clients: make(map[string]*overriddenClient, len(o.clients))}
+	for id, c := range o.clients {
+		copied := *c
+		made.clients[id] = &copied
+	}
+	return made
+}
+
+// add adds an override.
+func (o *overlay) add(item *control.Item) error {
+	parsed, err := control.ParseOverride("override.json", item.Body, time.Time{})
+	if err != nil {
+		return fmt.Errorf("override %s: %w", rules.Quote(item.ID), err)
+	}
+	o.overrides[item.ID] = &override{parsed, item.Revision}
+	return nil
+}
+
+// active returns the overrides in force, in the order in which they apply: those of all rules before those of one
+// rule, then blocks last, then by revision.
+func (o *overlay) active(now time.Time) []*override {
+	var list []*override
+	for _, each := range o.overrides {
+		if each.Expires.After(now) {
+			list = append(list, each)
+		}
+	}
+	slices.SortFunc(list, func(a, b *override) int {
+		return cmp.Or(
+			compareBools(a.Rule != "", b.Rule != ""), compareBools(a.Block, b.Block),
+			cmp.Compare(a.revision, b.revision), cmp.Compare(a.ID, b.ID),
+		)
+	})
+	return list
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// next returns when the next override expires, zero if none will.
+func (o *overlay) next(now time.Time) time.Time {
+	var first time.Time
+	for _, each := range o.overrides {
+		if each.Expires.After(now) && (first.IsZero() || each.Expires.Before(first)) {
+			first = each.Expires
+		}
+	}
+	return first
+}
+
+// count returns the number of overrides in force.
+func (o *overlay) count(now time.Time) int { return len(o.active(now)) }
+
+// apply updates the clients of a registry to the overrides in force. Overrides of unknown rules have no effect.
+func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
+	wanted, order, err := o.wanted(to, set, now)
+	if err != nil {
+		return err
+	}
+	for id, c := range o.clients {
+		if wanted[id] != nil {
+			continue
+		}
+		if c.base == nil {
+			to.remove(id)
+		} else if err := to.put(*c.base); err != nil {
+			return err
+		}
+		delete(o.clients, id)
+	}
+	for _, id := range order {
+		c := wanted[id]
+		if old := o.clients[id]; old == nil || !reflect.DeepEqual(old.shown, c.shown) {
+			if err := to.put(c.shown); err != nil {
+				return err
+			}
+		}
+		o.clients[id] = c
+	}
+	return nil
+}
+
+// wanted returns the clients that overrides change, and their ids in the order of the overrides.
+func (o *overlay) wanted(
+	to *undoRegistry, set *match.Set, now time.Time,
+) (map[string]*overriddenClient, []string, error) {
+	wanted := map[string]*overriddenClient{}
+	var order []string
+	named := map[value]string{} // values without a client, and the temporary client for each
+	for _, each := range o.active(now) {
+		if each.Rule != "" && set.Rule(each.Rule) == nil {
+			continue
+		}
+		granted, err := each.AsClient()
+		if err != nil {
+			return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
+		}
+		seen := map[string]bool{} // several of its attributes may match one client
+		for i, t := range granted.Attributes {
+			id, made := o.clientOf(to, each, i, t, named)
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			if wanted[id] == nil {
+				wanted[id] = made
+				order = append(order, id)
+			}
+			c := wanted[id]
+			c.overrides = append(c.overrides, each)
+			if c.shown, err = each.ApplyTo(c.shown); err != nil {
+				return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
+			}
+		}
+	}
+	return wanted, order, nil
+}
+
+// A value is an attribute with its value.
+type value struct{ attribute, text string }
+
+// clientOf returns the client that an attribute of an override matches, without any overrides.
+func (o *overlay) clientOf(
+	to *undoRegistry, by *override, i int, t rules.Test, named map[value]string,
+) (string, *overriddenClient) {
+	if found, ok := to.registry.Lookup(t.Attribute, t.Values[0]); ok {
+		switch over := o.clients[found.ID]; {
+		case over == nil:
+			base := unregistered(found)
+			return found.ID, &overriddenClient{base: &base, shown: base}
+		case over.base != nil:
+			return found.ID, &overriddenClient{base: over.base, shown: *over.base}
+		}
+	}
+	key := value{t.Attribute.String(), t.Values[0]}
+	id, ok := named[key]
+	if !ok {
+		id = o.idFor(to, by.ID, i)
+		named[key] = id
+	}
+	return id, &overriddenClient{shown: rules.Client{ID: id, Attributes: []rules.Test{t}}}
+}
+
+// idFor returns an unused id for a temporary client.
+func (o *overlay) idFor(to *undoRegistry, override string, i int) string {
+	id := "override:" + override
+	if len(id) > rules.MaxName-8 {
+		sum := sha256.Sum256([]byte(override))
+		id = "override:" + hex.EncodeToString(sum[:16])
+	}
+	if i > 0 {
+		id = fmt.Sprint(id, ":", i)
+	}
+	for {
+		_, taken := to.registry.Get(id)
+		if c := o.clients[id]; !taken || c != nil && c.base == nil {
+			return id
+		}
+		id += "+"
+	}
+}

@@ -1,0 +1,106 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// An Event is an operation on a backup that is recorded in its log.
+type Event struct {
+	Namespace, ID, Actor, From, Note string
+	Time                             time.Time
+	// Body returns the event's content for the revision of the backup.
+	Body func(last int64) ([]byte, error)
+}
+
+// Record returns a backup with an event as its last change: a restore has both or neither.
+func Record(backup io.Reader, e Event) (io.Reader, error) {
+	in, err := NewReader(backup)
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{event: e, in: in, system: Namespace{Name: e.Namespace}}
+	r.out, err = NewWriter(&r.text, e.Time)
+	return r, err
+}
+
+// A recorder is a reader of the backup with the event.
+type recorder struct {
+	event Event
+	in    *Reader
+	out   *Writer
+	text  bytes.Buffer // bytes to be read next
+	err   error
+
+	all, system Namespace
+	was         *Object // the previous event, if any
+}
+
+// Read reads the backup with the event.
+func (r *recorder) Read(p []byte) (int, error) {
+	for r.text.Len() == 0 && r.err == nil {
+		r.err = r.step()
+	}
+	if r.text.Len() > 0 {
+		return r.text.Read(p)
+	}
+	return 0, r.err
+}
+
+// step copies one line of the backup, and appends the event after the last.
+func (r *recorder) step() error {
+	line, err := r.in.Next()
+	if errors.Is(err, io.EOF) && !errors.Is(err, control.ErrBroken) {
+		return errors.Join(r.end(), io.EOF)
+	}
+	if err != nil {
+		return err
+	}
+	switch o := line.Object; {
+	case line.Namespace != nil && line.Namespace.Name == "":
+		r.all = *line.Namespace
+	case line.Namespace != nil && line.Namespace.Name == r.event.Namespace:
+		r.system = *line.Namespace
+	case o != nil && o.Kind == control.KindEvent && o.Namespace == r.event.Namespace && o.ID == r.event.ID:
+		r.was = o
+		return nil // replaced by the new event
+	}
+	return r.out.Write(*line)
+}
+
+func (r *recorder) end() error {
+	body, err := r.event.Body(r.all.Last)
+	if err != nil {
+		return err
+	}
+	e, now := &r.event, r.event.Time.UnixMicro()
+	revision := r.all.Last + 1
+	r.all.Last, r.system.Last = revision, revision
+	object := &Object{
+		Namespace: e.Namespace, Kind: control.KindEvent, ID: e.ID, Revision: revision, Created: now, Updated: now,
+		By: e.Actor, Body: body,
+	}
+	op := &Op{Kind: control.KindEvent, ID: e.ID, Body: body}
+	if w := r.was; w != nil {
+		object.Created = w.Created
+		op.Was = &Was{Revision: w.Revision, Created: w.Created, Updated: w.Updated, By: w.By, Body: w.Body}
+	}
+	for _, line := range []Line{
+		{Namespace: &r.all},
+		{Namespace: &r.system},
+		{Object: object},
+		{Change: &Change{
+			Revision: revision, Namespace: e.Namespace, Time: now, Actor: e.Actor, From: e.From, Note: e.Note, Action: e.ID,
+		}},
+		{Op: op},
+	} {
+		if err := r.out.Write(line); err != nil {
+			return err
+		}
+	}
+	return r.out.Close()
+}

@@ -1,0 +1,115 @@
+package keys
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/nodes"
+)
+
+const (
+	// maxNodes is the maximum number of nodes to query.
+	maxNodes = 1000
+	// pollTimeout limits the queries to all nodes.
+	pollTimeout = 10 * time.Second
+	// silentAfter is the time without a heartbeat after which a node is not queried. It is a multiple of the interval in
+	// which heartbeats are written to the database.
+	silentAfter = 3 * nodes.WriteInterval
+)
+
+// Reasons why a node was not queried. They are shown after "node ID: ".
+var (
+	// ErrSilent means that the node sends no heartbeats.
+	ErrSilent = errors.New("it sends no heartbeats, and was not asked")
+
+	errNoAddress = errors.New("it cannot be asked: its admin listener is off, or on loopback of another host; " +
+		"set --admin-addr")
+	errTooManyNodes  = fmt.Errorf("not asked: there are more than %d nodes", maxNodes)
+	errStoreNoAnswer = errors.New("not asked: the other nodes with its store do not respond")
+)
+
+// PollerOptions configure a Poller.
+type PollerOptions struct {
+	Registry *nodes.Registry
+	// Local is the node in this process, nil if there is none. LocalID is its ID in heartbeats, LocalNamespace the
+	// namespace of its rules.
+	Local                   Node
+	LocalID, LocalNamespace string
+	// Identifier seals attributes that may be secret.
+	Identifier *identity.Identifier
+	// TLS verifies nodes. Default the system's settings.
+	TLS *tls.Config
+	Now func() time.Time
+}
+
+// A Poller queries all nodes of a namespace about one client. It is safe for concurrent use.
+type Poller struct {
+	options PollerOptions
+	client  *client
+}
+
+// NewPoller returns a Poller.
+func NewPoller(o PollerOptions) *Poller {
+	return &Poller{options: o, client: newClient(o.Identifier, o.TLS)}
+}
+
+// Close closes idle connections.
+func (p *Poller) Close() { p.client.http.CloseIdleConnections() }
+
+// Poll queries the nodes of a namespace. The client is the one with the query's attributes, as this process identifies
+// it.
+func (p *Poller) Poll(ctx context.Context, namespace string, client rules.Subject, q Query) (*Poll, error) {
+	poll, err := p.listNodes(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	q.Namespace = namespace
+	poll.client = client
+	poll.queryAll(ctx, q)
+	return poll, nil
+}
+
+// listNodes returns a poll of the nodes of a namespace. The node in this process comes first, then the other nodes to
+// query; the latest heartbeats first.
+func (p *Poller) listNodes(ctx context.Context, namespace string) (*Poll, error) {
+	list, err := p.options.Registry.List(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	poll := &Poll{poller: p}
+	addLocal := p.options.Local != nil && p.options.LocalNamespace == namespace
+	now := p.options.Now()
+	for i := range list {
+		n := &PolledNode{Node: &list[i]}
+		switch {
+		case addLocal && n.ID == p.options.LocalID:
+			n.local, addLocal = true, false
+		case now.Sub(n.Seen) > silentAfter:
+			n.Err = ErrSilent
+		case !hasValidAddress(n.Node):
+			n.Err = errNoAddress
+		}
+		poll.Nodes = append(poll.Nodes, n)
+	}
+	if addLocal { // it sends no heartbeats, or none yet
+		local := &control.Node{ID: cmp.Or(p.options.LocalID, "here"), Namespace: namespace}
+		poll.Nodes = append(poll.Nodes, &PolledNode{Node: local, local: true})
+	}
+	slices.SortStableFunc(poll.Nodes, func(a, b *PolledNode) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), b.Seen.Compare(a.Seen))
+	})
+	if len(poll.Nodes) > maxNodes {
+		for _, n := range poll.Nodes[maxNodes:] {
+			n.Err = errTooManyNodes
+		}
+	}
+	return poll, nil
+}

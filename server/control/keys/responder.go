@@ -1,0 +1,92 @@
+package keys
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/internal/secret"
+	"github.com/headgate/headgate/server/control/signature"
+)
+
+// maxQuery is the maximum size of a query in bytes.
+const maxQuery = 64 << 10
+
+// A Responder is the HTTP handler of a node for POST /v1/hooks/keys. It responds only to queries that are signed with
+// its key, which the node sends to the rules service with its heartbeats, as control.Node's AskKey. It is safe for
+// concurrent use.
+type Responder struct {
+	key       string
+	verifier  *signature.Verifier
+	namespace string
+	node      Node
+	identity  *identity.Identifier
+}
+
+var _ http.Handler = (*Responder)(nil)
+
+// NewResponder returns a Responder with a random key, for a node with the rules of a namespace. The Identifier
+// normalizes attributes like those of the node's requests.
+func NewResponder(node Node, namespace string, id *identity.Identifier) *Responder {
+	key := secret.New()
+	return &Responder{
+		key: key, verifier: signature.NewVerifier([]byte(key)), namespace: namespace, node: node, identity: id,
+	}
+}
+
+// Key returns the key that signs queries.
+func (r *Responder) Key() string { return r.key }
+
+func (r *Responder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	response, failure := r.respond(w, request)
+	if failure != nil {
+		failure.Write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = problem.Encode(w, response) // fails only if the rules service has disconnected
+}
+
+func (r *Responder) respond(w http.ResponseWriter, request *http.Request) (*Response, *problem.Error) {
+	if request.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, problem.New(http.StatusMethodNotAllowed, "Use POST.")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxQuery))
+	if err != nil {
+		return nil, problem.New(http.StatusRequestEntityTooLarge,
+			"The body is longer than %d bytes, or did not arrive.", maxQuery)
+	}
+	if err := r.verifier.Verify(request.Header.Get(signature.Header), body, time.Now()); err != nil {
+		return nil, problem.New(http.StatusUnauthorized, "The question is refused: %v.", err)
+	}
+	var q Query
+	if err := json.Unmarshal(body, &q); err != nil {
+		return nil, problem.New(http.StatusBadRequest, "The question cannot be read: %v.", err)
+	}
+	if q.Namespace != r.namespace {
+		return nil, problem.New(http.StatusNotFound, "The rules in force here are those of the namespace %s.", r.namespace)
+	}
+	if err := q.unseal(r.identity); err != nil {
+		return nil, problem.New(http.StatusForbidden, "The question cannot be read: %v.", err)
+	}
+	client, err := ReadAttributes(r.identity, q.Attributes)
+	if err != nil {
+		return nil, problem.InvalidInput("attributes", err)
+	}
+	response, err := respond(request.Context(), r.node, client, &q)
+	if err != nil {
+		return nil, problem.New(http.StatusConflict, "%v.", err)
+	}
+	return response, nil
+}
+
+// ReadAttributes returns the client with the given attributes. The error is a *headgate.InputError.
+func ReadAttributes(id *identity.Identifier, attributes map[string]string) (*identity.Attributes, error) {
+	client := new(identity.Attributes)
+	return client, id.ReadValues(identity.Values{Attributes: attributes}, client)
+}

@@ -1,0 +1,75 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+)
+
+// A Node is a heartbeat: the state of a node, as the node reports it.
+type Node struct {
+	ID        string `json:"id"`
+	Namespace string `json:"namespace"`
+	Version   string `json:"version"`
+	Address   string `json:"address,omitempty"` // URL of its admin listener, if any
+	Region    string `json:"region,omitempty"`
+	// Revision is the revision of the rules in force.
+	Revision int64 `json:"revision"`
+	// LagMS is the time between the commit of that revision and its use by the node; 0 if the node started later.
+	LagMS int64 `json:"lag_ms"`
+	// FromDisk means that the rules are from the node's disk, because the rules service is unreachable.
+	FromDisk bool `json:"from_disk,omitempty"`
+	// Error is why the node cannot use later rules.
+	Error string `json:"error,omitempty"`
+	// Store is the state of its counter store: "ok" or an error.
+	Store string `json:"store"`
+	// Counters identifies the store of its counters. Nodes with the same value share the store. Empty means the node's own
+	// memory.
+	Counters string `json:"counters,omitempty"`
+	// Fleet are figures about shared limits. Nil if the node shares none, or has an old version.
+	Fleet *FleetFigures `json:"fleet,omitempty"`
+	// AskKey is the key that signs queries to the node, see package keys. It is secret.
+	AskKey  string    `json:"ask_key,omitempty"`
+	Started time.Time `json:"started"`
+	// The rules service sets these: Seen is the time of the last heartbeat, By the ID of its token, Behind reports whether
+	// there are later rules.
+	Seen   time.Time `json:"seen,omitzero"`
+	By     string    `json:"by,omitempty"`
+	Behind bool      `json:"behind,omitempty"`
+}
+
+// Problems returns the invalid fields of a heartbeat.
+func (n *Node) Problems() []source.Problem {
+	var list []source.Problem
+	for _, text := range []struct{ path, value string }{
+		{"version", n.Version},
+		{"address", n.Address},
+		{"region", n.Region},
+		{"error", n.Error},
+		{"store", n.Store},
+		{"counters", n.Counters},
+		{"ask_key", n.AskKey},
+	} {
+		if len(text.value) > rules.MaxText {
+			list = append(list, source.Problem{Path: text.path, Want: "at most 4096 bytes"})
+		}
+	}
+	for _, figure := range []struct {
+		path       string
+		value, max int64
+	}{{"revision", n.Revision, MaxFigure}, {"lag_ms", n.LagMS, MaxFigureMS}} {
+		if figure.value < 0 || figure.value > figure.max {
+			want := fmt.Sprintf("0 to %d", figure.max)
+			list = append(list, source.Problem{Path: figure.path, Value: fmt.Sprint(figure.value), Want: want})
+		}
+	}
+	if n.Fleet != nil {
+		for _, p := range n.Fleet.Problems() {
+			p.Path = "fleet." + p.Path
+			list = append(list, p)
+		}
+	}
+	return list
+}

@@ -1,0 +1,274 @@
+// Package nodes is the registry of the nodes that follow the rules service: what each node said in its last heartbeat.
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// A Registry stores heartbeats in the database, where the other processes of the rules service find them. A heartbeat
+// without changes is written only once per WriteInterval. It is safe for concurrent use.
+type Registry struct {
+	db  control.DB
+	now func() time.Time
+	max int
+
+	mu     sync.Mutex
+	nodes  map[nodeKey]entry
+	counts map[string]int // nodes by namespace
+}
+
+type nodeKey struct{ namespace, id string }
+
+func keyOf(n *control.Node) nodeKey { return nodeKey{n.Namespace, n.ID} }
+
+// An entry is a node's last heartbeat to this process.
+type entry struct {
+	node    control.Node
+	written time.Time // when the database got a heartbeat; zero if it must get the next one
+}
+
+const (
+	// WriteInterval is how often heartbeats without changes are written to the database.
+	WriteInterval = time.Minute
+	// Keep is how long a node is listed after its last heartbeat.
+	Keep = time.Hour
+
+	defaultMax   = 10_000
+	bucketPrefix = "node/" // followed by a namespace
+)
+
+// NewRegistry returns a Registry of the nodes in a database.
+func NewRegistry(db control.DB, now func() time.Time) *Registry {
+	return &Registry{db: db, now: now, max: defaultMax, nodes: make(map[nodeKey]entry), counts: make(map[string]int)}
+}
+
+// SetMax sets the maximum number of nodes. Default 10,000.
+func (r *Registry) SetMax(n int) { r.max = n }
+
+// A FullError means that there is the maximum number of nodes.
+type FullError struct{ Max int }
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("there are %d nodes, which is the most", e.Max)
+}
+
+// Heartbeat registers a heartbeat, and returns the current revision of the node's namespace. The error is a *FullError
+// if there are too many nodes.
+func (r *Registry) Heartbeat(ctx context.Context, n control.Node) (latest int64, err error) {
+	_, latest, err = r.db.Revision(ctx, n.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	now := r.now().UTC()
+	n.Seen, n.Behind = now, false
+	write, err := r.update(n, now)
+	if err != nil || !write {
+		return latest, err
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return 0, err
+	}
+	state := control.State{Bucket: bucketPrefix + n.Namespace, ID: n.ID, Body: body, Expires: now.Add(Keep)}
+	if err := r.db.PutState(ctx, state); err != nil {
+		r.markUnwritten(keyOf(&n))
+		return 0, fmt.Errorf("store the heartbeat of node %s: %w", n.ID, err)
+	}
+	return latest, nil
+}
+
+// update remembers a heartbeat, and reports whether the database must get it.
+func (r *Registry) update(n control.Node, now time.Time) (write bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, known := r.nodes[keyOf(&n)]
+	if !known {
+		if len(r.nodes) >= r.max {
+			r.removeSilent(now)
+		}
+		if len(r.nodes) >= r.max && !r.makeRoom(n.Namespace) {
+			return false, &FullError{r.max}
+		}
+		r.counts[n.Namespace]++
+	}
+	unchanged := before.node
+	unchanged.Seen, unchanged.Fleet = n.Seen, n.Fleet // always differ; other processes see those of the last write
+	if known && now.Sub(before.written) < WriteInterval && unchanged == n {
+		r.nodes[keyOf(&n)] = entry{n, before.written}
+		return false, nil
+	}
+	r.nodes[keyOf(&n)] = entry{n, now}
+	return true, nil
+}
+
+// removeSilent removes the nodes that sent no heartbeat for Keep.
+func (r *Registry) removeSilent(now time.Time) {
+	for key, e := range r.nodes {
+		if now.Sub(e.node.Seen) > Keep {
+			r.remove(key)
+		}
+	}
+}
+
+// makeRoom removes the node with the oldest heartbeat from the namespace with the most nodes, to add one to a namespace
+// with fewer. A token for the nodes of one namespace must not shut out the nodes of the others.
+func (r *Registry) makeRoom(namespace string) bool {
+	fullest := namespace
+	for other, count := range r.counts {
+		if most := r.counts[fullest]; count > most || count == most && other < fullest {
+			fullest = other
+		}
+	}
+	if r.counts[fullest] <= r.counts[namespace]+1 { // else two namespaces would remove each other's nodes in turns
+		return false
+	}
+	var oldest nodeKey
+	for key, e := range r.nodes {
+		if key.namespace == fullest && (oldest.id == "" || e.node.Seen.Before(r.nodes[oldest].node.Seen)) {
+			oldest = key
+		}
+	}
+	r.remove(oldest)
+	return true
+}
+
+func (r *Registry) remove(key nodeKey) {
+	delete(r.nodes, key)
+	if r.counts[key.namespace]--; r.counts[key.namespace] == 0 {
+		delete(r.counts, key.namespace)
+	}
+}
+
+// markUnwritten makes the next heartbeat of a node be written.
+func (r *Registry) markUnwritten(key nodeKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.nodes[key]; ok {
+		e.written = time.Time{}
+		r.nodes[key] = e
+	}
+}
+
+// Reset makes the next heartbeats of all nodes be written, after the database was restored.
+func (r *Registry) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, e := range r.nodes {
+		e.written = time.Time{}
+		r.nodes[key] = e
+	}
+}
+
+// latest returns the later one of a stored heartbeat and the one that this process has.
+func (r *Registry) latest(n control.Node) control.Node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.nodes[keyOf(&n)]; ok && e.node.Seen.After(n.Seen) {
+		return e.node
+	}
+	return n
+}
+
+// List returns the nodes of a namespace, by ID.
+func (r *Registry) List(ctx context.Context, namespace string) ([]control.Node, error) {
+	states, err := r.db.States(ctx, bucketPrefix+namespace, defaultMax)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]control.Node, 0, len(states))
+	for i := range states {
+		n, err := parse(&states[i])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r.latest(n))
+	}
+	slices.SortFunc(list, func(a, b control.Node) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+func parse(state *control.State) (n control.Node, err error) {
+	if err := json.Unmarshal(state.Body, &n); err != nil {
+		return n, fmt.Errorf("read node %s: %w", state.ID, err)
+	}
+	return n, nil
+}
+
+// Get returns a node, or nil if it is not registered.
+func (r *Registry) Get(ctx context.Context, namespace, id string) (*control.Node, error) {
+	if !control.IsName(id) {
+		return nil, nil
+	}
+	state, err := r.db.GetState(ctx, bucketPrefix+namespace, id)
+	if errors.Is(err, control.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	n, err := parse(state)
+	if err != nil {
+		return nil, err
+	}
+	n = r.latest(n)
+	return &n, nil
+}
+
+// Delete removes a node until its next heartbeat.
+func (r *Registry) Delete(ctx context.Context, n *control.Node) error {
+	if err := r.db.DeleteState(ctx, bucketPrefix+n.Namespace, n.ID); err != nil {
+		return fmt.Errorf("delete node %s: %w", n.ID, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e, known := r.nodes[keyOf(n)]; {
+	case !known:
+	case e.node.Started.Equal(n.Started):
+		r.remove(keyOf(n))
+	default: // another process has the ID by now, and the database has lost it, too
+		e.written = time.Time{}
+		r.nodes[keyOf(n)] = e
+	}
+	return nil
+}
+
+// Leave removes a node that stops, unless another process has its ID by now.
+func (r *Registry) Leave(ctx context.Context, n control.Node) error {
+	known, err := r.Get(ctx, n.Namespace, n.ID)
+	if err != nil || known == nil || !known.Started.Equal(n.Started) {
+		return err
+	}
+	return r.Delete(ctx, known)
+}
+
+// MayRegister reports whether a token may send heartbeats of a node. A node belongs to the token that registered it,
+// until that token is revoked, or the node has left, was deleted, or is silent for Keep. The node in the process of the
+// rules service has no token.
+func (r *Registry) MayRegister(ctx context.Context, namespace, id, token string) (bool, error) {
+	r.mu.Lock()
+	current := r.nodes[nodeKey{namespace, id}].node.By
+	r.mu.Unlock()
+	if current == token {
+		return true, nil
+	}
+	known, err := r.Get(ctx, namespace, id)
+	if err != nil || known == nil || known.By == token {
+		return true, err
+	}
+	if known.By == "" {
+		return false, nil
+	}
+	_, err = r.db.Get(ctx, control.SystemNamespace, control.KindToken, known.By)
+	if errors.Is(err, control.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,297 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/rules/registry"
+)
+
+// An Override temporarily gives one client other limits. It takes precedence over the client's own limits and the
+// overrides of rules, but not over a block.
+type Override struct {
+	ID string `json:"id"`
+	// Client are attributes of the client, such as user: acme. A request with any of them matches.
+	Client map[string]string `json:"client"`
+	// Rule is the ID of a rule. Empty means every rule with one of these attributes in its key.
+	Rule string `json:"rule,omitempty"`
+	// Exactly one of these is set: Limits replace the client's limits, Unlimited removes them, Block rejects all requests.
+	Limits    []string  `json:"limits,omitempty"`
+	Unlimited bool      `json:"unlimited,omitempty"`
+	Block     bool      `json:"block,omitempty"`
+	Expires   time.Time `json:"expires"`
+	Note      string    `json:"note,omitempty"`
+}
+
+// MaxOverride is the maximum duration of an override. Permanent limits belong to a client.
+const MaxOverride = 366 * 24 * time.Hour
+
+// maxOverrideClient is the maximum number of attributes of an override's client.
+const maxOverrideClient = 8
+
+// OverrideBody returns the body of an override: JSON on one line. Equal overrides have the same body.
+func OverrideBody(o Override) []byte {
+	o.Expires = o.Expires.UTC()
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(o); err != nil {
+		panic("control: encode an override: " + err.Error()) // for years above 9999, which ParseOverride refuses
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// overrideForm is an override as people write it, with a duration or a time.
+type overrideForm struct {
+	ID        string            `field:"id"`
+	Client    map[string]string `field:"client"`
+	Rule      string            `field:"rule"`
+	Limits    []string          `field:"limits"`
+	Unlimited bool              `field:"unlimited"`
+	Block     bool              `field:"block"`
+	Expires   time.Time         `field:"expires"`
+	For       time.Duration     `field:"for"`
+	Note      string            `field:"note"`
+}
+
+// ParseOverride reads and validates an override: the body of a stored one, or one that a caller has sent, which may
+// have "for": "72h" instead of "expires", and is YAML if the name ends in .yaml. Unless now is zero, it must expire
+// after now, at most MaxOverride later. The error is like that of ParseRule.
+func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
+	f, err := source.Read(name, body)
+	if err != nil {
+		return Override{}, err
+	}
+	var form overrideForm
+	found := overrideCodec().Decode(f, &form)
+	o := Override{
+		ID: form.ID, Client: form.Client, Rule: form.Rule, Limits: form.Limits, Unlimited: form.Unlimited, Block: form.Block,
+		Expires: form.Expires, Note: form.Note,
+	}
+	if form.For > 0 && !has(f.Root, "expires") {
+		o.Expires = now.Add(form.For).UTC().Truncate(time.Second)
+	}
+	wrong := o.problems()
+	late := !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride)
+	switch {
+	case has(f.Root, "expires") == has(f.Root, "for"):
+		want := `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`
+		wrong = append(wrong, rules.Problem{Path: "expires", Want: want})
+	case late && has(f.Root, "for"):
+		value, want := rules.FormatDuration(form.For), "a time above 0, at most 366 days"
+		wrong = append(wrong, rules.Problem{Path: "for", Value: value, Want: want})
+	case late:
+		value, want := o.Expires.Format(time.RFC3339), "a time to come, at most 366 days from now"
+		wrong = append(wrong, rules.Problem{Path: "expires", Value: value, Want: want})
+	}
+	whole := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
+	for _, p := range wrong {
+		if whole || source.Follows(p.Path, found) {
+			continue
+		}
+		located := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
+		located.Line, located.Column = f.Locate(p.Path)
+		found = append(found, located)
+	}
+	if err := f.Error(found, 0, rules.ErrInvalid); err != nil {
+		return Override{}, err
+	}
+	granted, _ := o.limits() // problems has checked them
+	for i := range granted {
+		o.Limits[i] = granted[i].String()
+	}
+	return o, nil
+}
+
+func has(n *source.Node, field string) bool { return n != nil && n.Field(field) != nil }
+
+var overrideCodec = sync.OnceValue(func() *source.Codec {
+	c := source.NewCodec()
+	c.Explain = rules.Explain
+	source.Words(c, rules.ParseDuration, rules.FormatDuration)
+	source.Nodes(c, decodeTime, nil)
+	source.Nodes(c, decodeValues, nil)
+	return c
+})
+
+func decodeTime(d *source.Decoder, n *source.Node, path string, into *time.Time) {
+	t, err := time.Parse(time.RFC3339, n.Text)
+	if n.Kind != source.Scalar || err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		d.Refuse(n, path, rules.Quote(n.Text), "a time as in 2030-01-31T12:00:00Z")
+		return
+	}
+	*into = t.UTC()
+}
+
+// decodeValues decodes a mapping of attributes to values.
+func decodeValues(d *source.Decoder, n *source.Node, path string, into *map[string]string) {
+	const want = "a mapping of attributes and a value each, as in { user: acme }"
+	if n.Kind != source.Map {
+		d.Refuse(n, path, n.Kind.String(), want)
+		return
+	}
+	*into = make(map[string]string, len(n.Fields))
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		if f.Value.Kind != source.Scalar {
+			d.Refuse(f.Value, source.Join(path, f.Name), f.Value.Kind.String(), "one value")
+			continue
+		}
+		(*into)[f.Name] = f.Value.Text
+	}
+}
+
+// problems returns the problems of an override. An expired one is valid.
+func (o *Override) problems() []rules.Problem {
+	var list []rules.Problem
+	add := func(path, value, want string) {
+		list = append(list, rules.Problem{Path: path, Value: value, Want: want})
+	}
+	if o.ID == "" {
+		add("id", "", "a name of its own")
+	}
+	if len(o.Client) == 0 || len(o.Client) > maxOverrideClient {
+		add("client", "", "1 to 8 attributes that name the client, as in { user: acme }")
+	}
+	if len(o.Note) > rules.MaxText {
+		add("note", "", "a shorter note")
+	}
+	granted := 0
+	for _, given := range []bool{len(o.Limits) > 0, o.Unlimited, o.Block} {
+		if given {
+			granted++
+		}
+	}
+	if granted != 1 {
+		add("limits", "", "exactly one of limits, unlimited: true and block: true")
+	}
+	c, wrong := o.client()
+	list = append(list, wrong...)
+	if granted != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideClient {
+		return list // a registry would report the same problems again
+	}
+	// An override grants what a client can have, so a registry finds the other problems.
+	c.ID = cmp.Or(o.ID, "x")
+	_, err := registry.New(c)
+	var invalid *rules.Error
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			path := OverridePath(strings.TrimPrefix(p.Path, "clients[0]."))
+			reported := func(p rules.Problem) bool {
+				return path == p.Path || strings.HasPrefix(p.Path, path+"[") || path == "limits"
+			}
+			if len(wrong) == 0 || !slices.ContainsFunc(wrong, reported) {
+				add(path, p.Value, p.Want)
+			}
+		}
+	}
+	return list
+}
+
+// OverridePath converts a path in the client that AsClient returns to the path in the override.
+func OverridePath(path string) string {
+	inRule := strings.HasPrefix(path, "rules[0]")
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "rules[0]"), ".")
+	rest, attribute := strings.CutPrefix(path, "attributes.")
+	switch {
+	case attribute:
+		return "client." + strings.TrimSuffix(rest, "[0]")
+	case path == "attributes":
+		return "client"
+	case inRule && (path == "id" || path == ""):
+		return "rule"
+	}
+	return path
+}
+
+// limits returns the valid limits of the override, and the problems of the others.
+func (o *Override) limits() ([]rules.Limit, []rules.Problem) {
+	var list []rules.Problem
+	limits := make([]rules.Limit, 0, len(o.Limits))
+	for i, text := range o.Limits {
+		limit, err := headgate.ParseLimit(text)
+		if err != nil {
+			list = append(list, limitProblem("limits["+strconv.Itoa(i)+"]", err))
+			continue
+		}
+		limits = append(limits, rules.Limit{Limit: limit})
+	}
+	return limits, list
+}
+
+func limitProblem(path string, err error) rules.Problem {
+	value, want := rules.Explain(err)
+	return rules.Problem{Path: path, Value: value, Want: want}
+}
+
+// client returns the override's client without an ID, and problems.
+func (o *Override) client() (rules.Client, []rules.Problem) {
+	var list []rules.Problem
+	var c rules.Client
+	for _, name := range slices.Sorted(maps.Keys(o.Client)) {
+		attribute, err := headgate.ParseAttribute(name)
+		if err != nil {
+			list = append(list, limitProblem(source.Join("client", name), err))
+			continue
+		}
+		c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: []string{o.Client[name]}})
+	}
+	limits, wrong := o.limits()
+	list = append(list, wrong...)
+	if o.Rule == "" {
+		c.Limits, c.Unlimited, c.Block = limits, o.Unlimited, o.Block
+	} else {
+		c.Rules = []rules.ClientRule{{ID: o.Rule, Limits: limits, Unlimited: o.Unlimited, Block: o.Block}}
+	}
+	return c, list
+}
+
+// AsClient returns the override as a client with the override's ID. It is for overrides of clients that are not
+// registered.
+func (o *Override) AsClient() (rules.Client, error) {
+	c, list := o.client()
+	if len(list) > 0 {
+		return rules.Client{}, &rules.Error{Problems: list}
+	}
+	c.ID = o.ID
+	return c, nil
+}
+
+// ApplyTo returns a registered client with the override's limits. Blocks of the client stay.
+func (o *Override) ApplyTo(c rules.Client) (rules.Client, error) {
+	granted, err := o.AsClient()
+	if err != nil {
+		return rules.Client{}, err
+	}
+	if o.Rule == "" {
+		// The override also replaces the client's limits for single rules.
+		blocked := slices.DeleteFunc(slices.Clone(c.Rules), func(r rules.ClientRule) bool { return !r.Block })
+		if c.Block {
+			return c, nil
+		}
+		c.Limits, c.Unlimited, c.Block, c.Rules = granted.Limits, granted.Unlimited, granted.Block, blocked
+		return c, nil
+	}
+	at := slices.IndexFunc(c.Rules, func(r rules.ClientRule) bool { return r.ID == o.Rule })
+	switch {
+	case at < 0 && c.Block, at >= 0 && c.Rules[at].Block:
+		return c, nil
+	case at < 0:
+		c.Rules = append(slices.Clone(c.Rules), granted.Rules[0])
+	default:
+		c.Rules = slices.Clone(c.Rules)
+		c.Rules[at] = granted.Rules[0]
+	}
+	return c, nil
+}

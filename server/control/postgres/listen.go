@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/headgate/headgate/server/control/internal/notify"
+)
+
+// channel is the notification channel of all instances in the database. A notification from another schema causes a
+// check that finds no change.
+const channel = "headgate_rules"
+
+// pingAfter is the time without notifications after which the connection is tested.
+const pingAfter = 20 * time.Second
+
+// listen wakes the watches when PostgreSQL notifies of a change, and reconnects after an outage, until ctx ends.
+func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
+	notify.Listen(ctx, func(ctx context.Context) error { return db.receive(ctx, config) }, func(err error) {
+		db.log.Warn("no change notifications from the database, polling every few seconds instead", "database", db.name,
+			"err", err)
+	})
+}
+
+// receive listens on one connection until it ends.
+func (db *DB) receive(ctx context.Context, config *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, config.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
+		_ = conn.Close(ending) // an error is expected if the connection is broken
+	}()
+	asking, cancel := context.WithTimeout(ctx, connectTimeout)
+	_, err = conn.Exec(asking, "LISTEN "+channel)
+	cancel()
+	if err != nil {
+		return err
+	}
+	db.changes.Notify() // for changes missed while disconnected
+	for {
+		waiting, cancel := context.WithTimeout(ctx, pingAfter)
+		_, err := conn.WaitForNotification(waiting)
+		timedOut := errors.Is(waiting.Err(), context.DeadlineExceeded)
+		cancel()
+		switch {
+		case err == nil:
+			db.changes.Notify()
+		case ctx.Err() != nil || !timedOut || conn.IsClosed():
+			return err
+		default:
+			asking, cancel := context.WithTimeout(ctx, connectTimeout)
+			err := conn.Ping(asking)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/dbtest"
+	"github.com/headgate/headgate/server/internal/pgtest"
+)
+
+func open(t testing.TB, url string) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), url, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func TestPostgres(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	fresh := func(t testing.TB) func() control.DB {
+		url := server.URL(t)
+		return func() control.DB { return open(t, url) }
+	}
+	t.Run("Conformance", func(t *testing.T) { dbtest.Run(t, fresh) })
+	for name, test := range map[string]func(*testing.T, *pgtest.Server){
+		"TablesOfANewerVersionAreRefused":          newerVersion,
+		"ManyWhoOpenItAtOnceFindItReady":           openedAtOnce,
+		"WhenThereIsNoRoomWritesFailAndReadsGoOn":  fullDisk,
+		"WithoutWordFromTheServerAWatchStillLooks": deaf,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, server) })
+	}
+}
+
+func TestPostgresAcrossOutages(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{Durable: true})
+	for name, test := range map[string]func(*testing.T, *dbtest.Outage){
+		"AServerThatIsKilledLeavesEachChangeWholeOrUndone": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 2) },
+		"AWatchGoesOnWhenTheServerWasAway":                 func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := server.URL(t)
+			test(t, &dbtest.Outage{Kill: server.Kill, Restart: server.Restart, Open: func() control.DB { return open(t, url) }})
+		})
+	}
+}
+
+func TestSoakAServerThatIsKilledLeavesEachChangeWholeOrUndone(t *testing.T) {
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("it takes minutes: set HEADGATE_SOAK=1")
+	}
+	server := pgtest.Start(t, pgtest.Options{Durable: true})
+	url := server.URL(t)
+	o := &dbtest.Outage{Kill: server.Kill, Restart: server.Restart, Open: func() control.DB { return open(t, url) }}
+	o.Kills(t, 50)
+}
+
+func newerVersion(t *testing.T, server *pgtest.Server) {
+	url := server.URL(t)
+	db := open(t, url)
+	if _, err := db.pool.Exec(t.Context(), "INSERT INTO headgate_schema VALUES (999)"); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Open(t.Context(), url, Options{}); !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "version 999") {
+		t.Errorf("got %v, %v; want %v", again, err, control.ErrNewer)
+	}
+}
+
+func openedAtOnce(t *testing.T, server *pgtest.Server) {
+	url := server.URL(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			db, err := Open(t.Context(), url, Options{})
+			if err != nil {
+				t.Errorf("open %d: %v", i, err)
+				return
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if last, _, err := open(t, url).Revision(t.Context(), ""); err != nil || last != 0 {
+		t.Errorf("got revision %d, %v; want 0", last, err)
+	}
+}
+
+// A tablespace that is full is more than a test can make; PostgreSQL reports it so.
+func fullDisk(t *testing.T, server *pgtest.Server) {
+	db := open(t, server.URL(t))
+	if _, err := db.pool.Exec(t.Context(), `
+		CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
+		CREATE TRIGGER full_disk BEFORE INSERT ON headgate_ops EXECUTE FUNCTION full_disk()`); err != nil {
+		t.Fatal(err)
+	}
+	c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any, Body: []byte(`{}`)}}}
+	if err := db.Commit(t.Context(), &c); !errors.Is(err, control.ErrFull) {
+		t.Errorf("got %v, want %v", err, control.ErrFull)
+	}
+	if _, err := db.Get(t.Context(), "n", control.KindRule, "a"); !errors.Is(err, control.ErrNotFound) {
+		t.Errorf("got %v, want %v: nothing was written, and reads go on", err, control.ErrNotFound)
+	}
+}
+
+// Without word from the server, a watch finds changes by looking.
+func deaf(t *testing.T, server *pgtest.Server) {
+	url := server.URL(t)
+	writer, watcher := open(t, url), open(t, url)
+	watcher.cancel()
+	watcher.done.Wait()
+	watcher.poll = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for revision := range watcher.Watch(ctx) {
+		if revision == 1 {
+			return
+		}
+		c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any, Body: []byte(`{}`)}}}
+		if err := writer.Commit(ctx, &c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("it never heard of revision 1")
+}
+
+func BenchmarkPostgres(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Durable: true})
+	dbtest.Bench(b, func(t testing.TB) func() control.DB {
+		url := server.URL(t)
+		return func() control.DB { return open(t, url) }
+	})
+}

@@ -1,0 +1,156 @@
+package redisdb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// Redis has no snapshots, and a script that reads everything would block the server. So objects are read in pages
+// while others write, and objects changed after the wanted revision are restored from the log:
+//
+//   - an object of that revision or an earlier one is unchanged;
+//   - an object of a later revision is returned as before its first change after that revision;
+//   - an object that was deleted before its page was read is found among those touched after that revision.
+
+// A readPage covers the ids up to its last one, at a revision.
+type readPage struct {
+	lastID   string // empty for the last page
+	revision int64  // of the namespace
+}
+
+// asOf calls each for the objects of a kind at a revision. Objects changed since may be out of order.
+func (db *DB) asOf(
+	ctx context.Context, namespace string, kind control.Kind, revision int64, each func(*control.Object) error,
+) error {
+	from, to := bounds(&control.Query{Namespace: namespace, Kind: kind})
+	var pages []readPage
+	handled := map[string]bool{} // ids touched before their page was read
+	for {
+		p, err := db.page(ctx, from, to, db.batch, db.batch, "", "last\x00"+namespace)
+		if err != nil {
+			return err
+		}
+		var later []string
+		for i := range p.objects {
+			o := &p.objects[i]
+			if o.Revision > revision {
+				handled[o.ID] = true
+				later = append(later, o.ID)
+				continue
+			}
+			if err := each(o); err != nil {
+				return err
+			}
+		}
+		if err := db.eachBefore(ctx, namespace, kind, revision, later,
+			func(_ int64, o *control.Object) error { return each(o) }); err != nil {
+			return err
+		}
+		if p.last == "" {
+			pages = append(pages, readPage{"", p.progress})
+			break
+		}
+		_, _, id, err := splitName(p.last)
+		if err != nil {
+			return err
+		}
+		pages = append(pages, readPage{id, p.progress})
+		from = "(" + p.last
+	}
+	return db.eachDeleted(ctx, namespace, kind, revision, pages, handled, each)
+}
+
+// eachDeleted calls each for the objects that existed at a revision and were deleted before their page was read.
+func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Kind, revision int64, pages []readPage,
+	handled map[string]bool, each func(*control.Object) error,
+) error {
+	cmd := db.client.B().Zrangebyscore().Key(db.key("touched", string(kind), namespace)).Min(
+		"(" + formatInt(revision)).Max("+inf").Build()
+	touched, err := db.client.Do(ctx, cmd).AsStrSlice()
+	if err != nil {
+		return db.fault("read", err)
+	}
+	touched = slices.DeleteFunc(touched, func(id string) bool { return handled[id] })
+	err = db.eachBefore(ctx, namespace, kind, revision, touched, func(first int64, o *control.Object) error {
+		at, _ := slices.BinarySearchFunc(pages, o.ID, func(p readPage, id string) int {
+			if p.lastID == "" {
+				return 1
+			}
+			return cmp.Compare(p.lastID, id)
+		})
+		if first > pages[at].revision {
+			return nil // it was in its page, unchanged
+		}
+		return each(o)
+	})
+	if err != nil {
+		return err
+	}
+	// This is correct only if the log still reaches back to the revision.
+	p, err := db.progress(ctx, namespace)
+	if err != nil {
+		return db.fault("read", err)
+	}
+	if revision < p.pruned {
+		return fmt.Errorf("namespace %s at %d: %w", namespace, revision, control.ErrPruned)
+	}
+	return nil
+}
+
+// eachBefore calls each for those of the objects that existed at a revision and were changed later, as they were then,
+// with the revision of their first later change.
+func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kind, revision int64, ids []string,
+	each func(first int64, o *control.Object) error,
+) error {
+	for some := range slices.Chunk(ids, db.batch) {
+		args := []string{formatPadded(revision)}
+		for _, id := range some {
+			args = append(args, objectName(kind, namespace, id))
+		}
+		answer, err := firstsScript.Exec(ctx, db.client, []string{db.key("history"), db.key("ops")}, args).AsStrSlice()
+		if err != nil {
+			return db.fault("read", err)
+		}
+		for i := 0; i+1 < len(answer); i += 2 {
+			if answer[i+1] == "" {
+				continue // pruned meanwhile: eachDeleted detects it
+			}
+			first, err := strconv.ParseInt(answer[i], 10, 64)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errReply, err)
+			}
+			op, err := unpackOp(answer[i+1], namespace)
+			if err != nil {
+				return err
+			}
+			if op.was == nil {
+				continue
+			}
+			if err := each(first, op.was); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// At returns the objects of a kind at a revision.
+func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
+	ctx, cancel := withTimeout(ctx, streamTimeout)
+	defer cancel()
+	var list []control.Object
+	err := db.asOf(ctx, namespace, kind, revision, func(o *control.Object) error {
+		list = append(list, *o)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b control.Object) int { return cmp.Compare(a.ID, b.ID) })
+	return list, nil
+}

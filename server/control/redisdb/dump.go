@@ -1,0 +1,394 @@
+package redisdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/dump"
+)
+
+// Dump writes a backup of the moment at which it begins.
+func (db *DB) Dump(ctx context.Context, w io.Writer) error {
+	ctx, cancel := withTimeout(ctx, streamTimeout)
+	defer cancel()
+	out, err := dump.NewWriter(w, time.Now())
+	if err != nil {
+		return err
+	}
+	namespaces, err := db.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	last := int64(0)
+	for i := range namespaces {
+		if err := out.Write(dump.Line{Namespace: &namespaces[i]}); err != nil {
+			return err
+		}
+		if namespaces[i].Name == "" {
+			last = namespaces[i].Last
+		}
+	}
+	kinds := kindNames()
+	slices.Sort(kinds)
+	for _, kind := range kinds {
+		for i := range namespaces {
+			n := &namespaces[i]
+			if n.Name == "" {
+				continue
+			}
+			err := db.asOf(ctx, n.Name, control.Kind(kind), n.Last, func(o *control.Object) error {
+				return out.Write(dump.Line{Object: &dump.Object{
+					Namespace: o.Namespace, Kind: o.Kind, ID: o.ID, Revision: o.Revision,
+					Created: o.Created.UnixMicro(), Updated: o.Updated.UnixMicro(), By: o.By, Body: o.Body,
+				}})
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if err := db.dumpChanges(ctx, last, out); err != nil {
+		return err
+	}
+	states, err := db.allStates(ctx, "-", "+", math.MaxInt)
+	if err != nil {
+		return err
+	}
+	for _, s := range states {
+		err := out.Write(dump.Line{State: &dump.State{
+			Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(),
+			Body: s.Body,
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// namespaces returns the revisions of all namespaces, sorted by name.
+func (db *DB) namespaces(ctx context.Context) ([]dump.Namespace, error) {
+	fields, err := db.client.Do(ctx, db.client.B().Hgetall().Key(db.key("progress")).Build()).AsStrMap()
+	if err != nil {
+		return nil, db.fault("back up", err)
+	}
+	found := map[string]*dump.Namespace{"": {}}
+	for field, value := range fields {
+		word, name, ok := strings.Cut(field, "\x00")
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errReply, err)
+		}
+		if found[name] == nil {
+			found[name] = &dump.Namespace{Name: name}
+		}
+		switch word {
+		case "last":
+			found[name].Last = n
+		case "nodes":
+			found[name].Nodes = n
+		case "pruned":
+			found[name].Pruned = n
+		}
+	}
+	var list []dump.Namespace
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, *found[name])
+	}
+	return list, nil
+}
+
+// dumpChanges writes the log up to a revision.
+func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) error {
+	for after := int64(0); ; {
+		metas, err := db.logOfAll(ctx, &control.LogQuery{After: after, Before: last + 1, Limit: logPage})
+		if err != nil {
+			return err
+		}
+		for _, m := range metas {
+			after = m.revision
+			err := out.Write(dump.Line{Change: &dump.Change{
+				Revision: m.revision, Namespace: m.namespace, Time: m.time, Actor: m.actor, From: m.from, Action: m.action, Note: m.notes,
+			}})
+			if err != nil {
+				return err
+			}
+			count := 0
+			err = db.ops(ctx, m, func(o *op) error {
+				count++
+				made := dump.Op{Kind: o.kind, ID: o.id, Body: o.body}
+				if w := o.was; w != nil {
+					made.Was = &dump.Was{
+						Revision: w.Revision, Created: w.Created.UnixMicro(), Updated: w.Updated.UnixMicro(),
+						By: w.By, Body: w.Body,
+					}
+				}
+				return out.Write(dump.Line{Op: &made})
+			})
+			if err == nil && count != m.ops {
+				err = errors.New("back up: the log was pruned meanwhile; try again")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(metas) < logPage {
+			return nil
+		}
+	}
+}
+
+// Restore replaces everything with a backup, completely or not at all: it is written to other keys, which are renamed
+// at the end.
+func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
+	in, err := dump.NewReader(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := withTimeout(ctx, streamTimeout)
+	defer cancel()
+	if last, _, err := db.Revision(ctx, ""); err != nil {
+		return err
+	} else if over != control.Any && over != last {
+		return db.notEmpty(last)
+	}
+	s := &staging{db: db, pairs: map[string]string{}}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	err = s.fill(ctx, in)
+	if err == nil {
+		err = s.finish(ctx, over)
+	}
+	if err == nil {
+		db.changes.Notify()
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return errors.Join(err, s.end(ending))
+}
+
+func (db *DB) notEmpty(last int64) error {
+	return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
+}
+
+// staging is a backup that is being written.
+type staging struct {
+	db    *DB
+	pairs map[string]string // staged keys and their final names
+	queue []rueidis.Completed
+}
+
+// stagingLife is the time after which the lock of a crashed restore expires.
+const stagingLife = streamTimeout + time.Minute
+
+func (s *staging) lock() string { return s.db.key("restore", "lock") }
+func (s *staging) list() string { return s.db.key("restore", "keys") }
+
+// begin locks out other restores, and removes the remains of a crashed one.
+func (s *staging) begin(ctx context.Context) error {
+	b := s.db.client.B()
+	err := s.db.client.Do(ctx, b.Set().Key(s.lock()).Value("1").Nx().Px(stagingLife).Build()).Error()
+	if rueidis.IsRedisNil(err) {
+		return fmt.Errorf("restore %s: another restore is running", s.db.name)
+	}
+	if err != nil {
+		return s.db.fault("restore", err)
+	}
+	left, err := s.db.client.Do(ctx, b.Smembers().Key(s.list()).Build()).AsStrSlice()
+	if err != nil {
+		return s.db.fault("restore", err)
+	}
+	if len(left) > 0 {
+		err = s.db.client.Do(ctx, b.Unlink().Key(left...).Build()).Error()
+	}
+	return s.db.fault("restore", err)
+}
+
+// key returns the staged key of a key.
+func (s *staging) key(parts ...string) string {
+	final := s.db.key(parts...)
+	staged := s.db.key(append([]string{"restore", "of"}, parts...)...)
+	if _, known := s.pairs[staged]; !known {
+		s.pairs[staged] = final
+		s.queue = append(s.queue, s.db.client.B().Sadd().Key(s.list()).Member(staged).Build())
+	}
+	return staged
+}
+
+// send sends the queued commands if they are many, or if must is set.
+func (s *staging) send(ctx context.Context, must bool) error {
+	if len(s.queue) < 1000 && !must {
+		return nil
+	}
+	for _, answer := range s.db.client.DoMulti(ctx, s.queue...) {
+		if err := answer.Error(); err != nil {
+			return s.db.fault("restore", err)
+		}
+	}
+	s.queue = nil
+	return nil
+}
+
+func (s *staging) hset(key, field, value string) {
+	s.queue = append(s.queue, s.db.client.B().Hset().Key(key).FieldValue().FieldValue(field, value).Build())
+}
+
+func (s *staging) zadd(key string, score float64, member string) {
+	s.queue = append(s.queue, s.db.client.B().Zadd().Key(key).ScoreMember().ScoreMember(score, member).Build())
+}
+
+func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
+	s.hset(s.key("progress"), "form", strconv.Itoa(formatVersion))
+	counts := map[string]int64{}
+	var current *meta
+	closeChange := func() {
+		if current != nil {
+			s.hset(s.key("changes"), formatInt(current.revision), packMeta(current))
+		}
+	}
+	for {
+		line, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case line.Namespace != nil:
+			n := line.Namespace
+			for word, value := range map[string]int64{"last": n.Last, "nodes": n.Nodes, "pruned": n.Pruned} {
+				if value != 0 {
+					s.hset(s.key("progress"), word+"\x00"+n.Name, formatInt(value))
+				}
+			}
+		case line.Object != nil:
+			o := line.Object
+			name := objectName(o.Kind, o.Namespace, o.ID)
+			s.hset(s.key("objects"), name, packObject(o.Revision, o.Created, o.Updated, o.By, o.Body))
+			s.zadd(s.key("index"), 0, name)
+			s.zadd(s.key("touched", string(o.Kind), o.Namespace), float64(o.Revision), o.ID)
+			counts[o.Namespace]++
+		case line.Change != nil:
+			closeChange()
+			c := line.Change
+			current = &meta{
+				revision: c.Revision, namespace: c.Namespace, time: c.Time, actor: c.Actor, from: c.From,
+				action: c.Action, notes: c.Note,
+			}
+			s.zadd(s.key("log"), float64(c.Revision), formatInt(c.Revision))
+			s.zadd(s.key("log", c.Namespace), float64(c.Revision), formatInt(c.Revision))
+		case line.Op != nil && current == nil:
+			return errors.New("restore: part of a change without a change in front of it")
+		case line.Op != nil:
+			s.op(current, line.Op)
+		case line.State != nil:
+			name := stateName(line.State.Bucket, line.State.ID)
+			s.hset(s.key("states"), name, formatInt(line.State.Expires)+"\x00"+string(line.State.Body))
+			s.zadd(s.key("states", "index"), 0, name)
+			s.zadd(s.key("states", "expiry"), float64(line.State.Expires), name)
+		}
+		if err := s.send(ctx, false); err != nil {
+			return err
+		}
+	}
+	closeChange()
+	for namespace, count := range counts {
+		s.hset(s.key("counts"), namespace, formatInt(count))
+	}
+	return s.send(ctx, true)
+}
+
+// op adds a part of a change. Changes are in order, so the last one that touches an object stays.
+func (s *staging) op(m *meta, o *dump.Op) {
+	was := ""
+	if w := o.Was; w != nil {
+		was = packObject(w.Revision, w.Created, w.Updated, w.By, w.Body)
+	}
+	place := strconv.Itoa(m.ops)
+	s.hset(s.key("ops"), formatInt(m.revision)+"\x00"+place, packOp(o.Kind, o.ID, o.Body, was))
+	s.zadd(s.key("history"), 0, objectName(o.Kind, m.namespace, o.ID)+"\x00"+formatPadded(m.revision)+"\x00"+place)
+	s.zadd(s.key("touched", string(o.Kind), m.namespace), float64(m.revision), o.ID)
+	m.ops++
+	if !m.touched(o.Kind) {
+		m.kinds += " " + string(o.Kind) + " "
+	}
+}
+
+// finishTries bounds the attempts of finish while others change the database.
+const finishTries = 20
+
+// finish renames all keys atomically.
+func (s *staging) finish(ctx context.Context, over int64) error {
+	for try := 1; ; try++ {
+		at, old, err := s.oldKeys(ctx)
+		if err != nil {
+			return err
+		}
+		if over != control.Any && at != over {
+			return s.db.notEmpty(at)
+		}
+		keys := append([]string{s.db.key("progress")}, old...)
+		for staged, final := range s.pairs {
+			keys = append(keys, staged, final)
+		}
+		args := []string{s.db.channel(), formatInt(at), strconv.Itoa(len(old))}
+		last, err := finishScript.Exec(ctx, s.db.client, keys, args).AsInt64()
+		switch {
+		case err != nil:
+			return s.db.fault("restore", err)
+		case last == at:
+			return nil
+		case try == finishTries:
+			return s.db.notEmpty(last)
+		}
+	}
+}
+
+// oldKeys returns the revision of the database, and all its keys except progress.
+func (s *staging) oldKeys(ctx context.Context) (at int64, keys []string, err error) {
+	namespaces, err := s.db.namespaces(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, n := range namespaces {
+		if n.Name == "" {
+			at = n.Last
+			continue
+		}
+		keys = append(append(keys, s.db.key("log", n.Name)), s.db.touched(n.Name)...)
+	}
+	for _, parts := range [][]string{
+		{"objects"}, {"index"}, {"changes"}, {"ops"}, {"log"}, {"history"}, {"counts"}, {"states"}, {
+			"states",
+			"index",
+		}, {"states", "expiry"},
+	} {
+		keys = append(keys, s.db.key(parts...))
+	}
+	return at, keys, nil
+}
+
+// end removes the staged keys and the lock.
+func (s *staging) end(ctx context.Context) error {
+	keys := []string{s.list(), s.lock()}
+	for staged := range s.pairs {
+		keys = append(keys, staged)
+	}
+	return s.db.fault("restore", s.db.client.Do(ctx, s.db.client.B().Unlink().Key(keys...).Build()).Error())
+}

@@ -1,0 +1,206 @@
+package redisdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/tables"
+)
+
+// readBatch bounds the objects that one script reads, because it blocks the server.
+const readBatch = 500
+
+// progress has the revisions of a namespace.
+type progress struct{ last, nodes, pruned int64 }
+
+func (db *DB) progress(ctx context.Context, namespace string) (progress, error) {
+	cmd := db.client.B().Hmget().Key(db.key("progress")).Field("last\x00"+namespace, "nodes\x00"+namespace,
+		"pruned\x00"+namespace).Build()
+	answer, err := db.client.Do(ctx, cmd).ToArray()
+	if err != nil {
+		return progress{}, err
+	}
+	var numbers [3]int64
+	for i := range answer {
+		if answer[i].IsNil() {
+			continue
+		}
+		if numbers[i], err = answer[i].AsInt64(); err != nil {
+			return progress{}, err
+		}
+	}
+	return progress{numbers[0], numbers[1], numbers[2]}, nil
+}
+
+// Revision returns the revisions of the last changes.
+func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes int64, err error) {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	p, err := db.progress(ctx, namespace)
+	return p.last, p.nodes, db.fault("read", err)
+}
+
+// Get returns an object.
+func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	packed, err := db.client.Do(ctx,
+		db.client.B().Hget().Key(db.key("objects")).Field(objectName(kind, namespace, id)).Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		return nil, fmt.Errorf("%s %s: %w", kind, id, control.ErrNotFound)
+	}
+	if err != nil {
+		return nil, db.fault("read", err)
+	}
+	o := &control.Object{Namespace: namespace, Kind: kind, ID: id}
+	return o, unpackObject(packed, o)
+}
+
+// bounds returns the first and last name of the objects of a query.
+func bounds(q *control.Query) (from, to string) {
+	switch {
+	case q.Namespace != "" && q.AfterID != "":
+		from = "(" + objectName(q.Kind, q.Namespace, q.AfterID)
+	case q.Namespace != "":
+		from = "[" + objectName(q.Kind, q.Namespace, "")
+	case q.AfterNamespace != "" || q.AfterID != "":
+		from = "(" + objectName(q.Kind, q.AfterNamespace, q.AfterID)
+	default:
+		from = "[" + string(q.Kind) + "\x00"
+	}
+	if q.Namespace != "" {
+		return from, "(" + string(q.Kind) + "\x00" + q.Namespace + "\x01"
+	}
+	return from, "(" + string(q.Kind) + "\x01"
+}
+
+// A page is the reply of page.lua.
+type page struct {
+	objects  []control.Object
+	count    int
+	last     string // name of the last object read, empty if there are no more
+	progress int64
+}
+
+// page reads up to look objects and returns at most most of them; 0 only counts. It also returns a field of progress,
+// read at the same time.
+func (db *DB) page(ctx context.Context, from, to string, look, most int, search, field string) (*page, error) {
+	keys := []string{db.key("index"), db.key("objects"), db.key("progress")}
+	args := []string{from, to, strconv.Itoa(look), strconv.Itoa(most), field, ""}
+	if search != "" {
+		s := tables.SearchFor(search)
+		args = append(append(args[:5], s.ID, s.Body), s.Names...)
+	}
+	answer, err := pageScript.Exec(ctx, db.client, keys, args).ToArray()
+	if err != nil {
+		return nil, db.fault("read", err)
+	}
+	if len(answer) != 4 {
+		return nil, errReply
+	}
+	p := &page{}
+	if p.progress, err = answer[0].AsInt64(); err != nil {
+		return nil, err
+	}
+	if p.last, err = answer[1].ToString(); err != nil {
+		return nil, err
+	}
+	count, err := answer[2].AsInt64()
+	if err != nil {
+		return nil, err
+	}
+	p.count = int(count)
+	found, err := answer[3].AsStrSlice()
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(found); i += 2 {
+		var o control.Object
+		if o.Kind, o.Namespace, o.ID, err = splitName(found[i]); err != nil {
+			return nil, err
+		}
+		if err := unpackObject(found[i+1], &o); err != nil {
+			return nil, err
+		}
+		p.objects = append(p.objects, o)
+	}
+	return p, nil
+}
+
+// List returns a page of objects.
+func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	limit := max(q.Limit, 1)
+	var list []control.Object
+	for from, to := bounds(&q); ; {
+		look := db.batch
+		if q.Search == "" {
+			look = min(look, limit-len(list))
+		}
+		p, err := db.page(ctx, from, to, look, limit-len(list), q.Search, "last\x00")
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, p.objects...); p.last == "" || len(list) >= limit {
+			return list, nil
+		}
+		from = "(" + p.last
+	}
+}
+
+// Count returns how many objects there are.
+func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	from, to := bounds(&q)
+	if q.Search == "" {
+		n, err := db.client.Do(ctx, db.client.B().Zlexcount().Key(db.key("index")).Min(from).Max(to).Build()).AsInt64()
+		return int(n), db.fault("read", err)
+	}
+	for total := 0; ; {
+		p, err := db.page(ctx, from, to, db.batch, 0, q.Search, "last\x00")
+		if err != nil {
+			return 0, err
+		}
+		if total += p.count; p.last == "" {
+			return total, nil
+		}
+		from = "(" + p.last
+	}
+}
+
+// Namespaces returns the names of the namespaces that have objects.
+func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	names, err := db.client.Do(ctx, db.client.B().Hkeys().Key(db.key("counts")).Build()).AsStrSlice()
+	slices.Sort(names)
+	return names, db.fault("read", err)
+}
+
+// Snapshot calls each for all objects that nodes get.
+func (db *DB) Snapshot(
+	ctx context.Context, namespace string, each func(*control.Object) error,
+) (revision int64, err error) {
+	ctx, cancel := withTimeout(ctx, streamTimeout)
+	defer cancel()
+	p, err := db.progress(ctx, namespace)
+	if err != nil {
+		return 0, db.fault("read", err)
+	}
+	for _, kind := range control.Kinds() {
+		if !kind.ForNodes() {
+			continue
+		}
+		if err := db.asOf(ctx, namespace, kind, p.nodes, each); err != nil {
+			return 0, err
+		}
+	}
+	return p.nodes, nil
+}

@@ -1,0 +1,242 @@
+package redisdb
+
+import (
+	"context"
+	_ "embed" // for the scripts
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/notify"
+)
+
+const (
+	// connectTimeout is the timeout of a connection.
+	connectTimeout = 5 * time.Second
+	// callTimeout is the timeout of calls without a deadline.
+	callTimeout = 30 * time.Second
+	// streamTimeout is the timeout of calls that transfer everything.
+	streamTimeout = 10 * time.Minute
+	// pollInterval is the poll interval of watches.
+	pollInterval = 5 * time.Second
+	// formatVersion is the version of the storage format.
+	formatVersion = 1
+)
+
+// Options configure a database. The zero Options are good for most uses.
+type Options struct {
+	// Prefix begins all keys, so that several rules services can share a server. Default "headgate".
+	Prefix string
+	// Logger logs when notifications do not arrive, and when the server may lose data. Default none.
+	Logger *slog.Logger
+}
+
+// A DB is a database of rules. It is safe for concurrent use.
+type DB struct {
+	name    string
+	client  rueidis.Client
+	tag     string
+	batch   int // readBatch; only tests change it
+	log     *slog.Logger
+	changes notify.Notifier
+	cancel  context.CancelFunc // of the listener
+	done    sync.WaitGroup
+}
+
+var _ control.DB = (*DB)(nil)
+
+// The scripts. Read-only ones may be sent again when a connection is lost; changes may not.
+var (
+	//go:embed commit.lua
+	commitText string
+	//go:embed page.lua
+	pageText string
+	//go:embed firsts.lua
+	firstsText string
+	//go:embed since.lua
+	sinceText string
+	//go:embed prune.lua
+	pruneText string
+	//go:embed putstate.lua
+	putStateText string
+	//go:embed states.lua
+	statesText string
+	//go:embed finish.lua
+	finishText string
+
+	commitScript   = rueidis.NewLuaScript(commitText)
+	pageScript     = rueidis.NewLuaScriptRetryable(pageText)
+	firstsScript   = rueidis.NewLuaScriptRetryable(firstsText)
+	sinceScript    = rueidis.NewLuaScriptRetryable(sinceText)
+	pruneScript    = rueidis.NewLuaScript(pruneText)
+	putStateScript = rueidis.NewLuaScriptRetryable(putStateText)
+	statesScript   = rueidis.NewLuaScriptRetryable(statesText)
+	finishScript   = rueidis.NewLuaScript(finishText)
+	// The keys of a state are dropped together, so that no reader sees a part of it.
+	dropStateScript = rueidis.NewLuaScriptRetryable(
+		"redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[2], ARGV[1]) return redis.call('ZREM', KEYS[3], ARGV[1])")
+	infoScript = rueidis.NewLuaScriptRetryable("return redis.call('INFO', ARGV[1])")
+)
+
+// Open connects to servers: redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://, as in --store. For a
+// newer format the error is control.ErrNewer.
+func Open(ctx context.Context, url string, o Options) (*DB, error) {
+	option, name, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	if o.Prefix == "" {
+		o.Prefix = "headgate"
+	}
+	if strings.ContainsAny(o.Prefix, "{}\x00") {
+		return nil, fmt.Errorf("open %s: prefix %q: want no braces", name, o.Prefix)
+	}
+	db := &DB{name: "redis " + name, tag: "{" + o.Prefix + ":rules}:", batch: readBatch, log: o.Logger}
+	if db.log == nil {
+		db.log = slog.New(slog.DiscardHandler)
+	}
+	if db.client, err = rueidis.NewClient(option); err != nil {
+		return nil, db.fault("open", err)
+	}
+	if err := db.check(ctx); err != nil {
+		db.client.Close()
+		return nil, err
+	}
+	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	db.cancel = cancel
+	db.done.Go(func() { db.listen(listening) })
+	return db, nil
+}
+
+// check writes or checks the format's version, and logs a warning if the server may lose data.
+func (db *DB) check(ctx context.Context) error {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	err := db.client.Do(ctx, db.client.B().Hsetnx().Key(db.key("progress")).Field("form").Value(
+		strconv.Itoa(formatVersion)).Build()).Error()
+	if err != nil {
+		return db.fault("open", err)
+	}
+	have, err := db.client.Do(ctx, db.client.B().Hget().Key(db.key("progress")).Field("form").Build()).AsInt64()
+	if err != nil {
+		return db.fault("open", err)
+	}
+	if have > formatVersion {
+		return fmt.Errorf("open %s: %w of headgate: its format is version %d, and this version knows %d; "+
+			"run the newer version, or restore a backup made before it ran",
+			db.name, control.ErrNewer, have, formatVersion)
+	}
+	for _, warning := range db.warnings(ctx) {
+		db.log.Warn(warning, "database", db.name)
+	}
+	return nil
+}
+
+// warnings returns how the server may lose data.
+func (db *DB) warnings(ctx context.Context) []string {
+	var list []string
+	info := func(section string) string {
+		text, err := infoScript.Exec(ctx, db.client, []string{db.key("progress")}, []string{section}).ToString()
+		if err != nil {
+			db.log.Debug("the server does not report its persistence settings", "database", db.name, "err", err)
+		}
+		return text
+	}
+	if strings.Contains(info("persistence"), "aof_enabled:0") {
+		list = append(list, "Redis has no append-only file: rule changes since its last save are lost if it stops; "+
+			"set appendonly yes and appendfsync always, or store rules in PostgreSQL or SQLite")
+	} else if sync, err := db.client.Do(ctx, db.client.B().ConfigGet().Parameter(
+		"appendfsync").Build()).AsStrMap(); err == nil && sync["appendfsync"] != "always" {
+		// Servers that refuse CONFIG GET are not checked.
+		list = append(list, "Redis syncs its append-only file only now and then: rule changes of the last seconds are lost "+
+			"if it stops; set appendfsync always")
+	}
+	memory := info("memory")
+	if strings.Contains(memory, "maxmemory_policy:allkeys") && !strings.Contains(memory, "maxmemory:0\r") {
+		list = append(list, "Redis may evict rules when its memory is full; set maxmemory-policy noeviction")
+	}
+	return list
+}
+
+// key returns the name of a key. All keys share a tag, and therefore a slot of a cluster.
+func (db *DB) key(parts ...string) string { return db.tag + strings.Join(parts, ":") }
+
+// channel returns the notification channel of all instances.
+func (db *DB) channel() string { return db.key("changed") }
+
+// Name returns the name of the server for people.
+func (db *DB) Name() string { return db.name }
+
+// Writable returns nil: Redis refuses writes itself, when they come.
+func (db *DB) Writable(context.Context) error { return nil }
+
+// Close closes the database and ends all watches.
+func (db *DB) Close() error {
+	db.changes.Close()
+	db.cancel()
+	db.done.Wait()
+	db.client.Close()
+	return nil
+}
+
+// Watch yields the revisions of all instances: at once with a notification, within seconds without.
+func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
+	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: callTimeout},
+		func(ctx context.Context) (int64, error) {
+			last, _, err := db.Revision(ctx, "")
+			return last, err
+		})
+}
+
+// withTimeout adds a timeout to a context without a deadline.
+func withTimeout(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, most)
+}
+
+// fault wraps an error of Redis or the network with the operation.
+func (db *DB) fault(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if said, ok := rueidis.IsRedisErr(err); ok {
+		// OOM means full memory, MISCONF an unwritable disk. A script may put other text in front.
+		if text := said.Error(); strings.Contains(text, "OOM ") || strings.Contains(text, "MISCONF ") {
+			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrFull, err)
+		} else if strings.Contains(text, "READONLY ") || strings.Contains(text, "NOREPLICAS ") {
+			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrUnwritable, err)
+		}
+	}
+	return fmt.Errorf("%s %s: %w", doing, db.name, err)
+}
+
+// errReply means that a script's reply has the wrong form.
+var errReply = errors.New("malformed reply")
+
+// kindNames returns all kinds, in the order of the touched keys.
+func kindNames() []string {
+	var names []string
+	for _, kind := range control.Kinds() {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+// touched returns the keys with the last revision of each object of a namespace, one key per kind.
+func (db *DB) touched(namespace string) []string {
+	var keys []string
+	for _, kind := range kindNames() {
+		keys = append(keys, db.key("touched", kind, namespace))
+	}
+	return keys
+}

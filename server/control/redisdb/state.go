@@ -1,0 +1,104 @@
+package redisdb
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// sweepBatch is the number of expired states that a write deletes: more than one, so that they do not pile up.
+const sweepBatch = 16
+
+func stateName(bucket, id string) string { return bucket + "\x00" + id }
+
+// PutState stores a state.
+func (db *DB) PutState(ctx context.Context, s control.State) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	keys := []string{db.key("states"), db.key("states", "index"), db.key("states", "expiry")}
+	args := []string{stateName(s.Bucket, s.ID), formatInt(s.Expires.UnixMicro()), string(s.Body), strconv.Itoa(sweepBatch)}
+	return db.fault("write to", putStateScript.Exec(ctx, db.client, keys, args).Error())
+}
+
+// GetState returns a state.
+func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, error) {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	name := stateName(bucket, id)
+	list, _, err := db.states(ctx, "["+name, "["+name, 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s %s: %w", bucket, id, control.ErrNotFound)
+	}
+	return &list[0], nil
+}
+
+// States returns the states of a bucket.
+func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	return db.allStates(ctx, "["+bucket+"\x00", "("+bucket+"\x01", max(limit, 1))
+}
+
+// allStates reads at most most states, page by page.
+func (db *DB) allStates(ctx context.Context, from, to string, most int) ([]control.State, error) {
+	var list []control.State
+	for {
+		some, last, err := db.states(ctx, from, to, db.batch, most-len(list))
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, some...); last == "" || len(list) >= most {
+			return list, nil
+		}
+		from = "(" + last
+	}
+}
+
+// states reads some states, and returns the name of the last one, empty if there are no more.
+func (db *DB) states(
+	ctx context.Context, from, to string, look, most int,
+) (list []control.State, last string, err error) {
+	keys := []string{db.key("states"), db.key("states", "index")}
+	answer, err := statesScript.Exec(ctx, db.client, keys,
+		[]string{from, to, strconv.Itoa(look), strconv.Itoa(most)}).ToArray()
+	if err != nil {
+		return nil, "", db.fault("read", err)
+	}
+	if len(answer) != 2 {
+		return nil, "", errReply
+	}
+	if last, err = answer[0].ToString(); err != nil {
+		return nil, "", err
+	}
+	found, err := answer[1].AsStrSlice()
+	if err != nil {
+		return nil, "", err
+	}
+	for i := 0; i+1 < len(found); i += 2 {
+		bucket, id, _ := strings.Cut(found[i], "\x00")
+		expires, body, _ := strings.Cut(found[i+1], "\x00")
+		n, err := strconv.ParseInt(expires, 10, 64)
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: %w", errReply, err)
+		}
+		list = append(list, control.State{Bucket: bucket, ID: id, Expires: timeOf(n), Body: []byte(body)})
+	}
+	return list, last, nil
+}
+
+// DeleteState deletes a state.
+func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
+	ctx, cancel := withTimeout(ctx, callTimeout)
+	defer cancel()
+	keys := []string{db.key("states"), db.key("states", "index"), db.key("states", "expiry")}
+	return db.fault("write to", dropStateScript.Exec(ctx, db.client, keys, []string{stateName(bucket, id)}).Error())
+}

@@ -1,0 +1,119 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/headgate/headgate/server/control/internal/lines"
+)
+
+// SnapshotType is the media type of a snapshot.
+const SnapshotType = "application/x-ndjson"
+
+// MaxLine is the maximum size of a line of a snapshot in bytes.
+const MaxLine = 1 << 20
+
+// A Header is the first line of a snapshot: of all content of a namespace, or of what has changed since a revision.
+type Header struct {
+	Namespace string `json:"namespace"`
+	// Revision is the revision of the content. Since is the revision that changes are based on, 0 for all content.
+	Revision int64 `json:"revision"`
+	Since    int64 `json:"since,omitempty"`
+	// Time is the time of Revision's commit, zero if it is unknown.
+	Time time.Time `json:"time,omitzero"`
+}
+
+// An Item is one object of a snapshot.
+type Item struct {
+	Kind     Kind            `json:"kind"`
+	ID       string          `json:"id"`
+	Revision int64           `json:"revision,omitempty"`
+	Body     json.RawMessage `json:"body,omitempty"`
+	Deleted  bool            `json:"deleted,omitempty"`
+}
+
+// end is the last line. Without it, a snapshot is incomplete.
+type end struct {
+	End     bool   `json:"end"`
+	Objects int    `json:"objects"`
+	Sum     string `json:"sha256"` // of all lines in front of it
+}
+
+// A Writer writes a snapshot, one line per object. The format is the same on the wire and in a node's file.
+type Writer struct {
+	lines *lines.Writer
+	count int
+}
+
+// NewWriter writes the header and returns a Writer.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	snapshot := &Writer{lines: lines.NewWriter(w, MaxLine)}
+	return snapshot, snapshot.write(h)
+}
+
+// Write writes one object.
+func (w *Writer) Write(i *Item) error {
+	w.count++
+	return w.write(i)
+}
+
+// Close writes the last line. A Reader refuses a snapshot without it.
+func (w *Writer) Close() error {
+	return w.write(end{End: true, Objects: w.count, Sum: w.lines.Sum()})
+}
+
+func (w *Writer) write(v any) error {
+	if err := w.lines.Write(v); err != nil {
+		return fmt.Errorf("write a snapshot: %w", err)
+	}
+	return nil
+}
+
+// ErrBroken means that a snapshot is incomplete or was changed.
+var ErrBroken = errors.New("not a whole snapshot")
+
+// A Reader reads a snapshot.
+type Reader struct {
+	Header Header
+
+	lines *lines.Reader
+	count int
+}
+
+// NewReader reads the header and returns a Reader.
+func NewReader(r io.Reader) (*Reader, error) {
+	snapshot := &Reader{lines: lines.NewReader(r, MaxLine)}
+	if err := snapshot.lines.Next(&snapshot.Header); err != nil {
+		return nil, broken(1, err)
+	}
+	snapshot.lines.Count()
+	return snapshot, nil
+}
+
+func broken(line int, err error) error { return fmt.Errorf("%w: line %d: %w", ErrBroken, line, err) }
+
+// Next returns the next object, or io.EOF after the last one if the snapshot is complete. The object is valid until the
+// next call. Do not use any object before io.EOF.
+func (r *Reader) Next() (*Item, error) {
+	line := r.count + 2
+	var read struct {
+		Item
+		end
+	}
+	if err := r.lines.Next(&read); err != nil {
+		return nil, broken(line, err)
+	}
+	if !read.End {
+		r.lines.Count()
+		r.count++
+		return &read.Item, nil
+	}
+	if sum := r.lines.Sum(); read.Sum != sum || read.Objects != r.count {
+		return nil, broken(line, fmt.Errorf("%d objects with the checksum %s, want %d with %s",
+			r.count, sum, read.Objects, read.Sum))
+	}
+	return nil, io.EOF
+}

@@ -1,0 +1,112 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"modernc.org/sqlite"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// A file is the opened database file. SQLite keeps its descriptors: if the file is removed or replaced, SQLite
+// continues to write to the old one, and all these writes are lost when the process ends.
+type file struct {
+	path string
+	info fs.FileInfo // nil until it is opened
+	// wal reports whether it has a write-ahead log. On file systems without shared memory it has none.
+	wal bool
+}
+
+// identify records which file is open. The writer must be connected, because SQLite removes the log with the last
+// connection.
+func (f *file) identify() error {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return err
+	}
+	switch _, err := os.Stat(f.path + "-wal"); {
+	case err == nil:
+		f.wal = true
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f.info = info
+	return nil
+}
+
+// check returns control.ErrFileGone if the path is no longer that of the open file, or its log does not exist. It must
+// be called within a transaction, which has the log open.
+func (f *file) check() error {
+	if err := f.same(); err != nil || !f.wal {
+		return err
+	}
+	if _, err := os.Stat(f.path + "-wal"); err != nil {
+		return fmt.Errorf("%w: %w", control.ErrFileGone, err)
+	}
+	return nil
+}
+
+// same returns control.ErrFileGone if the path is no longer that of the open file. It must not open the file: closing
+// it would release SQLite's locks.
+func (f *file) same() error {
+	if f.info == nil {
+		return nil
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", control.ErrFileGone, err)
+	}
+	if !os.SameFile(info, f.info) {
+		return fmt.Errorf("%w: %s is another file now", control.ErrFileGone, f.path)
+	}
+	return nil
+}
+
+// A connector opens connections to one file. It refuses another file with the same path.
+type connector struct {
+	file *file
+	dsn  string
+}
+
+var _ driver.Connector = (*connector)(nil)
+
+// Connect opens a connection.
+func (c *connector) Connect(context.Context) (driver.Conn, error) {
+	if err := c.file.same(); err != nil {
+		return nil, err
+	}
+	conn, err := c.Driver().Open(c.dsn)
+	if err == nil {
+		err = c.file.same()
+	}
+	if err != nil && conn != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, err
+}
+
+// Driver returns the driver of SQLite.
+func (c *connector) Driver() driver.Driver { return &sqlite.Driver{} }
+
+// connectReaders opens all connections for reads, so that reads still work after the file was removed.
+func (db *DB) connectReaders(ctx context.Context) error {
+	conns := make([]*sql.Conn, 0, readers)
+	var err error
+	for range readers {
+		var conn *sql.Conn
+		if conn, err = db.read.Conn(ctx); err != nil {
+			break
+		}
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		err = errors.Join(err, conn.Close()) // back to the pool
+	}
+	return err
+}

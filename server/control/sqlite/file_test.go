@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+func change(ops ...control.Op) *control.Change {
+	return &control.Change{Namespace: "n", Base: control.Any, Ops: ops}
+}
+
+func ruleOf(id, body string) control.Op {
+	return control.Op{Kind: control.KindRule, ID: id, Base: control.Any, Body: []byte(body)}
+}
+
+func TestTheFileIsForItsUserOnly(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has other rights")
+	}
+	path := filepath.Join(t.TempDir(), "made", "for", "it", "rules.db")
+	db := open(t, path)
+	if err := db.Commit(t.Context(), change(ruleOf("a", `{}`))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("%s: got %o, want 600", filepath.Base(name), got)
+		}
+	}
+}
+
+func TestManyWhoOpenANewFileAtOnceFindItReady(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.db")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			db, err := Open(t.Context(), path)
+			if err != nil {
+				t.Errorf("open %d: %v", i, err)
+				return
+			}
+			if err := db.Commit(t.Context(), change(ruleOf(fmt.Sprint(i), `{}`))); err != nil {
+				t.Errorf("commit %d: %v", i, err)
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if last, _, err := open(t, path).Revision(t.Context(), ""); err != nil || last != 8 {
+		t.Errorf("got revision %d, %v; want 8", last, err)
+	}
+}
+
+// foreign makes a file by other means.
+func foreign(t *testing.T, path, statements string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), statements)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFileOfANewerVersionIsRefusedAndLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.db")
+	db := open(t, path)
+	if err := db.Commit(t.Context(), change(ruleOf("a", `{}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	foreign(t, path, "PRAGMA user_version = 999")
+	db, err := Open(t.Context(), path)
+	if !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "version 999") {
+		t.Errorf("got %v, %v; want %v", db, err, control.ErrNewer)
+	}
+	foreign(t, path, "PRAGMA user_version = 1")
+	if last, _, err := open(t, path).Revision(t.Context(), ""); err != nil || last != 1 {
+		t.Errorf("afterwards: got revision %d, %v; want 1", last, err)
+	}
+}
+
+func TestWhatIsNoFileOfRulesIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	other, text := filepath.Join(dir, "other.db"), filepath.Join(dir, "text")
+	foreign(t, other, "CREATE TABLE mine (x)")
+	if err := os.WriteFile(text, []byte(strings.Repeat("not a database. ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{other: "another program", text: "not an SQLite database", dir: dir} {
+		db, err := Open(t.Context(), path)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, %v; want an error with %q", path, db, err, want)
+		}
+	}
+}
+
+// A file that may not grow stands for a disk that is full: SQLite says the same of both.
+func TestWhenThereIsNoRoomWritesFailAndReadsGoOn(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "rules.db"))
+	if err := db.Commit(t.Context(), change(ruleOf("a", `{}`))); err != nil {
+		t.Fatal(err)
+	}
+	var pages int
+	if err := db.write.QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	limit := func(pages int) {
+		t.Helper()
+		if _, err := db.write.ExecContext(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(pages)
+	large := change(ruleOf("a", `"small"`), ruleOf("large", `"`+strings.Repeat("x", 500_000)+`"`))
+	if err := db.Commit(t.Context(), large); !errors.Is(err, control.ErrFull) {
+		t.Errorf("commit: got %v, want %v", err, control.ErrFull)
+	}
+	if o, err := db.Get(t.Context(), "n", control.KindRule, "a"); err != nil || string(o.Body) != `{}` || o.Revision != 1 {
+		t.Errorf("get: got %+v, %v; want it as it was", o, err)
+	}
+	if last, _, err := db.Revision(t.Context(), "n"); err != nil || last != 1 {
+		t.Errorf("revision: got %d, %v; want 1", last, err)
+	}
+	limit(1 << 20)
+	if err := db.Commit(t.Context(), large); err != nil || large.Revision != 2 {
+		t.Errorf("with room again: got %v at %d, want 2", err, large.Revision)
+	}
+}

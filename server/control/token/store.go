@@ -1,0 +1,187 @@
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/secret"
+	"github.com/headgate/headgate/server/internal/logins"
+)
+
+// IDs of tokens of the rules service itself.
+const (
+	adminID = "admin"       // the token of a file
+	firstID = "first-admin" // the token of the first start
+)
+
+// reservedIDs are IDs that callers cannot give to tokens: in the history they stand for the rules service itself.
+var reservedIDs = []string{adminID, firstID, control.SystemActor}
+
+// minAdminToken is the minimum length of an admin token that was read from a file.
+const minAdminToken = 16
+
+// Options configure a Store.
+type Options struct {
+	DB control.DB
+	// Logins counts failed logins by address.
+	Logins *logins.Throttle
+	// AdminToken is valid for everything, and is not stored. Default none.
+	AdminToken string
+	Now        func() time.Time
+	Logger     *slog.Logger
+}
+
+// A Store stores tokens in the database. It is safe for concurrent use.
+type Store struct{ options Options }
+
+// NewStore returns a Store.
+func NewStore(o Options) (*Store, error) {
+	if o.AdminToken != "" && len(o.AdminToken) < minAdminToken {
+		return nil, fmt.Errorf("AdminToken: %d characters are too few: want at least %d, better 32 random ones",
+			len(o.AdminToken), minAdminToken)
+	}
+	return &Store{o}, nil
+}
+
+func (s *Store) parse(o *control.Object) (Token, error) {
+	r, err := parseRecord(o)
+	return Token{
+		ID: r.ID, Role: r.Role, Namespaces: r.Namespaces, Description: r.Description, Expires: r.Expires,
+		Expired: r.expired(s.options.Now()), Created: o.Created, By: o.By,
+	}, err
+}
+
+// List returns up to limit tokens after an ID that are valid only for namespaces of a principal, and whether there are
+// more.
+func (s *Store) List(ctx context.Context, p *Principal, after string, limit int) (list []Token, more bool, err error) {
+	list = []Token{}
+	err = s.each(ctx, after, limit+1, func(t *Token) (stop bool) {
+		if !p.CoversEach(t.Namespaces) {
+			return false
+		}
+		if len(list) == limit {
+			more = true
+			return true
+		}
+		list = append(list, *t)
+		return false
+	})
+	return list, more, err
+}
+
+// each calls do for the tokens after an ID until it returns true.
+func (s *Store) each(ctx context.Context, after string, pageSize int, do func(*Token) (stop bool)) error {
+	q := control.Query{Namespace: control.SystemNamespace, Kind: control.KindToken, Limit: pageSize}
+	for {
+		if after != "" {
+			q.AfterNamespace, q.AfterID = control.SystemNamespace, after
+		}
+		objects, err := s.options.DB.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range objects {
+			t, err := s.parse(&objects[i])
+			if err != nil {
+				return err
+			}
+			if do(&t) {
+				return nil
+			}
+		}
+		if len(objects) < q.Limit {
+			return nil
+		}
+		after = objects[len(objects)-1].ID
+	}
+}
+
+// Get returns a token that is valid only for namespaces of a principal, or control.ErrNotFound.
+func (s *Store) Get(ctx context.Context, p *Principal, id string) (Token, error) {
+	if !control.IsName(id) {
+		return Token{}, control.ErrNotFound
+	}
+	o, err := s.options.DB.Get(ctx, control.SystemNamespace, control.KindToken, id)
+	if err != nil {
+		return Token{}, err
+	}
+	t, err := s.parse(o)
+	if err == nil && !p.CoversEach(t.Namespaces) {
+		err = control.ErrNotFound
+	}
+	return t, err
+}
+
+// Revoke deletes a token. It fills in the rest of the change.
+func (s *Store) Revoke(ctx context.Context, change *control.Change, id string) error {
+	change.Ops = []control.Op{{Kind: control.KindToken, ID: id, Base: control.Any}}
+	return s.options.DB.Commit(ctx, change)
+}
+
+// Create stores a valid draft, and returns it as a token with its secret. It fills in the rest of the change. The error
+// is a *control.Conflict if the ID is taken.
+func (s *Store) Create(ctx context.Context, change *control.Change, d Draft) (Token, string, error) {
+	key := secret.New()
+	body, err := json.Marshal(record{
+		ID: d.ID, Role: d.Role, Namespaces: d.Namespaces, Description: d.Description, Expires: d.Expires,
+		Hash: hash(d.ID, key),
+	})
+	if err != nil {
+		return Token{}, "", err
+	}
+	change.Ops = []control.Op{{Kind: control.KindToken, ID: d.ID, Base: control.Absent, Body: body}}
+	if err := s.options.DB.Commit(ctx, change); err != nil {
+		return Token{}, "", err
+	}
+	t, err := s.parse(&control.Object{ID: d.ID, Body: body, Created: change.Time, By: change.Actor})
+	return t, join(d.ID, key), err
+}
+
+// EnsureAdmin creates a token that is valid for everything, unless there is one, and returns its secret. The secret is
+// empty if it created none.
+func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
+	if s.options.AdminToken != "" {
+		return "", nil
+	}
+	found := false
+	err := s.each(ctx, "", 1000, func(t *Token) bool {
+		found = t.isSuperuser()
+		return found
+	})
+	if err != nil || found {
+		return "", err
+	}
+	// The ID is always the same: of several processes that start at once, one creates the token.
+	change := &control.Change{
+		Namespace: control.SystemNamespace, Actor: control.SystemActor, Action: "tokens.first", Base: control.Any,
+	}
+	_, key, err := s.Create(ctx, change, Draft{
+		ID: firstID, Role: Admin, Namespaces: []string{AllNamespaces}, Description: "made at the first start",
+	})
+	if errors.Is(err, control.ErrConflict) {
+		return "", s.checkFirst(ctx)
+	}
+	return key, err
+}
+
+// checkFirst logs a warning if the token with firstID is not valid for everything. Callers could create such a token
+// before the ID was reserved.
+func (s *Store) checkFirst(ctx context.Context) error {
+	o, err := s.options.DB.Get(ctx, control.SystemNamespace, control.KindToken, firstID)
+	if errors.Is(err, control.ErrNotFound) {
+		return nil // revoked meanwhile, by a caller with an admin token
+	} else if err != nil {
+		return err
+	}
+	t, err := s.parse(o)
+	if err == nil && !t.isSuperuser() {
+		s.options.Logger.Warn("rules service: no token may do everything, and the id of the first is taken: "+
+			"start with an admin token of a file, and revoke the other", "token", firstID)
+	}
+	return err
+}

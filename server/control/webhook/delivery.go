@@ -1,0 +1,174 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// A Delivery is the notification of one webhook about one revision.
+type Delivery struct {
+	Revision  int64     `json:"revision"`
+	Webhook   string    `json:"webhook"`
+	Namespace string    `json:"namespace"`
+	Changed   time.Time `json:"changed"` // time of the change
+	State     State     `json:"state"`
+	Attempts  int       `json:"attempts"`
+	Next      time.Time `json:"next,omitzero"` // time of the next attempt
+	Last      time.Time `json:"last,omitzero"` // time of the last attempt
+	Status    int       `json:"status,omitempty"`
+	Error     string    `json:"error,omitempty"`
+	// Owner is the ID of the Service that sends it. It is stored, but not shown.
+	Owner string `json:"owner,omitempty"`
+}
+
+// A State is the state of a delivery.
+type State string
+
+// The states of a delivery.
+const (
+	Pending   State = "pending"
+	Delivered State = "delivered"
+	Dead      State = "dead" // given up after the last attempt
+)
+
+// maxDeliveries is the number of deliveries that are stored for one webhook.
+const maxDeliveries = 200
+
+// Deliveries returns the deliveries of a webhook, latest first.
+func (s *Service) Deliveries(ctx context.Context, namespace string, w *Webhook) ([]Delivery, error) {
+	list, err := s.deliveriesSince(ctx, namespace, w.ID, w.revision)
+	for i := range list {
+		list[i].Owner = ""
+	}
+	slices.Reverse(list)
+	return list, err
+}
+
+// A PendingError means that a delivery cannot be retried because it is still pending.
+type PendingError struct{ Next time.Time }
+
+func (e *PendingError) Error() string {
+	return "It is being delivered; the next attempt is at " + e.Next.Format(time.RFC3339)
+}
+
+// Retry sends a delivery again. The error is control.ErrNotFound or a *PendingError.
+func (s *Service) Retry(ctx context.Context, namespace string, w *Webhook, revision int64) (Delivery, error) {
+	if revision < w.revision {
+		return Delivery{}, control.ErrNotFound
+	}
+	d, err := s.load(ctx, namespace, w.ID, revision)
+	if err != nil {
+		return Delivery{}, err
+	}
+	if d.State == Pending {
+		return Delivery{}, &PendingError{d.Next}
+	}
+	d.State, d.Attempts, d.Next, d.Owner = Pending, 0, s.now().UTC(), s.id
+	if err := s.store(ctx, &d); err != nil {
+		return Delivery{}, err
+	}
+	s.push(d)
+	d.Owner = ""
+	return d, nil
+}
+
+// bucket returns the bucket of states with the deliveries of a webhook.
+func bucket(namespace, id string) string { return "delivery/" + namespace + "/" + id }
+
+// stateID returns the ID of a delivery's state. IDs sort like their revisions.
+func stateID(revision int64) string { return fmt.Sprintf("%019d", revision) }
+
+// key identifies a delivery among those of all namespaces.
+func (d *Delivery) key() string {
+	return d.Namespace + "/" + d.Webhook + "/" + strconv.FormatInt(d.Revision, 10)
+}
+
+// load reads a delivery, or returns control.ErrNotFound.
+func (s *Service) load(ctx context.Context, namespace, id string, revision int64) (d Delivery, err error) {
+	state, err := s.db.GetState(ctx, bucket(namespace, id), stateID(revision))
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(state.Body, &d); err != nil {
+		return d, fmt.Errorf("read delivery %d of webhook %s: %w", revision, id, err)
+	}
+	return d, nil
+}
+
+// store writes the current state of a delivery.
+func (s *Service) store(ctx context.Context, d *Delivery) error {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return s.db.PutState(ctx, control.State{
+		Bucket: bucket(d.Namespace, d.Webhook), ID: stateID(d.Revision), Body: body, Expires: s.now().Add(s.options.Keep),
+	})
+}
+
+// remove deletes a delivery from the database.
+func (s *Service) remove(ctx context.Context, d *Delivery) error {
+	return ignoreNotFound(s.db.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.Revision)))
+}
+
+// deliveriesSince returns the deliveries of a webhook after a revision, earliest first. Deliveries before the revision
+// that created the webhook belong to a deleted webhook with the same ID.
+func (s *Service) deliveriesSince(ctx context.Context, namespace, id string, revision int64) ([]Delivery, error) {
+	states, err := s.db.States(ctx, bucket(namespace, id), 2*maxDeliveries)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Delivery, 0, len(states))
+	for i := range states {
+		var d Delivery
+		if err := json.Unmarshal(states[i].Body, &d); err != nil {
+			return nil, fmt.Errorf("read delivery %s of webhook %s: %w", states[i].ID, id, err)
+		}
+		if d.Revision > revision {
+			list = append(list, d)
+		}
+	}
+	return list, nil
+}
+
+// removeOldest deletes the oldest deliveries of a webhook that has more than maxDeliveries.
+func (s *Service) removeOldest(ctx context.Context, namespace, id string) error {
+	list, err := s.deliveriesSince(ctx, namespace, id, 0)
+	if err != nil {
+		return err
+	}
+	for i := range max(0, len(list)-maxDeliveries) {
+		s.mu.Lock()
+		delete(s.queue, list[i].key())
+		s.mu.Unlock()
+		if err := s.remove(ctx, &list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteDeliveries deletes everything that is stored about a deleted webhook. A new webhook with the same ID starts
+// without it.
+func (s *Service) deleteDeliveries(ctx context.Context, namespace, id string) error {
+	s.mu.Lock()
+	for key, d := range s.queue {
+		if d.Namespace == namespace && d.Webhook == id {
+			delete(s.queue, key)
+		}
+	}
+	s.mu.Unlock()
+	errs := []error{ignoreNotFound(s.db.DeleteState(ctx, announcedBucket, namespace+"/"+id))}
+	list, err := s.deliveriesSince(ctx, namespace, id, 0)
+	for i := range list {
+		errs = append(errs, s.remove(ctx, &list[i]))
+	}
+	return errors.Join(append(errs, err)...)
+}

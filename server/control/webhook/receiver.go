@@ -1,0 +1,76 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/signature"
+)
+
+// An Event is the body of a webhook request.
+type Event struct {
+	Event     string    `json:"event"` // "revision"
+	Namespace string    `json:"namespace"`
+	Revision  int64     `json:"revision"`
+	Time      time.Time `json:"time"` // of the change
+	// Delivery identifies the delivery. Repeated attempts have the same.
+	Delivery string `json:"delivery"`
+}
+
+// MaxBody is the maximum size of a request's body in bytes.
+const MaxBody = 64 << 10
+
+// A Receiver is the HTTP handler of a program that webhooks notify. It is safe for concurrent use.
+type Receiver struct {
+	verifier *signature.Verifier
+	handle   func(context.Context, Event)
+}
+
+var _ http.Handler = (*Receiver)(nil)
+
+// NewReceiver returns a Receiver that calls handle for each request that was signed with the secret and not received
+// before. It responds with 202 after handle has returned.
+func NewReceiver(secret []byte, handle func(context.Context, Event)) (*Receiver, error) {
+	if len(secret) < minSecret {
+		return nil, fmt.Errorf("webhook: a secret of %d bytes: want at least %d", len(secret), minSecret)
+	}
+	return &Receiver{verifier: signature.NewVerifier(secret), handle: handle}, nil
+}
+
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	event, err := r.read(w, request)
+	if err != nil {
+		err.Write(w)
+		return
+	}
+	r.handle(request.Context(), event)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (r *Receiver) read(w http.ResponseWriter, request *http.Request) (Event, *problem.Error) {
+	var event Event
+	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, MaxBody))
+	if err != nil {
+		return event, problem.New(http.StatusRequestEntityTooLarge,
+			"The body is longer than %d bytes, or did not arrive.", MaxBody)
+	}
+	err = r.verifier.Verify(request.Header.Get(signature.Header), body, time.Now())
+	switch {
+	case errors.Is(err, signature.ErrReplayed):
+		return event, problem.New(http.StatusConflict, "The webhook is refused: %v.", err)
+	case errors.Is(err, signature.ErrInvalid), errors.Is(err, signature.ErrTime):
+		return event, problem.New(http.StatusUnauthorized, "The webhook is refused: %v.", err)
+	case err == nil:
+		err = json.Unmarshal(body, &event)
+	}
+	if err != nil {
+		return event, problem.New(http.StatusBadRequest, "The webhook cannot be read: %v.", err)
+	}
+	return event, nil
+}

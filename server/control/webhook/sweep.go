@@ -1,0 +1,101 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+const sweepInterval = time.Minute
+
+// sweep takes over deliveries that stopped processes have left, and creates missing deliveries.
+func (s *Service) sweep(ctx context.Context) {
+	const failed = "cannot look for unsent deliveries, retrying at the next sweep"
+	q := control.Query{Kind: control.KindWebhook, Limit: 1000}
+	for {
+		hooks, err := s.db.List(ctx, q)
+		if err != nil {
+			s.logError(ctx, failed, err)
+			return
+		}
+		for i := range hooks {
+			s.logError(ctx, failed, s.sweepWebhook(ctx, &hooks[i]))
+		}
+		if len(hooks) < q.Limit {
+			return
+		}
+		q.AfterNamespace, q.AfterID = hooks[len(hooks)-1].Namespace, hooks[len(hooks)-1].ID
+	}
+}
+
+func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error {
+	list, err := s.deliveriesSince(ctx, hook.Namespace, hook.ID, hook.Revision)
+	if err != nil {
+		return err
+	}
+	now := s.now().UTC()
+	grace := 2 * s.options.Timeout // by then the owner would have sent it
+	for _, d := range list {
+		if d.State != Pending || s.holds(&d) {
+			continue
+		}
+		overdue := d.Next.Add(grace)
+		switch {
+		case d.Owner == s.id && overdue.Before(now): // its result could not be stored
+			s.pushAbsent(d)
+		case d.Owner == s.id:
+		case overdue.After(now):
+			d.Next = overdue
+			s.pushAbsent(d) // attempt takes it over if its owner has not sent it by then
+		default:
+			d.Next, d.Owner = now, s.id
+			if err := s.store(ctx, &d); err != nil {
+				return err
+			}
+			s.push(d)
+		}
+	}
+	return s.createMissing(ctx, hook, now.Add(-grace))
+}
+
+// holds reports whether a delivery is in the queue or being sent.
+func (s *Service) holds(d *Delivery) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, queued := s.queue[d.key()]
+	return queued || s.inFlight[d.key()]
+}
+
+// createMissing creates the delivery of the latest change if the change is older than the given time and has no
+// delivery. This happens if a process stops between the change and its delivery.
+func (s *Service) createMissing(ctx context.Context, hook *control.Object, before time.Time) error {
+	_, revision, err := s.db.Revision(ctx, hook.Namespace)
+	if err != nil {
+		return err
+	}
+	announced, err := s.lastAnnounced(ctx, hook)
+	if err != nil || revision <= announced {
+		return err
+	}
+	query := control.LogQuery{Namespace: hook.Namespace, After: revision - 1, Before: revision + 1, Limit: 1}
+	changes, err := s.db.Log(ctx, query)
+	if err != nil || len(changes) == 0 || changes[0].Time.After(before) {
+		return err
+	}
+	return s.createDelivery(ctx, hook.Namespace, hook.ID, change{revision, changes[0].Time})
+}
+
+// lastAnnounced returns the last revision that needs no delivery of a webhook.
+func (s *Service) lastAnnounced(ctx context.Context, hook *control.Object) (int64, error) {
+	state, err := s.db.GetState(ctx, announcedBucket, hook.Namespace+"/"+hook.ID)
+	if errors.Is(err, control.ErrNotFound) {
+		return hook.Revision, nil
+	} else if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(state.Body), 10, 64)
+	return max(hook.Revision, n), err
+}

@@ -1,0 +1,66 @@
+package async
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet/internal/fleettest"
+)
+
+// A node that did not see the window in which too much passed hears of it from the notes of the next.
+func TestAsyncANewcomerKnowsWhatWasCarried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleettest.StartOfHour()
+		limit := headgate.MustParseLimit("10/m fixed-window")
+		all := startAsync(t, 4, fleettest.NewBoard(time.Millisecond), nil)
+		defer closeAsync(t, all...)
+		for _, a := range all[:3] {
+			if d, err := a.Take(t.Context(), headgate.Check{Key: "k", Limit: limit, Cost: 6}); err != nil || !d.Allowed {
+				t.Fatalf("the first decision: got %+v, %v, want allowed", d, err)
+			}
+		}
+		talk()
+		leftAsync(t, "18 in all", "k", limit, -8, all[:3]...)
+		time.Sleep(time.Minute)
+		if got := takeAsync(t, all[0], "k", limit, 5); got != 2 {
+			t.Errorf("passed in the next window: got %d, want 2", got)
+		}
+		talk()
+		leftAsync(t, "a node that is new", "k", limit, 0, all[3])
+	})
+}
+
+// In the long run no more passes than the limit: what is too much in one window is missing in the next.
+func TestAsyncWindowsDoNotDrift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const windows, nodes, times = 15, 3, 5
+		limit := headgate.MustParseLimit("100/s fixed-window")
+		fleettest.StartOfHour()
+		all := startAsync(t, nodes, fleettest.NewBoard(time.Millisecond), nil)
+		defer closeAsync(t, all...)
+		rng := rand.New(rand.NewPCG(1, 2))
+		passed, worst := 0, 0
+		for range windows {
+			inThis := 0
+			for range 1000 {
+				for range fleettest.Poisson(rng, times*100/1000.0) {
+					inThis += takeAsync(t, all[rng.IntN(nodes)], "k", limit, 1)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			passed += inThis
+			worst = max(worst, inThis)
+		}
+		t.Logf("passed %d of %d; at most %d in a window", passed, windows*100, worst)
+		// The excess of the last window is yet to be repaid: (λ−r)S.
+		if most := windows*100 + (times-1)*100/10; passed > most || worst <= 100 {
+			t.Errorf("passed in %d windows: got %d, want at most %d, and more than 100 in some; the most was %d", windows, passed, most, worst)
+		}
+		if passed < windows*100*95/100 {
+			t.Errorf("passed in %d windows: got %d, want nearly %d", windows, passed, windows*100)
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package async
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/exchange"
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+)
+
+// keyGroups tracks which key groups fail to be exchanged, and since when: one server of a cluster can be unreachable
+// while the others are not. It is not safe for concurrent use.
+type keyGroups struct {
+	failing     uint64                         // groups that failed in their latest exchange
+	since       [fleet.KeyGroups]time.Duration // when they started to fail, by the clock
+	unreachable uint64                         // groups that have failed for so long that policies apply
+
+	reported   bool
+	reportedAt time.Duration // by the clock
+}
+
+// update adds the result of an exchange. Groups that have failed for as long as patience become unreachable.
+func (p *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, patience time.Duration) {
+	if len(missed) == 0 && p.failing == 0 {
+		return
+	}
+	var met, bad uint64
+	for i := range tallies {
+		met |= 1 << ledger.GroupOf(&tallies[i].Key)
+	}
+	for _, i := range missed {
+		bad |= 1 << ledger.GroupOf(&tallies[i].Key)
+	}
+	for rest := bad; rest != 0; rest &= rest - 1 {
+		g := bits.TrailingZeros64(rest)
+		if p.failing>>g&1 == 0 {
+			p.since[g] = began
+		}
+		if now-p.since[g] >= patience {
+			p.unreachable |= 1 << g
+		}
+	}
+	p.failing = p.failing&^met | bad
+	p.unreachable &= p.failing
+}
+
+// addProbes adds a key to a batch for every group without one, while any group fails. So it is known which groups fail,
+// and when one recovers, even if its keys are not requested while they are denied.
+func (p *keyGroups) addProbes(b *exchange.Batch) {
+	if p.failing == 0 {
+		return
+	}
+	var met uint64
+	for i := range b.Tallies {
+		met |= 1 << ledger.GroupOf(&b.Tallies[i].Key)
+	}
+	for g := range fleet.KeyGroups {
+		if met>>g&1 == 1 {
+			continue
+		}
+		key := ledger.Key{byte(g)} // any key of the group, as there is nothing to send
+		b.Tallies = append(b.Tallies, ledger.Tally{Key: key})
+		b.Keys, b.Notes = append(b.Keys, string(key[:])), append(b.Notes, "")
+		b.Keep, b.AllNotes = append(b.Keep, exchange.MinKeep), append(b.AllNotes, false)
+	}
+}

@@ -1,0 +1,158 @@
+package gossip
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+// An Event is something that happened in a fleet.
+type Event struct {
+	Kind EventKind
+	// Host is the host concerned: a name, or an address if only that is known. It may be empty.
+	Host string
+	// Detail is a text.
+	Detail string
+	// Suppressed is the number of events of this kind since the last one that was reported.
+	Suppressed int64
+}
+
+// An EventKind is the kind of an Event.
+type EventKind uint8
+
+// The kinds of events. Those that outsiders can cause are reported at most once in 10 s.
+const (
+	HostJoined    EventKind = iota // a host joined or returned
+	HostLost                       // a host is silent; it still counts as known
+	HostLeft                       // a host left
+	HostForgotten                  // a host was silent for so long that it is no longer known
+	NotJoined                      // no host to join responds; joining is retried
+	WrongKey                       // a host has another encryption key, or none
+	OtherCluster                   // a host of a cluster with another name sent something
+	OtherSecret                    // a host of a cluster with the same name has another key secret
+	NameTaken                      // two hosts have the same name; the first one keeps it while it lives
+	BadPacket                      // a packet is malformed
+	Resumed                        // this host was stopped for some time; others may have missed it
+	Trouble                        // another error of the network
+	HostClockOff                   // the clock of a host, maybe this one, differs from most; windows use the median
+	OtherVersion                   // a host of this fleet sends packets of another version
+	eventKinds
+)
+
+var eventTexts = [eventKinds]string{
+	HostJoined:    "host joined",
+	HostLost:      "host lost, still counted as known",
+	HostLeft:      "host left",
+	HostForgotten: "host forgotten after long silence",
+	NotJoined:     "no host to join responds, trying again",
+	WrongKey:      "ignoring a host with another encryption key or none",
+	OtherCluster:  "ignoring a host of another cluster",
+	OtherSecret:   "ignoring a cluster of the same name with another key secret",
+	NameTaken:     "two hosts have the same name, ignoring the later one",
+	BadPacket:     "malformed packet",
+	Resumed:       "this host was stopped, joining again",
+	Trouble:       "error on the gossip network",
+	HostClockOff:  "the clock of a host differs from most, windows use the median",
+	OtherVersion:  "ignoring a host with another version of Headgate",
+}
+
+func (k EventKind) String() string {
+	if int(k) < len(eventTexts) {
+		return eventTexts[k]
+	}
+	return "unknown"
+}
+
+// noisy reports whether anyone who can send a packet can cause the event.
+func (k EventKind) noisy() bool { return k >= NotJoined && k != Resumed && k != HostClockOff }
+
+const (
+	eventQueue    = 64
+	eventInterval = 10 * time.Second
+)
+
+// A notifier calls a function with events, in order, in one goroutine.
+type notifier struct {
+	clock   fleet.Clock
+	onEvent func(Event)
+
+	mu         sync.Mutex
+	last       [eventKinds]time.Duration // when one was reported
+	notified   [eventKinds]bool
+	suppressed [eventKinds]int64
+	closed     bool
+	events     chan Event
+
+	counts  [eventKinds]atomic.Int64
+	done    chan struct{}
+	dropped atomic.Int64
+}
+
+func newNotifier(clock fleet.Clock, to func(Event)) *notifier {
+	if to == nil {
+		to = logEvent
+	}
+	h := &notifier{clock: clock, onEvent: to, events: make(chan Event, eventQueue), done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		for e := range h.events {
+			h.onEvent(e)
+		}
+	}()
+	return h
+}
+
+// logEvent is the default of Options.OnEvent.
+func logEvent(e Event) {
+	level := slog.LevelInfo
+	if e.Kind.noisy() || e.Kind == HostLost || e.Kind == HostClockOff {
+		level = slog.LevelWarn
+	}
+	attrs := []any{}
+	if e.Host != "" {
+		attrs = append(attrs, "host", e.Host)
+	}
+	if e.Detail != "" {
+		attrs = append(attrs, "detail", e.Detail)
+	}
+	if e.Suppressed > 0 {
+		attrs = append(attrs, "suppressed", e.Suppressed)
+	}
+	slog.Log(context.Background(), level, "gossip: "+e.Kind.String(), attrs...)
+}
+
+// notify queues an event. It never waits.
+func (h *notifier) notify(kind EventKind, host, detail string) {
+	h.counts[kind].Add(1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	now := h.clock.Now()
+	if kind.noisy() && h.notified[kind] && now-h.last[kind] < eventInterval {
+		h.suppressed[kind]++
+		return
+	}
+	select {
+	case h.events <- Event{Kind: kind, Host: host, Detail: detail, Suppressed: h.suppressed[kind]}:
+		h.notified[kind], h.last[kind], h.suppressed[kind] = true, now, 0
+	default:
+		h.dropped.Add(1)
+	}
+}
+
+// close handles the queued events and stops.
+func (h *notifier) close() {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.events)
+	}
+	h.mu.Unlock()
+	<-h.done
+}

@@ -1,0 +1,164 @@
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+const (
+	lookupTimeout = 5 * time.Second
+	// joinMost is the longest pause between attempts to join, in probes. The first one is one probe.
+	joinMost = 30
+	// joinAtOnce is the number of addresses per attempt.
+	joinAtOnce = 5
+)
+
+// A joiner keeps joining the configured hosts and lost ones.
+type joiner struct {
+	gossip *Limiter
+	mesh   *memberMesh
+	ctx    context.Context //nolint:containedctx // ends what is under way when the joiner is closed
+	cancel context.CancelFunc
+
+	mu     sync.Mutex // held while it joins
+	closed bool
+	timer  fleet.Timer
+	next   time.Duration // when it may try again
+	pause  time.Duration // after the next attempt
+	live   int
+}
+
+func startJoiner(g *Limiter, m *memberMesh) *joiner {
+	j := &joiner{gossip: g, mesh: m, pause: m.options.Probe, live: 1}
+	j.ctx, j.cancel = context.WithCancel(context.Background())
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.timer = g.clock.AfterFunc(0, j.check)
+	return j
+}
+
+// close stops it and waits for the current attempt, which takes no longer than joining one host.
+func (j *joiner) close() {
+	j.cancel()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closed = true
+	j.timer.Stop()
+}
+
+// check joins hosts that are missing, if it is time to.
+func (j *joiner) check() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return
+	}
+	now := j.gossip.clock.Now()
+	if live := j.gossip.Live(); live != j.live { // the membership changed: try again soon
+		j.live, j.next, j.pause = live, now, j.mesh.options.Probe
+	}
+	if now >= j.next {
+		j.attempt(now)
+	}
+	j.timer = j.gossip.clock.AfterFunc(j.mesh.options.Probe, j.check)
+}
+
+// attempt joins missing hosts.
+func (j *joiner) attempt(now time.Duration) {
+	missing, err := j.missing()
+	if len(missing) == 0 && err == nil {
+		j.next = now + joinMost*j.mesh.options.Probe // names may resolve to other addresses by then
+		return
+	}
+	joined, failed := j.join(missing)
+	if joined == 0 && j.gossip.Live() == 1 {
+		if err == nil {
+			err = failed
+		}
+		j.gossip.events.notify(NotJoined, strings.Join(missing, ", "), fmt.Sprint(err))
+	}
+	j.next = j.gossip.clock.Now() + j.pause*3/4 + rand.N(j.pause/2)
+	j.pause = min(2*j.pause, joinMost*j.mesh.options.Probe)
+}
+
+// join joins some of the addresses.
+func (j *joiner) join(addrs []string) (joined int, err error) {
+	rand.Shuffle(len(addrs), func(a, b int) { addrs[a], addrs[b] = addrs[b], addrs[a] })
+	for _, addr := range addrs[:min(len(addrs), joinAtOnce)] {
+		if j.ctx.Err() != nil {
+			return joined, j.ctx.Err()
+		}
+		n, failed := j.mesh.list.Join([]string{addr})
+		joined += n
+		if failed != nil {
+			err = failed
+			if kind, _ := classifyLog(failed.Error()); kind == WrongKey {
+				j.gossip.events.notify(WrongKey, addr, shorten(failed.Error()))
+			}
+		}
+	}
+	return joined, err
+}
+
+// missing returns the addresses of hosts to join that are not members.
+func (j *joiner) missing() (addrs []string, err error) {
+	there, dead := j.mesh.members()
+	add := func(addr string) {
+		if addr != "" && !there[addr] {
+			there[addr] = true
+			addrs = append(addrs, addr)
+		}
+	}
+	for _, addr := range dead {
+		add(addr)
+	}
+	for _, seed := range j.mesh.options.Join {
+		found, failed := j.resolve(seed)
+		if failed != nil {
+			err = failed
+		}
+		for _, addr := range found {
+			add(addr)
+		}
+	}
+	return addrs, err
+}
+
+// resolve returns all addresses of a name.
+func (j *joiner) resolve(seed string) ([]string, error) {
+	host, port, err := net.SplitHostPort(seed)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(j.ctx, lookupTimeout)
+	defer cancel()
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	addrs := make([]string, 0, len(ips))
+	for _, ip := range ips {
+		addrs = append(addrs, net.JoinHostPort(ip.Unmap().String(), port))
+	}
+	return addrs, nil
+}
+
+// checkSeed validates an address to join.
+func checkSeed(seed string) error {
+	host, port, err := net.SplitHostPort(seed)
+	if err != nil {
+		return fmt.Errorf("gossip: Options.Join %q: want host:port: %w", seed, err)
+	}
+	if n, err := strconv.Atoi(port); host == "" || err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("gossip: Options.Join %q: want a host and a port from 1 to 65535", seed)
+	}
+	return nil
+}

@@ -1,0 +1,352 @@
+package gossip
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+)
+
+// These determine what is sent, and how often. A total that is sent six times fails to reach a host that loses every
+// fifth packet in one of 15,000 cases; most keys change before that and are sent again.
+const (
+	// maxOutbox is the most keys in the outbox: about 5 MB.
+	maxOutbox = 16 << 10
+	// maxHot is the most keys that are checked in every round. They have aliases.
+	maxHot = 2048
+	// hotRate is the consumption per second on this host from which a key is hot, and coldAfter the time without any after
+	// which it is not.
+	hotRate, coldAfter = 1, 5 * time.Second
+	// minWholeSends is how often an alias is sent with its meaning before it is used alone. Then the meaning is sent again
+	// after wholeSoon and every wholeEvery, for hosts that missed it.
+	minWholeSends         = 3
+	wholeSoon, wholeEvery = time.Second, 5 * time.Second
+	// aliasSpan is how many consecutive aliases of a host are remembered.
+	aliasSpan = 4096
+	// These are approximate sizes of tallies in a packet.
+	wholeSize, shortSize = 38, 13
+	// doneFor is how long a key stays that was sent often enough and is not hot.
+	doneFor = time.Second
+)
+
+// resendAfter is after how many rounds an unchanged total is sent again. From wholeResends on it is sent whole, for
+// hosts that missed the meaning of its alias.
+var resendAfter = [...]int64{1, 2, 4, 20, 100}
+
+const wholeResends = 4
+
+// An outgoing is a tally that is being sent.
+type outgoing struct {
+	packetTally
+	version     uint32        // counts its totals
+	sends       int           // of the present total
+	changed     time.Duration // when the total last changed
+	rate        float64       // recent units per second
+	wholeSentAt time.Duration // when it was last sent whole
+	wholeSends  int           // how often its alias was sent with its meaning
+	generation  int           // of the outbox, when it was sent whole
+	hot         int           // index among the hot keys, or -1
+}
+
+// same reports whether an alias of this tally stands for the other as well.
+func (e *outgoing) same(t *ledger.Tally) bool {
+	was := &e.tally
+	return was.Start == t.Start && was.Window == t.Window && was.Offset == t.Offset && was.Reset == t.Reset &&
+		was.Limit == t.Limit
+}
+
+// heat returns the rate, lowered for a key that has not changed for some time.
+func (e *outgoing) heat(now time.Duration) float64 {
+	return e.rate / (1 + (now - e.changed).Seconds())
+}
+
+// mustBeWhole reports whether the tally must be sent whole.
+func (e *outgoing) mustBeWhole(generation int, now time.Duration) bool {
+	since := now - e.wholeSentAt
+	return e.alias == 0 || e.wholeSends < minWholeSends || e.sends >= wholeResends || e.generation != generation ||
+		since >= wholeEvery || e.wholeSends == minWholeSends && since >= wholeSoon
+}
+
+// A queued is an outgoing tally in a queue. It is stale if its total has changed since.
+type queued struct {
+	tally   *outgoing
+	version uint32
+	due     time.Duration
+}
+
+func (w *queued) isStale() bool { return w.version != w.tally.version }
+
+// An outbox holds what this host has to send: hot keys first, then new totals, and, with the remaining bandwidth,
+// totals that were sent and may be lost.
+type outbox struct {
+	interval   time.Duration
+	keys       map[ledger.Key]*outgoing
+	hot        []*outgoing
+	fresh      [2][]queued                // hot ones, and others
+	again      [len(resendAfter)][]queued // each in the order in which they are due
+	done       []queued
+	lastAlias  uint64 // assigned last
+	generation int    // grows with each host that joins
+	pick       func(int) int
+	free       []*outgoing
+	skipped    int64 // resends that were skipped for lack of bandwidth
+}
+
+func newOutbox(interval time.Duration, dice func(int) int) *outbox {
+	return &outbox{interval: interval, keys: map[ledger.Key]*outgoing{}, pick: dice}
+}
+
+// room returns how many more keys fit.
+func (o *outbox) room() int { return max(maxOutbox-len(o.keys), 0) }
+
+// waiting returns how many totals were not sent yet, including stale ones.
+func (o *outbox) waiting() int { return len(o.fresh[0]) + len(o.fresh[1]) }
+
+// put adds the tally of a key at an uptime, to be sent if it is new, or in any case.
+func (o *outbox) put(t *ledger.Tally, always bool, uptime, now time.Duration) {
+	e := o.keys[t.Key]
+	switch {
+	case e == nil:
+		e = o.newEntry()
+		*e = outgoing{packetTally: packetTally{tally: *t}, version: e.version + 1, changed: now, hot: -1}
+		o.keys[t.Key] = e
+		e.rate = float64(t.Total) / max(uptime-t.Start, 2*time.Second).Seconds()
+		o.addHot(e, now)
+	case !e.same(t): // its alias stands for something else
+		e.tally, e.alias = *t, 0
+		e.version++
+		e.sends, e.changed = 0, now
+		if e.hot >= 0 {
+			o.assignAlias(e)
+		}
+	default:
+		more, waits := t.Total-e.tally.Total, e.sends == 0
+		if more > 0 {
+			o.addRate(e, more, now)
+		}
+		e.tally = *t
+		if waits || more <= 0 && !always {
+			return
+		}
+		e.version++
+		e.sends = 0
+	}
+	queue := &o.fresh[1]
+	if e.hot >= 0 {
+		queue = &o.fresh[0]
+	}
+	*queue = append(*queue, queued{tally: e, version: e.version})
+}
+
+// addRate records that more of a key was consumed.
+func (o *outbox) addRate(e *outgoing, more int64, now time.Duration) {
+	since := max(now-e.changed, time.Millisecond)
+	e.rate += (float64(more)/since.Seconds() - e.rate) / 4
+	e.changed = now
+	o.addHot(e, now)
+}
+
+// addHot makes a key hot if its rate is high enough.
+func (o *outbox) addHot(e *outgoing, now time.Duration) {
+	if e.hot >= 0 || e.rate < hotRate || len(o.hot) == maxHot && !o.makeRoomFor(e.rate, now) {
+		return
+	}
+	e.hot = len(o.hot)
+	o.hot = append(o.hot, e)
+	if e.alias == 0 {
+		o.assignAlias(e)
+	}
+}
+
+// makeRoomFor makes room among the hot keys for one with that rate, if one of several is colder.
+func (o *outbox) makeRoomFor(rate float64, now time.Duration) bool {
+	coldest := o.hot[o.pick(len(o.hot))]
+	for range 15 {
+		if e := o.hot[o.pick(len(o.hot))]; e.heat(now) < coldest.heat(now) {
+			coldest = e
+		}
+	}
+	if coldest.heat(now)*1.5 > rate {
+		return false
+	}
+	o.removeHot(coldest)
+	return true
+}
+
+// removeHot makes a key no longer hot.
+func (o *outbox) removeHot(e *outgoing) {
+	last := o.hot[len(o.hot)-1]
+	o.hot[e.hot], last.hot = last, e.hot
+	o.hot = o.hot[:len(o.hot)-1]
+	e.hot = -1
+}
+
+// hotKeys appends the hot keys, and removes those that are no longer hot.
+func (o *outbox) hotKeys(dst []ledger.Key, now time.Duration) []ledger.Key {
+	for i := len(o.hot) - 1; i >= 0; i-- {
+		if e := o.hot[i]; now-e.changed > coldAfter {
+			o.removeHot(e)
+		} else {
+			dst = append(dst, e.tally.Key)
+		}
+	}
+	return dst
+}
+
+// refresh updates a tally that is sent now.
+func (o *outbox) refresh(t *ledger.Tally) {
+	if e := o.keys[t.Key]; e != nil && e.same(t) {
+		e.tally = *t
+	}
+}
+
+// assignAlias gives a key an alias.
+func (o *outbox) assignAlias(e *outgoing) {
+	o.lastAlias++
+	e.alias, e.wholeSends = o.lastAlias, 0
+}
+
+func (o *outbox) newEntry() *outgoing {
+	if n := len(o.free); n > 0 {
+		e := o.free[n-1]
+		o.free = o.free[:n-1]
+		return e
+	}
+	return &outgoing{}
+}
+
+// choose appends the tallies to send now in about so many bytes: whole ones first, then short ones by alias.
+func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*packetTally {
+	o.dropDone(now)
+	cold := 0
+	if len(o.fresh[1]) > 0 {
+		cold = size / 8 // reserved for keys that are not hot
+	}
+	reserve := min(o.countDue(now)*shortSize, size/8) // reserved for resends
+	dst, left := o.chooseFresh(dst, 0, size-cold-reserve, now)
+	dst, left = o.chooseFresh(dst, 1, left+cold, now)
+	left += reserve
+	for i := range o.again {
+		dst, left = o.chooseAgain(dst, i, left, now)
+	}
+	for i := range o.fresh {
+		dst, left = o.chooseFresh(dst, i, left, now)
+	}
+	slices.SortFunc(dst, func(a, b *packetTally) int {
+		switch {
+		case a.short != b.short:
+			if a.short {
+				return 1
+			}
+			return -1
+		case a.short:
+			return cmp.Compare(a.alias, b.alias)
+		default:
+			return 0
+		}
+	})
+	return dst
+}
+
+// chooseFresh adds tallies that were not sent yet, as far as there is room.
+func (o *outbox) chooseFresh(dst []*packetTally, queue, left int, now time.Duration) ([]*packetTally, int) {
+	n := 0
+	for ; n < len(o.fresh[queue]) && left > 0; n++ {
+		if w := &o.fresh[queue][n]; !w.isStale() && w.tally.sends == 0 {
+			dst, left = o.chooseOne(dst, w.tally, left, now)
+		}
+	}
+	o.fresh[queue] = slices.Delete(o.fresh[queue], 0, n)
+	return dst, left
+}
+
+// chooseOne adds one tally, and queues it for being sent again.
+func (o *outbox) chooseOne(dst []*packetTally, e *outgoing, left int, now time.Duration) ([]*packetTally, int) {
+	if e.alias != 0 && o.lastAlias-e.alias >= aliasSpan {
+		e.alias = 0 // other hosts have forgotten it
+		if e.hot >= 0 {
+			o.assignAlias(e)
+		}
+	}
+	if e.short = !e.mustBeWhole(o.generation, now); e.short {
+		left -= shortSize
+	} else {
+		left -= wholeSize
+		if e.generation != o.generation {
+			e.generation, e.wholeSends = o.generation, 0
+		}
+		e.wholeSends++
+		e.wholeSentAt = now
+	}
+	e.resent = e.sends > 0
+	e.sends++
+	o.queueAgain(e, now)
+	return append(dst, &e.packetTally), left
+}
+
+// queueAgain queues a sent tally for the next time.
+func (o *outbox) queueAgain(e *outgoing, now time.Duration) {
+	w := queued{tally: e, version: e.version}
+	if i := e.sends - 1; i < len(o.again) {
+		w.due = now + time.Duration(resendAfter[i]*int64(o.interval)) - o.interval/2 // rounds vary in length
+		o.again[i] = append(o.again[i], w)
+		return
+	}
+	w.due = now + doneFor
+	o.done = append(o.done, w)
+}
+
+// chooseAgain adds tallies of one queue that are due again, as far as there is room. The others count as sent.
+func (o *outbox) chooseAgain(dst []*packetTally, i, left int, now time.Duration) ([]*packetTally, int) {
+	n := 0
+	for ; n < len(o.again[i]) && o.again[i][n].due <= now; n++ {
+		w := o.again[i][n]
+		switch {
+		case w.isStale():
+		case left > 0:
+			dst, left = o.chooseOne(dst, w.tally, left, now)
+		default:
+			o.skipped++
+			w.tally.sends++
+			o.queueAgain(w.tally, now)
+		}
+	}
+	o.again[i] = slices.Delete(o.again[i], 0, n)
+	return dst, left
+}
+
+// countDue returns how many tallies are due again, including stale ones.
+func (o *outbox) countDue(now time.Duration) int {
+	sum := 0
+	for i := range o.again {
+		n, _ := slices.BinarySearchFunc(o.again[i], now, func(w queued, now time.Duration) int {
+			if w.due <= now {
+				return -1
+			}
+			return 1
+		})
+		sum += n
+	}
+	return sum
+}
+
+// dropDone drops tallies that were sent often enough some time ago.
+func (o *outbox) dropDone(now time.Duration) {
+	n := 0
+	var again []queued
+	for ; n < len(o.done) && (o.done[n].due <= now || len(o.keys) > maxOutbox/2); n++ {
+		w := &o.done[n]
+		if w.isStale() {
+			continue
+		}
+		if w.tally.hot >= 0 { // it is dropped when it is no longer hot
+			again = append(again, queued{tally: w.tally, version: w.version, due: now + doneFor})
+			continue
+		}
+		delete(o.keys, w.tally.tally.Key)
+		w.tally.version++
+		o.free = append(o.free, w.tally)
+	}
+	o.done = append(slices.Delete(o.done, 0, n), again...)
+}

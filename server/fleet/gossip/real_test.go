@@ -1,0 +1,502 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/fleet"
+)
+
+// A diary is what a host was told of.
+type diary struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+func (d *diary) note(e Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, e)
+}
+
+func (d *diary) has(kind EventKind) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range d.events {
+		if e.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// A realHost gossips over the sockets of this machine.
+type realHost struct {
+	*Limiter
+	diary *diary
+}
+
+func startReal(t *testing.T, name string, change func(*fleet.LedgerOptions, *Options)) *realHost {
+	t.Helper()
+	h := &realHost{diary: &diary{}}
+	lo := fleet.LedgerOptions{Secret: []byte("a secret of the tests")}
+	o := Options{
+		Name: name, Cluster: "test", BindAddr: "127.0.0.1:0",
+		Interval: 20 * time.Millisecond, Probe: 200 * time.Millisecond, OnEvent: h.diary.note,
+	}
+	if change != nil {
+		change(&lo, &o)
+	}
+	g, err := New(lo, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Limiter = g
+	t.Cleanup(func() { _ = g.Close() })
+	return h
+}
+
+func joining(others ...*realHost) func(*fleet.LedgerOptions, *Options) {
+	return func(_ *fleet.LedgerOptions, o *Options) {
+		for _, other := range others {
+			o.Join = append(o.Join, other.Addr())
+		}
+	}
+}
+
+func (h *realHost) take(t *testing.T, key string, limit headgate.Limit, n int) (passed int) {
+	t.Helper()
+	for range n {
+		d, err := h.Take(t.Context(), headgate.Check{Key: key, Limit: limit, Cost: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			passed++
+		}
+	}
+	return passed
+}
+
+func (h *realHost) remaining(t *testing.T, key string, limit headgate.Limit) int64 {
+	t.Helper()
+	d, err := h.Take(t.Context(), headgate.Check{Key: key, Limit: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+func allLive(want int, hosts ...*realHost) func() bool {
+	return func() bool {
+		for _, h := range hosts {
+			if h.Live() != want {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// kill ends a host without a farewell.
+func (h *realHost) kill(t *testing.T) {
+	t.Helper()
+	h.sender.mu.Lock()
+	h.sender.closed = true
+	h.sender.mu.Unlock()
+	m := h.currentMesh().(*memberMesh)
+	m.joiner.close()
+	h.closing.Do(func() { h.failed = m.list.Shutdown() })
+	if h.failed != nil {
+		t.Fatal(h.failed)
+	}
+	h.events.close()
+}
+
+// A badNet is what may be between hosts.
+type badNet struct {
+	delay time.Duration
+
+	mu   sync.Mutex
+	rand *rand.Rand
+	loss float64         // of packets; streams are not touched
+	cut  map[string]bool // by address
+	side map[string]bool // by address: one half cannot reach the other
+}
+
+func newBadNet() *badNet {
+	return &badNet{rand: rand.New(rand.NewPCG(1, 1)), cut: map[string]bool{}}
+}
+
+func (n *badNet) sever(addr string, cut bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut[addr] = cut
+}
+
+func (n *badNet) severed(from, to string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cut[from] || n.cut[to] || n.side[from] != n.side[to]
+}
+
+func (n *badNet) part(side map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.side = side
+}
+
+func (n *badNet) loses() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.rand.Float64() < n.loss
+}
+
+func (n *badNet) wrap(t *memberlist.NetTransport) memberlist.NodeAwareTransport {
+	return &badTransport{NetTransport: t, net: n, addr: fmt.Sprint("127.0.0.1:", t.GetAutoBindPort())}
+}
+
+type badTransport struct {
+	*memberlist.NetTransport
+	net  *badNet
+	addr string
+}
+
+var _ memberlist.NodeAwareTransport = (*badTransport)(nil)
+
+func (b *badTransport) WriteToAddress(p []byte, to memberlist.Address) (time.Time, error) {
+	if b.net.severed(b.addr, to.Addr) || b.net.loses() {
+		return time.Now(), nil
+	}
+	if b.net.delay == 0 {
+		return b.NetTransport.WriteToAddress(p, to)
+	}
+	p = append([]byte(nil), p...)
+	time.AfterFunc(b.net.delay, func() { _, _ = b.NetTransport.WriteToAddress(p, to) }) // lost if it is closed by then
+	return time.Now(), nil
+}
+
+func (b *badTransport) WriteTo(p []byte, addr string) (time.Time, error) {
+	return b.WriteToAddress(p, memberlist.Address{Addr: addr})
+}
+
+var errSevered = errors.New("severed by the test")
+
+func (b *badTransport) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	if b.net.severed(b.addr, to.Addr) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errSevered}
+	}
+	return b.NetTransport.DialAddressTimeout(to, timeout)
+}
+
+func (b *badTransport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	return b.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
+}
+
+// slow is a limit that gives nothing back while a test runs.
+var slow = headgate.Per(1000, 300*24*time.Hour)
+
+func TestGossipHostsJoinTellAndLeave(t *testing.T) {
+	t.Parallel()
+	a := startReal(t, "a", func(_ *fleet.LedgerOptions, o *Options) { o.Key = []byte("0123456789abcdef") })
+	with := func(_ *fleet.LedgerOptions, o *Options) {
+		o.Key, o.Join = []byte("0123456789abcdef"), []string{"localhost" + a.Addr()[len("127.0.0.1"):]} // a name
+	}
+	b, c := startReal(t, "b", with), startReal(t, "c", with)
+	await.True(t, "three hosts know each other", allLive(3, a, b, c))
+	b.take(t, "k", slow, 10)
+	await.True(t, "all know of b's 10", func() bool {
+		return a.remaining(t, "k", slow) == 990 && c.remaining(t, "k", slow) == 990
+	})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "b has left, and is not missed", func() bool {
+		return a.Live() == 2 && a.Known() == 2 && c.Live() == 2 && c.Known() == 2
+	})
+	if !a.diary.has(HostJoined) || !a.diary.has(HostLeft) {
+		t.Errorf("a was told %v, want that a host joined and left", a.diary.events)
+	}
+	if _, err := b.Take(t.Context(), headgate.Check{Key: "k", Limit: slow, Cost: 1}); !errors.Is(err, headgate.ErrClosed) {
+		t.Errorf("take after Close: got %v, want %v", err, headgate.ErrClosed)
+	}
+}
+
+func TestGossipJoinsWhoIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	early := startReal(t, "early", func(_ *fleet.LedgerOptions, o *Options) { o.Join = []string{addr} })
+	await.True(t, "it is told that nobody answers", func() bool { return early.diary.has(NotJoined) })
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	late := startReal(t, "late", func(_ *fleet.LedgerOptions, o *Options) { o.BindAddr = addr })
+	await.True(t, "the two know each other", allLive(2, early, late))
+}
+
+func TestGossipIsAddressedByNothingForeign(t *testing.T) {
+	t.Parallel()
+	key := []byte("0123456789abcdef0123456789abcdef")
+	for _, tt := range []struct {
+		name   string
+		change func(*fleet.LedgerOptions, *Options)
+		want   EventKind
+	}{
+		{"wrong key", func(_ *fleet.LedgerOptions, o *Options) { o.Key = []byte("fedcba9876543210fedcba9876543210") }, WrongKey},
+		{"no key", func(_ *fleet.LedgerOptions, o *Options) { o.Key = nil }, WrongKey},
+		{"other name", func(_ *fleet.LedgerOptions, o *Options) { o.Cluster = "other" }, OtherCluster},
+		{"same name, other secret", func(lo *fleet.LedgerOptions, _ *Options) { lo.Secret = []byte("a secret of others") }, OtherSecret},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			home := startReal(t, "home", func(_ *fleet.LedgerOptions, o *Options) { o.Key = key })
+			friend := startReal(t, "friend", func(lo *fleet.LedgerOptions, o *Options) {
+				o.Key = key
+				joining(home)(lo, o)
+			})
+			outsider := startReal(t, "outsider", func(lo *fleet.LedgerOptions, o *Options) {
+				o.Key = key
+				joining(home)(lo, o)
+				tt.change(lo, o)
+			})
+			await.True(t, "home hears of the outsider", func() bool { return home.diary.has(tt.want) })
+			await.True(t, "the outsider hears that it is not let in", func() bool {
+				return outsider.diary.has(NotJoined) || outsider.diary.has(tt.want)
+			})
+			await.True(t, "friends find each other", allLive(2, home, friend))
+			outsider.take(t, "k", slow, 10)
+			friend.take(t, "k", slow, 7)
+			await.True(t, "home knows of its friend's 7", func() bool { return home.remaining(t, "k", slow) == 993 })
+			if s := home.Stats(); s.WrongKey+s.OtherCluster+s.Foreign == 0 {
+				t.Errorf("%+v: the outsider is not counted", s)
+			}
+			if outsider.Live() != 1 || home.Live() != 2 {
+				t.Errorf("the outsider sees %d, home %d, want 1 and 2", outsider.Live(), home.Live())
+			}
+		})
+	}
+}
+
+// An offset clock is the system's, moved ahead by the test.
+type offsetClock struct {
+	fleet.Clock
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *offsetClock) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Clock.Now() + c.ahead
+}
+
+func (c *offsetClock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// The example of the book with a thousand seconds for each of its own, since a machine may be slow.
+func TestGossipThreeHosts(t *testing.T) {
+	t.Parallel()
+	limit := headgate.Per(4, 1000*time.Second)
+	clock := &offsetClock{Clock: fleet.SystemClock()}
+	timed := func(lo *fleet.LedgerOptions, _ *Options) { lo.Clock = clock }
+	a := startReal(t, "a", timed)
+	hosts := []*realHost{a}
+	for _, name := range []string{"b", "c"} {
+		hosts = append(hosts, startReal(t, name, func(lo *fleet.LedgerOptions, o *Options) {
+			timed(lo, o)
+			joining(a)(lo, o)
+		}))
+	}
+	await.True(t, "three hosts know each other", allLive(3, hosts...))
+	all := func(want int64) func() bool {
+		return func() bool {
+			for _, h := range hosts {
+				if h.remaining(t, "k", limit) != want {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	passed := 0
+	// They take at once, as far as a test can have it: nobody hears of another between the takes.
+	for _, h := range hosts {
+		h.inbox.mu.Lock()
+	}
+	for _, h := range hosts {
+		passed += h.take(t, "k", limit, 5)
+	}
+	for _, h := range hosts {
+		h.inbox.mu.Unlock()
+	}
+	if passed != 12 {
+		t.Errorf("%d passed, want 12", passed)
+	}
+	await.True(t, "all are at -8", all(-8))
+	clock.move(2000 * time.Second)
+	for _, h := range hosts {
+		if h.take(t, "k", limit, 1) != 0 {
+			t.Error("a host is open before 2 s are over")
+		}
+	}
+	clock.move(250 * time.Second)
+	await.True(t, "one may pass", all(1))
+	if a.take(t, "k", limit, 2) != 1 {
+		t.Error("want one to pass after 2.25 s, and no more")
+	}
+	await.True(t, "all have 0", all(0))
+}
+
+func TestGossipSeversAndHeals(t *testing.T) {
+	t.Parallel()
+	network := newBadNet()
+	wrapped := func(_ *fleet.LedgerOptions, o *Options) { o.Transport = network.wrap }
+	a := startReal(t, "a", wrapped)
+	more := func(lo *fleet.LedgerOptions, o *Options) {
+		wrapped(lo, o)
+		joining(a)(lo, o)
+	}
+	b, c := startReal(t, "b", more), startReal(t, "c", more)
+	await.True(t, "three hosts know each other", allLive(3, a, b, c))
+	network.sever(c.Addr(), true)
+	await.True(t, "c is lost to the others, and they to it", func() bool {
+		return a.Live() == 2 && b.Live() == 2 && c.Live() == 1
+	})
+	if a.Known() != 3 || c.Known() != 3 {
+		t.Errorf("a knows %d and c %d, want 3", a.Known(), c.Known())
+	}
+	a.take(t, "k", slow, 100)
+	c.take(t, "k", slow, 50)
+	c.take(t, "only c", slow, 5)
+	await.True(t, "b knows of a", func() bool { return b.remaining(t, "k", slow) == 900 })
+	if got := a.remaining(t, "k", slow); got != 900 {
+		t.Errorf("a has %d left while c is out of reach, want 900", got)
+	}
+	network.sever(c.Addr(), false)
+	await.True(t, "all are there again", allLive(3, a, b, c))
+	await.True(t, "all know all, though nobody takes any more", func() bool {
+		for _, h := range []*realHost{a, b, c} {
+			if h.remaining(t, "k", slow) != 850 || h.remaining(t, "only c", slow) != 995 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestGossipHostComesBackUnderItsNameElsewhere(t *testing.T) {
+	t.Parallel()
+	const lag = 100 * time.Millisecond
+	prompt := func(join ...*realHost) func(*fleet.LedgerOptions, *Options) {
+		return func(lo *fleet.LedgerOptions, o *Options) {
+			lo.Lag = lag
+			joining(join...)(lo, o)
+		}
+	}
+	a := startReal(t, "a", prompt())
+	b := startReal(t, "b", prompt(a))
+	await.True(t, "two hosts know each other", allLive(2, a, b))
+	b.take(t, "k", slow, 100)
+	await.True(t, "a knows of b's 100", func() bool { return a.remaining(t, "k", slow) == 900 })
+	b.kill(t)
+	heard := a.ledger.Uptime()
+	// Units younger than the lag of updates are not part of the level that a newcomer adopts.
+	await.True(t, "some time has passed", func() bool { return a.ledger.Uptime() > heard+2*lag })
+	again := startReal(t, "b", prompt(a))
+	if again.self.Incarnation == b.self.Incarnation {
+		t.Error("the same incarnation twice")
+	}
+	await.True(t, "b is there again and knows what was consumed", func() bool {
+		return a.Live() == 2 && again.Live() == 2 && again.remaining(t, "k", slow) == 900
+	})
+	again.take(t, "k", slow, 10)
+	await.True(t, "a knows of 10 more", func() bool { return a.remaining(t, "k", slow) == 890 })
+	if a.Known() != 2 {
+		t.Errorf("a knows %d, want 2", a.Known())
+	}
+}
+
+func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
+	t.Parallel()
+	network := newBadNet()
+	network.loss, network.delay = 0.2, 20*time.Millisecond
+	wrapped := func(_ *fleet.LedgerOptions, o *Options) { o.Transport = network.wrap }
+	hosts := []*realHost{startReal(t, "0", wrapped)}
+	for i := range 3 {
+		hosts = append(hosts, startReal(t, fmt.Sprint(i+1), func(lo *fleet.LedgerOptions, o *Options) {
+			wrapped(lo, o)
+			joining(hosts[0])(lo, o)
+		}))
+	}
+	await.True(t, "all know each other", allLive(4, hosts...))
+	var running sync.WaitGroup
+	for i, h := range hosts {
+		running.Go(func() {
+			for n := range 100 {
+				h.take(t, fmt.Sprint("k", n%10), slow, 1)
+				if n%20 == i {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	running.Wait()
+	await.True(t, "all know all", func() bool {
+		for _, h := range hosts {
+			for k := range 10 {
+				if h.remaining(t, fmt.Sprint("k", k), slow) != 960 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	for _, h := range hosts {
+		if s := h.Stats(); s.Malformed+s.Foreign+s.Ledger.Refused > 0 {
+			t.Errorf("%s refused packets of friends: %+v", h.self.Name, s)
+		}
+		// That all packets take as long does not mean that they take no time.
+		await.NoError(t, "the way to be measured", func() error {
+			if s := h.Stats(); s.Ledger.Lag < h.options.Interval+network.delay || s.Ledger.LagMax < s.Ledger.Lag {
+				return fmt.Errorf("%s: updates are %v old, and %v at most, want a round of %v and a way of %v at least",
+					h.self.Name, s.Ledger.Lag, s.Ledger.LagMax, h.options.Interval, network.delay)
+			}
+			return nil
+		})
+	}
+}
+
+func TestGossipTellsByStreamWhatPacketsDoNotBring(t *testing.T) {
+	t.Parallel()
+	network := newBadNet()
+	wrapped := func(_ *fleet.LedgerOptions, o *Options) {
+		o.Transport, o.Probe = network.wrap, 100*time.Millisecond
+	}
+	a := startReal(t, "a", wrapped)
+	b := startReal(t, "b", func(lo *fleet.LedgerOptions, o *Options) {
+		wrapped(lo, o)
+		joining(a)(lo, o)
+	})
+	await.True(t, "the two know each other", allLive(2, a, b))
+	network.mu.Lock()
+	network.loss = 1
+	network.mu.Unlock()
+	a.take(t, "k", slow, 10)
+	await.True(t, "b knows of a's 10", func() bool { return b.remaining(t, "k", slow) == 990 })
+}

@@ -1,0 +1,378 @@
+package gossip
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+)
+
+// packetOverhead is the approximate size of headers of a packet: IP, UDP, memberlist's checksum, label and encryption.
+const packetOverhead = 80
+
+// minPacket is the least size that a round sends, as smaller packets are mostly header.
+const minPacket = 256
+
+// A sender sends this host's updates to the others in rounds, and forwards updates of others in fleets that are too
+// large for a full mesh.
+type sender struct {
+	gossip        *Limiter
+	ownBudget     budget // what this host's updates cost all hosts
+	forwardBudget budget // what it forwards
+	// hasNewcomer is set when a host sends for the first time. It knows neither aliases nor earlier updates.
+	hasNewcomer atomic.Bool
+	// wasAsked is set when a host requests all keys.
+	wasAsked atomic.Bool
+	// hasMissed is set when another host was silent for some rounds. This host then requests all keys.
+	hasMissed atomic.Bool
+	// wantsRound is set when the next round should start at once.
+	wantsRound atomic.Bool
+
+	mu            sync.Mutex // held for a round
+	closed        bool
+	timer         fleet.Timer
+	out           *outbox
+	number        uint64
+	changes       []ledger.Tally
+	chosen        []*packetTally
+	keys          []ledger.Key
+	resend        resend
+	packet        packetWriter
+	packets       [][]byte
+	due           time.Duration // when this round was to start
+	startedAt     time.Duration // when the last one started
+	requestRounds int           // in how many more rounds this host requests all keys
+	peerCount     int           // number of others in the last round
+	probed        int           // number of packets sent to lost hosts
+	uptime        time.Duration // when this round read the ledger
+	packetSentAt  time.Duration // when a packet was last sent; 0 if a host has received none
+	updateSentAt  time.Duration // when one with tallies was last sent
+
+	updateReceivedAt atomic.Int64 // by the clock, when a packet with tallies was last received
+
+	forwardMu sync.Mutex // held for forwarding
+	forwarded []byte
+
+	sent, sentBytes              atomic.Int64
+	forwardedCount, notForwarded atomic.Int64
+	sendErrors, skipped          atomic.Int64
+	backlog                      atomic.Int64
+}
+
+func newSender(g *Limiter) (*sender, error) {
+	s := &sender{gossip: g, out: newOutbox(g.options.Interval, g.randomInt)}
+	rate := g.options.Bandwidth * 15 / 16 // the rest is for memberlist's own packets
+	s.ownBudget.rate, s.forwardBudget.rate = rate, rate
+	return s, errors.Join(s.ownBudget.plan.Set(s.ownBudget.limit(1)), s.forwardBudget.plan.Set(s.forwardBudget.limit(1)))
+}
+
+// start starts the rounds.
+func (s *sender) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.startedAt = s.gossip.clock.Now()
+	s.schedule()
+}
+
+// schedule starts the timer of the next round. Intervals vary a little, so that hosts do not all send at once.
+func (s *sender) schedule() {
+	if s.closed {
+		return
+	}
+	interval := s.gossip.options.Interval
+	pause := interval*9/10 + time.Duration(s.gossip.randomInt(int(interval/5)+1))
+	s.due = s.gossip.clock.Now() + pause
+	s.timer = s.gossip.clock.AfterFunc(pause, s.round)
+}
+
+// hurry starts the next round at once.
+func (s *sender) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && s.timer != nil && s.timer.Stop() {
+		s.due = s.gossip.clock.Now()
+		s.timer = s.gossip.clock.AfterFunc(0, s.round)
+	}
+}
+
+// round sends changes.
+func (s *sender) round() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	late := s.gossip.clock.Now() - s.due
+	if s.hasMissed.Swap(false) || late >= s.gossip.missedAfter() {
+		s.requestRounds = requestRepeats
+	}
+	if late >= s.gossip.lostAfter() {
+		s.gossip.events.notify(Resumed, "", "for "+late.Round(time.Millisecond).String())
+	}
+	s.gossip.checkHosts(min(s.due+late-s.startedAt, s.gossip.missedAfter()))
+	s.startedAt = s.due + late
+	s.sendUpdates()
+	s.gossip.updateClock()
+	s.schedule()
+}
+
+// sendUpdates sends as much as the bandwidth allows now.
+func (s *sender) sendUpdates() {
+	others := s.gossip.members.live()
+	now := s.gossip.clock.Now()
+	s.uptime = s.gossip.ledger.Uptime()
+	asked := s.wasAsked.Swap(false)
+	s.resend.requested = s.resend.requested || asked
+	if s.hasNewcomer.Swap(false) || asked || len(others) > s.peerCount {
+		s.out.generation++
+		s.resend.wanted = true
+		s.packetSentAt = 0
+	}
+	if s.peerCount == 0 && len(others) > 0 {
+		s.requestRounds = requestRepeats // it has just joined or was alone: no host that it hears from needs to know all
+	}
+	s.peerCount = len(others)
+	s.probeLost(now)
+	if len(others) == 0 {
+		s.discardChanges()
+		return
+	}
+	hops, copies, cost := s.shape(len(others))
+	size := int(s.ownBudget.available(now, cost)) / cost
+	if size < minPacket {
+		return
+	}
+	s.gather(now, size)
+	s.chosen = s.out.choose(s.chosen[:0], size, now)
+	s.refresh()
+	s.backlog.Store(int64(s.out.waiting()))
+	if s.skipped.Swap(s.out.skipped) != s.out.skipped {
+		s.resend.wanted = true // when there is room again
+	}
+	s.writePackets(hops)
+	if len(s.packets) == 0 && (s.packetSentAt == 0 || s.requestRounds > 0 ||
+		now-s.packetSentAt >= s.maxSilence(len(others), now)) {
+		s.startPacket(hops) // an empty packet, for the clock
+		s.finishPacket()
+	}
+	if len(s.packets) > 0 {
+		s.packetSentAt = max(1, now)
+		s.requestRounds = max(0, s.requestRounds-1)
+	}
+	if len(s.chosen) > 0 {
+		s.updateSentAt = now
+	}
+	s.send(others, copies, cost, now)
+}
+
+// probeLost sends an empty packet to lost hosts, so that they notice this one when they can.
+func (s *sender) probeLost(now time.Duration) {
+	lost := s.gossip.members.lost()
+	if len(lost) == 0 {
+		return
+	}
+	s.packets = s.packets[:0]
+	s.startPacket(0)
+	s.finishPacket()
+	n := min(len(lost), maxProbed)
+	for range n {
+		s.probed++
+		s.sendPacket(lost[s.probed%len(lost)], s.packets[0])
+	}
+	s.ownBudget.spend(now, n*(len(s.packets[0])+packetOverhead))
+}
+
+// maxProbed is the number of lost hosts that are sent a packet per round. If there are more, they take turns.
+const maxProbed = 16
+
+// discardChanges takes changes while there is no other host, so that the ledger can drop them in time. A host that
+// joins gets the state.
+func (s *sender) discardChanges() {
+	s.changes = s.gossip.ledger.Changes(s.changes[:0], maxOutbox)
+}
+
+// talliesOf returns the present tallies of keys, and the uptime. It does not run during a round, so that later packets
+// never have smaller totals.
+func (s *sender) talliesOf(keys []ledger.Key) (uptime time.Duration, tallies []ledger.Tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uptime = s.gossip.ledger.Uptime()
+	return uptime, s.gossip.ledger.Tallies(nil, keys)
+}
+
+// shape returns how packets spread among so many others: how often one may be forwarded, to how many hosts it is sent
+// at once, and how many times its size it costs each host, including forwarding.
+func (s *sender) shape(others int) (hops uint8, copies, cost int) {
+	o := &s.gossip.options
+	if others < o.MeshSize {
+		return 0, others, others
+	}
+	copies = min(o.Fanout, others)
+	for reach := copies; reach < others && hops < 16; reach *= copies {
+		hops++
+	}
+	return hops + 1, copies, copies * (others + 1)
+}
+
+// gather adds changes to the outbox: those of hot keys, and of other keys about as many as can be sent.
+func (s *sender) gather(now time.Duration, size int) {
+	ledger := s.gossip.ledger
+	s.keys = s.out.hotKeys(s.keys[:0], now)
+	s.changes = ledger.Tallies(s.changes[:0], s.keys)
+	for i := range s.changes {
+		s.out.put(&s.changes[i], false, s.uptime, now)
+	}
+	want := min(size/wholeSize+1-len(s.out.fresh[1]), s.out.room())
+	if want <= 0 {
+		return
+	}
+	s.changes = ledger.Changes(s.changes[:0], want)
+	for i := range s.changes {
+		s.out.put(&s.changes[i], s.changes[i].SendLevel, s.uptime, now)
+	}
+	if spare := size/wholeSize/2 - s.out.waiting(); spare > 0 {
+		s.resend.startIfDue(s.gossip, now)
+		s.resend.queueNext(s.gossip, spare, now)
+	}
+}
+
+// refresh updates tallies that are sent again.
+func (s *sender) refresh() {
+	s.keys = s.keys[:0]
+	for _, t := range s.chosen {
+		if t.resent {
+			s.keys = append(s.keys, t.tally.Key)
+		}
+	}
+	s.changes = s.gossip.ledger.Tallies(s.changes[:0], s.keys)
+	for i := range s.changes {
+		s.out.refresh(&s.changes[i])
+	}
+}
+
+// writePackets writes the chosen tallies into packets.
+func (s *sender) writePackets(hops uint8) {
+	s.packets = s.packets[:0]
+	for rest := s.chosen; len(rest) > 0; {
+		s.startPacket(hops)
+		n := 0
+		for n < len(rest) && s.packet.add(rest[n]) {
+			n++
+		}
+		if n == 0 {
+			return // does not happen, as one tally always fits
+		}
+		rest = rest[n:]
+		s.finishPacket()
+	}
+}
+
+func (s *sender) startPacket(hops uint8) {
+	kind := updatePacket
+	if s.requestRounds > 0 {
+		kind = requestPacket
+	}
+	s.startPacketKind(hops, kind)
+}
+
+func (s *sender) startPacketKind(hops uint8, kind packetKind) {
+	s.number++
+	s.packet.start(&header{
+		hops: hops, kind: kind, fleet: s.gossip.fleet, from: s.gossip.self,
+		number: s.number, uptime: s.uptime, wallClock: s.gossip.ledger.WallClock(s.uptime),
+	})
+}
+
+// finishPacket appends the packet to the list, reusing memory.
+func (s *sender) finishPacket() {
+	var b []byte
+	if n := len(s.packets); n < cap(s.packets) {
+		b = s.packets[: n+1 : cap(s.packets)][n]
+	}
+	s.packets = append(s.packets, s.packet.finish(b[:0]))
+}
+
+// send sends the packets to all others, or to some that forward them.
+func (s *sender) send(others []string, copies, cost int, now time.Duration) {
+	for _, packet := range s.packets {
+		// Each packet starts with another host, so that no host gets the packets of all others at the same time.
+		from := s.gossip.randomInt(len(others))
+		for i := range copies {
+			s.sendPacket(others[(from+i)%len(others)], packet)
+		}
+		s.ownBudget.spend(now, cost*(len(packet)+packetOverhead))
+	}
+}
+
+func (s *sender) sendPacket(to string, packet []byte) {
+	mesh := s.gossip.currentMesh()
+	if mesh == nil {
+		return // it is being created
+	}
+	s.sent.Add(1)
+	s.sentBytes.Add(int64(len(packet) + packetOverhead))
+	if err := mesh.Send(to, packet); err != nil {
+		s.sendErrors.Add(1) // it counts as lost
+	}
+}
+
+// forward forwards a packet that was new to this host, if hops and bandwidth allow.
+func (s *sender) forward(packet []byte, origin string) {
+	hops := packet[hopsAt]
+	others := s.gossip.members.live()
+	if hops == 0 || len(others) < s.gossip.options.MeshSize {
+		return
+	}
+	s.forwardMu.Lock()
+	defer s.forwardMu.Unlock()
+	now := s.gossip.clock.Now()
+	if s.forwardBudget.available(now, s.gossip.options.Fanout) <= 0 {
+		s.notForwarded.Add(1)
+		return
+	}
+	s.forwarded = append(s.forwarded[:0], packet...)
+	s.forwarded[hopsAt] = hops - 1
+	from := s.gossip.randomInt(len(others))
+	copies := 0
+	for i := 0; i < len(others) && copies < s.gossip.options.Fanout; i++ {
+		if to := others[(from+i)%len(others)]; to != origin {
+			s.sendPacket(to, s.forwarded)
+			copies++
+		}
+	}
+	s.forwardedCount.Add(1)
+	s.forwardBudget.spend(now, copies*(len(packet)+packetOverhead))
+}
+
+// close sends what is left, leaves, and stops the rounds.
+func (s *sender) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.sendUpdates()
+	others := s.gossip.members.live()
+	if len(others) == 0 {
+		return
+	}
+	now := s.gossip.clock.Now()
+	hops, _, _ := s.shape(len(others))
+	s.packets = s.packets[:0]
+	for range leaveRepeats {
+		s.startPacketKind(hops, leavePacket)
+		s.packets = append(s.packets, slices.Clone(s.packet.head))
+	}
+	s.send(others, len(others), len(others), now)
+}
+
+// leaveRepeats is how often a leave packet is sent: if all are lost, the host becomes lost instead.
+const leaveRepeats = 3

@@ -1,0 +1,160 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+// A Batch is the content of one exchange.
+type Batch struct {
+	Tallies  []ledger.Tally
+	Keys     []string
+	Notes    []string
+	Keep     []time.Duration
+	AllNotes []bool
+	bytes    []byte
+	ends     []int
+	missed   []ledger.Tally
+}
+
+// Fill takes the updates to send from the ledger, or, in an early round, only those of keys that decisions wait for.
+func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
+	if early {
+		b.Tallies = l.Lookups(b.Tallies[:0], maxKeys)
+	} else {
+		b.Tallies = l.Changes(b.Tallies[:0], maxKeys)
+	}
+	b.Keys, b.Notes, b.Keep, b.AllNotes = b.Keys[:0], b.Notes[:0], b.Keep[:0], b.AllNotes[:0]
+	b.bytes, b.ends = b.bytes[:0], b.ends[:0]
+	uptime := l.Uptime()
+	for i := range b.Tallies {
+		t := &b.Tallies[i]
+		b.bytes = append(b.bytes, t.Key[:]...)
+		if t.Total != t.Delivered || t.Reset || t.SendLevel { // otherwise peers know it, and the key is only looked up
+			b.bytes = AppendNote(b.bytes, uptime, t)
+		}
+		b.ends = append(b.ends, len(b.bytes))
+		b.Keep, b.AllNotes = append(b.Keep, KeepFor(t)), append(b.AllNotes, t.AllNotes)
+	}
+	text := string(b.bytes)
+	from := 0
+	for _, end := range b.ends {
+		b.Keys = append(b.Keys, text[from:from+len(ledger.Key{})])
+		b.Notes = append(b.Notes, text[from+len(ledger.Key{}):end])
+		from = end
+	}
+}
+
+// Pick returns the tallies at the given indices.
+func (b *Batch) Pick(keys []int) []ledger.Tally {
+	b.missed = b.missed[:0]
+	for _, i := range keys {
+		b.missed = append(b.missed, b.Tallies[i])
+	}
+	return b.missed
+}
+
+// MinKeep is the minimum that KeepFor returns.
+const MinKeep = 5 * time.Minute
+
+// KeepFor returns how long the exchange should keep a note: until the deepest debt is repaid.
+func KeepFor(t *ledger.Tally) time.Duration {
+	p := quota.Plan{Limit: t.Limit, Period: t.Limit.Period.Microseconds()}
+	all := time.Duration(min(p.TimeFor(12*t.Limit.Capacity()), quota.Longest/2)) * time.Microsecond
+	return max(MinKeep, all)
+}
+
+// A note is a version, flags, four varints, and the fields that the flags announce.
+const (
+	noteVersion = 1
+	noteWindow  = 1 << 0
+	noteReset   = 1 << 1
+	noteCarried = 1 << 2
+)
+
+// AppendNote appends a note of a tally, written at an uptime of the ledger.
+func AppendNote(b []byte, uptime time.Duration, t *ledger.Tally) []byte {
+	flags := byte(0)
+	if t.Window != 0 {
+		flags |= noteWindow
+	}
+	if t.Reset {
+		flags |= noteReset
+	}
+	if t.Carried != 0 {
+		flags |= noteCarried
+	}
+	b = append(b, noteVersion, flags)
+	b = binary.AppendUvarint(b, uint64(uptime/time.Microsecond))
+	b = binary.AppendUvarint(b, uint64(t.Start/time.Microsecond))
+	b = binary.AppendUvarint(b, uint64(t.Total))
+	b = binary.AppendUvarint(b, uint64(t.Level))
+	if t.Window != 0 {
+		b = binary.AppendVarint(b, t.Window)
+	}
+	if t.Carried != 0 {
+		b = binary.AppendUvarint(b, uint64(t.Carried))
+	}
+	return b
+}
+
+// ReadNote reads a note. It does not check whether its values are plausible.
+func ReadNote(note string, t *ledger.Tally) (uptime time.Duration, ok bool) {
+	if len(note) < 2 || len(note) > maxNote || note[0] != noteVersion || note[1]&^(noteWindow|noteReset|noteCarried) != 0 {
+		return 0, false
+	}
+	b := []byte(note[2:])
+	var numbers [4]uint64
+	for i := range numbers {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > maxNoteNumber {
+			return 0, false
+		}
+		numbers[i], b = n, b[size:]
+	}
+	uptime = time.Duration(numbers[0]) * time.Microsecond
+	t.Start = time.Duration(numbers[1]) * time.Microsecond
+	t.Total, t.Level = int64(numbers[2]), int64(numbers[3])
+	t.Reset = note[1]&noteReset != 0
+	if note[1]&noteWindow != 0 {
+		n, size := binary.Varint(b)
+		if size <= 0 || n > maxNoteNumber || n < -maxNoteNumber {
+			return 0, false
+		}
+		t.Window, b = n, b[size:]
+	}
+	if note[1]&noteCarried != 0 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n == 0 || n > maxNoteNumber {
+			return 0, false
+		}
+		t.Carried, b = int64(n), b[size:]
+	}
+	return uptime, len(b) == 0
+}
+
+const (
+	maxNote = 64
+	// maxNoteNumber is in microseconds, so that times fit into a time.Duration.
+	maxNoteNumber = 1<<53 - 1
+)
+
+const incarnationBytes = 8
+
+// Author returns the name under which a node leaves its notes.
+func Author(p fleet.Peer) string {
+	return string(append(binary.BigEndian.AppendUint64(nil, p.Incarnation), p.Name...))
+}
+
+// ParseAuthor returns the node of an author.
+func ParseAuthor(author string) (fleet.Peer, bool) {
+	if len(author) <= incarnationBytes || len(author) > incarnationBytes+fleet.MaxNameBytes {
+		return fleet.Peer{}, false
+	}
+	incarnation := binary.BigEndian.Uint64([]byte(author[:incarnationBytes]))
+	return fleet.Peer{Incarnation: incarnation, Name: author[incarnationBytes:]}, true
+}

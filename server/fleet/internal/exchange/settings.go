@@ -1,0 +1,83 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+// Settings are the settings that limiters share which use an exchange.
+type Settings struct {
+	Interval time.Duration // how old consumption elsewhere may be when it becomes known here
+	MaxKeys  int           // per exchange
+	Deadline time.Duration // per exchange
+	Missed   int           // intervals without an exchange until it counts as unreachable
+	Rand     func(n int64) int64
+	OnEvent  func(fleet.Event)
+}
+
+// DefaultMaxKeys is the default of Settings.MaxKeys.
+const DefaultMaxKeys = 4096
+
+const (
+	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
+	minDeadline, maxDeadline = 100 * time.Millisecond, 2 * time.Second
+	maxMaxKeys               = 1 << 16
+	// DefaultMissed is the default of Settings.Missed.
+	DefaultMissed = 5
+)
+
+// Validate sets defaults and checks the settings. Errors start with the name of the options they come from.
+func (s *Settings) Validate(options string, interval time.Duration) error {
+	s.Interval = cmp.Or(s.Interval, interval)
+	s.MaxKeys = cmp.Or(s.MaxKeys, DefaultMaxKeys)
+	s.Deadline = cmp.Or(s.Deadline, min(max(s.Interval, minDeadline), maxDeadline))
+	s.Missed = cmp.Or(s.Missed, DefaultMissed)
+	if s.Rand == nil {
+		s.Rand = rand.Int64N
+	}
+	if s.OnEvent == nil {
+		s.OnEvent = logEvent
+	}
+	switch {
+	case s.Interval < minInterval || s.Interval > maxInterval:
+		return fmt.Errorf("%s.Interval %v: want %v to %v, or 0 for %v", options, s.Interval, minInterval, maxInterval,
+			interval)
+	case s.MaxKeys < 1 || s.MaxKeys > maxMaxKeys:
+		return fmt.Errorf("%s.MaxKeys %d: want 1 to %d, or 0 for %d", options, s.MaxKeys, maxMaxKeys, DefaultMaxKeys)
+	case s.Deadline < time.Millisecond:
+		return fmt.Errorf("%s.Deadline %v: want at least 1ms, or 0 for an interval", options, s.Deadline)
+	case s.Missed < 1:
+		return fmt.Errorf("%s.Missed %d: want at least 1, or 0 for %d", options, s.Missed, DefaultMissed)
+	}
+	return nil
+}
+
+// ValidateName checks the name of a node or region.
+func ValidateName(field, name string) error {
+	if name == "" || len(name) > fleet.MaxNameBytes {
+		return fmt.Errorf("%s %q: want 1 to %d bytes that no other has", field, name[:min(len(name), fleet.MaxNameBytes)],
+			fleet.MaxNameBytes)
+	}
+	return nil
+}
+
+// perInterval is the number of exchanges per interval. An update waits for the next exchange of its sender, and then
+// for the next one of its receiver.
+const perInterval = 4
+
+// Pauses returns a function that returns the pause until the next exchange. It is random, so that nodes do not all
+// exchange at the same time.
+func (s *Settings) Pauses() func() time.Duration {
+	period := int64(s.Interval / perInterval)
+	return func() time.Duration { return time.Duration(period - s.Rand(period/5+1)) }
+}
+
+// ForLedger sets defaults of the options of the ledger whose tallies are exchanged.
+func (s *Settings) ForLedger(o *fleet.LedgerOptions) {
+	o.Lag = cmp.Or(o.Lag, 2*s.Interval)
+	o.Idle = cmp.Or(o.Idle, max(fleet.DefaultIdle, 4*o.Lag))
+}

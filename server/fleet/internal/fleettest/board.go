@@ -1,0 +1,152 @@
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+// A Board is an Exchange in memory with a simulated network delay, for use in a synctest bubble.
+type Board struct {
+	delay time.Duration // one way
+
+	Mu    sync.Mutex
+	Notes map[string]map[string]Note
+	down  bool
+	lost  func(key string) bool // keys whose notes are lost; nil for none
+	Ahead time.Duration         // of its clock
+	Calls int
+}
+
+// A Note is a note of a node, and when it was left.
+type Note struct {
+	Text string
+	At   time.Time
+}
+
+// A NodeBoard is one node's access to a Board.
+type NodeBoard struct {
+	*Board
+	Author string
+}
+
+// Node returns the access of the node with that author.
+func (s *Board) Node(author string) NodeBoard { return NodeBoard{s, author} }
+
+// ErrDown is the error of a Board that is down.
+var ErrDown = errors.New("the board is down")
+
+// NewBoard returns an empty Board with a network delay per direction.
+func NewBoard(delay time.Duration) *Board {
+	return &Board{delay: delay, Notes: make(map[string]map[string]Note)}
+}
+
+// SetDown makes exchanges fail, or succeed again.
+func (s *Board) SetDown(down bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.down = down
+}
+
+// Wipe loses all notes.
+func (s *Board) Wipe() {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	clear(s.Notes)
+}
+
+// Date implements fleet.ClockSource.
+func (p NodeBoard) Date(ctx context.Context) (time.Time, error) {
+	Wait(ctx, p.delay)
+	p.Mu.Lock()
+	date, down := time.Now().Add(p.Ahead), p.down
+	p.Mu.Unlock()
+	Wait(ctx, p.delay)
+	if down || ctx.Err() != nil {
+		return time.Time{}, ErrDown
+	}
+	return date, nil
+}
+
+// WithoutClock hides the clock of an exchange.
+type WithoutClock struct{ To fleet.Exchange }
+
+// Exchange implements fleet.Exchange.
+func (u WithoutClock) Exchange(
+	ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, received func(int, string, string,
+		time.Duration),
+) ([]int, error) {
+	return u.To.Exchange(ctx, keys, notes, keep, all, received)
+}
+
+// Lose makes notes of some keys get lost from now on.
+func (s *Board) Lose(lost func(key string) bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.lost = lost
+}
+
+// Exchange implements fleet.Exchange.
+func (p NodeBoard) Exchange(
+	ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool,
+	received func(int, string, string, time.Duration),
+) ([]int, error) {
+	Wait(ctx, p.delay)
+	type found struct {
+		key          int
+		author, note string
+		age          time.Duration
+	}
+	var all []found
+	var missed []int
+	p.Mu.Lock()
+	p.Calls++
+	down := p.down || ctx.Err() != nil
+	for i := range keys {
+		if down {
+			break
+		}
+		if p.lost != nil && p.lost(keys[i]) {
+			missed = append(missed, i)
+			continue
+		}
+		for author, note := range p.Notes[keys[i]] {
+			if author != p.Author {
+				all = append(all, found{i, author, note.Text, time.Since(note.At)})
+			}
+		}
+		if notes[i] != "" {
+			if p.Notes[keys[i]] == nil {
+				p.Notes[keys[i]] = make(map[string]Note)
+			}
+			p.Notes[keys[i]][p.Author] = Note{Text: notes[i], At: time.Now()}
+		}
+	}
+	p.Mu.Unlock()
+	Wait(ctx, p.delay)
+	if down || ctx.Err() != nil {
+		missed = make([]int, len(keys))
+		for i := range missed {
+			missed[i] = i
+		}
+		return missed, ErrDown
+	}
+	for _, f := range all {
+		received(f.key, f.author, f.note, f.age)
+	}
+	if missed != nil {
+		return missed, ErrDown
+	}
+	return nil, nil
+}
+
+// Wait waits for d or until ctx ends.
+func Wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet/internal/fleettest"
+)
+
+// A decision may read the date just before it is set back, and count just after that.
+func TestADecisionThatWasUnderWayWhenTheDateWasSetBackLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{false, true} {
+		clock, all := hosts(t, 1, false, nil)
+		h := all[0]
+		if known {
+			h.take("k", fleettest.TenIn10s, 1)
+		}
+		h.SetClockAhead(365 * 24 * time.Hour)
+		then := h.now()
+		h.SetClockAhead(0)
+		if known {
+			h.take("k", fleettest.TenIn10s, 1) // goes by the new date already
+		}
+		check := headgate.Check{Key: "k", Limit: fleettest.TenIn10s, Cost: 10}
+		a, _, err := h.prepare(&check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d headgate.Decision
+		sh := h.shardOf(&a.key)
+		sh.mu.Lock()
+		_, err = h.Ledger.take(sh, &a, then, &d)
+		sh.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.take("k", fleettest.TenIn10s, 10)
+		clock.Advance(20 * time.Second)
+		if got := h.take("k", fleettest.TenIn10s, 20); got != 10 {
+			t.Errorf("known %t: %d passed in a later window, want 10", known, got)
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/dchest/siphash"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/peers"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+var _ headgate.Limiter = (*Ledger)(nil)
+
+// A Ledger counts what this node consumed of each key and what its peers reported, and decides by the sum. async,
+// gossip and region send and receive its tallies.
+//
+// A decision calls no other node. It costs a hash, a lock that is held for some dozens of nanoseconds, and a step of
+// the algorithm. It allocates only the record of a new key.
+//
+// # Consumption by peers
+//
+// Each node counts by itself and sends its total. A node that receives a larger total than before charges the growth to
+// its own counter, into debt if necessary. So all counters reach the same level, and over-admission is repaid before
+// more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes that each admit 4 units before they
+// hear from the others end at −8 and stay closed for 2 s.
+//
+// An empty bucket drains nothing. This is right for one node and wrong for one of several: the units that it did not
+// drain could have been consumed elsewhere. So a node measures how long its bucket was empty, and subtracts what would
+// have drained from the next update, except for the units that the peer still has in its own bucket. Without this, two
+// nodes that each use half of a limit would be closed for a while after each update.
+//
+// Totals of windows carry the start of their window. An update of a past window counts under a sliding window, where it
+// still has weight. Under a fixed window, the part above the limit is carried into the next window.
+//
+// # Implausible updates
+//
+// Totals that fall, totals that start in the future and keys without a limit are ignored. A peer cannot have consumed
+// more since its last update than MaxDebt capacities and the units that refilled since: larger growth is cut, and later
+// totals count once they are above what was charged. Both are counted and reported.
+//
+// # Memory
+//
+// A key takes about 400 bytes, and 96 for each peer that consumed it, of at most [MaxPeers]. There are at most
+// Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If all places are taken, the key
+// with the least left to drain is evicted, but never one whose latest decision was a denial. If there is no other, the
+// new key is refused with headgate.ErrFull.
+type Ledger struct {
+	options fleet.LedgerOptions
+	// asks is set if this node receives only updates of keys that it asks for, as in async. Then Changes also returns keys
+	// that were requested without being consumed, and a tally says nothing about the time before this node first asked. In
+	// gossip, nodes receive updates of all keys.
+	asks       bool
+	k0, k1     uint64
+	epoch      int64         // µs since 1970 when the clock was at 0
+	clockAhead atomic.Int64  // µs that the fleet's clock, which windows use, is ahead
+	startedAt  time.Duration // by the clock
+	self       uint64        // identifies this node in digests; 0 if peers do not compare sums
+	plans      algorithm.Cache[*quota.Plan]
+	closed     atomic.Bool
+
+	unreachable       atomic.Bool   // see SetUnreachable
+	unreachableGroups atomic.Uint64 // see SetGroupsUnreachable
+	retryAt           atomic.Int64  // by the clock: when callers that were denied because of that may retry
+	// askFor is how long after a request a key is asked for in every second call of Changes.
+	askFor  time.Duration
+	lookups lookupState
+
+	evictedAt atomic.Int64 // by the clock: when a record was last evicted; 0 if never
+
+	shards   [shards]shard
+	peers    peers.Table
+	counters counters
+}
+
+// shards is KeyGroups, so that the keys of a group are in one shard.
+const shards = fleet.KeyGroups
+
+// New returns an empty ledger. See Ledger.asks.
+func New(o fleet.LedgerOptions, asks bool) (*Ledger, error) {
+	if err := validate(&o); err != nil {
+		return nil, err
+	}
+	l := &Ledger{options: o, asks: asks, startedAt: o.Clock.Now()}
+	l.SetLookupAge(o.Lag / 2)
+	l.epoch = o.Epoch.UnixMicro()
+	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
+	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
+	for i := range l.shards {
+		l.shards[i].init(max(1, (o.MaxKeys+shards-1)/shards))
+	}
+	return l, nil
+}
+
+// Close makes later calls fail with headgate.ErrClosed.
+func (l *Ledger) Close() error {
+	if l.closed.Swap(true) {
+		return headgate.ErrClosed
+	}
+	return nil
+}
+
+// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.
+func (l *Ledger) BorrowsKeys() {}
+
+// Uptime returns the age of this ledger by its clock. It is sent with its tallies.
+func (l *Ledger) Uptime() time.Duration { return max(0, l.options.Clock.Now()-l.startedAt) }
+
+// KeyOf returns the hash of a check's key.
+func (l *Ledger) KeyOf(c headgate.Check) (Key, error) {
+	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
+	if err != nil {
+		return Key{}, err
+	}
+	return l.hash(c.Key, p.Kind), nil
+}
+
+// hash returns the hash of a key. Each kind of state has a hash of its own, since one kind cannot read another's.
+func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
+	h0, h1 := siphash.Hash128(l.k0, l.k1, unsafe.Slice(unsafe.StringData(key), len(key)))
+	binary.LittleEndian.PutUint64(k[:], h0)
+	binary.LittleEndian.PutUint64(k[8:], h1^uint64(kind)<<56)
+	return k
+}
+
+func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shards] }
+
+// A moment is one reading of the clock.
+type moment struct {
+	clock      time.Duration
+	uptime     time.Duration
+	micros     int64 // since 1970
+	clockAhead int64 // µs that the fleet's clock is ahead
+}
+
+func (l *Ledger) now() moment {
+	at := l.options.Clock.Now()
+	return moment{
+		clock: at, uptime: at - l.startedAt, micros: l.epoch + int64(at/time.Microsecond),
+		clockAhead: l.clockAhead.Load(),
+	}
+}
+
+// admit checks the arguments that all methods share.
+func (l *Ledger) admit(ctx context.Context) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if l.closed.Load() {
+		return headgate.ErrClosed
+	}
+	return nil
+}
+
+// A request is one check that is being decided.
+type request struct {
+	plan      *quota.Plan
+	key       Key
+	units     int64
+	offset    int64
+	degraded  bool
+	refused   bool // denied because peers are unreachable
+	otherKind bool // counted under a limit of another kind than the check's
+	mayWait   bool // for a lookup
+	// sharePlan is the part of the limit for live nodes; nil if all nodes are live, or if the nodes may use all of it.
+	sharePlan   *quota.Plan
+	live, known int64
+}
+
+// peeks reports whether a request cannot take anything. Such a request does not change the limit.
+func (a *request) peeks() bool { return a.units == 0 || a.units > a.plan.Capacity() }
+
+// prepare prepares a check. counted is false if the check is denied without being counted.
+func (l *Ledger) prepare(c *headgate.Check) (a request, counted bool, err error) {
+	if c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
+		if err := c.Validate(); err != nil {
+			return a, false, err
+		}
+	}
+	a.units, a.mayWait, counted = c.Cost, true, true
+	limit := &c.Limit
+	var other headgate.Limit
+	if unreachable := l.isUnreachable(c); unreachable || c.Partition != headgate.PartitionFull {
+		a.degraded, counted = l.limitWhenUnreachable(&a, c, &other, unreachable)
+		a.refused = !counted
+		limit = &other
+	}
+	if a.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
+		return a, false, err
+	}
+	if limit != &c.Limit && limit.Algorithm != c.Limit.Algorithm {
+		own, err := l.plans.Get(&c.Limit, quota.NewPlan)
+		if err != nil {
+			return a, false, err
+		}
+		a.otherKind = own.Kind != a.plan.Kind
+	}
+	if a.known > 0 {
+		share := quota.Share(*limit, a.live, a.known)
+		if a.sharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
+			return a, false, err
+		}
+	}
+	a.key = l.hash(c.Key, a.plan.Kind)
+	if a.plan.Limit.Staggered {
+		a.offset = a.plan.Offset(c.Key)
+	}
+	return a, counted, nil
+}
+
+// decideNew decides on a key that is not known.
+func (a *request) decideNew(now moment) headgate.Decision {
+	p := a.plan
+	if a.sharePlan != nil {
+		p = a.sharePlan
+	}
+	d := p.Decide(nil, now.at(p, a.offset), a.units)
+	d.Degraded = a.degraded
+	return d
+}
+
+// Take decides one check. See [headgate.Limiter].
+func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	if err := l.admit(ctx); err != nil {
+		return d, err
+	}
+	now := l.now()
+	a, counted, err := l.prepare(&c)
+	if err != nil {
+		return d, err
+	}
+	if !counted {
+		return l.denyUnreachable(&c, now), nil
+	}
+	sh := l.shardOf(&a.key)
+	sh.mu.Lock()
+	wait, err := l.take(sh, &a, now, &d)
+	sh.mu.Unlock()
+	if wait == nil {
+		return d, err
+	}
+	if err := l.Await(ctx, wait); err != nil {
+		return d, err
+	}
+	a.mayWait = false
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	_, err = l.take(sh, &a, l.now(), &d)
+	return d, err
+}
+
+// take decides a request, or returns the lookup that it has to wait for. The shard is locked.
+func (l *Ledger) take(sh *shard, a *request, now moment, d *headgate.Decision) (wait *Lookup, err error) {
+	r := sh.records[a.key]
+	isNew := r == nil
+	if isNew {
+		if l.asks && a.units == 0 && a.plan.Shared {
+			r, _ = l.add(sh, a.key, a.plan, a.offset, now) // to look it up; without room it is not looked up
+		} else if a.units > 0 && a.units <= a.plan.Capacity() {
+			if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
+				return nil, err
+			}
+		}
+		if r == nil {
+			if cur := sh.inForce(a.key, a.plan.Kind); cur != nil {
+				*d = l.peekReplaced(cur, a, now)
+				return nil, nil
+			}
+			*d = a.decideNew(now)
+			return nil, nil
+		}
+	}
+	if a.sharePlan != nil || r.optional.share != nil {
+		l.setShare(r, a, now)
+	}
+	if a.peeks() && (r.plan != a.plan || r.replaced()) {
+		r = l.withPlan(r, a.plan, a.offset, now)
+		*d = l.peekRecord(r, a.units, now)
+		d.Degraded = a.degraded
+		return nil, nil
+	}
+	l.update(r, a.plan, a.offset, now)
+	at := r.at(now)
+	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && !(isNew && a.units > 0) {
+		if wait := l.checkLookup(sh, r, a, now); wait != nil {
+			return wait, nil
+		}
+	}
+	if a.peeks() {
+		*d = l.peekRecord(r, a.units, now)
+		d.Degraded = a.degraded
+		return nil, nil
+	}
+	r.requestedAt = at
+	if l.tryTake(r, a.units, now, d) {
+		r.changedAt = at
+		l.countConsumed(sh, r, a.units, now)
+		r.setEmptyAt(d, now)
+		r.status.denied = false
+		r.addOwed(d, a.units)
+		if r.optional.share != nil {
+			r.optional.share.tighten(d, 0, at)
+		}
+	} else {
+		r.status.denied = true
+		l.queueLookup(sh, r)
+	}
+	d.Degraded = a.degraded
+	if a.otherKind && d.Receipt.Units > 0 {
+		d.Receipt.Lease = leaseOfKind(a.plan.Kind)
+	}
+	return nil, nil
+}
+
+// Options returns the options with their defaults.
+func (l *Ledger) Options() fleet.LedgerOptions { return l.options }
+
+// Drop forgets a key. It is for tests.
+func (l *Ledger) Drop(k Key) {
+	sh := l.shardOf(&k)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r := sh.records[k]; r != nil {
+		l.drop(sh, r)
+	}
+}

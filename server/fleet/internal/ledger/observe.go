@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+// Observe records the decision of another limiter on a check, and the units that this node consumed.
+func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision) {
+	if k.Plan == nil {
+		return
+	}
+	p, now := k.Plan, l.now()
+	sh := l.shardOf(&k.Key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r, err := l.observedRecord(sh, c, k, now)
+	if err != nil {
+		return // the region counts it, and it is not sent; Stats.Full counts this
+	}
+	l.update(r, p, p.Offset(c.Key), now)
+	l.noteRequest(sh, r, now)
+	r.optional.observed.level, r.optional.observed.at = p.Capacity()-d.Remaining, r.at(now)
+	if units := d.Receipt.Units; units > 0 {
+		own := l.charge(r, units, now)
+		r.setEmptyAt(&own, now)
+		l.countConsumed(sh, r, units, now)
+		r.status.denied = false
+		return
+	}
+	r.status.denied = !d.Allowed
+	l.queueLookup(sh, r)
+}
+
+// An ObservedKey is the key and plan of a check that another limiter decides.
+type ObservedKey struct {
+	Plan *quota.Plan // nil if the limit is not shared
+	Key  Key
+}
+
+// observedRecord returns the record of a check, with what is needed to charge it later. The shard is locked.
+func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, now moment) (*record, error) {
+	r := sh.records[k.Key]
+	if r == nil {
+		var err error
+		if r, err = l.add(sh, k.Key, k.Plan, k.Plan.Offset(c.Key), now); err != nil {
+			return nil, err
+		}
+	}
+	if r.optional.observed == nil {
+		r.optional.observed = &observation{}
+	}
+	if r.optional.observed.check.Limit != c.Limit {
+		r.optional.observed.check = headgate.Check{
+			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure,
+			Safe: c.Safe,
+		}
+	}
+	return r, nil
+}
+
+// BeforeTake is called before another limiter decides a check. It returns the lookup to wait for, or nil.
+func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
+	if *k = l.ObservedKey(c); k.Plan == nil {
+		return nil
+	}
+	now := l.now()
+	sh := l.shardOf(&k.Key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r := sh.records[k.Key]
+	isNew := r == nil
+	if isNew {
+		var err error
+		if r, err = l.observedRecord(sh, c, k, now); err != nil {
+			return nil // it is not looked up
+		}
+	}
+	switch {
+	case isNew && c.Cost > 0: // the first decision does not wait
+	case !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge:
+	case r.status.denied: // consumption elsewhere does not change a denial
+	default:
+		return l.checkLookup(sh, r, &request{mayWait: true}, now)
+	}
+	return nil
+}
+
+// ObservedKey returns the key and plan of a check.
+func (l *Ledger) ObservedKey(c *headgate.Check) ObservedKey {
+	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
+	if err != nil || !p.Shared {
+		return ObservedKey{}
+	}
+	return ObservedKey{Plan: p, Key: l.hash(c.Key, p.Kind)}
+}
+
+// SetLevel records the level that another limiter returned for a charge.
+func (l *Ledger) SetLevel(key Key, d *headgate.Decision) {
+	now := l.now()
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r := sh.records[key]; r != nil && r.optional.observed != nil {
+		r.optional.observed.level, r.optional.observed.at = r.plan.Capacity()-d.Remaining, r.at(now)
+	}
+}
+
+// Refund records that units were given back to another limiter.
+func (l *Ledger) Refund(c *headgate.Check) {
+	k := l.ObservedKey(c)
+	if k.Plan == nil {
+		return
+	}
+	now := l.now()
+	sh := l.shardOf(&k.Key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r := sh.records[k.Key]; r != nil {
+		l.advance(r, now)
+		l.give(r, r.plan, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
+	}
+}
+
+// CheckOf returns the observed check of a key.
+func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if r := sh.records[key]; r != nil && r.optional.observed != nil {
+		return r.optional.observed.check, true
+	}
+	return headgate.Check{}, false
+}
+
+// LevelOf returns the plan and level of a key by the latest observed decision.
+func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
+	now := l.now()
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r := sh.records[key]
+	if r == nil {
+		return nil, 0
+	}
+	if r.optional.observed == nil {
+		return r.plan, 0
+	}
+	level := r.optional.observed.level
+	if r.plan.IsBucket() {
+		level -= r.plan.UnitsIn(r.at(now)-r.optional.observed.at, max(0, level))
+	}
+	return r.plan, max(0, level)
+}

@@ -1,0 +1,181 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+// Charge takes the cost regardless of the limit. See [headgate.Limiter].
+func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	if err := l.admit(ctx); err != nil {
+		return d, err
+	}
+	now := l.now()
+	a, _, err := l.prepare(&c)
+	if err == nil {
+		err = headgate.ValidateUnits(c.Cost)
+	}
+	if err != nil {
+		return d, err
+	}
+	if a.plan.Kind == algorithm.KindLeases {
+		return d, headgate.ErrUnsupported
+	}
+	sh := l.shardOf(&a.key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	r := sh.records[a.key]
+	if r == nil {
+		if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
+			return d, err
+		}
+	}
+	if a.sharePlan != nil || r.optional.share != nil {
+		l.setShare(r, &a, now)
+	}
+	l.update(r, a.plan, a.offset, now)
+	l.noteRequest(sh, r, now)
+	d = l.charge(r, a.units, now)
+	l.countConsumed(sh, r, d.Receipt.Units, now)
+	r.setEmptyAt(&d, now)
+	r.addOwed(&d, 0)
+	if r.optional.share != nil {
+		r.optional.share.tighten(&d, 0, r.at(now))
+	}
+	d.Degraded = a.degraded
+	if a.otherKind {
+		d.Receipt.Lease = leaseOfKind(a.plan.Kind)
+	}
+	return d, nil
+}
+
+// Renew gives the slot of a concurrency limit another TTL. Slots are counted on this node alone. See
+// [headgate.Limiter].
+func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
+	if err := l.admit(ctx); err != nil {
+		return false, err
+	}
+	if err := c.Validate(); err != nil {
+		return false, err
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return false, err
+	}
+	if c.Limit.Algorithm != headgate.Concurrency {
+		return false, headgate.ErrUnsupported
+	}
+	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
+	if err != nil {
+		return false, err
+	}
+	now, key := l.now(), l.hash(c.Key, p.Kind)
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	rec := sh.records[key]
+	if rec == nil {
+		if rec, err = l.add(sh, key, p, p.Offset(c.Key), now); err != nil {
+			return false, err
+		}
+	}
+	l.update(rec, p, 0, now)
+	if held, err = rec.consumed.Renew(p, rec.at(now), c.Cost, r.Lease); err != nil {
+		return false, err
+	}
+	d := rec.consumed.Decide(p, rec.at(now), 0)
+	rec.setEmptyAt(&d, now)
+	return held, nil
+}
+
+// Give returns units that were taken. See [headgate.Limiter]. Units that were not sent yet are subtracted from the
+// total. Units that were sent are offset by the next takes, which are not sent until then.
+func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	if err := l.admit(ctx); err != nil {
+		return err
+	}
+	now := l.now()
+	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
+	if err != nil || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Cost < 0 {
+		return c.Validate()
+	}
+	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+		return err
+	}
+	kind := p.Kind
+	if other, ok := kindOf(r, kind); ok {
+		kind = other
+	}
+	key := l.hash(c.Key, kind)
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	rec := sh.records[key]
+	if rec == nil {
+		rec = sh.inForce(key, kind)
+	}
+	if rec != nil {
+		rec = rec.current() // a refund does not change the limit
+		l.advance(rec, now)
+		if kind == p.Kind {
+			r.At += rec.at(now) - now.at(p, p.Offset(c.Key)) // by the record's clock
+		}
+		l.give(rec, p, c.Cost, r, now)
+	}
+	return nil
+}
+
+// Reset forgets the consumption of the check's key, here and on all peers as soon as they receive it. See
+// [headgate.Limiter].
+func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
+	if err := l.admit(ctx); err != nil {
+		return err
+	}
+	if err := headgate.ValidateKey(c.Key); err != nil {
+		return err
+	}
+	now := l.now()
+	for kind := range algorithm.Kinds {
+		key := l.hash(c.Key, kind)
+		sh := l.shardOf(&key)
+		sh.mu.Lock()
+		if r := l.toReset(sh, key, kind, &c, now); r != nil {
+			r.reset(now)
+			r.restart(now)
+			r.status.reset = true
+			l.queueChange(sh, r)
+		}
+		sh.mu.Unlock()
+	}
+	return nil
+}
+
+// toReset returns the record of a key. If there is none, but the limit is known, it adds one, so that peers receive the
+// reset.
+func (l *Ledger) toReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
+	if r := sh.records[key]; r != nil {
+		return r
+	}
+	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
+	if err != nil || p.Kind != kind || !p.Shared {
+		return nil
+	}
+	r, err := l.add(sh, key, p, p.Offset(c.Key), now)
+	if err != nil {
+		return nil // no room, and nothing consumed here
+	}
+	return r
+}
+
+// otherKind marks a receipt of units that were counted under a limit of another kind than the check's. It is in the
+// field that has the lease under concurrency.
+const otherKind = 1 << 62
+
+func leaseOfKind(k algorithm.Kind) uint64 { return otherKind | uint64(k) }
+
+func kindOf(r headgate.Receipt, own algorithm.Kind) (algorithm.Kind, bool) {
+	k := algorithm.Kind(r.Lease &^ otherKind)
+	return k, r.Lease&otherKind != 0 && k < algorithm.Kinds && own != algorithm.KindLeases
+}

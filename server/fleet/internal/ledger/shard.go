@@ -1,0 +1,223 @@
+package ledger
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+// A shard holds a part of the records.
+type shard struct {
+	mu      sync.Mutex
+	records map[Key]*record
+	list    []*record // the same records, for iteration
+	most    int
+	cursor  int   // of the sweep
+	kinds   uint8 // of all records there ever were, one bit each
+
+	// Records with something to send are in queues by its amount, so that the hottest are found at once. A record whose
+	// heat grows is added to another queue and stays in the old one; an entry counts only if it is in the record's class.
+	queues [classes]queue
+	ready  atomic.Uint32 // which queues are not empty
+
+	unlearned atomic.Int32    // number of unlearned records
+	lookups   map[Key]*Lookup // that decisions wait for
+
+	revisits [revisitGaps][]*record // by gap; see revisitGaps
+	_        [64]byte               // keeps shards on separate cache lines
+}
+
+type queue struct {
+	entries []*record
+	head    int
+}
+
+const (
+	// classes is the number of heat classes. Each has twice the heat of the one below.
+	classes = 16
+	// whole is the class of a whole capacity that was consumed and not sent.
+	whole = 9
+	// wanted is the class of a key with nothing left: there is nothing to send, and much may be received.
+	wanted = whole - 2
+	none   = -1
+)
+
+func (sh *shard) init(most int) {
+	sh.most = most
+	sh.records = make(map[Key]*record)
+}
+
+// add adds a record for a new key.
+func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
+	l.sweep(sh, now, 2)
+	if len(sh.list) >= sh.most && !l.evict(sh, now) {
+		l.counters.full.Add(1)
+		return nil, headgate.ErrFull
+	}
+	r := &record{
+		key: key, plan: p, offset: offset, addedAt: now.uptime,
+		status: recordStatus{class: none, gap: none}, places: recordPlaces{list: int32(len(sh.list))},
+		window: windowState{clockAhead: now.clockAhead},
+	}
+	r.sent.start = max(0, now.uptime.Truncate(time.Microsecond))
+	at := r.at(now)
+	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldest = at, at, at, at
+	if l.self != 0 {
+		r.emptyTime = l.observedFor(r, now).Microseconds() // it was empty until now
+	}
+	if p.HasWindows() {
+		r.window.start = p.WindowOf(at)
+	}
+	if l.options.LocalCap < 100 && p.Kind != algorithm.KindLeases {
+		r.optional.local = &quota.Counter{}
+	}
+	if cur := sh.inForce(key, p.Kind); cur != nil {
+		r.optional.kinds = &otherKinds{replacedBy: cur}
+	}
+	sh.kinds |= 1 << p.Kind
+	sh.records[key] = r
+	sh.list = append(sh.list, r)
+	if l.asks && p.Shared {
+		l.markUnlearned(sh, r)
+	}
+	return r, nil
+}
+
+// evict drops the record with the least left to drain among several. It reports whether it found one.
+func (l *Ledger) evict(sh *shard, now moment) bool {
+	const tries = 32
+	var victim *record
+	var least int64
+	for range min(tries, len(sh.list)) {
+		r := sh.next()
+		l.advance(r, now)
+		if r.idle(now) {
+			l.drop(sh, r)
+			return true
+		}
+		left := r.emptyAt
+		if !r.plan.IsBucket() {
+			left = r.at(now) + r.consumed.Decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
+		}
+		if !r.status.denied && !r.status.keep && r.owed == 0 && (victim == nil || left < least) {
+			victim, least = r, left
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	l.evictedAt.Store(int64(max(1, now.clock)))
+	l.counters.evicted.Add(1)
+	l.drop(sh, victim)
+	return true
+}
+
+// sweep checks several records and drops those that are drained and unused.
+func (l *Ledger) sweep(sh *shard, now moment, some int) {
+	for range min(some, len(sh.list)) {
+		r := sh.next()
+		if quiet := r.at(now) - max(r.requestedAt, r.updatedAt); quiet >= 0 && quiet < 2*l.options.Idle.Microseconds() {
+			continue
+		}
+		l.advance(r, now)
+		if r.idle(now) && r.status.class == none {
+			l.drop(sh, r)
+		}
+	}
+}
+
+// next returns the records in turn.
+func (sh *shard) next() *record {
+	if sh.cursor >= len(sh.list) {
+		sh.cursor = 0
+	}
+	sh.cursor++
+	return sh.list[sh.cursor-1]
+}
+
+func (l *Ledger) drop(sh *shard, r *record) {
+	last := len(sh.list) - 1
+	sh.list[r.places.list] = sh.list[last]
+	sh.list[r.places.list].places.list = r.places.list
+	sh.list[last] = nil
+	sh.list = sh.list[:last]
+	delete(sh.records, r.key)
+	sh.replaceDropped(r)
+	sh.stopRevisits(r)
+	sh.endLookup(r, true)
+	r.status.class = none
+}
+
+// queueChange queues a record with something to send, by its amount.
+func (l *Ledger) queueChange(sh *shard, r *record) {
+	if !r.plan.Shared {
+		return
+	}
+	sh.push(r, heat(r.plan, r.total-r.delivered, whole))
+}
+
+// heat returns the class of a number of units, given the class of the whole capacity.
+func heat(p *quota.Plan, units int64, whole int) int8 {
+	return int8(max(0, min(bits.Len64(uint64(max(0, units)))-p.Width+whole, classes-1)))
+}
+
+// queueLookup queues a record for an exchange after a denial.
+func (l *Ledger) queueLookup(sh *shard, r *record) {
+	if l.asks && r.plan.Shared {
+		sh.push(r, wanted)
+	}
+}
+
+func (sh *shard) push(r *record, class int8) {
+	if class <= r.status.class {
+		return
+	}
+	r.status.class = class
+	q := &sh.queues[class]
+	if len(q.entries) == cap(q.entries) {
+		q.compact(class)
+	}
+	q.entries = append(q.entries, r)
+	sh.ready.Store(sh.ready.Load() | 1<<class)
+}
+
+// compact removes entries that do not count, which may be more than half.
+func (q *queue) compact(class int8) {
+	kept := q.entries[:0]
+	for _, r := range q.entries[q.head:] {
+		if r.status.class == class {
+			r.status.class = none // keeps one of two entries
+			kept = append(kept, r)
+		}
+	}
+	for _, r := range kept {
+		r.status.class = class
+	}
+	clear(q.entries[len(kept):])
+	if len(kept) > cap(kept)*3/4 { // otherwise it would have to be compacted again soon
+		kept = slices.Grow(kept, cap(kept))
+	}
+	q.entries, q.head = kept, 0
+}
+
+// pop returns the oldest record of a queue, or nil.
+func (sh *shard) pop(class int8) *record {
+	q := &sh.queues[class]
+	for q.head < len(q.entries) {
+		r := q.entries[q.head]
+		q.entries[q.head] = nil
+		q.head++
+		if r.status.class == class {
+			return r
+		}
+	}
+	q.entries, q.head = q.entries[:0], 0
+	sh.ready.Store(sh.ready.Load() &^ (1 << class))
+	return nil
+}

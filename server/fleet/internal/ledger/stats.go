@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+type counters struct {
+	applied, overTotal, overMax     atomic.Int64
+	refused, evicted, full, unheard atomic.Int64
+	levelled                        atomic.Int64
+	crowded, reported, turns        atomic.Int64
+
+	mu          sync.Mutex
+	lag         time.Duration
+	lagMax      [2]time.Duration // of this minute and the one before
+	lagMaxSince time.Duration
+}
+
+// over counts a debt that updates caused, and how much deeper it got.
+func (c *counters) over(debt, more int64) {
+	c.overTotal.Add(more)
+	for {
+		most := c.overMax.Load()
+		if debt <= most || c.overMax.CompareAndSwap(most, debt) {
+			return
+		}
+	}
+}
+
+// addLag counts the age of an update.
+func (c *counters) addLag(age, now time.Duration) {
+	const weight = 64
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lag += (age - c.lag) / weight
+	if now-c.lagMaxSince >= time.Minute {
+		c.lagMax = [2]time.Duration{0, c.lagMax[0]}
+		c.lagMaxSince = now
+	}
+	c.lagMax[0] = max(c.lagMax[0], age)
+}
+
+// Stats returns the present figures.
+func (l *Ledger) Stats() fleet.LedgerStats {
+	c := &l.counters
+	s := fleet.LedgerStats{
+		MaxKeys: l.options.MaxKeys, Peers: l.peers.Count(),
+		Applied: c.applied.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
+		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.unheard.Load(),
+		PeersDropped: c.crowded.Load(), Levelled: c.levelled.Load(),
+		Lookups: l.lookups.lookups.Load(), LookupWaits: l.lookups.waits.Load(), LookupsDropped: l.lookups.dropped.Load(),
+	}
+	c.mu.Lock()
+	s.Lag, s.LagMax = c.lag, max(c.lagMax[0], c.lagMax[1])
+	c.mu.Unlock()
+	for i := range l.shards {
+		sh := &l.shards[i]
+		sh.mu.Lock()
+		s.Keys += len(sh.list)
+		for _, r := range sh.list {
+			if r.status.class != none {
+				s.Waiting++
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return s
+}
+
+// CountOver counts a debt that consumption elsewhere caused in a counter outside the ledger, and how much deeper it
+// got.
+func (l *Ledger) CountOver(debt, more int64) { l.counters.over(debt, more) }
+
+// CountLag counts an update of another region that was received at this age.
+func (l *Ledger) CountLag(age time.Duration) { l.counters.addLag(age, l.options.Clock.Now()) }
+
+// CountApplied counts units that another region consumed.
+func (l *Ledger) CountApplied(units int64) { l.counters.applied.Add(units) }

@@ -1,0 +1,179 @@
+package ledger
+
+import (
+	"math"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/peers"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+// Peers that count the same units agree on the level of a bucket, even if they missed updates in between.
+//
+// Of G units consumed by all nodes, F have drained: the level is G − F. A node that learns of units late has a
+// smaller G for a while. Its bucket may be empty meanwhile and drain nothing, so its F is never too large: of two
+// nodes, the one with the larger F is right. So a tally carries the sum of all units that its sender counts, beside the
+// level. The difference is the sender's F, and the receiver uses the larger one of both.
+//
+// Sums are comparable only if they are sums of the same records, so a tally also carries a digest of those. Records
+// that have not grown for RecentFor are left out on all nodes, so that nodes that joined later, or dropped empty
+// records, have the same.
+//
+// A peer cannot lower a level at will: F cannot have grown by more than what would have drained while the bucket was
+// empty, and roundedUnits.
+
+// roundedUnits is the difference between levels that rounding can cause.
+const roundedUnits = 2
+
+// RecentFor is how long a record counts in sums and digests after its node sent that it grew.
+const RecentFor = 5 * time.Second
+
+// digestOf returns a short hash of a record of a peer.
+func digestOf(peer uint64, start time.Duration) uint16 {
+	x := (peer ^ uint64(start/time.Microsecond)) * 0x9e3779b97f4a7c15
+	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
+	return uint16(x >> 48)
+}
+
+// CompareSums makes the ledger of this node send sums and digests, and compare those that it receives.
+func (l *Ledger) CompareSums(self fleet.Peer) { l.self = peers.Hash(self) }
+
+// sumAndDigest returns the sum of the units in recent records of this node and its peers, and a digest of the records.
+func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) {
+	since := r.at(now) - RecentFor.Microseconds()
+	if r.isRecent(now) {
+		if r.status.hasRefund {
+			r.useRefund(0, r.at(now))
+		}
+		sum, digest = r.total-r.sent.refunded, digestOf(l.self, r.sent.start)
+	}
+	marks := l.peers.IDs()
+	for i := range r.peers {
+		s := &r.peers[i]
+		if s.total == 0 || s.grewAt < since {
+			continue
+		}
+		if mark := &marks[s.slot]; mark.Gen == s.gen && mark.Hash != 0 {
+			sum += s.total
+			digest ^= digestOf(mark.Hash, s.start)
+		}
+	}
+	return sum, digest
+}
+
+// isRecent reports whether the units that this node consumed count in sums and digests.
+func (r *record) isRecent(now moment) bool {
+	return r.total > 0 && (r.total != r.sent.most || r.at(now)-r.exchangedAt <= RecentFor.Microseconds())
+}
+
+// addSum adds to a tally the fields that peers compare.
+func (l *Ledger) addSum(t *Tally, r *record, now moment) {
+	if l.self == 0 || !r.plan.IsBucket() {
+		return
+	}
+	t.DrainedPart = r.partDrained(t.Level, now)
+	t.Sum, t.Digest = l.sumAndDigest(r, now)
+	t.SumValid, t.Recent = !r.join.guessed && !r.replaced(), r.isRecent(now)
+}
+
+// applySum charges units reported by a peer that counts the same records, and adopts the peer's drained units if they
+// are more. It returns false for a peer that counts other records.
+func (l *Ledger) applySum(
+	sh *shard, r *record, s *peerTotal, t *Tally, units int64, lag time.Duration, now moment,
+) bool {
+	if l.self == 0 || !t.SumValid || !r.plan.IsBucket() || t.Limit != r.plan.Limit {
+		return false
+	}
+	sum, digest := l.sumAndDigest(r, now)
+	if digest != t.Digest {
+		return false
+	}
+	// Levels are measured in the time they take to drain, including parts of units.
+	level := r.timeToEmpty(now)
+	theirs := r.plan.TimeFor(t.Level) - r.plan.PartTime(t.DrainedPart)
+	theirs = max(0, theirs+r.plan.TimeFor(sum-t.Sum)-r.plan.TimeFor(t.Sum-sum))
+	target := level + r.plan.TimeFor(units)
+	over := target - theirs
+	var credit int64
+	switch {
+	case r.join.guessed && s.older:
+		r.join.guessed, r.join.at = false, 0
+		credit = over
+	case over > r.plan.TimeFor(roundedUnits):
+		credit = min(over, max(0, r.emptyTime-s.emptyAtLevel))
+	case over > 0: // within rounding
+		credit = over
+	}
+	r.useEmptyTime(min(credit, r.emptyTime))
+	if credit == 0 {
+		l.chargePeers(r, units, r.window.start, now)
+	} else {
+		r.setTimeToEmpty(target-credit, now)
+	}
+	if over -= credit; over <= 0 {
+		s.emptyAtLevel = max(s.emptyAtLevel, r.emptyTime-lag.Microseconds())
+		r.join.charged = 0
+	}
+	if r.plan.UnitsIn(-over, 1) > 0 {
+		r.status.sendLevel = true // the peer may have missed something
+		l.queueChange(sh, r)
+	}
+	return true
+}
+
+// While two nodes do not reach each other, each drains only what its own side consumes. So neither F is right when they
+// meet again. Units that one side consumed and drained then count as drained while the other's bucket was empty, at
+// most. Two sides that stayed within the limit together owe nothing, and two that each used all of it owe the excess.
+
+// apartAfter is the time without an update after which a peer was unreachable.
+const apartAfter = 500 * time.Millisecond
+
+// drainedWhileApart returns how many of the units of a peer that was unreachable have drained meanwhile. The peer's
+// level has not: it belongs to all nodes on its side, and is charged once for all of them.
+func (r *record) drainedWhileApart(s *peerTotal, t *Tally, units int64, gap time.Duration) int64 {
+	empty := min(r.emptyTime-s.emptyTime, gap.Microseconds())
+	if gap < apartAfter || empty <= 0 || units <= 0 {
+		return 0
+	}
+	still := max(0, t.Level-int64(r.join.charged))
+	drained := r.plan.UnitsIn(empty, max(0, units-still))
+	r.join.charged = int32(min(int64(r.join.charged)+units-drained, math.MaxInt32))
+	r.useEmptyTime(r.plan.TimeFor(drained))
+	return drained
+}
+
+// useEmptyTime counts time in which the bucket was empty as time in which it drained.
+func (r *record) useEmptyTime(micros int64) {
+	if micros <= 0 {
+		return
+	}
+	r.emptyTime -= micros
+	for i := range r.peers {
+		s := &r.peers[i]
+		s.emptyTime, s.emptyAtLevel = min(s.emptyTime, r.emptyTime), min(s.emptyAtLevel, r.emptyTime)
+	}
+}
+
+// timeToEmpty returns how long a bucket takes to drain, in µs.
+func (r *record) timeToEmpty(now moment) int64 {
+	return max(0, r.emptyAt-r.at(now)) + r.plan.TimeFor(r.owed)
+}
+
+// setTimeToEmpty sets the level of a bucket so that it drains within the given µs.
+func (r *record) setTimeToEmpty(micros int64, now moment) {
+	at := r.at(now)
+	units := r.plan.UnitsStarted(micros)
+	r.consumed = quota.Counter{}
+	d := r.consumed.Charge(r.plan, at-(r.plan.TimeFor(units)-micros), min(units, headgate.MaxCount))
+	r.owed, r.debt.window = max(0, units-d.Receipt.Units), r.window.start
+	r.emptyAt = at + micros - r.plan.TimeFor(r.owed)
+	r.changedAt = at
+}
+
+// partDrained returns how much of the last unit of a level has drained, in 64ths.
+func (r *record) partDrained(level int64, now moment) uint8 {
+	rest := r.plan.TimeFor(level) - r.timeToEmpty(now)
+	return uint8(r.plan.UnitsIn(quota.UnitParts*rest, quota.UnitParts-1))
+}

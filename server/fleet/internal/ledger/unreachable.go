@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+// SetUnreachable tells the ledger whether its peers are unreachable. While they are, decisions are Degraded and follow
+// the check's policy: Open uses this node's counter and the whole limit, Local the check's Safe limit or the limit
+// divided by the live nodes, and Closed denies. Denied callers may retry after the time retry.
+func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
+	l.retryAt.Store(int64(l.options.Clock.Now() + retry))
+	l.unreachable.Store(unreachable)
+}
+
+// GroupOf returns the group that a key is in; see [fleet.KeyGroups].
+func GroupOf(k *Key) int { return int(k[0] % fleet.KeyGroups) }
+
+// SetGroupsUnreachable is SetUnreachable for some key groups, one bit each.
+func (l *Ledger) SetGroupsUnreachable(groups uint64, retry time.Duration) {
+	l.retryAt.Store(int64(l.options.Clock.Now() + retry))
+	l.unreachableGroups.Store(groups)
+}
+
+// isUnreachable reports whether the peers are unreachable for the key of a check.
+func (l *Ledger) isUnreachable(c *headgate.Check) bool {
+	if l.unreachable.Load() {
+		return true
+	}
+	cut := l.unreachableGroups.Load()
+	if cut == 0 {
+		return false
+	}
+	key := l.hash(c.Key, 0) // the kind is not in the first byte
+	return cut>>GroupOf(&key)&1 == 1
+}
+
+// limitWhenUnreachable sets the limit for a check when some nodes are unreachable. counted is false if the check is
+// denied.
+func (l *Ledger) limitWhenUnreachable(
+	a *request, c *headgate.Check, limit *headgate.Limit, unreachable bool,
+) (degraded, counted bool) {
+	*limit = c.Limit
+	if unreachable {
+		degraded = true
+		switch {
+		case c.OnFailure == headgate.Closed:
+			return true, false
+		case c.OnFailure == headgate.Local && c.Safe != nil:
+			*limit = *c.Safe
+			return true, true
+		case c.OnFailure == headgate.Local:
+			live, _ := l.members()
+			*limit = quota.Share(c.Limit, 1, live)
+			return true, true
+		}
+	}
+	if c.Partition == headgate.PartitionShare {
+		if live, known := l.members(); live < known {
+			a.live, a.known = live, known
+		}
+	}
+	return degraded, true
+}
+
+// denyUnreachable denies a check because peers are unreachable.
+func (l *Ledger) denyUnreachable(c *headgate.Check, now moment) headgate.Decision {
+	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
+	if c.Cost > d.Limit {
+		d.RetryAfter = headgate.Never
+		return d
+	}
+	wait := max(time.Duration(l.retryAt.Load())-now.clock, time.Millisecond).Round(time.Microsecond)
+	d.RetryAfter, d.ResetAfter = wait, wait
+	return d
+}
+
+// members returns the numbers of live and known nodes.
+func (l *Ledger) members() (live, known int64) {
+	if l.options.Members == nil {
+		return 1, 1
+	}
+	live = int64(max(1, l.options.Members.Live()))
+	return live, max(live, int64(l.options.Members.Known()))
+}
+
+// localPlan returns the plan under which this node's own consumption is bounded; see LocalCap.
+func (l *Ledger) localPlan(p *quota.Plan) *quota.Plan {
+	limit := quota.Share(p.Limit, int64(l.options.LocalCap), 100)
+	made, err := l.plans.Get(&limit, quota.NewPlan)
+	if err != nil {
+		return p
+	}
+	return made
+}

@@ -1,0 +1,119 @@
+package peers
+
+import (
+	"hash/fnv"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+// A Table holds the known peers. Each has a slot by which records refer to it. If there are too many, the one that was
+// silent for longest loses its slot.
+type Table struct {
+	mu     sync.Mutex
+	slotOf map[fleet.Peer]int32
+	slots  []peerSlot
+	ids    atomic.Pointer[[]ID]
+}
+
+// An ID is what digests need of a slot.
+type ID struct {
+	Gen  uint32
+	Hash uint64 // of the peer; 0 if a newer incarnation has a slot
+}
+
+// IDs returns the IDs of all slots. They must not be changed.
+func (p *Table) IDs() []ID {
+	if ids := p.ids.Load(); ids != nil {
+		return *ids
+	}
+	return nil
+}
+
+// setID sets the peer of a slot, and clears older incarnations of it.
+func (p *Table) setID(i int, of fleet.Peer) {
+	ids := slices.Clone(p.IDs())
+	for len(ids) < len(p.slots) {
+		ids = append(ids, ID{})
+	}
+	for j := range p.slots {
+		if p.slots[j].peer.Name == of.Name {
+			ids[j].Hash = 0
+		}
+	}
+	ids[i] = ID{Gen: p.slots[i].gen, Hash: Hash(of)}
+	p.ids.Store(&ids)
+}
+
+type peerSlot struct {
+	peer      fleet.Peer
+	gen       uint32 // grows when the slot gets another peer
+	updatedAt int64
+	// ahead is the smallest difference seen between our uptime and the peer's: the exact one if an update arrived without
+	// delay.
+	ahead   time.Duration
+	aheadAt time.Duration
+}
+
+// MaxSlots leaves room for nodes that come and go beside those that a record of the ledger remembers.
+const MaxSlots = 1024
+
+// Slot returns the slot of a peer and its generation.
+func (p *Table) Slot(of fleet.Peer, now int64) (int32, uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i, ok := p.slotOf[of]; ok {
+		p.slots[i].updatedAt = now
+		return i, p.slots[i].gen
+	}
+	if p.slotOf == nil {
+		p.slotOf = make(map[fleet.Peer]int32)
+	}
+	i := len(p.slots)
+	if i < MaxSlots {
+		p.slots = append(p.slots, peerSlot{})
+	} else {
+		i = 0
+		for j := range p.slots {
+			if p.slots[j].updatedAt < p.slots[i].updatedAt {
+				i = j
+			}
+		}
+		delete(p.slotOf, p.slots[i].peer)
+	}
+	p.slots[i] = peerSlot{peer: of, gen: p.slots[i].gen + 1, updatedAt: now, ahead: 1 << 62}
+	p.slotOf[of] = int32(i)
+	p.setID(i, of)
+	return int32(i), p.slots[i].gen
+}
+
+// Lag estimates how late an update is, compared with the fastest one of its peer. It allows for clocks of different
+// speed.
+func (p *Table) Lag(slot int32, ours, theirs time.Duration) time.Duration {
+	const drift = 5000 // one part in so many
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := &p.slots[slot]
+	ahead := ours - theirs
+	at.ahead += (ours - at.aheadAt) / drift
+	at.aheadAt = ours
+	at.ahead = min(at.ahead, ahead)
+	return ahead - at.ahead
+}
+
+// Count returns the number of known peers.
+func (p *Table) Count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.slotOf)
+}
+
+// Hash returns a hash of a peer. It is not 0.
+func Hash(p fleet.Peer) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(p.Name)) // does not fail
+	return (h.Sum64() ^ p.Incarnation) | 1
+}

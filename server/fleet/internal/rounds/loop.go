@@ -1,0 +1,130 @@
+package rounds
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+)
+
+// A Loop runs rounds of a task one after the other until it is stopped.
+type Loop struct {
+	clock fleet.Clock
+	life  context.Context // ends with the loop
+	end   context.CancelFunc
+	busy  sync.WaitGroup
+	pause func() time.Duration
+	do    func(ctx context.Context, early bool)
+
+	mu      sync.Mutex
+	timer   fleet.Timer
+	due     time.Duration // when the next regular round starts, by the clock
+	rest    time.Duration // no early round starts before this time
+	running bool
+	hurried bool // an early round is requested
+	closing bool
+}
+
+// minRest is the minimum time between a round and an early round. If the round took longer, the rest is as long as the
+// round. So requests made meanwhile are handled together, and early rounds use at most half of the time.
+const minRest = 2 * time.Millisecond
+
+// Start runs do after each pause, and early after Hurry. A pause is measured from the start of one round to the start
+// of the next.
+func (r *Loop) Start(clock fleet.Clock, pause func() time.Duration, do func(ctx context.Context, early bool)) {
+	r.clock, r.pause, r.do = clock, pause, do
+	r.life, r.end = context.WithCancel(context.Background())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due = clock.Now() + pause()
+	r.schedule()
+}
+
+// schedule starts the timer of the next round. The lock is held.
+func (r *Loop) schedule() {
+	if r.closing {
+		return
+	}
+	at := r.due
+	if r.hurried {
+		at = min(at, r.rest)
+	}
+	r.busy.Add(1)
+	r.timer = r.clock.AfterFunc(max(0, at-r.clock.Now()), r.round)
+}
+
+func (r *Loop) round() {
+	defer r.busy.Done()
+	r.mu.Lock()
+	began := r.clock.Now()
+	early := began < r.due
+	if !early {
+		r.due = began + r.pause()
+	}
+	r.running, r.hurried = true, false
+	r.mu.Unlock()
+	r.do(r.life, early)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := r.clock.Now()
+	r.running, r.rest = false, ended+max(minRest, ended-began)
+	r.schedule()
+}
+
+// Hurry requests a round as soon as possible.
+func (r *Loop) Hurry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hurried || r.closing {
+		return
+	}
+	r.hurried = true
+	if !r.running && r.timer.Stop() {
+		r.busy.Done()
+		r.schedule()
+	}
+}
+
+// Stop ends the loop and waits for the current round, which is canceled when ctx ends.
+func (r *Loop) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	if r.closing {
+		r.mu.Unlock()
+		return headgate.ErrClosed
+	}
+	r.closing = true
+	if r.timer.Stop() {
+		r.busy.Done()
+	}
+	r.mu.Unlock()
+	cut := context.AfterFunc(ctx, r.end)
+	r.busy.Wait()
+	cut()
+	r.end()
+	return nil
+}
+
+// Finish stops the loop, runs more rounds until there is nothing left to do or ctx ends, and calls end.
+func (r *Loop) Finish(ctx context.Context, round func(context.Context) (more bool, err error), end func() error) error {
+	err := r.Stop(ctx)
+	if err != nil {
+		return err
+	}
+	for more := true; more && err == nil && ctx.Err() == nil; {
+		more, err = round(ctx)
+	}
+	return errors.Join(err, end())
+}
+
+// WithTimeout returns a context that ends after d, by the clock.
+func WithTimeout(ctx context.Context, clock fleet.Clock, d time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := clock.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}

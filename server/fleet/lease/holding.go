@@ -1,0 +1,261 @@
+package lease
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+)
+
+// A holding is what this node has of one key under one limit.
+type holding struct {
+	hash       uint64
+	key, owner string
+	limit      headgate.Limit
+	capacity   int64
+	next       atomic.Pointer[holding] // in its bucket of the table
+
+	// These are read without the lock.
+	front  atomic.Pointer[grant]  // the grant to try first
+	denial atomic.Pointer[denial] // nil for none
+	denied atomic.Int64           // units denied here, in all
+
+	mu         sync.Mutex
+	removed    bool     // from the table
+	grants     []*grant // the oldest first; used-up ones stay until they expire, for refunds
+	unreturned unusedUnits
+	queue      waitQueue
+	calls      callState
+	store      storeState
+	fault      faultState
+	demand     demandState
+	visits     visitState
+}
+
+// A waitQueue holds callers that wait for units.
+type waitQueue struct {
+	waiters []*waiter
+	units   int64 // that they want
+}
+
+// A callState says when the store may be called for a key.
+type callState struct {
+	every      time.Duration // pause between calls in the long run
+	slotAt     time.Duration // see nextSlot
+	timer      fleet.Timer   // of the next call, if callers wait for it
+	running    bool
+	generation int // grows with resets; units requested in an earlier one do not count
+	resets     int // in progress: no call starts until they end
+}
+
+// A storeState is what the store returned last.
+type storeState struct {
+	scarce  bool          // there was not enough for all
+	left    int64         // units remaining in the store
+	askedAt time.Duration // when; 0 if never
+	share   int64         // the part of the remaining units to ask for is 1/share; 0 before it is known. See updateShare
+}
+
+// A faultState says why a store is not asked for grants.
+type faultState struct {
+	until     time.Duration // after a failure, it is not called until then
+	slowUntil time.Duration // after a late response, it is called for every check until then
+	err       error
+}
+
+// A demandState estimates how many units are requested.
+type demandState struct {
+	used      int64 // units of grants that have ended
+	sampledAt time.Duration
+	sampled   int64   // the total at that time
+	peak      float64 // units per second
+	mean      float64 // units per second
+}
+
+// A visitState says when a holding was last used, as seen by visits of the wheel.
+type visitState struct {
+	scheduled bool
+	total     int64         // demand at the last visit
+	busyAt    time.Duration // when it had grown since the visit before
+}
+
+// callsEvery is the pause between calls for a key in the long run, and callsAtOnce the number of calls at once after a
+// pause.
+const (
+	callsEvery  = time.Second / 16
+	callsAtOnce = 12 // so that all remaining units can be taken at once, in smaller and smaller grants
+)
+
+// callsFor returns the pause between calls for a limit. It is shorter where a limit could not be used otherwise: the
+// bucket would be full between calls, or the window would end before all units are handed out.
+func callsFor(l headgate.Limit) time.Duration {
+	switch l.Algorithm {
+	case headgate.FixedWindow, headgate.SlidingWindow:
+		return min(callsEvery, l.Period/16)
+	default:
+		refill := float64(l.Period) * float64(l.Capacity()) / float64(l.Count)
+		return time.Duration(min(float64(callsEvery), refill/2))
+	}
+}
+
+// insert adds a holding for a check. It returns nil if there is no room. Units held under other limits of the key are
+// returned first.
+func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *holding {
+	now := l.clock.Now()
+	made := &holding{
+		hash: hash, key: strings.Clone(c.Key), owner: strings.Clone(c.Owner), limit: c.Limit, capacity: c.Limit.Capacity(),
+		calls:  callState{every: callsFor(c.Limit), slotAt: now - callsAtOnce*callsEvery},
+		demand: demandState{sampledAt: now}, visits: visitState{scheduled: true},
+	}
+	s := l.table.shard(hash)
+	s.mu.Lock()
+	h := l.table.add(s, made)
+	s.mu.Unlock()
+	if h == made {
+		l.wheel.add(h, l.options.TTL)
+		l.returnOtherLimits(ctx, h)
+	}
+	return h
+}
+
+// withNames returns a check with strings that may be kept.
+func (h *holding) withNames(c *headgate.Check) headgate.Check {
+	check := *c
+	check.Key, check.Owner = h.key, h.owner
+	return check
+}
+
+// check returns the check with which the source is called.
+func (h *holding) check(n int64) headgate.Check {
+	return headgate.Check{Key: h.key, Owner: h.owner, Limit: h.limit, Cost: n}
+}
+
+func (h *holding) failure() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fault.err
+}
+
+// held returns the units that can be used now.
+func (h *holding) held(now time.Duration) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.usable(now)
+}
+
+func (h *holding) usable(now time.Duration) int64 {
+	var n int64
+	for _, g := range h.grants {
+		if now < g.expires {
+			n += max(0, g.left.Load())
+		}
+	}
+	return n
+}
+
+// idle reports whether nothing is lost if the holding is forgotten: it has no waiters and no units.
+func (h *holding) idle() bool {
+	if h.removed || h.calls.running || h.calls.resets > 0 || len(h.queue.waiters) > 0 || h.unreturned.units > 0 {
+		return false
+	}
+	for _, g := range h.grants {
+		if g.left.Load() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// nextSlot returns when the store may be called again. If it is in the past, it may be called now.
+func (h *holding) nextSlot() time.Duration { return h.calls.slotAt - (callsAtOnce-1)*h.calls.every }
+
+// spend counts a call.
+func (h *holding) spend(now time.Duration) { h.calls.slotAt = max(h.calls.slotAt, now) + h.calls.every }
+
+// takeHeld takes n held units: from one grant if possible, otherwise from several. The receipt is that of the oldest,
+// for which the least is credited.
+func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool) {
+	var d headgate.Decision
+	for _, g := range h.grants {
+		if now >= g.expires {
+			continue
+		}
+		if left, ok := g.take(n); ok {
+			h.front.Store(g)
+			g.describe(&d, h.capacity, left, now, n)
+			return d, true
+		}
+	}
+	if h.usable(now) < n {
+		return d, false
+	}
+	missing := n
+	taken := make([]int64, len(h.grants))
+	var oldest *grant
+	for i, g := range h.grants {
+		if now < g.expires && missing > 0 {
+			if taken[i] = g.takeSome(missing); taken[i] > 0 && oldest == nil {
+				oldest = g
+			}
+			missing -= taken[i]
+		}
+	}
+	if missing > 0 { // others took from the front grant meanwhile
+		for i, g := range h.grants {
+			g.put(taken[i])
+		}
+		return d, false
+	}
+	oldest.describe(&d, h.capacity, h.usable(now), now, n)
+	return d, true
+}
+
+// total returns the units requested in all.
+func (h *holding) total() int64 {
+	n := h.demand.used + h.denied.Load() + h.queue.units
+	for _, g := range h.grants {
+		n += g.size - max(0, g.left.Load())
+	}
+	return n
+}
+
+const (
+	shortSample = 5 * time.Millisecond   // a shorter one says little about a rate
+	demandDecay = 250 * time.Millisecond // in which a peak of demand falls by two thirds
+)
+
+// expected returns the units that will be requested within a time: by the recent peak, or by the mean if the store has
+// little left, so that fewer are held unused.
+func (h *holding) expected(in time.Duration) int64 {
+	rate := h.demand.peak
+	if 2*h.store.left < h.capacity && h.demand.mean > 0 {
+		rate = h.demand.mean
+	}
+	units := rate * in.Seconds()
+	if units < 0.5 {
+		return 0
+	}
+	return int64(min(math.Ceil(units), float64(h.capacity)))
+}
+
+// measure updates the estimate of demand. It rises with a peak at once, and falls slowly.
+func (h *holding) measure(now time.Duration) {
+	elapsed := now - h.demand.sampledAt
+	total := h.total()
+	rate := float64(max(0, total-h.demand.sampled)) / max(elapsed, shortSample).Seconds()
+	if rate >= h.demand.peak {
+		h.demand.peak = rate
+	}
+	if elapsed < shortSample {
+		return
+	}
+	part := 1 - math.Exp(-float64(elapsed)/float64(demandDecay))
+	h.demand.peak += (rate - h.demand.peak) * part
+	h.demand.mean += (rate - h.demand.mean) * part
+	h.demand.sampledAt, h.demand.sampled = now, total
+}

@@ -1,0 +1,454 @@
+//go:build unix
+
+package lease_test
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/attempts"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/fleet/lease"
+)
+
+// leaseNodeVariable, if set, makes TestLeaseNode a node that goes by it until its standard input ends.
+const leaseNodeVariable = "FLEET_TEST_LEASE_NODE"
+
+// A leaseNode is what a node process is told.
+type leaseNode struct {
+	URL, Limit, Records string
+	Nodes, Keys         int
+	Offered             float64 // a second, all keys together
+	Seed                uint64
+}
+
+// leaseSecret is what all nodes of a test hash their keys with.
+var leaseSecret = []byte("a secret that only tests know, 32")
+
+// TestLeaseNode is a process of the tests below, not a test.
+func TestLeaseNode(t *testing.T) {
+	told := os.Getenv(leaseNodeVariable)
+	if told == "" {
+		return
+	}
+	var n leaseNode
+	if err := json.Unmarshal([]byte(told), &n); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { // it ends with who started it
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	if err := n.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newRedisLease returns a lease of a store in Redis behind a guard, as a node has it.
+func newRedisLease(ctx context.Context, url string, nodes int, deadline time.Duration) (l *lease.Limiter, end func(), err error) {
+	opening, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	store, err := redisstore.Open(opening, url, redisstore.Options{Secret: leaseSecret, DialTimeout: 20 * time.Second})
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := guard.New(store, guard.Options{Deadline: deadline, OnEvent: func(guard.Event) {}})
+	if err != nil {
+		return nil, nil, err
+	}
+	if l, err = lease.New(g, lease.Options{Members: nodesOf(nodes)}); err != nil {
+		return nil, nil, err
+	}
+	return l, func() {
+		_ = l.Close(context.Background())
+		_ = g.Close()
+		_ = store.Close()
+	}, nil
+}
+
+type nodesOf int
+
+func (n nodesOf) Live() int  { return int(n) }
+func (n nodesOf) Known() int { return int(n) }
+
+// A record is one unit that passed: of which key, and between which times, in ns since 1970.
+type record struct{ Key, From, To int64 }
+
+const recordSize = 24
+
+func (n *leaseNode) run(ctx context.Context) error {
+	l, end, err := newRedisLease(ctx, n.URL, n.Nodes, time.Second)
+	if err != nil {
+		return err
+	}
+	defer end()
+	out, err := os.OpenFile(n.Records, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.Close() }()
+	fmt.Println("ready")
+	const workers = 16
+	failed := make(chan error, workers)
+	var group sync.WaitGroup
+	for i := range workers {
+		group.Go(func() { failed <- n.work(ctx, l, out, rand.New(rand.NewPCG(n.Seed, uint64(i))), n.Offered/workers) })
+	}
+	group.Wait()
+	return <-failed
+}
+
+// work asks at a rate, and writes down what passes before it does anything else, as it may be killed.
+func (n *leaseNode) work(ctx context.Context, l *lease.Limiter, out *os.File, rng *rand.Rand, rate float64) error {
+	c := headgate.Check{Limit: headgate.MustParseLimit(n.Limit), Cost: 1, OnFailure: headgate.Closed}
+	began, due := time.Now(), time.Duration(0)
+	for ctx.Err() == nil {
+		due += time.Duration(rng.ExpFloat64() / rate * float64(time.Second))
+		if wait := due - time.Since(began); wait > 0 {
+			time.Sleep(wait)
+		} else if wait < -time.Second {
+			due = time.Since(began) // it was stopped, and does not make up for that
+		}
+		key := rng.Int64N(int64(n.Keys))
+		c.Key = fmt.Sprint("key", key)
+		from := time.Now()
+		d, err := l.Take(ctx, c)
+		to := time.Now()
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return err
+		case err != nil || !d.Allowed:
+			continue
+		}
+		var b [recordSize]byte
+		for i, v := range []int64{key, from.UnixNano(), to.UnixNano()} {
+			binary.LittleEndian.PutUint64(b[8*i:], uint64(v))
+		}
+		if _, err := out.Write(b[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A nodeProcess is a node that runs.
+type nodeProcess struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	said  *strings.Builder
+}
+
+func startLeaseNode(t *testing.T, n leaseNode) *nodeProcess {
+	t.Helper()
+	told, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &nodeProcess{cmd: exec.Command(os.Args[0], "-test.run=^TestLeaseNode$"), said: &strings.Builder{}}
+	p.cmd.Env = append(os.Environ(), leaseNodeVariable+"="+string(told))
+	p.cmd.Stderr = p.said
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.kill() })
+	ready := make([]byte, len("ready\n"))
+	if _, err := io.ReadFull(out, ready); err != nil {
+		t.Fatalf("a node did not get ready: %v: %s", err, p.said)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // until it ends
+	return p
+}
+
+func (p *nodeProcess) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+func (p *nodeProcess) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readRecords(t *testing.T, path string) []record {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []record
+	for ; len(data) >= recordSize; data = data[recordSize:] {
+		number := func(i int) int64 { return int64(binary.LittleEndian.Uint64(data[8*i:])) }
+		list = append(list, record{number(0), number(1), number(2)})
+	}
+	return list
+}
+
+// A killing is a fleet of node processes that are killed, stopped and replaced.
+type killing struct {
+	url, limit string
+	nodes      int
+	keys       int
+	times      float64 // the limit of all keys is offered
+	lasting    time.Duration
+	every      time.Duration // something happens
+}
+
+// run has it happen, and returns which part of the limit was used. More than the limit fails the test.
+func (k *killing) run(t *testing.T) (used float64) {
+	t.Helper()
+	limit := headgate.MustParseLimit(k.limit)
+	rate := float64(limit.Count) / limit.Period.Seconds()
+	path := filepath.Join(t.TempDir(), "records")
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	node := func() *nodeProcess {
+		return startLeaseNode(t, leaseNode{
+			URL: k.url, Limit: k.limit, Records: path, Nodes: k.nodes, Keys: k.keys,
+			Offered: k.times * rate * float64(k.keys) / float64(k.nodes), Seed: rng.Uint64(),
+		})
+	}
+	nodes := make([]*nodeProcess, k.nodes)
+	for i := range nodes {
+		nodes[i] = node()
+	}
+	kills, stops := 0, 0
+	for end := time.Now().Add(k.lasting); ; {
+		pause := k.every/2 + time.Duration(rng.Int64N(int64(k.every))) // so that it is not always in step with windows
+		if time.Until(end) < pause {
+			time.Sleep(time.Until(end))
+			break
+		}
+		time.Sleep(pause)
+		victim := rng.IntN(len(nodes))
+		if rng.IntN(3) == 0 {
+			nodes[victim].signal(t, syscall.SIGSTOP)
+			time.Sleep(time.Duration(rng.Int64N(int64(k.every / 2)))) // in which leases expire, or do not
+			nodes[victim].signal(t, syscall.SIGCONT)
+			stops++
+			continue
+		}
+		nodes[victim].kill()
+		nodes[victim] = node()
+		kills++
+	}
+	for _, n := range nodes {
+		n.kill()
+	}
+	return k.judge(t, readRecords(t, path), limit, kills, stops)
+}
+
+func (k *killing) judge(t *testing.T, list []record, limit headgate.Limit, kills, stops int) float64 {
+	t.Helper()
+	if len(list) == 0 {
+		t.Fatal("nothing passed")
+	}
+	start, end := list[0].From, list[0].To
+	for _, r := range list {
+		start, end = min(start, r.From), max(end, r.To)
+	}
+	byKey := make(map[int64]*lease.Passages)
+	for _, r := range list {
+		p := byKey[r.Key]
+		if p == nil {
+			p = &lease.Passages{}
+			byKey[r.Key] = p
+		}
+		p.Add(time.Duration(r.From-start), time.Duration(r.To-start), 1)
+	}
+	for key, p := range byKey {
+		if err := p.Over(limit, lease.DefaultTTL, time.Unix(0, start)); err != nil {
+			t.Errorf("key %d: %v", key, err)
+		}
+	}
+	elapsed := time.Duration(end - start)
+	passed, most := len(list), float64(limit.Capacity())+float64(limit.Count)*float64(elapsed)/float64(limit.Period)
+	if limit.Algorithm == headgate.FixedWindow { // whole windows only
+		first, last := start/int64(limit.Period)+1, end/int64(limit.Period)
+		most = float64(limit.Count * (last - first))
+		for _, r := range list {
+			if in := r.To / int64(limit.Period); in < first || in >= last {
+				passed--
+			}
+		}
+	}
+	most *= float64(k.keys)
+	if k.keys > 1 && limit.Algorithm != headgate.FixedWindow { // whole units only, of buckets that nobody takes from before they are first asked for
+		most = 0
+		for _, p := range byKey {
+			most += math.Floor(float64(limit.Capacity()) + float64(limit.Count)*float64(elapsed-p.First())/float64(limit.Period))
+		}
+	}
+	used := float64(passed) / most
+	t.Logf("%s, %d keys, %v: %d passed, %.2f %% of the limit; %d nodes killed and replaced, %d stopped for a while",
+		limit, k.keys, elapsed.Round(time.Millisecond), passed, 100*used, kills, stops)
+	return used
+}
+
+func TestNodeProcessesThatAreKilledAndStoppedKeepTheLimitOnRedis(t *testing.T) {
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
+	run := 0
+	for _, k := range []killing{
+		{limit: "500/s burst 200", keys: 1, times: 5},
+		{limit: "500/s fixed-window", keys: 1, times: 5},
+		{limit: "5/s burst 5", keys: 50, times: 5},
+	} {
+		t.Run(fmt.Sprintf("%s %d keys", k.limit, k.keys), func(t *testing.T) {
+			k.url, k.nodes, k.lasting, k.every = cluster.URL(), 3, 2100*time.Millisecond, 400*time.Millisecond
+			attempts.OneOf(t, 3, func() error {
+				if run++; run > 1 { // a key that nobody has asked for yet
+					flush(t, cluster)
+				}
+				if used := k.run(t); used < 0.5 {
+					return fmt.Errorf("%.1f %% of the limit used, want at least 50 %%", 100*used)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func flush(t *testing.T, cluster *redistest.ClusterSet) {
+	t.Helper()
+	for _, s := range cluster.Servers() {
+		if _, err := s.Do("FLUSHALL"); err != nil && !strings.Contains(err.Error(), "READONLY") {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSoakLease is a minute of each: four nodes, ten times the limit, nodes killed and added.
+func TestSoakLease(t *testing.T) {
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("it takes minutes: set HEADGATE_SOAK=1")
+	}
+	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+	for _, k := range []killing{
+		{limit: "1000/s", keys: 1, every: time.Hour}, // which is never
+		{limit: "1000/s", keys: 1, every: time.Second},
+		{limit: "1000/s fixed-window", keys: 1, every: time.Second},
+		{limit: "1/s burst 5", keys: 10_000, every: time.Hour},
+		{limit: "1/s burst 5", keys: 10_000, every: time.Second},
+	} {
+		t.Run(fmt.Sprintf("%s %d keys, every %v", k.limit, k.keys, k.every), func(t *testing.T) {
+			flush(t, cluster)
+			k.url, k.nodes, k.times, k.lasting = cluster.URL(), 4, 10, time.Minute
+			least := 0.966
+			if k.every > k.lasting {
+				least = 0.99
+			}
+			if used := k.run(t); used < least {
+				t.Errorf("%.2f %% of the limit used, want at least %.1f %%", 100*used, 100*least)
+			}
+		})
+	}
+}
+
+func TestALeaseAndExactTakesShareOneCounterInRedis(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	l, end, err := newRedisLease(t.Context(), server.URL(), 1, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	store, err := redisstore.Open(t.Context(), server.URL(), redisstore.Options{Secret: leaseSecret, DialTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	for _, limit := range []string{"100/d", "100/d gcra", "100/d fixed-window", "100/d sliding-window"} {
+		c := headgate.Check{Owner: "alice", Key: "alice/" + limit, Limit: headgate.MustParseLimit(limit), Cost: 1}
+		var leased, exact int
+		deadline := time.Now().Add(time.Minute)
+		// Of what is handed back a moment of a unit has drained, so that the last one may be long in coming.
+		for after := 0; after < 50 && time.Now().Before(deadline); {
+			if leased+exact >= 99 {
+				after++
+			}
+			for of, limiter := range map[*int]headgate.Limiter{&leased: l, &exact: store} {
+				d, err := limiter.Take(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Allowed {
+					*of++
+				}
+			}
+		}
+		if leased+exact < 99 || leased+exact > 100 || leased == 0 || exact == 0 {
+			t.Errorf("%s: %d by lease and %d exact, want some of each and 100 in all", limit, leased, exact)
+		}
+	}
+}
+
+// With the server away what is held is used, then policies decide; when it is back, so are leases.
+func TestALeaseOutlivesItsServer(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{Persist: true})
+	l, end, err := newRedisLease(t.Context(), server.URL(), 1, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	c := headgate.Check{Key: "a", Limit: headgate.Per(100, 24*time.Hour), Cost: 1, OnFailure: headgate.Open}
+	d, err := l.Take(t.Context(), c)
+	if err != nil || !d.Allowed || d.Degraded {
+		t.Fatalf("got %+v, %v, want it allowed", d, err)
+	}
+	server.Kill()
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		if d, err = l.Take(t.Context(), c); err != nil {
+			t.Fatalf("with the server away: %v", err)
+		}
+		if d.Degraded {
+			break
+		}
+	}
+	if !d.Degraded || !d.Allowed {
+		t.Fatalf("with the server away: got %+v, want it allowed by policy", d)
+	}
+	if err := l.Give(t.Context(), c, d.Receipt); err != nil {
+		t.Errorf("give back what the policy let pass: %v", err)
+	}
+	c.OnFailure = headgate.Closed
+	if d, err := l.Take(t.Context(), c); err != nil || d.Allowed || !d.Degraded {
+		t.Errorf("by another policy: got %+v, %v, want it denied", d, err)
+	}
+	server.Restart()
+	for d.Degraded && time.Now().Before(deadline) {
+		if d, err = l.Take(t.Context(), c); err != nil {
+			t.Fatalf("with the server back: %v", err)
+		}
+	}
+	if d.Degraded || !d.Allowed {
+		t.Errorf("with the server back: got %+v, want it allowed by the store", d)
+	}
+	if err := l.Close(t.Context()); err != nil && !errors.Is(err, headgate.ErrClosed) {
+		t.Error(err)
+	}
+}

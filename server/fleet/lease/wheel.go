@@ -1,0 +1,90 @@
+package lease
+
+import (
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+const (
+	wheelTick  = 10 * time.Millisecond
+	wheelSlots = 64
+)
+
+// A wheel calls visit for holdings at their time. It runs only while it has holdings.
+type wheel struct {
+	clock fleet.Clock
+	visit func([]*holding)
+
+	visiting sync.Mutex // held during visits
+	mu       sync.Mutex
+	slots    [wheelSlots][]*holding
+	next     int // slot
+	waiting  int
+	turning  bool
+	stopped  bool
+	timer    fleet.Timer
+}
+
+func (w *wheel) init(clock fleet.Clock, due func([]*holding)) { w.clock, w.visit = clock, due }
+
+// add schedules a visit of a holding.
+func (w *wheel) add(h *holding, after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	ticks := min(max(1, int((after+wheelTick-1)/wheelTick)), wheelSlots-1)
+	slot := &w.slots[(w.next+ticks)%wheelSlots]
+	*slot = append(*slot, h)
+	w.waiting++
+	if !w.turning {
+		w.turning = true
+		w.timer = w.clock.AfterFunc(wheelTick, w.turn)
+	}
+}
+
+// turn visits the holdings of the next slot.
+func (w *wheel) turn() {
+	w.mu.Lock()
+	if w.stopped {
+		w.mu.Unlock()
+		return
+	}
+	w.next = (w.next + 1) % wheelSlots
+	due := w.slots[w.next]
+	w.slots[w.next] = nil
+	w.waiting -= len(due)
+	w.mu.Unlock()
+
+	if len(due) > 0 {
+		w.visiting.Lock()
+		w.visit(due)
+		w.visiting.Unlock()
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == 0 || w.stopped {
+		w.turning = false
+		return
+	}
+	w.timer = w.clock.AfterFunc(wheelTick, w.turn)
+}
+
+// stop stops the wheel, and waits for the current visits.
+func (w *wheel) stop() {
+	w.mu.Lock()
+	w.stopped = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	for i := range w.slots {
+		w.slots[i] = nil
+	}
+	w.mu.Unlock()
+	w.visiting.Lock() // for the current visits
+	defer w.visiting.Unlock()
+}

@@ -1,0 +1,203 @@
+package membership
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/rounds"
+)
+
+var _ fleet.Members = (*Membership)(nil)
+
+// A List is a shared list of nodes. redisstore.MemberList is one, in Redis.
+type List interface {
+	// Beat adds a node to the list or refreshes its entry. It returns the number of nodes refreshed within the time live,
+	// and within the longer time known, and whether the node was listed before this call.
+	Beat(ctx context.Context, node string, live, known time.Duration) (nLive, nKnown int, listed bool, err error)
+	// Leave removes a node from the list.
+	Leave(ctx context.Context, node string, live, known time.Duration) error
+}
+
+// A Membership counts the nodes that refresh their entries in a List. While the list is unreachable, the last known
+// counts hold, as nodes that cannot reach it may still be running.
+//
+// They also hold for a while after the list is reachable again, until all nodes have had the time to reach it. During
+// that time a node counts as gone only if it has left.
+type Membership struct {
+	list    List
+	options Options
+	clock   fleet.Clock
+
+	live, known atomic.Int64
+	failures    atomic.Int64
+	answeredAt  atomic.Int64 // when the list last responded, by the clock; 0 if never
+
+	rounds rounds.Loop
+	held   heldCounts // used by one beat at a time
+}
+
+// heldCounts are the counts from before the list was unreachable or lost its data.
+type heldCounts struct {
+	failing     bool
+	live, known int
+	until       time.Duration // how long they hold, by the clock
+	lost        bool          // the list has lost its data since, so it does not show which nodes left
+}
+
+// hold makes the present counts hold until every node has had the time to refresh its entry.
+func (h *heldCounts) hold(live, known int, lost bool, until time.Duration) {
+	h.live, h.known, h.lost, h.until = live, known, lost || h.lost, until
+}
+
+// count returns the counts to use when the list has live and known nodes.
+func (h *heldCounts) count(live, known int, now time.Duration) (int, int) {
+	live, known = max(1, live), max(1, live, known)
+	switch {
+	case now >= h.until:
+		h.lost = false
+		return live, known
+	case h.lost:
+		return max(live, h.live), max(known, h.known)
+	default: // known does not include nodes that left
+		return max(live, min(h.live, known)), known
+	}
+}
+
+// Options are the settings of a Membership. Name is required.
+type Options struct {
+	// Name is the unique name of this node, of at most 64 bytes.
+	Name string
+	// Interval is how often the entry is refreshed. 10 ms to 1 min. Default DefaultInterval.
+	Interval time.Duration
+	// LostAfter is the time without a refresh after which a node is not live. At least two intervals. Default four.
+	LostAfter time.Duration
+	// ForgetAfter is the time without a refresh after which a node is not known either. Default DefaultForget.
+	ForgetAfter time.Duration
+	// Clock is the clock and its timers. Default fleet.SystemClock().
+	Clock fleet.Clock
+	// Logger logs when the list gets unreachable or reachable again. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Defaults for Options that are zero.
+const (
+	DefaultInterval = time.Second
+	DefaultForget   = 10 * time.Minute
+)
+
+func (o *Options) validate() error {
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
+	o.LostAfter = cmp.Or(o.LostAfter, 4*o.Interval)
+	o.ForgetAfter = cmp.Or(o.ForgetAfter, max(DefaultForget, o.LostAfter))
+	if o.Clock == nil {
+		o.Clock = fleet.SystemClock()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	switch {
+	case o.Name == "" || len(o.Name) > fleet.MaxNameBytes:
+		return fmt.Errorf("membership: Options.Name %q: want a name of at most %d bytes that no other node has",
+			o.Name[:min(len(o.Name), fleet.MaxNameBytes)], fleet.MaxNameBytes)
+	case o.Interval < 10*time.Millisecond || o.Interval > time.Minute:
+		return fmt.Errorf("membership: Options.Interval %v: want 10ms to 1m, or 0 for %v", o.Interval, DefaultInterval)
+	case o.LostAfter < 2*o.Interval:
+		return fmt.Errorf("membership: Options.LostAfter %v: want at least two intervals of %v, or 0 for four", o.LostAfter,
+			o.Interval)
+	case o.ForgetAfter < o.LostAfter:
+		return fmt.Errorf("membership: Options.ForgetAfter %v: want at least LostAfter, which is %v, or 0 for %v",
+			o.ForgetAfter,
+			o.LostAfter, DefaultForget)
+	}
+	return nil
+}
+
+var errNoList = errors.New("membership: New: want a List")
+
+// New adds this node to the list, and refreshes its entry until Close. It waits for the first response until ctx ends,
+// at most two intervals; without one, this node is the only known one until there is.
+func New(ctx context.Context, list List, o Options) (*Membership, error) {
+	if list == nil {
+		return nil, errNoList
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	r := &Membership{list: list, options: o, clock: o.Clock}
+	r.live.Store(1)
+	r.known.Store(1)
+	r.beat(ctx)
+	r.rounds.Start(r.clock, func() time.Duration { return o.Interval }, func(ctx context.Context, _ bool) { r.beat(ctx) })
+	return r, nil
+}
+
+// Live returns the number of live nodes, including this one.
+func (r *Membership) Live() int { return int(r.live.Load()) }
+
+// Known returns the number of nodes that have neither left nor been silent for ForgetAfter.
+func (r *Membership) Known() int { return int(r.known.Load()) }
+
+// beat refreshes the entry once.
+func (r *Membership) beat(ctx context.Context) {
+	call, done := rounds.WithTimeout(ctx, r.clock, 2*r.options.Interval)
+	defer done()
+	live, known, listed, err := r.list.Beat(call, r.options.Name, r.options.LostAfter, r.options.ForgetAfter)
+	now := r.clock.Now()
+	if err != nil {
+		r.failures.Add(1)
+		if !r.held.failing && ctx.Err() == nil {
+			r.options.Logger.Warn("membership list unreachable, keeping the last known membership", "err", err, "live", r.Live())
+		}
+		r.held.failing = true
+		return
+	}
+	switch first := r.answeredAt.Load() == 0; {
+	case first: // the list may just be reachable again, so all nodes in it count
+		r.held.hold(math.MaxInt, 1, false, now+r.options.LostAfter)
+	case r.held.failing || !listed:
+		r.held.hold(r.Live(), r.Known(), !listed, now+r.options.LostAfter)
+	}
+	live, known = r.held.count(live, known, now)
+	if r.held.failing {
+		r.options.Logger.Info("membership list reachable again", "live", live, "known", known)
+	}
+	r.held.failing = false
+	r.live.Store(int64(live))
+	r.known.Store(int64(known))
+	r.answeredAt.Store(max(1, int64(now)))
+}
+
+// Stats are the figures of a Membership.
+type Stats struct {
+	Live, Known int
+	// Failures counts refreshes that failed.
+	Failures int64
+	// Age is the age of Live and Known.
+	Age time.Duration
+}
+
+// Stats returns the present figures.
+func (r *Membership) Stats() Stats {
+	s := Stats{Live: r.Live(), Known: r.Known(), Failures: r.failures.Load(), Age: r.clock.Now()}
+	if at := r.answeredAt.Load(); at != 0 {
+		s.Age -= time.Duration(at)
+	}
+	return s
+}
+
+// Close removes this node from the list, until ctx ends, and stops refreshing.
+func (r *Membership) Close(ctx context.Context) error {
+	if err := r.rounds.Stop(ctx); err != nil {
+		return err
+	}
+	ctx, done := rounds.WithTimeout(ctx, r.clock, 2*r.options.Interval)
+	defer done()
+	return r.list.Leave(ctx, r.options.Name, r.options.LostAfter, r.options.ForgetAfter)
+}

@@ -1,0 +1,89 @@
+package region
+
+import (
+	"context"
+	"sync"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+)
+
+// chargers is the number of concurrent charges.
+const chargers = 32
+
+// chargeAll charges all owed units to the region's store.
+func (g *Limiter) chargeAll(ctx context.Context) {
+	c := charging{region: g, places: make(chan struct{}, chargers)}
+	for key, k := range g.keys {
+		c.start(ctx, key, k)
+	}
+	c.group.Wait()
+	var owed int64
+	for _, k := range g.keys {
+		owed += k.owed
+	}
+	g.charges.owed.Store(owed)
+}
+
+// chargeBatch charges the owed units of this round's keys.
+func (g *Limiter) chargeBatch(ctx context.Context) {
+	c := charging{region: g, places: make(chan struct{}, chargers)}
+	for i := range g.batch.Tallies {
+		key := g.batch.Tallies[i].Key
+		if k := g.keys[key]; k != nil {
+			c.start(ctx, key, k)
+		}
+	}
+	c.group.Wait()
+}
+
+// charging runs several charges concurrently.
+type charging struct {
+	region *Limiter
+	places chan struct{}
+	group  sync.WaitGroup
+}
+
+// start charges the owed units of a key.
+func (c *charging) start(ctx context.Context, key ledger.Key, k *keyState) {
+	if k.owed <= 0 {
+		return
+	}
+	check, ok := c.region.ledger.CheckOf(key)
+	if !ok { // the key was unused for long, and the owed units have drained since
+		k.owed = 0
+		return
+	}
+	check.Cost = min(k.owed, headgate.MaxCount)
+	c.places <- struct{}{}
+	c.group.Go(func() {
+		defer func() { <-c.places }()
+		c.region.charge(ctx, key, check, k)
+	})
+}
+
+func (g *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, k *keyState) {
+	d, err := g.store.Charge(ctx, c)
+	if err != nil {
+		// It may have been charged, so it is not charged again.
+		g.charges.lost.Add(c.Cost)
+		k.owed -= c.Cost
+		return
+	}
+	charged := d.Receipt.Units
+	if d.Degraded {
+		charged = c.Cost
+	} else {
+		g.ledger.SetLevel(key, &d)
+	}
+	k.owed -= charged
+	k.charged += charged
+	k.level += charged
+	g.charges.charged.Add(charged)
+	if debt := k.owed - d.Remaining; debt > k.deepest {
+		g.ledger.CountOver(debt, debt-max(0, k.deepest))
+		k.deepest = debt
+	} else if d.Remaining >= d.Limit {
+		k.deepest = 0
+	}
+}

@@ -1,0 +1,267 @@
+package region
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/exchange"
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/rounds"
+	"github.com/headgate/headgate/server/fleet/internal/skew"
+)
+
+var _ headgate.Limiter = (*Limiter)(nil)
+
+// A Book is where the nodes of a region add up their consumption, and record that of other regions.
+// redisstore.RegionBook is one, in the region's Redis. Times are in µs, by the book's clock or, for records of nodes,
+// by the nodes' clocks.
+type Book interface {
+	// Report adds a node's consumption to the region's, once however often it is reported: the start of each record, its
+	// window (0 for none), its total, and how much of it was reported before. Of the nodes that report a key, one sends
+	// for the region, for the time hold, which it can extend. learned is set for keys whose consumption in other regions
+	// this node knows. reported is called with whether this node sends, whether a sender of the last two holds had learned
+	// the key, and the start and total of the region's record. missed has the indices of keys without that call. A node
+	// that restarts needs another name.
+	Report(ctx context.Context, node string, keys []string, starts, windows, totals, reportedBefore []int64,
+		learned []bool,
+		keep []time.Duration,
+		hold time.Duration, reported func(key int, sends, learned bool, start, total, now int64)) (missed []int, err error)
+	// Settle records totals of other regions: their starts, the totals, when they were sent, how large they can be in all,
+	// and how much they can have grown. It calls growth with the units that were not known yet, once for the whole region,
+	// and whether the region was new, its total too large, or smaller than before. Of a total that is too large, the
+	// possible part counts once.
+	Settle(ctx context.Context, keys, regions []string, starts, totals, said, all, most []int64, keep []time.Duration,
+		growth func(item int, units int64, first, leaped, fell bool)) (missed []int, err error)
+}
+
+// A Limiter shares limits with other regions. It decides by the region's own store, which may be exact or lease. It
+// sends the region's consumption to the other regions, and charges theirs to the region's store: as async does between
+// nodes, with one more step and the same bound, where N is the number of regions. No decision on a key in use waits for
+// another region. From the second decision on, those on a new key wait for a lookup, as in async.
+//
+// The nodes of a region add up their consumption in the region's Redis. For every key, one of its nodes sends the sum
+// to the exchange that all regions share, and receives the other regions' sums. So the traffic between regions does not
+// grow with their nodes. The sending node can change at any time: the known totals of other regions are in the region's
+// Redis too, and a script returns each growth to one node, once. This node charges it; if it fails at that moment, the
+// charge is lost, and at most what was consumed elsewhere in an interval passes here too.
+//
+// It needs no election: only nodes that count a key know its name, so only they can charge it.
+type Limiter struct {
+	store     headgate.Limiter
+	book      Book
+	exchange  fleet.Exchange
+	region    string // its name
+	settings  exchange.Settings
+	nodeName  string         // of this start of the node in the book
+	ledger    *ledger.Ledger // what this node consumed
+	counting  fleet.LedgerOptions
+	clock     fleet.Clock
+	rounds    rounds.Loop
+	clockSkew *skew.Tracker
+
+	// The following is used by one round at a time.
+	batch                         exchange.Batch
+	startedAt                     time.Duration
+	succeededAt, unreachableSince time.Duration // see async.Limiter
+	warnings                      exchange.Warnings
+	storeClock                    skew.Estimate // of the region's store
+	storeClockReported            bool          // that the store's clock is off
+	storeClockOff                 atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
+	turn                          int
+	keys                          map[ledger.Key]*keyState
+
+	counters exchange.Counters
+	charges  chargeCounters
+}
+
+// Options are the settings of a Limiter. Region and Node are required.
+type Options struct {
+	// Region is the name of this region, of at most 64 bytes.
+	Region string
+	// Node is the unique name of this node, of at most 64 bytes.
+	Node string
+	// Interval is how old consumption in other regions may be when it becomes known. 10 ms to 20 s. Default
+	// DefaultInterval.
+	Interval time.Duration
+	// MaxKeys is the most keys per exchange, of which there are four per interval; others wait, the hottest first. Default
+	// 4096.
+	MaxKeys int
+	// Deadline is the longest time of each step of an exchange. Default one interval, and 100 ms to 2 s.
+	Deadline time.Duration
+	// Missed is the number of intervals without an exchange after which the other regions are unreachable. Default 5.
+	Missed int
+	// Rand returns a random number below n. Default math/rand/v2.
+	Rand func(n int64) int64
+	// OnEvent is called with events of the exchange. It must not block. Default logs them.
+	OnEvent func(fleet.Event)
+}
+
+// DefaultInterval is the default of Options.Interval.
+const DefaultInterval = time.Second
+
+func (o *Options) settings() exchange.Settings {
+	return exchange.Settings{
+		Interval: o.Interval, MaxKeys: o.MaxKeys, Deadline: o.Deadline, Missed: o.Missed, Rand: o.Rand, OnEvent: o.OnEvent,
+	}
+}
+
+// Author returns the name under which a region leaves its notes. All nodes of a region have the same.
+func (o Options) Author() string { return exchange.Author(fleet.Peer{Name: o.Region}) }
+
+var errMissing = errors.New("region: New: want a store, a Book and an Exchange")
+
+// New returns a limiter that shares the counters of a region's store with other regions. It must be closed; it does not
+// close the store, the book and the exchange.
+func New(lo fleet.LedgerOptions, store headgate.Limiter, book Book, x fleet.Exchange, o Options) (*Limiter, error) {
+	if store == nil || book == nil || x == nil {
+		return nil, errMissing
+	}
+	shared := o.settings()
+	if err := errors.Join(
+		exchange.ValidateName("region: Options.Region", o.Region), exchange.ValidateName("region: Options.Node", o.Node),
+		shared.Validate("region: Options", DefaultInterval),
+	); err != nil {
+		return nil, err
+	}
+	shared.ForLedger(&lo)
+	lo.LocalCap = 0
+	l, err := ledger.New(lo, true)
+	if err != nil {
+		return nil, err
+	}
+	// Consumption that this node reports while another one sends is sent by that one. If it does not send again for an
+	// interval, this node has to: so it reports once more after that.
+	l.SetLookupAge(2 * shared.Interval)
+	g := &Limiter{
+		store: store, book: book, exchange: x, region: o.Region, settings: shared, ledger: l,
+		counting: l.Options(), clock: l.Options().Clock, keys: make(map[ledger.Key]*keyState),
+	}
+	g.warnings.Report = shared.OnEvent
+	g.nodeName = exchange.Author(fleet.Peer{Name: o.Node, Incarnation: rand.Uint64() | 1})
+	g.succeededAt = g.clock.Now()
+	g.clockSkew = skew.NewTracker(x, l.Options().Clock, l.Options().Epoch, shared.Deadline, l.SetClockAhead,
+		shared.OnEvent)
+	l.StartLookups(g.rounds.Hurry)
+	g.rounds.Start(g.clock, shared.Pauses(), func(ctx context.Context, early bool) {
+		if g.unreachableSince == 0 && !early {
+			g.clockSkew.AskIfDue(ctx)
+		}
+		_, _ = g.round(ctx, early)
+	})
+	return g, nil
+}
+
+// SyncClock reads the clock of the exchange; see async.Limiter.SyncClock.
+func (g *Limiter) SyncClock(ctx context.Context) error { return g.clockSkew.AskNow(ctx) }
+
+// Close sends what other regions do not know yet, until ctx ends, and stops the exchanges.
+func (g *Limiter) Close(ctx context.Context) error {
+	return g.rounds.Finish(ctx, func(ctx context.Context) (bool, error) { return g.round(ctx, false) }, g.ledger.Close)
+}
+
+// Take decides one check by the region's store. See [headgate.Limiter].
+func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	var k ledger.ObservedKey
+	if wait := g.ledger.BeforeTake(&c, &k); wait != nil {
+		if err := g.ledger.Await(ctx, wait); err != nil {
+			return headgate.Decision{}, err
+		}
+	}
+	d, err := g.store.Take(ctx, c)
+	if err == nil && c.Cost > 0 {
+		g.ledger.Observe(&c, &k, &d)
+	}
+	return d, err
+}
+
+// TakeAll decides several checks as one by the region's store. See [headgate.Limiter].
+func (g *Limiter) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	var room [8]ledger.ObservedKey
+	keys := room[:]
+	if len(checks) > len(room) {
+		keys = make([]ledger.ObservedKey, len(checks))
+	}
+	var waits []*ledger.Lookup
+	for i := range checks {
+		if wait := g.ledger.BeforeTake(&checks[i], &keys[i]); wait != nil {
+			waits = append(waits, wait)
+		}
+	}
+	if waits != nil {
+		if err := g.ledger.Await(ctx, waits...); err != nil {
+			return dst, err
+		}
+	}
+	first := len(dst)
+	dst, err := g.store.TakeAll(ctx, checks, dst)
+	if err == nil {
+		for i := range checks {
+			if d := &dst[first+i]; checks[i].Cost > 0 && d.Limit > 0 {
+				g.ledger.Observe(&checks[i], &keys[i], d)
+			}
+		}
+	}
+	return dst, err
+}
+
+// Charge takes the cost regardless of the limit. See [headgate.Limiter].
+func (g *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	d, err := g.store.Charge(ctx, c)
+	if err == nil {
+		k := g.ledger.ObservedKey(&c)
+		g.ledger.Observe(&c, &k, &d)
+	}
+	return d, err
+}
+
+// Renew calls the region's store. See [headgate.Limiter].
+func (g *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	return g.store.Renew(ctx, c, r)
+}
+
+// Give returns units that were taken. See [headgate.Limiter].
+func (g *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	err := g.store.Give(ctx, c, r)
+	if err == nil {
+		g.ledger.Refund(&c)
+	}
+	return err
+}
+
+// Reset forgets consumption in this region. Other regions are not affected: reset the key in each. See
+// [headgate.Limiter].
+func (g *Limiter) Reset(ctx context.Context, c headgate.Check) error { return g.store.Reset(ctx, c) }
+
+type chargeCounters struct{ charged, lost, owed, sentKeys atomic.Int64 }
+
+// Stats are the figures of a Limiter, as far as this node knows them.
+type Stats struct {
+	fleet.ExchangeStats
+	// Charged counts units of other regions that this node has charged to the region's store.
+	Charged int64
+	// Lost counts units that it could not charge because the store failed.
+	Lost int64
+	// Owed is the number of units still to be charged, as debts are at their deepest.
+	Owed int64
+	// SentKeys is the number of keys that this node sent for the region in its latest exchange.
+	SentKeys int64
+	// StoreClockOff is how far the clock of the region's store is ahead of the fleet's.
+	StoreClockOff time.Duration
+}
+
+// Stats returns the present figures.
+func (g *Limiter) Stats() Stats {
+	return Stats{
+		ExchangeStats: g.counters.Stats(g.ledger.Stats(), g.clockSkew.Ahead()), Charged: g.charges.charged.Load(),
+		Lost: g.charges.lost.Load(),
+		Owed: g.charges.owed.Load(), SentKeys: g.charges.sentKeys.Load(),
+		StoreClockOff: time.Duration(g.storeClockOff.Load()),
+	}
+}

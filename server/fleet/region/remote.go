@@ -1,0 +1,140 @@
+package region
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/rounds"
+)
+
+// A remoteTally is another region's tally of one key.
+type remoteTally struct {
+	key    int
+	region string
+	uptime time.Duration
+	tally  ledger.Tally
+}
+
+// settleRemote finds out how much the totals of other regions have grown, and what is to be charged.
+func (g *Limiter) settleRemote(ctx context.Context, reports []report, received []remoteTally) error {
+	if len(received) == 0 {
+		return nil
+	}
+	b := &g.batch
+	received = slices.DeleteFunc(received, func(h remoteTally) bool {
+		reason := h.tally.Impossible(h.uptime)
+		if reason != "" {
+			g.refuse(&h, reason)
+		}
+		return reason != ""
+	})
+	n := len(received)
+	keys, regions, keep := make([]string, n), make([]string, n), make([]time.Duration, n)
+	starts, totals, said := make([]int64, n), make([]int64, n), make([]int64, n)
+	all, most := make([]int64, n), make([]int64, n)
+	for i := range received {
+		h := &received[i]
+		keys[i], regions[i], keep[i] = b.Keys[h.key], h.region, b.Keep[h.key]
+		starts[i], totals[i], said[i] = h.tally.Start.Microseconds(), h.tally.Total, h.uptime.Microseconds()
+		all[i], most[i] = g.plausible(h)
+	}
+	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	defer done()
+	missed, err := g.book.Settle(ctx, keys, regions, starts, totals, said, all, most, keep,
+		func(i int, units int64, first, leaped, fell bool) {
+			switch h := &received[i]; {
+			case leaped:
+				g.refuse(h, ledger.ReasonLeaped)
+			case fell:
+				g.refuse(h, ledger.ReasonFell)
+			}
+			g.chargeRemote(&received[i], &reports[received[i].key], units, first)
+		})
+	for _, i := range missed {
+		reports[received[i].key].failed = true
+	}
+	if err != nil {
+		g.counters.Failures.Add(1)
+	}
+	return err
+}
+
+// age returns how long the other region has counted the key.
+func (h *remoteTally) age() time.Duration { return max(0, h.uptime-h.tally.Start) + h.tally.Age }
+
+// refuse reports a tally of a region that cannot be true.
+func (g *Limiter) refuse(h *remoteTally, reason string) {
+	g.ledger.Refuse(fleet.Peer{Name: h.region}, reason)
+}
+
+// plausible cuts a tally to what can be true: its level to the deepest debt, and its total to that and the units
+// drained since. It returns the largest possible total, and the largest possible growth of a known one.
+func (g *Limiter) plausible(h *remoteTally) (all, most int64) {
+	t := &h.tally
+	p, _ := g.ledger.LevelOf(t.Key)
+	if p == nil {
+		return headgate.MaxCount, headgate.MaxCount
+	}
+	deepest := (1 + headgate.MaxDebt) * p.Capacity()
+	all = deepest + p.UnitsIn(2*h.age().Microseconds(), headgate.MaxCount)
+	t.Total, t.Level = min(t.Total, all), min(t.Level, deepest)
+	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(h.age(), g.settings.Interval*100).Microseconds(),
+		headgate.MaxCount)
+}
+
+// chargeRemote adds the growth of a tally to the units to be charged.
+func (g *Limiter) chargeRemote(h *remoteTally, r *report, units int64, first bool) {
+	t := &h.tally
+	g.ledger.CountLag(t.Age)
+	p, level := g.ledger.LevelOf(t.Key)
+	if p == nil || units <= 0 {
+		return
+	}
+	k := g.keys[t.Key]
+	age := h.age()
+	g.ledger.CountApplied(units)
+	// The sender may not know the consumption of other nodes of its region, but no more than all can have drained.
+	still := max(t.Level, t.Total-p.UnitsIn((h.uptime-t.Start).Microseconds(), t.Total))
+	still -= p.UnitsIn(t.Age.Microseconds(), still)
+	switch ours := time.Duration(r.now-r.start) * time.Microsecond; {
+	case p.HasWindows():
+		k.owed += g.windowUnits(p, t, units)
+	case first && age > ours+g.counting.Lag: // this region is the newcomer, and adopts the other's level
+		own := int64(0)
+		switch {
+		case k.firstTurn != g.turn && t.Age < ours: // it may include this region's units
+		case ours < g.settings.Interval: // other nodes of this region have yet to report
+			own = max(0, level-k.charged)
+		default:
+			own = min(r.total, level)
+		}
+		k.owed += max(0, still+own-level-k.owed)
+	default:
+		used := min(max(0, k.unused), max(0, units-still))
+		k.unused -= used
+		k.owed += units - used
+	}
+}
+
+// windowUnits returns how many of the units of a window count now.
+func (g *Limiter) windowUnits(p *quota.Plan, t *ledger.Tally, units int64) int64 {
+	offset := int64(0)
+	if c, ok := g.ledger.CheckOf(t.Key); ok && p.Limit.Staggered {
+		offset = p.Offset(c.Key)
+	}
+	at := g.ledger.Time(p, offset)
+	switch w := p.WindowOf(at); {
+	case t.Window >= w:
+		return units
+	case p.Kind == algorithm.KindWindows && t.Window >= w-p.Period: // its weight falls until the window ends
+		return units * ((w + p.Period - at) / 1000) / max(1, p.Period/1000)
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,276 @@
+package region
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/exchange"
+	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/rounds"
+	"github.com/headgate/headgate/server/fleet/internal/skew"
+)
+
+// A keyState is what a node knows of a key that it sends for the region.
+type keyState struct {
+	sentAt    time.Duration // when it was last sent, by the clock
+	sentTotal int64         // the total that was sent last; -1 for none
+	sentStart int64         // of sentTotal
+
+	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent. unused is
+	// the number of units that have drained unused in the region since: units that other regions consumed meanwhile were
+	// no excess.
+	level, levelAt, regionTotal int64
+	unused                      int64
+
+	firstTurn int   // the turn when notes were first left; -1 if other nodes may have left some; 0 if nobody has
+	owed      int64 // units of other regions to be charged
+	charged   int64 // units of other regions
+	deepest   int64 // debt since there was none
+}
+
+// A report is the book's response for one key.
+type report struct {
+	sends             bool
+	learned           bool // the region knows the consumption in other regions
+	failed            bool // the book or the exchange did not respond for it
+	start, total, now int64
+}
+
+// round makes one exchange, early if only of keys that decisions wait for. It reports whether there may be more to
+// send.
+func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
+	b := &g.batch
+	b.Fill(g.ledger, g.settings.MaxKeys, early)
+	g.turn++
+	var reports []report
+	if len(b.Tallies) > 0 {
+		reports, err = g.exchangeAll(ctx)
+	}
+	charging, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	defer done()
+	if early {
+		g.chargeBatch(charging)
+	} else {
+		g.chargeAll(charging)
+		g.sweep()
+	}
+	g.noteLearned(ctx, reports)
+	return len(b.Tallies) == g.settings.MaxKeys, err
+}
+
+func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
+	reports, missed, err := g.report(ctx, g.batch.Tallies, false)
+	for _, i := range missed {
+		reports[i].failed = true
+	}
+	g.resendMissed(missed, err) // the region's own Redis failed, not another region; what was not added up is sent again
+	sending := g.keysToSend(reports)
+	g.charges.sentKeys.Store(int64(len(sending)))
+	if len(sending) == 0 {
+		return reports, err
+	}
+	received, failed := g.exchangeTotals(ctx, reports, sending)
+	return reports, errors.Join(err, failed, g.settleRemote(ctx, reports, received))
+}
+
+// report adds this node's consumption to the region's, and tells its other nodes for which keys it knows the
+// consumption in other regions: all if learned, otherwise those that are not unlearned.
+func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bool) ([]report, []int, error) {
+	n := len(tallies)
+	keys, keeps, knows := make([]string, n), make([]time.Duration, n), make([]bool, n)
+	starts, windows, totals, before := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	for i := range tallies {
+		t := &tallies[i]
+		keys[i], keeps[i], knows[i] = string(t.Key[:]), exchange.KeepFor(t), learned || !t.Unlearned
+		starts[i], windows[i], totals[i], before[i] = t.Start.Microseconds(), t.Window, t.Total, t.Delivered
+	}
+	reports := make([]report, n)
+	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	defer done()
+	asked := g.clock.Now()
+	missed, err := g.book.Report(ctx, g.nodeName, keys, starts, windows, totals, before, knows, keeps, g.settings.Interval,
+		func(key int, sends, learned bool, start, total, now int64) {
+			reports[key] = report{sends: sends, learned: learned, start: start, total: total, now: now}
+		})
+	g.compareClocks(reports, asked)
+	return reports, missed, err
+}
+
+// compareClocks compares the clock of the region's store, which its windows use, with the fleet's.
+func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
+	i := slices.IndexFunc(reports, func(r report) bool { return r.now != 0 })
+	if i < 0 || !g.clockSkew.Known() {
+		return
+	}
+	reading := time.Duration(reports[i].now-g.counting.Epoch.UnixMicro()) * time.Microsecond
+	off := g.storeClock.Update(reading, asked, g.clock.Now()) - g.clockSkew.Ahead()
+	g.storeClockOff.Store(int64(off))
+	if is := skew.IsOff(off, g.storeClockReported); is != g.storeClockReported {
+		g.storeClockReported = is
+		kind := fleet.StoreClockRight
+		if is {
+			kind = fleet.StoreClockOff
+		}
+		g.settings.OnEvent(fleet.Event{Kind: kind, Off: off})
+	}
+}
+
+// resendMissed marks what the book did not receive as not sent.
+func (g *Limiter) resendMissed(missed []int, err error) {
+	if err != nil {
+		g.counters.Failures.Add(1)
+		g.ledger.Resend(g.batch.Pick(missed))
+	}
+}
+
+// keysToSend returns the keys that this node sends for the region, and measures their levels.
+func (g *Limiter) keysToSend(reports []report) []int {
+	var list []int
+	for i := range reports {
+		if !reports[i].sends {
+			continue
+		}
+		list = append(list, i)
+		key := g.batch.Tallies[i].Key
+		k := g.keys[key]
+		if k == nil {
+			k = &keyState{sentTotal: -1}
+			if reports[i].now-reports[i].start > g.settings.Interval.Microseconds() {
+				k.firstTurn = -1
+			}
+			g.keys[key] = k
+		}
+		k.sentAt = g.clock.Now()
+		g.measureLevel(k, &g.batch.Tallies[i], &reports[i])
+	}
+	return list
+}
+
+// measureLevel compares the level with what it would be if nothing had drained unused. Nodes report a little later than
+// they consume, so a comparison can be wrong either way; the next one corrects it.
+func (g *Limiter) measureLevel(k *keyState, t *ledger.Tally, r *report) {
+	p, level := g.ledger.LevelOf(t.Key)
+	if p == nil || !p.IsBucket() {
+		return
+	}
+	if k.levelAt != 0 && r.now > k.levelAt {
+		expected := k.level + r.total - k.regionTotal - p.UnitsIn(r.now-k.levelAt, headgate.MaxCount)
+		most := p.UnitsIn(2*g.settings.Interval.Microseconds(), headgate.MaxCount)
+		k.unused = min(max(k.unused+level-expected, -p.Capacity()), most)
+	}
+	k.level, k.levelAt, k.regionTotal = level, r.now, r.total
+}
+
+// exchangeTotals leaves notes for other regions and returns theirs.
+func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending []int) ([]remoteTally, error) {
+	b := &g.batch
+	keys, notes, keep := make([]string, len(sending)), make([]string, len(sending)), make([]time.Duration, len(sending))
+	whole := make([]bool, len(sending))
+	for n, i := range sending {
+		keys[n], keep[n], whole[n] = b.Keys[i], b.Keep[i], b.AllNotes[i]
+		r, k := &reports[i], g.keys[b.Tallies[i].Key]
+		if k.sentTotal == r.total && k.sentStart == r.start {
+			continue // the others know it
+		}
+		k.sentTotal, k.sentStart = r.total, r.start
+		note := ledger.Tally{
+			Start: time.Duration(r.start) * time.Microsecond, Total: r.total, Level: k.level, Window: b.Tallies[i].Window,
+		}
+		notes[n] = string(exchange.AppendNote(nil, time.Duration(r.now)*time.Microsecond, &note))
+	}
+	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	defer done()
+	var all []remoteTally
+	g.startedAt = g.clock.Now()
+	missed, err := g.exchange.Exchange(ctx, keys, notes, keep, whole,
+		func(key int, author, note string, age time.Duration) {
+			h := remoteTally{}
+			from, ok := exchange.ParseAuthor(author)
+			uptime, read := exchange.ReadNote(note, &h.tally)
+			if !ok || !read || key < 0 || key >= len(sending) {
+				g.counters.Malformed.Add(1)
+				g.warnings.Malformed(g.clock.Now(), author)
+				return
+			}
+			if from.Name == g.region {
+				return
+			}
+			h.key, h.region, h.uptime = sending[key], from.Name, uptime
+			h.tally.Key = b.Tallies[h.key].Key
+			h.tally.Age = max(0, age) + g.clock.Now() - g.startedAt
+			all = append(all, h)
+		})
+	g.counters.Exchanges.Add(1)
+	g.counters.Sent.Add(int64(len(sending) - len(missed)))
+	g.counters.Received.Add(int64(len(all)))
+	g.counters.RoundTrip.Store(int64(g.clock.Now() - g.startedAt))
+	if f, ok := g.exchange.(fleet.LossReporter); ok {
+		lost := f.Lost()
+		g.ledger.ResendGroups(lost)
+		for key, k := range g.keys {
+			if lost>>ledger.GroupOf(&key)&1 == 1 {
+				k.sentTotal = -1
+			}
+		}
+	}
+	for _, n := range missed {
+		if n >= 0 && n < len(sending) {
+			reports[sending[n]].failed = true
+			g.keys[b.Tallies[sending[n]].Key].sentTotal = -1 // send it again
+			g.ledger.Resend(b.Tallies[sending[n] : sending[n]+1])
+		}
+	}
+	for _, i := range sending {
+		if k := g.keys[b.Tallies[i].Key]; k.firstTurn == 0 && k.sentTotal >= 0 {
+			k.firstTurn = g.turn
+		}
+	}
+	return all, g.finishExchange(len(missed) < len(sending), err)
+}
+
+// finishExchange handles the result of an exchange, and returns its error.
+func (g *Limiter) finishExchange(answered bool, err error) error {
+	now := g.clock.Now()
+	var f interface{ Foreign() bool }
+	if errors.As(err, &f) && f.Foreign() {
+		g.counters.Foreign.Add(1)
+		g.warnings.Foreign(now, err)
+		err = nil
+	}
+	if err != nil {
+		g.counters.Failures.Add(1)
+	}
+	switch silent := now - g.succeededAt; {
+	case answered:
+		if g.unreachableSince != 0 {
+			g.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeReachable, Down: now - g.unreachableSince})
+		}
+		g.succeededAt, g.unreachableSince = now, 0
+		g.counters.Unreachable.Store(false)
+	case g.unreachableSince == 0 && silent >= time.Duration(g.settings.Missed)*g.settings.Interval:
+		g.unreachableSince = max(1, g.succeededAt)
+		g.counters.Unreachable.Store(true)
+		g.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeUnreachable, Err: err})
+	}
+	return err
+}
+
+// sweep forgets keys that this node has not sent for a while, and those that the ledger has dropped. It does so now and
+// then, and whenever there are more than the ledger may have.
+func (g *Limiter) sweep() {
+	const every = 64
+	if g.turn%every != 0 && len(g.keys) <= g.counting.MaxKeys+fleet.KeyGroups {
+		return
+	}
+	now := g.clock.Now()
+	for key, k := range g.keys {
+		_, known := g.ledger.CheckOf(key)
+		if !known || k.owed == 0 && now-k.sentAt > 2*g.counting.Idle {
+			delete(g.keys, key)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/headgate/headgate/server/gateway/internal/accesslog"
+)
+
+// Defaults of an AccessLog.
+const (
+	DefaultLogEvery     = 100
+	DefaultLogPerSecond = 1000
+	DefaultLogQueue     = 4096
+)
+
+// AccessLog selects the requests that are logged. The log is written by its own goroutine; if that cannot keep up,
+// lines are dropped and counted, and requests do not wait. Headers and cookies are not logged, and the query only if
+// Query is set.
+type AccessLog struct {
+	// Logger is the destination. Default the gateway's Logger.
+	Logger *slog.Logger
+	// One in Every requests is logged; 1 logs all. Requests with a status of 500 and above, and those whose response
+	// was cut off, are always logged, unless the client had disconnected. Default DefaultLogEvery.
+	Every int
+	// PerSecond is the maximum number of lines a second. Default DefaultLogPerSecond.
+	PerSecond int
+	// Queue is the maximum number of lines that wait to be written. Default DefaultLogQueue.
+	Queue int
+	// Query logs the query too, which often contains secrets. Default false.
+	Query bool
+}
+
+func (a *AccessLog) filled() AccessLog {
+	b := *a
+	setDefault(&b.Every, DefaultLogEvery)
+	setDefault(&b.PerSecond, DefaultLogPerSecond)
+	setDefault(&b.Queue, DefaultLogQueue)
+	return b
+}
+
+func (a *AccessLog) validate(k *checker) {
+	between(k, "AccessLog.Every", a.Every, 1, maxCount)
+	between(k, "AccessLog.PerSecond", a.PerSecond, 1, maxCount)
+	between(k, "AccessLog.Queue", a.Queue, 1, 1<<20)
+}
+
+// maxLoggedPath bounds how much of an invalid path is logged.
+const maxLoggedPath = 256
+
+// logLine returns the access log line of a request.
+func (ex *exchange) logLine(r *http.Request, o *Observation) accesslog.Line {
+	info := &ex.request
+	line := accesslog.Line{
+		At: ex.g.clock.at(ex.began), Took: o.Took, Method: r.Method, Host: info.host, Path: info.path, Protocol: r.Proto,
+		Route: o.Route, Upstream: o.Upstream, Status: o.Status, Sent: o.Sent, Retries: o.Retries, Aborted: o.Aborted,
+		Err: o.Err,
+	}
+	if info.id != nil {
+		line.ID = info.id[0]
+	}
+	if line.Path == "" { // it is invalid
+		line.Path = r.URL.EscapedPath()
+		line.Path = line.Path[:min(len(line.Path), maxLoggedPath)]
+	}
+	if info.client.IsValid() {
+		line.Client = info.client.String()
+	}
+	if ex.g.config.AccessLog.Query {
+		line.Query = r.URL.RawQuery
+	}
+	return line
+}

@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/internal/requestid"
+)
+
+// ServeHTTP serves a request: it converts the request to the form in which it is forwarded, asks the limiter, and
+// forwards it.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ex := exchanges.Get().(*exchange)
+	ex.begin(g, w, r)
+	defer ex.end(r)
+	if ex.admit(r) {
+		g.limited.ServeHTTP(ex, r)
+	}
+	ex.response.complete = true
+}
+
+var (
+	attrHost = headgate.Attribute{Kind: headgate.AttrHost}
+	attrPath = headgate.Attribute{Kind: headgate.AttrPath}
+)
+
+// admit identifies the client, finds the route, and removes headers that must not be forwarded. It returns false if it
+// has refused the request. It runs before the limiter, so it does nothing that costs more than a rejection.
+func (ex *exchange) admit(r *http.Request) bool {
+	g, info := ex.g, &ex.request
+	switch r.Method {
+	case http.MethodConnect, http.MethodTrace, "PRI":
+		// A tunnel would bypass all limits. TRACE would show the client the headers that proxies have added.
+		ex.Header()["Allow"] = []string{"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"}
+		ex.respond(ex, http.StatusMethodNotAllowed, r.Method+" is not done here.")
+		return false
+	}
+	if err := checkTarget(r); err != nil {
+		ex.refuse(err)
+		return false
+	}
+	g.identity.Read(r, &info.attributes)
+	if info.plain = http1.IsPlainConnection(r.Header["Connection"]); !info.plain {
+		// Connection may name a header that identifies the client, which identity refuses.
+		if err := info.attributes.Malformed(); err != nil {
+			ex.refuse(err)
+			return false
+		}
+	}
+	info.fromProxy = info.attributes.FromProxy()
+	info.client = info.attributes.Addr()
+	if !ex.cleanHeader(r) {
+		return false
+	}
+	ex.setID(r)
+	info.host, _ = info.attributes.Get(attrHost)
+	info.path, _ = info.attributes.Get(attrPath)
+	if info.path == "" || info.host == "" && r.Host != "" {
+		ex.refuse(info.attributes.Malformed())
+		return false
+	}
+	if info.path == "*" {
+		if r.Method != http.MethodOptions {
+			ex.refuse(&identity.RequestError{Part: "target", Value: `"*"`, Want: "a path, but for OPTIONS"})
+			return false
+		}
+		info.target = "*"
+		return true
+	}
+	var err error
+	if info.target, err = setPath(r, info.path); err != nil {
+		ex.refuse(err)
+		return false
+	}
+	if ex.route = g.routes.find(info.host, info.path); ex.route != nil {
+		if limit := ex.route.config.MaxBody; limit > 0 && r.ContentLength > limit {
+			ex.forward.fault = errBodyTooLarge
+			ex.respond(ex, http.StatusRequestEntityTooLarge, tooLarge("body", limit))
+			return false
+		}
+	}
+	return true
+}
+
+// hopByHop has what the removed hop-by-hop headers of a request said.
+type hopByHop struct {
+	upgrade  string // the protocol to upgrade to, if the client asks for one that is allowed
+	trailers bool   // the client accepts trailers
+}
+
+// cleanHeader removes hop-by-hop headers, and those that only proxies may send. It returns false if it has refused the
+// request because its header is too large.
+func (ex *exchange) cleanHeader(r *http.Request) bool {
+	g, h, info := ex.g, r.Header, &ex.request
+	upgrade := false
+	if lines := h["Connection"]; len(lines) > 0 {
+		upgrade = http1.RemoveNominated(h)
+	}
+	size := len(r.Method) + len(r.RequestURI) + len(r.Host) + 16
+	for name, lines := range h {
+		for _, line := range lines {
+			size += len(name) + len(line) + 4
+		}
+		switch {
+		case http1.IsHopByHop(name):
+			switch name {
+			case "Te":
+				info.hops.trailers = http1.HasElement(lines, "trailers")
+			case "Upgrade":
+				if upgrade && !ex.http2 && r.ContentLength == 0 {
+					info.hops.upgrade = http1.ChooseUpgrade(lines, g.config.Upgrades)
+				}
+			}
+			delete(h, name)
+		case g.hasUnderscore(name), !info.fromProxy && g.proxyHeaders.has(name):
+			delete(h, name)
+		}
+	}
+	if size > g.config.MaxHeader {
+		ex.respond(ex, http.StatusRequestHeaderFieldsTooLarge, tooLarge("header", int64(g.config.MaxHeader)))
+		return false
+	}
+	if info.hops.trailers {
+		h["Te"] = trailersValue
+	}
+	if info.hops.upgrade != "" {
+		h["Upgrade"] = []string{info.hops.upgrade} // for rules; it is forwarded with the upgrade only
+	}
+	return true
+}
+
+var trailersValue = []string{"trailers"}
+
+// hasUnderscore reports whether a header is removed because its name has an underscore.
+func (g *Gateway) hasUnderscore(name string) bool {
+	return !g.config.KeepUnderscores && strings.IndexByte(name, '_') >= 0
+}
+
+// setID takes the request's id from a trusted proxy, or creates one.
+func (ex *exchange) setID(r *http.Request) {
+	if lines := r.Header[ex.g.idHeader]; len(lines) > 0 {
+		if ex.request.fromProxy && len(lines) == 1 && requestid.IsValid(lines[0]) {
+			ex.request.id = lines
+			return
+		}
+		delete(r.Header, ex.g.idHeader) // so that no handler reads it
+	}
+	ex.request.id = requestid.New()
+}
+
+// forwardingPrefix begins the names of headers in which proxies report what they have seen.
+const forwardingPrefix = "X-Forwarded-"
+
+// proxyHeaders are the headers that only proxies may send.
+type proxyHeaders struct {
+	names   map[string]bool // canonical
+	letters uint32          // a bit for each first letter, since most headers begin with another one
+}
+
+func newProxyHeaders(names []string) proxyHeaders {
+	p := proxyHeaders{names: make(map[string]bool, len(names)), letters: 1 << (forwardingPrefix[0] & 31)}
+	for _, name := range append([]string{headerForwarded}, names...) {
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		p.names[name] = true
+		p.letters |= 1 << (name[0] & 31)
+	}
+	return p
+}
+
+func (p *proxyHeaders) has(canonical string) bool {
+	if canonical == "" || p.letters&(1<<(canonical[0]&31)) == 0 {
+		return false
+	}
+	return strings.HasPrefix(canonical, forwardingPrefix) || p.names[canonical]
+}

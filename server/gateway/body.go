@@ -1,0 +1,289 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/internal/transport"
+	"github.com/headgate/headgate/server/gateway/upstream"
+)
+
+// A body is the body of a request with bounds on its size and on how slow it may be. A forwarder may read it in its own
+// goroutine as long as the request lasts; finish ends that.
+type body struct {
+	g      *Gateway
+	front  front
+	source io.ReadCloser
+	r      *http.Request // for its trailers, which follow the body
+	http2  bool
+
+	left    int64        // how many more bytes are allowed; negative for any number
+	touched atomic.Bool  // reading has begun
+	pace    bodyPace     // guarded by mu where it is used by two goroutines
+	replay  replayBuffer // of a short body
+
+	mu      sync.Mutex
+	stream  bool // the client may pause for StreamTimeout
+	reading bool
+	ended   bool          // it has been read to its end
+	closed  bool          // the request has ended
+	idle    chan struct{} // closed when the current read ends; nil if nobody waits for that
+	onRead  func()        // called once, when no more of the body will be read; may be nil
+	err     error         // why reading failed
+}
+
+// A bodyPace is how fast a body arrives, and the deadline for more of it.
+type bodyPace struct {
+	received    int64         // bytes
+	waited      time.Duration // for them
+	deadlineSet time.Duration // when the deadline was set; 0 if there is none
+	deadline    time.Duration
+}
+
+// A replayBuffer keeps a body while it is read, so that it can be sent to a second upstream.
+type replayBuffer struct {
+	enabled bool
+	kept    []byte // all that was read
+	unread  []byte // the part of it that is still to be read again
+}
+
+var (
+	errBodyTooLarge = errors.New("the body is too large")
+	errBodyTooSlow  = errors.New("the body is too slow")
+	errRequestEnded = errors.New("the request has ended")
+)
+
+// maxReplay is the maximum length of a body that can be sent to a second upstream if the first was unreachable. Package
+// upstream reads a body of this length before it connects.
+const maxReplay = upstream.DefaultBufferBody
+
+// takeBody replaces the body of a request, if it has one, by one with bounds.
+func (ex *exchange) takeBody(r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return
+	}
+	b := &body{g: ex.g, front: ex.writer.front, source: r.Body, r: r, http2: ex.http2, left: -1}
+	if limit := ex.route.config.MaxBody; limit > 0 && r.ContentLength < 0 {
+		b.left = limit // admit has checked a known length
+	}
+	b.replay.enabled = len(ex.route.upstreams) > 1 && r.ContentLength > 0 && r.ContentLength <= maxReplay
+	b.stream = ex.http2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	ex.body, r.Body = b, b
+	if !ex.http2 {
+		// Otherwise net/http reads all of the body before it sends the response. Other servers may not support this.
+		_ = ex.writer.front.EnableFullDuplex()
+	}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := b.beginRead(); err != nil {
+		return 0, err
+	}
+	if len(b.replay.unread) > 0 {
+		n := copy(p, b.replay.unread)
+		b.replay.unread = b.replay.unread[n:]
+		b.endRead(nil)
+		return n, nil
+	}
+	b.touched.Store(true)
+	if b.left >= 0 && int64(len(p)) > b.left {
+		p = p[:b.left+1] // one byte more shows that the body is too large
+	}
+	start := b.g.clock.Now()
+	n, err := b.source.Read(p)
+	now := b.g.clock.Now()
+	b.pace.waited += now - start
+	b.pace.received += int64(n)
+	if b.left >= 0 {
+		if int64(n) > b.left {
+			n, err = int(b.left), errBodyTooLarge
+		}
+		b.left -= int64(n)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && b.isLate(now) {
+		err = errBodyTooSlow // not a deadline by which a forwarder ends the read
+	}
+	if b.replay.enabled {
+		b.replay.kept = append(b.replay.kept, p[:n]...)
+	}
+	if errors.Is(err, io.EOF) {
+		b.g.cleanTrailers(b.r.Trailer)
+	}
+	b.endRead(err)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &transport.BodyError{Err: err}
+	}
+	return n, err
+}
+
+// Close does nothing: the server closes the body. A transport calls Close before it is certain that the body will not
+// be sent again.
+func (b *body) Close() error { return nil }
+
+func (b *body) beginRead() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return errRequestEnded
+	case b.err != nil:
+		return &transport.BodyError{Err: b.err}
+	case b.ended && len(b.replay.unread) == 0:
+		return io.EOF
+	}
+	b.reading = true
+	if len(b.replay.unread) == 0 {
+		b.setDeadline(b.g.clock.Now())
+	}
+	return nil
+}
+
+func (b *body) endRead(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reading = false
+	if err != nil || b.http2 {
+		b.clearDeadline()
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		b.ended = true
+		b.wasRead()
+	default:
+		b.err = err
+	}
+	if b.idle != nil {
+		close(b.idle)
+	}
+}
+
+// wasRead calls onRead. b.mu is held.
+func (b *body) wasRead() {
+	if f := b.onRead; f != nil {
+		b.onRead = nil
+		f()
+	}
+}
+
+// isLate reports whether the client's deadline has passed.
+func (b *body) isLate(now time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now >= b.pace.deadline
+}
+
+// setDeadline bounds how long the client may pause, and its average rate. b.mu is held.
+func (b *body) setDeadline(now time.Duration) {
+	config, p := &b.g.config, &b.pace
+	wait := config.BodyTimeout
+	if b.stream {
+		wait = config.StreamTimeout
+	} else if config.MinBodyRate > 0 {
+		allowed := config.BodyTimeout + time.Duration(min(p.received, 1<<30))*(time.Second/time.Duration(config.MinBodyRate))
+		wait = max(min(wait, allowed-p.waited), time.Millisecond)
+	}
+	if p.deadlineSet != 0 && now-p.deadlineSet < wait/4 && wait == config.BodyTimeout {
+		return
+	}
+	p.deadlineSet, p.deadline = now, now+wait
+	_ = b.front.SetReadDeadline(b.g.clock.at(now + wait)) // if the connection is closed, reading fails
+}
+
+// clearDeadline removes the deadline. In HTTP/1.1 the server watches the connection itself once the body was read; in
+// HTTP/2 a deadline would end the stream between reads. b.mu is held.
+func (b *body) clearDeadline() {
+	if b.pace.deadlineSet != 0 {
+		b.pace.deadlineSet = 0
+		_ = b.front.SetReadDeadline(time.Time{})
+	}
+}
+
+// responseBegan lets the client pause for StreamTimeout from now on. It reports whether the body has been read to its
+// end.
+func (b *body) responseBegan() (ended bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stream = true
+	if b.reading {
+		b.setDeadline(b.g.clock.Now())
+	}
+	return b.ended
+}
+
+// rewind lets the body be read again from its start, and reports whether that is possible. No read may be in progress.
+func (b *body) rewind() bool {
+	if !b.touched.Load() {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.replay.enabled || b.err != nil {
+		return false
+	}
+	b.replay.unread = b.replay.kept
+	return true
+}
+
+// clientFault returns the error if the body is too large or too slow; else nil. A forwarder may see only that the
+// request has ended, because the server ends it when a body cannot be read.
+func (b *body) clientFault() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if errors.Is(b.err, errBodyTooLarge) || errors.Is(b.err, errBodyTooSlow) {
+		return b.err
+	}
+	return nil
+}
+
+// drainTime bounds how long the server may look for the end of a body that no upstream has read.
+const drainTime = time.Second
+
+// finish ends all reading, and waits for a read in progress.
+func (b *body) finish() {
+	b.mu.Lock()
+	b.closed = true
+	b.wasRead()
+	var idle chan struct{}
+	if b.reading {
+		if b.idle == nil {
+			b.idle = make(chan struct{})
+		}
+		idle = b.idle
+	}
+	ended := b.ended
+	b.mu.Unlock()
+	if idle != nil {
+		past := time.Now().Add(-time.Hour)
+		_ = b.front.SetReadDeadline(past)
+		<-idle
+		if !b.http2 {
+			_ = b.front.SetReadDeadline(past) // the connection cannot be used for another request
+		}
+		return
+	}
+	if !ended && !b.http2 {
+		_ = b.front.SetReadDeadline(time.Now().Add(drainTime))
+	}
+}
+
+// cleanTrailers removes trailers that a service might take for headers: hop-by-hop fields, those that identify the
+// client or frame the body, and those that only proxies may send.
+func (g *Gateway) cleanTrailers(trailers http.Header) {
+	for name := range trailers {
+		if http1.IsHopByHop(name) || http1.ReplacesHeader(name) || name == g.idHeader || g.proxyHeaders.has(name) ||
+			g.identity.Identifies(name) || g.hasUnderscore(name) {
+			delete(trailers, name)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"crypto/tls"
+	"errors"
+	"time"
+
+	"github.com/headgate/headgate/server/internal/certs"
+)
+
+// DefaultCheckFiles is the default of TLS.CheckFiles.
+const DefaultCheckFiles = 10 * time.Second
+
+// TLS configures the certificates of a listener. Their files are watched: when they change, new connections get the new
+// certificates. If the new files are invalid, the old certificates stay in use, and the error is logged.
+type TLS struct {
+	// Certificates are pairs of files. A client gets the first one that is valid for its server name, or the first of
+	// all.
+	Certificates []CertificateFiles
+	// MinVersion is the minimum TLS version: tls.VersionTLS12 or tls.VersionTLS13. Default TLS 1.2.
+	MinVersion uint16
+	// CheckFiles is how often the files are checked for changes. Default DefaultCheckFiles.
+	CheckFiles time.Duration
+}
+
+// CertificateFiles is a certificate and its key, in PEM. Intermediate certificates follow it in CertFile.
+type CertificateFiles struct{ CertFile, KeyFile string }
+
+func (t *TLS) validate(k *checker, field string) {
+	if len(t.Certificates) == 0 {
+		k.add(field+".Certificates", "", "at least one")
+	}
+	for i, files := range t.Certificates {
+		if _, err := files.load(); err != nil {
+			k.add(index(field+".Certificates", i), "("+err.Error()+")", "files with a certificate and its key in PEM")
+		}
+	}
+	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
+		k.add(field+".MinVersion", tls.VersionName(v), "TLS 1.2 or TLS 1.3")
+	}
+	between(k, field+".CheckFiles", t.CheckFiles, time.Millisecond, maxDuration)
+}
+
+func (f CertificateFiles) load() (*tls.Certificate, error) { return certs.Files(f).Load() }
+
+func loadCertificates(files []CertificateFiles) (*certs.Set, error) {
+	pairs := make([]certs.Files, len(files))
+	for i, f := range files {
+		pairs[i] = certs.Files(f)
+	}
+	return certs.Load(pairs, "")
+}
+
+func certificateStats(set *certs.Set, listener string) []CertificateStats {
+	var all []CertificateStats
+	set.Each(func(file string, pair *tls.Certificate) {
+		all = append(all, CertificateStats{Listener: listener, CertFile: file, NotAfter: pair.Leaf.NotAfter})
+	})
+	return all
+}
+
+// Reload checks the certificate files now. If files cannot be loaded, it returns the error, and their old certificates
+// stay in use.
+func (g *Gateway) Reload() error {
+	var errs []error
+	for _, f := range g.fronts {
+		if f.certificates != nil {
+			errs = append(errs, f.certificates.Reload(g.config.Logger))
+		}
+	}
+	return errors.Join(errs...)
+}

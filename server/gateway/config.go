@@ -1,0 +1,225 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+// Defaults of a Config.
+const (
+	DefaultAddress       = ":8080"
+	DefaultHeaderTimeout = 10 * time.Second
+	DefaultIdleTimeout   = 2 * time.Minute
+	DefaultBodyTimeout   = 30 * time.Second
+	DefaultWriteTimeout  = 30 * time.Second
+	DefaultStreamTimeout = time.Hour
+	DefaultMinBodyRate   = 128
+	DefaultMaxHeader     = 64 << 10
+	DefaultMaxConns      = 10_000
+	DefaultMaxStreams    = 250
+	DefaultMaxUpgrades   = 10_000
+	DefaultDrainLinger   = time.Second
+	DefaultUpgradeGrace  = 10 * time.Second
+	DefaultDrainTimeout  = 30 * time.Second
+	DefaultRequestID     = "X-Request-ID"
+)
+
+// Config configures a Gateway. At least one route is required.
+type Config struct {
+	// Listeners are where clients connect. Default one without TLS on DefaultAddress.
+	Listeners []Listener
+	// Routes select the upstreams of a request. At least one is required.
+	Routes []Route
+	// Limit wraps the handler that forwards requests; it sees them in the form in which they are forwarded. If it passes
+	// on its own ResponseWriter, that must have the method Unwrap. Default none: all requests are allowed.
+	Limit func(http.Handler) http.Handler
+	// Identity identifies clients and trusted proxies, and defines how paths are read. It should be the one that Limit
+	// uses. Default that of the zero identity.Config, which trusts no proxy.
+	Identity *identity.Identifier
+
+	// HeaderTimeout bounds how long a client may take for the header of a request, and for the TLS handshake. Default
+	// DefaultHeaderTimeout.
+	HeaderTimeout time.Duration
+	// IdleTimeout bounds how long a connection may wait for its next request. Default DefaultIdleTimeout.
+	IdleTimeout time.Duration
+	// BodyTimeout bounds how long a client may pause while it sends a body. Default DefaultBodyTimeout.
+	BodyTimeout time.Duration
+	// MinBodyRate is the minimum average rate of a body in bytes per second, after BodyTimeout. It does not apply to
+	// streams: gRPC calls, and bodies whose response has begun. Default DefaultMinBodyRate; negative for none.
+	MinBodyRate int
+	// WriteTimeout bounds how long a client may accept no bytes of a response. Default DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// StreamTimeout bounds how long streams and upgraded connections may be silent. Default DefaultStreamTimeout.
+	StreamTimeout time.Duration
+
+	// MaxUpgradeAge bounds the lifetime of an upgraded connection. The slot of a concurrency limit expires after a time
+	// of its own, so if upgrades are limited, both should be equal. Default 0: no bound.
+	MaxUpgradeAge time.Duration
+
+	// MaxHeader is the maximum size of a request's header in bytes, including the request line. Larger ones get a 431.
+	// Default DefaultMaxHeader.
+	MaxHeader int
+	// MaxBody is the maximum size of a request's body in bytes. Larger ones get a 413. Default 0: no bound, since bodies
+	// are not held in memory.
+	MaxBody int64
+	// MaxConns is the maximum number of client connections, over all listeners. For a further one, connections that serve
+	// no request are closed, first those of the address with the most; if there are none, the new one is closed. Default
+	// DefaultMaxConns.
+	MaxConns int
+	// MaxConnsPerAddress is the maximum number of connections of one address, including upgraded ones; an IPv6 address
+	// counts as its /64 network. It does not apply to trusted proxies and to Unix sockets. Behind a load balancer that
+	// sends the PROXY protocol, its clients are counted. Default a quarter of MaxConns, but at least 64; negative for no
+	// bound.
+	MaxConnsPerAddress int
+	// Descriptors are the file descriptors that client connections may use. It is for the program of which the gateway is
+	// a part. Default any number.
+	Descriptors conns.Share
+	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. Default DefaultMaxStreams.
+	MaxStreams int
+	// MaxUpgrades is the maximum number of upgraded connections. Further ones get a 503. Default DefaultMaxUpgrades.
+	MaxUpgrades int
+
+	// Upgrades are the protocols that a client may upgrade to. A request for another one is forwarded as an ordinary
+	// request. Protocols that carry HTTP requests, such as h2c, are refused here: those requests would bypass all limits.
+	// Default websocket.
+	Upgrades []string
+	// KeepUnderscores forwards headers with an underscore in their name. Many services do not distinguish X_User from
+	// X-User, so a client could send them a header that only a proxy may. Default false: they are removed.
+	KeepUnderscores bool
+	// OnlyFromProxies are headers that are removed unless a trusted proxy sends them, in addition to X-Forwarded-* and
+	// Forwarded. A header in which a proxy names the user belongs here. Default DefaultOnlyFromProxies.
+	OnlyFromProxies []string
+	// SendForwarded adds the header Forwarded (RFC 7239) to every request. Default false: only if a trusted proxy has sent
+	// one.
+	SendForwarded bool
+	// Via is the gateway's name in the header Via of requests and responses. Default none, and no Via.
+	Via string
+	// RequestIDHeader is the header with the id of a request, in requests and responses. Default DefaultRequestID.
+	RequestIDHeader string
+
+	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers see
+	// it. Default 0.
+	DrainDelay time.Duration
+	// DrainLinger is how long Shutdown then leaves idle connections open, so that a request which is on its way is still
+	// answered, with Connection: close. Default DefaultDrainLinger.
+	DrainLinger time.Duration
+	// UpgradeGrace is how long upgraded connections stay open after that. Default DefaultUpgradeGrace.
+	UpgradeGrace time.Duration
+	// DrainTimeout bounds how long Serve drains when its context ends. Default DefaultDrainTimeout.
+	DrainTimeout time.Duration
+
+	// NetHTTP serves all clients with net/http, instead of the faster package downstream, which leaves only requests that
+	// are not plain HTTP/1.1 to net/http. Responses are the same, but a connection stays open after a request that states
+	// its length in two ways, and a request of less than 14 bytes is waited for. Default false.
+	NetHTTP bool
+
+	// AccessLog selects the requests that are logged. Default none.
+	AccessLog *AccessLog
+	// Observe is called for every request when it has ended. It must be fast, and the Observation is valid only during the
+	// call. Default nil.
+	Observe func(*Observation)
+	// Logger is for messages to operators. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// DefaultOnlyFromProxies returns the default of Config.OnlyFromProxies: headers by which a client could pretend to be
+// another one, or to request something else.
+func DefaultOnlyFromProxies() []string {
+	return []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
+}
+
+// A ConfigError is one error in a Config. Validate returns one or several, joined.
+type ConfigError struct {
+	// Field is the path of the field, such as Routes[0].Upstreams[1].URL.
+	Field string
+	// Value is its value.
+	Value string
+	// Want describes valid values.
+	Want string
+}
+
+func (e *ConfigError) Error() string {
+	if e.Value == "" {
+		return "gateway: " + e.Field + ": want " + e.Want
+	}
+	return "gateway: " + e.Field + " " + e.Value + ": want " + e.Want
+}
+
+// Validate returns all errors in the Config. It reads the files that the Config names.
+func (c Config) Validate() error {
+	c.fill()
+	return c.validate()
+}
+
+// fill sets zero fields to their defaults.
+func (c *Config) fill() {
+	if len(c.Listeners) == 0 {
+		c.Listeners = []Listener{{Address: DefaultAddress}}
+	}
+	setDefault(&c.HeaderTimeout, DefaultHeaderTimeout)
+	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
+	setDefault(&c.BodyTimeout, DefaultBodyTimeout)
+	setDefault(&c.MinBodyRate, DefaultMinBodyRate)
+	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
+	setDefault(&c.StreamTimeout, DefaultStreamTimeout)
+	setDefault(&c.MaxHeader, DefaultMaxHeader)
+	setDefault(&c.MaxConns, DefaultMaxConns)
+	setDefault(&c.MaxStreams, DefaultMaxStreams)
+	setDefault(&c.MaxUpgrades, DefaultMaxUpgrades)
+	setDefault(&c.RequestIDHeader, DefaultRequestID)
+	setDefault(&c.DrainLinger, DefaultDrainLinger)
+	setDefault(&c.UpgradeGrace, DefaultUpgradeGrace)
+	setDefault(&c.DrainTimeout, DefaultDrainTimeout)
+	if c.Upgrades == nil {
+		c.Upgrades = []string{"websocket"}
+	}
+	if c.OnlyFromProxies == nil {
+		c.OnlyFromProxies = DefaultOnlyFromProxies()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.AccessLog != nil {
+		filled := c.AccessLog.filled()
+		setDefault(&filled.Logger, c.Logger)
+		c.AccessLog = &filled
+	}
+	listeners := make([]Listener, len(c.Listeners))
+	for i, l := range c.Listeners {
+		if l.TLS != nil {
+			filled := *l.TLS
+			setDefault(&filled.CheckFiles, DefaultCheckFiles)
+			l.TLS = &filled
+		}
+		listeners[i] = l
+	}
+	c.Listeners = listeners
+	routes := make([]Route, len(c.Routes))
+	for i, r := range c.Routes {
+		r.fill(c)
+		routes[i] = r
+	}
+	c.Routes = routes
+}
+
+// setDefault sets a zero value to its default.
+func setDefault[T comparable](value *T, standard T) {
+	var zero T
+	if *value == zero {
+		*value = standard
+	}
+}
+
+// A checker collects the errors of a Config.
+type checker struct{ errs []error }
+
+func (c *checker) add(field, value, want string) {
+	c.errs = append(c.errs, &ConfigError{Field: field, Value: value, Want: want})
+}
+
+func (c *checker) err() error { return errors.Join(c.errs...) }

@@ -1,0 +1,243 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+// States of a connection.
+const (
+	isFresh  uint32 = iota // nothing has arrived yet
+	isActive               // a request is being read or served
+	isIdle                 // it waits for the next request
+	isDenied               // it is idle, and the last request was denied
+	isClosed               // the server has closed it
+)
+
+// A conn serves the connection of a client in one goroutine. A second one watches the connection if a handler wants to
+// know when the client disconnects.
+type conn struct {
+	server   *Server
+	link     link
+	opened   time.Duration
+	ready    time.Duration // when the first request could arrive
+	state    atomic.Uint32
+	deadline readDeadline
+	in       readBuffer
+	current  requestMemory
+	kept     keptValue
+	response response
+	watcher  watcher
+}
+
+// A link is the connection itself.
+type link struct {
+	raw    net.Conn    // as accepted
+	rwc    net.Conn    // raw, or TLS over it
+	slot   *conns.Conn // of raw; nil if it has none
+	socket *socket     // of raw, for writing; nil with TLS or if it has none
+	remote string
+	tls    *tls.ConnectionState
+}
+
+// A keptValue is what a handler keeps between the requests of a connection.
+type keptValue struct {
+	value   any
+	used    bool // the handler of this request has called Kept
+	repeats bool // so has the handler of the last request, whose head was the same
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{server: s, link: link{raw: nc, rwc: nc, slot: conns.Of(nc)}, opened: s.now()}
+	c.response.conn, c.response.header = c, make(http.Header, fewFields)
+	c.current.body = &body{conn: c}
+	c.renewRequest(make(http.Header, fewFields))
+	return c
+}
+
+// serve serves the connection until it ends or has another owner.
+func (c *conn) serve() {
+	ended := true
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
+			c.server.logf("downstream: panic serving %s: %v\n%s", c.link.remote, p, debug.Stack())
+		}
+		c.current.context.end()
+		c.unwatch()
+		if c.response.hijacked {
+			c.server.forget(c)
+		} else if ended {
+			c.close()
+		} else {
+			return
+		}
+		if c.server.onEnd != nil {
+			c.server.onEnd()
+		}
+	}()
+	if addr := c.link.raw.RemoteAddr(); addr != nil {
+		c.link.remote = addr.String()
+	}
+	switch {
+	case c.server.OnlyNetHTTP:
+		if c.server.tls != nil {
+			c.link.rwc = tls.Server(c.link.raw, c.server.tls)
+		}
+		ended = !c.handOver()
+		return
+	case c.server.tls != nil:
+		if !c.handshake() {
+			ended = !c.handOver()
+			return
+		}
+	default:
+		c.link.socket = newSocket(c.link.raw)
+	}
+	c.ready = c.server.now()
+	for {
+		switch c.next() {
+		case requestRead:
+			if !c.handle() {
+				return
+			}
+		case forNetHTTP:
+			if c.current.size > 0 && bytes.HasPrefix(c.in.bytes(), http2Preface) {
+				return // net/http would take it for a new HTTP/2 connection
+			}
+			ended = !c.handOver()
+			return
+		default:
+			return
+		}
+	}
+}
+
+// http2Preface begins an HTTP/2 connection.
+var http2Preface = []byte("PRI * HTTP/2.0")
+
+func (c *conn) close() {
+	_ = c.link.rwc.Close() // an error has no consequence
+	if c.link.rwc != c.link.raw {
+		_ = c.link.raw.Close()
+	}
+	c.server.forget(c)
+}
+
+// handshake does the TLS handshake. It returns false if the connection is for net/http: if another protocol was
+// negotiated, or the handshake has failed, which net/http then reports.
+func (c *conn) handshake() bool {
+	raw := c.link.raw
+	secure := tls.Server(raw, c.server.tls)
+	c.link.rwc = secure
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if limit := c.server.HeaderTimeout; limit > 0 {
+		_ = raw.SetDeadline(time.Now().Add(limit)) // if the connection is closed, the handshake fails
+		ctx, cancel = context.WithTimeout(ctx, limit)
+	}
+	defer cancel()
+	err := secure.HandshakeContext(ctx)
+	if c.server.HeaderTimeout > 0 {
+		_ = raw.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return false
+	}
+	state := secure.ConnectionState()
+	if p := state.NegotiatedProtocol; p != "" && p != "http/1.1" {
+		return false
+	}
+	c.link.tls = &state
+	return true
+}
+
+// handle lets the handler respond to the request. It reports whether the connection can serve another one.
+func (c *conn) handle() bool {
+	w, r := &c.response, c.current.request
+	w.begin(r)
+	c.watcher.begin()
+	c.server.Handler.ServeHTTP(w, r)
+	if w.hijacked {
+		return false
+	}
+	w.finish()
+	if form := r.MultipartForm; form != nil {
+		_ = form.RemoveAll() // its files, as net/http does
+	}
+	c.current.body.end()
+	c.current.context.end() // before unwatch, so that no further watch begins
+	c.unwatch()
+	if c.current.isLarge() {
+		c.current.release()
+		c.forgetKept()
+		c.renewRequest(make(http.Header, fewFields))
+	}
+	if !c.current.body.drain() {
+		if w.err == nil {
+			c.linger()
+		}
+		return false
+	}
+	if c.deadline.byHandler.Load() {
+		c.deadline.byHandler.Store(false)
+		c.resetReadDeadline()
+	}
+	if w.err != nil || w.closes || w.isShort() || c.server.ending.Load() {
+		return false
+	}
+	state := isIdle
+	if w.status == http.StatusTooManyRequests {
+		state = isDenied
+	}
+	c.state.Store(state)
+	return true
+}
+
+var _ conns.Holder = (*conn)(nil)
+
+// ConnKind implements conns.Holder.
+func (c *conn) ConnKind() conns.Kind { return kindOf(c.state.Load()) }
+
+func kindOf(state uint32) conns.Kind {
+	switch state {
+	case isFresh:
+		return conns.Unused
+	case isIdle:
+		return conns.Idle
+	case isDenied:
+		return conns.Denied
+	default:
+		return conns.Busy
+	}
+}
+
+// ClaimConn implements conns.Holder.
+func (c *conn) ClaimConn(kind conns.Kind) bool {
+	state := c.state.Load()
+	return kind != conns.Busy && kindOf(state) == kind && c.state.CompareAndSwap(state, isClosed)
+}
+
+// lingerTime is how long a client may still send after its response, before the connection is closed. Closing while
+// bytes are on their way would discard the response.
+const lingerTime = 500 * time.Millisecond
+
+// linger closes the sending side, and gives the client time to read the response.
+func (c *conn) linger() {
+	if conns.CloseWrite(c.link.rwc) != nil {
+		return
+	}
+	_ = c.link.raw.SetReadDeadline(time.Now().Add(lingerTime))
+	var discarded [4 << 10]byte
+	for range 1024 {
+		if _, err := c.link.raw.Read(discarded[:]); err != nil {
+			return
+		}
+	}
+}

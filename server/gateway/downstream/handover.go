@@ -1,0 +1,151 @@
+package downstream
+
+import (
+	"bytes"
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+// A handover is the listener from which net/http accepts connections.
+type handover struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	addr   net.Addr
+}
+
+func newHandover(addr net.Addr) *handover {
+	return &handover{conns: make(chan net.Conn), closed: make(chan struct{}), addr: addr}
+}
+
+var _ net.Listener = (*handover)(nil)
+
+// give passes a connection to net/http. It returns false if the handover is closed.
+func (h *handover) give(c net.Conn) bool {
+	select {
+	case h.conns <- c:
+		return true
+	case <-h.closed:
+		return false
+	}
+}
+
+// Accept returns the next connection.
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close makes Accept and give fail.
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+// Addr returns the address of the server's listener.
+func (h *handover) Addr() net.Addr { return h.addr }
+
+// handOver passes the connection to net/http, with the bytes that were read and not used. It returns false if that was
+// not possible. If a request has begun, Shutdown here still waits until net/http responds: net/http's own Shutdown
+// drops requests that it has just read.
+func (c *conn) handOver() bool {
+	c.clearReadDeadline()
+	c.response.clearWriteDeadline()
+	if slot := c.link.slot; slot != nil {
+		slot.SetKind(conns.Busy)
+		slot.SetHolder(nil) // from now on net/http reports its state
+	}
+	to := c.link.rwc
+	if rest := c.in.bytes(); len(rest) > 0 {
+		again := &replayedConn{Conn: c.link.rwc, rest: append([]byte(nil), rest...)}
+		// net/http waits for as many bytes as the HTTP/2 preface has. A shorter request is invalid, so the bytes that are
+		// added here come after the response that refuses it.
+		for len(again.rest) < len(http2Preface) {
+			again.rest = append(again.rest, '\n')
+		}
+		again.plain = !bytes.HasPrefix(rest, http2Preface)
+		again.from.Store(c)
+		to = again
+		if secure, ok := c.link.rwc.(*tls.Conn); ok {
+			to = &replayedTLSConn{replayedConn: again, secure: secure}
+		}
+		return c.server.handover.give(to)
+	}
+	if !c.server.handover.give(to) {
+		return false
+	}
+	c.server.forget(c)
+	return true
+}
+
+// A replayedConn is a connection whose first bytes have been read already, and are read again.
+type replayedConn struct {
+	net.Conn
+	rest    []byte
+	plain   bool // it is not HTTP/2
+	framing framingScanner
+	from    atomic.Pointer[conn] // until there is a response; nil if the connection was not handed over
+}
+
+func (r *replayedConn) Read(p []byte) (int, error) {
+	n, err := r.read(p)
+	if r.plain {
+		r.framing.scan(p[:n])
+	}
+	return n, err
+}
+
+func (r *replayedConn) read(p []byte) (int, error) {
+	if len(r.rest) > 0 {
+		n := copy(p, r.rest)
+		if r.rest = r.rest[n:]; len(r.rest) == 0 {
+			r.rest = nil
+		}
+		return n, nil
+	}
+	return r.Conn.Read(p)
+}
+
+func (r *replayedConn) Write(p []byte) (int, error) {
+	r.responded()
+	return r.Conn.Write(p)
+}
+
+// Close closes the connection.
+func (r *replayedConn) Close() error {
+	r.responded()
+	return r.Conn.Close()
+}
+
+// responded ends the server's wait for the connection.
+func (r *replayedConn) responded() {
+	if r.from.Load() == nil {
+		return
+	}
+	if c := r.from.Swap(nil); c != nil {
+		c.server.forget(c)
+	}
+}
+
+// CloseWrite is called by net/http after an error, so that its response arrives.
+func (r *replayedConn) CloseWrite() error { return conns.CloseWrite(r.Conn) }
+
+// NetConn returns the connection below, for conns.Of.
+func (r *replayedConn) NetConn() net.Conn { return r.Conn }
+
+// A replayedTLSConn is a replayedConn with TLS.
+type replayedTLSConn struct {
+	*replayedConn
+	secure *tls.Conn
+}
+
+// ConnectionState is how net/http recognizes TLS.
+func (r *replayedTLSConn) ConnectionState() tls.ConnectionState { return r.secure.ConnectionState() }

@@ -1,0 +1,103 @@
+package downstream
+
+import (
+	"cmp"
+	"encoding/binary"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// A headerName is the name of a header, with a number that differs for most names.
+type headerName struct {
+	prefix uint64
+	name   string
+}
+
+// appendFields appends the header sorted by name, without the names that omit reports.
+func (w *response) appendFields(omit func(name string) bool) {
+	w.names = w.names[:0]
+	for name, lines := range w.header {
+		if len(lines) == 0 || !http1.IsToken(name) {
+			continue // as are those of late trailers, which contain a colon
+		}
+		w.names = append(w.names, headerName{name: name, prefix: prefixOf(name)})
+	}
+	slices.SortFunc(w.names, func(a, b headerName) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		return cmp.Compare(a.name, b.name)
+	})
+	for i := range w.names {
+		name := w.names[i].name
+		if omit(name) {
+			continue
+		}
+		for _, value := range w.header[name] {
+			w.out = appendField(w.out, name, value)
+		}
+	}
+}
+
+// prefixOf returns the first bytes of a name as a number that sorts like names.
+func prefixOf(name string) uint64 {
+	var b [8]byte
+	copy(b[:], name)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// appendTrailers appends the trailers.
+func (w *response) appendTrailers() {
+	var late []string
+	for name := range w.header {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && http1.IsToken(name) && !http1.FramesMessage(name) {
+			late = append(late, name)
+		}
+	}
+	slices.Sort(late)
+	for _, name := range late {
+		for _, value := range w.header[http.TrailerPrefix+name] {
+			w.out = appendField(w.out, name, value)
+		}
+	}
+	for _, name := range w.trailers {
+		for _, value := range w.header[name] {
+			w.out = appendField(w.out, name, value)
+		}
+	}
+}
+
+// appendField appends a header line. Control characters in the value, which could end the line, become spaces.
+func appendField(dst []byte, name, value string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, ": "...)
+	from := len(dst)
+	dst = append(dst, strings.Trim(value, " \t\r\n")...)
+	for i, c := range dst[from:] {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			dst[from+i] = ' '
+		}
+	}
+	return append(dst, "\r\n"...)
+}
+
+// appendStatus appends the status line.
+func appendStatus(dst []byte, status int) []byte {
+	if status == http.StatusOK {
+		return append(dst, "HTTP/1.1 200 OK\r\n"...)
+	}
+	dst = append(dst, "HTTP/1.1 "...)
+	dst = strconv.AppendInt(dst, int64(status), 10)
+	dst = append(dst, ' ')
+	if text := http.StatusText(status); text != "" {
+		dst = append(dst, text...)
+	} else {
+		dst = append(dst, "status code "...)
+		dst = strconv.AppendInt(dst, int64(status), 10)
+	}
+	return append(dst, "\r\n"...)
+}

@@ -1,0 +1,218 @@
+package downstream
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// requestMemory is the current request and its memory, which is reused for the next one.
+type requestMemory struct {
+	head     requestHead
+	text     string // of the head; the request's strings are parts of it
+	size     int    // of the head, in bytes
+	blanks   int    // how many bytes of line breaks may precede the next head
+	values   []string
+	url      url.URL
+	context  *requestContext
+	template http.Request // has the context and header of each request
+	request  *http.Request
+	body     *body // of the last request that had one
+}
+
+// isLarge reports whether the request is so large that its memory is not reused.
+func (m *requestMemory) isLarge() bool { return m.size > headBuffer || len(m.head.fields) > manyFields }
+
+func (m *requestMemory) release() { m.values, m.head, m.url = nil, requestHead{}, url.URL{} }
+
+// renewRequest creates a request with a context that no goroutine has seen yet.
+func (c *conn) renewRequest(h http.Header) {
+	m := &c.current
+	m.context = &requestContext{conn: c}
+	m.template = *(&http.Request{
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Body: http.NoBody,
+	}).WithContext(m.context)
+	m.request = new(http.Request)
+}
+
+// readResult is the result of reading the next request.
+type readResult uint8
+
+const (
+	connEnded   readResult = iota // there is no further request
+	requestRead                   // a request that is served here
+	forNetHTTP                    // something that net/http serves
+)
+
+// next reads the head of the next request.
+func (c *conn) next() readResult {
+	fresh := c.state.Load() == isFresh
+	limit := c.server.IdleTimeout
+	if fresh {
+		limit = c.server.HeaderTimeout
+	}
+	for c.in.skipBlanks(&c.current.blanks); c.in.empty(); c.in.skipBlanks(&c.current.blanks) {
+		c.in.reset()
+		// The client has just got its response. While others are served it may send the next request, so that the read
+		// does not block.
+		runtime.Gosched()
+		if !c.fill(limit) {
+			return connEnded
+		}
+	}
+	if state := c.state.Load(); state == isClosed || !c.state.CompareAndSwap(state, isActive) {
+		return connEnded // the server has closed it
+	}
+	scanned := 0
+	begun := time.Duration(0)
+	for {
+		b := c.in.bytes()
+		end := http1.HeadEnd(b, &scanned)
+		switch {
+		case end > maxHead || end == 0 && len(b) >= maxHead:
+			return forNetHTTP
+		case end > 0 && !c.current.head.parse(b[:end]):
+			return forNetHTTP
+		case end > 0:
+			return c.accept(b[:end])
+		case isNoRequest(b):
+			return forNetHTTP // as soon as that is known, like net/http
+		}
+		// The head arrives in pieces, which have one timeout together.
+		now := c.server.now()
+		if begun == 0 {
+			begun = now
+			if fresh {
+				begun = c.ready
+			}
+		}
+		left := time.Duration(0)
+		if c.server.HeaderTimeout > 0 {
+			if left = begun + c.server.HeaderTimeout - now; left <= 0 {
+				return connEnded
+			}
+		}
+		if !c.fill(left) {
+			return connEnded
+		}
+	}
+}
+
+// isNoRequest reports whether the first line is complete, but too short for a request, such as GET / of HTTP/0.9.
+func isNoRequest(b []byte) bool {
+	const shortest = len("G / HTTP/1.1")
+	return bytes.IndexByte(b[:min(len(b), shortest)], '\n') >= 0
+}
+
+// accept creates the request of a parsed head.
+func (c *conn) accept(b []byte) readResult {
+	m := &c.current
+	same := string(b) == m.text
+	if !same {
+		m.text = string(b)
+	}
+	c.kept.repeats, c.kept.used = same && c.kept.used, false
+	if n := len(m.head.fields); cap(m.values) < n {
+		m.values = make([]string, n+8)
+	}
+	if !m.context.reuse() {
+		c.renewRequest(m.template.Header)
+	}
+	clear(m.template.Header)
+	// Assigning all fields removes what handlers have added to the last request, such as a parsed form.
+	r := m.request
+	*r = m.template
+	if !m.head.fill(r, &m.url, m.text, m.values[:cap(m.values)]) {
+		return forNetHTTP
+	}
+	m.size, m.blanks = len(m.text), 0
+	if r.Method == http.MethodPost {
+		m.blanks = maxBlanks
+	}
+	c.in.use(len(m.text))
+	r.RemoteAddr, r.TLS = c.link.remote, c.link.tls
+	if r.ContentLength > 0 {
+		c.clearReadDeadline() // the handler decides how long a body may take
+		m.body = &body{conn: c}
+		m.body.left.Store(r.ContentLength)
+		r.Body = m.body
+	}
+	return requestRead
+}
+
+// fill reads more bytes, within a limit unless that is 0. It reports whether there are any.
+func (c *conn) fill(limit time.Duration) bool {
+	if c.watcher.readErr != nil {
+		return false
+	}
+	b := c.in.room()
+	begun, end := time.Duration(0), time.Duration(math.MaxInt64)
+	if limit > 0 || c.kept.value != nil {
+		begun = c.server.now()
+	}
+	if limit > 0 {
+		end = begun + limit
+	}
+	for expired := false; ; expired = true {
+		by := end
+		if c.kept.value != nil {
+			by = min(end, begun+c.server.keepFor)
+		}
+		// An earlier deadline may stay: when it has passed, a later one is set. That saves setting one for each request.
+		if by == math.MaxInt64 {
+			c.clearReadDeadline()
+		} else if c.deadline.at == 0 || c.deadline.at > by || expired {
+			c.setReadDeadline(by)
+		}
+		n, err := c.link.rwc.Read(b)
+		c.in.w += n
+		if n > 0 {
+			return true
+		}
+		if c.deadline.at == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return false
+		}
+		now := c.server.now()
+		if now >= end {
+			return false
+		}
+		if now >= begun+c.server.keepFor {
+			c.forgetKept()
+		}
+	}
+}
+
+// forgetKept releases the value that is kept for the next request: it may refer to rules that are no longer in force.
+func (c *conn) forgetKept() { c.current.text, c.kept.value, c.kept.used = "", nil, false }
+
+// A readDeadline is the deadline for reading.
+type readDeadline struct {
+	at        time.Duration // by the server's clock; 0 if there is none
+	byHandler atomic.Bool   // the handler has set another one
+}
+
+func (c *conn) setReadDeadline(at time.Duration) {
+	c.deadline.at = at
+	_ = c.link.rwc.SetReadDeadline(c.server.epoch.Add(at)) // if the connection is closed, reading fails
+}
+
+// clearReadDeadline removes the server's deadline, if there is one.
+func (c *conn) clearReadDeadline() {
+	if c.deadline.at != 0 {
+		c.resetReadDeadline()
+	}
+}
+
+// resetReadDeadline removes any deadline.
+func (c *conn) resetReadDeadline() {
+	c.deadline.at = 0
+	_ = c.link.rwc.SetReadDeadline(time.Time{})
+}

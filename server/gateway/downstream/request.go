@@ -1,0 +1,223 @@
+package downstream
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// A requestHead is a parsed request line and header: where its parts are in the bytes that were read.
+type requestHead struct {
+	method, target http1.Span
+	host           http1.Span
+	fields         []http1.Field
+	length         int64 // of the body; 0 if there is none
+	closes         bool  // the client wants the connection closed after the response
+	plainPath      bool  // the path needs no decoding
+	query          int   // where the query begins in the target, -1 if there is none
+	noCache        bool  // Pragma is no-cache
+}
+
+// parse parses a complete head. It returns false if the request is not served here. It converts field names to
+// canonical form in b itself, which makes no difference to net/http.
+func (h *requestHead) parse(b []byte) bool {
+	*h = requestHead{fields: h.fields[:0], query: -1}
+	pos := h.parseLine(b)
+	if pos == 0 {
+		return false
+	}
+	for {
+		next := bytes.IndexByte(b[pos:], '\n') + pos
+		end := next - 1
+		if end < pos || b[end] != '\r' {
+			return false // a line that ends in LF alone
+		}
+		if end == pos {
+			break
+		}
+		f, err := http1.ParseField(b, pos, end)
+		if err != nil || !h.take(b, f) {
+			return false
+		}
+		pos = next + 1
+	}
+	return h.host.To > 0
+}
+
+// parseLine parses the request line, and returns where the next line begins, or 0 if the request is not served here.
+func (h *requestHead) parseLine(b []byte) int {
+	next := bytes.IndexByte(b, '\n') + 1
+	end := next - 2
+	const version = " HTTP/1.1"
+	if end < len(version) || b[end] != '\r' || string(b[end-len(version):end]) != version {
+		return 0
+	}
+	end -= len(version)
+	i := 0
+	for i < end && isMethodByte(b[i]) {
+		i++
+	}
+	if i == 0 || i == end || b[i] != ' ' {
+		return 0
+	}
+	if string(b[:i]) == http.MethodConnect {
+		return 0
+	}
+	h.method = http1.Span{To: i}
+	h.target = http1.Span{From: i + 1, To: end}
+	target := b[i+1 : end]
+	// net/url takes what follows two slashes for a host.
+	if len(target) == 0 || target[0] != '/' || len(target) > 1 && target[1] == '/' {
+		return 0
+	}
+	h.plainPath = true
+	for at, c := range target {
+		switch class := byteClasses[c]; {
+		case class&inTarget == 0:
+			return 0
+		case c == '?':
+			h.query = at
+			for _, c := range target[at:] {
+				if byteClasses[c]&inTarget == 0 {
+					return 0
+				}
+			}
+			return next
+		case class&inPath == 0:
+			h.plainPath = false
+		}
+	}
+	return next
+}
+
+// take takes a header line. It returns false if the request is not served here.
+func (h *requestHead) take(b []byte, f http1.Field) bool {
+	name, value := f.Name.Bytes(b), f.Value.Bytes(b)
+	switch len(name) { // the length excludes most names
+	case len("Host"):
+		if string(name) == "Host" {
+			if h.host.To > 0 || !isPlainHost(value) {
+				return false
+			}
+			h.host = f.Value
+			return true // Host is not in Request.Header
+		}
+	case len("Expect"), len("Trailer"), len("Transfer-Encoding"): // "Pragma" and "Upgrade" are as long as the first two
+		switch string(name) {
+		case "Expect", "Trailer", "Upgrade", "Transfer-Encoding":
+			return false
+		case "Pragma":
+			h.noCache = h.noCache || string(value) == "no-cache"
+		}
+	case len("Connection"):
+		if string(name) == "Connection" {
+			switch {
+			case h.seen(b, "Connection"):
+				return false
+			case bytes.EqualFold(value, []byte("close")):
+				h.closes = true
+			case !bytes.EqualFold(value, []byte("keep-alive")):
+				return false
+			}
+		}
+	case len("Content-Length"): // and HTTP2-Settings
+		switch string(name) {
+		case "Http2-Settings":
+			return false
+		case "Content-Length":
+			n, ok := http1.ParseLength(value)
+			if !ok || h.seen(b, "Content-Length") {
+				return false
+			}
+			h.length = n
+		}
+	}
+	h.fields = append(h.fields, f)
+	return true
+}
+
+// seen reports whether there was a header of this name.
+func (h *requestHead) seen(b []byte, name string) bool {
+	for _, f := range h.fields {
+		if string(f.Name.Bytes(b)) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// fill sets the fields of r. text has the bytes of the head, and values has room for one value for each field. It
+// returns false if the target is invalid.
+func (h *requestHead) fill(r *http.Request, u *url.URL, text string, values []string) bool {
+	r.Method, r.RequestURI, r.Host = h.method.Text(text), h.target.Text(text), h.host.Text(text)
+	r.URL = u
+	switch {
+	case !h.plainPath, h.query == len(r.RequestURI)-1:
+		parsed, err := url.ParseRequestURI(r.RequestURI)
+		if err != nil {
+			return false
+		}
+		r.URL = parsed
+	case h.query >= 0:
+		*u = url.URL{Path: r.RequestURI[:h.query], RawQuery: r.RequestURI[h.query+1:]}
+	default:
+		*u = url.URL{Path: r.RequestURI}
+	}
+	for i := range h.fields {
+		f := &h.fields[i]
+		name := f.Name.Text(text)
+		if before, ok := r.Header[name]; ok {
+			r.Header[name] = append(before, f.Value.Text(text))
+			continue
+		}
+		values[i] = f.Value.Text(text)
+		r.Header[name] = values[i : i+1 : i+1]
+	}
+	if h.noCache && r.Header["Pragma"][0] == "no-cache" {
+		if _, ok := r.Header["Cache-Control"]; !ok {
+			r.Header["Cache-Control"] = []string{"no-cache"} // it means the same, as in net/http
+		}
+	}
+	r.ContentLength, r.Close = h.length, h.closes
+	return true
+}
+
+// Classes of bytes.
+const (
+	inTarget uint8 = 1 << iota // allowed in a request target
+	inPath                     // needs no escape in a path
+)
+
+var byteClasses = classes()
+
+func classes() (table [256]uint8) {
+	for c := '!'; c <= '~'; c++ {
+		if http1.IsTargetByte(byte(c)) {
+			table[c] |= inTarget
+		}
+		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-_.~$&+,/:;=@", c) {
+			table[c] |= inPath
+		}
+	}
+	return table
+}
+
+// isMethodByte reports whether a byte may be in the name of a method that is served here. Registered methods have no
+// others.
+func isMethodByte(c byte) bool { return c >= 'A' && c <= 'Z' || c == '-' }
+
+// isPlainHost reports whether a host consists only of bytes of names, addresses and ports.
+func isPlainHost(host []byte) bool {
+	for _, c := range host {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case c == '.', c == '-', c == ':', c == '[', c == ']':
+		default:
+			return false
+		}
+	}
+	return len(host) > 0
+}

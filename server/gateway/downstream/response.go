@@ -1,0 +1,314 @@
+package downstream
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// A response is the response to a request. It is reused for the other requests of the connection.
+type response struct {
+	conn   *conn
+	header http.Header
+	names  []headerName // of the header, sorted
+	out    []byte       // not sent yet
+
+	responseFraming
+	preset   presetLines
+	wrote    bool // the header is complete, as far as the handler decides
+	closes   bool // the connection ends with this response
+	hijacked bool
+	status   int
+	written  int64    // bytes of the body
+	trailers []string // announced by the handler
+	timeout  writeTimeout
+	err      error // of writing
+}
+
+// responseFraming is how the body of a response is sent.
+type responseFraming struct {
+	head     bool // the method is HEAD
+	bodyless bool // the status allows no body
+	framed   bool // the header states how the body is framed, and is complete in out or sent
+	chunked  bool
+	body     int   // where the body begins in out, as long as it is not framed
+	length   int64 // the Content-Length that the handler has set; -1 if it has not
+}
+
+// presetLines are the header lines in wire format that the handler has set.
+type presetLines struct {
+	lines   []byte
+	instead []string // names of headers that are omitted in return
+	typed   bool     // the Content-Type need not be detected; also set for one in Header
+	dated   bool     // there is a Date; also set for one in Header
+}
+
+// A writeTimeout bounds how long a write may take.
+type writeTimeout struct {
+	until time.Time     // zero if limit applies
+	limit time.Duration // how long a client may accept no bytes; 0 for no bound
+	set   bool          // the connection has a deadline
+}
+
+// deadline returns the deadline of a write that begins now; zero if there is none.
+func (t *writeTimeout) deadline() time.Time {
+	if t.until.IsZero() && t.limit > 0 {
+		return time.Now().Add(t.limit)
+	}
+	return t.until
+}
+
+var (
+	_ ResponseWriter  = (*response)(nil)
+	_ io.StringWriter = (*response)(nil)
+)
+
+// begin prepares the response for a request.
+func (w *response) begin(r *http.Request) {
+	if len(w.header) > 0 {
+		clear(w.header)
+	}
+	w.out = w.out[:0]
+	w.responseFraming = responseFraming{head: r.Method == http.MethodHead, length: -1}
+	w.preset.lines, w.preset.instead, w.preset.typed, w.preset.dated = w.preset.lines[:0], nil, false, false
+	w.closes, w.wrote = r.Close, false
+	w.status, w.written = 0, 0
+	w.trailers = w.trailers[:0]
+	w.timeout.until, w.timeout.limit = time.Time{}, w.conn.server.WriteTimeout
+}
+
+// Header returns the header of the response.
+func (w *response) Header() http.Header { return w.header }
+
+// WriteHeader begins the response, or sends an interim one.
+func (w *response) WriteHeader(status int) {
+	if status < 100 || status > 999 {
+		panic("downstream: status " + strconv.Itoa(status) + ": want one of three digits")
+	}
+	if w.wrote || w.hijacked {
+		return
+	}
+	if status < 200 && status != http.StatusSwitchingProtocols {
+		w.out = appendStatus(w.out, status)
+		w.appendFields(func(name string) bool { return name == "Content-Length" || name == "Transfer-Encoding" })
+		w.out = append(w.out, "\r\n"...)
+		w.flush()
+		return
+	}
+	w.wrote, w.status = true, status
+	w.bodyless = http1.BodyForbidden(status)
+	w.takeLength()
+	if w.conn.current.body.left.Load() > maxDrain {
+		w.closes = true // or all of the request's body would have to be read
+	}
+	w.beginHead()
+}
+
+const (
+	// wholeBody is the maximum size of a body of unknown length that is not sent in chunks. It is net/http's.
+	wholeBody = 2 << 10
+	// outBuffer is how much is buffered before it is sent.
+	outBuffer = 8 << 10
+	// sniffed is how much of a body determines its Content-Type.
+	sniffed = 512
+)
+
+// Write writes a part of the body.
+func (w *response) Write(p []byte) (int, error) { return write(w, p) }
+
+// WriteString implements io.StringWriter.
+func (w *response) WriteString(s string) (int, error) { return write(w, s) }
+
+func write[T string | []byte](w *response, p T) (int, error) {
+	if w.hijacked {
+		return 0, http.ErrHijacked
+	}
+	if !w.wrote {
+		w.WriteHeader(http.StatusOK)
+	}
+	n := len(p)
+	if n == 0 {
+		return 0, nil
+	}
+	if w.bodyless {
+		return 0, http.ErrBodyNotAllowed
+	}
+	w.written += int64(len(p))
+	if w.length >= 0 && w.written > w.length {
+		return 0, http.ErrContentLength
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	if !w.framed {
+		if len(w.out)-w.body+len(p) <= wholeBody {
+			w.out = append(w.out, p...)
+			return len(p), nil
+		}
+		if short := sniffed - (len(w.out) - w.body); !w.preset.typed && short > 0 {
+			// The type depends on the first bytes, in however many writes they come.
+			short = min(short, len(p))
+			w.out = append(w.out, p[:short]...)
+			p = p[short:]
+		}
+		w.frame(false)
+	}
+	if w.head || len(p) == 0 {
+		return n, nil
+	}
+	if w.chunked {
+		w.out = strconv.AppendInt(w.out, int64(len(p)), 16)
+		w.out = append(w.out, "\r\n"...)
+	}
+	if len(w.out)+len(p) > outBuffer {
+		w.flush()
+		if len(p) > outBuffer/2 {
+			w.send([]byte(p))
+			p = p[len(p):]
+		}
+	}
+	w.out = append(w.out, p...)
+	if w.chunked {
+		w.out = append(w.out, "\r\n"...)
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return n, nil
+}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { _ = w.FlushError() }
+
+// FlushError is for http.ResponseController.
+func (w *response) FlushError() error {
+	if w.hijacked {
+		return http.ErrHijacked
+	}
+	if !w.wrote {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.framed {
+		w.frame(false)
+	}
+	w.flush()
+	return w.err
+}
+
+// finish completes the response and sends it.
+func (w *response) finish() {
+	if !w.wrote {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.framed {
+		w.frame(true)
+	}
+	if w.chunked {
+		w.out = append(w.out, "0\r\n"...)
+		w.appendTrailers()
+		w.out = append(w.out, "\r\n"...)
+	}
+	w.flush()
+	// Memory of a large response is not reused.
+	if cap(w.out) > 2*outBuffer {
+		w.out = nil
+	}
+	if cap(w.preset.lines) > outBuffer {
+		w.preset.lines = nil
+	}
+	if len(w.header) > manyFields {
+		w.header, w.names = make(http.Header, fewFields), nil
+	}
+}
+
+// isShort reports whether the handler has written less than its Content-Length.
+func (w *response) isShort() bool {
+	return w.length >= 0 && !w.head && !w.bodyless && w.written != w.length
+}
+
+func (w *response) flush() {
+	if len(w.out) > 0 {
+		w.send(w.out)
+		w.out = w.out[:0]
+	}
+}
+
+// send writes to the connection.
+func (w *response) send(b []byte) {
+	if w.err != nil {
+		return
+	}
+	link, timeout := &w.conn.link, &w.timeout
+	if link.socket != nil {
+		if until := timeout.until; !until.IsZero() && !time.Now().Before(until) {
+			w.err = os.ErrDeadlineExceeded // which a socket that does not block would not return
+			return
+		}
+		w.err = link.socket.write(b, timeout)
+		return
+	}
+	if by := timeout.deadline(); timeout.set || !by.IsZero() {
+		timeout.set = !by.IsZero()
+		_ = link.rwc.SetWriteDeadline(by) // if the connection is closed, writing fails
+	}
+	_, w.err = link.rwc.Write(b)
+}
+
+// clearWriteDeadline removes the write deadline, for the next owner of the connection.
+func (w *response) clearWriteDeadline() {
+	if w.timeout.set {
+		w.timeout.set = false
+		_ = w.conn.link.rwc.SetWriteDeadline(time.Time{}) // if the connection is closed, writing fails
+	}
+}
+
+// SetWriteDeadline sets a deadline for writing that replaces Server.WriteTimeout.
+func (w *response) SetWriteDeadline(t time.Time) error {
+	w.timeout.until, w.timeout.limit = t, 0
+	return nil
+}
+
+func (w *response) BoundsWrites() bool { return w.conn.server.WriteTimeout > 0 }
+
+// SetReadDeadline sets a deadline for reading the body.
+func (w *response) SetReadDeadline(t time.Time) error {
+	w.conn.deadline.byHandler.Store(true)
+	return w.conn.link.rwc.SetReadDeadline(t)
+}
+
+// EnableFullDuplex does nothing: the body can always be read while the response is written.
+func (w *response) EnableFullDuplex() error { return nil }
+
+// Hijack implements http.Hijacker.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.hijacked {
+		return nil, nil, http.ErrHijacked
+	}
+	c := w.conn
+	c.unwatch()
+	c.clearReadDeadline()
+	if c.deadline.byHandler.Load() {
+		_ = c.link.rwc.SetReadDeadline(time.Time{})
+	}
+	if w.wrote && !w.framed {
+		w.frame(false)
+	}
+	w.flush()
+	if w.err != nil {
+		return nil, nil, w.err
+	}
+	w.clearWriteDeadline()
+	w.hijacked = true
+	rest := append([]byte(nil), c.in.bytes()...)
+	r := bufio.NewReaderSize(&replayedConn{Conn: c.link.rwc, rest: rest}, max(len(rest), headBuffer))
+	if len(rest) > 0 {
+		_, _ = r.Peek(1) // puts all of it into the buffer
+	}
+	return c.link.rwc, bufio.NewReadWriter(r, bufio.NewWriter(c.link.rwc)), nil
+}

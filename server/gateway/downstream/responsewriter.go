@@ -1,0 +1,87 @@
+package downstream
+
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// A ResponseWriter is the http.ResponseWriter that a Server passes to its Handler. It accepts header lines in wire
+// format, which saves a map: they are sent in front of those in Header, and are not in Header.
+type ResponseWriter interface {
+	http.ResponseWriter
+	http.Flusher
+	http.Hijacker
+
+	// HeaderLines returns a buffer for SetHeaderLines, and true.
+	HeaderLines() (room []byte, ok bool)
+	// SetHeaderLines sets header lines in wire format: each has a valid name and value, and ends with CR and LF. They
+	// are not sent with interim responses. Headers of the names in instead are omitted.
+	SetHeaderLines(lines []byte, instead []string)
+	// TakeHeaderLine adds a line to those, unless its name is omitted. The name is in canonical form, and name and
+	// value are valid. They are copied, so they may refer to a buffer. It returns false if the line belongs in Header.
+	TakeHeaderLine(name, value string) bool
+	// Kept returns a place where a handler may keep a value between the requests of a connection. It reports whether
+	// the handler of the last request has called Kept, and that request's head was the same, byte for byte except for
+	// the case of header names. A second call for the same request returns nil: a handler in between may have changed
+	// the request.
+	Kept() (place *any, repeats bool)
+	// BoundsWrites reports whether Server.WriteTimeout bounds writes, so that handlers need not set a deadline.
+	BoundsWrites() bool
+}
+
+func (w *response) HeaderLines() (room []byte, ok bool) { return w.preset.lines[:0], true }
+
+func (w *response) Kept() (place *any, repeats bool) {
+	kept := &w.conn.kept
+	if kept.used {
+		return nil, false
+	}
+	kept.used = true
+	return &kept.value, kept.repeats
+}
+
+func (w *response) SetHeaderLines(lines []byte, instead []string) {
+	w.preset.lines, w.preset.instead = lines, instead
+}
+
+func (w *response) TakeHeaderLine(name, value string) bool {
+	if w.wrote {
+		return false
+	}
+	for _, other := range w.preset.instead {
+		if other == name {
+			return true
+		}
+	}
+	switch len(name) { // the length excludes most names
+	case len("Date"):
+		w.preset.dated = w.preset.dated || name == "Date"
+	case len("Trailer"):
+		if name == "Trailer" {
+			return false
+		}
+	case len("Connection"):
+		if name == "Connection" {
+			return false
+		}
+	case len("Content-Type"):
+		w.preset.typed = w.preset.typed || name == "Content-Type"
+	case len("Content-Length"):
+		if name == "Content-Length" {
+			n, ok := http1.ParseLength(value)
+			if !ok || w.length >= 0 {
+				return false
+			}
+			w.length = n
+		}
+	case len("Content-Encoding"):
+		w.preset.typed = w.preset.typed || name == "Content-Encoding" && value != ""
+	case len("Transfer-Encoding"):
+		if name == "Transfer-Encoding" {
+			return false
+		}
+	}
+	w.preset.lines = http1.AppendField(w.preset.lines, name, value)
+	return true
+}

@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/gateway/downstream"
+	"github.com/headgate/headgate/server/gateway/internal/tunnel"
+)
+
+// An exchange is a request and its response. It is the http.ResponseWriter of the limiter and the forwarders, through
+// which the inner handlers find what the outer ones know, without an allocation.
+type exchange struct {
+	g        *Gateway
+	began    time.Duration // 0 if nobody needs it
+	stripe   uint32        // of the counters
+	http2    bool
+	writer   clientWriter
+	request  requestInfo
+	route    *route // nil if there is none
+	body     *body  // nil if the request has none, or is not forwarded
+	forward  forwarding
+	response responseState
+
+	observation Observation
+}
+
+// requestInfo is what is known about the request.
+type requestInfo struct {
+	attributes identity.Attributes
+	client     netip.Addr
+	fromProxy  bool // a trusted proxy sent it
+	plain      bool // Connection names no header, so that attributes contains none that was removed
+	hops       hopByHop
+	host       string // canonical
+	path       string // canonical
+	target     string // of the request line to the upstream
+	id         []string
+}
+
+// forwarding is what happened on the way to an upstream.
+type forwarding struct {
+	fields   forwardedFields
+	upstream *upstreamServer // of the last attempt
+	retries  int
+	unsent   bool           // no upstream has received any of the request
+	fault    error          // why the request was not served, for the log
+	tunnel   *tunnel.Tunnel // if the connection was upgraded
+}
+
+// responseState is how far the response is.
+type responseState struct {
+	status   int
+	sent     int64 // bytes of the body
+	wrote    bool  // the header
+	flushed  bool
+	hijacked bool
+	complete bool // no handler has panicked
+}
+
+var (
+	_ httplimit.ProxyWriter = (*exchange)(nil)
+	_ http.Flusher          = (*exchange)(nil)
+	_ http.Hijacker         = (*exchange)(nil)
+	_ io.StringWriter       = (*exchange)(nil)
+)
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// An unwrapper is a ResponseWriter around another one, as http.ResponseController knows it.
+type unwrapper interface{ Unwrap() http.ResponseWriter }
+
+// exchangeOf returns the exchange below the ResponseWriters of a limiter, or nil.
+func exchangeOf(w http.ResponseWriter) *exchange {
+	for {
+		switch x := w.(type) {
+		case *exchange:
+			return x
+		case unwrapper:
+			w = x.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// begin prepares ex for a request.
+func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
+	ex.g, ex.writer.front, ex.http2 = g, frontOf(w), r.ProtoMajor >= 2
+	if lines, ok := w.(downstream.ResponseWriter); ok {
+		ex.writer.lines, ex.writer.bounded = lines, lines.BoundsWrites()
+		ex.writer.direct = g.config.Limit == nil
+	}
+	if g.timed {
+		ex.began = g.clock.Now()
+	}
+	ex.stripe = rand.Uint32()
+	g.counters.began.add(ex.stripe)
+}
+
+// end is called when the handlers have returned or panicked.
+func (ex *exchange) end(r *http.Request) {
+	if ex.response.complete && !ex.response.hijacked {
+		if !ex.response.wrote {
+			ex.WriteHeader(http.StatusOK)
+		}
+		if ex.response.flushed || ex.writer.deadlineSet == 0 || ex.http2 {
+			ex.setWriteDeadline() // for bytes that the server has buffered; else they have been written
+		}
+	}
+	if ex.body != nil {
+		ex.body.finish()
+		if r.Body == io.ReadCloser(ex.body) {
+			r.Body = ex.body.source // where the server sees how much was read
+		}
+	}
+	ex.g.record(ex, r)
+	if ex.forward.tunnel != nil {
+		ex.g.tunnels.Remove(ex.forward.tunnel)
+	}
+	if ex.response.complete { // else another goroutine may still use ex
+		ex.reset()
+		exchanges.Put(ex)
+	}
+}
+
+// reset prepares ex for reuse. It leaves fields that are set before they are read: clearing memory with pointers is
+// expensive.
+func (ex *exchange) reset() {
+	ex.began, ex.route, ex.body = 0, nil, nil
+	ex.writer = clientWriter{}
+	ex.response = responseState{}
+	r, f := &ex.request, &ex.forward
+	r.client, r.fromProxy, r.plain, r.hops, r.id = netip.Addr{}, false, false, hopByHop{}, nil
+	r.host, r.path, r.target = "", "", ""
+	f.fields.n, f.upstream, f.retries, f.unsent, f.fault, f.tunnel = 0, nil, 0, false, nil, nil
+}

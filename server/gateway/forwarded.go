@@ -1,0 +1,87 @@
+package gateway
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/upstream"
+)
+
+// Headers that tell an upstream about the client's connection to the gateway.
+const (
+	headerForwardedFor   = "X-Forwarded-For"
+	headerForwardedHost  = "X-Forwarded-Host"
+	headerForwardedProto = "X-Forwarded-Proto"
+	headerForwarded      = "Forwarded"
+	headerVia            = "Via"
+)
+
+// forwardedFields are the headers that the gateway sets on a forwarded request. They are not in the request's own
+// header, which stays as the limiter has seen it.
+type forwardedFields struct {
+	room [8]upstream.Field
+	n    int
+}
+
+// set replaces a header, or removes it if the value is empty.
+func (f *forwardedFields) set(name, value string) {
+	f.room[f.n] = upstream.Field{Name: name, Value: value}
+	f.n++
+}
+
+func (f *forwardedFields) list() []upstream.Field { return f.room[:f.n] }
+
+// setForwarded sets the headers about the client's connection. Those of a trusted proxy are kept, and its own address
+// is added to them; those of other clients are replaced.
+func (ex *exchange) setForwarded(r *http.Request) {
+	h, f, config := r.Header, &ex.forward.fields, &ex.g.config
+	f.set(ex.g.idHeader, ex.request.id[0])
+	peer := peerOf(r.RemoteAddr)
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if !ex.request.fromProxy {
+		f.set(headerForwardedFor, peer)
+		f.set(headerForwardedHost, r.Host)
+		f.set(headerForwardedProto, scheme)
+		if config.SendForwarded {
+			f.set(headerForwarded, http1.ForwardedElement(peer, r.Host, scheme))
+		}
+	} else {
+		f.set(headerForwardedFor, http1.AppendElement(h[headerForwardedFor], peer))
+		if !isOne(h[headerForwardedHost]) {
+			f.set(headerForwardedHost, r.Host)
+		}
+		if !isScheme(h[headerForwardedProto]) {
+			f.set(headerForwardedProto, scheme)
+		}
+		if earlier := h[headerForwarded]; len(earlier) > 0 || config.SendForwarded {
+			f.set(headerForwarded, http1.AppendElement(earlier, http1.ForwardedElement(peer, r.Host, scheme)))
+		}
+	}
+	if config.Via != "" {
+		f.set(headerVia, http1.AppendElement(h[headerVia], http1.ViaElement(r.ProtoMajor, r.ProtoMinor, config.Via)))
+	}
+}
+
+// peerOf returns the address in a RemoteAddr, without port and zone. It is empty for a Unix socket.
+func peerOf(remote string) string {
+	ap, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return ""
+	}
+	if ap.Addr().Is4() { // which has only one valid form
+		return remote[:strings.LastIndexByte(remote, ':')]
+	}
+	return ap.Addr().WithZone("").Unmap().String()
+}
+
+// isOne reports whether a header has one value, which is not empty.
+func isOne(lines []string) bool { return len(lines) == 1 && lines[0] != "" }
+
+func isScheme(lines []string) bool {
+	return len(lines) == 1 && (strings.EqualFold(lines[0], "https") || strings.EqualFold(lines[0], "http"))
+}

@@ -1,0 +1,257 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/textproto"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/gateway/internal/accesslog"
+	"github.com/headgate/headgate/server/gateway/internal/balance"
+	"github.com/headgate/headgate/server/gateway/internal/lograte"
+	"github.com/headgate/headgate/server/gateway/internal/tunnel"
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+// A Gateway is a reverse proxy. Create one with New, then call Serve. It is safe for concurrent use.
+type Gateway struct {
+	config       Config
+	identity     *identity.Identifier
+	routes       routeTable
+	limited      http.Handler // the limiter around proxy
+	keepsState   bool         // limited is a httplimit.StateKeeper
+	idHeader     string
+	via          []string // added to responses; nil for none
+	proxyHeaders proxyHeaders
+	clock        clock
+	crowd        int64 // how many requests in flight at an upstream are many
+	timed        bool  // the duration of requests is observed or logged
+
+	fronts       []*frontServer
+	conns        *conns.Conns // of clients, over all listeners
+	tunnels      *tunnel.Set
+	counters     counters
+	log          *accesslog.Logger // nil if nothing is logged
+	clientErrors *lograte.Logger   // for errors that clients cause
+	draining     atomic.Bool
+	ready        atomic.Bool
+
+	lifecycle
+}
+
+// lifecycle is the state of Serve and Shutdown.
+type lifecycle struct {
+	mu       sync.Mutex
+	state    gatewayState
+	stop     context.CancelFunc // ends the background goroutines
+	running  sync.WaitGroup     // of the background goroutines
+	started  chan struct{}      // closed when Serve serves
+	finished chan struct{}      // closed when Shutdown has ended
+	closed   error              // the result of Shutdown
+}
+
+type gatewayState uint8
+
+const (
+	isNew gatewayState = iota
+	isListening
+	isServing
+	isEnding
+)
+
+// ErrClosed is returned by Serve once Shutdown has been called.
+var ErrClosed = errors.New("gateway: closed")
+
+// clientErrorLines is how many lines a second are logged about errors that clients cause, such as failed handshakes.
+const clientErrorLines = 10
+
+// New returns a Gateway. It reads files, but does not listen yet. The error is that of Config.Validate.
+func New(config Config) (*Gateway, error) {
+	config.fill()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	g := &Gateway{
+		config: config, identity: config.Identity, clock: clock{epoch: time.Now()},
+		crowd:        crowded * int64(runtime.GOMAXPROCS(0)),
+		idHeader:     textproto.CanonicalMIMEHeaderKey(config.RequestIDHeader),
+		proxyHeaders: newProxyHeaders(config.OnlyFromProxies),
+		tunnels: tunnel.NewSet(tunnel.Options{
+			Max: int64(config.MaxUpgrades), IdleTimeout: config.StreamTimeout, MaxAge: config.MaxUpgradeAge,
+		}),
+		clientErrors: lograte.NewLogger(config.Logger, clientErrorLines),
+		lifecycle:    lifecycle{started: make(chan struct{}), finished: make(chan struct{})},
+		timed:        config.Observe != nil || config.AccessLog != nil,
+	}
+	if g.identity == nil {
+		id, err := identity.New(identity.Config{})
+		if err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
+		}
+		g.identity = id
+	}
+	g.conns = conns.New(conns.Options{
+		Name: "gateway", Max: config.MaxConns, PerAddress: config.MaxConnsPerAddress, Exempt: g.identity.IsProxy,
+		Descriptors: config.Descriptors, Logger: config.Logger,
+	})
+	if config.Via != "" {
+		g.via = []string{"1.1 " + config.Via}
+	}
+	all := make([]*route, len(config.Routes))
+	for i := range config.Routes {
+		var err error
+		if all[i], err = g.newRoute(&config.Routes[i]); err != nil {
+			return nil, err
+		}
+	}
+	g.routes = newRouteTable(all)
+	g.limited = http.HandlerFunc(g.proxy)
+	if config.Limit != nil {
+		g.limited = config.Limit(g.limited)
+		_, g.keepsState = g.limited.(httplimit.StateKeeper)
+	}
+	if config.AccessLog != nil {
+		a := config.AccessLog
+		g.log = accesslog.New(accesslog.Options{Logger: a.Logger, Every: a.Every, PerSecond: a.PerSecond, Queue: a.Queue})
+	}
+	for i := range g.config.Listeners {
+		f, err := g.newFront(&g.config.Listeners[i])
+		if err != nil {
+			return nil, err
+		}
+		g.fronts = append(g.fronts, f)
+	}
+	return g, nil
+}
+
+// Handler returns the handler of the gateway, for use with another server, which then has to bound connections itself.
+func (g *Gateway) Handler() http.Handler { return g }
+
+var _ http.Handler = (*Gateway)(nil)
+
+// Listen opens the listeners; after that Addrs is known. Serve calls it if it was not called.
+func (g *Gateway) Listen() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.listen()
+}
+
+func (g *Gateway) listen() error {
+	switch g.state {
+	case isNew:
+	case isEnding:
+		return ErrClosed
+	default:
+		return nil
+	}
+	for i, f := range g.fronts {
+		if err := g.open(f); err != nil {
+			for _, opened := range g.fronts[:i] {
+				_ = opened.bounded.Close()
+			}
+			return err
+		}
+	}
+	g.state = isListening
+	return nil
+}
+
+// Addrs returns the addresses of the listeners, in the order of the Config. Before Listen there are none.
+func (g *Gateway) Addrs() []net.Addr {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var addrs []net.Addr
+	for _, f := range g.fronts {
+		if f.bounded != nil {
+			addrs = append(addrs, f.bounded.Addr())
+		}
+	}
+	return addrs
+}
+
+// Ready reports whether the gateway serves requests and will continue to. It is false as soon as Shutdown is called or
+// the context of Serve ends, while requests are still served for a while.
+func (g *Gateway) Ready() bool { return g.ready.Load() }
+
+// Started returns a channel that is closed when Serve serves requests. If Serve fails, it is never closed.
+func (g *Gateway) Started() <-chan struct{} { return g.started }
+
+// Serve serves until the context ends or Shutdown is called, and returns when the shutdown has ended. If the context
+// ends, it drains as Shutdown does, for at most Config.DrainTimeout. The error is nil if no request was cut off.
+func (g *Gateway) Serve(ctx context.Context) error {
+	failed, err := g.start()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.DrainTimeout)
+		defer cancel()
+		return g.Shutdown(limit)
+	case err := <-failed:
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.DrainTimeout)
+		defer cancel()
+		return errors.Join(err, g.Shutdown(limit))
+	case <-g.finished:
+		return g.closed
+	}
+}
+
+// start starts the background goroutines. The channel gets the error of a listener that fails.
+func (g *Gateway) start() (<-chan error, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.listen(); err != nil {
+		return nil, err
+	}
+	if g.state != isListening {
+		return nil, errors.New("gateway: Serve is running already")
+	}
+	g.state = isServing
+	ctx, cancel := context.WithCancel(context.Background())
+	g.stop = cancel
+	failed := make(chan error, len(g.fronts))
+	for _, f := range g.fronts {
+		g.running.Go(func() {
+			if err := f.serve(); !errors.Is(err, http.ErrServerClosed) && !g.draining.Load() {
+				failed <- fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
+			}
+		})
+		if f.certificates != nil {
+			g.running.Go(func() { f.certificates.Watch(ctx, f.config.TLS.CheckFiles, g.config.Logger) })
+		}
+	}
+	for _, rt := range g.routes.all {
+		if rt.config.Health == nil {
+			continue
+		}
+		for _, s := range rt.upstreams {
+			g.running.Go(func() { g.watchHealth(ctx, rt, s) })
+		}
+	}
+	if g.log != nil {
+		g.running.Go(func() { g.log.Run(ctx) })
+	}
+	g.ready.Store(true)
+	close(g.started)
+	return failed, nil
+}
+
+// A clock returns the time since it was started. It is monotonic, and never returns 0.
+type clock struct{ epoch time.Time }
+
+var _ balance.Clock = (*clock)(nil)
+
+// Now returns the time since the clock was started.
+func (c *clock) Now() time.Duration { return time.Since(c.epoch) + 1 }
+
+// at returns the time of day of a moment.
+func (c *clock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }

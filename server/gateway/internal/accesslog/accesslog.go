@@ -1,0 +1,130 @@
+// Package accesslog writes the access log of the gateway from a bounded queue, in its own goroutine, so that requests
+// do not wait for it.
+package accesslog
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/lograte"
+)
+
+// A Line describes a request.
+type Line struct {
+	At                        time.Time
+	Took                      time.Duration
+	ID, Client                string
+	Method, Host, Path        string
+	Query                     string // empty: not logged, as are an empty Route and Upstream
+	Protocol, Route, Upstream string
+	Status                    int
+	Sent                      int64 // bytes of the body
+	Retries                   int
+	Aborted                   bool
+	Err                       error
+}
+
+// Options configure a Logger. All are required.
+type Options struct {
+	Logger    *slog.Logger
+	Every     int // of how many ordinary requests one is logged
+	PerSecond int // maximum number of lines a second
+	Queue     int // maximum number of lines that wait
+}
+
+// A Logger writes an access log. It is safe for concurrent use.
+type Logger struct {
+	options  Options
+	queue    chan Line
+	requests atomic.Uint64
+	dropped  atomic.Int64
+	written  atomic.Int64
+}
+
+// New returns a Logger. Run writes its lines.
+func New(o Options) *Logger { return &Logger{options: o, queue: make(chan Line, o.Queue)} }
+
+// Counts returns how many lines were written, and how many were dropped because of the queue or the rate.
+func (l *Logger) Counts() (written, dropped int64) { return l.written.Load(), l.dropped.Load() }
+
+// Wants counts a request, and reports whether it is logged: each that has failed, and one of Options.Every others.
+func (l *Logger) Wants(failed bool) bool {
+	return l.requests.Add(1)%uint64(l.options.Every) == 0 || failed
+}
+
+// Add queues a line, or drops it if the queue is full.
+func (l *Logger) Add(line Line) {
+	select {
+	case l.queue <- line:
+	default:
+		l.dropped.Add(1)
+	}
+}
+
+// Run writes lines until the context ends, and then those that are still queued.
+func (l *Logger) Run(ctx context.Context) {
+	limit := lograte.PerSecond(l.options.PerSecond)
+	for {
+		select {
+		case line := <-l.queue:
+			l.write(&limit, &line)
+		case <-ctx.Done():
+			for {
+				select {
+				case line := <-l.queue:
+					l.write(&limit, &line)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (l *Logger) write(limit *lograte.Limit, line *Line) {
+	ok, dropped := limit.Allow(line.At)
+	if !ok {
+		l.dropped.Add(1)
+		return
+	}
+	attrs := make([]slog.Attr, 0, 16)
+	attrs = append(attrs,
+		slog.String("id", line.ID), slog.String("client", line.Client), slog.String("method", line.Method),
+		slog.String("host", line.Host), slog.String("path", line.Path), slog.String("protocol", line.Protocol),
+		slog.Int("status", line.Status), slog.Int64("bytes", line.Sent), slog.Float64("seconds", line.Took.Seconds()),
+	)
+	if line.Query != "" {
+		attrs = append(attrs, slog.String("query", line.Query))
+	}
+	if line.Route != "" {
+		attrs = append(attrs, slog.String("route", line.Route))
+	}
+	if line.Upstream != "" {
+		attrs = append(attrs, slog.String("upstream", line.Upstream))
+	}
+	if line.Retries > 0 {
+		attrs = append(attrs, slog.Int("retries", line.Retries))
+	}
+	if line.Aborted {
+		attrs = append(attrs, slog.Bool("aborted", true))
+	}
+	if line.Err != nil {
+		attrs = append(attrs, slog.String("err", line.Err.Error()))
+	}
+	if dropped > 0 {
+		attrs = append(attrs, slog.Int64("dropped", dropped))
+	}
+	level := slog.LevelInfo
+	if line.Status >= http.StatusInternalServerError || line.Aborted {
+		level = slog.LevelWarn
+	}
+	record := slog.NewRecord(line.At, level, "request", 0)
+	record.AddAttrs(attrs...)
+	if handler := l.options.Logger.Handler(); handler.Enabled(context.Background(), level) {
+		_ = handler.Handle(context.Background(), record) // an error of the log cannot be logged
+	}
+	l.written.Add(1)
+}

@@ -1,0 +1,221 @@
+// Package tunnel connects a client and an upstream after an upgrade such as that to WebSocket: it copies bytes both
+// ways until both sides have ended, one has failed, nothing has passed for too long, or the set of tunnels is closed.
+package tunnel
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+// Options configure a Set.
+type Options struct {
+	// Max is the maximum number of tunnels.
+	Max int64
+	// IdleTimeout closes a tunnel that nothing has passed for so long.
+	IdleTimeout time.Duration
+	// MaxAge bounds the lifetime of a tunnel. 0: no bound.
+	MaxAge time.Duration
+}
+
+// A Set has the open tunnels. It is safe for concurrent use.
+type Set struct {
+	options Options
+	epoch   time.Time
+
+	reserved, total   atomic.Int64
+	idled, aged, shut atomic.Int64 // closed because of IdleTimeout, MaxAge and CloseAll
+
+	mu      sync.Mutex
+	tunnels map[*Tunnel]struct{}
+	closed  bool
+	empty   chan struct{} // closed when the last tunnel is removed; nil if nobody waits for that
+}
+
+// NewSet returns a Set without tunnels.
+func NewSet(o Options) *Set {
+	return &Set{options: o, epoch: time.Now(), tunnels: make(map[*Tunnel]struct{})}
+}
+
+// Stats count tunnels: those that are open or being opened now, all since NewSet, and those that the Set has closed, by
+// reason.
+type Stats struct{ Open, Total, Idle, Aged, Shut int64 }
+
+// Stats returns the current figures.
+func (s *Set) Stats() Stats {
+	return Stats{
+		Open: s.reserved.Load(), Total: s.total.Load(), Idle: s.idled.Load(), Aged: s.aged.Load(), Shut: s.shut.Load(),
+	}
+}
+
+// Reserve reserves one of Options.Max tunnels, and reports whether one was free. Release returns it.
+func (s *Set) Reserve() bool {
+	if s.reserved.Add(1) > s.options.Max {
+		s.reserved.Add(-1)
+		return false
+	}
+	return true
+}
+
+// Release returns a reservation.
+func (s *Set) Release() { s.reserved.Add(-1) }
+
+// A Tunnel is the connection of a client that has been upgraded, and its other end at the upstream.
+type Tunnel struct {
+	set       *Set
+	client    net.Conn
+	upstream  io.ReadWriteCloser
+	active    atomic.Int64 // when bytes last passed, since set.epoch
+	closeOnce sync.Once
+
+	mu   sync.Mutex
+	idle *time.Timer
+}
+
+// Add adds a tunnel between two connections, or returns nil if the Set is closed. Remove must follow.
+func (s *Set) Add(client net.Conn, upstream io.ReadWriteCloser) *Tunnel {
+	t := &Tunnel{set: s, client: client, upstream: upstream}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.tunnels[t] = struct{}{}
+	s.total.Add(1)
+	return t
+}
+
+// Remove removes a tunnel.
+func (s *Set) Remove(t *Tunnel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tunnels, t)
+	if s.empty != nil && len(s.tunnels) == 0 {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
+// Wait waits until all tunnels are removed.
+func (s *Set) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	if len(s.tunnels) == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	empty := s.empty
+	s.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// CloseAll closes all tunnels, and lets none be added from now on.
+func (s *Set) CloseAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for t := range s.tunnels {
+		t.closeFor(&s.shut)
+	}
+}
+
+func (s *Set) now() time.Duration { return time.Since(s.epoch) }
+
+// Close closes both connections.
+func (t *Tunnel) Close() { t.closeOnce.Do(t.closeBoth) }
+
+// closeFor closes both connections, and counts the tunnel if they were open.
+func (t *Tunnel) closeFor(reason *atomic.Int64) {
+	t.closeOnce.Do(func() {
+		t.closeBoth()
+		reason.Add(1)
+	})
+}
+
+func (t *Tunnel) closeBoth() {
+	_ = t.client.Close()
+	_ = t.upstream.Close()
+}
+
+// Copy copies bytes both ways until the tunnel ends. The client may have sent some already: early has them in its
+// buffer. Copy returns how many bytes the client was sent.
+func (t *Tunnel) Copy(early *bufio.Reader) int64 {
+	s := t.set
+	t.active.Store(int64(s.now()))
+	t.mu.Lock()
+	t.idle = time.AfterFunc(s.options.IdleTimeout, t.closeIfIdle)
+	t.mu.Unlock()
+	defer t.idle.Stop()
+	if age := s.options.MaxAge; age > 0 {
+		defer time.AfterFunc(age, func() { t.closeFor(&s.aged) }).Stop()
+	}
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if n := early.Buffered(); n > 0 {
+			if _, err := io.CopyN(t.upstream, early, int64(n)); err != nil {
+				t.Close()
+				return
+			}
+		}
+		t.copyOneWay(t.upstream, t.client)
+	}()
+	n := t.copyOneWay(t.client, t.upstream)
+	<-done
+	return n
+}
+
+// closeIfIdle closes a tunnel that nothing has passed for too long, or sets the timer again.
+func (t *Tunnel) closeIfIdle() {
+	if left := t.set.options.IdleTimeout - (t.set.now() - time.Duration(t.active.Load())); left > 0 {
+		t.mu.Lock()
+		t.idle.Reset(left)
+		t.mu.Unlock()
+		return
+	}
+	t.closeFor(&t.set.idled)
+}
+
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// copyOneWay copies one direction up to its end, and closes the sending side of to then. If that fails, it closes the
+// tunnel.
+func (t *Tunnel) copyOneWay(to io.Writer, from io.Reader) (n int64) {
+	buffer := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buffer)
+	for {
+		got, err := from.Read(buffer[:])
+		if got > 0 {
+			t.active.Store(int64(t.set.now()))
+			sent, failed := to.Write(buffer[:got])
+			n += int64(sent)
+			if failed != nil {
+				t.Close()
+				return n
+			}
+			t.active.Store(int64(t.set.now()))
+		}
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, io.EOF) || conns.CloseWrite(to) != nil {
+			t.Close()
+		}
+		return n
+	}
+}

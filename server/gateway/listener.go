@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/identity/proxyproto"
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+// A Listener is where clients connect.
+type Listener struct {
+	// Address is host:port, :port, or unix: and a path. With port 0 the system chooses one; see Gateway.Addrs.
+	Address string
+	// TLS configures the certificates. Default nil: no TLS.
+	TLS *TLS
+	// NoHTTP2 disables HTTP/2, which is otherwise negotiated over TLS by ALPN, or used without TLS by clients that begin
+	// with it (h2c).
+	NoHTTP2 bool
+	// ProxyProtocol are the networks of load balancers that begin each connection with the PROXY protocol. Default none:
+	// it is not read.
+	ProxyProtocol []netip.Prefix
+}
+
+func (l *Listener) validate(k *checker, field string) {
+	switch network, address := conns.Split(l.Address); {
+	case network == "unix" && address == "":
+		k.add(field+".Address", quote(l.Address), "a path after unix:")
+	case network == "unix":
+		if len(l.ProxyProtocol) > 0 {
+			k.add(field+".ProxyProtocol", "", "none with a Unix socket, whose peers have no address")
+		}
+	default:
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			k.add(field+".Address", quote(l.Address), "host:port, :port, or unix: and a path")
+		}
+	}
+	if len(l.ProxyProtocol) > 0 {
+		if err := (proxyproto.Config{Trusted: l.ProxyProtocol}).Validate(); err != nil {
+			k.add(field+".ProxyProtocol", err.Error(), "the networks of load balancers, such as 10.0.0.0/8")
+		}
+	}
+	if l.TLS != nil {
+		l.TLS.validate(k, field+".TLS")
+	}
+}
+
+// A boundedListener bounds the number of connections.
+type boundedListener struct {
+	net.Listener
+	conns *conns.Conns
+	// balancers use the PROXY protocol. The address of their clients is known only when the PROXY header was read.
+	balancers []netip.Prefix
+
+	end   atomic.Int64 // when Accept fails at the latest, after stopSoon: nanoseconds since 1970
+	quiet int          // how often in a row no connection came, after stopSoon
+}
+
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) && l.end.Load() != 0 {
+				if err = l.extend(); err == nil {
+					continue
+				}
+			}
+			return nil, err
+		}
+		l.quiet = 0
+		if admitted := l.conns.Admit(conn, l.isBalancer(conn.RemoteAddr())); admitted != nil {
+			return admitted, nil
+		}
+	}
+}
+
+func (l *boundedListener) isBalancer(peer net.Addr) bool {
+	if len(l.balancers) == 0 {
+		return false
+	}
+	tcp, ok := peer.(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	addr := tcp.AddrPort().Addr().Unmap()
+	return slices.ContainsFunc(l.balancers, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// After stopSoon a listener ends when no connection has come for quietTime, three times in a row because a busy machine
+// may be late; and in any case after acceptTime.
+const (
+	quietTime  = 25 * time.Millisecond
+	acceptTime = 500 * time.Millisecond
+)
+
+type deadliner interface{ SetDeadline(time.Time) error }
+
+// stopSoon accepts connections that are already established, and then no more.
+func (l *boundedListener) stopSoon() error {
+	d, ok := l.Listener.(deadliner)
+	if !ok {
+		return l.Close()
+	}
+	now := time.Now()
+	l.end.Store(now.Add(acceptTime).UnixNano())
+	return d.SetDeadline(now.Add(quietTime))
+}
+
+// extend lets Accept wait again, or returns net.ErrClosed.
+func (l *boundedListener) extend() error {
+	now := time.Now()
+	if l.quiet++; l.quiet > 2 || now.UnixNano() > l.end.Load() {
+		return net.ErrClosed
+	}
+	return l.Listener.(deadliner).SetDeadline(now.Add(quietTime))
+}
+
+// readProxyProtocol wraps a listener to read the PROXY protocol, if that is configured. TLS wraps the result, because
+// the PROXY header precedes the handshake.
+func (g *Gateway) readProxyProtocol(l *Listener, inner net.Listener) (net.Listener, error) {
+	if len(l.ProxyProtocol) == 0 {
+		return inner, nil
+	}
+	return proxyproto.NewListener(inner, proxyproto.Config{
+		Trusted: l.ProxyProtocol, Timeout: g.config.HeaderTimeout, Logger: slog.New(g.clientErrors.Handler("PROXY protocol")),
+		OnClient: func(balancer net.Conn, client netip.AddrPort) error { return conns.Of(balancer).SetAddr(client.Addr()) },
+	})
+}

@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/balance"
+	"github.com/headgate/headgate/server/gateway/upstream"
+)
+
+// proxy serves a request that the limiter has allowed.
+func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
+	ex := exchangeOf(w)
+	switch {
+	case ex == nil:
+		// Without the exchange nothing is known about the request.
+		g.config.Logger.Error("the limiter passes on its own ResponseWriter, which has no method Unwrap")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+	case ex.request.path == "*":
+		w.WriteHeader(http.StatusNoContent) // the request is about the server, which is the gateway
+	case ex.route == nil:
+		ex.respond(w, http.StatusNotFound, "There is no route for this host and path.")
+	case r.Method == http.MethodOptions && endsHere(r):
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		ex.send(w, r)
+	}
+}
+
+// endsHere reports whether Max-Forwards is 0, so that the gateway responds itself. If not, it decrements Max-Forwards.
+func endsHere(r *http.Request) bool {
+	const name = "Max-Forwards"
+	lines := r.Header[name]
+	if len(lines) == 0 {
+		return false
+	}
+	n, err := strconv.ParseUint(lines[0], 10, 31)
+	if err != nil || len(lines) > 1 {
+		delete(r.Header, name) // it is invalid, and must not be forwarded unchanged
+		return false
+	}
+	if n == 0 {
+		return true
+	}
+	r.Header[name] = []string{strconv.FormatUint(n-1, 10)}
+	return false
+}
+
+// send sends the request to an upstream, and to another one if the first fails and a retry is safe.
+func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
+	rt, f := ex.route, &ex.forward
+	if ex.request.hops.upgrade != "" {
+		delete(r.Header, "Upgrade") // set again for the upgrade itself
+	}
+	ex.setForwarded(r)
+	ex.takeBody(r)
+	if ex.body != nil && !ex.beginUpload(w, r) {
+		return
+	}
+	ctx := r.Context()
+	if total := rt.config.TotalTimeout; total > 0 && ex.request.hops.upgrade == "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, total)
+		defer cancel()
+	}
+	f.unsent = true
+	var tried balance.Tried
+	for {
+		s := rt.pick(&ex.g.clock, tried)
+		if s == nil {
+			f.fault = errNoUpstream
+			setRetryAfter(w.Header(), rt.retryAfter())
+			ex.respond(w, http.StatusServiceUnavailable, "No upstream can take the request.")
+			return
+		}
+		f.upstream = s
+		outcome, err := ex.try(ctx, w, r, s)
+		if !isUnsent(err) {
+			f.unsent = false
+		}
+		if err == nil {
+			if rt.succeeded(s, outcome.Status, &ex.g.clock) {
+				ex.g.config.Logger.Warn("upstream is left out for a while",
+					"route", rt.config.Name, "upstream", s.url, "status", outcome.Status)
+			}
+			return
+		}
+		ex.recordFailure(ctx, s, err)
+		if !ex.mayRetry(ctx, r, &outcome, err) {
+			ex.fail(w, &outcome, err)
+			return
+		}
+		tried.Add(s.index)
+		if rt.pick(&ex.g.clock, tried) == nil {
+			ex.fail(w, &outcome, err) // more precise than that no upstream is left
+			return
+		}
+		f.retries++
+		ex.g.counters.retries.add(ex.stripe)
+	}
+}
+
+var errNoUpstream = errors.New("no upstream is up")
+
+// crowded is the number of requests in flight per core above which an allowed request lets others be decided first.
+// Code and data of the limiter are then loaded into the caches once for several requests, which saves more than the
+// wait costs. A request waits only for those that can run at that moment, so none starves. Upgraded connections last
+// for hours without being decided again, so they do not count.
+const crowded = 8
+
+// begins counts a request, and reports whether more than crowd are in flight.
+func (s *upstreamServer) begins(crowd int64) bool { return s.inFlight.Add(1)-s.upgraded.Load() > crowd }
+
+// try sends the request to one upstream.
+func (ex *exchange) try(
+	ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer,
+) (upstream.Outcome, error) {
+	s.requests.Add(1)
+	if s.begins(ex.g.crowd) {
+		runtime.Gosched()
+	}
+	defer s.inFlight.Add(-1)
+	head := upstream.Head{Target: ex.request.target, Host: ex.route.config.SendHost, Fields: ex.forward.fields.list()}
+	if ex.request.hops.upgrade != "" && s.upgrades != nil {
+		return ex.upgrade(w, r, s, &head)
+	}
+	return s.forwarder.Forward(ctx, w, r, head)
+}
+
+// recordFailure counts an error, and if it is the upstream's fault, counts it against the upstream and logs it.
+func (ex *exchange) recordFailure(ctx context.Context, s *upstreamServer, err error) {
+	var e *upstream.Error
+	if errors.As(err, &e) {
+		s.faults[e.Fault%faultKinds].Add(1)
+	}
+	if ctx.Err() != nil || !isUpstreamsFault(err) {
+		return
+	}
+	now, log := ex.g.clock.Now(), ex.g.config.Logger
+	if ex.route.balance.Failed(s.index, err, now) {
+		log.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "err", err)
+	} else if ok, dropped := s.logsFailure(ex.g.clock.at(now)); ok {
+		log.Warn("request failed at the upstream",
+			"route", ex.route.config.Name, "upstream", s.url, "err", err, "more", dropped)
+	}
+}
+
+// isUnsent reports whether an error means that no part of the request was sent.
+func isUnsent(err error) bool {
+	var e *upstream.Error
+	return err != nil && errors.As(err, &e) && (e.Fault == upstream.FaultDial || e.Fault == upstream.FaultBusy)
+}
+
+// mayRetry reports whether the request can be sent to another upstream without being processed twice.
+func (ex *exchange) mayRetry(ctx context.Context, r *http.Request, outcome *upstream.Outcome, err error) bool {
+	var e *upstream.Error
+	if ex.forward.retries >= ex.route.config.Retries || outcome.Sent || ctx.Err() != nil || !errors.As(err, &e) {
+		return false
+	}
+	switch e.Fault {
+	case upstream.FaultDial, upstream.FaultBusy: // no part was sent
+		return ex.body == nil || ex.body.rewind()
+	case upstream.FaultBroken:
+		return ex.body == nil && isIdempotent(r.Method)
+	default:
+		return false
+	}
+}
+
+func isIdempotent(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail responds to a request that no upstream has served. If a response has begun, fail aborts the client's connection,
+// so that the response does not look complete.
+func (ex *exchange) fail(w http.ResponseWriter, outcome *upstream.Outcome, err error) {
+	ex.forward.fault = cmp.Or(ex.bodyFault(err), err)
+	if ex.response.hijacked {
+		return
+	}
+	if outcome.Sent || ex.response.wrote {
+		panic(http.ErrAbortHandler)
+	}
+	status, detail := ex.explain(err)
+	if status == upstream.StatusClientGone {
+		ex.response.status = status
+		panic(http.ErrAbortHandler)
+	}
+	if status == http.StatusServiceUnavailable {
+		setRetryAfter(w.Header(), time.Second)
+	}
+	ex.respond(w, status, detail)
+}
+
+// bodyFault returns the error of the client's body, if that is why a forwarder has failed; else nil.
+func (ex *exchange) bodyFault(err error) error {
+	var e *upstream.Error
+	if ex.body == nil || !errors.As(err, &e) || e.Fault != upstream.FaultBody && e.Fault != upstream.FaultClient {
+		return nil
+	}
+	return ex.body.clientFault()
+}
+
+// explain returns the response to an error.
+func (ex *exchange) explain(err error) (status int, detail string) {
+	var e *upstream.Error
+	if !errors.As(err, &e) {
+		return http.StatusBadGateway, "The upstream could not be asked."
+	}
+	switch fault := ex.bodyFault(err); {
+	case errors.Is(fault, errBodyTooLarge):
+		return http.StatusRequestEntityTooLarge, tooLarge("body", ex.route.config.MaxBody)
+	case errors.Is(fault, errBodyTooSlow):
+		return http.StatusRequestTimeout, "The body did not arrive in time."
+	case ex.body != nil && e.Fault == upstream.FaultBody:
+		return http.StatusBadRequest, "The body could not be read."
+	}
+	switch status = e.Status(); status {
+	case http.StatusBadRequest:
+		detail = "The request cannot be sent on."
+	case http.StatusGatewayTimeout:
+		detail = "The upstream did not answer in time."
+	case http.StatusServiceUnavailable:
+		detail = "All connections are in use."
+	case http.StatusBadGateway:
+		detail = "The upstream did not answer as it should."
+		if e.Fault == upstream.FaultDial {
+			detail = "The upstream cannot be reached."
+		}
+	}
+	return status, detail
+}

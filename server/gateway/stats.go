@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/upstream"
+)
+
+// An Observation describes a request that has ended.
+type Observation struct {
+	// Route is the name of the route, and Upstream the URL of the last upstream that was tried. Both are empty if there is
+	// none, as for requests that the limiter rejects.
+	Route, Upstream string
+	// Status is the status of the response, 499 if the client had disconnected before, or 0 if the connection was closed
+	// without a response.
+	Status int
+	// Sent is the number of bytes of the body that were sent to the client.
+	Sent int64
+	// Took is the duration of the request.
+	Took time.Duration
+	// Retries is the number of further upstreams that were tried.
+	Retries int
+	// Upgraded: the connection was upgraded. Aborted: the response was cut off.
+	Upgraded, Aborted bool
+	// Err is why the request was not served; nil if it was served, or rejected by the limiter.
+	Err error
+}
+
+// Stats are figures of a gateway. Counts are since New.
+type Stats struct {
+	// Conns is the number of open client connections. Accepted and Refused count those that were accepted, and closed
+	// because there were too many. Reclaimed counts connections without a request that were closed to make room.
+	Conns, Accepted, Refused, Reclaimed int64
+	// UploadsRefused counts requests that were refused because their client had too many uploads in flight.
+	UploadsRefused int64
+	// InFlight is the number of requests that are being served. Requests counts all.
+	InFlight, Requests int64
+	// Responses counts responses by class: Responses[2] those from 200 to 299. Responses[0] counts requests without a
+	// response, including those whose client has disconnected.
+	Responses [6]int64
+	// Retries counts attempts on a further upstream.
+	Retries int64
+	// Aborted counts responses that were cut off.
+	Aborted int64
+	// Upgrades is the number of upgraded connections. Upgraded counts all. UpgradesIdle counts those that were closed
+	// because of StreamTimeout, UpgradesAged because of MaxUpgradeAge, and UpgradesCut because the gateway was shut down.
+	Upgrades, Upgraded, UpgradesIdle, UpgradesAged, UpgradesCut int64
+	// LogWritten and LogDropped count lines of the access log.
+	LogWritten, LogDropped int64
+	// CertificatesLoaded and CertificatesFailed count changed certificate files that were loaded, and that were invalid.
+	CertificatesLoaded, CertificatesFailed int64
+	// Certificates are the ones in use.
+	Certificates []CertificateStats
+	// Upstreams are the upstreams of all routes, in the order of the Config.
+	Upstreams []UpstreamStats
+}
+
+// CertificateStats describe one certificate.
+type CertificateStats struct {
+	// Listener is the configured address of its listener, CertFile its file.
+	Listener, CertFile string
+	// NotAfter is when it expires.
+	NotAfter time.Time
+}
+
+// UpstreamStats describe one upstream of one route.
+type UpstreamStats struct {
+	// Route is the route's name, URL the upstream's.
+	Route, URL string
+	// Up: it gets requests. Down: its health checks fail. Ejected: requests to it have failed. Returning: it does not get
+	// its full share yet.
+	Up, Down, Ejected, Returning bool
+	// InFlight is the number of its requests in flight. Requests counts all, Failed those that failed.
+	InFlight, Requests, Failed int64
+	// Faults counts failed requests by reason, including those that failed because of the client. A request that was sent
+	// twice to this upstream counts once.
+	Faults map[upstream.Fault]int64
+	// Ejections counts how often it was ejected.
+	Ejections int64
+	// Checks and ChecksFailed count its health checks.
+	Checks, ChecksFailed int64
+	// LastErr is the last error of a request or check, nil if there was none.
+	LastErr error
+	// Pool describes its connections. It is zero for HTTP/2.
+	Pool upstream.Stats
+}
+
+// counters are changed by every request.
+type counters struct {
+	began, ended   stripedCounter
+	responses      [6]stripedCounter // by class of the status
+	retries        stripedCounter
+	aborted        atomic.Int64
+	uploadsRefused atomic.Int64
+}
+
+// Stats returns the current figures.
+func (g *Gateway) Stats() Stats {
+	c := &g.counters
+	ended := c.ended.sum() // before began, so that InFlight is never negative
+	conns, tunnels := g.conns.Counts(), g.tunnels.Stats()
+	s := Stats{
+		Conns: g.conns.Open(), Accepted: conns.Accepted, Refused: conns.Refused, Reclaimed: conns.Reclaimed,
+		UploadsRefused: c.uploadsRefused.Load(),
+		Requests:       c.began.sum(), Retries: c.retries.sum(), Aborted: c.aborted.Load(),
+		Upgrades: tunnels.Open, Upgraded: tunnels.Total,
+		UpgradesIdle: tunnels.Idle, UpgradesAged: tunnels.Aged, UpgradesCut: tunnels.Shut,
+	}
+	s.InFlight = s.Requests - ended
+	for i := range s.Responses {
+		s.Responses[i] = c.responses[i].sum()
+	}
+	if g.log != nil {
+		s.LogWritten, s.LogDropped = g.log.Counts()
+	}
+	for _, f := range g.fronts {
+		if f.certificates != nil {
+			s.CertificatesLoaded += f.certificates.Loaded()
+			s.CertificatesFailed += f.certificates.Failed()
+			s.Certificates = append(s.Certificates, certificateStats(f.certificates, f.config.Address)...)
+		}
+	}
+	for _, rt := range g.routes.all {
+		for _, u := range rt.upstreams {
+			s.Upstreams = append(s.Upstreams, u.stats(rt, g.clock.Now()))
+		}
+	}
+	return s
+}
+
+func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
+	b := rt.balance.Stats(s.index, now)
+	u := UpstreamStats{
+		Route: rt.config.Name, URL: s.url,
+		Up: !b.Down && !b.Ejected, Down: b.Down, Ejected: b.Ejected, Returning: b.Returning,
+		InFlight: s.inFlight.Load(), Requests: s.requests.Load(), Failed: b.Failed, Ejections: b.Ejections,
+		Checks: b.Checks, ChecksFailed: b.ChecksFailed, LastErr: b.LastErr,
+	}
+	for fault := range s.faults {
+		if n := s.faults[fault].Load(); n > 0 {
+			if u.Faults == nil {
+				u.Faults = make(map[upstream.Fault]int64)
+			}
+			u.Faults[upstream.Fault(fault)] = n
+		}
+	}
+	if pool, ok := s.forwarder.(*upstream.Pool); ok {
+		u.Pool = pool.Stats()
+	}
+	return u
+}
+
+// record counts a request that has ended, and reports it to Observe and the access log.
+func (g *Gateway) record(ex *exchange, r *http.Request) {
+	c, response := &g.counters, &ex.response
+	if response.status >= http.StatusInternalServerError && r.Context().Err() != nil {
+		response.status = upstream.StatusClientGone // the error is the client's
+	}
+	switch class := response.status / 100; {
+	case response.status == upstream.StatusClientGone:
+		c.responses[0].add(ex.stripe)
+	case class < len(c.responses):
+		c.responses[class].add(ex.stripe)
+	}
+	if !response.complete {
+		c.aborted.Add(1)
+	}
+	failed := response.status >= http.StatusInternalServerError ||
+		!response.complete && response.status != upstream.StatusClientGone
+	logged := g.log != nil && g.log.Wants(failed)
+	if logged || g.config.Observe != nil {
+		g.observe(ex, r, logged)
+	}
+	c.ended.add(ex.stripe) // last, so that Stats that include it include all of the above
+}
+
+func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {
+	o := &ex.observation
+	*o = Observation{
+		Status: ex.response.status, Sent: ex.response.sent, Took: g.clock.Now() - ex.began, Retries: ex.forward.retries,
+		Aborted: !ex.response.complete, Err: ex.forward.fault, Upgraded: ex.response.status == http.StatusSwitchingProtocols,
+	}
+	if ex.route != nil {
+		o.Route = ex.route.config.Name
+	}
+	if ex.forward.upstream != nil {
+		o.Upstream = ex.forward.upstream.url
+	}
+	if g.config.Observe != nil {
+		g.config.Observe(o)
+	}
+	if logged {
+		g.log.Add(ex.logLine(r, o))
+	}
+}
+
+// A stripedCounter is a counter that many cores can increase at the same time.
+type stripedCounter [16]struct {
+	n atomic.Int64
+	_ [56]byte // to fill a cache line
+}
+
+// add increases the counter by one, on any stripe.
+func (t *stripedCounter) add(stripe uint32) { t[stripe%uint32(len(t))].n.Add(1) }
+
+func (t *stripedCounter) sum() int64 {
+	var sum int64
+	for i := range t {
+		sum += t[i].n.Load()
+	}
+	return sum
+}

@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/upstream"
+	"github.com/headgate/headgate/server/internal/conns"
+)
+
+var (
+	errTooManyUpgrades = errors.New("too many connections are upgraded")
+	errNoDescriptors   = errors.New("no file descriptor is left for a connection that is upgraded")
+	errShuttingDown    = errors.New("the gateway is shutting down")
+)
+
+// upgrade asks the upstream to switch protocols. If it does, upgrade copies bytes both ways until one side ends the
+// connection. Any other response is sent to the client.
+func (ex *exchange) upgrade(
+	w http.ResponseWriter, r *http.Request, s *upstreamServer, head *upstream.Head,
+) (upstream.Outcome, error) {
+	g := ex.g
+	if !g.tunnels.Reserve() {
+		return upstream.Outcome{}, s.upgrades.Fault(upstream.FaultBusy, "upgrade", errTooManyUpgrades)
+	}
+	defer g.tunnels.Release()
+	if !g.conns.TakeDescriptor() { // for the connection to the upstream
+		return upstream.Outcome{}, s.upgrades.Fault(upstream.FaultBusy, "upgrade", errNoDescriptors)
+	}
+	defer g.conns.GiveDescriptor()
+	return s.upgrades.Upgrade(w, r, head, ex.request.hops.upgrade,
+		func(response *http.Response, conn io.ReadWriteCloser) (upstream.Outcome, error) {
+			return ex.connect(w, s, response, conn)
+		})
+}
+
+// connect sends the client the response to its upgrade, and connects it with the upstream.
+func (ex *exchange) connect(
+	w http.ResponseWriter, s *upstreamServer, response *http.Response, back io.ReadWriteCloser,
+) (upstream.Outcome, error) {
+	g := ex.g
+	outcome := upstream.Outcome{Status: http.StatusSwitchingProtocols}
+	head := ex.switchingHead(w, response)
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return upstream.Outcome{}, s.upgrades.Fault(upstream.FaultUpgrade, "take over the client's connection", err)
+	}
+	if conn := conns.Of(client); conn != nil {
+		conn.SetUpgraded()
+	}
+	outcome.Sent = true
+	ex.response.wrote, ex.response.status = true, http.StatusSwitchingProtocols
+	t := g.tunnels.Add(client, back)
+	if t == nil {
+		_ = client.Close()
+		_ = back.Close()
+		return outcome, s.upgrades.Fault(upstream.FaultClosed, "upgrade", errShuttingDown)
+	}
+	defer t.Close()
+	ex.forward.tunnel = t // removed from g.tunnels when the limiter has settled the request
+	err = client.SetDeadline(time.Now().Add(g.config.WriteTimeout))
+	if err == nil {
+		_, err = client.Write(head)
+	}
+	if err == nil {
+		err = client.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return outcome, s.upgrades.Fault(upstream.FaultClient, "upgrade", err)
+	}
+	s.upgraded.Add(1)
+	defer s.upgraded.Add(-1)
+	outcome.Bytes = t.Copy(buffered.Reader)
+	return outcome, nil
+}
+
+// switchingHead returns the head of a response with status 101, which the server no longer writes itself. It includes
+// the headers that the limiter has set.
+func (ex *exchange) switchingHead(w http.ResponseWriter, response *http.Response) []byte {
+	protocol := response.Header.Get("Upgrade")
+	http1.RemoveHopByHop(response.Header)
+	h := w.Header()
+	for name, lines := range response.Header {
+		h[name] = append(h[name], lines...)
+	}
+	h[ex.g.idHeader] = ex.request.id
+	delete(h, "Content-Length")
+	delete(h, "Transfer-Encoding")
+	var b strings.Builder
+	b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ")
+	b.WriteString(protocol)
+	b.WriteString("\r\n")
+	_ = h.Write(&b) // a Builder never fails; line breaks in values become spaces
+	b.WriteString("\r\n")
+	return []byte(b.String())
+}

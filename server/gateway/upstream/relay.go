@@ -1,0 +1,321 @@
+package upstream
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// maxInterim is the maximum number of interim responses to one request.
+const maxInterim = 32
+
+// readHead reads and parses the head of a response. Its bytes stay in the buffer, because its fields refer to them.
+func (rt *roundTrip) readHead() *Error {
+	const op = "read the response"
+	scanned := 0
+	for {
+		b := rt.in.bytes()
+		end := http1.HeadEnd(b, &scanned)
+		if size := cmp.Or(end, len(b)); size > rt.pool.config.MaxHeaderBytes-rt.interim.bytes {
+			return rt.pool.fault(FaultResponse, op, errHeadSize)
+		}
+		if end > 0 {
+			rt.headSize = end
+			if err := rt.head.parse(b[:end]); err != nil {
+				rt.head.status = 0
+				return rt.pool.fault(FaultResponse, op, err)
+			}
+			return nil
+		}
+		if err := rt.fill(); err != nil {
+			return rt.connError(op, err)
+		}
+	}
+}
+
+func (rt *roundTrip) fill() error {
+	n, err := rt.read(rt.in.room())
+	rt.in.w += n
+	return err
+}
+
+// relayInterim passes on an interim response, and does nothing with others. 100 Continue is not passed on: the server
+// sends one when the body is read.
+func (rt *roundTrip) relayInterim() *Error {
+	if rt.head.status >= 200 {
+		return nil
+	}
+	const op = "read the response"
+	rt.interim.bytes += rt.headSize
+	rt.interim.count++
+	switch {
+	case rt.head.status == http.StatusSwitchingProtocols:
+		return rt.pool.fault(FaultUpgrade, op, errUpgrade)
+	case rt.interim.count > maxInterim:
+		return rt.pool.fault(FaultResponse, op, errManyInterim)
+	case rt.head.status != http.StatusContinue && rt.r.ProtoAtLeast(1, 1):
+		// Headers that were set before are for the final response.
+		h := rt.w.Header()
+		later := maps.Clone(h)
+		clear(h)
+		rt.copyFields(h)
+		rt.w.WriteHeader(rt.head.status)
+		clear(h)
+		maps.Copy(h, later)
+	}
+	rt.in.use(rt.headSize)
+	return nil
+}
+
+// copyFields adds the response's headers to h.
+func (rt *roundTrip) copyFields(h http.Header) {
+	// One string and one slice are allocated for all.
+	text := string(rt.in.bytes()[:rt.headSize])
+	values := make([]string, len(rt.head.fields))
+	for i, f := range rt.head.fields {
+		name, value := f.Name.Text(text), f.Value.Text(text)
+		if before := h[name]; len(before) > 0 {
+			h[name] = append(before, value)
+			continue
+		}
+		values[i] = value
+		h[name] = values[i : i+1 : i+1]
+	}
+}
+
+// A lineTaker is a ResponseWriter that accepts header lines instead of entries of Header. TakeHeaderLine copies the
+// line, or returns false if it does not accept it. See downstream.ResponseWriter.
+type lineTaker interface {
+	TakeHeaderLine(name, value string) bool
+}
+
+// writeFields passes the response's headers to w, as lines if it accepts them.
+func (rt *roundTrip) writeFields() {
+	w, ok := rt.w.(lineTaker)
+	if !ok || rt.head.bodyless(http.MethodGet) { // such a response is sent without some headers
+		rt.copyFields(rt.w.Header())
+		return
+	}
+	block := rt.in.bytes()[:rt.headSize]
+	left := rt.head.fields[:0]
+	for _, f := range rt.head.fields {
+		if !w.TakeHeaderLine(text(f.Name.Bytes(block)), text(f.Value.Bytes(block))) {
+			left = append(left, f)
+		}
+	}
+	if rt.head.fields = left; len(left) > 0 {
+		rt.copyFields(rt.w.Header())
+	}
+}
+
+// text returns bytes as a string that must not be kept.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// relay passes on the final response.
+func (rt *roundTrip) relay() *Error {
+	rt.writeFields()
+	h := rt.w.Header()
+	rt.in.use(rt.headSize)
+	if rt.sender != nil {
+		rt.sender.takeOver()
+	}
+	if !rt.bodyWasRead() {
+		rt.closeAfter()
+	}
+	bodyless := rt.head.bodyless(rt.r.Method)
+	if !bodyless && !rt.head.typed {
+		// Otherwise the server detects one.
+		if _, ok := h["Content-Type"]; !ok {
+			h["Content-Type"] = nil
+		}
+	}
+	if len(rt.head.trailer) > 0 && !bodyless {
+		h["Trailer"] = []string{strings.Join(rt.head.trailer, ", ")}
+	}
+	rt.outcome.Status, rt.outcome.Sent, rt.inBody = rt.head.status, true, true
+	rt.w.WriteHeader(rt.head.status)
+	switch {
+	case bodyless, rt.head.length == 0:
+		return nil
+	case rt.head.chunked:
+		return rt.relayChunks()
+	case rt.head.length > 0:
+		return rt.relayLength(rt.head.length)
+	default:
+		rt.head.ends = true
+		return rt.relayRest()
+	}
+}
+
+// relayLength passes on a body of known length. It is flushed only if it is an event stream.
+func (rt *roundTrip) relayLength(left int64) *Error {
+	for {
+		b := rt.in.bytes()
+		b = b[:min(int64(len(b)), left)]
+		if err := rt.writeBody(b); err != nil {
+			return err
+		}
+		left -= int64(len(b))
+		if left == 0 {
+			return nil
+		}
+		if rt.head.stream {
+			if err := rt.flushOut(); err != nil {
+				return err
+			}
+		}
+		if left > headBuffer {
+			rt.in.widen()
+		}
+		if err := rt.fill(); err != nil {
+			return rt.connError(opBody, err)
+		}
+	}
+}
+
+// relayRest passes on a body that ends with the connection. It flushes before it waits for more.
+func (rt *roundTrip) relayRest() *Error {
+	for {
+		if err := rt.writeBody(rt.in.bytes()); err != nil {
+			return err
+		}
+		if err := rt.flushOut(); err != nil {
+			return err
+		}
+		rt.in.widen()
+		if err := rt.fill(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return rt.connError(opBody, err)
+		}
+	}
+}
+
+// relayChunks passes on a chunked body. It flushes before it waits for more.
+func (rt *roundTrip) relayChunks() *Error {
+	var c http1.Chunks
+	for {
+		data, used, err := c.Next(rt.in.bytes())
+		rt.in.use(used)
+		if len(data) > 0 {
+			if _, err := rt.w.Write(data); err != nil {
+				return rt.clientError(err)
+			}
+			rt.outcome.Bytes += int64(len(data))
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			return rt.relayTrailers()
+		}
+		if err != nil {
+			return rt.pool.fault(FaultResponse, opBody, err)
+		}
+		if err := rt.flushOut(); err != nil {
+			return err
+		}
+		if c.Left() > headBuffer {
+			rt.in.widen()
+		}
+		if err := rt.fill(); err != nil {
+			return rt.connError(opBody, err)
+		}
+	}
+}
+
+// relayTrailers passes on the trailers after the last chunk.
+func (rt *roundTrip) relayTrailers() *Error {
+	const op = "read the response's trailers"
+	scanned := 0
+	for {
+		b := rt.in.bytes()
+		if len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
+			rt.in.use(2)
+			return nil
+		}
+		end := http1.HeadEnd(b, &scanned)
+		if cmp.Or(end, len(b)) > rt.pool.config.MaxHeaderBytes {
+			return rt.pool.fault(FaultResponse, op, errHeadSize)
+		}
+		if end > 0 {
+			fields, err := parseFields(b[:end], 0, rt.head.fields[:0], true)
+			rt.head.fields = fields
+			if err != nil {
+				return rt.pool.fault(FaultResponse, op, err)
+			}
+			if err := rt.copyTrailers(string(b[:end])); err != nil {
+				return err
+			}
+			rt.in.use(end)
+			return nil
+		}
+		if err := rt.fill(); err != nil {
+			return rt.connError(op, err)
+		}
+	}
+}
+
+// copyTrailers sets trailers in the ways that net/http has for announced and other ones.
+func (rt *roundTrip) copyTrailers(text string) *Error {
+	h := rt.w.Header()
+	for _, name := range rt.head.trailer {
+		delete(h, name) // it was sent with the header
+	}
+	flushed := false
+	for _, f := range rt.head.fields {
+		name, value := f.Name.Text(text), f.Value.Text(text)
+		isNamed := func(n string) bool { return strings.EqualFold(n, name) }
+		if !http1.MayTrail(name) || slices.ContainsFunc(rt.head.named, isNamed) {
+			continue
+		}
+		if !slices.Contains(rt.head.trailer, name) {
+			// Without a flush, a short response would get a Content-Length, and could have no trailers.
+			if !flushed {
+				flushed = true
+				if err := rt.flushOut(); err != nil {
+					return err
+				}
+			}
+			name = http.TrailerPrefix + name
+		}
+		h[name] = append(h[name], value)
+	}
+	return nil
+}
+
+const opBody = "read the response's body"
+
+// writeBody passes on bytes of the body from the buffer.
+func (rt *roundTrip) writeBody(b []byte) *Error {
+	if len(b) == 0 {
+		return nil
+	}
+	if _, err := rt.w.Write(b); err != nil {
+		return rt.clientError(err)
+	}
+	rt.outcome.Bytes += int64(len(b))
+	rt.in.use(len(b))
+	return nil
+}
+
+// flushOut flushes the response to the client.
+func (rt *roundTrip) flushOut() *Error {
+	if rt.flush == nil {
+		rt.flush = http.NewResponseController(rt.w).Flush
+	}
+	if err := rt.flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return rt.clientError(err)
+	}
+	return nil
+}
+
+// clientError returns the Error for a failed write to the client.
+func (rt *roundTrip) clientError(err error) *Error {
+	return rt.pool.fault(FaultClient, "send the response", err)
+}

@@ -1,0 +1,249 @@
+package upstream
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// A responseHead is the parsed head of a response, without its hop-by-hop fields.
+type responseHead struct {
+	status  int
+	length  int64 // the Content-Length; -1 if there is none
+	chunked bool
+	ends    bool          // the connection ends with this response
+	keep    time.Duration // how long the upstream keeps the connection; 0 if it does not say
+	stream  bool          // it is an event stream, which is flushed after each read
+	typed   bool          // there is a Content-Type
+	fields  []http1.Field // for the client
+	trailer []string      // announced, in canonical form
+	named   []string      // named by Connection
+}
+
+// parse parses a complete head. It converts names to canonical form in block itself.
+func (h *responseHead) parse(block []byte) error {
+	*h = responseHead{length: -1, fields: h.fields[:0], trailer: h.trailer[:0], named: h.named[:0]}
+	line, rest, err := cutLine(block, false)
+	if err != nil {
+		return err
+	}
+	old, err := h.parseStatus(line)
+	if err != nil {
+		return err
+	}
+	if h.fields, err = parseFields(block, rest, h.fields, false); err != nil {
+		return err
+	}
+	return h.read(block, old)
+}
+
+// parseStatus parses the status line. It reports whether the version is HTTP/1.0.
+func (h *responseHead) parseStatus(line []byte) (old bool, err error) {
+	const version = "HTTP/1."
+	if len(line) < len(version)+2 || string(line[:5]) != version[:5] {
+		return false, errStatusLine
+	}
+	minor := line[len(version)]
+	if string(line[5:len(version)]) != version[5:] || minor < '0' || minor > '9' {
+		return false, errVersion
+	}
+	code := line[len(version)+1:]
+	if code[0] != ' ' {
+		return false, errStatusLine
+	}
+	code = bytes.TrimLeft(code, " ")
+	if len(code) < 3 || len(code) > 3 && code[3] != ' ' || !http1.IsValue(code) {
+		return false, errStatusLine
+	}
+	for _, c := range code[:3] {
+		if c < '0' || c > '9' {
+			return false, errStatusLine
+		}
+		h.status = h.status*10 + int(c-'0')
+	}
+	if h.status < 100 {
+		return false, errStatusLine
+	}
+	return minor == '0', nil
+}
+
+// cutLine returns the line at the beginning of b, without its end, and where the next one begins. If strict, the line
+// must end with CR and LF.
+func cutLine(b []byte, strict bool) (line []byte, next int, err error) {
+	end := bytes.IndexByte(b, '\n')
+	if end > 0 && b[end-1] == '\r' {
+		return b[:end-1], end + 1, nil
+	}
+	if strict {
+		return nil, 0, errBareLF
+	}
+	return b[:end], end + 1, nil
+}
+
+// parseFields parses the header lines of block from pos up to the empty line, and appends them to fields. If strict,
+// each line must end with CR and LF.
+func parseFields(block []byte, pos int, fields []http1.Field, strict bool) ([]http1.Field, error) {
+	for {
+		line, next, err := cutLine(block[pos:], strict)
+		if err != nil {
+			return fields, err
+		}
+		if len(line) == 0 {
+			return fields, nil
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return fields, errFolded
+		}
+		f, err := http1.ParseField(block, pos, pos+len(line))
+		if err != nil {
+			return fields, err
+		}
+		fields = append(fields, f)
+		pos += next
+	}
+}
+
+// read reads the hop-by-hop fields, and leaves the others in h.fields.
+func (h *responseHead) read(block []byte, old bool) error {
+	var closes, keeps, encoded bool
+	kept := h.fields[:0]
+	for _, f := range h.fields {
+		value := f.Value.Bytes(block)
+		switch string(f.Name.Bytes(block)) {
+		case "Content-Length":
+			if h.length >= 0 {
+				// Like net/http, refuse equal numbers that are written differently.
+				if string(value) != lengthText(block, kept) {
+					return errLengths
+				}
+				continue
+			}
+			n, ok := http1.ParseLength(value)
+			if !ok {
+				return errLength
+			}
+			h.length = n
+		case "Transfer-Encoding":
+			if encoded || old || !strings.EqualFold(string(value), "chunked") {
+				return errEncoding
+			}
+			encoded, h.chunked = true, true
+			continue
+		case "Connection":
+			switch {
+			case strings.EqualFold(string(value), "keep-alive"):
+				keeps = true
+			case strings.EqualFold(string(value), "close"):
+				closes = true
+			default:
+				closes, keeps = h.readConnection(string(value), closes, keeps)
+			}
+			continue
+		case "Keep-Alive":
+			h.keep = parseKeepAlive(string(value))
+			continue
+		case "Trailer":
+			for name := range http1.Elements(string(value)) {
+				h.trailer = append(h.trailer, name)
+			}
+			continue
+		case "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade", "Http2-Settings":
+			continue
+		case "Content-Type":
+			h.typed = true
+			h.stream = http1.IsEventStream(string(value))
+		}
+		kept = append(kept, f)
+	}
+	h.fields = kept
+	if h.chunked && h.length >= 0 {
+		return errBoth
+	}
+	h.ends = closes || old && !keeps
+	if len(h.named) > 0 {
+		h.dropNamed(block)
+	}
+	return h.readTrailer()
+}
+
+// lengthText returns the text of the first Content-Length.
+func lengthText(block []byte, fields []http1.Field) string {
+	for _, f := range fields {
+		if string(f.Name.Bytes(block)) == "Content-Length" {
+			return string(f.Value.Bytes(block))
+		}
+	}
+	return ""
+}
+
+// readConnection reads the options of Connection. Unknown ones are names of hop-by-hop fields.
+func (h *responseHead) readConnection(value string, closes, keeps bool) (bool, bool) {
+	for option := range http1.Elements(value) {
+		switch {
+		case strings.EqualFold(option, "close"):
+			closes = true
+		case strings.EqualFold(option, "keep-alive"):
+			keeps = true
+		default:
+			h.named = append(h.named, option)
+		}
+	}
+	return closes, keeps
+}
+
+func (h *responseHead) dropNamed(block []byte) {
+	kept := h.fields[:0]
+next:
+	for _, f := range h.fields {
+		name := string(f.Name.Bytes(block))
+		for _, n := range h.named {
+			if strings.EqualFold(n, name) {
+				h.typed = h.typed && name != "Content-Type"
+				continue next
+			}
+		}
+		kept = append(kept, f)
+	}
+	h.fields = kept
+}
+
+// readTrailer checks the announced trailers, and keeps those that may be forwarded.
+func (h *responseHead) readTrailer() error {
+	if !h.chunked {
+		h.trailer = h.trailer[:0]
+		return nil
+	}
+	kept := h.trailer[:0]
+	for _, name := range h.trailer {
+		name = http1.CanonicalName(name)
+		if http1.FramesMessage(name) {
+			return errTrailerName
+		}
+		if http1.MayTrail(name) {
+			kept = append(kept, name)
+		}
+	}
+	h.trailer = kept
+	return nil
+}
+
+// parseKeepAlive returns the timeout of a Keep-Alive header, such as "timeout=5, max=100".
+func parseKeepAlive(value string) time.Duration {
+	var keep time.Duration
+	for parameter := range http1.Elements(value) {
+		name, seconds, _ := strings.Cut(parameter, "=")
+		n, err := strconv.ParseUint(http1.Trim(seconds), 10, 31)
+		if err == nil && strings.EqualFold(http1.Trim(name), "timeout") {
+			keep = time.Duration(n) * time.Second
+		}
+	}
+	return keep
+}
+
+// bodyless reports whether a response to this method has no body, whatever its header says.
+func (h *responseHead) bodyless(method string) bool {
+	return http1.BodyForbidden(h.status) || method == "HEAD"
+}

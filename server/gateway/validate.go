@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// Upper bounds of numbers: far above what makes sense, so that sums do not overflow.
+const (
+	maxDuration = 30 * 24 * time.Hour
+	maxCount    = 1 << 30
+)
+
+func (c *Config) validate() error {
+	var k checker
+	for _, d := range []struct {
+		field string
+		value time.Duration
+		least time.Duration
+	}{
+		{"HeaderTimeout", c.HeaderTimeout, time.Millisecond},
+		{"IdleTimeout", c.IdleTimeout, time.Millisecond},
+		{"BodyTimeout", c.BodyTimeout, time.Millisecond},
+		{"WriteTimeout", c.WriteTimeout, time.Millisecond},
+		{"StreamTimeout", c.StreamTimeout, time.Millisecond},
+		{"MaxUpgradeAge", c.MaxUpgradeAge, 0},
+		{"DrainDelay", c.DrainDelay, 0},
+		{"DrainLinger", c.DrainLinger, 0},
+		{"UpgradeGrace", c.UpgradeGrace, 0},
+		{"DrainTimeout", c.DrainTimeout, time.Millisecond},
+	} {
+		between(&k, d.field, d.value, d.least, maxDuration)
+	}
+	between(&k, "MinBodyRate", c.MinBodyRate, -1, maxCount)
+	between(&k, "MaxHeader", c.MaxHeader, 1<<10, 16<<20)
+	between(&k, "MaxBody", c.MaxBody, 0, 1<<60)
+	between(&k, "MaxConns", c.MaxConns, 1, maxCount)
+	between(&k, "MaxConnsPerAddress", c.MaxConnsPerAddress, -1, maxCount)
+	between(&k, "MaxStreams", c.MaxStreams, 1, 1<<20)
+	between(&k, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
+	c.validateNames(&k)
+	for i := range c.Listeners {
+		c.Listeners[i].validate(&k, index("Listeners", i))
+	}
+	c.validateRoutes(&k)
+	if c.AccessLog != nil {
+		c.AccessLog.validate(&k)
+	}
+	return k.err()
+}
+
+func (c *Config) validateNames(k *checker) {
+	for i, name := range c.Upgrades {
+		field := index("Upgrades", i)
+		switch {
+		case !isName(name):
+			k.add(field, quote(name), "the name of a protocol, such as websocket")
+		case http1.CarriesHTTP(name):
+			k.add(field, quote(name), "a protocol that carries no HTTP requests, since limits would not see them")
+		}
+	}
+	for i, name := range c.OnlyFromProxies {
+		validateHeaderName(k, index("OnlyFromProxies", i), name)
+	}
+	validateHeaderName(k, "RequestIDHeader", c.RequestIDHeader)
+	if c.Via != "" && !isName(c.Via) {
+		k.add("Via", quote(c.Via), "a name such as headgate, without spaces")
+	}
+}
+
+func validateHeaderName(k *checker, field, name string) {
+	switch {
+	case !isName(name):
+		k.add(field, quote(name), "the name of a header, such as X-Request-ID")
+	case http1.IsReserved(name):
+		k.add(field, quote(name), "a header that is not HTTP's own")
+	}
+}
+
+func (c *Config) validateRoutes(k *checker) {
+	if len(c.Routes) == 0 {
+		k.add("Routes", "", "at least one, with an upstream")
+	}
+	seen := make(map[string]int, len(c.Routes))
+	names := make(map[string]int, len(c.Routes))
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		r.validate(k, index("Routes", i))
+		if first, twice := seen[r.Host+r.Path]; twice {
+			k.add(index("Routes", i), quote(r.Host+r.Path),
+				"one route for it, but "+index("Routes", first)+" has the same host and path")
+		}
+		seen[r.Host+r.Path] = i
+		if first, twice := names[r.Name]; twice {
+			k.add(index("Routes", i)+".Name", quote(r.Name), "a name of its own, but "+index("Routes", first)+" has it too")
+		}
+		names[r.Name] = i
+	}
+}
+
+// between adds an error if a value is out of bounds.
+func between[T cmp.Ordered](k *checker, field string, value, least, most T) {
+	if value < least || value > most {
+		k.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", least, most))
+	}
+}
+
+func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+
+// isName reports whether s can name a header or a protocol.
+func isName(s string) bool { return len(s) <= 256 && http1.IsToken(s) }
+
+// quote quotes a value for an error message, and shortens a long one.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,297 @@
+package envoyrls
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+)
+
+// ErrInvalid is wrapped by the errors about a readable but invalid configuration.
+var ErrInvalid = errors.New("envoyrls: invalid configuration")
+
+// A Document is one file of a configuration: the limits of a domain.
+type Document struct {
+	Domain      string       `field:"domain"`
+	Descriptors []Descriptor `field:"descriptors"`
+
+	file *source.File
+}
+
+// A Descriptor matches one entry of a request's descriptor. It has the limit of requests that end here and the
+// descriptors of the next entry.
+type Descriptor struct {
+	// Key is the key of the entry. Not empty.
+	Key string `field:"key"`
+	// Value is the value of the entry. A '*' in it stands for any text, as in "/api/*/login". An empty Value matches
+	// every value that no other Descriptor of this key matches. A '*' in Key is matched with key and value joined by
+	// '_'.
+	Value string `field:"value"`
+	// RateLimit is the limit; nil for none.
+	RateLimit *RateLimit `field:"rate_limit"`
+	// Limit is short for a RateLimit with only a Limit.
+	Limit *headgate.Limit `field:"limit"`
+	// Descriptors match the next entry.
+	Descriptors []Descriptor `field:"descriptors"`
+	// ShadowMode lets requests over the limit pass.
+	ShadowMode bool `field:"shadow_mode"`
+	// QuotaMode denies a request only if all limits in quota mode that apply to it are exceeded.
+	QuotaMode bool `field:"quota_mode"`
+	// DetailedMetric counts hits by the values of all entries, ValueToMetric by the value of this one.
+	DetailedMetric bool `field:"detailed_metric"`
+	ValueToMetric  bool `field:"value_to_metric"`
+	// ShareThreshold makes all values that match a Value with '*' share one counter.
+	ShareThreshold bool `field:"share_threshold"`
+	// Metadata is sent with the response if the limit is not exceeded. Nil for none.
+	Metadata *structpb.Struct `field:"metadata"`
+}
+
+// A RateLimit says how many requests may pass.
+type RateLimit struct {
+	// RequestsPerUnit requests may pass per Unit: second, minute, hour, day, week, month (30 days) or year (365 days).
+	// Windows begin at multiples of the unit since 1970.
+	Unit            Unit  `field:"unit"`
+	RequestsPerUnit int64 `field:"requests_per_unit"`
+	// Unlimited lets every request pass, and the response says so.
+	Unlimited bool `field:"unlimited"`
+	// Limit replaces Unit and RequestsPerUnit, for other algorithms and periods.
+	Limit *headgate.Limit `field:"limit"`
+	// Name is the name that the Replaces of other limits refer to.
+	Name string `field:"name"`
+	// Replaces lists limits that do not apply to a request if this one does.
+	Replaces []Replaced `field:"replaces"`
+}
+
+// Replaced names a limit.
+type Replaced struct {
+	Name string `field:"name"`
+}
+
+// Parse reads a file. The error is a *source.Error that lists all problems with their positions, and wraps ErrInvalid
+// or source.ErrSyntax.
+func Parse(name string, data []byte) (*Document, error) {
+	f, err := source.Read(name, data)
+	if err != nil {
+		return nil, err
+	}
+	dropNullFields(f.Root)
+	doc := &Document{file: f}
+	found := newCodec().Decode(f, doc)
+	found = append(found, doc.validate(found)...)
+	if err := f.Error(found, 0, ErrInvalid); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// Load reads the configuration at a path: one file, or all files of a directory that end in .yaml, .yml or .json and
+// do not begin with a dot. Subdirectories are not read.
+func Load(path string) ([]*Document, error) {
+	texts, _, err := readFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(texts)
+}
+
+// A sourceFile is the content of a file.
+type sourceFile struct {
+	name string
+	data []byte
+}
+
+// readFiles reads the files of a configuration. ignored are the names in its directory that are not part of it.
+func readFiles(path string) (texts []sourceFile, ignored []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := []string{path}
+	if info.IsDir() {
+		if names, ignored, err = configFiles(path); err != nil {
+			return nil, nil, err
+		}
+	}
+	texts = make([]sourceFile, 0, len(names))
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		texts = append(texts, sourceFile{name, data})
+	}
+	return texts, ignored, nil
+}
+
+// parseFiles parses all files, so that the error lists the problems of all of them.
+func parseFiles(texts []sourceFile) ([]*Document, error) {
+	docs := make([]*Document, 0, len(texts))
+	var failed []error
+	for _, t := range texts {
+		doc, err := Parse(t.name, t.data)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		docs = append(docs, doc)
+	}
+	if failed != nil {
+		return nil, errors.Join(failed...)
+	}
+	return docs, nil
+}
+
+// configFiles returns the configuration files of a directory and the names of all other files. It skips the ..data link
+// of a Kubernetes ConfigMap, whose files are linked next to it.
+func configFiles(dir string) (files, ignored []string, err error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range list {
+		name := entry.Name()
+		if strings.HasPrefix(name, "..") {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		wanted, err := isConfiguration(path)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case wanted:
+			files = append(files, path)
+		default:
+			ignored = append(ignored, name)
+		}
+	}
+	return files, ignored, nil
+}
+
+func isConfiguration(path string) (bool, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml", ".json":
+	default:
+		return false, nil
+	}
+	if strings.HasPrefix(filepath.Base(path), ".") {
+		return false, nil
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir(), err
+}
+
+// dropNullFields removes known fields with a null value, which count as absent.
+func dropNullFields(n *source.Node) {
+	if n == nil {
+		return
+	}
+	n.Fields = slices.DeleteFunc(n.Fields, func(f source.Field) bool {
+		return f.Value.Kind == source.Null && slices.Contains(knownFields, f.Name)
+	})
+	for i := range n.Fields {
+		if f := &n.Fields[i]; f.Name != "metadata" {
+			dropNullFields(f.Value)
+		}
+	}
+	for _, item := range n.Items {
+		dropNullFields(item)
+	}
+}
+
+var knownFields = []string{
+	"domain", "descriptors", "key", "value", "rate_limit", "limit", "shadow_mode", "quota_mode", "detailed_metric",
+	"value_to_metric", "share_threshold", "metadata", "unit", "requests_per_unit", "unlimited", "name", "replaces",
+}
+
+func newCodec() *source.Codec {
+	c := source.NewCodec()
+	c.Explain = rules.Explain
+	source.Words(c, ParseUnit, Unit.String)
+	source.Words(c, headgate.ParseLimit, headgate.Limit.String)
+	source.Words(c, parseBool, strconv.FormatBool)
+	source.Nodes(c, decodeMetadata, nil)
+	source.Nodes(c, decodeDescriptors, nil)
+	return c
+}
+
+// parseBool accepts all boolean words of YAML 1.1, as existing files use them.
+func parseBool(word string) (bool, error) {
+	switch strings.ToLower(word) {
+	case "true", "yes", "on", "y":
+		return true, nil
+	case "false", "no", "off", "n":
+		return false, nil
+	}
+	return false, &headgate.InputError{Err: ErrInvalid, Field: "value", Value: rules.Quote(word), Want: "true or false"}
+}
+
+// decodeDescriptors accepts only a list: a single descriptor in its place is probably a mistake.
+func decodeDescriptors(d *source.Decoder, n *source.Node, path string, into *[]Descriptor) {
+	if n.Kind != source.List {
+		d.Refuse(n, path, n.Kind.String(), "a list of descriptors, as in [{ key: user, rate_limit: … }]")
+		return
+	}
+	*into = make([]Descriptor, len(n.Items))
+	for i, item := range n.Items {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		if item.Kind != source.Map {
+			d.Refuse(item, at, item.Kind.String(), "a descriptor, as in { key: user, rate_limit: … }")
+			continue
+		}
+		d.Fields(item, at, &(*into)[i])
+	}
+}
+
+func decodeMetadata(d *source.Decoder, n *source.Node, path string, into *structpb.Struct) {
+	if n.Kind != source.Map {
+		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { service: search }")
+		return
+	}
+	into.Fields = fieldsOf(n)
+}
+
+func fieldsOf(n *source.Node) map[string]*structpb.Value {
+	fields := make(map[string]*structpb.Value, len(n.Fields))
+	for _, f := range n.Fields {
+		fields[f.Name] = valueOf(f.Value)
+	}
+	return fields
+}
+
+func valueOf(n *source.Node) *structpb.Value {
+	switch n.Kind {
+	case source.Map:
+		return structpb.NewStructValue(&structpb.Struct{Fields: fieldsOf(n)})
+	case source.List:
+		list := &structpb.ListValue{}
+		for _, item := range n.Items {
+			list.Values = append(list.Values, valueOf(item))
+		}
+		return structpb.NewListValue(list)
+	case source.Scalar:
+		return scalarOf(n)
+	default:
+		return structpb.NewNullValue()
+	}
+}
+
+func scalarOf(n *source.Node) *structpb.Value {
+	if !n.Quoted {
+		if n.Text == "true" || n.Text == "false" {
+			return structpb.NewBoolValue(n.Text == "true")
+		}
+		if number, err := strconv.ParseFloat(n.Text, 64); err == nil && !math.IsInf(number, 0) && !math.IsNaN(number) {
+			return structpb.NewNumberValue(number)
+		}
+	}
+	return structpb.NewStringValue(n.Text)
+}

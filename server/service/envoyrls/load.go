@@ -1,0 +1,123 @@
+package envoyrls
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/headgate/headgate/server/internal/watch"
+)
+
+var errNoFiles = errors.New("no configuration: want a file with the extension .yaml, .yml or .json")
+
+// load reads the configuration and puts it in force if it has changed.
+func (s *Server) load() error {
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
+	texts, ignored, err := readFiles(s.config.Path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	if len(texts) == 0 {
+		return fmt.Errorf("%s: %w", s.config.Path, errNoFiles)
+	}
+	if s.table.Load() != nil && slices.EqualFunc(texts, s.loadedFiles, sourceFile.equal) {
+		s.lastError = ""
+		return nil
+	}
+	docs, err := parseFiles(texts)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	t, err := compile(docs, s.config.MergeDomains)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	t.keepCounters(s.table.Load())
+	s.table.Store(t)
+	s.detailed.clear()
+	s.counts.loads.Add(1)
+	s.lastError, s.loadedFiles = "", texts
+	s.config.Logger.Info("rate limit configuration loaded",
+		"path", s.config.Path, "domains", len(t.domains), "limits", len(t.limits))
+	s.logIgnored(ignored)
+	return nil
+}
+
+// maxIgnoredLogged is how many ignored files a log line names.
+const maxIgnoredLogged = 3
+
+// logIgnored logs the files of the directory that are not part of the configuration. Their limits do not apply.
+func (s *Server) logIgnored(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	s.config.Logger.Warn("files ignored in the rate limit configuration: "+
+		"not .yaml, .yml or .json, or names that begin with a dot, or directories",
+		"path", s.config.Path, "count", len(names), "files", names[:min(len(names), maxIgnoredLogged)])
+}
+
+func (t sourceFile) equal(other sourceFile) bool {
+	return t.name == other.name && bytes.Equal(t.data, other.data)
+}
+
+// refuse counts and logs an invalid configuration. It does not log the same error twice in a row.
+func (s *Server) refuse(err error) {
+	s.counts.loadsRefused.Add(1)
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
+	if text := err.Error(); text != s.lastError {
+		s.lastError = text
+		s.config.Logger.Error("rate limit configuration refused, the one in force stays", "path", s.config.Path, "err", text)
+	}
+}
+
+// Reload reads the configuration again. If it is missing or invalid, the one in force stays and the error says why.
+func (s *Server) Reload() error {
+	if s.config.Path == "" {
+		return nil
+	}
+	if err := s.load(); err != nil {
+		s.refuse(err)
+		return err
+	}
+	s.updateHealth()
+	return nil
+}
+
+// Watch reloads the configuration when it changes, until ctx ends. Without a Path it returns at once.
+func (s *Server) Watch(ctx context.Context) error {
+	if s.config.Path == "" {
+		return nil
+	}
+	look := watch.File
+	if info, err := os.Stat(s.config.Path); err != nil || info.IsDir() {
+		look = watch.Dir
+	}
+	// Reload logs errors
+	return look(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() })
+}
+
+// Healthy reports whether requests are served: there is a configuration or an engine, and Drain was not called.
+func (s *Server) Healthy() bool { return s.healthy.Load() }
+
+// Drain announces the end of the program: health checks fail, but requests are still served.
+func (s *Server) Drain() {
+	s.loadMu.Lock()
+	s.drained = true
+	s.loadMu.Unlock()
+	s.updateHealth()
+}
+
+// updateHealth updates Healthy and reports a change to OnHealth.
+func (s *Server) updateHealth() {
+	s.loadMu.Lock()
+	defer s.loadMu.Unlock()
+	healthy := !s.drained && (s.config.Path == "" || s.table.Load() != nil)
+	if s.healthy.Swap(healthy) != healthy {
+		s.config.OnHealth(healthy)
+	}
+}

@@ -1,0 +1,221 @@
+package envoyrls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/server/service"
+)
+
+// ServiceName is the name of the gRPC service, and HealthName its name in the gRPC health service.
+const (
+	ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
+	HealthName  = "ratelimit"
+)
+
+// Limits bound one request. Larger requests are refused.
+type Limits struct {
+	// Descriptors bounds the descriptors of a request. Default 128.
+	Descriptors int
+	// Entries bounds the entries of a descriptor. Default 64.
+	Entries int
+	// Body bounds the bytes of a JSON body. Default 1 MiB. The gRPC server bounds its own messages.
+	Body int64
+}
+
+// Config configures a Server. Store is required, and Path or Engine.
+type Config struct {
+	// Path is the configuration's directory or file, see Load. Default none: the rules of Engine decide.
+	Path string
+	// Engine decides if there is no Path.
+	Engine *engine.Engine
+	// Store counts the hits of the configuration's limits and of the limits that requests bring.
+	Store headgate.Limiter
+	// CountDenied counts denied requests, as other services of this protocol do. Otherwise the units taken for a denied
+	// request are returned. It has no effect without a Path: rules have count_rejected instead.
+	CountDenied bool
+	// MergeDomains allows several files with the same domain: their descriptors apply together. A key and value must
+	// still occur only once at the top level. Default is to refuse a second file of a domain.
+	MergeDomains bool
+	// DynamicMetadata sends dynamic_metadata with every response. Default is to send it only if a limit with metadata
+	// applies and is not exceeded.
+	DynamicMetadata bool
+	// OnFailure decides when the store fails. Default Open.
+	OnFailure headgate.Policy
+	// ResponseHeaders adds RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses.
+	ResponseHeaders bool
+	// Token is required from callers of /json. Default none. The gRPC server checks its own token.
+	Token *service.Token
+	// Logins counts wrong tokens. Required with a Token.
+	Logins *service.Logins
+	// Limits bound requests.
+	Limits Limits
+	// OnError is called when the store fails. It must be fast and safe for concurrent use. Default is to do nothing.
+	OnError func(error)
+	// OnHealth is called when Healthy changes, never concurrently. Default is to do nothing.
+	OnHealth func(healthy bool)
+	// Logger logs configuration loads. Default slog.Default().
+	Logger *slog.Logger
+	// Now returns the time for windows without hits. Default time.Now.
+	Now func() time.Time
+}
+
+var (
+	errNoStore  = errors.New("envoyrls: no Store: want a Limiter, such as a memstore.Store")
+	errNoEngine = errors.New("envoyrls: neither Path nor Engine: want one of them to decide")
+)
+
+func (c *Config) validate() error {
+	if c.Store == nil {
+		return errNoStore
+	}
+	if c.Path == "" && c.Engine == nil {
+		return errNoEngine
+	}
+	for _, n := range []struct {
+		name  string
+		value *int
+		or    int
+	}{{"Descriptors", &c.Limits.Descriptors, 128}, {"Entries", &c.Limits.Entries, 64}} {
+		if *n.value == 0 {
+			*n.value = n.or
+		}
+		if *n.value < 0 {
+			return fmt.Errorf("envoyrls: Limits.%s %d: want more than 0, or 0 for the default", n.name, *n.value)
+		}
+	}
+	if c.Limits.Body == 0 {
+		c.Limits.Body = 1 << 20
+	}
+	if c.Limits.Body < 0 {
+		return fmt.Errorf("envoyrls: Limits.Body %d: want more than 0, or 0 for the default", c.Limits.Body)
+	}
+	if c.OnError == nil {
+		c.OnError = func(error) {}
+	}
+	if c.OnHealth == nil {
+		c.OnHealth = func(bool) {}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return nil
+}
+
+// A Server is an Envoy rate limit service. Create one with New. It is safe for concurrent use.
+type Server struct {
+	config           Config
+	tokens           service.Tokens
+	storeBorrowsKeys bool // the store does not keep keys after it returns
+	table            atomic.Pointer[table]
+	detailed         detailedCounters
+	overrides        counter
+	buffered         atomic.Int64 // bytes of JSON bodies in memory
+
+	counts struct {
+		requests, over, refused, degraded, unknownDomain, loads, loadsRefused atomic.Int64
+	}
+
+	loadMu      sync.Mutex   // held while reading the configuration or changing health
+	lastError   string       // error of the last failed load
+	loadedFiles []sourceFile // source of the table
+	drained     bool
+	healthy     atomic.Bool
+}
+
+// New returns a server. If Config.Path is set, New reads the configuration; the error lists all its problems. A
+// missing configuration is no error: requests are refused until there is one.
+func New(c Config) (*Server, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	c.CountDenied = c.CountDenied && c.Path != ""
+	s := &Server{
+		config: c, overrides: counter{descriptor: overrideName},
+		tokens: service.Tokens{Listener: "api", Token: c.Token, Logins: c.Logins},
+	}
+	if err := s.tokens.Validate(); err != nil {
+		return nil, err
+	}
+	_, s.storeBorrowsKeys = c.Store.(engine.Borrower)
+	if c.Path != "" {
+		if err := s.load(); err != nil && !errors.Is(err, errNoFiles) {
+			return nil, err
+		} else if err != nil {
+			s.refuse(err)
+		}
+	}
+	s.updateHealth()
+	return s, nil
+}
+
+// Register adds the service to a gRPC server. The server's codec must be grpcwire.Codec.
+func (s *Server) Register(r grpc.ServiceRegistrar) { r.RegisterService(&serviceDesc, s) }
+
+// rateLimitService is the interface that RegisterService checks a server against.
+type rateLimitService interface {
+	shouldRateLimit(ctx context.Context, c *rateLimitCall) (*reply, error)
+}
+
+var _ rateLimitService = (*Server)(nil)
+
+var serviceDesc = grpc.ServiceDesc{
+	ServiceName: ServiceName,
+	HandlerType: (*rateLimitService)(nil),
+	Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: handle}},
+	Metadata:    "envoy/service/ratelimit/v3/rls.proto",
+}
+
+const fullMethod = "/" + ServiceName + "/ShouldRateLimit"
+
+//nolint:revive // the order of arguments is that of grpc.MethodDesc
+func handle(
+	srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
+) (any, error) {
+	s := srv.(*Server)
+	c := newCall(s.config.Limits)
+	if err := decode(&c.request); err != nil {
+		c.free()
+		return nil, err
+	}
+	if interceptor == nil {
+		return s.respond(ctx, c)
+	}
+	info := &grpc.UnaryServerInfo{Server: srv, FullMethod: fullMethod}
+	return interceptor(ctx, &c.request, info, func(ctx context.Context, _ any) (any, error) { return s.respond(ctx, c) })
+}
+
+// respond is shouldRateLimit with the return type that gRPC needs.
+func (s *Server) respond(ctx context.Context, c *rateLimitCall) (any, error) {
+	r, err := s.shouldRateLimit(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// shouldRateLimit decides a request and owns its call, which MarshalWire of the reply frees.
+func (s *Server) shouldRateLimit(ctx context.Context, c *rateLimitCall) (*reply, error) {
+	if err := s.decide(ctx, c); err != nil {
+		c.free()
+		s.counts.refused.Add(1)
+		return nil, err
+	}
+	s.counts.requests.Add(1)
+	if c.reply.overall == overLimit {
+		s.counts.over.Add(1)
+	}
+	return &c.reply, nil
+}

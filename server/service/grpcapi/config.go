@@ -1,0 +1,136 @@
+package grpcapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/service"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxMessage  = 1 << 20
+	DefaultMaxBatch    = 1000
+	DefaultMaxStreams  = 250
+	DefaultMaxHeader   = 16 << 10
+	DefaultMinPing     = 10 * time.Second
+	DefaultIdleTimeout = 15 * time.Minute
+	DefaultCallTimeout = time.Minute
+)
+
+// Config configures a Server. Only Engine is required.
+type Config struct {
+	// Engine decides requests.
+	Engine *engine.Engine
+	// Identifier normalizes the client attributes that callers send. Default one of the zero identity.Config.
+	Identifier *identity.Identifier
+	// Store is served as headgate.v1.Store. Default nil: that service is not offered.
+	Store headgate.Limiter
+	// Token is required from callers. Default nil: every caller is accepted.
+	Token *service.Token
+	// AdminToken is accepted wherever Token is. Without either token, resets are refused. Default none.
+	AdminToken *service.Token
+	// Logins counts wrong tokens. Required with a Token or AdminToken.
+	Logins *service.Logins
+	// TLS has the certificates. Default nil: no TLS.
+	TLS *TLS
+	// MaxMessage bounds a message, in bytes. Default DefaultMaxMessage.
+	MaxMessage int
+	// MaxBatch bounds the requests, or checks for the store, of one call. Default DefaultMaxBatch.
+	MaxBatch int
+	// MaxStreams bounds the concurrent calls of a connection; more wait at the client. Default DefaultMaxStreams.
+	MaxStreams int
+	// MaxHeader bounds the metadata of a call, in bytes. Default DefaultMaxHeader.
+	MaxHeader int
+	// MaxConns bounds open connections; more are closed at once. Default service.DefaultMaxConns.
+	MaxConns int
+	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
+	// but at least 64, and no bound on descriptors.
+	Conns service.ConnLimits
+	// Parallel is the number of requests of one batch or stream that are decided concurrently: 1 for a store in this
+	// process, some dozens for a remote one. Above 1, requests of one batch or stream for the same client may be
+	// decided in any order. Default 1.
+	Parallel int
+	// MinPing is the shortest interval between pings; a client that pings more often is disconnected. Default
+	// DefaultMinPing.
+	MinPing time.Duration
+	// IdleTimeout is the time without a call after which a client is asked to reconnect when needed. Default
+	// DefaultIdleTimeout.
+	IdleTimeout time.Duration
+	// CallTimeout bounds a call that is not a stream, from its header to its response, if the client sets no deadline.
+	// Default DefaultCallTimeout.
+	CallTimeout time.Duration
+	// Logger logs faults, at most one per second, and certificate loads. Default slog.Default().
+	Logger *slog.Logger
+	// Now is the clock for reset_timestamp. Default time.Now.
+	Now func() time.Time
+}
+
+// TLS configures the certificates of a server.
+type TLS = service.TLS
+
+// CertificateFiles is a certificate and its key.
+type CertificateFiles = service.CertificateFiles
+
+var errNoEngine = errors.New("grpcapi: no Engine: want one of engine.New")
+
+// validate checks the Config and sets defaults.
+func (c *Config) validate() error {
+	if c.Engine == nil {
+		return errNoEngine
+	}
+	if c.Identifier == nil {
+		id, err := identity.New(identity.Config{})
+		if err != nil {
+			return err
+		}
+		c.Identifier = id
+	}
+	for _, n := range []struct {
+		name          string
+		value         *int
+		def, min, max int
+	}{
+		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1 << 10, 64 << 20},
+		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000},
+		{"MaxStreams", &c.MaxStreams, DefaultMaxStreams, 1, 1 << 20},
+		{"MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1 << 10, 1 << 20},
+		{"MaxConns", &c.MaxConns, service.DefaultMaxConns, 1, 1 << 30},
+		{"Parallel", &c.Parallel, 1, 1, 1000},
+	} {
+		if *n.value == 0 {
+			*n.value = n.def
+		}
+		if *n.value < n.min || *n.value > n.max {
+			return fmt.Errorf("grpcapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.min, n.max)
+		}
+	}
+	for _, n := range []struct {
+		name  string
+		value *time.Duration
+		def   time.Duration
+	}{
+		{"MinPing", &c.MinPing, DefaultMinPing},
+		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
+		{"CallTimeout", &c.CallTimeout, DefaultCallTimeout},
+	} {
+		if *n.value == 0 {
+			*n.value = n.def
+		}
+		if *n.value < time.Millisecond {
+			return fmt.Errorf("grpcapi: %s %s: want at least 1ms, or 0 for the default", n.name, *n.value)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/proto/grpcwire/wirev1"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+)
+
+// rateLimiterDesc describes the service with hand-written messages instead of the generated ones.
+var rateLimiterDesc = grpc.ServiceDesc{
+	ServiceName: headgatev1.RateLimiter_ServiceDesc.ServiceName,
+	HandlerType: (*any)(nil),
+	Metadata:    headgatev1.RateLimiter_ServiceDesc.Metadata,
+	Methods: []grpc.MethodDesc{
+		{MethodName: "RateLimit", Handler: handleRateLimit},
+		{MethodName: "BatchRateLimit", Handler: handleBatch},
+		{MethodName: "Release", Handler: handleRelease},
+		{MethodName: "Renew", Handler: handleRenew},
+	},
+	Streams: []grpc.StreamDesc{
+		{StreamName: "Stream", Handler: handleStream, ServerStreams: true, ClientStreams: true},
+		{StreamName: batchStream, Handler: handleBatches, ServerStreams: true, ClientStreams: true},
+	},
+}
+
+func (s *Server) makePools() {
+	s.decisions.New = func() any { return newDecision() }
+	s.groups.New = func() any { return &batchGroup{decision: newDecision()} }
+	s.calls.New = func() any { return &rateLimitCall{server: s, decision: newDecision()} }
+	s.batches.New = func() any {
+		return &batchCall{server: s, request: wirev1.BatchRateLimitRequest{Most: s.config.MaxBatch}}
+	}
+	s.streamMessages.New = func() any { return &streamMessage{decision: newDecision()} }
+	s.storeCalls.New = func() any { return &storeCall{server: s, request: wirev1.DoRequest{Most: s.config.MaxBatch}} }
+}
+
+// A rateLimitCall is a RateLimit call and its own response. It is reused once the response is encoded: gRPC encodes
+// each response once and does not keep it.
+type rateLimitCall struct {
+	server   *Server
+	request  wirev1.RateLimitRequest
+	decision *decision
+}
+
+func (c *rateLimitCall) MarshalWire(dst []byte) ([]byte, error) {
+	dst, err := c.decision.response.MarshalWire(dst)
+	c.release()
+	return dst, err
+}
+
+func (c *rateLimitCall) release() {
+	if c.request.Kept() <= maxPooledBytes {
+		c.server.calls.Put(c)
+	}
+}
+
+// UnmarshalWire reads the request.
+func (c *rateLimitCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
+
+func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+	s := srv.(*Server)
+	c := s.calls.Get().(*rateLimitCall)
+	err := decode(c)
+	if err == nil {
+		if err = s.decide(ctx, &c.request, c.decision, s.config.Now()); err != nil {
+			err = s.statusOf(err)
+		}
+	}
+	if err == nil && ctx.Err() != nil {
+		s.withdraw(c.decision)
+		err = status.FromContextError(ctx.Err()).Err()
+	}
+	if err != nil {
+		c.release()
+		return nil, err
+	}
+	return c, nil
+}
+
+// A batchCall is a BatchRateLimit call. It is its own response, like a call.
+type batchCall struct {
+	server  *Server
+	request wirev1.BatchRateLimitRequest
+	out     []byte
+}
+
+// Larger calls and batches are not reused, so that a few large ones do not keep memory forever.
+const (
+	maxPooledBytes    = 64 << 10
+	maxPooledRequests = 1000
+)
+
+func (c *batchCall) MarshalWire(dst []byte) ([]byte, error) {
+	dst = append(dst, c.out...)
+	c.release()
+	return dst, nil
+}
+
+func (c *batchCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
+
+func (c *batchCall) release() {
+	if cap(c.out) <= maxPooledBytes && c.request.Kept() <= maxPooledBytes && cap(c.request.Requests) <= maxPooledRequests {
+		c.server.batches.Put(c)
+	}
+}
+
+func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+	s := srv.(*Server)
+	c := s.batches.Get().(*batchCall)
+	err := decode(c)
+	if err == nil {
+		err = c.decide(ctx)
+	}
+	if err == nil && ctx.Err() != nil {
+		c.freeSlots()
+		err = status.FromContextError(ctx.Err()).Err()
+	}
+	if err != nil {
+		c.release()
+		return nil, err
+	}
+	return c, nil
+}
+
+// freeSlots frees the concurrency slots of responses that are not delivered. Units stay taken.
+func (c *batchCall) freeSlots() {
+	answers := wirev1.BatchRateLimitResponse{Most: len(c.request.Requests)}
+	err := answers.UnmarshalWire(c.out)
+	for i := range answers.Responses {
+		if lease := answers.Responses[i].Lease; len(lease) > 0 {
+			err = errors.Join(err, c.server.config.Engine.Release(context.Background(), string(lease)))
+		}
+	}
+	if err != nil {
+		c.server.logFault(err)
+	}
+}
+
+// decide decides the requests of a batch.
+func (c *batchCall) decide(ctx context.Context) error {
+	s := c.server
+	if c.request.TooMany {
+		return status.Error(codes.InvalidArgument, "too many requests in the batch: want at most "+strconv.Itoa(
+			s.config.MaxBatch))
+	}
+	c.out = c.out[:0]
+	if s.config.Parallel == 1 || len(c.request.Requests) < 2 {
+		for q := c.request.Requests; len(q) > 0; {
+			some := min(len(q), engine.BatchSize)
+			c.out = s.decideTogether(ctx, q[:some], c.out)
+			q = q[some:]
+		}
+		return nil
+	}
+	answers := make([][]byte, len(c.request.Requests))
+	s.parallel(len(answers), func(i int) {
+		a := s.decisions.Get().(*decision)
+		s.decideOrSetError(ctx, &c.request.Requests[i], a, s.config.Now())
+		answers[i] = wirev1.AppendResponse(nil, &a.response)
+		s.decisions.Put(a)
+	})
+	for _, answer := range answers {
+		c.out = append(c.out, answer...)
+	}
+	return nil
+}
+
+// decideTogether decides requests together and appends the responses.
+func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimitRequest, out []byte) []byte {
+	g := s.groups.Get().(*batchGroup)
+	defer s.groups.Put(g)
+	a := g.decision
+	for i := range requests {
+		var terms engine.Terms
+		if terms, g.errs[i] = s.readRequest(&requests[i], a); g.errs[i] == nil {
+			g.batch.Add(ctx, s.config.Engine, &a.attributes, &terms)
+		}
+	}
+	g.batch.Decide(ctx)
+	now := s.config.Now() // read once: reading the clock for each request adds up
+	decided := 0
+	for i := range requests {
+		err := g.errs[i]
+		if err == nil {
+			var v *engine.Verdict
+			v, err = g.batch.Verdict(decided)
+			decided++
+			if err == nil {
+				a.setVerdict(v, now)
+			}
+		}
+		if err != nil {
+			s.setError(a, err)
+		}
+		out = wirev1.AppendResponse(out, &a.response)
+	}
+	g.batch.Clear()
+	return out
+}
+
+// A batchGroup holds the memory to decide some requests of a batch together.
+type batchGroup struct {
+	decision *decision
+	batch    engine.Batch
+	errs     [engine.BatchSize]error // of requests that could not be read
+}
+
+// parallel calls do for 0 to n-1, concurrently if goroutines are available, and waits for all calls.
+func (s *Server) parallel(n int, do func(i int)) {
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			do(int(i))
+		}
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	for range min(s.config.Parallel, n) - 1 {
+		if !s.tryGo(&group, work) {
+			break
+		}
+	}
+	work()
+}
+
+// tryGo runs do in a goroutine. It returns false if there are too many already.
+func (s *Server) tryGo(group *sync.WaitGroup, do func()) bool {
+	select {
+	case s.helpers <- struct{}{}:
+	default:
+		return false
+	}
+	group.Go(func() {
+		defer func() { <-s.helpers }()
+		do()
+	})
+	return true
+}
+
+func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+	s := srv.(*Server)
+	var request wirev1.Lease
+	if err := decode(&request); err != nil {
+		return nil, err
+	}
+	err := s.config.Engine.Release(ctx, request.Lease)
+	if err == nil {
+		return new(wirev1.Nothing), nil
+	}
+	code, message, fault := codeOf(err)
+	if fault {
+		s.logFault(err)
+		code, message = codes.Unavailable, "the lease could not be released; it expires by itself"
+	}
+	return nil, status.Error(code, message)
+}
+
+func handleRenew(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+	s := srv.(*Server)
+	var request wirev1.Lease
+	if err := decode(&request); err != nil {
+		return nil, err
+	}
+	held, ttl, err := s.config.Engine.Renew(ctx, request.Lease)
+	if err == nil {
+		return &wirev1.Renewal{Held: held, TTLMs: ttl.Milliseconds()}, nil
+	}
+	code, message, fault := codeOf(err)
+	if fault {
+		s.logFault(err)
+		code, message = codes.Unavailable, "the lease could not be renewed; renew it again before it expires"
+	}
+	return nil, status.Error(code, message)
+}

@@ -1,0 +1,224 @@
+package grpcapi
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/headgate/headgate/proto/grpcwire/wirev1"
+)
+
+// A streamMessage is a request on a stream and the memory to decide it.
+type streamMessage struct {
+	request  wirev1.StreamRequest
+	response wirev1.StreamResponse
+	decision *decision
+	tooLarge bool // too large to be reused
+}
+
+// release returns m, if it is not nil, to the pool.
+func (m *streamMessage) release(s *Server) {
+	if m != nil && !m.tooLarge {
+		s.streamMessages.Put(m)
+	}
+}
+
+// A nextMessage is the message that a stream reads next. It takes a streamed from the pool only when the message comes.
+type nextMessage struct {
+	server  *Server
+	message *streamMessage
+}
+
+func (a *nextMessage) UnmarshalWire(b []byte) error {
+	a.message = a.server.streamMessages.Get().(*streamMessage)
+	a.message.tooLarge = len(b) > maxPooledBytes
+	return a.message.request.UnmarshalWire(b)
+}
+
+func (*nextMessage) MarshalWire([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// take returns the message, nil if none came.
+func (a *nextMessage) take() *streamMessage {
+	m := a.message
+	a.message = nil
+	return m
+}
+
+// A streamHandler is the server side of a stream.
+type streamHandler struct {
+	server *Server
+	stream grpc.ServerStream
+
+	mu      sync.Mutex // held while a response is sent
+	stopped bool       // nothing more may be sent, because the handler has returned
+}
+
+// handleStream serves a stream of requests.
+func handleStream(srv any, stream grpc.ServerStream) error {
+	t := &streamHandler{server: srv.(*Server), stream: stream}
+	return t.runUntilStop(t.run)
+}
+
+// handleBatches serves a stream of batches, one after the other.
+func handleBatches(srv any, stream grpc.ServerStream) error {
+	t := &streamHandler{server: srv.(*Server), stream: stream}
+	err := t.runUntilStop(t.runBatches)
+	if t.stopped {
+		stream.SetTrailer(metadata.Pairs(unreadTrailer, "1"))
+	}
+	return err
+}
+
+const (
+	// batchStream is a stream of BatchRateLimit calls: each batch is decided before the next is read.
+	batchStream = "BatchStream"
+	// unread is a trailer of batchStream: batches without a response were not read, and can be sent to another server.
+	unreadTrailer = "headgate-unread"
+)
+
+// runUntilStop runs the stream in a goroutine and waits until it ends or the server stops. A handler can end a stream
+// without traffic only by returning.
+func (t *streamHandler) runUntilStop(run func() error) error {
+	ended := make(chan error, 1)
+	t.server.running.Go(func() { ended <- run() })
+	select {
+	case err := <-ended:
+		return err
+	case <-t.server.stopping.Done():
+		t.mu.Lock() // a response being sent is completed first
+		defer t.mu.Unlock()
+		t.stopped = true
+		return errStopping
+	}
+}
+
+// A batchMessage is the message of a stream of batches: it decodes a batch and encodes its responses. It takes a batch
+// from the pool only when a message comes, so that idle streams hold no buffers.
+type batchMessage struct {
+	server *Server
+	batch  *batchCall
+}
+
+func (m *batchMessage) UnmarshalWire(b []byte) error {
+	m.batch = m.server.batches.Get().(*batchCall)
+	return m.batch.UnmarshalWire(b)
+}
+
+func (m *batchMessage) MarshalWire(dst []byte) ([]byte, error) {
+	return append(dst, m.batch.out...), nil
+}
+
+// release returns the batch, if any, to the pool.
+func (m *batchMessage) release() {
+	if m.batch != nil {
+		m.batch.release()
+		m.batch = nil
+	}
+}
+
+// runBatches serves batches until the client closes its side.
+func (t *streamHandler) runBatches() error {
+	m := &batchMessage{server: t.server}
+	for {
+		err := t.stream.RecvMsg(m)
+		if err == nil {
+			err = t.respondBatch(m)
+		}
+		m.release()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// respondBatch decides a batch and sends the responses.
+func (t *streamHandler) respondBatch(m *batchMessage) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return errStopping
+	}
+	if err := m.batch.decide(t.stream.Context()); err != nil {
+		return err
+	}
+	if err := t.stream.SendMsg(m); err != nil {
+		m.batch.freeSlots()
+		return err
+	}
+	return nil
+}
+
+// run serves requests until the client closes its side.
+func (t *streamHandler) run() error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	// Bounds the concurrent decisions. Without a free place, the reader decides itself.
+	places := make(chan struct{}, t.server.config.Parallel-1)
+	next := &nextMessage{server: t.server}
+	for {
+		err := t.stream.RecvMsg(next)
+		m := next.take()
+		if err != nil {
+			m.release(t.server)
+			if errors.Is(err, io.EOF) {
+				group.Wait()
+				return nil
+			}
+			return err
+		}
+		if cap(places) > 0 {
+			select {
+			case places <- struct{}{}:
+				if t.server.tryGo(&group, func() {
+					defer func() { <-places }()
+					_ = t.respond(m) // the reader gets the same error
+				}) {
+					continue
+				}
+				<-places
+			default:
+			}
+		}
+		if err := t.respond(m); err != nil {
+			return err
+		}
+	}
+}
+
+// response decides a request and sends the response.
+func (t *streamHandler) respond(m *streamMessage) error {
+	defer m.release(t.server)
+	if t.server.config.Parallel > 1 { // decisions are concurrent, only sending is not
+		t.decide(m)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+	} else {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.stopped {
+			t.decide(m)
+		}
+	}
+	if t.stopped {
+		if t.server.config.Parallel > 1 {
+			t.server.withdraw(m.decision)
+		}
+		return errStopping
+	}
+	m.response.ID, m.response.Response = m.request.ID, m.decision.response
+	if err := t.stream.SendMsg(&m.response); err != nil {
+		t.server.withdraw(m.decision)
+		return err
+	}
+	return nil
+}
+
+func (t *streamHandler) decide(m *streamMessage) {
+	t.server.decideOrSetError(t.stream.Context(), &m.request.Request, m.decision, t.server.config.Now())
+}

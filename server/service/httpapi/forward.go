@@ -1,0 +1,293 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/service"
+)
+
+// tokenHeader carries a proxy's token, because Authorization belongs to the proxy's client.
+const tokenHeader = "X-Headgate-Token"
+
+// Proxies describe their request in one of two dialects. Names are in net/http's canonical form.
+const (
+	forwardedMethod = "X-Forwarded-Method" // Traefik, Caddy
+	forwardedHost   = "X-Forwarded-Host"
+	forwardedURI    = "X-Forwarded-Uri"
+	originalMethod  = "X-Original-Method" // nginx by its usual configurations
+	originalURI     = "X-Original-Uri"
+	originalURL     = "X-Original-Url" // with scheme and host; ingress-nginx
+)
+
+// An originalRequest is the request that a proxy received, as if the client had sent it here.
+type originalRequest struct {
+	request http.Request
+	url     url.URL
+}
+
+// forwardAuth serves GET /v1/forward-auth. Proxies that forward the client's method may use any method.
+func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
+	denied := deniedStatus(r.URL.RawQuery)
+	a := s.decisions.Get().(*decision)
+	defer s.releaseDecision(a)
+	a.request = http.Request{Method: r.Method, Host: r.Host, URL: r.URL, Header: r.Header, RemoteAddr: r.RemoteAddr}
+	if err := s.admit(r, &a.request); err != nil {
+		unauthorized(w, err)
+		return
+	}
+	s.config.Identifier.Read(&a.request, &a.attributes)
+	var err error
+	if a.attributes.FromProxy() {
+		err = s.restoreRequest(a)
+	} else {
+		s.warnUntrusted(r)
+	}
+	if err == nil {
+		err = a.attributes.Malformed()
+	}
+	if err != nil {
+		problem{status: replaceStatus(w, http.StatusBadRequest, denied), detail: err.Error()}.respond(w)
+		return
+	}
+	s.warnOfConcurrency()
+	if err := s.config.Engine.DecideMore(r.Context(), &a.attributes, &a.verdict); err != nil {
+		s.respondError(w, r, err)
+		return
+	}
+	s.respondProxy(w, r, a, denied)
+}
+
+// admit checks the token of a proxy, and removes it from the client's request, where it could pass for the client's.
+func (s *Server) admit(call, request *http.Request) error {
+	if s.config.Token == nil {
+		return nil
+	}
+	authorization := call.Header.Get("Authorization")
+	if shown := call.Header.Get(tokenHeader); shown != "" && (authorization == "" || s.config.Token.Is(shown)) {
+		ctx := call.Context()
+		return s.tokens.Check(ctx, shown, service.ParseAddr(call.RemoteAddr), service.Proven(ctx))
+	}
+	// A wrong token beside Authorization may be the client's, which must not use up the proxy's login attempts.
+	if err := login(&s.tokens, call, authorization); err != nil {
+		return err
+	}
+	request.Header = request.Header.Clone()
+	delete(request.Header, "Authorization")
+	return nil
+}
+
+// deniedStatus parses ?status=403, the status for denials. Any other query is the client's: some proxies, for example
+// Caddy, append it.
+func deniedStatus(query string) int {
+	switch query {
+	case "status=401":
+		return http.StatusUnauthorized
+	case "status=403":
+		return http.StatusForbidden
+	case "status=429":
+		return http.StatusTooManyRequests
+	case "status=503":
+		return http.StatusServiceUnavailable
+	default:
+		return 0
+	}
+}
+
+// warnUntrusted logs a call from a peer that acts as a proxy but is not trusted.
+func (s *Server) warnUntrusted(r *http.Request) {
+	for _, name := range [...]string{
+		forwardedURI, originalURI, originalURL, forwardedMethod, originalMethod,
+		"X-Forwarded-For",
+	} {
+		if len(r.Header[name]) > 0 && s.proxyWarnings.allow(time.Now(), time.Minute) {
+			s.config.Logger.Warn("forward-auth called by an untrusted proxy: its headers are ignored",
+				"peer", r.RemoteAddr, "want", "its address in trusted_proxies")
+			return
+		}
+	}
+}
+
+// restoreRequest rebuilds the request that a trusted proxy describes. If two headers describe the same thing, they must
+// be equal: one of them may come from the client.
+func (s *Server) restoreRequest(a *decision) error {
+	header, r := a.request.Header, &a.request
+	method, err := onlyValue(header, forwardedMethod, originalMethod)
+	if err != nil {
+		return err
+	}
+	if method != "" {
+		r.Method = method
+	}
+	host, err := onlyValue(header, forwardedHost)
+	if err != nil {
+		return err
+	}
+	target, err := onlyValue(header, forwardedURI, originalURI)
+	if err != nil {
+		return err
+	}
+	whole, err := onlyValue(header, originalURL)
+	if err != nil {
+		return err
+	}
+	if whole != "" {
+		at, rest, err := splitURL(whole)
+		switch {
+		case err != nil:
+			return err
+		case host != "" && !strings.EqualFold(host, at):
+			return conflict(originalURL, forwardedHost)
+		case target != "" && target != rest:
+			return conflict(originalURL, forwardedURI)
+		}
+		host, target = at, rest
+	}
+	if host != "" {
+		r.Host = host
+	}
+	if target == "" {
+		if s.proxyWarnings.allow(time.Now(), time.Minute) {
+			s.config.Logger.Warn("forward-auth called without the requested path, so no rule for a path matches",
+				"peer", r.RemoteAddr, "want", "X-Forwarded-Uri or X-Original-URI")
+		}
+	} else if err := a.setTarget(target); err != nil {
+		return err
+	}
+	s.config.Identifier.Read(r, &a.attributes)
+	return nil
+}
+
+// setTarget sets the request's target, parsed as net/http does.
+func (a *decision) setTarget(target string) error {
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return errTarget
+	}
+	if u.Host != "" {
+		if a.request.Host != "" && len(a.request.Header[forwardedHost]) > 0 && !strings.EqualFold(u.Host, a.request.Host) {
+			return conflict(forwardedURI, forwardedHost)
+		}
+		a.request.Host = u.Host
+	}
+	a.url = *u
+	a.request.URL = &a.url
+	return nil
+}
+
+var errTarget = errors.New("the URI of the proxy's request cannot be parsed")
+
+// onlyValue returns the value of the headers, "" if there is none. The error reports different values.
+func onlyValue(header http.Header, names ...string) (string, error) {
+	value, from := "", ""
+	for _, name := range names {
+		for _, line := range header[name] {
+			line = strings.TrimSpace(line)
+			switch {
+			case line == "" || line == value:
+			case value == "":
+				value, from = line, name
+			default:
+				return "", conflict(from, name)
+			}
+		}
+	}
+	return value, nil
+}
+
+// A conflictError reports two headers that describe different requests.
+type conflictError struct{ one, other string }
+
+func (e *conflictError) Error() string {
+	if e.one == e.other {
+		return e.one + " occurs twice with different values"
+	}
+	return e.one + " and " + e.other + " differ, and only one of them can be from the proxy"
+}
+
+func conflict(one, other string) error { return &conflictError{one, other} }
+
+// splitURL returns the host of a URL and the part after it.
+func splitURL(whole string) (host, rest string, err error) {
+	_, rest, ok := strings.Cut(whole, "://")
+	if !ok {
+		return "", "", errTarget
+	}
+	i := strings.IndexAny(rest, "/?")
+	if i < 0 {
+		return rest, "/", nil
+	}
+	host, rest = rest[:i], rest[i:]
+	if rest[0] == '?' {
+		rest = "/" + rest
+	}
+	return host, rest, nil
+}
+
+// respondProxy responds with the verdict, after its delay.
+func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, a *decision, denied int) {
+	v := &a.verdict
+	h := w.Header()
+	retryAfter := s.setFields(h, a, s.config.Now())
+	h["Cache-Control"] = noStore
+	if v.Action == engine.Delay {
+		service.Hold(w, v.Delay)
+		if err := v.Wait(r.Context()); err != nil {
+			problem{status: http.StatusServiceUnavailable, detail: "Canceled while waiting for the delay."}.respond(w)
+			return
+		}
+	}
+	if v.Action.Passes() {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	status := replaceStatus(w, v.Status, denied)
+	respondProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
+}
+
+// replaceStatus returns the status of a denial: the one that the proxy asks for, if any, with the original one in a
+// header.
+func replaceStatus(w http.ResponseWriter, status, asked int) int {
+	if asked == 0 {
+		return status
+	}
+	w.Header()["X-Headgate-Status"] = []string{strconv.Itoa(status)}
+	return asked
+}
+
+// warnOfConcurrency logs, once per rule set, the rules whose limits forward-auth ignores.
+func (s *Server) warnOfConcurrency() {
+	set := s.config.Engine.Rules()
+	before := s.warnedRules.Load()
+	if set == before || !s.warnedRules.CompareAndSwap(before, set) {
+		return
+	}
+	var ids []string
+	for _, r := range set.Rules() {
+		if hasConcurrency(r) {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) > 0 {
+		const most = 10
+		s.config.Logger.Warn("forward-auth does not learn when requests end, so it ignores concurrency limits",
+			"rules", ids[:min(len(ids), most)], "count", len(ids))
+	}
+}
+
+func hasConcurrency(r *rules.Rule) bool {
+	for i := range r.Limits {
+		if r.Limits[i].Algorithm == headgate.Concurrency {
+			return true
+		}
+	}
+	return false
+}

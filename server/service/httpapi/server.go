@@ -1,0 +1,263 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/internal/bodytype"
+	"github.com/headgate/headgate/server/service"
+)
+
+// A Server serves the API. It is an http.Handler, and safe for concurrent use.
+type Server struct {
+	config        Config
+	tokens        service.Tokens
+	calls         sync.Pool // of *apiCall
+	decisions     sync.Pool // of *decision
+	buffered      atomic.Int64
+	faults        logLimit // limits the log lines about faults
+	proxyWarnings logLimit
+	warnedRules   atomic.Pointer[match.Set] // the rule set whose concurrency limits were logged
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// New returns a Server. The error says what is wrong with the Config.
+func New(c Config) (*Server, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{config: c, tokens: service.Tokens{Listener: "api", Token: c.Token, Logins: c.Logins}}
+	if err := s.tokens.Validate(); err != nil {
+		return nil, err
+	}
+	s.calls.New = func() any { return new(apiCall) }
+	s.decisions.New = func() any { return &decision{attributeMap: make(map[string]string)} }
+	return s, nil
+}
+
+// An apiCall holds the memory for one call. It is reused.
+type apiCall struct {
+	body       []byte // the raw body
+	text       string // body as a string
+	requests   []request
+	attributes []attribute // of all requests
+	out        []byte
+	reserved   int64 // bytes reserved of Config.MaxBuffered
+}
+
+// A decision holds the memory for one decision. It is reused.
+type decision struct {
+	attributes   identity.Attributes
+	verdict      engine.Verdict
+	attributeMap map[string]string
+	fields       []httplimit.Field
+	originalRequest
+}
+
+// maxPooledBytes and maxPooledElements bound the buffers that are kept for the next call.
+const (
+	maxPooledBytes    = 256 << 10
+	maxPooledElements = 4 << 10
+)
+
+func (s *Server) releaseCall(c *apiCall) {
+	s.buffered.Add(-c.reserved)
+	clear(c.requests)
+	clear(c.attributes)
+	c.text, c.reserved = "", 0
+	c.requests, c.attributes = c.requests[:0], c.attributes[:0]
+	if cap(c.body) > maxPooledBytes || cap(c.out) > maxPooledBytes || cap(c.requests) > maxPooledElements ||
+		cap(c.attributes) > maxPooledElements {
+		return
+	}
+	s.calls.Put(c)
+}
+
+// releaseDecision clears a decision and returns it to the pool.
+func (s *Server) releaseDecision(a *decision) {
+	a.attributes.Reset()
+	clear(a.attributeMap)
+	clear(a.fields)
+	a.originalRequest = originalRequest{}
+	s.decisions.Put(a)
+}
+
+// ForwardAuthPath serves proxies. These calls carry the headers of the proxy's clients, such as Origin, and with some
+// proxies their Host.
+const ForwardAuthPath = "/v1/forward-auth"
+
+// A route is the handler of a path.
+type route struct {
+	method  string
+	noToken bool // needs no token, or checks it itself
+	serve   func(*Server, http.ResponseWriter, *http.Request)
+}
+
+var routes = map[string]route{
+	"/v1/ratelimit":         {method: http.MethodPost, serve: (*Server).single},
+	"/v1/ratelimit:batch":   {method: http.MethodPost, serve: (*Server).batch},
+	"/v1/ratelimit:release": {method: http.MethodPost, serve: (*Server).releaseLease},
+	"/v1/ratelimit:renew":   {method: http.MethodPost, serve: (*Server).renewLease},
+	ForwardAuthPath:         {noToken: true, serve: (*Server).forwardAuth},
+	"/openapi.json":         {method: http.MethodGet, noToken: true, serve: (*Server).openAPI},
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	route, found := routes[r.URL.Path]
+	switch {
+	case !found:
+		if also := s.config.Also[r.URL.Path]; also != nil {
+			also.ServeHTTP(w, r)
+			return
+		}
+		detail := "There is nothing at " + strconv.Quote(truncate(r.URL.Path)) + "; see /openapi.json."
+		problem{status: http.StatusNotFound, detail: detail}.respond(w)
+	case route.method != "" && r.Method != route.method && (route.method != http.MethodGet || r.Method != http.MethodHead):
+		w.Header().Set("Allow", route.method)
+		problem{status: http.StatusMethodNotAllowed, detail: "Use " + route.method + "."}.respond(w)
+	case !route.noToken && s.config.Token != nil:
+		if err := login(&s.tokens, r, r.Header.Get("Authorization")); err != nil {
+			unauthorized(w, err)
+			return
+		}
+		route.serve(s, w, r)
+	default:
+		route.serve(s, w, r)
+	}
+}
+
+// truncate returns a text truncated for messages.
+func truncate(text string) string {
+	const most = 100
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}
+
+// RequireToken returns a handler that checks the token before it calls next.
+func RequireToken(t *service.Tokens, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := login(t, r, r.Header.Get("Authorization")); err != nil {
+			unauthorized(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// login checks the token of an Authorization header.
+func login(t *service.Tokens, r *http.Request, authorization string) error {
+	ctx := r.Context()
+	return t.CheckBearer(ctx, authorization, service.ParseAddr(r.RemoteAddr), service.Proven(ctx))
+}
+
+// unauthorized responds to a call whose token was refused with err.
+func unauthorized(w http.ResponseWriter, err error) {
+	var tooMany *service.TooManyLoginsError
+	if errors.As(err, &tooMany) {
+		w.Header().Set("Retry-After", strconv.FormatInt(tooMany.Seconds(), 10))
+		problem{status: http.StatusTooManyRequests, detail: "Too many wrong tokens from this address."}.respond(w)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	problem{
+		status: http.StatusUnauthorized,
+		detail: "Missing or wrong token of the decision service: want Authorization: Bearer TOKEN.",
+	}.respond(w)
+}
+
+// readBody reads the body of a call. If it returns false, it has written the response.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, c *apiCall) bool {
+	most := int64(s.config.MaxBody)
+	size := r.ContentLength
+	switch encoding := r.Header.Get("Content-Encoding"); {
+	case encoding != "" && encoding != "identity":
+		problem{status: http.StatusUnsupportedMediaType, detail: "Send the body as it is, without Content-Encoding."}.respond(
+			w)
+		return false
+	case !acceptsType(r.Header.Get("Content-Type")):
+		problem{
+			status: http.StatusUnsupportedMediaType,
+			detail: "Send JSON, with Content-Type application/json or none.",
+		}.respond(w)
+		return false
+	case size > most:
+		respondTooLarge(w, most)
+		return false
+	case size < 0:
+		size = most // unknown
+	}
+	if size > smallBody {
+		if s.buffered.Add(size) > s.config.MaxBuffered {
+			s.buffered.Add(-size)
+			w.Header().Set("Retry-After", "1")
+			problem{status: http.StatusServiceUnavailable, detail: "Too many large calls at once."}.respond(w)
+			return false
+		}
+		c.reserved = size
+	}
+	if err := c.readBody(r.Body, most); err != nil {
+		if errors.Is(err, errTooLarge) {
+			respondTooLarge(w, most)
+		} else {
+			problem{status: http.StatusBadRequest, detail: "The body could not be read: " + truncate(err.Error()) + "."}.respond(
+				w)
+		}
+		return false
+	}
+	c.text = string(c.body)
+	return true
+}
+
+// acceptsType reports whether a body with this Content-Type can be JSON.
+func acceptsType(header string) bool {
+	t := bodytype.Of(header)
+	return t == bodytype.JSON || t == bodytype.Unset
+}
+
+// smallBody is the size up to which bodies are not counted.
+const smallBody = 4 << 10
+
+var errTooLarge = errors.New("httpapi: the body is too large")
+
+// readBody reads a body of at most so many bytes.
+func (c *apiCall) readBody(body io.Reader, most int64) error {
+	if c.body == nil {
+		c.body = make([]byte, 0, 1<<10)
+	}
+	c.body = c.body[:0]
+	for {
+		if len(c.body) == cap(c.body) {
+			c.body = append(c.body, 0)[:len(c.body)] // grows
+		}
+		n, err := body.Read(c.body[len(c.body):cap(c.body)])
+		c.body = c.body[:len(c.body)+n]
+		if int64(len(c.body)) > most {
+			return errTooLarge
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func respondTooLarge(w http.ResponseWriter, most int64) {
+	w.Header().Set("Connection", "close") // instead of reading the rest of the body
+	problem{
+		status: http.StatusRequestEntityTooLarge, detail: "The body is longer than " + strconv.FormatInt(most, 10) +
+			" bytes.",
+	}.respond(w)
+}

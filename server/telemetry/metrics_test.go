@@ -1,0 +1,180 @@
+package telemetry_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// allSources has something of everything.
+func allSources() *telemetry.Sources {
+	return &telemetry.Sources{
+		Memory: func() []telemetry.Memory {
+			return []telemetry.Memory{{Store: "memory", Keys: 1, Bytes: 2, MaxBytes: 3, Evictions: 4, Refusals: 5}}
+		},
+		Guard: func() telemetry.Guard {
+			return telemetry.Guard{Calls: 10, Failures: 5, Timeouts: 2, Probes: 4, ProbesFailed: 3, CacheHits: 7}
+		},
+		Shards: func() []telemetry.Shard { return []telemetry.Shard{{Name: "a:6379"}, {Name: "b:6379", Open: true}} },
+		Servers: func() []telemetry.Server {
+			return []telemetry.Server{
+				{Addr: "a:6379", Primary: true, Up: true, Ping: 250 * time.Microsecond, MemoryUsed: 1 << 20, Evicted: 3},
+				{Addr: "b:6379", Hangs: 2},
+			}
+		},
+		Fleet: func() telemetry.Fleet {
+			return telemetry.Fleet{
+				Live: 2, Known: 3,
+				Lease: &telemetry.Lease{Keys: 1, Calls: 9, Failures: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
+				Sync: []telemetry.Sync{
+					{Mode: "async", Keys: 4, Applied: 11, Over: 3, OverMax: 2, Lag: 50 * time.Millisecond, LagMax: time.Second, Up: true, Sent: 6, Received: 7},
+					{Mode: "gossip", Refused: 1},
+				},
+				Gossip: &telemetry.Gossip{SentBytes: 1000, ReceivedBytes: 2000, WrongKey: 3},
+			}
+		},
+		LostRefunds: func() int64 { return 6 },
+		Waiting:     func() int { return 8 },
+		Gateway: func() telemetry.Gateway {
+			return telemetry.Gateway{
+				Conns: 3, Answers: [6]int64{1, 0, 20, 0, 4, 5},
+				Upstreams: []telemetry.Upstream{{Route: "/", URL: "http://a:1", Up: true, Conns: 5, Idle: 2, Checks: 9, ChecksFailed: 1}},
+			}
+		},
+		Service: func() []telemetry.Listener {
+			return []telemetry.Listener{{Name: "api", Conns: 2, Accepted: 5, Refused: 1}}
+		},
+		Envoy: func() telemetry.Envoy {
+			return telemetry.Envoy{Requests: 9, Over: 2, Loads: 1, Limits: []telemetry.EnvoyLimit{{Domain: "api", Descriptor: "user", Within: 7, Over: 2}}}
+		},
+	}
+}
+
+// The names of metrics and labels are what panels and alarms are built on, so a change is made on purpose: -update.
+func TestTheNamesOfAllMetrics(t *testing.T) {
+	const path = "testdata/metrics.txt"
+	r := newRig(t, everyKind, memory(t), true)
+	r.ask(1, "path", "/nothing")
+	if err := r.metrics.Register(allSources()); err != nil {
+		t.Fatal(err)
+	}
+	r.metrics.Timed("redis", &remote{Store: memory(t)})
+	r.metrics.Fault("engine")
+	var names []string
+	for name := range scrape(t, r.metrics) {
+		if !strings.HasPrefix(name, "headgate_") || strings.Contains(name, "_bucket{") && !strings.Contains(name, "+Inf") {
+			continue // the runtime's are not ours
+		}
+		base, labels, _ := strings.Cut(name, "{")
+		var list []string
+		for part := range strings.SplitSeq(strings.TrimSuffix(labels, "}"), ",") {
+			if label, _, ok := strings.Cut(part, "="); ok {
+				list = append(list, label)
+			}
+		}
+		if name := strings.TrimSpace(base + " " + strings.Join(list, " ")); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	got := strings.Join(names, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestEveryMetricIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := os.ReadFile("testdata/metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(names)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, end := range []string{"_seconds_bucket", "_seconds_sum", "_seconds_count"} {
+			if base, ok := strings.CutSuffix(name, end); ok {
+				name = base + "_seconds"
+			}
+		}
+		if !strings.Contains(string(doc), "`"+name) {
+			t.Errorf("docs/operate.md says nothing of %s", name)
+		}
+	}
+}
+
+func TestSourcesAreAskedAtEachScrape(t *testing.T) {
+	m := telemetry.New("1.2.3")
+	s := allSources()
+	waiting := 1
+	s.Waiting = func() int { return waiting }
+	if err := m.Register(s); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, scrape(t, m), map[string]string{"headgate_delayed_requests": "1"})
+	waiting = 2
+	expect(t, scrape(t, m), map[string]string{
+		"headgate_delayed_requests":                                                   "2",
+		`headgate_breaker_state{shard="a:6379"}`:                                      "0",
+		`headgate_breaker_state{shard="b:6379"}`:                                      "1",
+		`headgate_redis_up{role="primary",server="a:6379"}`:                           "1",
+		`headgate_redis_ping_seconds{role="primary",server="a:6379"}`:                 "0.00025",
+		`headgate_redis_evicted_keys_total{role="primary",server="a:6379"}`:           "3",
+		`headgate_redis_up{role="replica",server="b:6379"}`:                           "0",
+		`headgate_redis_hangs_total{role="replica",server="b:6379"}`:                  "2",
+		`headgate_redis_memory_bytes{role="replica",server="b:6379"}`:                 "", // not known
+		`headgate_guard_failures_total{reason="timeout"}`:                             "2",
+		`headgate_guard_failures_total{reason="error"}`:                               "3",
+		`headgate_guard_probes_total{result="ok"}`:                                    "1",
+		`headgate_fleet_nodes{state="live"}`:                                          "2",
+		`headgate_fleet_nodes{state="known"}`:                                         "3",
+		`headgate_lease_calls_total{result="ok"}`:                                     "7",
+		`headgate_lease_units_total{kind="returned"}`:                                 "4",
+		`headgate_lease_checks_total{kind="exact"}`:                                   "6",
+		`headgate_sync_units_total{kind="over",mode="async"}`:                         "3",
+		`headgate_sync_lag_seconds{mode="async",stat="mean"}`:                         "0.05",
+		`headgate_sync_up{mode="async"}`:                                              "1",
+		`headgate_sync_up{mode="gossip"}`:                                             "0",
+		`headgate_sync_updates_total{kind="refused",mode="gossip"}`:                   "1",
+		`headgate_gossip_bytes_total{direction="received"}`:                           "2000",
+		`headgate_memory_keys{store="memory"}`:                                        "1",
+		`headgate_gateway_answers_total{class="2xx"}`:                                 "20",
+		`headgate_gateway_answers_total{class="none"}`:                                "1",
+		`headgate_upstream_up{route="/",upstream="http://a:1"}`:                       "1",
+		`headgate_upstream_connections{route="/",state="busy",upstream="http://a:1"}`: "3",
+	})
+	if err := m.Register(s); err == nil {
+		t.Error("sources that are registered twice are no error")
+	}
+}
+
+func TestRulesThatAreRefusedShow(t *testing.T) {
+	r := newRig(t, everyKind, memory(t), false)
+	expect(t, scrape(t, r.metrics), map[string]string{"headgate_rules_stale": "0", `headgate_rules_loads_total{result="ok"}`: "1"})
+	r.metrics.RulesRefused()
+	r.metrics.RulesRefused()
+	expect(t, scrape(t, r.metrics), map[string]string{
+		"headgate_rules_stale": "1", "headgate_rules_revision": "1", `headgate_rules_loads_total{result="refused"}`: "2",
+		"headgate_rules_loaded_timestamp_seconds": "1.8e+09",
+	})
+	r.metrics.RulesUnchanged() // the old file is back
+	expect(t, scrape(t, r.metrics), map[string]string{"headgate_rules_stale": "0", `headgate_rules_loads_total{result="unchanged"}`: "1"})
+}
