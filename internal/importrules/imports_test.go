@@ -38,8 +38,9 @@ var library = []libraryPackage{
 	{dir: "rules/registry", mayImport: []string{".", "rules", "rules/internal/pattern"}},
 	{dir: "rules/match", mayImport: []string{".", "rules", "rules/internal/pattern", "rules/internal/yield", "rules/registry"}},
 	{dir: "identity", mayImport: []string{"."}},
+	{dir: "internal/clock"},
 	{dir: "internal/renewal"},
-	{dir: "engine", mayImport: []string{".", "rules", "rules/match", "rules/registry", "identity", "internal/renewal"}},
+	{dir: "engine", mayImport: []string{".", "rules", "rules/match", "rules/registry", "identity", "internal/clock", "internal/renewal"}},
 	{dir: "httplimit", mayImport: []string{".", "rules", "rules/match", "identity", "engine"}},
 }
 

@@ -1,0 +1,58 @@
+// Package clock has the clock that Headgate's packages take as an option, so that a simulator can run them in virtual
+// time.
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// A Clock reads the time and runs timers. It is safe for concurrent use. Programs use [System].
+type Clock interface {
+	// Now returns the time of day. As with time.Now, setting the time of day does not change the difference between two
+	// results.
+	Now() time.Time
+	// Since returns the time that has passed since t, a result of Now. It never decreases, and is faster than Now.
+	Since(t time.Time) time.Duration
+	// AfterFunc calls f in its own goroutine after d. The channel of the timer is nil.
+	AfterFunc(d time.Duration, f func()) Timer
+	// NewTimer returns a timer that sends the time on its channel after d.
+	NewTimer(d time.Duration) Timer
+}
+
+// A Timer is a pending event of a Clock. Its methods are those of time.Timer.
+type Timer interface {
+	C() <-chan time.Time
+	// Stop prevents the event. It reports whether the event was pending.
+	Stop() bool
+	// Reset makes the event happen after d from now. It reports whether the event was pending.
+	Reset(d time.Duration) bool
+}
+
+// System is the clock of the operating system.
+var System Clock = system{}
+
+type system struct{}
+
+func (system) Now() time.Time                  { return time.Now() }
+func (system) Since(t time.Time) time.Duration { return time.Since(t) }
+func (system) NewTimer(d time.Duration) Timer  { return systemTimer{time.NewTimer(d)} }
+func (system) AfterFunc(d time.Duration, f func()) Timer {
+	return systemTimer{time.AfterFunc(d, f)}
+}
+
+type systemTimer struct{ *time.Timer }
+
+func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
+
+// Sleep waits for d. It returns early with ctx's error if ctx is done.
+func Sleep(ctx context.Context, c Clock, d time.Duration) error {
+	timer := c.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
