@@ -10,7 +10,6 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -236,43 +235,6 @@ type ending struct {
 func (e *ending) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 	e.end()
 	return e.Limiter.TakeAll(ctx, checks, dst)
-}
-
-// A guard around the store decides by the same policies, and the verdict says so.
-func TestGuardedStore(t *testing.T) {
-	b := newBench(t)
-	_, _, exact, _ := stores(t, b)
-	g, err := guard.New(exact, guard.Options{OnEvent: func(guard.Event) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, g)
-	safe := headgate.PerHour(2)
-	e := newEngine(t, engine.Config{Store: g, Shared: true, Rules: compile(t, []rules.Rule{
-		{ID: "open", When: is(path, "/open"), Limits: limits("5/h")},
-		{ID: "closed", When: is(path, "/closed"), Limits: limits("5/h"), OnFailure: headgate.Closed},
-		{ID: "local", When: is(path, "/local"), Limits: limits("5/h"), OnFailure: headgate.Local, Safe: &safe},
-	})})
-	exact.breaks(errBroken)
-	for _, tt := range []struct {
-		path  string
-		wants []string
-	}{
-		{"/open", []string{"allow by open", "allow by open", "allow by open"}},
-		{"/closed", []string{"reject (store failed) by closed"}},
-		{"/local", []string{"allow by local", "allow by local", "reject (over limit) by local"}},
-	} {
-		for _, want := range tt.wants {
-			v := decide(t, e, rules.Attributes{path: tt.path})
-			if said(v) != want || !v.Degraded {
-				t.Errorf("%s: got %s, degraded %v, want %s", tt.path, said(v), v.Degraded, want)
-			}
-			cancelled := *v
-			if v.Action.Passes() && tt.path == "/open" {
-				cancel(t, &cancelled)
-			}
-		}
-	}
 }
 
 func TestStoreThatIsFullIsAFailure(t *testing.T) {
