@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/file/enginetest"
 )
 
 // A slotBench is an engine with a limit of two slots in virtual time, on a store that can fail.

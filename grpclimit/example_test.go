@@ -14,11 +14,13 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/grpclimit"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // Each API key may ask for the health of a service twice a minute.
@@ -29,17 +31,14 @@ func Example() {
 		panic(err)
 	}
 	defer store.Close()
-	doc, err := file.Parse("rules.yaml", []byte(`
-rules:
-  - id: health
-    when: { path: /grpc.health.v1.Health/Check }
-    key: api_key
-    limits: [2/m]
-`))
-	if err != nil {
-		panic(err)
-	}
-	set, err := doc.Compile()
+	set, err := match.Compile([]rules.Rule{{
+		ID: "health",
+		When: rules.Condition{Tests: []rules.Test{{
+			Attribute: headgate.Attribute{Kind: headgate.AttrPath}, Values: []string{"/grpc.health.v1.Health/Check"},
+		}}},
+		Key:    []headgate.Attribute{{Kind: headgate.AttrAPIKey}},
+		Limits: []rules.Limit{{Limit: headgate.PerMinute(2)}},
+	}})
 	if err != nil {
 		panic(err)
 	}

@@ -15,11 +15,13 @@ import (
 	"google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/grpclimit"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 // A gate is a server behind interceptors, and a client of it. Its clock stands still until it is set.
@@ -34,26 +36,30 @@ type gate struct {
 	errors []error // that were reported
 }
 
-// newGate returns a gate with the rules of a file's text.
-func newGate(t testing.TB, text string, c grpclimit.Config) *gate {
+// newGate returns a gate with one rule, or none for the zero Rule.
+func newGate(t testing.TB, rule rules.Rule, c grpclimit.Config) *gate {
 	t.Helper()
 	clock := limittest.NewClock()
 	g := &gate{clock: clock}
-	g.init(t, text, c, memstore.Options{Now: clock.Now})
+	g.init(t, rule, c, memstore.Options{Now: clock.Now})
 	return g
 }
 
 // newTimedGate returns one that goes by the system's clock.
-func newTimedGate(t testing.TB, text string, c grpclimit.Config) *gate {
+func newTimedGate(t testing.TB, rule rules.Rule, c grpclimit.Config) *gate {
 	t.Helper()
 	g := &gate{}
-	g.init(t, text, c, memstore.Options{})
+	g.init(t, rule, c, memstore.Options{})
 	return g
 }
 
-func (g *gate) init(t testing.TB, text string, c grpclimit.Config, o memstore.Options) {
+func (g *gate) init(t testing.TB, rule rules.Rule, c grpclimit.Config, o memstore.Options) {
 	t.Helper()
-	g.engine, g.store = enginetest.New(t, text, o)
+	var list []rules.Rule
+	if rule.ID != "" {
+		list = append(list, rule)
+	}
+	g.engine, g.store = enginetest.New(t, list, o)
 	c.Engine, c.Now = g.engine, o.Now
 	c.OnError = func(_ context.Context, err error) {
 		g.mu.Lock()
@@ -200,4 +206,34 @@ func say(s grpc_testing.TestService_FullDuplexCallClient) error {
 	}
 	_, err := s.Recv()
 	return err
+}
+
+func limits(texts ...string) []rules.Limit {
+	list := make([]rules.Limit, len(texts))
+	for i, text := range texts {
+		list[i].Limit = headgate.MustParseLimit(text)
+	}
+	return list
+}
+
+// key returns a rule's key of one attribute.
+func key(name string) []headgate.Attribute { return []headgate.Attribute{attribute(name)} }
+
+func attribute(name string) headgate.Attribute {
+	a, err := headgate.ParseAttribute(name)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// blockWhen returns a rule that blocks calls whose attribute has a value.
+func blockWhen(name, value string) rules.Rule {
+	test := rules.Test{Attribute: attribute(name), Values: []string{value}}
+	return rules.Rule{ID: "a", When: rules.Condition{Tests: []rules.Test{test}}, Block: true}
+}
+
+// delayed returns a rule that delays calls over a limit.
+func delayed(limit string, longest time.Duration) rules.Rule {
+	return rules.Rule{ID: "a", Limits: limits(limit), OnLimit: rules.OnLimit{Action: rules.Delay, MaxWait: longest}}
 }

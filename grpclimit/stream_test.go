@@ -15,10 +15,11 @@ import (
 
 	"github.com/headgate/headgate/grpclimit"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/rules"
 )
 
 func TestStreamIsOneCall(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, limits: 2/m}]", grpclimit.Config{})
+	g := newGate(t, rules.Rule{ID: "a", Limits: limits("2/m")}, grpclimit.Config{})
 	for range 2 {
 		s := g.open(t)
 		for range 5 {
@@ -48,7 +49,7 @@ func TestStreamIsOneCall(t *testing.T) {
 }
 
 func TestEachMessageCountsIfToldSo(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, limits: 3/m}]", grpclimit.Config{PerMessage: true})
+	g := newGate(t, rules.Rule{ID: "a", Limits: limits("3/m")}, grpclimit.Config{PerMessage: true})
 	s := g.open(t)
 	for i := range 3 {
 		if err := say(s); err != nil {
@@ -65,7 +66,7 @@ func TestEachMessageCountsIfToldSo(t *testing.T) {
 }
 
 func TestClientsGetTheStatusWhateverTheHandlerMakesOfIt(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, limits: 1/m}]", grpclimit.Config{PerMessage: true})
+	g := newGate(t, rules.Rule{ID: "a", Limits: limits("1/m")}, grpclimit.Config{PerMessage: true})
 	var again error
 	g.service.duplex = func(s grpc_testing.TestService_FullDuplexCallServer) error {
 		if _, err := s.Recv(); err != nil {
@@ -92,7 +93,7 @@ func TestClientsGetTheStatusWhateverTheHandlerMakesOfIt(t *testing.T) {
 }
 
 func TestStreamHoldsItsPlaceUntilItEndsAndItsMessagesNeedNone(t *testing.T) {
-	g := newGate(t, "rules: [{id: one, limits: [100/s, 1 concurrent]}]", grpclimit.Config{PerMessage: true})
+	g := newGate(t, rules.Rule{ID: "one", Limits: limits("100/s", "1 concurrent")}, grpclimit.Config{PerMessage: true})
 	s := g.open(t)
 	for range 5 {
 		if err := say(s); err != nil {
@@ -120,7 +121,7 @@ func TestStreamHoldsItsPlaceUntilItEndsAndItsMessagesNeedNone(t *testing.T) {
 // A stream that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals
 // come by the system's.
 func TestSlotIsRenewedWhileTheStreamLasts(t *testing.T) {
-	g := newGate(t, "rules: [{id: one, limits: [1 concurrent ttl 30ms]}]", grpclimit.Config{})
+	g := newGate(t, rules.Rule{ID: "one", Limits: limits("1 concurrent ttl 30ms")}, grpclimit.Config{})
 	s := g.open(t)
 	if err := say(s); err != nil {
 		t.Fatal(err)
@@ -232,7 +233,7 @@ func TestCostOfAStreamIsSettledOnce(t *testing.T) {
 
 // A handler may receive in a goroutine of its own, which is still at it when the handler returns.
 func TestReceivingAfterTheHandlerHasReturnedIsNoHarm(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, limits: 1000000/s}]", grpclimit.Config{PerMessage: true})
+	g := newGate(t, rules.Rule{ID: "a", Limits: limits("1000000/s")}, grpclimit.Config{PerMessage: true})
 	stopped := make(chan struct{}, 100)
 	g.service.duplex = func(s grpc_testing.TestService_FullDuplexCallServer) error {
 		began := make(chan struct{})

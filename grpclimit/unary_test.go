@@ -14,10 +14,12 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/grpclimit"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/await"
-	"github.com/headgate/headgate/rules/file/enginetest"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 const method = "/grpc.testing.TestService/EmptyCall"
@@ -26,7 +28,7 @@ const method = "/grpc.testing.TestService/EmptyCall"
 func only(md metadata.MD, name string) string { return strings.Join(md.Get(name), " | ") }
 
 func TestCallsAreToldOfTheirLimits(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, key: api_key, limits: 2/m}]", grpclimit.Config{})
+	g := newGate(t, rules.Rule{ID: "a", Key: key("api_key"), Limits: limits("2/m")}, grpclimit.Config{})
 	a := g.call(t, "x-api-key", "alice")
 	if a.err != nil {
 		t.Fatal(a.err)
@@ -42,7 +44,9 @@ func TestCallsAreToldOfTheirLimits(t *testing.T) {
 }
 
 func TestCallsOverTheLimitAreResourceExhausted(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, key: api_key, limits: [2/m, {name: hourly, limit: 3/h}]}]", grpclimit.Config{})
+	g := newGate(t, rules.Rule{ID: "a", Key: key("api_key"), Limits: []rules.Limit{
+		{Limit: headgate.PerMinute(2)}, {Name: "hourly", Limit: headgate.PerHour(3)},
+	}}, grpclimit.Config{})
 	for range 2 {
 		if a := g.call(t, "x-api-key", "alice"); a.err != nil {
 			t.Fatal(a.err)
@@ -97,80 +101,89 @@ func details(st *status.Status) string {
 
 func TestEveryVerdictHasItsCode(t *testing.T) {
 	for _, tt := range []struct {
-		name, rules string
-		away        bool
-		md          []string
-		code        codes.Code
-		message     string
-		details     string
+		name    string
+		rule    rules.Rule // the zero Rule means none
+		away    bool
+		md      []string
+		code    codes.Code
+		message string
+		details string
 	}{
 		{
-			name: "status 503", rules: "rules: [{id: a, limits: 1/m, status: 503}]",
+			name: "status 503", rule: rules.Rule{ID: "a", Limits: limits("1/m"), Status: 503},
 			code: codes.Unavailable, message: "over the limit", details: "retry in 1m0s, a: 1/m",
 		},
 		{
-			name: "dropped", rules: "rules: [{id: a, limits: 1/m, on_limit: drop}]",
+			name: "dropped", rule: rules.Rule{ID: "a", Limits: limits("1/m"), OnLimit: rules.OnLimit{Action: rules.Drop}},
 			code: codes.Unavailable,
 		},
 		{
-			name: "blocked", rules: "rules: [{id: a, block: true}]",
+			name: "blocked", rule: rules.Rule{ID: "a", Block: true},
 			code: codes.PermissionDenied, message: "blocked",
 		},
 		{
-			name: "unregistered", rules: "rules: [{id: a, key: ip, limits: 1/s, unregistered: deny}]",
+			name: "unregistered", rule: rules.Rule{
+				ID: "a", Key: key("ip"), Limits: limits("1/s"), Unregistered: rules.UnregisteredDeny,
+			},
 			code: codes.PermissionDenied, message: "the client is not registered",
 		},
 		{
-			name: "unidentified", rules: "rules: [{id: a, key: user, limits: 1/s, fallback: deny}]",
+			name: "unidentified", rule: rules.Rule{ID: "a", Key: key("user"), Limits: limits("1/s"), Fallback: rules.FallbackDeny},
 			code: codes.Unauthenticated, message: "the call does not say who is asking",
 		},
 		{
-			name: "two names", rules: "rules: [{id: a, key: header.x-tenant, limits: 1/s, fallback: skip}]", md: []string{"x-tenant", "one", "x-tenant", "two"},
+			name: "two names", rule: rules.Rule{
+				ID: "a", Key: key("header.x-tenant"), Limits: limits("1/s"), Fallback: rules.FallbackSkip,
+			}, md: []string{"x-tenant", "one", "x-tenant", "two"},
 			code: codes.InvalidArgument, message: "what says who is asking is there several times, or can be read in several ways",
 		},
 		{
-			name: "never", rules: "rules: [{id: a, limits: 5/s, cost: {header: x-cost, max: 10}}]", md: []string{"x-cost", "6"},
+			name: "never", rule: rules.Rule{
+				ID: "a", Limits: limits("5/s"), Cost: rules.Cost{Header: "x-cost", Min: 1, Max: 10},
+			}, md: []string{"x-cost", "6"},
 			code: codes.ResourceExhausted, message: "the call costs more than the limit can ever grant", details: "a: 5/s",
 		},
 		{
-			name: "the store is away", rules: "rules: [{id: a, limits: 1/s, on_failure: closed}]", away: true,
+			name: "the store is away", rule: rules.Rule{
+				ID: "a", Limits: limits("1/s"), OnFailure: headgate.Closed,
+			}, away: true,
 			code: codes.Unavailable, message: "the limits cannot be checked right now", details: "retry in 1s, a: 1/s",
 		},
 		{
-			name: "the store is away and that is no matter", rules: "rules: [{id: a, limits: 1/s}]", away: true,
+			name: "the store is away and that is no matter", rule: rules.Rule{ID: "a", Limits: limits("1/s")}, away: true,
 			code: codes.OK,
 		},
 		{
-			name: "malformed", rules: "rules: []", md: []string{"x-api-key", "one", "x-api-key", "two"},
+			name: "malformed", md: []string{"x-api-key", "one", "x-api-key", "two"},
 			code: codes.InvalidArgument, message: "malformed request: API key: want it once; there are several that differ",
 		},
 		{
-			name: "in the shadow", rules: "rules: [{id: a, limits: 1/h, on_limit: shadow}]",
+			name: "in the shadow", rule: rules.Rule{ID: "a", Limits: limits("1/h"), OnLimit: rules.OnLimit{Action: rules.Shadow}},
 			code: codes.OK,
 		},
 		{
-			name: "by method", rules: "rules: [{id: a, when: {path: " + method + "}, block: true}]",
+			name: "by method", rule: blockWhen("path", method),
 			code: codes.PermissionDenied, message: "blocked",
 		},
 		{
-			name: "by another method", rules: "rules: [{id: a, when: {path: /grpc.testing.TestService/Other}, block: true}]",
+			name: "by another method", rule: blockWhen("path", "/grpc.testing.TestService/Other"),
 			code: codes.OK,
 		},
 		{
-			name: "by authority", rules: "rules: [{id: a, when: {host: api.example.com}, block: true}]",
+			name: "by authority", rule: blockWhen("host", "api.example.com"),
 			code: codes.PermissionDenied, message: "blocked",
 		},
 		{
-			name: "by address", rules: "rules: [{id: a, when: {ip: 127.0.0.0/8}, block: true}]",
+			name: "by address", rule: blockWhen("ip", "127.0.0.0/8"),
 			code: codes.PermissionDenied, message: "blocked",
 		},
 		{
-			name: "by metadata", rules: "rules: [{id: a, when: {header.x-plan: free}, block: true}]", md: []string{"X-Plan", "free"},
+			name: "by metadata", rule: blockWhen("header.x-plan", "free"), md: []string{"X-Plan", "free"},
 			code: codes.PermissionDenied, message: "blocked",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := newGate(t, tt.rules, grpclimit.Config{})
+			g := newGate(t, tt.rule, grpclimit.Config{})
 			g.call(t, tt.md...)
 			g.store.Away.Store(tt.away)
 			a := g.call(t, tt.md...)
@@ -186,7 +199,7 @@ func TestEveryVerdictHasItsCode(t *testing.T) {
 }
 
 func TestDialectsCanBeTurnedOff(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, limits: 1/m}]", grpclimit.Config{Fields: httplimit.Fields{NoRateLimit: true, ResetDelta: true}})
+	g := newGate(t, rules.Rule{ID: "a", Limits: limits("1/m")}, grpclimit.Config{Fields: httplimit.Fields{NoRateLimit: true, ResetDelta: true}})
 	g.call(t)
 	a := g.call(t)
 	if got := only(a.trailer, "ratelimit") + only(a.trailer, "ratelimit-policy"); got != "" {
@@ -198,7 +211,7 @@ func TestDialectsCanBeTurnedOff(t *testing.T) {
 }
 
 func TestDelayedCallsAreServedInTurn(t *testing.T) {
-	g := newTimedGate(t, "rules: [{id: a, limits: 10/s burst 1, on_limit: delay 5s}]", grpclimit.Config{})
+	g := newTimedGate(t, delayed("10/s burst 1", 5*time.Second), grpclimit.Config{})
 	start := time.Now()
 	for range 4 {
 		if a := g.call(t); a.err != nil {
@@ -211,7 +224,7 @@ func TestDelayedCallsAreServedInTurn(t *testing.T) {
 }
 
 func TestCallsThatAreGivenUpWhileDelayedAreNotServed(t *testing.T) {
-	g := newTimedGate(t, "rules: [{id: b, limits: 1/m burst 1, on_limit: delay 5m}]", grpclimit.Config{})
+	g := newTimedGate(t, delayed("1/m burst 1", 5*time.Minute), grpclimit.Config{})
 	g.call(t)
 	for _, tt := range []struct {
 		name string
@@ -247,12 +260,9 @@ func TestCallsThatAreGivenUpWhileDelayedAreNotServed(t *testing.T) {
 	}
 }
 
-const byTokens = `
-rules:
-  - id: tokens
-    limits: [1000/h]
-    cost: { response_header: X-Tokens-Used, estimate: 100 }
-`
+var byTokens = rules.Rule{
+	ID: "tokens", Limits: limits("1000/h"), Cost: rules.Cost{ResponseHeader: "X-Tokens-Used", Estimate: 100},
+}
 
 func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
 	used := func(n string) metadata.MD { return metadata.Pairs("x-tokens-used", n) }
@@ -307,7 +317,7 @@ func TestWhatCannotBeSettledIsReported(t *testing.T) {
 }
 
 func TestPlaceIsReleasedWhenTheCallEnds(t *testing.T) {
-	g := newGate(t, "rules: [{id: one, limits: [1 concurrent]}]", grpclimit.Config{})
+	g := newGate(t, rules.Rule{ID: "one", Limits: limits("1 concurrent")}, grpclimit.Config{})
 	running, finish := make(chan struct{}), make(chan struct{})
 	g.service.unary = func(context.Context) error {
 		running <- struct{}{}
@@ -334,7 +344,7 @@ func TestPlaceIsReleasedWhenTheCallEnds(t *testing.T) {
 }
 
 func TestConfigThatIsWrongIsRefused(t *testing.T) {
-	g := newGate(t, "rules: []", grpclimit.Config{})
+	g := newGate(t, rules.Rule{}, grpclimit.Config{})
 	for _, tt := range []struct {
 		name   string
 		config grpclimit.Config

@@ -9,9 +9,9 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file/enginetest"
 )
 
 // A response that takes longer than the TTL to be read holds its slot until then.

@@ -17,7 +17,8 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // A far is a server that is a function.
@@ -255,11 +256,7 @@ func TestOptionsAreChecked(t *testing.T) {
 
 // The server is one of ours, with all the fields it says; the clients are many goroutines. Not one request is denied.
 func TestTransportKeepsToWhatOurOwnServerSays(t *testing.T) {
-	doc, err := file.Parse("rules.yaml", []byte("rules:\n  - id: all\n    limits: [20/s]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := doc.Compile()
+	set, err := match.Compile([]rules.Rule{{ID: "all", Limits: []rules.Limit{{Limit: headgate.PerSecond(20)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,26 +1,24 @@
-// Package enginetest creates engines for tests: with rules from a text, and a store that can fail.
+// Package enginetest creates engines for tests with rules from a text.
 package enginetest
 
 import (
-	"context"
-	"errors"
-	"sync/atomic"
 	"testing"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules/file"
 )
 
+// A Store is a Limiter that can be unreachable.
+type Store = enginetest.Store
+
+// ErrAway is the error of a Store that is unreachable.
+var ErrAway = enginetest.ErrAway
+
 // New returns an engine with the rules of a text, on its own store that is closed with the test.
 func New(t testing.TB, rules string, o memstore.Options) (*engine.Engine, *Store) {
 	t.Helper()
-	counters, err := memstore.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { counters.Close() })
 	doc, err := file.Parse("rules.yaml", []byte(rules))
 	if err != nil {
 		t.Fatal(err)
@@ -29,76 +27,5 @@ func New(t testing.TB, rules string, o memstore.Options) (*engine.Engine, *Store
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &Store{Limiter: counters}
-	made, err := engine.New(engine.Config{Rules: set, Store: store, OnError: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made, store
-}
-
-// ErrAway is the error of a Store that is away.
-var ErrAway = errors.New("connection refused")
-
-// A Store is a Limiter that can be unreachable, and counts gives and charges.
-type Store struct {
-	headgate.Limiter
-	Away           atomic.Bool
-	Before         func(context.Context) error // called by TakeAll; set it before the store is in use
-	Gives, Charges atomic.Int64                // calls, including those while it was away
-	Renews         atomic.Int64                // successful calls
-}
-
-// BorrowsKeys marks the store as an engine.Borrower, like memstore.
-func (s *Store) BorrowsKeys() {}
-
-// Take calls the Limiter, unless the store is away.
-func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if s.Away.Load() {
-		return headgate.Decision{}, ErrAway
-	}
-	return s.Limiter.Take(ctx, c)
-}
-
-// TakeAll calls the Limiter, unless the store is away.
-func (s *Store) TakeAll(
-	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
-) ([]headgate.Decision, error) {
-	if s.Before != nil {
-		if err := s.Before(ctx); err != nil {
-			return dst, err
-		}
-	}
-	if s.Away.Load() {
-		return dst, ErrAway
-	}
-	return s.Limiter.TakeAll(ctx, checks, dst)
-}
-
-// Renew calls the Limiter, unless the store is away.
-func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	if s.Away.Load() {
-		return false, ErrAway
-	}
-	held, err := s.Limiter.Renew(ctx, c, r)
-	s.Renews.Add(1)
-	return held, err
-}
-
-// Give calls the Limiter, unless the store is away.
-func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	s.Gives.Add(1)
-	if s.Away.Load() {
-		return ErrAway
-	}
-	return s.Limiter.Give(ctx, c, r)
-}
-
-// Charge calls the Limiter, unless the store is away.
-func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	s.Charges.Add(1)
-	if s.Away.Load() {
-		return headgate.Decision{}, ErrAway
-	}
-	return s.Limiter.Charge(ctx, c)
+	return enginetest.NewCompiled(t, set, o)
 }

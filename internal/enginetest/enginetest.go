@@ -1,0 +1,107 @@
+// Package enginetest creates engines for tests, on a store that can fail.
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+)
+
+// New returns an engine with rules on its own store, which is closed with the test.
+func New(t testing.TB, list []rules.Rule, o memstore.Options) (*engine.Engine, *Store) {
+	t.Helper()
+	set, err := match.Compile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewCompiled(t, set, o)
+}
+
+// NewCompiled is like New with rules that are compiled already.
+func NewCompiled(t testing.TB, set *match.Set, o memstore.Options) (*engine.Engine, *Store) {
+	t.Helper()
+	counters, err := memstore.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { counters.Close() })
+	store := &Store{Limiter: counters}
+	decide, err := engine.New(engine.Config{Rules: set, Store: store, OnError: func(error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decide, store
+}
+
+// ErrAway is the error of a Store that is away.
+var ErrAway = errors.New("connection refused")
+
+// A Store is a Limiter that can be unreachable, and counts gives and charges.
+type Store struct {
+	headgate.Limiter
+	Away           atomic.Bool
+	Before         func(context.Context) error // called by TakeAll; set it before the store is in use
+	Gives, Charges atomic.Int64                // calls, including those while it was away
+	Renews         atomic.Int64                // successful calls
+}
+
+// BorrowsKeys marks the store as an engine.Borrower, like memstore.
+func (s *Store) BorrowsKeys() {}
+
+// Take calls the Limiter, unless the store is away.
+func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if s.Away.Load() {
+		return headgate.Decision{}, ErrAway
+	}
+	return s.Limiter.Take(ctx, c)
+}
+
+// TakeAll calls the Limiter, unless the store is away.
+func (s *Store) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	if s.Before != nil {
+		if err := s.Before(ctx); err != nil {
+			return dst, err
+		}
+	}
+	if s.Away.Load() {
+		return dst, ErrAway
+	}
+	return s.Limiter.TakeAll(ctx, checks, dst)
+}
+
+// Renew calls the Limiter, unless the store is away.
+func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if s.Away.Load() {
+		return false, ErrAway
+	}
+	held, err := s.Limiter.Renew(ctx, c, r)
+	s.Renews.Add(1)
+	return held, err
+}
+
+// Give calls the Limiter, unless the store is away.
+func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	s.Gives.Add(1)
+	if s.Away.Load() {
+		return ErrAway
+	}
+	return s.Limiter.Give(ctx, c, r)
+}
+
+// Charge calls the Limiter, unless the store is away.
+func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	s.Charges.Add(1)
+	if s.Away.Load() {
+		return headgate.Decision{}, ErrAway
+	}
+	return s.Limiter.Charge(ctx, c)
+}
