@@ -38,7 +38,7 @@ func run(dir string) error {
 		return err
 	}
 	for _, m := range modules {
-		if err := m.Write(dir); err != nil {
+		if err := m.Write(dir, Version); err != nil {
 			return fmt.Errorf("%s: %w", m.Path, err)
 		}
 	}

@@ -3,10 +3,11 @@ package main
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -15,8 +16,11 @@ import (
 	"time"
 )
 
-// Version is the version that every module of the repository has, and by which they require each other.
+// Version is the version by which the modules of the repository require each other in their go.mod files.
 const Version = "v0.1.0"
+
+// repository begins the path of every module here.
+const repository = "github.com/headgate/headgate"
 
 // A Module is one module of the repository.
 type Module struct {
@@ -84,29 +88,46 @@ func (m Module) isNested(file string) bool {
 	return false
 }
 
-// Write writes the module below dir, in the layout that the go command reads from a GOPROXY.
-func (m Module) Write(dir string) error {
+// Write writes the module below dir as the given version, in the layout that the go command reads from a GOPROXY. Its
+// go.mod then requires the other modules of the repository in the same version.
+func (m Module) Write(dir, version string) error {
 	versions := filepath.Join(dir, filepath.FromSlash(m.Path), "@v")
 	if err := os.MkdirAll(versions, 0o755); err != nil {
 		return err
 	}
-	gomod, err := os.ReadFile(filepath.Join(m.Dir, "go.mod"))
+	gomod, err := m.goMod(version)
 	if err != nil {
 		return err
 	}
-	info, err := json.Marshal(map[string]any{"Version": Version, "Time": time.Unix(0, 0).UTC()})
+	info, err := json.Marshal(map[string]any{"Version": version, "Time": time.Unix(0, 0).UTC()})
 	if err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{"list": []byte(Version + "\n"), Version + ".info": info, Version + ".mod": gomod} {
+	files := map[string][]byte{"list": []byte(version + "\n"), version + ".info": info, version + ".mod": gomod}
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(versions, name), data, 0o644); err != nil {
 			return err
 		}
 	}
-	return m.writeZip(filepath.Join(versions, Version+".zip"))
+	return m.writeZip(filepath.Join(versions, version+".zip"), version, gomod)
 }
 
-func (m Module) writeZip(name string) (err error) {
+func (m Module) goMod(version string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(m.Dir, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, repository) {
+			line = strings.Replace(line, " "+Version, " "+version, 1)
+		}
+		out.WriteString(line)
+	}
+	return out.Bytes(), nil
+}
+
+func (m Module) writeZip(name, version string, gomod []byte) (err error) {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
@@ -119,7 +140,16 @@ func (m Module) writeZip(name string) (err error) {
 	buffered := bufio.NewWriter(file)
 	archive := zip.NewWriter(buffered)
 	for _, f := range m.Files {
-		if err := m.addFile(archive, f); err != nil {
+		entry, err := archive.Create(m.Path + "@" + version + "/" + f)
+		if err != nil {
+			return err
+		}
+		if f == "go.mod" {
+			_, err = entry.Write(gomod)
+		} else {
+			err = m.copyFile(entry, f)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -129,16 +159,11 @@ func (m Module) writeZip(name string) (err error) {
 	return buffered.Flush()
 }
 
-func (m Module) addFile(archive *zip.Writer, name string) error {
-	source, err := os.DirFS(m.Dir).Open(name)
+func (m Module) copyFile(to io.Writer, name string) error {
+	file, err := os.Open(filepath.Join(m.Dir, name))
 	if err != nil {
 		return err
 	}
-	defer func(f fs.File) { _ = f.Close() }(source) // it was only read
-	entry, err := archive.Create(m.Path + "@" + Version + "/" + name)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(entry, source)
-	return err
+	_, err = io.Copy(to, file)
+	return errors.Join(err, file.Close())
 }
