@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/rules"
 )
 
 func TestAllocations(t *testing.T) {
@@ -13,15 +14,16 @@ func TestAllocations(t *testing.T) {
 	}
 	off := httplimit.Fields{NoRateLimit: true, NoXRateLimit: true}
 	for _, tt := range []struct {
-		name, rules string
-		fields      httplimit.Fields
-		most        float64
+		name   string
+		rules  []rules.Rule
+		fields httplimit.Fields
+		most   float64
 	}{
-		{"no rule", "rules: []", httplimit.Fields{}, 0},
-		{"no rule for it", "rules: [{id: a, key: ip, when: {path: /b/**}, limits: 1/s}]", httplimit.Fields{}, 0},
-		{"allowed, and nothing is told", "rules: [{id: a, key: ip, limits: 1000000000/s}]", off, 0},
-		{"allowed", "rules: [{id: a, key: ip, limits: 1000000000/s}]", httplimit.Fields{}, 2}, // the writer and the text
-		{"three limits", "rules: [{id: a, key: ip, limits: [1000000000/s, 1000000000/m, 1000000000/h]}]", httplimit.Fields{}, 2},
+		{"no rule", nil, httplimit.Fields{}, 0},
+		{"no rule for it", otherPath, httplimit.Fields{}, 0},
+		{"allowed, and nothing is told", perIP("1000000000/s"), off, 0},
+		{"allowed", perIP("1000000000/s"), httplimit.Fields{}, 2}, // the writer and the text
+		{"three limits", perIP("1000000000/s", "1000000000/m", "1000000000/h"), httplimit.Fields{}, 2},
 		{"rejected", closed, httplimit.Fields{}, 2}, // the values and their text
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 // closed denies all but the first request of each client.
-const closed = `
-rules:
-  - id: per-client
-    key: ip
-    limits: [1/h]
-`
+var closed = perIP("1/h")
+
+// otherPath is a rule for a path that no request has.
+var otherPath = []rules.Rule{{ID: "a", Key: byIP, When: onPath("/other"), Limits: enginetest.Limits("1/s")}}
 
 // bare429 is the least that a server can do to reject.
 var bare429 = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
@@ -126,11 +126,14 @@ func (s *scrap) Write(p []byte) (int, error) { s.body = append(s.body[:0], p...)
 
 // BenchmarkHandler is of what the middleware itself costs a request.
 func BenchmarkHandler(b *testing.B) {
-	for _, bb := range []struct{ name, rules string }{
-		{"no rule", "rules: []"},
-		{"another path", "rules: [{id: a, key: ip, when: {path: /b/**}, limits: 1/s}]"},
-		{"allowed", "rules: [{id: a, key: ip, limits: 1000000000/s}]"},
-		{"allowed, three limits", "rules: [{id: a, key: ip, limits: [1000000000/s, 1000000000/m, 1000000000/h]}]"},
+	for _, bb := range []struct {
+		name  string
+		rules []rules.Rule
+	}{
+		{"no rule", nil},
+		{"another path", otherPath},
+		{"allowed", perIP("1000000000/s")},
+		{"allowed, three limits", perIP("1000000000/s", "1000000000/m", "1000000000/h")},
 		{"rejected", closed},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
@@ -168,7 +171,7 @@ func BenchmarkServer(b *testing.B) {
 		{"rejected", rejects},
 		{"bare 200", func(*testing.B) http.Handler { return ok }},
 		{"allowed", func(b *testing.B) http.Handler {
-			return newTimedGate(b, "rules: [{id: a, key: ip, limits: 1000000000/s}]", httplimit.Config{}).limit(ok)
+			return newTimedGate(b, perIP("1000000000/s"), httplimit.Config{}).limit(ok)
 		}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {

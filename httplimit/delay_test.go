@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
-const inTurn = `
-rules:
-  - id: in-turn
-    key: api_key
-    limits: [1/s]
-    on_limit: delay 3s
-`
+// inTurn delays requests over the limit by up to three seconds.
+var inTurn = []rules.Rule{{
+	ID: "in-turn", Key: byAPIKey, Limits: enginetest.Limits("1/s"),
+	OnLimit: rules.OnLimit{Action: rules.Delay, MaxWait: 3 * time.Second},
+}}
 
 // ask sends a request of a client and returns the status, 0 if ctx ends before.
 func ask(ctx context.Context, t *testing.T, c *http.Client, key string) (int, http.Header) {
@@ -145,7 +145,7 @@ func TestRequestsWhoseTimeEndsBeforeTheirTurnAreAnsweredAtOnce(t *testing.T) {
 }
 
 func TestRequestThatIsCancelledBeforeItIsDecidedIsNotServed(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, key: ip, limits: 1/s}]", httplimit.Config{})
+	g := newGate(t, perIP("1/s"), httplimit.Config{})
 	g.store.Before = func(ctx context.Context) error { return ctx.Err() }
 	h := g.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was served") }))
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -6,26 +6,24 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
-// example returns an engine with rules, on a clock that stands still so that the outputs below are always the same.
-func example(text string) (e *engine.Engine, clock *limittest.Clock, done func()) {
+// example returns an engine with one rule, on a clock that stands still so that the outputs below never change.
+func example(rule rules.Rule) (e *engine.Engine, clock *limittest.Clock, done func()) {
 	clock = limittest.NewClock()
 	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}
-	doc, err := file.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		panic(err)
-	}
-	set, err := doc.Compile()
+	set, err := match.Compile([]rules.Rule{rule})
 	if err != nil {
 		panic(err)
 	}
@@ -38,12 +36,11 @@ func example(text string) (e *engine.Engine, clock *limittest.Clock, done func()
 
 // Each API key has two requests a minute.
 func ExampleNew() {
-	decide, clock, done := example(`
-rules:
-  - id: per-key
-    key: api_key
-    limits: [2/m fixed-window]
-`)
+	decide, clock, done := example(rules.Rule{
+		ID:     "per-key",
+		Key:    []headgate.Attribute{{Kind: headgate.AttrAPIKey}},
+		Limits: []rules.Limit{{Limit: headgate.MustParseLimit("2/m fixed-window")}},
+	})
 	defer done()
 	limit, err := httplimit.New(httplimit.Config{Engine: decide, Now: clock.Now})
 	if err != nil {
@@ -80,15 +77,15 @@ rules:
 	// bob: 200, RateLimit: "per-key";r=1;t=60
 }
 
-// A model's service says how many tokens an answer has used. An estimate is taken before, and the difference settled after.
+// The service of a model reports how many tokens a response used. The estimate is taken before the request is served,
+// and the difference is settled after it.
 func ExampleNew_costOfTheResponse() {
-	decide, clock, done := example(`
-rules:
-  - id: tokens
-    key: api_key
-    limits: [1000/h]
-    cost: { response_header: X-Tokens-Used, estimate: 100 }
-`)
+	decide, clock, done := example(rules.Rule{
+		ID:     "tokens",
+		Key:    []headgate.Attribute{{Kind: headgate.AttrAPIKey}},
+		Limits: []rules.Limit{{Limit: headgate.MustParseLimit("1000/h")}},
+		Cost:   rules.Cost{ResponseHeader: "X-Tokens-Used", Estimate: 100},
+	})
 	defer done()
 	limit, err := httplimit.New(httplimit.Config{Engine: decide, Now: clock.Now})
 	if err != nil {
@@ -111,14 +108,13 @@ rules:
 	// 1 tokens: 429 left before they were used: 0
 }
 
-// Behind a proxy, the client is whom the proxy names.
+// Behind a trusted proxy, the client is the address in X-Forwarded-For.
 func ExampleConfig() {
-	decide, clock, done := example(`
-rules:
-  - id: per-address
-    key: ip
-    limits: [1/m]
-`)
+	decide, clock, done := example(rules.Rule{
+		ID:     "per-address",
+		Key:    []headgate.Attribute{{Kind: headgate.AttrIP}},
+		Limits: []rules.Limit{{Limit: headgate.MustParseLimit("1/m")}},
+	})
 	defer done()
 	proxies, err := identity.ParseNetworks("10.0.0.0/8")
 	if err != nil {

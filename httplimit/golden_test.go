@@ -16,40 +16,46 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/rules"
 )
 
-var update = flag.Bool("update", false, "write the answers that are given into testdata")
+var update = flag.Bool("update", false, "write the responses into testdata")
 
-// The files in testdata are conversations, held with servers with and without Listener. Each begins with a rules file
-// and has parts that begin with a line of dashes:
+// The files in testdata are conversations with a server whose rules are in goldenRules. Each part begins with a line of
+// dashes:
 //
-//	--- fields no-rate-limit      how clients are told: also no-x-rate-limit, reset-delta, none
-//	--- request [to PATH of the handler below]
-//	--- answer                    what is expected, as it is on the wire, without Date
-//	--- advance 1s                of the clock, which shows 2026-01-01 otherwise
-//	--- store away                or back
-func TestAnswersAreAsInTestdata(t *testing.T) {
+//	--- fields no-rate-limit      options of the middleware: also no-x-rate-limit, reset-delta
+//	--- request                   as it is sent
+//	--- answer                    the expected response, without Date
+//	--- advance 1s                moves the clock, which stands at 2026-01-01 at first
+//	--- store away                makes the store unreachable; "store back" makes it reachable
+func TestResponsesMatchTestdata(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no testdata: %v", err)
+	if err != nil || len(files) != len(goldenRules) {
+		t.Fatalf("%d files in testdata for %d sets of rules, %v; want one for each", len(files), len(goldenRules), err)
 	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			data, err := os.ReadFile(name)
+	for _, path := range files {
+		name := strings.TrimSuffix(filepath.Base(path), ".txt")
+		t.Run(name, func(t *testing.T) {
+			list, ok := goldenRules[name]
+			if !ok {
+				t.Fatalf("goldenRules has no %q", name)
+			}
+			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := converse(t, string(data))
+			got := converse(t, list, string(data))
 			if *update {
-				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
-			gots, wants := strings.Split(got, "\n"), strings.Split(string(data), "\n")
-			for i := range max(len(gots), len(wants)) {
-				if g, w := lineOf(gots, i), lineOf(wants, i); g != w {
-					t.Fatalf("%s:%d:\n got %s\nwant %s\n(-update writes what is given)", name, i+1, g, w)
+			gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(data), "\n")
+			for i := range max(len(gotLines), len(wantLines)) {
+				if g, w := lineOf(gotLines, i), lineOf(wantLines, i); g != w {
+					t.Fatalf("%s:%d:\n got %s\nwant %s\n(run with -update to accept)", path, i+1, g, w)
 				}
 			}
 		})
@@ -63,13 +69,11 @@ func lineOf(lines []string, i int) string {
 	return "(the end)"
 }
 
-// converse replays a conversation and returns it with the answers that are given.
-func converse(t *testing.T, script string) string {
+// converse replays a conversation and returns it with the responses of the server.
+func converse(t *testing.T, list []rules.Rule, script string) string {
 	t.Helper()
 	parts := strings.Split("\n"+script, "\n--- ")
-	rules := strings.TrimPrefix(parts[0], "\n")
 	var out strings.Builder
-	out.WriteString(rules)
 	var c httplimit.Config
 	var g *gate
 	var address string
@@ -77,7 +81,7 @@ func converse(t *testing.T, script string) string {
 		head, body, _ := strings.Cut(part, "\n")
 		words := strings.Fields(head)
 		if words[0] == "answer" {
-			continue // it is written after the request
+			continue // written after the request
 		}
 		fmt.Fprintf(&out, "\n--- %s", part)
 		if words[0] == "fields" {
@@ -85,7 +89,7 @@ func converse(t *testing.T, script string) string {
 			continue
 		}
 		if g == nil {
-			g = newGate(t, rules, c)
+			g = newGate(t, list, c)
 			address = strings.TrimPrefix(serve(t, g.limit(http.HandlerFunc(service))), "http://")
 		}
 		switch words[0] {
@@ -103,7 +107,7 @@ func converse(t *testing.T, script string) string {
 			t.Fatalf("no such part: %q", head)
 		}
 	}
-	return out.String()
+	return strings.TrimPrefix(out.String(), "\n")
 }
 
 func fieldsOf(t *testing.T, words []string) (f httplimit.Fields) {
@@ -123,7 +127,7 @@ func fieldsOf(t *testing.T, words []string) (f httplimit.Fields) {
 	return f
 }
 
-// service is what the gate stands before.
+// service is the handler behind the middleware.
 func service(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/limits-itself":
@@ -139,8 +143,7 @@ func service(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "served\n")
 }
 
-// exchange sends a request as it is written and returns the answer as it is on the wire, but for what changes each
-// time.
+// exchange sends a request and returns the response as received, without Date and with its header sorted.
 func exchange(t *testing.T, address, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -163,7 +166,7 @@ func exchange(t *testing.T, address, request string) string {
 			return "(the connection is closed)\n"
 		}
 		if err != nil {
-			t.Fatalf("read the answer to %q: %v, after %q", request, err, lines)
+			t.Fatalf("read the response to %q: %v, after %q", request, err, lines)
 		}
 		line = strings.TrimSuffix(line, "\r\n")
 		if line == "" {
@@ -173,7 +176,7 @@ func exchange(t *testing.T, address, request string) string {
 			lines = append(lines, line)
 		}
 	}
-	slices.Sort(lines[1:]) // their order means nothing
+	slices.Sort(lines[1:])
 	// Requests say Connection: close, so that the body ends with the connection.
 	body, err := io.ReadAll(in)
 	if err != nil {

@@ -6,11 +6,13 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules/file/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 // A gate is a middleware with what is behind it, on a clock that stands still until it is set.
@@ -21,25 +23,43 @@ type gate struct {
 	limit  func(http.Handler) http.Handler
 }
 
-// newGate returns a gate with the rules of a file's text.
-func newGate(t testing.TB, text string, c httplimit.Config) *gate {
+// Keys of rules.
+var (
+	byIP     = []headgate.Attribute{{Kind: headgate.AttrIP}}
+	byAPIKey = []headgate.Attribute{{Kind: headgate.AttrAPIKey}}
+)
+
+// perIP returns a rule that limits each client address.
+func perIP(limits ...string) []rules.Rule {
+	return []rules.Rule{{ID: "a", Key: byIP, Limits: enginetest.Limits(limits...)}}
+}
+
+// onPath returns a condition that is true of one path.
+func onPath(path string) rules.Condition {
+	return rules.Condition{Tests: []rules.Test{{
+		Attribute: headgate.Attribute{Kind: headgate.AttrPath}, Values: []string{path},
+	}}}
+}
+
+// newGate returns a gate with some rules.
+func newGate(t testing.TB, list []rules.Rule, c httplimit.Config) *gate {
 	t.Helper()
 	g := &gate{clock: limittest.NewClock()}
-	g.init(t, text, c, memstore.Options{Now: g.clock.Now})
+	g.init(t, list, c, memstore.Options{Now: g.clock.Now})
 	return g
 }
 
-// newTimedGate returns one that goes by the system's clock.
-func newTimedGate(t testing.TB, text string, c httplimit.Config) *gate {
+// newTimedGate returns a gate that uses the system's clock.
+func newTimedGate(t testing.TB, list []rules.Rule, c httplimit.Config) *gate {
 	t.Helper()
 	g := &gate{}
-	g.init(t, text, c, memstore.Options{})
+	g.init(t, list, c, memstore.Options{})
 	return g
 }
 
-func (g *gate) init(t testing.TB, text string, c httplimit.Config, o memstore.Options) {
+func (g *gate) init(t testing.TB, list []rules.Rule, c httplimit.Config, o memstore.Options) {
 	t.Helper()
-	g.engine, g.store = enginetest.New(t, text, o)
+	g.engine, g.store = enginetest.New(t, list, o)
 	c.Engine = g.engine
 	if c.Now == nil {
 		c.Now = o.Now

@@ -5,11 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 // keeping is a server that has a place for what a limiter keeps with a connection, on which all requests are the same.
@@ -33,38 +34,43 @@ func (w *keeping) serves(h http.Handler, r *http.Request) int {
 }
 
 // keepingGate returns a handler behind a limiter, and what makes connections to it.
-func keepingGate(t *testing.T, text string) (h http.Handler, connect func() *keeping) {
+func keepingGate(t *testing.T, list []rules.Rule) (h http.Handler, connect func() *keeping) {
 	t.Helper()
 	id, err := identity.New(identity.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newTimedGate(t, text, httplimit.Config{Identifier: id})
+	g := newTimedGate(t, list, httplimit.Config{Identifier: id})
 	who := new(identity.Attributes) // as the gateway's, it is that of one request after another
 	return g.limit(ok), func() *keeping { return &keeping{identified: identified{by: id, who: who}} }
 }
 
 // What is kept with a connection is little, and nothing if it would be much or of no use.
 func TestWhatIsKeptWithAConnectionIsLittle(t *testing.T) {
-	many := func(n int) string {
-		var b strings.Builder
-		b.WriteString("rules:\n")
+	one := rules.Rule{ID: "each", Key: byAPIKey, Limits: enginetest.Limits("1000000/h")}
+	shadow, slots := one, one
+	shadow.OnLimit = rules.OnLimit{Action: rules.Shadow}
+	slots.Limits = enginetest.Limits("5 concurrent")
+	many := func(n int) (list []rules.Rule) {
 		for i := range n {
-			fmt.Fprintf(&b, "  - { id: r%d, key: api_key, limits: [1000000/h, 1000000/m] }\n", i)
+			list = append(list, rules.Rule{
+				ID: fmt.Sprint("r", i), Key: byAPIKey, Limits: enginetest.Limits("1000000/h", "1000000/m"),
+			})
 		}
-		return b.String()
+		return list
 	}
 	for _, c := range []struct {
-		name, rules string
-		kept        bool
-		most        float64 // bytes
+		name  string
+		rules []rules.Rule
+		kept  bool
+		most  float64 // bytes
 	}{
-		{"a limit", `rules: [ { id: each, key: api_key, limits: 1000000/h } ]`, true, 3 << 10},
+		{"a limit", []rules.Rule{one}, true, 3 << 10},
 		{"eight limits", many(4), true, 9 << 10},
 		{"many limits", many(80), false, 512},
-		{"a rule that is not simple", `rules: [ { id: each, key: api_key, limits: 1000000/h, on_limit: shadow } ]`, false, 512},
-		{"places", `rules: [ { id: each, key: api_key, limits: 5 concurrent } ]`, false, 512},
-		{"no rule", `rules: []`, false, 512},
+		{"a rule that is not simple", []rules.Rule{shadow}, false, 512},
+		{"slots", []rules.Rule{slots}, false, 512},
+		{"no rule", nil, false, 512},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, connect := keepingGate(t, c.rules)
@@ -109,12 +115,13 @@ func heap() uint64 {
 
 // What was kept of a connection's requests is given back when another of them comes under many limits.
 func TestWhatIsKeptIsGivenBackWhenItBecomesMuch(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("rules:\n  - { id: each, key: api_key, limits: 100/h }\n")
+	list := []rules.Rule{{ID: "each", Key: byAPIKey, Limits: enginetest.Limits("100/h")}}
 	for i := range 80 {
-		fmt.Fprintf(&b, "  - { id: r%d, when: { path: /much }, key: api_key, limits: 1000/h }\n", i)
+		list = append(list, rules.Rule{
+			ID: fmt.Sprint("r", i), When: onPath("/much"), Key: byAPIKey, Limits: enginetest.Limits("1000/h"),
+		})
 	}
-	h, connect := keepingGate(t, b.String())
+	h, connect := keepingGate(t, list)
 	w := connect()
 	request := func(path string, same, kept bool) {
 		t.Helper()

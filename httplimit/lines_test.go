@@ -14,6 +14,8 @@ import (
 
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 // proxyWriter is the writer of a proxy that does nothing for the middleware.
@@ -63,7 +65,8 @@ func asked(path string) *http.Request {
 }
 
 func TestServerThatTakesLinesGetsThem(t *testing.T) {
-	g := newGate(t, `rules: [ { id: each, when: { path: /limited }, key: ip, limits: [1/h] } ]`, httplimit.Config{})
+	limited := []rules.Rule{{ID: "each", Key: byIP, When: onPath("/limited"), Limits: enginetest.Limits("1/h")}}
+	g := newGate(t, limited, httplimit.Config{})
 	h := g.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, ok := w.(*lineRecorder); !ok {
 			t.Errorf("the handler gets a %T, want the server's own", w)
@@ -104,7 +107,7 @@ func TestServerThatTakesLinesGetsThem(t *testing.T) {
 }
 
 func TestServerThatTakesNoLinesGetsAHeader(t *testing.T) {
-	g := newGate(t, `rules: [ { id: each, key: ip, limits: [1/h] } ]`, httplimit.Config{})
+	g := newGate(t, perIP("1/h"), httplimit.Config{})
 	for _, status := range []int{200, 429} {
 		w := newLineRecorder(false)
 		g.limit(ok).ServeHTTP(w, asked("/"))
@@ -174,7 +177,7 @@ func TestServerMaySayWhoIsAsking(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newGate(t, `rules: [ { id: each, key: api_key, limits: [1/h] } ]`, httplimit.Config{Identifier: id})
+	g := newGate(t, []rules.Rule{{ID: "each", Key: byAPIKey, Limits: enginetest.Limits("1/h")}}, httplimit.Config{Identifier: id})
 	known := asked("/")
 	known.Header.Set("X-API-Key", "known")
 	var who identity.Attributes
@@ -207,8 +210,8 @@ func TestLinesSayWhatTheHeaderSays(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	passed := 0
 	for range 100 {
-		text, _ := randomRules(random)
-		byLines, byHeader := newGate(t, text, httplimit.Config{}), newGate(t, text, httplimit.Config{})
+		list, _ := enginetest.RandomRules(random)
+		byLines, byHeader := newGate(t, list, httplimit.Config{}), newGate(t, list, httplimit.Config{})
 		lines, header := byLines.limit(ok), byHeader.limit(ok)
 		for range 20 {
 			pause := time.Duration(random.ExpFloat64() * float64(300*time.Millisecond))
@@ -223,7 +226,7 @@ func TestLinesSayWhatTheHeaderSays(t *testing.T) {
 				passed++
 			}
 			if said := got.told(); got.Code != want.Code || !maps.EqualFunc(said, told(want.Header()), slices.Equal) {
-				t.Fatalf("rules:\n%s\ngot %d %v, want %d %v", text, got.Code, said, want.Code, told(want.Header()))
+				t.Fatalf("rules: %+v\ngot %d %v, want %d %v", list, got.Code, said, want.Code, told(want.Header()))
 			}
 		}
 	}

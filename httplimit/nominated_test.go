@@ -5,13 +5,19 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 // A header that Connection names is not seen by rules. If the handler saw it, a client could be one tenant to the
 // service and none to the rules.
 func TestAHeaderHiddenFromRulesIsHiddenFromTheHandler(t *testing.T) {
-	const text = "rules: [{ id: tenant, key: header.x-tenant, fallback: skip, limits: 1/h }]"
+	byTenant := []rules.Rule{{
+		ID: "tenant", Key: []headgate.Attribute{{Kind: headgate.AttrHeader, Name: "x-tenant"}},
+		Fallback: rules.FallbackSkip, Limits: enginetest.Limits("1/h"),
+	}}
 	for _, test := range []struct{ connection, want string }{
 		{"", "acme"},
 		{"keep-alive", "acme"},
@@ -19,7 +25,7 @@ func TestAHeaderHiddenFromRulesIsHiddenFromTheHandler(t *testing.T) {
 		{"X-Tenant", ""},
 		{"keep-alive, x-tenant", ""},
 	} {
-		url := serve(t, newGate(t, text, httplimit.Config{}).limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		url := serve(t, newGate(t, byTenant, httplimit.Config{}).limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, r.Header.Get("X-Tenant"))
 		})))
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
 // protocols are the ways in which a server of net/http is reached.
@@ -50,7 +52,7 @@ var protocols = []struct {
 func TestEveryProtocolIsAnsweredAlike(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {
-			g := newGate(t, "rules: [{id: a, key: ip, limits: 1/m}]", httplimit.Config{})
+			g := newGate(t, perIP("1/m"), httplimit.Config{})
 			client, url := p.serve(t, g.limit(ok))
 			for i, want := range []struct {
 				status                  int
@@ -78,10 +80,15 @@ func TestEveryProtocolIsAnsweredAlike(t *testing.T) {
 	}
 }
 
+// dropping drops requests for /drop after the first.
+var dropping = []rules.Rule{{
+	ID: "a", Key: byIP, When: onPath("/drop"), Limits: enginetest.Limits("1/m"), OnLimit: rules.OnLimit{Action: rules.Drop},
+}}
+
 func TestDroppedRequestsGetNoAnswerAndReachNobody(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.name, func(t *testing.T) {
-			g := newGate(t, "rules: [{id: a, key: ip, when: {path: /drop}, limits: 1/m, on_limit: drop}]", httplimit.Config{})
+			g := newGate(t, dropping, httplimit.Config{})
 			var served atomic.Int32
 			h := g.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				served.Add(1)
@@ -118,7 +125,7 @@ func TestDroppedRequestsGetNoAnswerAndReachNobody(t *testing.T) {
 }
 
 func TestDroppedRequestsGetNoAnswerFromThoseWhoRecoverEither(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, key: ip, limits: 1/m, on_limit: drop}]", httplimit.Config{})
+	g := newGate(t, dropping, httplimit.Config{})
 	h := g.limit(ok)
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -128,8 +135,8 @@ func TestDroppedRequestsGetNoAnswerFromThoseWhoRecoverEither(t *testing.T) {
 		}()
 		h.ServeHTTP(w, r)
 	}))
-	get(t, url)
-	resp, err := http.Post(url, "text/plain", strings.NewReader("text"))
+	get(t, url+"/drop")
+	resp, err := http.Post(url+"/drop", "text/plain", strings.NewReader("text"))
 	if err == nil {
 		resp.Body.Close()
 		t.Errorf("answered with %d, want no answer", resp.StatusCode)

@@ -13,17 +13,16 @@ import (
 
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/enginetest"
 	"github.com/headgate/headgate/limittest"
-	"github.com/headgate/headgate/rules/file/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
-const byTokens = `
-rules:
-  - id: tokens
-    key: ip
-    limits: [1000/h]
-    cost: { response_header: X-Tokens-Used, estimate: 100 }
-`
+// byTokens counts the tokens that a response header reports.
+var byTokens = []rules.Rule{{
+	ID: "tokens", Key: byIP, Limits: enginetest.Limits("1000/h"),
+	Cost: rules.Cost{ResponseHeader: "X-Tokens-Used", Estimate: 100},
+}}
 
 // left returns what is left of the tokens, told by a request that costs nothing in the end.
 func left(t *testing.T, url string) string {
@@ -143,7 +142,7 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := newGate(t, "rules: [{id: one, key: ip, when: {path: /slow}, limits: [1 concurrent]}]", httplimit.Config{})
+			g := newGate(t, perIP("1 concurrent"), httplimit.Config{})
 			running, finish := make(chan struct{}, 10), make(chan struct{})
 			url := serve(t, g.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				running <- struct{}{}
@@ -187,7 +186,7 @@ func TestPlaceIsHeldAsLongAsTheHandlerRunsAndReleasedOnce(t *testing.T) {
 // A request that takes longer than the TTL holds its slot until it ends. The store's clock is set by hand, and renewals
 // come by the system's.
 func TestSlotIsRenewedWhileTheHandlerRuns(t *testing.T) {
-	g := newGate(t, "rules: [{id: one, key: ip, limits: [1 concurrent ttl 30ms]}]", httplimit.Config{})
+	g := newGate(t, perIP("1 concurrent ttl 30ms"), httplimit.Config{})
 	running, finish := make(chan struct{}), make(chan struct{})
 	url := serve(t, g.limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -238,7 +237,7 @@ func TestWhatCannotBeSettledIsReported(t *testing.T) {
 
 // A server of WebSockets takes the connection over and talks on it for long.
 func TestConnectionThatIsTakenOverPassesBothWays(t *testing.T) {
-	g := newGate(t, "rules: [{id: sockets, key: ip, limits: [10/s, 1 concurrent]}]", httplimit.Config{})
+	g := newGate(t, perIP("10/s", "1 concurrent"), httplimit.Config{})
 	url := serve(t, g.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, both, err := http.NewResponseController(w).Hijack()
 		if err != nil {

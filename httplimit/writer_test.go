@@ -17,9 +17,11 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/rules"
 )
 
-const generous = "rules: [{id: generous, key: ip, limits: 100000/s}]"
+var generous = perIP("100000/s")
 
 // abilities lists what a ResponseWriter can do besides writing.
 func abilities(w http.ResponseWriter) string {
@@ -122,7 +124,7 @@ func TestFieldsAreThereHoweverTheHandlerAnswers(t *testing.T) {
 		{"TimeoutHandler", func(w http.ResponseWriter, r *http.Request) { http.TimeoutHandler(ok, time.Minute, "").ServeHTTP(w, r) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := newGate(t, "rules: [{id: a, key: ip, limits: 10/s}]", httplimit.Config{})
+			g := newGate(t, perIP("10/s"), httplimit.Config{})
 			url := serve(t, g.limit(tt.handler))
 			resp, err := http.DefaultTransport.RoundTrip(mustRequest(t, url))
 			if err != nil {
@@ -256,12 +258,14 @@ func TestFilesAreReadByTheWriterBelow(t *testing.T) {
 
 func TestHandlerIsNotWrappedWhereThereIsNothingToTell(t *testing.T) {
 	for name, c := range map[string]struct {
-		rules  string
+		rules  []rules.Rule
 		fields httplimit.Fields
 	}{
-		"no rule matches":     {rules: "rules: [{id: a, key: ip, when: {path: /elsewhere}, limits: 1/s}]"},
-		"in the shadow":       {rules: "rules: [{id: a, key: ip, limits: 1/s, on_limit: shadow}]"},
-		"it is unlimited":     {rules: "rules: [{id: a, unlimited: true}]"},
+		"no rule matches": {rules: otherPath},
+		"in the shadow": {rules: []rules.Rule{
+			{ID: "a", Key: byIP, Limits: enginetest.Limits("1/s"), OnLimit: rules.OnLimit{Action: rules.Shadow}},
+		}},
+		"it is unlimited":     {rules: []rules.Rule{{ID: "a", Unlimited: true}}},
 		"dialects are off":    {rules: generous, fields: httplimit.Fields{NoRateLimit: true, NoXRateLimit: true}},
 		"cost and no dialect": {rules: byTokens, fields: httplimit.Fields{NoRateLimit: true, NoXRateLimit: true}},
 	} {

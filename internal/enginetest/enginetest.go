@@ -40,7 +40,16 @@ func NewCompiled(t testing.TB, set *match.Set, o memstore.Options) (*engine.Engi
 	return decide, store
 }
 
-// ErrAway is the error of a Store that is away.
+// Limits returns unnamed limits written as in a rules file, such as "10/s burst 20".
+func Limits(texts ...string) []rules.Limit {
+	list := make([]rules.Limit, len(texts))
+	for i, text := range texts {
+		list[i].Limit = headgate.MustParseLimit(text)
+	}
+	return list
+}
+
+// ErrAway is the error of an unreachable Store.
 var ErrAway = errors.New("connection refused")
 
 // A Store is a Limiter that can be unreachable, and counts gives and charges.
@@ -48,14 +57,14 @@ type Store struct {
 	headgate.Limiter
 	Away           atomic.Bool
 	Before         func(context.Context) error // called by TakeAll; set it before the store is in use
-	Gives, Charges atomic.Int64                // calls, including those while it was away
+	Gives, Charges atomic.Int64                // calls, including failed ones
 	Renews         atomic.Int64                // successful calls
 }
 
 // BorrowsKeys marks the store as an engine.Borrower, like memstore.
 func (s *Store) BorrowsKeys() {}
 
-// Take calls the Limiter, unless the store is away.
+// Take calls the Limiter, unless the store is unreachable.
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if s.Away.Load() {
 		return headgate.Decision{}, ErrAway
@@ -63,7 +72,7 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	return s.Limiter.Take(ctx, c)
 }
 
-// TakeAll calls the Limiter, unless the store is away.
+// TakeAll calls the Limiter, unless the store is unreachable.
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -78,7 +87,7 @@ func (s *Store) TakeAll(
 	return s.Limiter.TakeAll(ctx, checks, dst)
 }
 
-// Renew calls the Limiter, unless the store is away.
+// Renew calls the Limiter, unless the store is unreachable.
 func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
 	if s.Away.Load() {
 		return false, ErrAway
@@ -88,7 +97,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	return held, err
 }
 
-// Give calls the Limiter, unless the store is away.
+// Give calls the Limiter, unless the store is unreachable.
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	s.Gives.Add(1)
 	if s.Away.Load() {
@@ -97,7 +106,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return s.Limiter.Give(ctx, c, r)
 }
 
-// Charge calls the Limiter, unless the store is away.
+// Charge calls the Limiter, unless the store is unreachable.
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	s.Charges.Add(1)
 	if s.Away.Load() {

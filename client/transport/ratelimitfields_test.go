@@ -1,20 +1,56 @@
-package httplimit_test
+package transport_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/dunglas/httpsfv"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/enginetest"
+	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
 )
+
+// A server is a handler behind the middleware, on a clock that stands still until it is advanced.
+type server struct {
+	http.Handler
+	clock *limittest.Clock
+}
+
+func newServer(t *testing.T, list []rules.Rule, fields httplimit.Fields) server {
+	t.Helper()
+	clock := limittest.NewClock()
+	e, _ := enginetest.New(t, list, memstore.Options{Now: clock.Now})
+	limit, err := httplimit.New(httplimit.Config{Engine: e, Fields: fields, Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server{limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), clock}
+}
+
+// get serves one request with some cost.
+func (s server) get(cost int) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r.Header.Set("X-Weight", strconv.Itoa(cost))
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// perIP returns a rule that limits each client address.
+func perIP(limit string) []rules.Rule {
+	return []rules.Rule{{
+		ID: "a", Key: []headgate.Attribute{{Kind: headgate.AttrIP}}, Limits: enginetest.Limits(limit),
+	}}
+}
 
 // An item is a member of RateLimit or RateLimit-Policy.
 type item struct {
@@ -22,7 +58,7 @@ type item struct {
 	params map[string]int64
 }
 
-// readItems reads a field as RFC 9651 has it.
+// readItems parses a structured field of RFC 9651.
 func readItems(t *testing.T, values []string) []item {
 	t.Helper()
 	if len(values) == 0 {
@@ -30,7 +66,7 @@ func readItems(t *testing.T, values []string) []item {
 	}
 	list, err := httpsfv.UnmarshalList(values)
 	if err != nil {
-		t.Fatalf("%q is no list: %v", values, err)
+		t.Fatalf("%q is not a list: %v", values, err)
 	}
 	var items []item
 	for _, member := range list {
@@ -56,62 +92,33 @@ func readItems(t *testing.T, values []string) []item {
 	return items
 }
 
-// TestWhatIsToldIsTrue asks gates with rules by chance at times by chance, and holds each answer against what it
-// promises.
-func TestWhatIsToldIsTrue(t *testing.T) {
+// Random rules are asked at random times, and each response is compared with its promises.
+func TestRateLimitFieldsAreConsistentAndTrue(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
-		text, names := randomRules(random)
-		g := newGate(t, text, httplimit.Config{})
-		h := g.limit(ok)
+		list, names := enginetest.RandomRules(random)
+		s := newServer(t, list, httplimit.Fields{})
 		for range 60 {
-			g.clock.Advance(time.Duration(random.ExpFloat64() * float64(300*time.Millisecond)))
-			w := httptest.NewRecorder()
-			r := bareRequest(t)
-			r.Header.Set("X-Weight", strconv.Itoa(1+random.IntN(4)))
-			h.ServeHTTP(w, r)
-			checkAnswer(t, w, g.clock.Now(), names)
+			s.clock.Advance(time.Duration(random.ExpFloat64() * float64(300*time.Millisecond)))
+			cost := 1 + random.IntN(4)
+			w := s.get(cost)
+			checkResponse(t, w, s.clock.Now(), names)
 			if t.Failed() {
-				t.Fatalf("rules:\n%s\nanswer: %d %v %s", text, w.Code, w.Header(), w.Body)
+				t.Fatalf("rules: %+v\nresponse: %d %v %s", list, w.Code, w.Header(), w.Body)
 			}
 			if retry := w.Header().Get("Retry-After"); retry != "" && random.IntN(4) == 0 {
 				seconds, _ := strconv.Atoi(retry)
-				g.clock.Advance(time.Duration(seconds) * time.Second)
-				again := httptest.NewRecorder()
-				h.ServeHTTP(again, r)
-				if again.Code != http.StatusOK {
-					t.Fatalf("after Retry-After: %s it is denied again\nrules:\n%s\nfirst: %v %s\nthen: %v %s",
-						retry, text, w.Header(), w.Body, again.Header(), again.Body)
+				s.clock.Advance(time.Duration(seconds) * time.Second)
+				if again := s.get(cost); again.Code != http.StatusOK {
+					t.Fatalf("denied again after Retry-After: %s\nrules: %+v\nfirst: %v %s\nthen: %v %s",
+						retry, list, w.Header(), w.Body, again.Header(), again.Body)
 				}
 			}
 		}
 	}
 }
 
-// randomRules returns a rules file and the names of its limits' policies.
-func randomRules(random *rand.Rand) (text string, names map[string]bool) {
-	algorithms := []string{"", " gcra", " leaky-bucket", " fixed-window", " sliding-window", " sliding-log", " sliding-buckets"}
-	periods := []string{"100ms", "1s", "1500ms", "7s", "1m"}
-	names = map[string]bool{}
-	var b strings.Builder
-	b.WriteString("rules:\n")
-	for i := range 1 + random.IntN(3) {
-		id := fmt.Sprintf("rule-%d.%c", i, 'a'+random.IntN(26))
-		limits := make([]string, 1+random.IntN(3))
-		for j := range limits {
-			limits[j] = fmt.Sprintf("%d/%s%s", 4+random.IntN(12), periods[random.IntN(len(periods))], algorithms[random.IntN(len(algorithms))])
-			name := id
-			if len(limits) > 1 {
-				name += "/" + strconv.Itoa(j+1)
-			}
-			names[name] = true
-		}
-		fmt.Fprintf(&b, "  - { id: %s, key: ip, limits: [%s], cost: { header: X-Weight, max: 4 } }\n", id, strings.Join(limits, ", "))
-	}
-	return b.String(), names
-}
-
-func checkAnswer(t *testing.T, w *httptest.ResponseRecorder, now time.Time, names map[string]bool) {
+func checkResponse(t *testing.T, w *httptest.ResponseRecorder, now time.Time, names map[string]bool) {
 	t.Helper()
 	h := w.Header()
 	retry := int64(-1)
@@ -137,7 +144,7 @@ func checkAnswer(t *testing.T, w *httptest.ResponseRecorder, now time.Time, name
 			t.Errorf("%s: q=%d, want its count", s.name, policies[i].params["q"])
 		}
 		least = min(least, s.params["r"])
-		if until, told := s.params["t"]; told && retry > 0 && until > retry {
+		if until, ok := s.params["t"]; ok && retry > 0 && until > retry {
 			t.Errorf("%s: t=%d is later than Retry-After: %d", s.name, until, retry)
 		}
 	}
@@ -167,64 +174,55 @@ func checkProblem(t *testing.T, w *httptest.ResponseRecorder, names map[string]b
 	}
 	if problem.Type != "https://iana.org/assignments/http-problem-types#quota-exceeded" || problem.Title == "" ||
 		problem.Status != w.Code || problem.Detail == "" || len(problem.Violated) == 0 {
-		t.Errorf("problem %+v, want all of it", problem)
+		t.Errorf("problem %+v, want all members", problem)
 	}
 	for _, name := range problem.Violated {
 		if !names[name] {
-			t.Errorf("violated %q, which is no policy", name)
+			t.Errorf("violated %q, which is not a policy", name)
 		}
 	}
 }
 
-// TestMoreIsThereWhenToldSo waits as long as t says, of limits of which this is exact.
-func TestMoreIsThereWhenToldSo(t *testing.T) {
-	for _, limit := range []string{"1/7s burst 5", "3/20s burst 9", "2/9s gcra", "5/31s leaky-bucket", "4/1m fixed-window"} {
+// The parameter t is exact for these limits.
+func TestMoreIsAvailableAfterParameterT(t *testing.T) {
+	for _, limit := range []string{
+		"1/7s burst 5", "3/20s burst 9", "2/9s gcra", "5/31s leaky-bucket", "4/1m fixed-window",
+	} {
 		t.Run(limit, func(t *testing.T) {
-			g := newGate(t, "rules: [{id: a, key: ip, limits: ["+limit+"]}]", httplimit.Config{})
-			h := g.limit(ok)
+			s := newServer(t, perIP(limit), httplimit.Fields{})
+			state := func() map[string]int64 { return readItems(t, s.get(1).Header().Values("RateLimit"))[0].params }
 			for step := range 40 {
-				g.clock.Advance(time.Duration(step*137) * time.Millisecond)
-				before := stateOf(t, h)
+				s.clock.Advance(time.Duration(step*137) * time.Millisecond)
+				before := state()
 				if before["t"] == 0 {
-					t.Fatalf("%v: something was taken, want t to tell when more is there", before)
+					t.Fatalf("%v after a request, want t > 0", before)
 				}
-				g.clock.Advance(time.Duration(before["t"]) * time.Second)
-				after := stateOf(t, h) // which takes one
-				if after["r"] < before["r"] {
-					t.Errorf("step %d: r=%d, and after t=%d seconds and another request r=%d: want one more to have come", step, before["r"], before["t"], after["r"])
+				s.clock.Advance(time.Duration(before["t"]) * time.Second)
+				if after := state(); after["r"] < before["r"] { // state takes one unit itself
+					t.Errorf("step %d: r=%d, and r=%d after t=%d seconds and another request; want one more unit by then",
+						step, before["r"], after["r"], before["t"])
 				}
 			}
 		})
 	}
 }
 
-func stateOf(t *testing.T, h http.Handler) map[string]int64 {
-	t.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, bareRequest(t))
-	return readItems(t, w.Header().Values("RateLimit"))[0].params
-}
-
-func TestJitterMakesRetryAfterLongerAndNeverShorter(t *testing.T) {
-	g := newGate(t, "rules: [{id: a, key: ip, limits: 1/10s}]", httplimit.Config{Fields: httplimit.Fields{Jitter: 5 * time.Second}})
-	h := g.limit(ok)
+func TestJitterOnlyLengthensRetryAfter(t *testing.T) {
+	s := newServer(t, perIP("1/10s"), httplimit.Fields{Jitter: 5 * time.Second})
+	s.get(1)
 	seen := map[int]bool{}
-	for i := range 200 {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, bareRequest(t))
-		if i == 0 {
-			continue
-		}
+	for range 199 {
+		w := s.get(1)
 		retry, err := strconv.Atoi(w.Header().Get("Retry-After"))
 		if err != nil || retry < 10 || retry > 15 {
 			t.Fatalf("Retry-After %q, want 10 to 15", w.Header().Get("Retry-After"))
 		}
 		if got := readItems(t, w.Header().Values("RateLimit"))[0].params["t"]; got != 10 {
-			t.Errorf("t=%d, want 10: when more is there is not by chance", got)
+			t.Errorf("t=%d, want 10 without jitter", got)
 		}
 		seen[retry] = true
 	}
 	if len(seen) < 4 {
-		t.Errorf("only %v were said, want clients to be spread", seen)
+		t.Errorf("Retry-After was one of %v, want at least 4 different values", seen)
 	}
 }
