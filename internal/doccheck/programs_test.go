@@ -95,10 +95,10 @@ func TestProgramsInDocumentsCompile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("go.mod", "module reader\n\ngo 1.26\n\nrequire github.com/headgate/headgate v0.0.0\n\n"+
-		"replace github.com/headgate/headgate => "+strconv.Quote(module)+"\n")
-	if sums, err := os.ReadFile(filepath.Join(root, "go.sum")); err == nil {
-		write("go.sum", string(sums))
+	write("go.mod", "module reader\n\ngo 1.26.0\n")
+	write("go.work", workspaceWith(read(t, "go.work"), module))
+	if sums, err := os.ReadFile(filepath.Join(root, "go.work.sum")); err == nil {
+		write("go.work.sum", string(sums))
 	}
 	programs := 0
 	for _, path := range documents(t) {
@@ -120,8 +120,28 @@ func TestProgramsInDocumentsCompile(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "vet", "./...")
 	cmd.Dir = dir
-	cmd.Env = append(cmd.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off")
+	cmd.Env = append(cmd.Environ(), "GOWORK=", "GOFLAGS=", "GOPROXY=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("go vet: %v\n%s", err, out)
 	}
+}
+
+// workspaceWith returns the text of a go.work file with all modules of another one, whose directory is dir, and with the
+// module beside it.
+func workspaceWith(text, dir string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		switch fields := strings.Fields(line); {
+		case len(fields) == 1 && strings.HasPrefix(fields[0], "."):
+			line = "\t" + strconv.Quote(filepath.Join(dir, fields[0])) + "\n"
+		case strings.Contains(line, " => "):
+			before, path, _ := strings.Cut(line, " => ")
+			line = before + " => " + strconv.Quote(filepath.Join(dir, strings.TrimSpace(path))) + "\n"
+		}
+		out.WriteString(line)
+		if line == "use (\n" {
+			out.WriteString("\t.\n")
+		}
+	}
+	return out.String()
 }
