@@ -116,10 +116,12 @@ fmt: need-go ## Format all Go files with gofumpt
 # go mod tidy does not read go.work, so it finds the modules of this repository in a proxy made of the tree.
 .PHONY: tidy
 tidy: need-go ## Bring go.mod and go.sum of every published module up to date
-	@proxy=$$(mktemp -d); trap 'rm -rf "$$proxy"' EXIT; go run ./internal/moduleproxy "$$proxy"; \
-	export $(alone) GONOSUMDB='github.com/headgate/*' GOPROXY="file://$$proxy,$$(go env GOPROXY)" GOMODCACHE="$${GOMODCACHE:-$$(go env GOMODCACHE)}"; \
-	for module in $(modules); do (cd "$$module" && rm -rf "$$GOMODCACHE/cache/download/github.com/headgate" && go mod tidy -e && \
-		sed -i '/^github.com\/headgate\/headgate/d' go.sum); done
+	@proxy=$$(mktemp -d); cache=$$(go env GOMODCACHE); go run ./internal/moduleproxy "$$proxy"; \
+	forget() { chmod -Rf u+w "$$cache"/{,cache/download/}github.com/headgate || :; rm -rf "$$cache"/{,cache/download/}github.com/headgate; }; \
+	trap 'forget; rm -rf "$$proxy"' EXIT; forget; \
+	export $(alone) GONOSUMDB='github.com/headgate/*' GOPROXY="file://$$proxy,$$(go env GOPROXY)"; \
+	for module in $(modules); do (cd "$$module" && go mod tidy -e && \
+		{ [[ ! -e go.sum ]] || sed -i '/^github.com\/headgate\/headgate/d' go.sum; }); done
 
 .PHONY: proto
 proto: need-go ## Check the protos with buf and write their Go code (the first run builds buf)
