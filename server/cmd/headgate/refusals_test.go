@@ -35,7 +35,7 @@ func TestRefusalsArePrintedOnceWithAdvice(t *testing.T) {
 	}{
 		{"headgate: the rules service says 422: One thing is wrong with it.\n  role: \"boss\": want one of viewer, editor, admin, node\n", []string{"tokens", "create", "--role", "boss"}},
 		{"headgate: the rules service says 401: The token is not good: there is none like it, it was revoked, or its time is over.\n  set a token with --token-file, ", []string{"rules", "list", "--token-file", wrong}},
-		{"headgate: token: " + lines + " contains no token: want one, on a line of its own\n", []string{"rules", "list", "--token-file", lines}},
+		{"headgate: token: " + lines + ": want one line of printable ASCII characters without spaces\n", []string{"rules", "list", "--token-file", lines}},
 		{"headgate: nothing listens at http://127.0.0.1:1: is the rules service running?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},
 		{"headgate: the rules service says 400: Client sent an HTTP request to an HTTPS server.\n", []string{"rules", "list", "--server", strings.Replace(secure.URL, "https", "http", 1)}},
 		{"headgate: --until: \"Friday\": want a time such as", []string{"overrides", "create", "--client", "user=a", "--block", "--until", "Friday"}},

@@ -71,7 +71,7 @@ func addSettingFlags(flags *pflag.FlagSet, only []string) (changed func() map[st
 	add("config", "", "FILE", "configuration file, YAML or JSON; flags and variables take precedence over it")
 	for _, s := range config.Settings() {
 		if only == nil || slices.Contains(only, s.Name) {
-			add(s.Name, s.Default(), s.Arg, s.Usage)
+			add(s.Name, s.Default, s.Arg, s.Usage)
 		}
 	}
 	return func() map[string]string {

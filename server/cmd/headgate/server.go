@@ -3,20 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/internal/secretfile"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
 	"github.com/headgate/headgate/server/control/remote"
 )
@@ -116,34 +112,16 @@ func (p *program) connect(f *serverFlags) (*remote.Client, error) {
 		c.Token = p.getenv("HEADGATE_TOKEN")
 	}
 	if target.TokenFile != "" {
-		if c.Token, err = readToken(target.TokenFile); err != nil {
+		if c.Token, err = config.ReadLine(target.TokenFile); err != nil {
 			return nil, fmt.Errorf("token: %w", err)
 		}
 	}
 	if target.CAFile != "" {
-		certificates, err := os.ReadFile(target.CAFile)
-		if err != nil {
+		if c.TLS, err = config.TrustCAFile(target.CAFile); err != nil {
 			return nil, fmt.Errorf("ca-file: %w", err)
-		}
-		c.TLS = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
-		if !c.TLS.RootCAs.AppendCertsFromPEM(certificates) {
-			return nil, fmt.Errorf("ca-file: %s contains no certificate: want PEM", target.CAFile)
 		}
 	}
 	return remote.New(c)
-}
-
-func readToken(path string) (string, error) {
-	data, err := secretfile.Read(path)
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(data))
-	if token == "" || strings.ContainsFunc(token,
-		func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return "", fmt.Errorf("%s contains no token: want one, on a line of its own", path)
-	}
-	return token, nil
 }
 
 // withClient returns a RunE function that calls do with a client of the rules service.

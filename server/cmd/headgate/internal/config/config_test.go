@@ -3,8 +3,10 @@ package config
 import (
 	"flag"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -87,8 +89,8 @@ func TestFlagsOverrideVariablesAndThoseTheFile(t *testing.T) {
 			t.Errorf("%s: not tested", s.Name)
 			continue
 		}
-		if s.Default() != v[3] {
-			t.Errorf("%s: got default %q, want %q", s.Name, s.Default(), v[3])
+		if s.Default != v[3] {
+			t.Errorf("%s: got default %q, want %q", s.Name, s.Default, v[3])
 		}
 		for n := range 8 { // all combinations of who says something
 			flags, environ, text, want, where := map[string]string{}, []string{}, "", v[3], s.Name
@@ -109,13 +111,29 @@ func TestFlagsOverrideVariablesAndThoseTheFile(t *testing.T) {
 				t.Errorf("%s: %v", s.Name, err)
 				continue
 			}
-			if got := s.get(c); got != want {
+			if got := valueText(c, &s); got != want {
 				t.Errorf("%s, flag %t, variable %t, file %t: got %q, want %q", s.Name, n&4 != 0, n&2 != 0, n&1 != 0, got, want)
 			}
 			if got := c.Origin(s.Name); !strings.Contains(got, where) {
 				t.Errorf("%s: said to be at %q, want %q", s.Name, got, where)
 			}
 		}
+	}
+}
+
+// valueText returns the value of a setting as a flag would have it.
+func valueText(c *Config, s *Setting) string {
+	switch value := reflect.ValueOf(c).Elem().Field(s.field).Interface().(type) {
+	case []string:
+		return strings.Join(value, ",")
+	case []netip.Prefix:
+		var list []string
+		for _, p := range value {
+			list = append(list, p.String())
+		}
+		return strings.Join(list, ",")
+	default:
+		return value.(string)
 	}
 }
 

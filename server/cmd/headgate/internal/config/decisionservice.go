@@ -13,10 +13,10 @@ import (
 
 // Service configures the decision service. Defaults are those of the packages below service.
 type Service struct {
-	MaxConns           int   `field:"max_conns" default:"20000" doc:"The most connections of each listener at once. Beyond that, idle connections are closed, those of the address with the most first; if there are none, new ones are refused."`
-	MaxConnsPerAddress Count `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not apply to trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
-	MaxBody            Size  `field:"max_body" default:"1MiB" doc:"The longest body of an HTTP call, or gRPC message."`
-	MaxBatch           int   `field:"max_batch" default:"1000" doc:"The most decisions in one batch."`
+	MaxConns           int   `field:"max_conns" default:"20000" doc:"Maximum number of connections of each listener. Above it, idle connections are closed, starting with the address that has the most connections. If there are none, new connections are refused."`
+	MaxConnsPerAddress Count `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
+	MaxBody            Size  `field:"max_body" default:"1MiB" doc:"Maximum size of an HTTP request body or a gRPC message."`
+	MaxBatch           int   `field:"max_batch" default:"1000" doc:"Maximum number of decisions in one batch."`
 	API                API   `field:"api" doc:"The HTTP listener."`
 	GRPC               GRPC  `field:"grpc" doc:"The gRPC listener."`
 	RESP               RESP  `field:"resp" doc:"The RESP listener."`
@@ -25,43 +25,43 @@ type Service struct {
 
 // API configures the listener of api_addr.
 type API struct {
-	TLS *ServiceTLS `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
+	TLS *ServiceTLS `field:"tls" doc:"TLS certificates, and client authentication. Default: no TLS."`
 }
 
 // GRPC configures the listener of grpc_addr.
 type GRPC struct {
-	TLS         *ServiceTLS   `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
-	CallTimeout time.Duration `field:"call_timeout" default:"1m" doc:"The timeout of a unary call without a deadline of its own, 1ms to 1h."`
-	NoStore     bool          `field:"store,not" default:"true" doc:"Offer headgate.v1.Store, for programs with their own keys and limits. It has no access to the counters of rules."`
-	MaxStreams  int           `field:"max_streams" default:"250" doc:"The most concurrent calls on one connection. More wait at the client."`
+	TLS         *ServiceTLS   `field:"tls" doc:"TLS certificates, and client authentication. Default: no TLS."`
+	CallTimeout time.Duration `field:"call_timeout" default:"1m" doc:"Timeout of unary calls that have no deadline. From 1ms to 1h."`
+	NoStore     bool          `field:"store,not" default:"true" doc:"Serve headgate.v1.Store, for programs with their own keys and limits. It has no access to the counters of rules."`
+	MaxStreams  int           `field:"max_streams" default:"250" doc:"Maximum number of concurrent calls on one connection. Further calls wait in the client."`
 }
 
 // ServiceTLS configures TLS for callers that are services, and can require client certificates.
 type ServiceTLS struct {
-	Certificates []CertificateFiles `field:"certificates" doc:"Certificates and their keys. A client gets the first that matches the name it asks for, else the first."`
-	ClientCAFile string             `field:"client_ca_file" doc:"CA certificates for callers, in PEM: callers then need a certificate from one of them. Default: they need none."`
-	MinVersion   TLSVersion         `field:"min_version" default:"1.2" doc:"The oldest accepted TLS version: 1.2 or 1.3."`
-	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"How often the files are checked. New connections use changed files; invalid files are logged and ignored."`
+	Certificates []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first one that matches its server name, or else the first in the list."`
+	ClientCAFile string             `field:"client_ca_file" doc:"PEM file with CA certificates. Callers need a certificate signed by one of them. Default: none; callers need no certificate."`
+	MinVersion   TLSVersion         `field:"min_version" default:"1.2" doc:"Minimum TLS version: 1.2 or 1.3."`
+	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"Interval at which the files are checked. New connections use changed files. Invalid files are logged and ignored."`
 }
 
 // RESP configures the listener of resp_addr.
 type RESP struct {
-	TLS         *ServiceTLS     `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
-	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"What CL.THROTTLE does if the store cannot be asked: open allows, closed denies, local counts in this process."`
-	IdleTimeout Span            `field:"idle_timeout" default:"10m" doc:"How long a connection may be silent between commands, or off."`
+	TLS         *ServiceTLS     `field:"tls" doc:"TLS certificates, and client authentication. Default: no TLS."`
+	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"Policy for CL.THROTTLE while the store is unreachable: open allows, closed denies, local counts in this process."`
+	IdleTimeout Span            `field:"idle_timeout" default:"10m" doc:"Maximum idle time of a connection between commands, or off."`
 }
 
 // Envoy configures Envoy's protocol, on grpc_addr and as JSON on api_addr.
 type Envoy struct {
-	NoCountDenied   bool            `field:"count_denied,not" default:"true" doc:"With envoy_config, count denied hits too, as envoyproxy/ratelimit does. Rules have count_rejected for that."`
+	NoCountDenied   bool            `field:"count_denied,not" default:"true" doc:"With envoy_config, count denied hits too, as envoyproxy/ratelimit does. Rules have count_rejected instead."`
 	ResponseHeaders bool            `field:"response_headers" default:"false" doc:"Add RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset to responses."`
-	DynamicMetadata bool            `field:"dynamic_metadata" default:"false" doc:"Send dynamic_metadata with every response, not only where a limit has metadata, as RESPONSE_DYNAMIC_METADATA of envoyproxy/ratelimit does."`
-	MergeDomains    bool            `field:"merge_domains" default:"false" doc:"With envoy_config, let several files have the same domain, as MERGE_DOMAIN_CONFIG of envoyproxy/ratelimit does. Otherwise a second file of a domain is refused."`
-	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, the decision if the store cannot be asked: open allows, closed denies, local counts in this process."`
+	DynamicMetadata bool            `field:"dynamic_metadata" default:"false" doc:"Send dynamic_metadata with every response, as envoyproxy/ratelimit does with RESPONSE_DYNAMIC_METADATA. By default only limits with metadata send it."`
+	MergeDomains    bool            `field:"merge_domains" default:"false" doc:"With envoy_config, allow several files with the same domain, as envoyproxy/ratelimit does with MERGE_DOMAIN_CONFIG. By default a second file with the same domain is rejected."`
+	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, the policy while the store is unreachable: open allows, closed denies, local counts in this process."`
 }
 
-// checkService checks values that packages would refuse too, to return their positions in the file.
-func (c *Config) checkService() error {
+// validateService checks values that packages would refuse too, to return their positions in the file.
+func (c *Config) validateService() error {
 	for _, n := range []struct {
 		name        string
 		value       int64
@@ -94,8 +94,8 @@ func (c *Config) checkService() error {
 	return nil
 }
 
-// checkEnvoy returns an error if no listener serves the limits for Envoy.
-func (c *Config) checkEnvoy() error {
+// validateEnvoy returns an error if no listener serves the limits for Envoy.
+func (c *Config) validateEnvoy() error {
 	if c.EnvoyConfig != "" && c.GRPCAddr == Off && c.APIAddr == Off {
 		return &valueError{"given while grpc_addr and api_addr are off", "one of them to listen"}
 	}

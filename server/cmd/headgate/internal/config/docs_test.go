@@ -58,8 +58,8 @@ func between(t *testing.T, mark, want string) {
 func TestDocsListAllSettings(t *testing.T) {
 	var b strings.Builder
 	for _, s := range Settings() {
-		value := "`" + s.Default() + "`"
-		if s.Default() == "" {
+		value := "`" + s.Default + "`"
+		if s.Default == "" {
 			value = ""
 		}
 		b.WriteString("| `--" + s.Name + " " + s.Arg + "` | `" + s.Variable() + "` | `" + s.Field() + "` | " + value + " |\n")

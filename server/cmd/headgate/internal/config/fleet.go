@@ -9,14 +9,14 @@ import (
 
 // Fleet configures how nodes and regions share limits.
 type Fleet struct {
-	Name           string        `field:"name" default:"headgate" doc:"The fleet's name. Nodes with another name are ignored, also in the same network or Redis."`
-	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use leased units under consistency: lease, from 10ms to 100ms. In any one interval a limit may be exceeded by its rate times this."`
-	Interval       time.Duration `field:"interval" default:"100ms" doc:"How often nodes exchange updates under consistency: async, from 10ms to 20s."`
-	GlobalInterval time.Duration `field:"global_interval" default:"1s" doc:"How often regions exchange updates under scope: global, from 10ms to 20s."`
-	LocalCap       int           `field:"local_cap" default:"100" doc:"How much of a limit one node may use under async and gossip, in percent. It bounds the over-admission of each node before updates arrive, and the share of a client that uses one node only."`
-	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"The most keys that a node holds under each of lease, async and gossip, at least 1024."`
-	Advertise      string        `field:"advertise" doc:"Where other nodes reach gossip_addr, as host:port, if it differs from the listening address. Default: an address of this host."`
-	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"The most gossip that a node sends per second."`
+	Name           string        `field:"name" default:"headgate" doc:"Name of the fleet. Nodes with another name are ignored, even in the same network or Redis."`
+	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use leased units with consistency: lease. From 10ms to 100ms. In any interval, a limit may be exceeded by its rate times lease_ttl."`
+	Interval       time.Duration `field:"interval" default:"100ms" doc:"Interval at which nodes exchange updates with consistency: async. From 10ms to 20s."`
+	GlobalInterval time.Duration `field:"global_interval" default:"1s" doc:"Interval at which regions exchange updates for rules with scope: global. From 10ms to 20s."`
+	LocalCap       int           `field:"local_cap" default:"100" doc:"Percentage of a limit that one node may use with consistency: async or gossip. A lower value reduces over-admission before updates arrive, and also what a client gets that uses only one node."`
+	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Maximum number of keys that a node holds for each of the modes lease, async and gossip. At least 1024."`
+	Advertise      string        `field:"advertise" doc:"Address at which other nodes reach gossip_addr, as host:port. Default: an address of this host and the port of gossip_addr."`
+	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"Maximum number of bytes that a node sends per second for gossip."`
 }
 
 // The bounds of settings of Fleet.
@@ -34,7 +34,7 @@ func (c *Config) GossipEnabled() bool {
 	return c.GossipAddr != Off && (c.IsSet("gossip-addr") || c.IsSet("join") || c.IsSet("gossip-key-file"))
 }
 
-func (c *Config) checkGlobalStore() error {
+func (c *Config) validateGlobalStore() error {
 	if c.GlobalStore == "" {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (c *Config) checkGlobalStore() error {
 	return nil
 }
 
-func (c *Config) checkJoin() error {
+func (c *Config) validateJoin() error {
 	for _, addr := range c.Join {
 		host, port, err := net.SplitHostPort(addr)
 		if n, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil || n == 0 {
@@ -69,7 +69,7 @@ func (c *Config) checkJoin() error {
 	return nil
 }
 
-func (c *Config) checkFleet() error {
+func (c *Config) validateFleet() error {
 	f := &c.Fleet
 	for _, d := range []struct {
 		field       string

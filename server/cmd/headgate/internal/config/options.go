@@ -29,13 +29,13 @@ func (c *Config) validateSections() error {
 	if c.Redis != (Redis{}) && c.Store == StoreMemory {
 		return c.problemAt("redis", "settings of Redis with store: memory", "a store in Redis, or none of these")
 	}
-	if err := c.checkFleet(); err != nil {
+	if err := c.validateFleet(); err != nil {
 		return err
 	}
-	if err := c.checkRulesService(); err != nil {
+	if err := c.validateRulesService(); err != nil {
 		return err
 	}
-	if err := c.checkService(); err != nil {
+	if err := c.validateService(); err != nil {
 		return err
 	}
 	id := c.IdentityConfig(nil, nil)
@@ -58,22 +58,14 @@ func (placeholderVerifier) Verify(string) (identity.Claims, error) {
 // IdentityConfig returns the configuration of package identity.
 func (c *Config) IdentityConfig(secret []byte, tokens identity.TokenVerifier) identity.Config {
 	i := c.Identity
-	result := identity.Config{
+	return identity.Config{
 		TrustedProxies: c.TrustedProxies, Tokens: tokens, Secret: secret, Region: c.Region, Namespace: c.Namespace,
 		Hops: i.Hops, ForwardingHeader: i.ForwardingHeader, IPv4Prefix: i.IPv4Prefix, IPv6Prefix: i.IPv6Prefix,
 		APIKeyHeader: cmp.Or(i.APIKeyHeader, identity.DefaultAPIKeyHeader), // also if there is an APIKeyQuery
-		APIKeyQuery:  i.APIKeyQuery, UserHeader: i.UserHeader,
-		Paths: identity.PathRules{
-			EncodedSlash: identity.EncodedSlash(i.Paths.EncodedSlash), KeepDoubleSlashes: i.Paths.KeepDoubleSlashes,
-			Parameters: identity.Parameters(i.Paths.Parameters),
-		},
-		Repeated:   identity.Repeated(i.Repeated),
+		APIKeyQuery:  i.APIKeyQuery, UserFrom: i.UserFrom, UserHeader: i.UserHeader,
+		Paths: identity.PathRules(i.Paths), Repeated: i.Repeated,
 		MaxCookies: int(i.MaxCookies), MaxQuery: int(i.MaxQuery), MaxPath: int(i.MaxPath),
 	}
-	for _, s := range i.UserFrom {
-		result.UserFrom = append(result.UserFrom, identity.UserSource(s))
-	}
-	return result
 }
 
 // JWTConfig returns the configuration of package jwt, or nil if no tokens are accepted.
@@ -121,13 +113,7 @@ func (c *Config) RedisOptions(secret []byte) redisstore.Options {
 
 // GuardOptions returns the options of the guard in front of Redis.
 func (c *Config) GuardOptions() guard.Options {
-	o := guard.Options{Deadline: c.Redis.Deadline}
-	switch c.Redis.DenyCache {
-	case SpanOff:
-		o.DenyCache = -1
-	default:
-		o.DenyCache = c.Redis.DenyCache.Duration()
-	}
+	o := guard.Options{Deadline: c.Redis.Deadline, DenyCache: c.Redis.DenyCache.Duration()}
 	if nodes := c.Redis.Nodes; nodes > 0 {
 		o.Nodes = func() int { return nodes }
 	}
@@ -167,12 +153,8 @@ func (c *Config) NeedsDemo() bool {
 // names the user and the client's address.
 func (c *Config) onlyFromProxies() []string {
 	list := gateway.DefaultOnlyFromProxies()
-	if from := c.Identity.UserFrom; len(from) == 0 || slices.Contains(from, UserSource(identity.UserFromHeader)) {
-		user := c.Identity.UserHeader
-		if user == "" {
-			user = identity.DefaultUserHeader
-		}
-		list = append(list, user)
+	if from := c.Identity.UserFrom; len(from) == 0 || slices.Contains(from, identity.UserFromHeader) {
+		list = append(list, cmp.Or(c.Identity.UserHeader, identity.DefaultUserHeader))
 	}
 	if h := c.Identity.ForwardingHeader; h != "" {
 		list = append(list, h)

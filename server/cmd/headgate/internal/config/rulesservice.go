@@ -24,12 +24,12 @@ import (
 
 // RulesService configures the rules service in this process, or the connection to the one at Control.
 type RulesService struct {
-	Poll           time.Duration  `field:"poll" default:"10s" doc:"How often a node polls for rules besides the push, 1s to 10m."`
-	CAFile         string         `field:"ca_file" doc:"CA certificates for the rules service at control, and for nodes that the rules service asks about clients, in PEM. Default: the system's."`
-	Address        string         `field:"address" doc:"Where the rules service, or another instance of it, reaches admin_addr of this node to ask about clients, such as http://10.0.0.7:8084. Default: admin_addr; if that is all addresses, the source address of heartbeats."`
-	HookSecretFile string         `field:"hook_secret_file" doc:"A file with the secret of a webhook of the rules service at control: with it, POST /v1/hooks/rules on admin_addr makes this node poll at once. Default: none; the path does not exist."`
+	Poll           time.Duration  `field:"poll" default:"10s" doc:"Interval at which a node polls for rules, in addition to the push stream. From 1s to 10m."`
+	CAFile         string         `field:"ca_file" doc:"PEM file with CA certificates, for calls to the rules service at control and from the rules service to its nodes. Default: the system's."`
+	Address        string         `field:"address" doc:"URL at which the rules service reaches the admin listener of this node, to query its counters, such as http://10.0.0.7:8084. Default: admin_addr; if that listens on all addresses, the source address of heartbeats."`
+	HookSecretFile string         `field:"hook_secret_file" doc:"File with the secret of a webhook from the rules service at control. POST /v1/hooks/rules on admin_addr then makes this node poll immediately. Default: none; the path does not exist."`
 	HookNetworks   []netip.Prefix `field:"hook_networks" doc:"Private networks to which the rules service may send webhooks, such as 10.0.0.0/8. Default: none."`
-	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule always stay."`
+	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule are always kept."`
 }
 
 // DefaultKeepHistory is one year.
@@ -37,10 +37,10 @@ const DefaultKeepHistory = 8760 * time.Hour
 
 // Admin configures the listener of admin_addr.
 type Admin struct {
-	Hosts              []string    `field:"hosts" doc:"Names by which admin_addr may be called, such as rules.example.com, *.example.com for all subdomains, or * for all; others are refused, except localhost, IP addresses and the node's own name. Default: any, except for browsers that use a public name without TLS."`
-	MaxConns           int         `field:"max_conns" default:"20000" doc:"The most connections at once, as service.max_conns. Nodes that follow the rules service have one each."`
-	MaxConnsPerAddress Count       `field:"max_conns_per_address" doc:"How many of max_conns one address may have, or off. It does not apply to trusted_proxies and Unix sockets. Default: a quarter of max_conns, but at least 64."`
-	TLS                *ServiceTLS `field:"tls" doc:"Certificates, and which callers are accepted. Default: no TLS."`
+	Hosts              []string    `field:"hosts" doc:"Accepted host names of admin_addr, such as rules.example.com, *.example.com for all subdomains, or * for all. Requests with other names are rejected, except for localhost, IP addresses and the node's own host name. Default: all names; browsers that use a public name without TLS are rejected."`
+	MaxConns           int         `field:"max_conns" default:"20000" doc:"Maximum number of connections, as service.max_conns. Each node that follows the rules service uses one."`
+	MaxConnsPerAddress Count       `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
+	TLS                *ServiceTLS `field:"tls" doc:"TLS certificates, and client authentication. Default: no TLS."`
 }
 
 // AdminMaxConns returns the maximum number of connections of the admin listener.
@@ -67,8 +67,8 @@ func (c *Config) Mode() Mode {
 	return FromDatabase
 }
 
-// checkRules returns an error if the rules have two sources.
-func (c *Config) checkRules() error {
+// validateRules returns an error if the rules have two sources.
+func (c *Config) validateRules() error {
 	if c.Rules == "" {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (c *Config) checkRules() error {
 	return nil
 }
 
-func (c *Config) checkControl() error {
+func (c *Config) validateControl() error {
 	if c.Control == "" {
 		return nil
 	}
@@ -117,16 +117,16 @@ func (c *Config) checkControl() error {
 	return nil
 }
 
-// checkTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because
+// validateTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because
 // other commands use it too.
-func (c *Config) checkTokenFile() error {
+func (c *Config) validateTokenFile() error {
 	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].isVariable() {
 		return &valueError{"given without --control", "the URL of the rules service that the token is for"}
 	}
 	return nil
 }
 
-func (c *Config) checkDB() error {
+func (c *Config) validateDB() error {
 	scheme, _, isURL := strings.Cut(c.DB, "://")
 	if scheme = strings.ToLower(scheme); !isURL || scheme == "sqlite" || strings.HasPrefix(scheme, "postgres") {
 		return nil
@@ -143,7 +143,7 @@ func (c *Config) checkDB() error {
 	}
 }
 
-func (c *Config) checkDBFollows() error {
+func (c *Config) validateDBFollows() error {
 	if c.DBFollows == "" {
 		return nil
 	}
@@ -153,8 +153,8 @@ func (c *Config) checkDBFollows() error {
 	return nil
 }
 
-// checkRulesService checks values that packages would refuse too, to return their positions in the file.
-func (c *Config) checkRulesService() error {
+// validateRulesService checks values that packages would refuse too, to return their positions in the file.
+func (c *Config) validateRulesService() error {
 	s := &c.RulesService
 	if s.Poll != 0 && (s.Poll < time.Second || s.Poll > 10*time.Minute) {
 		return c.problemAt("rules_service.poll", s.Poll.String(), "1s to 10m")
@@ -206,7 +206,7 @@ func (c *Config) ControlNamespace() string { return cmp.Or(c.Namespace, remote.D
 func (c *Config) RemoteConfig(version string) (remote.Config, error) {
 	result := remote.Config{
 		URL: c.Control, Namespace: c.ControlNamespace(), UserAgent: "headgate/" + version,
-		TokenFrom: func() (string, error) { return readLine(c.TokenFile) },
+		TokenFrom: func() (string, error) { return ReadLine(c.TokenFile) },
 	}
 	if _, err := result.TokenFrom(); err != nil {
 		return result, fmt.Errorf("%s: %w", c.Origin("token-file"), err)
@@ -222,13 +222,22 @@ func (c *Config) RulesServiceTLS() (*tls.Config, error) {
 	if c.RulesService.CAFile == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(c.RulesService.CAFile)
+	result, err := TrustCAFile(c.RulesService.CAFile)
 	if err != nil {
 		return nil, c.problemAt("rules_service.ca_file", err.Error(), "a file with certificates in PEM")
 	}
+	return result, nil
+}
+
+// TrustCAFile returns a TLS configuration that trusts the CA certificates in a PEM file.
+func TrustCAFile(path string) (*tls.Config, error) {
+	certificates, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, c.problemAt("rules_service.ca_file", "no certificate in it", "a file with certificates in PEM")
+	if !pool.AppendCertsFromPEM(certificates) {
+		return nil, fmt.Errorf("%s contains no certificate", path)
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

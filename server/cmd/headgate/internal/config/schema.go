@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/identity"
 )
 
 // schemaID is where the schema is published.
@@ -98,18 +99,18 @@ func typeOf(t reflect.Type) members {
 		return members{{"type", []string{"integer", "string"}}, {"minimum", 0}, {"pattern", "^off$"}}
 	case reflect.TypeFor[netip.Prefix]():
 		return members{{"type", "string"}}
-	case reflect.TypeFor[UserSource]():
-		return members{{"enum", []string{"basic", "token", "header", "basic_and_ip"}}}
-	case reflect.TypeFor[EncodedSlash]():
-		return members{{"enum", []string{"refuse", "keep", "decode"}}}
-	case reflect.TypeFor[Parameters]():
-		return members{{"enum", parameterWords}}
-	case reflect.TypeFor[Repeated]():
-		return members{{"enum", repeatedWords}}
-	case reflect.TypeFor[Reset]():
-		return members{{"enum", []string{"epoch", "delta"}}}
+	case reflect.TypeFor[identity.UserSource]():
+		return members{{"enum", userSources.words()}}
+	case reflect.TypeFor[identity.EncodedSlash]():
+		return members{{"enum", encodedSlashes.words()}}
+	case reflect.TypeFor[identity.Parameters]():
+		return members{{"enum", pathParameters.words()}}
+	case reflect.TypeFor[identity.Repeated]():
+		return members{{"enum", repeatedValues.words()}}
+	case reflect.TypeFor[ResetFormat]():
+		return members{{"enum", resetFormats.words()}}
 	case reflect.TypeFor[TLSVersion]():
-		return members{{"enum", []any{"1.2", "1.3", 1.2, 1.3}}}
+		return members{{"enum", []any{"1.2", "1.3", 1.2, 1.3}}} // YAML reads an unquoted version as a number
 	case reflect.TypeFor[headgate.Policy]():
 		return members{{"enum", []string{headgate.Open.String(), headgate.Closed.String(), headgate.Local.String()}}}
 	case reflect.TypeFor[Upstream]():

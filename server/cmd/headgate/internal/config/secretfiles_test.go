@@ -20,7 +20,7 @@ func TestWorldWritableSecretFilesAreRefused(t *testing.T) {
 		"gossip-key-file":  func() error { _, err := (&Config{GossipKeyFile: path}).GossipKey(); return err },
 		"admin-token-file": func() error { _, err := (&Config{AdminTokenFile: path}).AdminToken(); return err },
 		"api-token-file":   func() error { _, err := service.ReadToken(path); return err },
-		"token-file":       func() error { _, err := readLine(path); return err },
+		"token-file":       func() error { _, err := ReadLine(path); return err },
 	}
 	for name, read := range readers {
 		if err := os.Chmod(path, 0o600); err != nil {

@@ -21,47 +21,38 @@ func readSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
+	data = trimNewline(data)
 	if len(data) < minSecret || len(data) > maxSecret {
 		return nil, fmt.Errorf("%s has %d bytes: want %d to %d, better 32 random ones", path, len(data), minSecret, maxSecret)
 	}
 	return data, nil
 }
 
+// readSetting reads the file that a setting names. It returns the zero value if the setting is empty.
+func readSetting[T any](c *Config, setting, path string, read func(path string) (T, error)) (content T, err error) {
+	if path == "" {
+		return content, nil
+	}
+	if content, err = read(path); err != nil {
+		return content, fmt.Errorf("%s: %w", c.Origin(setting), err)
+	}
+	return content, nil
+}
+
 // Secret returns the secret that all nodes share, or nil if none is configured.
 func (c *Config) Secret() ([]byte, error) {
-	if c.KeySecretFile == "" {
-		return nil, nil
-	}
-	secret, err := readSecret(c.KeySecretFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Origin("key-secret-file"), err)
-	}
-	return secret, nil
+	return readSetting(c, "key-secret-file", c.KeySecretFile, readSecret)
 }
 
 // Token returns the token that callers of the decision service need, or nil if they need none.
 func (c *Config) Token() (*service.Token, error) {
-	if c.APITokenFile == "" {
-		return nil, nil
-	}
-	t, err := service.ReadToken(c.APITokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Origin("api-token-file"), err)
-	}
-	return t, nil
+	return readSetting(c, "api-token-file", c.APITokenFile, service.ReadToken)
 }
 
-// ResetToken returns the admin token, which allows to reset keys of the decision service, or nil if there is none.
+// ResetToken returns the admin token in the form of the decision service, where it allows resetting keys. It is nil if
+// none is configured.
 func (c *Config) ResetToken() (*service.Token, error) {
-	if c.AdminTokenFile == "" {
-		return nil, nil
-	}
-	t, err := service.ReadToken(c.AdminTokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Origin("admin-token-file"), err)
-	}
-	return t, nil
+	return readSetting(c, "admin-token-file", c.AdminTokenFile, service.ReadToken)
 }
 
 // HookSecret returns the secret of the webhook that this node receives, or nil if it receives none.
@@ -69,7 +60,7 @@ func (c *Config) HookSecret() ([]byte, error) {
 	if c.RulesService.HookSecretFile == "" {
 		return nil, nil
 	}
-	secret, err := readLine(c.RulesService.HookSecretFile)
+	secret, err := ReadLine(c.RulesService.HookSecretFile)
 	if err != nil {
 		return nil, c.problemAt("rules_service.hook_secret_file", err.Error(), "a file with one line")
 	}
@@ -78,25 +69,21 @@ func (c *Config) HookSecret() ([]byte, error) {
 
 // AdminToken returns the token with all permissions, or "" if only the database has tokens.
 func (c *Config) AdminToken() (string, error) {
-	if c.AdminTokenFile == "" {
-		return "", nil
-	}
-	token, err := readLine(c.AdminTokenFile)
-	if err == nil && len(token) < service.MinToken {
-		err = fmt.Errorf("%s: %d characters are too few: want at least %d, better 32 random ones", c.AdminTokenFile,
-			len(token), service.MinToken)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", c.Origin("admin-token-file"), err)
-	}
-	return token, nil
+	return readSetting(c, "admin-token-file", c.AdminTokenFile, func(path string) (string, error) {
+		token, err := ReadLine(path)
+		if err == nil && len(token) < service.MinToken {
+			err = fmt.Errorf("%s: %d characters are too few: want at least %d, better 32 random ones", path, len(token),
+				service.MinToken)
+		}
+		return token, err
+	})
 }
 
 // maxLine is the maximum length of a secret in one line, in bytes.
 const maxLine = 4096
 
-// readLine returns the only line of a secret file.
-func readLine(path string) (string, error) {
+// ReadLine returns the content of a secret file that has one line.
+func ReadLine(path string) (string, error) {
 	data, err := secretfile.Read(path)
 	if err != nil {
 		return "", err
@@ -111,26 +98,30 @@ func readLine(path string) (string, error) {
 
 // GossipKey returns the key that encrypts gossip, or nil if none is configured.
 func (c *Config) GossipKey() ([]byte, error) {
-	if c.GossipKeyFile == "" {
-		return nil, nil
-	}
+	return readSetting(c, "gossip-key-file", c.GossipKeyFile, readGossipKey)
+}
+
+func readGossipKey(path string) ([]byte, error) {
 	const maxBase64 = 128 // bytes
-	data, err := secretfile.Read(c.GossipKeyFile)
+	data, err := secretfile.Read(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Origin("gossip-key-file"), err)
+		return nil, err
 	}
-	text := bytes.TrimSpace(data)
-	if len(text) <= maxBase64 {
+	if text := bytes.TrimSpace(data); len(text) <= maxBase64 {
 		if key, err := base64.StdEncoding.DecodeString(string(text)); err == nil && isKeySize(len(key)) {
 			return key, nil
 		}
 	}
-	if text = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r")); isKeySize(len(text)) {
-		return text, nil
+	if key := trimNewline(data); isKeySize(len(key)) {
+		return key, nil
 	}
 	return nil, fmt.Errorf(
-		"%s: %s contains no key: want 16, 24 or 32 bytes, or these in base64, such as from: openssl rand -base64 32",
-		c.Origin("gossip-key-file"), c.GossipKeyFile)
+		"%s contains no key: want 16, 24 or 32 bytes, raw or in base64, such as from: openssl rand -base64 32", path)
+}
+
+// trimNewline removes one newline from the end of data.
+func trimNewline(data []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
 }
 
 func isKeySize(n int) bool { return n == 16 || n == 24 || n == 32 }

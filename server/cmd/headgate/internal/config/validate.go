@@ -24,28 +24,28 @@ func (c *Config) validate() error {
 		setting string
 		run     func() error
 	}{
-		{"store", c.checkStore},
-		{"global-store", c.checkGlobalStore},
-		{"gossip-addr", func() error { return checkAddress(c.GossipAddr) }},
-		{"join", c.checkJoin},
-		{"rules", c.checkRules},
-		{"control", c.checkControl},
-		{"token-file", c.checkTokenFile},
-		{"db", c.checkDB},
-		{"db-follows", c.checkDBFollows},
-		{"node-id", func() error { return checkID(c.NodeID) }},
-		{"gateway-addr", func() error { return checkListenAddress(c.GatewayAddr) }},
-		{"api-addr", func() error { return checkListenAddress(c.APIAddr) }},
-		{"grpc-addr", func() error { return checkListenAddress(c.GRPCAddr) }},
-		{"resp-addr", func() error { return checkListenAddress(c.RESPAddr) }},
-		{"envoy-config", c.checkEnvoy},
-		{"admin-addr", func() error { return checkListenAddress(c.AdminAddr) }},
-		{"log-format", c.checkLog},
+		{"store", c.validateStore},
+		{"global-store", c.validateGlobalStore},
+		{"gossip-addr", func() error { return validateAddress(c.GossipAddr) }},
+		{"join", c.validateJoin},
+		{"rules", c.validateRules},
+		{"control", c.validateControl},
+		{"token-file", c.validateTokenFile},
+		{"db", c.validateDB},
+		{"db-follows", c.validateDBFollows},
+		{"node-id", func() error { return validateID(c.NodeID) }},
+		{"gateway-addr", func() error { return validateListenAddress(c.GatewayAddr) }},
+		{"api-addr", func() error { return validateListenAddress(c.APIAddr) }},
+		{"grpc-addr", func() error { return validateListenAddress(c.GRPCAddr) }},
+		{"resp-addr", func() error { return validateListenAddress(c.RESPAddr) }},
+		{"envoy-config", c.validateEnvoy},
+		{"admin-addr", func() error { return validateListenAddress(c.AdminAddr) }},
+		{"log-format", c.validateLog},
 		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
-		{"gateway-addr", c.checkListeners},
-		{"trusted-proxies", c.checkProxies},
-		{"namespace", func() error { return checkID(c.Namespace) }},
-		{"region", func() error { return checkRegion(c.Region) }},
+		{"gateway-addr", c.validateListeners},
+		{"trusted-proxies", c.validateProxies},
+		{"namespace", func() error { return validateID(c.Namespace) }},
+		{"region", func() error { return validateRegion(c.Region) }},
 	} {
 		if err := check.run(); err != nil {
 			return fmt.Errorf("%s: %w", c.Origin(check.setting), err)
@@ -54,7 +54,7 @@ func (c *Config) validate() error {
 	return c.validateSections()
 }
 
-func (c *Config) checkStore() error {
+func (c *Config) validateStore() error {
 	if c.Store == StoreMemory {
 		return nil
 	}
@@ -72,29 +72,29 @@ func isStoreURL(text string) bool {
 	return slices.ContainsFunc(storeSchemes, func(scheme string) bool { return strings.HasPrefix(text, scheme) })
 }
 
-func (c *Config) checkLog() error {
+func (c *Config) validateLog() error {
 	if c.LogFormat != telemetry.LogJSON && c.LogFormat != telemetry.LogText {
 		return invalidValue(c.LogFormat, "json or text")
 	}
 	return nil
 }
 
-// checkListenAddress checks an address to listen on, for TCP or a Unix socket.
-func checkListenAddress(addr string) error {
+// validateListenAddress checks an address to listen on, for TCP or a Unix socket.
+func validateListenAddress(addr string) error {
 	const want = "host:port or :port, with 0 for a port that is free, unix: and a path, or off"
 	switch network, path := conns.Split(addr); {
 	case network == "unix" && path == "":
 		return invalidValue(addr, want)
 	case network == "unix":
 		return nil
-	case checkAddress(addr) != nil:
+	case validateAddress(addr) != nil:
 		return invalidValue(addr, want)
 	}
 	return nil
 }
 
-// checkAddress checks an address to listen on, for TCP.
-func checkAddress(addr string) error {
+// validateAddress checks an address to listen on, for TCP.
+func validateAddress(addr string) error {
 	const want = "host:port or :port, with 0 for a port that is free, or off"
 	if addr == Off {
 		return nil
@@ -109,16 +109,16 @@ func checkAddress(addr string) error {
 	return nil
 }
 
-// checkListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS
+// validateListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS
 // could replace listeners with TLS by accident.
-func (c *Config) checkListeners() error {
+func (c *Config) validateListeners() error {
 	if len(c.Gateway.Listeners) > 0 && c.IsSet("gateway-addr") {
 		return &valueError{"given as well as gateway.listeners at " + c.position("gateway.listeners"), "one of them"}
 	}
 	return nil
 }
 
-func (c *Config) checkProxies() error {
+func (c *Config) validateProxies() error {
 	if len(c.Identity.TrustedProxies) == 0 {
 		return nil
 	}
@@ -132,16 +132,16 @@ func (c *Config) checkProxies() error {
 	return nil
 }
 
-// checkID checks a name that is part of calls to the rules service. With an invalid name, a node would never get rules.
-func checkID(name string) error {
+// validateID checks a name that is part of calls to the rules service. With an invalid name, a node would never get rules.
+func validateID(name string) error {
 	if name == "" {
 		return nil
 	}
 	return control.CheckName(name)
 }
 
-// checkRegion checks the name of a region.
-func checkRegion(name string) error {
+// validateRegion checks the name of a region.
+func validateRegion(name string) error {
 	const maxBytes = 128
 	if len(name) > maxBytes || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return invalidValue(name, "a name without spaces, of at most "+strconv.Itoa(maxBytes)+" bytes")

@@ -3,8 +3,8 @@ package config
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,14 +18,14 @@ import (
 // A valueError is the error of a parser: the text that it got, and a description of valid texts.
 type valueError struct{ value, want string }
 
-func (c *valueError) Error() string { return c.value + ": want " + c.want }
+func (e *valueError) Error() string { return e.value + ": want " + e.want }
 
 func invalidValue(value, want string) error { return &valueError{rules.Quote(value), want} }
 
 func explainError(err error) (value, want string) {
-	var c *valueError
-	if errors.As(err, &c) {
-		return c.value, c.want
+	var e *valueError
+	if errors.As(err, &e) {
+		return e.value, e.want
 	}
 	return rules.Explain(err)
 }
@@ -38,13 +38,13 @@ func newCodec() *source.Codec {
 	source.Words(c, parseSize, Size.String)
 	source.Words(c, parseSpan, Span.String)
 	source.Words(c, parsePrefix, netip.Prefix.String)
-	source.Words(c, parseUserSource, UserSource.String)
-	source.Words(c, parseEncodedSlash, EncodedSlash.String)
-	source.Words(c, parseParameters, Parameters.String)
-	source.Words(c, parseRepeated, Repeated.String)
-	source.Words(c, parseReset, Reset.String)
+	source.Words(c, userSources.parse, userSources.format)
+	source.Words(c, encodedSlashes.parse, encodedSlashes.format)
+	source.Words(c, pathParameters.parse, pathParameters.format)
+	source.Words(c, repeatedValues.parse, repeatedValues.format)
+	source.Words(c, resetFormats.parse, resetFormats.format)
 	source.Words(c, parseCount, Count.String)
-	source.Words(c, parseTLSVersion, TLSVersion.String)
+	source.Words(c, tlsVersions.parse, tlsVersions.format)
 	source.Words(c, rules.ParsePolicy, headgate.Policy.String)
 	source.Nodes(c, decodeUpstream, func(u Upstream) *source.Node { return encodeUpstream(c, u) })
 	return c
@@ -132,20 +132,6 @@ func (c Count) String() string {
 	return strconv.Itoa(int(c))
 }
 
-// A TLSVersion is the oldest accepted version of TLS: 1.2 or 1.3.
-type TLSVersion uint16
-
-func (v TLSVersion) String() string {
-	if v == tls.VersionTLS12 {
-		return "1.2"
-	}
-	return "1.3"
-}
-
-func parseTLSVersion(text string) (TLSVersion, error) {
-	return oneOf(text, TLSVersion(tls.VersionTLS12), TLSVersion(tls.VersionTLS13))
-}
-
 // A Span is a duration, or SpanOff. The zero value means that the field is not set.
 type Span time.Duration
 
@@ -176,93 +162,73 @@ func (s Span) String() string {
 
 func parsePrefix(text string) (netip.Prefix, error) {
 	list, err := identity.ParseNetworks(text)
-	if err == nil && len(list) != 1 {
-		err = errNotOneNetwork
-	}
-	if err != nil {
+	if err != nil || len(list) != 1 {
 		return netip.Prefix{}, invalidValue(text, "one address or network, such as 10.0.0.0/8")
 	}
 	return list[0], nil
 }
 
-var errNotOneNetwork = errors.New("not one network")
-
-// A UserSource is the part of a request that has the user's name: basic, token, header or basic_and_ip.
-type UserSource identity.UserSource
-
-var userSources = []UserSource{
-	UserSource(identity.UserFromBasic), UserSource(identity.UserFromToken), UserSource(identity.UserFromHeader),
-	UserSource(identity.UserFromBasicAndIP),
+// A choice is a word in the file, and the value that it stands for.
+type choice[T comparable] struct {
+	value T
+	word  string
 }
 
-func (s UserSource) String() string { return identity.UserSource(s).String() }
+// choices are the words that a setting accepts.
+type choices[T comparable] []choice[T]
 
-func parseUserSource(text string) (UserSource, error) { return oneOf(text, userSources...) }
-
-// An EncodedSlash says how to handle a slash that is encoded as %2F: refuse, keep or decode.
-type EncodedSlash identity.EncodedSlash
-
-var encodedSlashes = []string{
-	identity.RefuseSlash: "refuse", identity.KeepSlash: "keep", identity.DecodeSlash: "decode",
+var userSources = choices[identity.UserSource]{
+	{identity.UserFromBasic, "basic"},
+	{identity.UserFromToken, "token"},
+	{identity.UserFromHeader, "header"},
+	{identity.UserFromBasicAndIP, "basic_and_ip"},
 }
 
-func (e EncodedSlash) String() string { return encodedSlashes[e] }
-
-func parseEncodedSlash(text string) (EncodedSlash, error) {
-	return oneOf(text, EncodedSlash(identity.RefuseSlash), EncodedSlash(identity.KeepSlash),
-		EncodedSlash(identity.DecodeSlash))
+var encodedSlashes = choices[identity.EncodedSlash]{
+	{identity.RefuseSlash, "refuse"}, {identity.KeepSlash, "keep"}, {identity.DecodeSlash, "decode"},
 }
 
-// Parameters says how to handle the parameters of a path: refuse, keep or cut.
-type Parameters identity.Parameters
-
-var parameterWords = []string{
-	identity.RefuseParameters: "refuse", identity.KeepParameters: "keep", identity.CutParameters: "cut",
+var pathParameters = choices[identity.Parameters]{
+	{identity.RefuseParameters, "refuse"}, {identity.KeepParameters, "keep"}, {identity.CutParameters, "cut"},
 }
 
-func (p Parameters) String() string { return parameterWords[p] }
-
-func parseParameters(text string) (Parameters, error) {
-	return oneOf(text, Parameters(identity.RefuseParameters), Parameters(identity.KeepParameters),
-		Parameters(identity.CutParameters))
+var repeatedValues = choices[identity.Repeated]{
+	{identity.RefuseRepeated, "refuse"}, {identity.FirstRepeated, "first"}, {identity.LastRepeated, "last"},
 }
 
-// Repeated says how to handle several values of a cookie or a query parameter: refuse, or use the first or the last.
-type Repeated identity.Repeated
+// A ResetFormat is the format of X-RateLimit-Reset.
+type ResetFormat bool
 
-var repeatedWords = []string{
-	identity.RefuseRepeated: "refuse", identity.FirstRepeated: "first", identity.LastRepeated: "last",
-}
+// ResetDelta is the number of seconds until the reset. The zero value is the time of the reset in epoch seconds.
+const ResetDelta ResetFormat = true
 
-func (r Repeated) String() string { return repeatedWords[r] }
+var resetFormats = choices[ResetFormat]{{!ResetDelta, "epoch"}, {ResetDelta, "delta"}}
 
-func parseRepeated(text string) (Repeated, error) {
-	return oneOf(text, Repeated(identity.RefuseRepeated), Repeated(identity.FirstRepeated),
-		Repeated(identity.LastRepeated))
-}
+// A TLSVersion is a version of TLS, as package crypto/tls numbers it.
+type TLSVersion uint16
 
-// Reset is the format of X-RateLimit-Reset: epoch, or delta if true.
-type Reset bool
+var tlsVersions = choices[TLSVersion]{{tls.VersionTLS12, "1.2"}, {tls.VersionTLS13, "1.3"}}
 
-func (r Reset) String() string {
-	if r {
-		return "delta"
+// words returns all words.
+func (c choices[T]) words() []string {
+	var list []string
+	for _, choice := range c {
+		list = append(list, choice.word)
 	}
-	return "epoch"
+	return list
 }
 
-func parseReset(text string) (Reset, error) { return oneOf(text, Reset(false), Reset(true)) }
-
-// oneOf returns the value whose String is text.
-func oneOf[T fmt.Stringer](text string, values ...T) (T, error) {
-	var words []string
-	for _, v := range values {
-		if v.String() == text {
-			return v, nil
+func (c choices[T]) parse(text string) (value T, err error) {
+	for _, choice := range c {
+		if choice.word == text {
+			return choice.value, nil
 		}
-		words = append(words, v.String())
 	}
-	var zero T
+	words := c.words()
 	last := len(words) - 1
-	return zero, invalidValue(text, strings.Join(words[:last], ", ")+" or "+words[last])
+	return value, invalidValue(text, strings.Join(words[:last], ", ")+" or "+words[last])
+}
+
+func (c choices[T]) format(value T) string {
+	return c[slices.IndexFunc(c, func(choice choice[T]) bool { return choice.value == value })].word
 }
