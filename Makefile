@@ -116,10 +116,8 @@ fmt: need-go ## Format all Go files with gofumpt
 # go mod tidy does not read go.work, so it finds the modules of this repository in a proxy made of the tree.
 .PHONY: tidy
 tidy: need-go ## Bring go.mod and go.sum of every published module up to date
-	@proxy=$$(mktemp -d); cache=$$(go env GOMODCACHE); go run ./internal/moduleproxy "$$proxy"; \
-	forget() { chmod -Rf u+w "$$cache"/{,cache/download/}github.com/headgate || :; rm -rf "$$cache"/{,cache/download/}github.com/headgate; }; \
-	trap 'forget; rm -rf "$$proxy"' EXIT; forget; \
-	export $(alone) GONOSUMDB='github.com/headgate/*' GOPROXY="file://$$proxy,$$(go env GOPROXY)"; \
+	@temp=$$(mktemp -d); trap 'chmod -R u+w "$$temp"; rm -rf "$$temp"' EXIT; go run ./internal/moduleproxy "$$temp/proxy"; \
+	export $(alone) GONOSUMDB='*' GOPROXY="file://$$temp/proxy,file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY)" GOMODCACHE="$$temp/cache"; \
 	for module in $(modules); do (cd "$$module" && go mod tidy -e && \
 		{ [[ ! -e go.sum ]] || sed -i '/^github.com\/headgate\/headgate/d' go.sum; }); done
 

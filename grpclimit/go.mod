@@ -10,10 +10,6 @@ require (
 )
 
 require (
-	github.com/dunglas/httpsfv v1.1.2 // indirect
-	github.com/headgate/headgate/redisstore v0.1.0 // indirect
-	github.com/headgate/headgate/rules/file v0.1.0 // indirect
-	github.com/headgate/headgate/server v0.1.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

@@ -4,11 +4,7 @@ go 1.26.0
 
 replace (
 	github.com/headgate/headgate => ../../
-	github.com/headgate/headgate/client => ../../client
-	github.com/headgate/headgate/proto => ../../proto
-	github.com/headgate/headgate/redisstore => ../../redisstore
 	github.com/headgate/headgate/rules/file => ../../rules/file
-	github.com/headgate/headgate/server => ../../server
 )
 
 require (

@@ -6,8 +6,3 @@ require (
 	github.com/goccy/go-yaml v1.19.2
 	github.com/headgate/headgate v0.1.0
 )
-
-require (
-	github.com/headgate/headgate/redisstore v0.1.0 // indirect
-	github.com/headgate/headgate/server v0.1.0 // indirect
-)
