@@ -115,10 +115,10 @@ func (c *Client) Close() error {
 func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 	switch to {
 	case gobreaker.StateOpen:
-		c.options.Logger.Warn("the decision service does not answer", "service", service, "decided",
-			c.options.OnFailure.String())
+		c.options.Logger.Warn("decision service unreachable, deciding by policy", "service", service,
+			"policy", c.options.OnFailure.String())
 	case gobreaker.StateClosed:
-		c.options.Logger.Warn("the decision service answers again", "service", service)
+		c.options.Logger.Warn("decision service reachable again", "service", service)
 	}
 }
 

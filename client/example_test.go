@@ -2,58 +2,59 @@ package client_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"net"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/client"
-	"github.com/headgate/headgate/engine"
-	"github.com/headgate/headgate/memstore"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 	"github.com/headgate/headgate/redisstore/guard"
-	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/match"
-	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
-// serve runs a decision service, and returns its address and how to end it.
-func serve() (address string, end func()) {
-	store, err := memstore.New(memstore.Options{MaxBytes: 8 << 20})
-	if err != nil {
-		log.Fatal(err)
+// twoPerClient stands in for a decision service: its rule "search" admits two requests, and its store has full counters.
+type twoPerClient struct {
+	headgatev1.UnimplementedRateLimiterServer
+	headgatev1.UnimplementedStoreServer
+	taken int64
+}
+
+func (s *twoPerClient) RateLimit(
+	context.Context, *headgatev1.RateLimitRequest,
+) (*headgatev1.RateLimitResponse, error) {
+	s.taken++
+	return &headgatev1.RateLimitResponse{
+		Passed: s.taken <= 2, Limit: 2, RemainingRequests: max(2-s.taken, 0), RuleId: "search",
+	}, nil
+}
+
+func (s *twoPerClient) Do(_ context.Context, q *headgatev1.DoRequest) (*headgatev1.DoResponse, error) {
+	check := q.Operations[0].Checks[0]
+	decision := &headgatev1.Decision{
+		Allowed: true, Limit: check.Limit.Count, Remaining: check.Limit.Count - check.Cost,
 	}
-	set, err := match.Compile([]rules.Rule{{
-		ID: "search", Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Limits: []rules.Limit{{Limit: headgate.PerHour(2)}},
-	}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	decide, err := engine.New(engine.Config{Store: store, Rules: set})
-	if err != nil {
-		log.Fatal(err)
-	}
-	server, err := grpcapi.New(grpcapi.Config{Engine: decide, Store: store})
-	if err != nil {
-		log.Fatal(err)
-	}
+	return &headgatev1.DoResponse{Results: []*headgatev1.Result{{Decisions: []*headgatev1.Decision{decision}}}}, nil
+}
+
+// serve runs the service. It returns the address, and a function that stops the service.
+func serve() (address string, stop func()) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	return listener.Addr().String(), func() {
-		if err := errors.Join(server.Shutdown(context.Background()), <-served, store.Close()); err != nil {
-			log.Fatal(err)
-		}
-	}
+	server, service := grpc.NewServer(), new(twoPerClient)
+	headgatev1.RegisterRateLimiterServer(server, service)
+	headgatev1.RegisterStoreServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+	return listener.Addr().String(), server.Stop
 }
 
 func ExampleClient_RateLimit() {
-	address, end := serve()
-	defer end()
+	address, stop := serve()
+	defer stop()
 	c, err := client.New(client.Options{Address: address, Deadline: 10 * time.Second})
 	if err != nil {
 		fmt.Println(err)
@@ -75,8 +76,8 @@ func ExampleClient_RateLimit() {
 }
 
 func ExampleClient_Limiter() {
-	address, end := serve()
-	defer end()
+	address, stop := serve()
+	defer stop()
 	c, err := client.New(client.Options{Address: address, Deadline: 10 * time.Second})
 	if err != nil {
 		fmt.Println(err)
@@ -89,7 +90,8 @@ func ExampleClient_Limiter() {
 		return
 	}
 	defer func() { _ = limiter.Close() }()
-	d, err := limiter.Take(context.Background(), headgate.Check{Key: "mails/alice", Limit: headgate.PerHour(100), Cost: 30})
+	check := headgate.Check{Key: "mails/alice", Limit: headgate.PerHour(100), Cost: 30}
+	d, err := limiter.Take(context.Background(), check)
 	fmt.Println(d.Allowed, d.Remaining, err)
 	// Output: true 70 <nil>
 }

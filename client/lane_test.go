@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -12,208 +11,173 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/attempts"
-	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
-	"github.com/headgate/headgate/server/service/grpcapi"
+	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 )
 
-// A traffic counts what travels on streams.
-type traffic struct{ streams, sent atomic.Int64 }
+// callCounts counts the calls of a client.
+type callCounts struct{ unary, streams, sentOnStreams atomic.Int64 }
 
-func (n *traffic) option() grpc.DialOption {
-	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+func (n *callCounts) onUnary() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(
+		ctx context.Context, method string, q, a any, conn *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption,
+	) error {
+		n.unary.Add(1)
+		return next(ctx, method, q, a, conn, o...)
+	})
+}
+
+func (n *callCounts) onStreams() grpc.DialOption {
+	return grpc.WithChainStreamInterceptor(func(
+		ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
+		o ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
 		n.streams.Add(1)
 		s, err := next(ctx, desc, conn, method, o...)
 		if err != nil {
 			return nil, err
 		}
-		return &counted{s, n}, nil
+		return &countedStream{s, n}, nil
 	})
 }
 
-type counted struct {
+type countedStream struct {
 	grpc.ClientStream
-	n *traffic
+	counts *callCounts
 }
 
-func (c *counted) SendMsg(m any) error {
-	c.n.sent.Add(1)
+func (c *countedStream) SendMsg(m any) error {
+	c.counts.sentOnStreams.Add(1)
 	return c.ClientStream.SendMsg(m)
 }
 
-// crowd has many goroutines ask at once, each of them so often.
-func crowd(goroutines, each int, ask func(g, i int)) {
+// concurrently calls f in several goroutines, calls times in each.
+func concurrently(goroutines, calls int, f func(goroutine, call int)) {
 	var group sync.WaitGroup
 	for g := range goroutines {
 		group.Go(func() {
-			for i := range each {
-				ask(g, i)
+			for i := range calls {
+				f(g, i)
 			}
 		})
 	}
 	group.Wait()
 }
 
-func TestGroupsTravelOnStreamsThatStayAndEachGetsItsOwnAnswers(t *testing.T) {
-	var n traffic
-	var alone atomic.Int64
-	c := newHost(t, nil, grpcapi.Config{}).client(Options{Dial: []grpc.DialOption{n.option(), counting(&alone)}})
-	const goroutines, each = 64, 60
-	crowd(goroutines, each, func(g, i int) {
+// sendBatch sends requests of users in a lane, as a sender of a batcher does, and returns the finished tasks.
+func sendBatch(t *testing.T, c *Client, l *lane, timeout time.Duration, users ...string) []*task {
+	t.Helper()
+	batch := make([]*task, len(users))
+	for i, user := range users {
+		batch[i] = &task{request: wirev1.RateLimitRequest{User: user}}
+	}
+	c.sendRequests(t.Context(), l, time.Now().Add(timeout), batch)
+	return batch
+}
+
+func wantPassed(t *testing.T, batch []*task) {
+	t.Helper()
+	for _, done := range batch {
+		if done.err != nil || !done.answer.Passed {
+			t.Errorf("got %+v, %v; want it passed", done.answer, done.err)
+		}
+	}
+}
+
+func TestBatchesShareFewStreams(t *testing.T) {
+	var n callCounts
+	c := newFakeService(3).client(t, n.onStreams(), n.onUnary())
+	const goroutines, calls = 64, 60
+	concurrently(goroutines, calls, func(g, i int) {
 		user := fmt.Sprint("user", g, "-", i/4)
-		got, err := c.RateLimit(t.Context(), asks(user, "/api/x"))
-		if want := i%4 < 3; err != nil || got.Degraded || got.Passed != want || want && got.Remaining != int64(2-i%4) {
-			t.Errorf("%s for the %dth time: got %+v, %v", user, i%4+1, got, err)
+		got, err := c.RateLimit(t.Context(), Request{User: user})
+		passes := i%4 < 3
+		if err != nil || got.Degraded || got.Passed != passes || passes && got.Remaining != int64(2-i%4) {
+			t.Errorf("call %d of %s: got %+v, %v", i%4+1, user, got, err)
 		}
 	})
-	if n.streams.Load() == 0 || n.sent.Load() < 2*n.streams.Load() {
-		t.Errorf("%d groups on %d streams: want many on few", n.sent.Load(), n.streams.Load())
+	if n.streams.Load() == 0 || n.sentOnStreams.Load() < 2*n.streams.Load() {
+		t.Errorf("%d batches on %d streams, want at least two on each", n.sentOnStreams.Load(), n.streams.Load())
 	}
-	if got := n.sent.Load() + alone.Load(); got > goroutines*each/2 {
-		t.Errorf("%d calls for %d decisions: want them to travel together", got, goroutines*each)
+	if got := n.sentOnStreams.Load() + n.unary.Load(); got > goroutines*calls/2 {
+		t.Errorf("%d calls for %d decisions, want at most half as many", got, goroutines*calls)
 	}
-	until(t, "over", func() bool { // streams that are not used, and those who use them
+	await.True(t, "idle senders have ended", func() bool {
 		c.rules.mu.Lock()
 		defer c.rules.mu.Unlock()
 		return c.rules.senders == 0
 	})
 }
 
-// An older service knows calls alone.
-type older struct {
-	headgatev1.UnimplementedRateLimiterServer
-	batches atomic.Int64
-}
-
-func (*older) RateLimit(context.Context, *headgatev1.RateLimitRequest) (*headgatev1.RateLimitResponse, error) {
-	return &headgatev1.RateLimitResponse{Passed: true, Limit: 9}, nil
-}
-
-func (s *older) BatchRateLimit(_ context.Context, q *headgatev1.BatchRateLimitRequest) (*headgatev1.BatchRateLimitResponse, error) {
-	s.batches.Add(1)
-	a := new(headgatev1.BatchRateLimitResponse)
-	for range q.Requests {
-		a.Responses = append(a.Responses, &headgatev1.RateLimitResponse{Passed: true, Limit: 9})
-	}
-	return a, nil
-}
-
-// listen serves with gRPC until the test ends.
-func listen(t *testing.T, server *grpc.Server) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return l.Addr().String()
-}
-
-func TestAServiceThatKnowsNoStreamsIsCalled(t *testing.T) {
-	var n traffic
-	service := new(older)
-	c := clientOf(t, service, n.option())
-	crowd(32, 30, func(_, _ int) {
-		if got, err := c.RateLimit(t.Context(), Request{User: "a"}); err != nil || !got.Passed || got.Degraded || got.Limit != 9 {
-			t.Errorf("got %+v, %v", got, err)
+func TestServiceWithoutStreamsGetsUnaryCalls(t *testing.T) {
+	var n callCounts
+	service := newFakeService(1000)
+	service.noStreams.Store(true)
+	c := service.client(t, n.onStreams())
+	concurrently(32, 30, func(_, _ int) {
+		if got, err := c.RateLimit(t.Context(), Request{User: "a"}); err != nil || !got.Passed || got.Degraded {
+			t.Errorf("got %+v, %v; want it passed", got, err)
 		}
 	})
 	if service.batches.Load() == 0 {
-		t.Error("none travelled together")
+		t.Error("got no batch, want some")
 	}
 	if n.streams.Load() > 2*maxCalls {
-		t.Errorf("%d streams were tried, want none any more once one was refused", n.streams.Load())
+		t.Errorf("%d streams were tried, want none once one was refused", n.streams.Load())
 	}
 }
 
-// A server that is told to stop has read a group, and answers it, or it has not, and another gets it.
-func TestAServerThatGoesAwayLosesNobody(t *testing.T) {
-	first, second := newHost(t, nil, grpcapi.Config{}), newHost(t, nil, grpcapi.Config{})
-	var at atomic.Pointer[string]
-	at.Store(&first.address)
-	c := first.client(Options{Dial: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", *at.Load())
-	})}})
-	var asked atomic.Int64
-	var stop atomic.Bool
-	var group sync.WaitGroup
-	for range 32 {
-		group.Go(func() {
-			for !stop.Load() {
-				if got, err := c.RateLimit(t.Context(), asks("a", "/wide")); err != nil || !got.Passed || got.Degraded {
-					t.Errorf("after %d: got %+v, %v", asked.Load(), got, err)
-					return
-				}
-				asked.Add(1)
-			}
-		})
+func TestUpgradedServiceGetsStreams(t *testing.T) {
+	var n callCounts
+	service := newFakeService(3)
+	service.noStreams.Store(true)
+	c := service.client(t, n.onStreams())
+	c.noLaneTime = time.Hour
+	var l lane
+	defer l.close()
+	for range 2 {
+		wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))
 	}
-	more := func(n int64) {
-		until(t, "asked", func() bool { return asked.Load() > n || t.Failed() })
+	if got := n.streams.Load(); got != 1 {
+		t.Errorf("%d streams were tried, want one and then none for an hour", got)
 	}
-	more(500)
-	at.Store(&second.address)
-	first.stop()
-	more(asked.Load() + 500)
-	stop.Store(true)
-	group.Wait()
+	service.noStreams.Store(false)
+	c.noLanes.Store(1) // the hour has passed
+	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))
+	if got := service.streams.Load(); got != 1 {
+		t.Errorf("the upgraded service got %d streams, want 1", got)
+	}
 }
 
-// Nothing answers here, whatever is called.
-func silent(t *testing.T) string {
-	t.Helper()
-	return listen(t, grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
-		<-s.Context().Done()
-		return s.Context().Err()
-	})))
-}
-
-func TestGroupsKeepTheirDeadlineOnStreams(t *testing.T) {
-	address := silent(t)
-	attempts.OneOf(t, 5, func() error { // a machine that is busy may be late to send anything at all
-		var n traffic
-		c, err := New(Options{
-			Address: address, Deadline: 200 * time.Millisecond, OnFailure: headgate.Closed, Logger: slog.New(slog.DiscardHandler),
-			Dial: []grpc.DialOption{n.option()},
-		})
-		if err != nil {
-			return err
+// A batch that the service has read may have been counted, so it ends at its deadline and is not sent again.
+func TestBatchOnAStreamKeepsItsDeadline(t *testing.T) {
+	var n callCounts
+	service := newFakeService(3)
+	c := service.client(t, n.onStreams(), n.onUnary())
+	var l lane
+	defer l.close()
+	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b")) // opens the stream
+	service.silent.Store(true)
+	for _, done := range sendBatch(t, c, &l, 20*time.Millisecond, "a", "b") {
+		if !errors.Is(done.err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", done.err)
 		}
-		defer func() { _ = c.Close() }()
-		c.conn.Connect()
-		until(t, "connected", func() bool { return c.conn.GetState() == connectivity.Ready })
-		start := time.Now()
-		crowd(64, 3, func(_, _ int) {
-			if got, err := c.RateLimit(t.Context(), Request{User: "a"}); err != nil || got.Passed || !got.Degraded {
-				t.Errorf("got %+v, %v; want the policy to decide", got, err)
-			}
-		})
-		if took := time.Since(start); took > 20*time.Second {
-			return fmt.Errorf("took %v, want about 400ms", took)
-		}
-		if n.sent.Load() == 0 {
-			return errors.New("nothing was sent on a stream")
-		}
-		return nil
-	})
+	}
+	if n.sentOnStreams.Load() != 2 || n.unary.Load() != 0 {
+		t.Errorf("%d batches on streams and %d others, want 2 and none", n.sentOnStreams.Load(), n.unary.Load())
+	}
 }
 
-func TestCloseEndsGroupsOnStreams(t *testing.T) {
-	var n traffic
-	c, err := New(Options{Address: silent(t), Deadline: patience, Dial: []grpc.DialOption{n.option()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestCloseEndsBatchesOnStreams(t *testing.T) {
+	var n callCounts
+	service := newFakeService(3)
+	service.silent.Store(true)
+	c := service.client(t, n.onStreams())
 	var group sync.WaitGroup
 	for range 40 {
 		group.Go(func() {
@@ -222,9 +186,90 @@ func TestCloseEndsGroupsOnStreams(t *testing.T) {
 			}
 		})
 	}
-	until(t, "sent", func() bool { return n.sent.Load() > 0 })
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	await.True(t, "a batch is sent", func() bool { return n.sentOnStreams.Load() > 0 })
+	c.rules.close()
 	group.Wait()
+}
+
+// An interceptor of the program may return a nil stream of its own type together with an error.
+func TestNilStreamOfAnInterceptorIsNotUsed(t *testing.T) {
+	refused := status.Error(codes.Unavailable, "not now")
+	c := newFakeService(3).client(t, grpc.WithChainStreamInterceptor(func(
+		context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
+		return (*countedStream)(nil), refused
+	}))
+	var l lane
+	defer l.close()
+	for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
+		if !errors.Is(done.err, refused) {
+			t.Errorf("got %v, want the interceptor's error", done.err)
+		}
+	}
+}
+
+// connEnds receives a value for each connection that has ended.
+type connEnds chan struct{}
+
+func (connEnds) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (connEnds) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (connEnds) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (e connEnds) HandleConn(_ context.Context, s stats.ConnStats) {
+	if _, ok := s.(*stats.ConnEnd); ok {
+		e <- struct{}{}
+	}
+}
+
+// Nothing can be sent on a stream whose connection has broken since its last use, so the batch is safe to send again.
+func TestUnsentBatchIsSentAgain(t *testing.T) {
+	var mu sync.Mutex
+	var last net.Conn
+	ended := make(connEnds, 10)
+	var n callCounts
+	c := newFakeService(3).client(t, n.onStreams(), grpc.WithStatsHandler(ended),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			var err error
+			last, err = new(net.Dialer).DialContext(ctx, "tcp", address)
+			return last, err
+		}))
+	var l lane
+	defer l.close()
+	for round := range 3 {
+		for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
+			if want := int64(2 - round); done.err != nil || !done.answer.Passed || done.answer.Remaining != want {
+				t.Errorf("round %d: got %+v, %v; want it passed and counted once, with %d left", round, done.answer, done.err, want)
+			}
+		}
+		mu.Lock()
+		conn := last
+		mu.Unlock()
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+	}
+	if n.sentOnStreams.Load() < 2 {
+		t.Errorf("%d batches were sent on streams, want at least 2", n.sentOnStreams.Load())
+	}
+}
+
+// After a wrong response, the next one on the stream might belong to another batch.
+func TestStreamWithAWrongResponseIsClosed(t *testing.T) {
+	service := newFakeService(3)
+	service.extraResponse.Store(true)
+	c := service.client(t)
+	var l lane
+	defer l.close()
+	for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
+		if status.Code(done.err) != codes.Internal {
+			t.Errorf("got %+v, %v; want Internal", done.answer, done.err)
+		}
+	}
+	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))
+	if got := service.streams.Load(); got != 2 {
+		t.Errorf("got %d streams, want a second one for the second batch", got)
+	}
 }

@@ -1,4 +1,4 @@
-package client
+package clienttest
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/client"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/server/service"
@@ -17,7 +19,7 @@ import (
 
 const tokenText = "a-token-of-sixteen-or-more"
 
-// patience is how long a test waits for what must happen.
+// patience is the longest time that a test waits for a response.
 const patience = time.Minute
 
 const ruleText = `
@@ -30,13 +32,13 @@ rules:
     when: { path: /jobs }
     key: [user]
     limits: [2 concurrent]
-  - id: line
-    when: { path: /line }
+  - id: delayed
+    when: { path: /delayed }
     key: [user]
     limits: [1/s burst 1]
     on_limit: delay 10s
-  - id: wide
-    when: { path: /wide }
+  - id: high
+    when: { path: /high }
     key: [user]
     limits: [1000000/h]
   - id: blocked
@@ -79,7 +81,7 @@ func newHost(t testing.TB, now func() time.Time, c grpcapi.Config) *host {
 		t.Fatal(err)
 	}
 	if c.Store == nil {
-		c.Store = unsigned{store}
+		c.Store = withoutPrefix{store}
 	}
 	c.Logger = slog.New(slog.DiscardHandler)
 	h := &host{t: t, store: store, config: c}
@@ -99,14 +101,10 @@ func (h *host) start(address string) {
 		h.t.Fatal(err)
 	}
 	var l net.Listener
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if l, err = net.Listen("tcp", address); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			h.t.Fatal(err)
-		}
-	}
+	await.NoError(h.t, "listen on "+address, func() (err error) {
+		l, err = net.Listen("tcp", address)
+		return err
+	})
 	h.server, h.address, h.served = server, l.Addr().String(), make(chan error, 1)
 	go func(served chan error) { served <- server.Serve(l) }(h.served)
 }
@@ -116,8 +114,8 @@ func (h *host) stop() {
 	if h.server == nil {
 		return
 	}
-	ctx, end := context.WithTimeout(context.Background(), patience)
-	defer end()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	if err := h.server.Shutdown(ctx); err != nil {
 		h.t.Errorf("shutdown: %v", err)
 	}
@@ -127,8 +125,8 @@ func (h *host) stop() {
 	h.server = nil
 }
 
-// client returns a client of the service. Its deadline is long unless told otherwise.
-func (h *host) client(o Options) *Client {
+// client returns a client of the service. Its default deadline is long.
+func (h *host) client(o client.Options) *client.Client {
 	h.t.Helper()
 	o.Address = h.address
 	if o.Token == "" {
@@ -140,7 +138,7 @@ func (h *host) client(o Options) *Client {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	c, err := New(o)
+	c, err := client.New(o)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -152,22 +150,11 @@ func (h *host) client(o Options) *Client {
 	return c
 }
 
-func patient(t testing.TB) context.Context {
-	t.Helper()
-	ctx, end := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(end)
-	return ctx
+// request returns the request of a user for a path.
+func request(user, path string) client.Request {
+	return client.Request{User: user, Attributes: map[string]string{"path": path}}
 }
 
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v: not yet %s", patience, what)
-		}
-	}
-}
-
-func check(key string, cost int64) headgate.Check {
+func perHour(key string, cost int64) headgate.Check {
 	return headgate.Check{Key: key, Limit: headgate.PerHour(3), Cost: cost}
 }

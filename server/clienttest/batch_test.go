@@ -1,9 +1,10 @@
-package client
+package clienttest
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,17 +14,19 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/client"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
-// Many that are large travel in several calls, none of which is more than the service reads.
-func TestLargeCallsTravelInSeveral(t *testing.T) {
-	c := newHost(t, nil, grpcapi.Config{}).client(Options{})
+// No batch is larger than the service reads.
+func TestLargeRequestsAreSplitIntoBatches(t *testing.T) {
+	c := newHost(t, nil, grpcapi.Config{}).client(client.Options{})
 	large := strings.Repeat("a", 60<<10)
 	var group sync.WaitGroup
 	for i := range 64 {
 		group.Go(func() {
-			q := asks(fmt.Sprint("user", i), "/wide")
+			q := request(fmt.Sprint("user", i), "/high")
 			q.Attributes["header.x-large"] = large
 			if got, err := c.RateLimit(t.Context(), q); err != nil || !got.Passed || got.Degraded {
 				t.Errorf("got %+v, %v; want it passed", got, err)
@@ -33,7 +36,7 @@ func TestLargeCallsTravelInSeveral(t *testing.T) {
 	group.Wait()
 }
 
-// calls counts what a client sends.
+// counting counts the unary calls of a client.
 func counting(calls *atomic.Int64) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, q, a any, conn *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		calls.Add(1)
@@ -41,10 +44,10 @@ func counting(calls *atomic.Int64) grpc.DialOption {
 	})
 }
 
-func TestCallsTravelTogetherAndNoneIsLost(t *testing.T) {
+func TestConcurrentCallsAreBatchedAndAllCounted(t *testing.T) {
 	var calls atomic.Int64
 	h := newHost(t, nil, grpcapi.Config{})
-	c := h.client(Options{Dial: []grpc.DialOption{counting(&calls)}, MaxBatch: 16})
+	c := h.client(client.Options{Dial: []grpc.DialOption{counting(&calls)}, MaxBatch: 16})
 	store := c.Store()
 	const goroutines, each = 64, 20
 	var passed, taken atomic.Int64
@@ -52,7 +55,7 @@ func TestCallsTravelTogetherAndNoneIsLost(t *testing.T) {
 	for g := range goroutines {
 		group.Go(func() {
 			for i := range each {
-				got, err := c.RateLimit(t.Context(), asks("shared", "/wide"))
+				got, err := c.RateLimit(t.Context(), request("shared", "/high"))
 				if err != nil || got.Degraded {
 					t.Errorf("got %+v, %v", got, err)
 					return
@@ -60,7 +63,7 @@ func TestCallsTravelTogetherAndNoneIsLost(t *testing.T) {
 				if got.Passed {
 					passed.Add(1)
 				}
-				// Half of these travel alone, half in threes, over one limit of 1000.
+				// Half of the goroutines take one check, half take three at once, from one limit of 1000.
 				check := headgate.Check{Key: "k", Limit: headgate.Per(1000, 24*time.Hour), Cost: 1}
 				if g%2 == 0 {
 					d, err := store.Take(t.Context(), check)
@@ -91,20 +94,20 @@ func TestCallsTravelTogetherAndNoneIsLost(t *testing.T) {
 		t.Errorf("%d passed, want %d", got, goroutines*each)
 	}
 	if got := taken.Load(); got != 1000 {
-		t.Errorf("%d were taken of 1000", got)
+		t.Errorf("%d units were taken, want 1000", got)
 	}
 	if got := calls.Load(); got > 2*goroutines*each/2 {
-		t.Errorf("%d calls for %d decisions: want them to travel together", got, 2*goroutines*each)
+		t.Errorf("%d calls for %d decisions: want them batched", got, 2*goroutines*each)
 	}
 }
 
-func TestCallsThatMayNotTravelTogetherDoNot(t *testing.T) {
+func TestNegativeBatchWaitSendsEveryCallAlone(t *testing.T) {
 	var calls atomic.Int64
-	c := newHost(t, nil, grpcapi.Config{}).client(Options{Dial: []grpc.DialOption{counting(&calls)}, BatchWait: -1})
+	c := newHost(t, nil, grpcapi.Config{}).client(client.Options{Dial: []grpc.DialOption{counting(&calls)}, BatchWait: -1})
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			if _, err := c.RateLimit(t.Context(), asks("a", "/wide")); err != nil {
+			if _, err := c.RateLimit(t.Context(), request("a", "/high")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -115,7 +118,7 @@ func TestCallsThatMayNotTravelTogetherDoNot(t *testing.T) {
 	}
 }
 
-// A gate is a store that answers when it is told to.
+// A gate is a store whose Take waits until open is closed.
 type gate struct {
 	headgate.Limiter
 	entered, open chan struct{}
@@ -135,17 +138,17 @@ func (g *gate) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) e
 
 // A caller that stops waiting gets the error of its context at once, other tasks of its batch get their responses, and
 // a slot that it would have got is released.
-func TestWhoStopsWaitingHoldsNoPlace(t *testing.T) {
+func TestCanceledCallReleasesItsSlot(t *testing.T) {
 	inner := newHost(t, nil, grpcapi.Config{})
 	g := &gate{Limiter: inner.store, entered: make(chan struct{}, 10), open: make(chan struct{})}
 	h := newHost(t, nil, grpcapi.Config{Store: g, Parallel: 8})
-	c := h.client(Options{BatchWait: 10 * time.Millisecond})
+	c := h.client(client.Options{BatchWait: 10 * time.Millisecond})
 	store := c.Store()
 	place := headgate.Check{Key: "jobs", Limit: headgate.InFlight(1), Cost: 1}
 	var group sync.WaitGroup
-	group.Go(func() { // is alone, and under way while the others gather
-		if d, err := store.Take(t.Context(), check("first", 1)); err != nil || !d.Allowed {
-			t.Errorf("the first: got %+v, %v", d, err)
+	group.Go(func() { // is under way while the others are batched
+		if d, err := store.Take(t.Context(), perHour("first", 1)); err != nil || !d.Allowed {
+			t.Errorf("first: got %+v, %v", d, err)
 		}
 	})
 	<-g.entered
@@ -154,12 +157,12 @@ func TestWhoStopsWaitingHoldsNoPlace(t *testing.T) {
 	group.Go(func() {
 		defer close(left)
 		if _, err := store.Take(ctx, place); !errors.Is(err, context.Canceled) {
-			t.Errorf("who left: got %v, want Canceled", err)
+			t.Errorf("canceled: got %v, want Canceled", err)
 		}
 	})
 	group.Go(func() {
-		if d, err := store.Take(t.Context(), check("other", 1)); err != nil || !d.Allowed {
-			t.Errorf("who stayed: got %+v, %v", d, err)
+		if d, err := store.Take(t.Context(), perHour("other", 1)); err != nil || !d.Allowed {
+			t.Errorf("other: got %+v, %v", d, err)
 		}
 	})
 	<-g.entered
@@ -168,61 +171,42 @@ func TestWhoStopsWaitingHoldsNoPlace(t *testing.T) {
 	<-left // it does not wait for the response
 	close(g.open)
 	group.Wait()
-	until(t, "a place again", func() bool { return g.gives.Load() > 0 })
-	until(t, "taken", func() bool {
+	await.True(t, "the slot is released", func() bool { return g.gives.Load() > 0 })
+	await.True(t, "the slot is taken again", func() bool {
 		d, err := store.Take(t.Context(), place)
 		return err == nil && d.Allowed
 	})
 }
 
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
-	c, err := New(Options{Address: hung(t), Deadline: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+// A stopping server responds to the batches that it has read. Other batches are sent to the next server.
+func TestNoCallIsLostWhenAServerStops(t *testing.T) {
+	first, second := newHost(t, nil, grpcapi.Config{}), newHost(t, nil, grpcapi.Config{})
+	var at atomic.Pointer[string]
+	at.Store(&first.address)
+	c := first.client(client.Options{Dial: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", *at.Load())
+	})}})
+	var asked atomic.Int64
+	var stop atomic.Bool
 	var group sync.WaitGroup
-	var closed atomic.Int64
-	for range 40 {
+	for range 32 {
 		group.Go(func() {
-			if _, err := c.Store().Take(t.Context(), check("k", 1)); errors.Is(err, headgate.ErrClosed) {
-				closed.Add(1)
-			} else {
-				t.Errorf("got %v, want ErrClosed", err)
+			for !stop.Load() {
+				if got, err := c.RateLimit(t.Context(), request("a", "/high")); err != nil || !got.Passed || got.Degraded {
+					t.Errorf("after %d: got %+v, %v", asked.Load(), got, err)
+					return
+				}
+				asked.Add(1)
 			}
 		})
 	}
-	until(t, "under way", func() bool {
-		c.store.mu.Lock()
-		defer c.store.mu.Unlock()
-		return c.store.calls > 0
-	})
-	if err := c.Close(); err != nil {
-		t.Error(err)
+	more := func(n int64) {
+		await.True(t, "more calls", func() bool { return asked.Load() > n || t.Failed() })
 	}
+	more(500)
+	at.Store(&second.address)
+	first.stop()
+	more(asked.Load() + 500)
+	stop.Store(true)
 	group.Wait()
-	if _, err := c.RateLimit(t.Context(), Request{}); !errors.Is(err, headgate.ErrClosed) {
-		t.Errorf("afterwards: got %v, want ErrClosed", err)
-	}
-}
-
-// Calls that find all connections busy with others that hang end at their deadline all the same.
-func TestThoseWhoWaitForOthersKeepTheirDeadline(t *testing.T) {
-	c, err := New(Options{Address: hung(t), Deadline: 100 * time.Millisecond, MaxBatch: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	var group sync.WaitGroup
-	start := time.Now()
-	for range 200 {
-		group.Go(func() {
-			if _, err := c.Store().Take(t.Context(), check("k", 1)); !failed(err) {
-				t.Errorf("got %v, want that there was no answer", err)
-			}
-		})
-	}
-	group.Wait()
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("took %v, want about 100ms", took)
-	}
 }

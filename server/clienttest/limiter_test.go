@@ -1,37 +1,38 @@
-package client
+package clienttest
 
 import (
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/client"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/server/service/grpcapi"
 )
 
-// Every step is a call, and for each of some hundred cases a service is started.
+// suite is small because each step is a call, and each of about a hundred cases starts a service.
 var suite = limittest.Options{Steps: 20, Goroutines: 100}
 
-// raceTested says why the suite is left out when the race detector makes it too slow.
-const raceTested = "the suite is one of answers; that many goroutines ask at once is tested by TestCallsTravelTogetherAndNoneIsLost"
+// tooSlow is why the suite is skipped with the race detector.
+const tooSlow = "too slow with the race detector; TestConcurrentCallsAreBatchedAndAllCounted looks for races"
 
-func TestTheStoreOfAServiceIsALimiter(t *testing.T) {
+func TestStoreIsALimiter(t *testing.T) {
 	if racing {
-		t.Skip(raceTested)
+		t.Skip(tooSlow)
 	}
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		return newHost(t, now, grpcapi.Config{}).client(Options{}).Store()
+		return newHost(t, now, grpcapi.Config{}).client(client.Options{}).Store()
 	}, suite)
 }
 
-func TestTheGuardedStoreOfAServiceIsALimiter(t *testing.T) {
+func TestGuardedStoreIsALimiter(t *testing.T) {
 	if racing {
-		t.Skip(raceTested)
+		t.Skip(tooSlow)
 	}
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		h := newHost(t, now, grpcapi.Config{Parallel: 8})
-		g, err := h.client(Options{}).Limiter(guard.Options{Deadline: patience, DenyCache: -1, Local: h.store, Now: now})
+		g, err := h.client(client.Options{}).Limiter(guard.Options{Deadline: patience, DenyCache: -1, Local: h.store, Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

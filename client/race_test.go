@@ -1,6 +1,0 @@
-//go:build race
-
-package client
-
-// racing tells that the race detector is on.
-const racing = true

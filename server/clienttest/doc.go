@@ -1,0 +1,2 @@
+// Package clienttest tests package client against the real decision service.
+package clienttest
