@@ -7,14 +7,11 @@ require (
 	github.com/headgate/headgate v0.1.0
 	github.com/headgate/headgate/proto v0.1.0
 	github.com/headgate/headgate/redisstore v0.1.0
-	github.com/headgate/headgate/rules/file v0.1.0
-	github.com/headgate/headgate/server v0.1.0
 	github.com/sony/gobreaker/v2 v2.4.0
 	google.golang.org/grpc v1.85.0
 )
 
 require (
-	github.com/goccy/go-yaml v1.19.2 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
