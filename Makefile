@@ -59,7 +59,7 @@ need-proxies:
 	@tools/need redis postgres libfaketime curl nginx wrk haproxy caddy protoc chromium node
 
 .PHONY: run
-run: need-go ## Build and run everything: a gateway on port 8080 before a built-in service (RUN_FLAGS)
+run: need-go ## Build and run everything: a gateway on port 8080 in front of a built-in service (RUN_FLAGS)
 	@mkdir -p bin
 	go build -o bin/headgate ./server/cmd/headgate
 	bin/headgate serve $(RUN_FLAGS)
