@@ -15,22 +15,22 @@ import (
 type Config struct {
 	// Engine decides requests.
 	Engine *engine.Engine
-	// Identifier identifies clients. Default is one of the zero identity.Config, for which the client is the connected
-	// peer: behind a proxy, configure one that knows it.
+	// Identifier identifies clients. Default is that of the zero identity.Config, which trusts no proxy: the client is
+	// the connected peer.
 	Identifier *identity.Identifier
 	// Fields selects the header fields that report limits to clients. Default both dialects.
 	Fields Fields
-	// OnError is called for faults: a decision that could not be made, a cost that could not be settled. It must be
-	// safe for concurrent use. Default is to log with slog at Warn, at most once a second.
+	// OnError is called when a request could not be decided or its cost could not be settled. It must be safe for
+	// concurrent use. The default logs with slog at level Warn, at most once a second.
 	OnError func(r *http.Request, err error)
-	// Now is the clock of X-RateLimit-Reset. Default the system's.
+	// Now returns the time for X-RateLimit-Reset. Default time.Now.
 	Now func() time.Time
 }
 
-var errNoEngine = errors.New("httplimit: no Engine: want one of engine.New")
+var errNoEngine = errors.New("httplimit: no Engine: want the result of engine.New")
 
-// fill validates the Config and sets defaults.
-func (c *Config) fill() error {
+// validate checks the Config and sets defaults.
+func (c *Config) validate() error {
 	if c.Engine == nil {
 		return errNoEngine
 	}
@@ -48,21 +48,19 @@ func (c *Config) fill() error {
 		c.OnError = logError()
 	}
 	if c.Now == nil {
-		c.Now = new(clock).now
+		c.Now = time.Now
 	}
 	return nil
 }
 
 // logError returns the default of Config.OnError.
 func logError() func(*http.Request, error) {
-	var last atomic.Int64
-	start := time.Now()
+	var last atomic.Int64 // when the last line was logged, in nanoseconds since 1970
 	return func(r *http.Request, err error) {
-		now := int64(time.Since(start)) + int64(time.Second)
-		before := last.Load()
-		if now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
-			return
+		now, before := time.Now().UnixNano(), last.Load()
+		if now-before >= int64(time.Second) && last.CompareAndSwap(before, now) {
+			slog.WarnContext(r.Context(), "headgate: request not limited as it should be; further errors of this second "+
+				"are not logged", "err", err)
 		}
-		slog.WarnContext(r.Context(), "headgate: "+err.Error(), "more", "at most one of these is logged a second")
 	}
 }

@@ -1,7 +1,7 @@
 // Package httplimit is middleware for net/http: it limits requests by rules, and reports the limits to clients.
 //
 //	store, err := memstore.New(memstore.Options{})
-//	doc, err := file.Load("rules.yaml")
+//	doc, err := file.Load("rules.yaml") // package rules/file
 //	set, err := doc.Compile()
 //	decide, err := engine.New(engine.Config{Rules: set, Store: store})
 //	limit, err := httplimit.New(httplimit.Config{Engine: decide})

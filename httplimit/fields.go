@@ -9,9 +9,10 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules/match"
 )
 
-// The header fields of responses.
+// The header fields that the middleware sets.
 const (
 	fieldRetryAfter = iota
 	fieldPolicy
@@ -19,7 +20,7 @@ const (
 	fieldLimit
 	fieldRemaining
 	fieldReset
-	verdictFields // number of fields for a verdict
+	verdictFields // the number of fields above, which describe a verdict
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 	maxFields
 )
 
-// fieldNames are their names in net/http's form. On the wire their case does not matter.
+// fieldNames are the names of the fields in canonical form.
 var fieldNames = [maxFields]string{
 	fieldRetryAfter: "Retry-After",
 	fieldPolicy:     "Ratelimit-Policy",
@@ -40,15 +41,15 @@ var fieldNames = [maxFields]string{
 	fieldCache:      "Cache-Control",
 }
 
-// ofXRateLimit are the fields that can occur only once.
-var ofXRateLimit = fieldNames[fieldLimit:verdictFields]
+// xRateLimitNames are the names of the X-RateLimit fields.
+var xRateLimitNames = fieldNames[fieldLimit:verdictFields]
 
 // fieldValues are the values of fields, empty for those that are omitted.
 type fieldValues [maxFields]string
 
-// put sets the fields in a header, which then refers to them. RateLimit and RateLimit-Policy are lists: values of the
-// handler are kept behind ours. The other fields can occur only once, and ours replace the handler's.
-func (f *fieldValues) put(h http.Header) {
+// setIn sets the fields in a header, which then refers to the values. RateLimit and RateLimit-Policy are lists: the
+// handler's values follow ours. The other fields have one value, and ours replaces the handler's.
+func (f *fieldValues) setIn(h http.Header) {
 	for i := range f {
 		if f[i] == "" {
 			continue
@@ -77,9 +78,6 @@ type Fields struct {
 	Jitter time.Duration
 }
 
-// isDefault reports whether both dialects are selected, with absolute times.
-func (f *Fields) isDefault() bool { return !f.NoRateLimit && !f.NoXRateLimit && !f.ResetDelta }
-
 // Validate returns why the Fields are invalid.
 func (f Fields) Validate() error {
 	if f.Jitter < 0 || f.Jitter > MaxJitter {
@@ -90,7 +88,7 @@ func (f Fields) Validate() error {
 
 // A Field is a header field.
 type Field struct {
-	// Name is in net/http's form, "Ratelimit-Policy".
+	// Name is in canonical form, such as "Ratelimit-Policy".
 	Name  string
 	Value string
 }
@@ -100,7 +98,7 @@ type Field struct {
 func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration, now time.Time) []Field {
 	var values fieldValues
 	var buf [512]byte
-	f.fill(&values, v, nil, wholeSeconds(retryAfter), now, buf[:0])
+	f.setValues(&values, v, wholeSeconds(retryAfter), now, buf[:0])
 	for i, value := range values {
 		if value != "" {
 			dst = append(dst, Field{Name: fieldNames[i], Value: value})
@@ -122,25 +120,24 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 	return max(wait, time.Microsecond)
 }
 
-// fill sets the values for a verdict. They are parts of one string, built in buf, which is returned for reuse.
-func (f *Fields) fill(
-	values *fieldValues, v *engine.Verdict, known *policies, retryAfter int64, now time.Time, buf []byte,
+// setValues sets the values for a verdict. They are parts of one string, built in buf, which is returned for reuse.
+func (f *Fields) setValues(
+	values *fieldValues, v *engine.Verdict, retryAfter int64, now time.Time, buf []byte,
 ) []byte {
-	t := fieldText{buf: buf, known: known}
+	t := fieldText{buf: buf}
 	f.writeAll(&t, v, retryAfter, now)
 	text := string(t.buf)
-	for i, part := range t.parts {
-		values[i] = text[part.from:part.to]
+	for i, position := range t.positions {
+		values[i] = text[position.from:position.to]
 	}
 	return t.buf
 }
 
-// A fieldText holds fields in one text: only their values or, as lines, with their names.
+// A fieldText holds fields in one text: either their values one after another, or complete header lines.
 type fieldText struct {
-	buf   []byte
-	known *policies // nil if nothing is cached
-	lines bool
-	parts [verdictFields]struct{ from, to int } // positions of the values in buf
+	buf       []byte
+	lines     bool
+	positions [verdictFields]struct{ from, to int } // of the values in buf
 }
 
 func (t *fieldText) begin(field int) {
@@ -148,11 +145,11 @@ func (t *fieldText) begin(field int) {
 		t.buf = append(t.buf, fieldNames[field]...)
 		t.buf = append(t.buf, ": "...)
 	}
-	t.parts[field].from = len(t.buf)
+	t.positions[field].from = len(t.buf)
 }
 
 func (t *fieldText) end(field int) {
-	t.parts[field].to = len(t.buf)
+	t.positions[field].to = len(t.buf)
 	if t.lines {
 		t.buf = append(t.buf, "\r\n"...)
 	}
@@ -174,17 +171,12 @@ func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now
 	}
 	tight := tightest(v)
 	if !f.NoRateLimit {
-		known := t.known.of(v)
 		t.begin(fieldPolicy)
-		if known != nil {
-			t.buf = append(t.buf, known.items...)
-		} else {
-			t.policies(v)
-		}
+		t.policies(v)
 		t.end(fieldPolicy)
 		if tight >= 0 {
 			t.begin(fieldRateLimit)
-			t.states(v, known, retryAfter)
+			t.states(v, retryAfter)
 			t.end(fieldRateLimit)
 		}
 	}
@@ -214,8 +206,8 @@ func anyReported(v *engine.Verdict) bool {
 	return false
 }
 
-// counted reports whether the rest of a limit is known. It is not if the store was unreachable.
-func counted(a *engine.Asked) bool { return isReported(a) && !a.Decision.Degraded }
+// hasState reports whether the rest of a limit is known, because the store was reachable.
+func hasState(a *engine.Asked) bool { return isReported(a) && !a.Decision.Degraded }
 
 // policies writes the value of RateLimit-Policy.
 func (t *fieldText) policies(v *engine.Verdict) {
@@ -226,7 +218,7 @@ func (t *fieldText) policies(v *engine.Verdict) {
 			continue
 		}
 		if len(t.buf) > start {
-			t.buf = append(t.buf, listMark...)
+			t.buf = append(t.buf, ", "...)
 		}
 		t.buf = appendName(t.buf, a.Matched, a.Limit, hasSeveral(v, i))
 		t.buf = appendQuota(t.buf, &a.Matched.Limit(a.Limit).Limit)
@@ -234,39 +226,48 @@ func (t *fieldText) policies(v *engine.Verdict) {
 }
 
 // states writes the value of RateLimit.
-func (t *fieldText) states(v *engine.Verdict, known *policyTexts, retryAfter int64) {
-	start, dst := len(t.buf), t.buf
+func (t *fieldText) states(v *engine.Verdict, retryAfter int64) {
+	start := len(t.buf)
 	for i := range v.Asked() {
 		a := v.At(i)
-		if !counted(&a) {
+		if !hasState(&a) {
 			continue
 		}
-		quick := false
-		if known != nil {
-			text := known.states[i%maxCached]
-			if len(dst) == start && i > 0 { // earlier limits have no state
-				text = text[len(listMark):]
-			}
-			dst, quick = append(dst, text...), known.quick[i%maxCached]
-		} else {
-			if len(dst) > start {
-				dst = append(dst, listMark...)
-			}
-			dst = appendName(dst, a.Matched, a.Limit, hasSeveral(v, i))
-			dst = append(dst, stateMark...)
+		if len(t.buf) > start {
+			t.buf = append(t.buf, ", "...)
 		}
-		dst = appendState(dst, &a, quick, retryAfter)
+		t.buf = appendName(t.buf, a.Matched, a.Limit, hasSeveral(v, i))
+		t.buf = appendState(t.buf, &a, retryAfter)
 	}
-	t.buf = dst
 }
 
-// appendState appends the rest of a limit, and the seconds until there is more. quick is the result of isQuick.
-func appendState(dst []byte, a *engine.Asked, quick bool, retryAfter int64) []byte {
-	d := a.Decision
-	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
-	if quick && isFilling(d) {
-		return append(dst, ";t=1"...)
+// appendName appends the name of a policy: the rule's id and, if several limits of the rule apply, the limit's name.
+func appendName(dst []byte, m *match.Result, limit int, several bool) []byte {
+	dst = append(dst, '"')
+	dst = appendQuoted(dst, m.Rule.ID)
+	if several {
+		dst = append(dst, '/')
+		dst = appendQuoted(dst, m.LimitName(limit))
 	}
+	return append(dst, '"')
+}
+
+// appendQuota appends the parameters of a policy: its count, and its window if that is in whole seconds.
+func appendQuota(dst []byte, l *headgate.Limit) []byte {
+	dst = append(dst, ";q="...)
+	dst = strconv.AppendInt(dst, l.Count, 10)
+	if w := l.Period; w > 0 && w%time.Second == 0 {
+		dst = append(dst, ";w="...)
+		dst = strconv.AppendInt(dst, int64(w/time.Second), 10)
+	}
+	return dst
+}
+
+// appendState appends the rest of a limit, and the seconds until more is available.
+func appendState(dst []byte, a *engine.Asked, retryAfter int64) []byte {
+	d := a.Decision
+	dst = append(dst, ";r="...)
+	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
 	until, known := untilMore(&a.Matched.Limit(a.Limit).Limit, d)
 	if !known {
 		return dst
@@ -301,18 +302,19 @@ func hasSeveral(v *engine.Verdict, i int) bool {
 
 // tightest returns the index of the limit for X-RateLimit, -1 if none has a state.
 func tightest(v *engine.Verdict) int {
-	least, at := (*headgate.Decision)(nil), -1
+	var least *headgate.Decision
+	index := -1
 	for i := range v.Asked() {
 		a := v.At(i)
 		d := a.Decision
 		switch {
-		case !counted(&a):
+		case !hasState(&a):
 		case least == nil,
 			least.Allowed && !d.Allowed,
 			!d.Allowed && d.RetryAfter > least.RetryAfter,
 			least.Allowed && d.Allowed && d.Remaining < least.Remaining:
-			least, at = d, i
+			least, index = d, i
 		}
 	}
-	return at
+	return index
 }

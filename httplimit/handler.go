@@ -11,7 +11,7 @@ import (
 
 // New returns a middleware that limits requests to the next handler by the engine's rules.
 func New(c Config) (func(next http.Handler) http.Handler, error) {
-	if err := c.fill(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	l := &limiter{Config: c}
@@ -22,8 +22,7 @@ func New(c Config) (func(next http.Handler) http.Handler, error) {
 // A limiter is shared by the handlers of one middleware.
 type limiter struct {
 	Config
-	pool     sync.Pool // of *requestState
-	policies policies
+	pool sync.Pool // of *requestState
 }
 
 // A handler limits requests to another handler.
@@ -32,37 +31,40 @@ type handler struct {
 	next http.Handler
 }
 
-// A requestState is the state of one request. It is reused, so nothing of it may be kept. In between it keeps the last
-// request in memory, which is cheaper than clearing it: there are about as many of them as concurrent requests.
+// A requestState is the state of one request. It is reused for other requests, so nobody may keep a part of it.
 type requestState struct {
 	who     identity.Attributes
 	verdict engine.Verdict
 	buf     []byte
+	served  bool // the next handler has returned, so its response is complete unless the client has disconnected
 
-	served bool // the next handler has returned, so that its response is complete unless the client has disconnected
-
-	place   *any // where it may be kept for the requests of one connection; nil if there is none
-	kept    bool // it is kept there, and does not belong to the pool
-	lasting bool // the verdict depends only on the request, rules and counters
+	// A proxy can store the state with a connection. If the connection's next request is the same, byte for byte, the
+	// engine need not match it again.
+	connState  *any // where to store this state; nil if that is not possible
+	stored     bool // *connState is this state, which then is not in the pool
+	repeatable bool // the engine may repeat the verdict by DecideAgain
 }
 
+// release makes the state available for other requests, unless it is stored with a connection.
 func (l *limiter) release(x *requestState) {
-	if !x.kept {
-		x.place = nil
+	if !x.stored {
+		x.connState = nil
 		l.pool.Put(x)
 	}
 }
 
-// keep keeps the state with its connection if it may help to decide the next request. Most connections are idle at any
-// time, so a large state is not kept.
-func (x *requestState) keep(lasting bool) {
-	x.lasting = lasting && x.place != nil && x.verdict.Repeats()
-	if kept := x.lasting || x.kept && x.verdict.Small(); kept != x.kept {
-		x.kept = kept
-		*x.place = nil
-		if kept {
-			*x.place = x
-		}
+// store stores the state with its connection if it may help to decide the next request. lasting reports whether the
+// client's attributes depend on the request alone. Most connections are idle at any time, so a large state is removed.
+func (x *requestState) store(lasting bool) {
+	x.repeatable = lasting && x.connState != nil && x.verdict.Repeats()
+	stored := x.repeatable || x.stored && x.verdict.Small()
+	if stored == x.stored {
+		return
+	}
+	x.stored = stored
+	*x.connState = nil
+	if stored {
+		*x.connState = x
 	}
 }
 
@@ -70,7 +72,7 @@ func (x *requestState) keep(lasting bool) {
 func (h *handler) KeepsState() {}
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x, repeats := h.stateOf(w)
+	x, repeats := h.stateFor(w)
 	who, ok := h.decide(w, r, x, repeats)
 	if !ok {
 		return
@@ -84,31 +86,31 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.release(x)
 		drop(w)
 	default:
-		if who == &x.who { // or the server has seen that Connection names nothing
+		if who == &x.who { // else a proxy has checked that Connection names no other header
 			r = withoutNominated(r)
 		}
 		h.serve(w, r, x)
 	}
 }
 
-// stateOf returns the state for the request, and reports whether it was last used for an equal request on the same
-// connection. A proxy has a place to keep it with the connection, which is used once a client has repeated a request.
-func (l *limiter) stateOf(w http.ResponseWriter) (x *requestState, repeats bool) {
-	var place *any
+// stateFor returns the state for a request. repeats reports whether the state has the verdict of an equal request on
+// the same connection. A state is stored with a connection only once its client has repeated a request.
+func (l *limiter) stateFor(w http.ResponseWriter) (x *requestState, repeats bool) {
+	var connState *any
 	if proxy, ok := w.(ProxyWriter); ok {
-		place, repeats = proxy.Kept()
+		connState, repeats = proxy.Kept()
 	}
-	if place != nil && *place != nil {
-		if x, ok := (*place).(*requestState); ok {
-			repeats = repeats && x.lasting
-			x.lasting = false // until that was seen
+	if connState != nil && *connState != nil {
+		if x, ok := (*connState).(*requestState); ok {
+			repeats = repeats && x.repeatable
+			x.repeatable = false // until this request is decided
 			return x, repeats
 		}
-		place = nil // of another middleware
+		connState = nil // another middleware uses it
 	}
 	x = l.pool.Get().(*requestState)
 	if repeats {
-		x.place = place
+		x.connState = connState
 	}
 	return x, false
 }
@@ -121,7 +123,7 @@ func (h *handler) decide(
 	if repeats {
 		decided, err := h.Engine.DecideAgain(ctx, v)
 		if decided && err == nil {
-			x.lasting = true
+			x.repeatable = true
 			return nil, true
 		}
 	}
@@ -135,7 +137,7 @@ func (h *handler) decide(
 		h.undecided(w, r, x, err)
 		return who, false
 	}
-	x.keep(who != &x.who && who.Lasting())
+	x.store(who != &x.who && who.Lasting())
 	return who, true
 }
 
@@ -150,8 +152,8 @@ func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *requestSta
 	return &x.who
 }
 
-// withoutNominated returns the request without the headers that its Connection names. Rules have not seen them: a
-// client could otherwise show the next handler what it hides from rules.
+// withoutNominated returns the request without the headers that its Connection header names. Rules do not see these
+// headers, so the next handler must not see them either.
 func withoutNominated(r *http.Request) *http.Request {
 	switch lines := r.Header["Connection"]; {
 	case len(lines) == 0, len(lines) == 1 && (lines[0] == "keep-alive" || lines[0] == "close" || lines[0] == "Upgrade"):
@@ -166,11 +168,11 @@ func withoutNominated(r *http.Request) *http.Request {
 	return &without
 }
 
-// undecided handles a request that could not be decided: if it was cancelled meanwhile there is nobody to respond to,
-// else it is allowed, since a failing limiter should not block requests.
+// undecided handles a request that could not be decided. It is allowed, because a failing limiter must not block
+// requests, unless it was canceled.
 func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *requestState, err error) {
 	if r.Context().Err() != nil {
-		gaveUp(w, x, 0)
+		respondCanceled(w, x, 0)
 		h.release(x)
 		return
 	}
@@ -179,14 +181,14 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *requestSt
 	h.next.ServeHTTP(w, withoutNominated(r))
 }
 
-// serve calls the next handler, when the request may be served.
+// serve calls the next handler, after the delay if there is one.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *requestState) {
 	v := &x.verdict
 	wrapped := h.fieldWriter(w, x)
 	v.KeepSlots()
 	if v.Action == engine.Delay {
 		if err := v.Wait(r.Context()); err != nil {
-			gaveUp(w, x, v.Delay)
+			respondCanceled(w, x, v.Delay)
 			h.release(x)
 			return
 		}
@@ -196,7 +198,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *requestState)
 		h.pass(w, wrapped, r)
 		return
 	}
-	// Once, however the handler ends: it returns, panics, or has hijacked the connection.
+	// The deferred call settles once, whether the handler returns, panics, or has hijacked the connection.
 	x.served = false
 	defer h.settle(w, r, x)
 	h.pass(w, wrapped, r)
@@ -210,42 +212,35 @@ func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) 
 		return
 	}
 	h.next.ServeHTTP(wrapped.wrap(), r)
-	wrapped.finish()
+	wrapped.addFields()
 }
 
-// fieldWriter returns the writer that adds the fields to the response, nil if there are none or the server adds them.
+// fieldWriter returns the writer that adds the fields to the response. It returns nil if there are none, or if the
+// server accepts them as header lines.
 func (h *handler) fieldWriter(w http.ResponseWriter, x *requestState) *writer {
 	v := &x.verdict
 	lines, room := headerLines(w)
 	if v.ReadsResponse() {
 		lines = nil
 	}
-	if lines != nil && h.Fields.isDefault() {
-		if known := h.policies.of(v); known != nil { // the common case
-			if text, ok := known.appendLines(room, v, h.Now()); ok {
-				lines.SetHeaderLines(text, ofXRateLimit)
-				return nil
-			}
-		}
-	}
 	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyReported(v) {
 		if lines != nil {
-			lines.SetHeaderLines(room[:0], nil) // the buffer stays the server's, for later lines
+			lines.SetHeaderLines(room[:0], nil) // tells the server that nobody reads Header
 		}
 		return nil
 	}
 	if lines != nil {
-		t := fieldText{buf: room, known: &h.policies, lines: true}
+		t := fieldText{buf: room, lines: true}
 		h.Fields.writeAll(&t, v, 0, h.Now())
-		var instead []string
-		if t.parts[fieldLimit].to > 0 {
-			instead = ofXRateLimit
+		var replaced []string
+		if t.positions[fieldLimit].to > 0 {
+			replaced = xRateLimitNames
 		}
-		lines.SetHeaderLines(t.buf, instead)
+		lines.SetHeaderLines(t.buf, replaced)
 		return nil
 	}
 	wrapped := &writer{under: w}
-	x.buf = h.Fields.fill(&wrapped.values, v, &h.policies, 0, h.Now(), x.buf[:0])
+	x.buf = h.Fields.setValues(&wrapped.values, v, 0, h.Now(), x.buf[:0])
 	return wrapped
 }
 
@@ -259,9 +254,9 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *requestState
 		proxy, isProxy := w.(ProxyWriter)
 		switch {
 		case isProxy && proxy.Unserved():
-			response = func(string) string { return "0" } // there is no service that could state a cost
+			response = func(string) string { return "0" } // no service has caused a cost
 		case !x.served, !isProxy && r.Context().Err() != nil:
-			settle = x.verdict.SettleCut // a handler may return as soon as its client has disconnected
+			settle = x.verdict.SettleCut // the response is incomplete
 		}
 	}
 	if err := settle(r.Context(), response); err != nil {

@@ -34,18 +34,18 @@ func problemOf(v *engine.Verdict) problem {
 	case engine.Blocked:
 		p.detail = "Blocked."
 	case engine.Unidentified:
-		p.detail = "The request does not say who is asking."
+		p.detail = "The request does not identify its client."
 		if v.Status == http.StatusBadRequest {
-			p.detail = "What says who is asking is there several times, or can be read in several ways."
+			p.detail = "The attributes that identify the client are ambiguous."
 		}
 	case engine.Unregistered:
 		p.detail = "The client is not registered."
 	case engine.QueueFull:
-		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests are waiting already."
+		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests are waiting."
 	case engine.StoreFailed:
 		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "The limits cannot be checked right now."
 	case engine.Overloaded:
-		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests came at once."
+		p.kind, p.title, p.detail = problemCapacity, "Temporarily reduced capacity", "Too many requests arrived at once."
 	default:
 		p.kind, p.title, p.detail = problemQuota, "Quota exceeded", "Over the limit."
 		if v.RetryAfter == headgate.Never {

@@ -16,17 +16,17 @@ type ProxyWriter interface {
 	// Connection header names no other headers; else nil.
 	Identified(by *identity.Identifier) *identity.Attributes
 
-	// Kept returns a place where the middleware may keep state between the requests of a connection, nil if there is
-	// none. It reports whether this request repeats the connection's last one byte for byte.
-	Kept() (place *any, repeats bool)
+	// Kept returns a variable in which the middleware may keep state between the requests of a connection, or nil. It
+	// reports whether this request repeats the connection's last one byte for byte.
+	Kept() (state *any, repeats bool)
 
 	// HeaderLines returns a buffer for SetHeaderLines, which is in use until the response ends. It returns false if the
 	// server does not accept header lines.
 	HeaderLines() (room []byte, ok bool)
 	// SetHeaderLines sets header lines in wire format: valid names and values, each line with its CR and LF. They are
-	// sent with the final response, and headers of the names in instead are omitted. A handler that sets lines, even
-	// none, does not read the header of the response: the server need not keep it in a map.
-	SetHeaderLines(lines []byte, instead []string)
+	// sent with the final response, without the entries of Header whose names are in replaced. A caller that sets lines,
+	// even none, does not read Header later.
+	SetHeaderLines(lines []byte, replaced []string)
 
 	// Unserved reports whether the request was allowed, but no service has received any of it.
 	Unserved() bool
@@ -45,7 +45,7 @@ func headerLines(w http.ResponseWriter) (lines ProxyWriter, room []byte) {
 }
 
 // A StateKeeper is a Handler that keeps state between the requests of a connection by ProxyWriter.Kept. The handlers of
-// this middleware are. A handler in front of one that changes requests must not offer Kept.
+// this middleware are StateKeepers. A handler in front of one that changes requests must not offer Kept.
 type StateKeeper interface {
 	http.Handler
 	KeepsState()

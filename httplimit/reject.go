@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reject responds to a denied request. It is optimized, because a flood of requests ends here.
+// reject responds to a denied request.
 func (h *handler) reject(w http.ResponseWriter, x *requestState) {
 	v := &x.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
@@ -15,30 +15,30 @@ func (h *handler) reject(w http.ResponseWriter, x *requestState) {
 		return
 	}
 	values := new(fieldValues) // the header refers to them, so they are not reused
-	x.buf = h.Fields.fill(values, v, &h.policies, retryAfter, h.Now(), x.buf[:0])
+	x.buf = h.Fields.setValues(values, v, retryAfter, h.Now(), x.buf[:0])
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
 	sendProblem(w, values, v.Status, x.buf)
 }
 
-// rejectLines does the same on a server that accepts header lines in wire format.
+// rejectLines is reject for a server that accepts header lines in wire format.
 func (h *handler) rejectLines(
 	w http.ResponseWriter, lines ProxyWriter, room []byte, x *requestState, retryAfter int64,
 ) {
 	v := &x.verdict
-	t := fieldText{buf: append(room, linesOfProblem...), known: &h.policies, lines: true}
+	t := fieldText{buf: append(room, problemLines...), lines: true}
 	h.Fields.writeAll(&t, v, retryAfter, h.Now())
-	lines.SetHeaderLines(t.buf, ofRejections)
+	lines.SetHeaderLines(t.buf, rejectionNames)
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
 	w.WriteHeader(v.Status)
 	_, _ = w.Write(x.buf) // a client that has disconnected does not need it
 }
 
-// ofRejections are the fields that only this package may set in the response to a denied request.
-var ofRejections = append(fieldNames[:], foreignFields[:]...)
+// rejectionNames are the names of the fields that the response to a denied request has only from us, if at all.
+var rejectionNames = append(fieldNames[:], replacedNames[:]...)
 
-const linesOfProblem = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
+const problemLines = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
 
 // badRequest responds to an ambiguous or malformed request.
 func badRequest(w http.ResponseWriter, x *requestState, err error) {
@@ -47,12 +47,11 @@ func badRequest(w http.ResponseWriter, x *requestState, err error) {
 	sendProblem(w, new(fieldValues), p.status, x.buf)
 }
 
-// gaveUp responds to a request that was cancelled while it was delayed. Mostly its client has disconnected and nobody
-// reads this.
-func gaveUp(w http.ResponseWriter, x *requestState, wait time.Duration) {
+// respondCanceled responds to a request that was canceled while it was delayed. Usually its client has disconnected.
+func respondCanceled(w http.ResponseWriter, x *requestState, wait time.Duration) {
 	p := problem{
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
-		detail: "Given up while waiting for its turn.",
+		detail: "The request was canceled while it was delayed.",
 	}
 	if lines, room := headerLines(w); lines != nil {
 		lines.SetHeaderLines(room[:0], nil) // not the fields of a served request
@@ -66,19 +65,19 @@ func gaveUp(w http.ResponseWriter, x *requestState, wait time.Duration) {
 	sendProblem(w, values, p.status, x.buf)
 }
 
-// foreignFields are fields that others may have set for a response that is not sent.
-var foreignFields = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
+// replacedNames are fields that outer handlers may have set for the response that the problem replaces.
+var replacedNames = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
 
 // sendProblem sends a problem. It must not be cached: the next request may be allowed.
 func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []byte) {
 	header := w.Header()
 	if len(header) > 0 {
-		for _, name := range foreignFields {
+		for _, name := range replacedNames {
 			delete(header, name)
 		}
 	}
 	values[fieldType], values[fieldCache] = problemJSON, noStore
-	values.put(header)
+	values.setIn(header)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that has disconnected does not need it
 }
@@ -87,7 +86,7 @@ func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []
 func drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // the way to tell the server
+		panic(http.ErrAbortHandler) // makes the server do it
 	}
-	_ = conn.Close() // there is nobody to report to
+	_ = conn.Close() // an error has no consequence
 }

@@ -7,25 +7,20 @@ import (
 	"net/http"
 )
 
-// A writer adds our fields to the response of the next handler, as late as possible: when its header is sent. It passes
-// everything else on. Handlers test for optional interfaces of a ResponseWriter, so there is one type for each
-// combination: see wrap.
+// A writer adds our fields to the response of the next handler when its header is sent, and passes everything else on.
+// Handlers test for optional interfaces of a ResponseWriter, so wrap chooses a type with the right combination.
 type writer struct {
 	under  http.ResponseWriter
 	values fieldValues
 	sent   bool // the header is sent
 }
 
-// finish adds the fields to a response that the handler left to the server.
-func (w *writer) finish() {
+// addFields adds the fields to the header, unless that is sent already.
+func (w *writer) addFields() {
 	if !w.sent {
-		w.send()
+		w.sent = true
+		w.values.setIn(w.under.Header())
 	}
-}
-
-func (w *writer) send() {
-	w.sent = true
-	w.values.put(w.under.Header())
 }
 
 func (w *writer) Header() http.Header { return w.under.Header() }
@@ -34,46 +29,36 @@ func (w *writer) Header() http.Header { return w.under.Header() }
 func (w *writer) Unwrap() http.ResponseWriter { return w.under }
 
 func (w *writer) WriteHeader(code int) {
-	if !w.sent && (code >= 200 || code == http.StatusSwitchingProtocols) {
-		w.send()
+	if code >= 200 || code == http.StatusSwitchingProtocols {
+		w.addFields()
 	}
 	w.under.WriteHeader(code)
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	if !w.sent {
-		w.send()
-	}
+	w.addFields()
 	return w.under.Write(p)
 }
 
 func (w *writer) WriteString(s string) (int, error) {
-	if !w.sent {
-		w.send()
-	}
+	w.addFields()
 	return io.WriteString(w.under, s)
 }
 
 // FlushError is for http.ResponseController, which knows the capabilities of the writer below.
 func (w *writer) FlushError() error {
-	if !w.sent {
-		w.send()
-	}
+	w.addFields()
 	return http.NewResponseController(w.under).Flush()
 }
 
 // flush implements http.Flusher.
 func (w *writer) flush() {
-	if !w.sent {
-		w.send()
-	}
+	w.addFields()
 	w.under.(http.Flusher).Flush()
 }
 
 func (w *writer) readFrom(src io.Reader) (int64, error) {
-	if !w.sent {
-		w.send()
-	}
+	w.addFields()
 	return io.Copy(w.under, src)
 }
 
