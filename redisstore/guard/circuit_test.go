@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
@@ -236,24 +237,21 @@ func TestNobodyRushesAStoreThatComesBack(t *testing.T) {
 	})
 }
 
-func TestHalfOpenCircuitLetsOnlyTheProbeThrough(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := newFake(t, nil)
-		g := newGuard(t, f, Options{})
-		goDown(t, g, f, "a")
-		time.Sleep(10 * time.Millisecond)
-		s := g.shards.only
-		for range 3 { // one who saw the circuit closed, and comes to the breaker when it is half-open
-			if _, ok := s.circuit.askBreaker(); ok {
-				t.Fatal("a caller got the prober's permit")
-			}
-		}
-		f.breaks("a", fault{})
-		time.Sleep(time.Second)
-		if isOpen(g, "") {
-			t.Error("the prober did not get its permit")
-		}
-	})
+func TestCallsFromBeforeAnOutageDoNotOpenTheCircuit(t *testing.T) {
+	c, now := newCircuit(clock.System), time.Now()
+	before := c.generation.Load()
+	c.failuresInRow.Store(tripInRow)
+	if !c.report(before, now, false) || !c.tryOpen(before, now, now) || !c.open.Load() {
+		t.Fatal("the circuit does not open after failures in a row")
+	}
+	c.close(now)
+	c.failuresInRow.Store(tripInRow)
+	if c.report(before, now, false) || c.tryOpen(before, now, now) || c.open.Load() {
+		t.Error("a call from before the outage opens the circuit")
+	}
+	if !c.report(c.generation.Load(), now, false) {
+		t.Error("a call from after the outage does not open the circuit")
+	}
 }
 
 func TestProberIsAskedRatherThanACheck(t *testing.T) {

@@ -59,7 +59,7 @@ const maxEvents = 64
 
 // send queues an event, or drops it if the queue is full.
 func (g *Guard) send(e Event) {
-	e.At = time.Now()
+	e.At = g.clock.Now()
 	select {
 	case g.events <- e:
 	default:
@@ -73,7 +73,7 @@ func (g *Guard) deliverEvents(deliver func(Event)) {
 		select {
 		case e := <-g.events:
 			deliver(e)
-		case <-g.background.stop:
+		case <-g.background.life.Done():
 			for { // deliver the events from before Close
 				select {
 				case e := <-g.events:

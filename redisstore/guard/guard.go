@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 	"github.com/headgate/headgate/redisstore/guard/internal/deadline"
@@ -21,7 +23,8 @@ type Guard struct {
 	prober  Prober  // nil if inner is none
 	traffic Traffic // nil if inner is none
 	options Options
-	clock   clock
+	clock   clock.Clock
+	start   time.Time // of the times of the deny cache, if Options.Now is nil
 	local   headgate.Limiter
 	own     *memstore.Store // local, if New created it
 
@@ -29,7 +32,7 @@ type Guard struct {
 	gate    admission.KeyGate
 	calls   *deadline.Tracker
 	shards  shardTable
-	singles sync.Pool // of *single
+	batches sync.Pool // of *batch
 
 	counters counters
 	events   chan Event
@@ -42,7 +45,6 @@ type Guard struct {
 type background struct {
 	mu      sync.Mutex // held to start a goroutine, and to close
 	closed  atomic.Bool
-	stop    chan struct{}
 	life    context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -66,7 +68,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{
-		inner: inner, options: o, clock: newClock(o.Now), local: o.Local,
+		inner: inner, options: o, clock: o.Clock, start: o.Clock.Now(), local: o.Local,
 		events: make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
 	}
 	if g.local == nil {
@@ -81,14 +83,13 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	}
 	g.prober, _ = inner.(Prober)
 	g.traffic, _ = inner.(Traffic)
-	g.calls = deadline.NewTracker(o.Deadline, g.traffic)
+	g.calls = deadline.NewTracker(o.Clock, o.Deadline, g.traffic)
 	g.shards.store, _ = inner.(Sharded)
 	g.shards.byName.Store(&map[string]*shard{})
 	if g.shards.store == nil {
 		g.shards.only = g.newShard("")
 	}
 	b := &g.background
-	b.stop = make(chan struct{})
 	b.life, b.cancel = context.WithCancel(context.Background())
 	onEvent := o.OnEvent
 	if onEvent == nil {
@@ -112,13 +113,20 @@ func (g *Guard) Close() error {
 		return headgate.ErrClosed
 	}
 	b.cancel()
-	close(b.stop)
 	b.running.Wait()
 	g.dropRefunds()
 	if g.own != nil {
 		return g.own.Close()
 	}
 	return nil
+}
+
+// micros returns the time of the deny cache in µs.
+func (g *Guard) micros() int64 {
+	if g.options.Now != nil {
+		return g.options.Now().UnixMicro()
+	}
+	return g.clock.Since(g.start).Microseconds()
 }
 
 // checkOpen checks the context of a method, and that the guard is open.

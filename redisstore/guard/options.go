@@ -3,9 +3,11 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // Defaults for Options that are zero.
@@ -30,9 +32,12 @@ type Options struct {
 	// OnEvent is called for events of the store, by one goroutine. If it is too slow, events are dropped and counted. It
 	// must not close the guard. Default: log them with slog at Warn.
 	OnEvent func(Event)
-	// Now is the clock of the deny cache. Default: the system's monotonic clock. Deadlines and probes always use the
-	// system's clock.
+	// Now is the clock of the deny cache and of the default Local. Default: that of Clock.
 	Now func() time.Time
+	// Clock is the clock of deadlines and probes. Default clock.System.
+	Clock clock.Clock
+	// Rand returns a random number below n. It spreads probes. Default math/rand/v2.
+	Rand func(n int64) int64
 }
 
 const localBytes = 64 << 20
@@ -49,6 +54,12 @@ func (o *Options) validate() error {
 	}
 	if o.DenyCache > time.Minute || o.DenyCache > 0 && o.DenyCache < time.Microsecond {
 		return fmt.Errorf("guard: DenyCache %v: want 1µs to 1m, 0 for %v, or less for none", o.DenyCache, DefaultDenyCache)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Int64N
 	}
 	return nil
 }

@@ -3,22 +3,22 @@ package guard
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // The delay between probes doubles, up to maxUrgentDelay for the first urgentTime and maxProbeDelay after it: a
-// failover takes some seconds, and a late probe prolongs the time in which policies decide. Delays are cut by a random
-// part of up to a quarter, so that the nodes of a fleet do not probe at the same time.
+// failover takes some seconds, and a late probe prolongs the time in which policies decide. Delays are shortened by up
+// to a quarter at random, so that the nodes of a fleet do not probe at the same time.
 const (
 	firstProbe     = 100 * time.Millisecond
 	maxUrgentDelay = 200 * time.Millisecond
 	maxProbeDelay  = 500 * time.Millisecond
 	urgentTime     = 10 * time.Second
 
-	// maxIdleProbes is how many probes in a row an unused shard of a Sharded store gets: about a minute's.
+	// maxIdleProbes is how many times in a row an unused shard of a Sharded store is probed: for about a minute.
 	maxIdleProbes = 120
 	// lateInterval is how often a shard is checked for a late response after its circuit has opened.
 	lateInterval = 5 * time.Millisecond
@@ -35,15 +35,12 @@ func nextDelay(delay, down time.Duration) time.Duration {
 
 // probeUntilUp probes a shard until its circuit closes, first after a delay.
 func (g *Guard) probeUntilUp(s *shard, delay time.Duration) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	<-timer.C
 	idle, reported := 0, false
 	maybeLate := g.traffic != nil && errors.Is(s.lastErr(), context.DeadlineExceeded)
-	for began := time.Now(); ; delay = nextDelay(delay, time.Since(began)) {
-		wait := delay - rand.N(delay/4)
-		s.circuit.nextProbe.Store(time.Now().Add(wait).UnixNano())
-		if !g.awaitProbe(s, timer, wait, maybeLate) {
+	for began := g.clock.Now(); ; delay = nextDelay(delay, g.clock.Since(began)) {
+		wait := delay - time.Duration(g.options.Rand(int64(delay/4)))
+		s.circuit.nextProbe.Store(g.clock.Now().Add(wait).UnixNano())
+		if !g.awaitProbe(s, wait, maybeLate) {
 			return
 		}
 		maybeLate = false
@@ -57,6 +54,7 @@ func (g *Guard) probeUntilUp(s *shard, delay time.Duration) {
 		}
 		up, err := g.probe(s)
 		if up {
+			g.closeCircuit(s)
 			return
 		}
 		if !reported && err != nil {
@@ -66,23 +64,19 @@ func (g *Guard) probeUntilUp(s *shard, delay time.Duration) {
 	}
 }
 
-// awaitProbe waits for a while, or until the shard responds to an earlier call if it may only be late. It returns false
-// when the guard is closed.
-func (g *Guard) awaitProbe(s *shard, timer *time.Timer, wait time.Duration, maybeLate bool) bool {
-	end := time.Now().Add(wait)
-	for {
-		step := time.Until(end)
+// awaitProbe waits before a probe. If the shard may only be late, it stops waiting when data arrives from the shard. It
+// returns false when the guard is closed.
+func (g *Guard) awaitProbe(s *shard, wait time.Duration, maybeLate bool) bool {
+	for began := g.clock.Now(); ; {
+		step := wait - g.clock.Since(began)
+		if step <= 0 {
+			return true
+		}
 		if maybeLate {
 			step = min(step, lateInterval)
 		}
-		timer.Reset(step)
-		select {
-		case <-timer.C:
-		case <-g.background.stop:
+		if clock.Sleep(g.background.life, g.clock, step) != nil {
 			return false
-		}
-		if !time.Now().Before(end) {
-			return true
 		}
 		if maybeLate && g.traffic.LastReceived(s.name).UnixNano() > s.circuit.changedAt.Load() {
 			return true
@@ -90,37 +84,29 @@ func (g *Guard) awaitProbe(s *shard, timer *time.Timer, wait time.Duration, mayb
 	}
 }
 
-// probe probes a shard once, with the one permit of its half-open breaker, and reports whether that closed the circuit.
+// probe probes a shard once, and reports whether it works. The error is nil if the guard was closed meanwhile.
 func (g *Guard) probe(s *shard) (up bool, err error) {
-	done, err := s.circuit.breaker.Allow()
-	if err != nil {
-		return false, nil
-	}
 	g.counters.probes.Add(1)
-	began := time.Now()
-	ctx := g.calls.Begin(g.background.life, s.name, began, began.Add(g.options.Deadline))
-	defer ctx.End()
-	var last *headgate.Check
+	var check *headgate.Check
 	if f := s.lastFailure.Load(); f != nil {
-		last = &f.check
+		check = &f.check
 	}
-	err = g.ask(ctx, s, last)
+	err = g.ask(s, check)
 	switch classify(g.background.life, err) {
 	case responded, refused:
-		done(nil)
 		return true, nil
 	case canceled:
-		done(errIgnored)
 		return false, nil
 	default:
 		g.counters.probesFailed.Add(1)
-		done(errFailed)
 		return false, err
 	}
 }
 
 // ask asks a shard whether it works. If the store is not a Prober, it peeks at a check, which may be nil.
-func (g *Guard) ask(ctx context.Context, s *shard, c *headgate.Check) error {
+func (g *Guard) ask(s *shard, c *headgate.Check) error {
+	ctx := g.withDeadline(g.background.life, s.name)
+	defer ctx.End()
 	if g.prober != nil {
 		return g.prober.Probe(ctx, s.name)
 	}
@@ -129,7 +115,7 @@ func (g *Guard) ask(ctx context.Context, s *shard, c *headgate.Check) error {
 	}
 	peek := *c
 	peek.Cost = 0
-	if peek.Limit == (headgate.Limit{}) { // of a Reset
+	if peek.Limit == (headgate.Limit{}) { // the check of a Reset has none
 		peek.Limit = headgate.PerSecond(1)
 	}
 	_, err := g.inner.Take(ctx, peek)

@@ -34,7 +34,7 @@ func (g *Guard) refundLater(s *shard, c *headgate.Check, receipt headgate.Receip
 func (g *Guard) refundAll() {
 	for {
 		select {
-		case <-g.background.stop:
+		case <-g.background.life.Done():
 			return
 		case r := <-g.refunds:
 			result, err := g.give(g.background.life, r.shard, &r.check, r.receipt)
@@ -67,7 +67,5 @@ func (g *Guard) dropRefunds() {
 func (g *Guard) refundLocally(ctx context.Context, c *headgate.Check, receipt headgate.Receipt) {
 	local := g.localCheck(c)
 	local.Cost = receipt.Units
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.options.Deadline)
-	defer cancel()
-	g.countRefund(g.local.Give(ctx, local, localReceipt(receipt)) == nil)
+	g.countRefund(g.local.Give(context.WithoutCancel(ctx), local, localReceipt(receipt)) == nil)
 }

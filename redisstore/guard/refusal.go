@@ -1,11 +1,11 @@
 package guard
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 const (
@@ -54,27 +54,18 @@ func (r *refusal) record(err error, now time.Time) {
 // awaitDeciding ends a refusal when the shard has refused nothing for a while and decides when it is asked. It asks, so
 // that the state is also right on a node without requests.
 func (g *Guard) awaitDeciding(s *shard, r *refusal) {
-	ticker := time.NewTicker(refusalInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-g.background.stop:
-			return
-		case <-ticker.C:
-		}
-		if time.Since(time.Unix(0, r.last.Load())) < refusalTime || s.circuit.open.Load() {
+	for clock.Sleep(g.background.life, g.clock, refusalInterval) == nil {
+		if g.clock.Since(time.Unix(0, r.last.Load())) < refusalTime || s.circuit.open.Load() {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(g.background.life, g.options.Deadline)
-		err := g.ask(ctx, s, &r.check)
-		cancel()
+		err := g.ask(s, &r.check)
 		switch classify(g.background.life, err) {
 		case responded:
 			s.refusal.Store(nil)
-			g.send(Event{Kind: Deciding, Shard: s.name, Down: time.Since(r.since), Degraded: r.count.Load()})
+			g.send(Event{Kind: Deciding, Shard: s.name, Down: g.clock.Since(r.since), Degraded: r.count.Load()})
 			return
 		case refused:
-			r.last.Store(time.Now().UnixNano())
+			r.last.Store(g.clock.Now().UnixNano())
 		}
 	}
 }

@@ -11,12 +11,12 @@ import (
 // A shard is a part of the store that fails as one: a server, or the whole store if it is not Sharded.
 type shard struct {
 	name    string
-	circuit circuit
+	circuit *circuit
 	queue   *admission.Queue
 
 	latency     atomic.Int64 // moving average of response times in ns, or 0
 	responded   atomic.Bool  // at least once
-	used        atomic.Bool  // since the last check
+	used        atomic.Bool  // since the flag was last cleared
 	degraded    atomic.Int64 // decisions by policies since the circuit opened
 	reportedAt  atomic.Int64 // when the last Failing event was sent, in ns since 1970
 	lastFailure atomic.Pointer[failure]
@@ -30,29 +30,28 @@ type failure struct {
 }
 
 func (g *Guard) newShard(name string) *shard {
-	s := &shard{name: name, queue: admission.NewQueue()}
-	s.circuit.init(name, func() { g.onOpen(s) }, func() { g.onClose(s) })
-	return s
+	return &shard{name: name, circuit: newCircuit(g.clock), queue: admission.NewQueue(g.clock)}
 }
 
-// onOpen is called when the circuit of a shard opens, with the breaker locked.
-func (g *Guard) onOpen(s *shard) {
-	now := time.Now()
-	wait := firstProbe
-	if now.UnixNano()-s.circuit.closedAt.Load() < int64(time.Second) {
+// openCircuit opens the circuit of a shard, unless it has changed since a generation, and starts to probe the shard.
+func (g *Guard) openCircuit(s *shard, generation int64) {
+	now, wait := g.clock.Now(), firstProbe
+	if generation > 0 && now.UnixNano()-s.circuit.changedAt.Load() < int64(time.Second) {
 		wait = maxProbeDelay // probes succeed although calls fail
+	}
+	if !s.circuit.tryOpen(generation, now, now.Add(wait)) {
+		return
 	}
 	s.degraded.Store(0)
 	s.used.Store(true)
-	s.circuit.setOpen(now, now.Add(wait))
 	s.queue.Dismiss(admission.Unavailable)
 	g.send(Event{Kind: Opened, Shard: s.name, Err: s.lastErr(), Started: !s.responded.Load()})
 	g.background.start(func() { g.probeUntilUp(s, wait) })
 }
 
-// onClose is called when the circuit of a shard closes, with the breaker locked.
-func (g *Guard) onClose(s *shard) {
-	down := s.circuit.setClosed(time.Now())
+// closeCircuit closes the circuit of a shard, which has responded to a probe.
+func (g *Guard) closeCircuit(s *shard) {
+	down := s.circuit.close(g.clock.Now())
 	s.responded.Store(true)
 	g.send(Event{Kind: Recovered, Shard: s.name, Down: down, Degraded: s.degraded.Load()})
 }
@@ -87,7 +86,7 @@ func (s *shard) lastErr() error {
 
 // reportFailing sends a Failing event, at most once a second.
 func (g *Guard) reportFailing(s *shard, err error) {
-	now, last := time.Now().UnixNano(), s.reportedAt.Load()
+	now, last := g.clock.Now().UnixNano(), s.reportedAt.Load()
 	if now-last < int64(time.Second) || !s.reportedAt.CompareAndSwap(last, now) {
 		return
 	}

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
@@ -42,12 +41,12 @@ type counters struct {
 	probes, probesFailed         atomic.Int64
 	degraded                     [headgate.Local + 1]atomic.Int64
 	localFailures                atomic.Int64
-	shared, waits, ungated       atomic.Int64
+	cacheHits, shared            atomic.Int64
+	waits, ungated               atomic.Int64
 	queued, overloaded           atomic.Int64
 	chargesDropped, givesDropped atomic.Int64
 	refunds, refundsDropped      atomic.Int64
 	eventsDropped                atomic.Int64
-	cacheHits                    tally
 }
 
 // Stats returns the figures.
@@ -60,27 +59,11 @@ func (g *Guard) Stats() Stats {
 		Closed:        c.degraded[headgate.Closed].Load(),
 		Local:         c.degraded[headgate.Local].Load(),
 		LocalFailures: c.localFailures.Load(),
-		CacheHits:     c.cacheHits.sum(), Shared: c.shared.Load(),
+		CacheHits:     c.cacheHits.Load(), Shared: c.shared.Load(),
 		Waits: c.waits.Load(), Ungated: c.ungated.Load(),
 		Queued: c.queued.Load(), Overloaded: c.overloaded.Load(),
 		ChargesDropped: c.chargesDropped.Load(), GivesDropped: c.givesDropped.Load(),
 		Refunds: c.refunds.Load(), RefundsDropped: c.refundsDropped.Load(),
 		EventsDropped: c.eventsDropped.Load(),
 	}
-}
-
-// A tally is a counter that many cores increment at the same time.
-type tally [32]struct {
-	n atomic.Int64
-	_ [56]byte // a cache line each
-}
-
-func (t *tally) add() { t[rand.Uint32()%uint32(len(t))].n.Add(1) }
-
-func (t *tally) sum() int64 {
-	var sum int64
-	for i := range t {
-		sum += t[i].n.Load()
-	}
-	return sum
 }

@@ -14,11 +14,11 @@ const (
 	// queueDeadlines is how many deadlines a request may wait to be admitted.
 	queueDeadlines = 8
 	// queuedCallDeadlines is how many deadlines a call has whose request was queued. On an overloaded machine, a server
-	// may not run for longer than a deadline, and is not down for that.
+	// may not run for longer than a deadline, although it is not down.
 	queuedCallDeadlines = 5
 )
 
-// enter waits until a decision of a shard is admitted, and reports whether it was queued. If it is admitted, it must
+// enter waits until a decision of a shard is admitted, and reports whether it was queued. An admitted decision must
 // leave the queue of the shard.
 func (g *Guard) enter(ctx context.Context, s *shard) (queued bool, outcome admission.Outcome) {
 	if s.queue.Enter() {
@@ -30,63 +30,69 @@ func (g *Guard) enter(ctx context.Context, s *shard) (queued bool, outcome admis
 
 // A storeCall is one call of the store.
 type storeCall struct {
-	ctx    *deadline.Context // for the store
-	caller context.Context
-	shard  *shard
-	began  time.Time
-	short  bool // it had less than half of the deadline, so a timeout says nothing about the store
-	permit permit
+	ctx        *deadline.Context // for the store
+	caller     context.Context
+	shard      *shard
+	began      time.Time
+	short      bool  // it had less than half of the deadline, so a timeout says nothing about the store
+	generation int64 // of the circuit when the call began
 }
 
 // begin prepares a call of a shard. since is when the caller began to wait for other callers of its key, or zero. The
 // call gets the rest of the deadline, or queuedCallDeadlines deadlines if the request was queued. begin returns false
 // if the circuit is open; otherwise end must be called.
 func (g *Guard) begin(ctx context.Context, s *shard, since time.Time, queued bool) (storeCall, bool) {
-	permit, ok := s.circuit.allow()
-	if !ok {
+	generation := s.circuit.generation.Load()
+	if s.circuit.open.Load() {
 		return storeCall{}, false
 	}
 	g.counters.calls.Add(1)
-	k := storeCall{caller: ctx, shard: s, permit: permit, began: time.Now()}
+	call := storeCall{caller: ctx, shard: s, generation: generation, began: g.clock.Now()}
 	if since.IsZero() {
-		since = k.began
+		since = call.began
 	}
-	k.short = k.began.Sub(since) > g.options.Deadline/2
+	call.short = call.began.Sub(since) > g.options.Deadline/2
 	end := since.Add(g.options.Deadline)
 	if queued {
 		end = since.Add(queuedCallDeadlines * g.options.Deadline)
 	}
-	k.ctx = g.calls.Begin(ctx, s.name, k.began, end)
-	return k, true
+	call.ctx = g.calls.Begin(ctx, s.name, call.began, end)
+	return call, true
+}
+
+// withDeadline returns a context for a call of a shard that ends after the deadline. Its End must be called.
+func (g *Guard) withDeadline(ctx context.Context, shard string) *deadline.Context {
+	now := g.clock.Now()
+	return g.calls.Begin(ctx, shard, now, now.Add(g.options.Deadline))
 }
 
 // end ends a call about a check, and returns what its error means.
-func (g *Guard) end(k *storeCall, c *headgate.Check, err error) result {
-	r, s, took := classify(k.caller, err), k.shard, time.Since(k.began)
-	now := k.began.Add(took)
+func (g *Guard) end(call *storeCall, c *headgate.Check, err error) result {
+	r, s, took := classify(call.caller, err), call.shard, g.clock.Since(call.began)
+	now := call.began.Add(took)
 	switch r {
 	case failed:
-		timedOut := k.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
+		timedOut := call.ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
 		if timedOut {
 			g.counters.timeouts.Add(1)
 		}
-		if k.ctx.Starved() {
+		if call.ctx.Starved() {
 			r = starved
 		}
-		if timedOut && k.short || r == starved {
-			s.circuit.report(k.permit, errIgnored, now)
+		if timedOut && call.short || r == starved {
 			break
 		}
 		s.recordFailure(c, err)
-		s.circuit.report(k.permit, errFailed, now)
+		if s.circuit.report(call.generation, now, false) {
+			g.openCircuit(s, call.generation)
+		}
 	case canceled:
-		s.circuit.report(k.permit, errIgnored, now)
 	default:
 		s.recordResponse(took)
-		s.circuit.report(k.permit, nil, now)
+		s.circuit.report(call.generation, now, true)
 	}
 	s.queue.Adjust(took, g.options.Deadline)
-	k.ctx.End()
+	call.ctx.End()
 	switch r {
 	case refused:
 		g.counters.failures.Add(1)
@@ -98,4 +104,56 @@ func (g *Guard) end(k *storeCall, c *headgate.Check, err error) result {
 		}
 	}
 	return r
+}
+
+// An operation is a call of the store about one check that is not gated by other callers of its key.
+type operation struct {
+	name  string // for errors
+	shard *shard
+	check *headgate.Check
+	send  func(context.Context) error
+}
+
+// unavailable returns the error of an operation that failed with err.
+func (o *operation) unavailable(err error, sent bool) error {
+	return &Error{Op: o.name, Shard: o.shard.name, Err: err, Sent: sent}
+}
+
+// call sends an operation to its shard. If the shard does not respond, the error is an *Error.
+func (g *Guard) call(ctx context.Context, o operation, queued bool) (result, error) {
+	call, ok := g.begin(ctx, o.shard, time.Time{}, queued)
+	if !ok {
+		return failed, o.unavailable(o.shard.lastErr(), false)
+	}
+	err := o.send(call.ctx)
+	switch r := g.end(&call, o.check, err); r {
+	case responded:
+		return r, err
+	case canceled:
+		return r, ctx.Err()
+	default:
+		return r, o.unavailable(err, true)
+	}
+}
+
+// callQueued is call for a decision, which waits in the queue of the shard while too many others are active. The result
+// starved means that it was refused because of overload.
+func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err error) {
+	queued, outcome := g.enter(ctx, o.shard)
+	switch outcome {
+	case admission.Admitted:
+		defer func() { o.shard.queue.Leave(r == failed || r == refused) }()
+		r, err = g.call(ctx, o, queued)
+	case admission.Canceled:
+		return canceled, ctx.Err()
+	case admission.Overloaded:
+		r = starved
+	default:
+		return failed, o.unavailable(o.shard.lastErr(), false)
+	}
+	if r == starved {
+		g.counters.overloaded.Add(1)
+		return r, headgate.ErrOverloaded
+	}
+	return r, err
 }

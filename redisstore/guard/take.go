@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
 // Take decides one check. See [headgate.Limiter].
@@ -17,101 +16,81 @@ func (g *Guard) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 
 // take decides a valid check: from the deny cache, by the policy if the circuit is open, or by the store.
 func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
-	var hash uint64
 	if g.denials != nil {
-		hash = g.denials.Hash(c)
-		if d, ok := g.denials.Lookup(hash, c, g.clock.micros()); ok {
-			g.counters.cacheHits.add()
+		if d, ok := g.denials.Lookup(g.denials.Hash(c), c, g.micros()); ok {
+			g.counters.cacheHits.Add(1)
 			return d, nil
 		}
 	}
-	s := g.shardOf(c)
-	if s.circuit.open.Load() {
+	if s := g.shardOf(c); s.circuit.open.Load() {
 		return g.degrade(ctx, s, c)
 	}
-	return g.takeFromStore(ctx, s, hash, c)
-}
-
-// A single is a check that is sent to the store alone. Its memory is pooled, to save garbage collections.
-type single struct {
-	check   headgate.Check
-	pending [1]pendingCheck
-}
-
-// takeFromStore takes from the store.
-func (g *Guard) takeFromStore(
-	ctx context.Context, s *shard, hash uint64, check *headgate.Check,
-) (headgate.Decision, error) {
-	one, ok := g.singles.Get().(*single)
-	if !ok {
-		one = new(single)
-	}
-	one.check = *check // a copy, so that the check of a deny-cache hit stays on the stack
-	one.pending[0] = pendingCheck{check: &one.check, hash: hash}
-	d, err := g.takeSingle(ctx, s, one)
-	*one = single{}
-	g.singles.Put(one)
+	b := g.newBatch(ctx)
+	b.oneCheck[0] = *c // a copy, so that the check of a deny-cache hit stays on the stack
+	b.checks, b.decisions = b.oneCheck[:], b.oneDecision[:]
+	err := b.take()
+	d := b.oneDecision[0]
+	b.release()
 	return d, err
 }
 
-func (g *Guard) takeSingle(ctx context.Context, s *shard, one *single) (headgate.Decision, error) {
-	c, pending := &one.check, one.pending[:]
-	queued, outcome := g.enter(ctx, s)
-	if outcome != admission.Admitted {
-		return g.notAdmitted(ctx, s, c, outcome)
+// TakeAll takes all or none. See [headgate.Limiter], and the package comment for the order in which shards are asked.
+func (g *Guard) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	if err := g.checkOpen(ctx); err != nil {
+		return dst, err
 	}
-	broke := false
-	defer func() { s.queue.Leave(broke) }()
-	if queued && g.denials != nil {
-		if _, d, denied := g.learnedDenial(pending, 0, admission.Wake{}); denied {
-			return d, nil
+	if err := headgate.ValidateAll(checks); err != nil {
+		return dst, err
+	}
+	for i := range checks {
+		if err := checks[i].Validate(); err != nil {
+			return dst, err
 		}
 	}
-	turns := g.awaitTurns(ctx, s, pending)
-	switch turns.outcome {
-	case admission.Admitted:
-	case admission.Denied:
-		return turns.decision, nil
-	default:
-		return g.notAdmitted(ctx, s, c, turns.outcome)
-	}
-	defer g.releaseTurns(pending) // in case the store panics; otherwise they have ended
-	k, ok := g.begin(ctx, s, turns.since, queued)
-	if !ok {
-		g.releaseTurns(pending)
-		return g.degrade(ctx, s, c)
-	}
-	asked := g.markSent(pending)
-	d, err := g.inner.Take(k.ctx, *c)
-	switch g.end(&k, c, err) {
-	case responded:
+	switch len(checks) {
+	case 0:
+		return dst, nil
+	case 1:
+		d, err := g.take(ctx, &checks[0])
 		if err != nil {
-			return headgate.Decision{}, err
+			return dst, err
 		}
-		g.learn(pending, asked, []headgate.Decision{d})
-		return d, nil
-	case canceled:
-		return headgate.Decision{}, ctx.Err()
-	case starved:
-		return g.notAdmitted(ctx, s, c, admission.Overloaded)
-	default:
-		broke = true
-		g.failTurns(pending)
-		return g.degrade(ctx, s, c)
+		return append(dst, d), nil
 	}
+	before := len(dst)
+	for range checks {
+		dst = append(dst, headgate.Decision{Allowed: true})
+	}
+	if g.denies(checks, dst[before:]) {
+		return dst, nil
+	}
+	b := g.newBatch(ctx)
+	b.checks, b.decisions = checks, dst[before:]
+	err := b.take()
+	b.release()
+	if err != nil {
+		return dst[:before], err
+	}
+	return dst, nil
 }
 
-// notAdmitted decides a check that is not sent to the store.
-func (g *Guard) notAdmitted(
-	ctx context.Context, s *shard, c *headgate.Check, outcome admission.Outcome,
-) (headgate.Decision, error) {
-	switch outcome {
-	case admission.Canceled:
-		return headgate.Decision{}, ctx.Err()
-	case admission.Overloaded:
-		g.counters.overloaded.Add(1)
-		return headgate.Decision{}, headgate.ErrOverloaded
-	default:
-		return g.degrade(ctx, s, c)
+// denies reports whether the deny cache denies one of the checks, and fills in the decisions of those.
+func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) bool {
+	if g.denials == nil {
+		return false
 	}
+	denied := false
+	now := g.micros()
+	for i := range checks {
+		c := &checks[i]
+		if d, ok := g.denials.Lookup(g.denials.Hash(c), c, now); ok {
+			decisions[i], denied = d, true
+		}
+	}
+	if denied {
+		g.counters.cacheHits.Add(1)
+	}
+	return denied
 }

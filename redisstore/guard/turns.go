@@ -51,7 +51,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		pause := g.uncertainty(p, &w)
 		if pause == 0 {
 			var turn admission.Turn
-			if turn, waiter = g.gate.Enter(p.hash, p.check, g.clock.micros(), w.late); waiter == nil {
+			if turn, waiter = g.gate.Enter(p.hash, p.check, g.micros(), w.late); waiter == nil {
 				if !turn.Held() || w.late && turn.Scout() {
 					g.counters.ungated.Add(1)
 				}
@@ -111,13 +111,15 @@ func (g *Guard) reserve(s *shard) time.Duration {
 // startWait records that a request waits.
 func (g *Guard) startWait(w *turnWait) {
 	if w.since.IsZero() {
-		w.since = time.Now()
+		w.since = g.clock.Now()
 		g.counters.waits.Add(1)
 	}
 }
 
 // timeLeft returns the rest of the deadline.
-func (g *Guard) timeLeft(w *turnWait) time.Duration { return g.options.Deadline - time.Since(w.since) }
+func (g *Guard) timeLeft(w *turnWait) time.Duration {
+	return g.options.Deadline - g.clock.Since(w.since)
+}
 
 // uncertainty returns how long to wait before asking for a turn: a denial has expired if the store decided at the
 // earliest possible time, and has not if it decided at the latest. A caller that asks now is likely to be denied, and
@@ -126,7 +128,7 @@ func (g *Guard) uncertainty(p *pendingCheck, w *turnWait) time.Duration {
 	if w.late || w.paused {
 		return 0
 	}
-	pause := admission.Micros(g.denials.Uncertainty(p.hash, p.check, g.clock.micros()))
+	pause := admission.Micros(g.denials.Uncertainty(p.hash, p.check, g.micros()))
 	if pause > g.options.Deadline/8 {
 		return 0
 	}
@@ -135,10 +137,10 @@ func (g *Guard) uncertainty(p *pendingCheck, w *turnWait) time.Duration {
 
 // pause waits for a while.
 func (g *Guard) pause(ctx context.Context, s *shard, pause time.Duration) admission.Outcome {
-	timer := time.NewTimer(pause)
+	timer := g.clock.NewTimer(pause)
 	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-timer.C():
 		return admission.Admitted
 	case <-*s.circuit.opened.Load():
 		return admission.Unavailable
@@ -151,7 +153,7 @@ func (g *Guard) pause(ctx context.Context, s *shard, pause time.Duration) admiss
 func (g *Guard) learnedDenial(
 	checks []pendingCheck, i int, reason admission.Wake,
 ) (denied int, d headgate.Decision, ok bool) {
-	now := g.clock.micros()
+	now := g.micros()
 	if reason.Shared && reason.Denial != nil && reason.Denial.Matches(checks[i].hash, checks[i].check) {
 		if d, ok := reason.Denial.Share(checks[i].check.Cost, now); ok {
 			g.counters.shared.Add(1)
@@ -160,7 +162,7 @@ func (g *Guard) learnedDenial(
 	}
 	for i := range checks {
 		if d, ok := g.denials.Lookup(checks[i].hash, checks[i].check, now); ok {
-			g.counters.cacheHits.add()
+			g.counters.cacheHits.Add(1)
 			return i, d, true
 		}
 	}
@@ -176,7 +178,7 @@ func (g *Guard) await(
 	if !w.final {
 		wait -= g.reserve(s)
 	}
-	timer := time.NewTimer(wait)
+	timer := g.clock.NewTimer(wait)
 	defer timer.Stop()
 	reason, outcome := admission.Wake{}, admission.Admitted
 	select {
@@ -185,7 +187,7 @@ func (g *Guard) await(
 		outcome = admission.Unavailable
 	case <-ctx.Done():
 		outcome = admission.Canceled
-	case <-timer.C:
+	case <-timer.C():
 		outcome = admission.TimedOut
 	}
 	if outcome != admission.Admitted {
@@ -200,7 +202,7 @@ func (g *Guard) await(
 	case outcome == admission.TimedOut && w.final:
 		return reason, g.outOfTime(s)
 	case outcome == admission.TimedOut:
-		w.late = !w.failed && (w.responded || time.Since(w.since) < 2*time.Duration(s.latency.Load()))
+		w.late = !w.failed && (w.responded || g.clock.Since(w.since) < 2*time.Duration(s.latency.Load()))
 		w.final = !w.late
 		return reason, admission.Admitted
 	case outcome != admission.Admitted:
@@ -219,7 +221,7 @@ func (g *Guard) await(
 func (g *Guard) releaseTurns(checks []pendingCheck) {
 	for i := range checks {
 		if checks[i].turn.Held() {
-			checks[i].turn.Leave(admission.Result{}, g.clock.micros())
+			checks[i].turn.Leave(admission.Result{}, g.micros())
 		}
 	}
 }
@@ -232,7 +234,7 @@ func (g *Guard) markSent(checks []pendingCheck) int64 {
 	for i := range checks {
 		checks[i].generation = g.denials.Generation(checks[i].hash)
 	}
-	return g.clock.micros()
+	return g.micros()
 }
 
 // learn remembers the responses to checks, and ends their turns.
@@ -240,7 +242,7 @@ func (g *Guard) learn(checks []pendingCheck, asked int64, decisions []headgate.D
 	if g.denials == nil {
 		return
 	}
-	now := g.clock.micros()
+	now := g.micros()
 	for i := range checks {
 		p, d := &checks[i], &decisions[i]
 		r := admission.Result{Kind: admission.NotTaken, Remaining: d.Remaining, Asked: asked}
@@ -269,6 +271,6 @@ func (g *Guard) learn(checks []pendingCheck, asked int64, decisions []headgate.D
 // failTurns ends the turns of checks without a response.
 func (g *Guard) failTurns(checks []pendingCheck) {
 	for i := range checks {
-		checks[i].turn.Leave(admission.Result{Kind: admission.NoResponse}, g.clock.micros())
+		checks[i].turn.Leave(admission.Result{Kind: admission.NoResponse}, g.micros())
 	}
 }

@@ -14,7 +14,7 @@ func TestResponseIsSharedOnlyForTheSameKeyAndLimit(t *testing.T) {
 	alice := check("alice", "1/h")
 	d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
 	const hash = 42
-	now := g.clock.micros()
+	now := g.micros()
 	denial := admission.NewDenyCache(1e6).Learn(hash, &alice, admission.Response{Asked: now, Answered: now, Decision: &d})
 	for _, tt := range []struct {
 		name   string

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 const (
@@ -30,6 +32,7 @@ const (
 // n/x seconds. So the limit grows only while decisions take a fraction of the deadline. The other requests wait in the
 // queue, where no deadline of the store runs, or are refused.
 type Queue struct {
+	clock   clock.Clock
 	limit   atomic.Int64 // how many decisions may be active
 	active  atomic.Int64
 	waiting atomic.Int64
@@ -38,7 +41,7 @@ type Queue struct {
 
 	mu          sync.Mutex
 	first, last *queued
-	timer       *time.Timer // runs sweep; nil until a request waits
+	timer       clock.Timer // runs sweep; nil until a request waits
 	armed       bool
 	pool        sync.Pool // of *queued
 }
@@ -52,8 +55,8 @@ type queued struct {
 }
 
 // NewQueue returns an empty queue with the limit MinActive.
-func NewQueue() *Queue {
-	q := new(Queue)
+func NewQueue(clk clock.Clock) *Queue {
+	q := &Queue{clock: clk}
 	q.limit.Store(MinActive)
 	return q
 }
@@ -99,7 +102,7 @@ func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
 	if !ok {
 		r = &queued{outcome: make(chan Outcome, 1)}
 	}
-	r.ctx, r.until = ctx, time.Now().Add(longest)
+	r.ctx, r.until = ctx, q.clock.Now().Add(longest)
 	q.mu.Lock()
 	if q.waiting.Load() >= MaxQueued {
 		q.mu.Unlock()
@@ -158,7 +161,7 @@ func (q *Queue) arm() {
 	case q.armed || q.first == nil:
 		return
 	case q.timer == nil:
-		q.timer = time.AfterFunc(sweepInterval, q.sweep)
+		q.timer = q.clock.AfterFunc(sweepInterval, q.sweep)
 	default:
 		q.timer.Reset(sweepInterval)
 	}
@@ -169,7 +172,7 @@ func (q *Queue) arm() {
 func (q *Queue) sweep() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now()
+	now := q.clock.Now()
 	var previous *queued
 	for r := q.first; r != nil; {
 		next := r.next

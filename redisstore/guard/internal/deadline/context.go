@@ -13,14 +13,14 @@ import (
 // A Context is the context of one call. It ends at its deadline, soon after the caller's context, or with End.
 type Context struct {
 	context.Context // the caller's
+	tracker         *Tracker
 	shard           string
 	began, deadline time.Time
 	done            chan struct{}
-	state           atomic.Uint32 // changes before done is closed
-
-	next *Context // in Tracker.started
+	state           atomic.Uint32 // set before done is closed
 
 	// Guarded by Tracker.mu:
+	index    int           // in Tracker.active, or -1
 	sent     bool          // the call was sent
 	extended bool          // the deadline was extended because the shard had just sent something
 	extra    time.Duration // by how much the deadline was extended
@@ -65,11 +65,12 @@ func (c *Context) Err() error {
 // Starved reports whether the context ended because this process was too busy to send the call or to read the response.
 func (c *Context) Starved() bool { return c.state.Load() == starved }
 
-// End ends the context when the call has returned.
-func (c *Context) End() { c.end(ended) }
-
-func (c *Context) end(state uint32) {
-	if c.state.CompareAndSwap(running, state) {
-		close(c.done)
+// End ends the context. It must be called when the call has returned.
+func (c *Context) End() {
+	t := c.tracker
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.index >= 0 {
+		t.remove(c, ended)
 	}
 }

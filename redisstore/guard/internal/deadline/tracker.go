@@ -2,13 +2,13 @@ package deadline
 
 import (
 	"context"
-	"math"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
-// Traffic tells what was sent to a shard and received from it. See guard.Traffic.
+// Traffic is what a store knows about the data it has sent and received. See guard.Traffic.
 type Traffic interface {
 	LastSent(shard string) time.Time
 	LastReceived(shard string) time.Time
@@ -16,79 +16,65 @@ type Traffic interface {
 }
 
 const (
-	// callerInterval is how often the callers' contexts are checked: a call may outlast its caller's context by that much.
+	// callerInterval is how often the callers' contexts are checked. A call may outlast its caller's context by that much.
 	callerInterval = time.Millisecond
-	// sweepCalls is after how many new contexts the ended ones are removed, or as many as are active if these are more:
-	// otherwise sweeping would be most of the work when many callers wait.
-	sweepCalls = 256
-	// checksPerDeadline is how often contexts are checked within a deadline.
+	// checksPerDeadline is how often contexts are checked within a deadline. A late check shows that this process was
+	// stalled.
 	checksPerDeadline = 8
-	// maxDeadlines is how many deadlines a call lasts at most.
+	// minStall is the lateness of a check from which on this process counts as stalled.
+	minStall = time.Millisecond
+	// maxDeadlines is how many deadlines a call lasts at most, with all extensions.
 	maxDeadlines = 10
-	// minDelay is the delay of a check from which on this process counts as stalled.
-	minDelay = time.Millisecond
-
-	never = math.MaxInt64
 )
 
-// A Tracker ends the contexts of calls. Begin and End take no lock: a goroutine that is preempted while it holds the
-// lock would block all others.
+// A Tracker ends the contexts of calls.
 type Tracker struct {
-	start    time.Time
-	timeout  time.Duration // the deadline of a call
-	interval time.Duration // the longest time between checks, to notice when this process stalls
-	maxExtra time.Duration // how far a deadline may be extended
-	traffic  Traffic       // nil if it is not known
+	clock   clock.Clock
+	timeout time.Duration // the deadline of a call
+	traffic Traffic       // nil if it is not known
 
-	count     atomic.Uint64           // of all contexts
-	sweepAt   atomic.Uint64           // the count of the next sweep
-	started   atomic.Pointer[Context] // contexts since the last check, latest first; some have ended
-	nextCheck atomic.Int64            // time of the next check, in ns since start, or never
-	requested atomic.Int64            // the earliest requested check that the timer is not set to, or never
-
-	mu     sync.Mutex // held to check, and to set the timer
-	active []*Context // contexts that had started before the last check
-	timer  *time.Timer
+	mu      sync.Mutex
+	active  []*Context  // in no order
+	timer   clock.Timer // runs check; nil until the first call
+	checkAt time.Time   // when the timer fires, or zero if it is not set
 }
 
 // NewTracker returns a Tracker for calls with a timeout. traffic may be nil.
-func NewTracker(timeout time.Duration, traffic Traffic) *Tracker {
-	t := &Tracker{
-		start: time.Now(), timeout: timeout, traffic: traffic,
-		interval: max(timeout/checksPerDeadline, 1), maxExtra: (maxDeadlines - 1) * timeout,
-	}
-	t.sweepAt.Store(sweepCalls)
-	t.nextCheck.Store(never)
-	t.requested.Store(never)
-	return t
+func NewTracker(clk clock.Clock, timeout time.Duration, traffic Traffic) *Tracker {
+	return &Tracker{clock: clk, timeout: timeout, traffic: traffic}
 }
 
-// Begin returns a context for a call of a shard. Call its End when the call has returned.
+// Begin returns a context for a call of a shard that begins now. The call may have waited before, so its deadline may be
+// less than a timeout from now. Call End when the call has returned.
 func (t *Tracker) Begin(ctx context.Context, shard string, now, deadline time.Time) *Context {
 	c := &Context{
-		Context: ctx, shard: shard, began: now, deadline: deadline, done: make(chan struct{}),
+		Context: ctx, tracker: t, shard: shard, began: now, deadline: deadline, done: make(chan struct{}),
 		sent: t.traffic == nil, extended: t.traffic == nil,
 	}
-	at := int64(t.checkTime(c, now).Sub(t.start)) // before other goroutines can see c
-	for {
-		c.next = t.started.Load()
-		if t.started.CompareAndSwap(c.next, c) {
-			break
-		}
-	}
-	if t.count.Add(1) >= t.sweepAt.Load() && t.mu.TryLock() {
-		t.check(0)
-	} else if at < t.nextCheck.Load() {
-		t.request(at)
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.index = len(t.active)
+	t.active = append(t.active, c)
+	t.setTimer(t.nextCheck(c, now), now)
 	return c
 }
 
-// checkTime returns when to check a context next.
-func (t *Tracker) checkTime(c *Context, now time.Time) time.Time {
-	interval := t.interval
-	// Only for the background context it is known without a channel that it never ends.
-	if c.Context != context.Background() {
+// remove ends an active context. mu is held.
+func (t *Tracker) remove(c *Context, state uint32) {
+	last := len(t.active) - 1
+	t.active[c.index] = t.active[last]
+	t.active[c.index].index = c.index
+	t.active[last] = nil
+	t.active = t.active[:last]
+	c.index = -1
+	c.state.Store(state)
+	close(c.done)
+}
+
+// nextCheck returns when to check a context next.
+func (t *Tracker) nextCheck(c *Context, now time.Time) time.Time {
+	interval := max(t.timeout/checksPerDeadline, 1)
+	if c.Context != context.Background() { // it may end; calling Done to find out allocates in most contexts
 		interval = min(interval, callerInterval)
 	}
 	at, end := now.Add(interval), c.deadline.Add(c.extra)
@@ -98,86 +84,63 @@ func (t *Tracker) checkTime(c *Context, now time.Time) time.Time {
 	return end
 }
 
-// request asks for a check at a time or before.
-func (t *Tracker) request(at int64) {
-	for old := t.requested.Load(); at < old && !t.requested.CompareAndSwap(old, at); old = t.requested.Load() {
-	}
-	t.serveRequest()
-}
-
-// serveRequest sets the timer to the requested check, unless another goroutine has the lock, which then does so after
-// it unlocks.
-func (t *Tracker) serveRequest() {
-	for t.requested.Load() != never && t.mu.TryLock() {
-		t.setTimer(t.requested.Swap(never))
-		t.mu.Unlock()
-	}
-}
-
-// setTimer sets the timer to a time, unless it is set to an earlier one. mu is held.
-func (t *Tracker) setTimer(at int64) {
-	if at >= t.nextCheck.Load() {
+// setTimer makes the timer fire at a time or before. mu is held.
+func (t *Tracker) setTimer(at, now time.Time) {
+	if !t.checkAt.IsZero() && !at.Before(t.checkAt) {
 		return
 	}
-	t.nextCheck.Store(at)
-	wait := time.Duration(at) - time.Since(t.start)
+	t.checkAt = at
 	if t.timer == nil {
-		t.timer = time.AfterFunc(wait, func() {
-			t.mu.Lock()
-			t.check(time.Since(t.start) - time.Duration(t.nextCheck.Load()))
-		})
+		t.timer = t.clock.AfterFunc(at.Sub(now), t.check)
 	} else {
-		t.timer.Reset(wait)
+		t.timer.Reset(at.Sub(now))
 	}
 }
 
-// check ends contexts whose time is over or whose caller has left, and removes those that have ended. delay is how late
-// the check is: for that long this process was stalled, so deadlines are extended by it. mu is held, and is unlocked.
-func (t *Tracker) check(delay time.Duration) {
-	now := time.Now()
-	t.nextCheck.Store(never) // before the list is read: a context that begins later requests its own check
-	for c := t.started.Swap(nil); c != nil; {
-		t.active = append(t.active, c)
-		c, c.next = c.next, nil
+// check ends the contexts whose deadline has passed or whose caller's context has ended. If the timer has fired late,
+// this process was stalled, so deadlines are extended by the delay.
+func (t *Tracker) check() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.clock.Now()
+	var stall time.Duration
+	if late := now.Sub(t.checkAt); !t.checkAt.IsZero() && late >= minStall {
+		stall = late
 	}
-	if delay < minDelay {
-		delay = 0
-	}
-	active, next := t.active[:0], time.Time{}
-	for _, c := range t.active {
-		if c.state.Load() != running {
-			continue
-		}
+	t.checkAt = time.Time{}
+	var next time.Time
+	for i := len(t.active) - 1; i >= 0; i-- { // remove replaces an element by the last one, which was checked before
+		c := t.active[i]
 		if c.Context.Err() != nil {
-			c.end(canceled)
+			t.remove(c, canceled)
 			continue
 		}
-		c.extra = min(c.extra+delay, t.maxExtra)
+		t.extend(c, c.extra+stall)
 		if state := t.stateAt(c, now); state != running {
-			c.end(state)
+			t.remove(c, state)
 			continue
 		}
-		if at := t.checkTime(c, now); len(active) == 0 || at.Before(next) {
+		if at := t.nextCheck(c, now); next.IsZero() || at.Before(next) {
 			next = at
 		}
-		active = append(active, c)
 	}
-	clear(t.active[len(active):])
-	t.active = active
-	t.sweepAt.Store(t.count.Load() + max(sweepCalls, uint64(len(active))))
-	if len(active) > 0 {
-		t.setTimer(int64(next.Sub(t.start)))
+	if !next.IsZero() {
+		t.setTimer(next, now)
 	}
-	t.mu.Unlock()
-	t.serveRequest()
 }
+
+// maxExtra is how far a deadline may be extended.
+func (t *Tracker) maxExtra() time.Duration { return (maxDeadlines - 1) * t.timeout }
+
+// extend sets by how much a deadline is extended, within the bound.
+func (t *Tracker) extend(c *Context, extra time.Duration) { c.extra = min(extra, t.maxExtra()) }
 
 // stateAt returns the state of a running context at a time, and extends its deadline if necessary.
 func (t *Tracker) stateAt(c *Context, now time.Time) uint32 {
 	if !c.sent {
 		if at := t.traffic.LastSent(c.shard); at.IsZero() || !at.Before(c.began) {
 			c.sent = true
-			c.extra = min(max(c.extra, at.Sub(c.began)), t.maxExtra)
+			t.extend(c, max(c.extra, at.Sub(c.began)))
 		}
 	}
 	switch {
@@ -189,15 +152,15 @@ func (t *Tracker) stateAt(c *Context, now time.Time) uint32 {
 		}
 		c.extended = true
 		silence := now.Sub(t.traffic.LastReceived(c.shard))
-		if silence >= t.timeout || c.extra >= t.maxExtra {
+		if silence >= t.timeout || c.extra >= t.maxExtra() {
 			return expired
 		}
-		c.extra = min(now.Add(t.timeout-silence).Sub(c.deadline), t.maxExtra)
+		t.extend(c, now.Add(t.timeout-silence).Sub(c.deadline))
 		return running
-	case c.extra >= t.maxExtra:
+	case c.extra >= t.maxExtra():
 		return starved
 	default:
-		c.extra = min(now.Add(callerInterval).Sub(c.deadline), t.maxExtra)
+		t.extend(c, now.Add(callerInterval).Sub(c.deadline))
 		return running
 	}
 }

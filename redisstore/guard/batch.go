@@ -8,96 +8,50 @@ import (
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
-// TakeAll takes all or none. See [headgate.Limiter], and the package comment for the order in which shards are asked.
-func (g *Guard) TakeAll(
-	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
-) ([]headgate.Decision, error) {
-	if err := g.checkOpen(ctx); err != nil {
-		return dst, err
-	}
-	if err := headgate.ValidateAll(checks); err != nil {
-		return dst, err
-	}
-	for i := range checks {
-		if err := checks[i].Validate(); err != nil {
-			return dst, err
-		}
-	}
-	switch len(checks) {
-	case 0:
-		return dst, nil
-	case 1:
-		d, err := g.take(ctx, &checks[0])
-		if err != nil {
-			return dst, err
-		}
-		return append(dst, d), nil
-	}
-	before := len(dst)
-	for range checks {
-		dst = append(dst, headgate.Decision{Allowed: true})
-	}
-	if g.denies(checks, dst[before:]) {
-		return dst, nil
-	}
-	b := batch{g: g, ctx: ctx, checks: checks, decisions: dst[before:]}
-	if err := b.take(); err != nil {
-		return dst[:before], err
-	}
-	return dst, nil
-}
-
-// denies reports whether the deny cache denies one of the checks, and fills in the decisions of those.
-func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) bool {
-	if g.denials == nil {
-		return false
-	}
-	denied := false
-	now := g.clock.micros()
-	for i := range checks {
-		c := &checks[i]
-		if d, ok := g.denials.Lookup(g.denials.Hash(c), c, now); ok {
-			decisions[i], denied = d, true
-		}
-	}
-	if denied {
-		g.counters.cacheHits.add()
-	}
-	return denied
-}
-
-// A batch is the checks of one TakeAll. A decision that was not made yet allows and has no Limit.
+// A batch is the checks of one Take or TakeAll that the deny cache does not deny. Batches are pooled, since one per
+// decision would be most of the guard's garbage.
 type batch struct {
-	g         *Guard
+	guard     *Guard
 	ctx       context.Context
 	checks    []headgate.Check
-	decisions []headgate.Decision
+	decisions []headgate.Decision // one that was not made yet is allowed and has no Limit
 
-	pending []pendingCheck
-	shards  []*shard // by check, nil after it was decided
-	takenBy []*shard // by check, nil if nothing was taken for it
-	group   []int    // the checks that are being decided
+	shards  []*shard       // by check, nil after it was decided
+	takenBy []*shard       // by check, nil if nothing was taken for it
+	group   []int          // the checks that are being decided
+	pending []pendingCheck // the same checks, while they are sent to the store
+	results []headgate.Decision
+
+	oneCheck    [1]headgate.Check // of Take
+	oneDecision [1]headgate.Decision
 }
 
+func (g *Guard) newBatch(ctx context.Context) *batch {
+	b, ok := g.batches.Get().(*batch)
+	if !ok {
+		b = &batch{guard: g}
+	}
+	b.ctx = ctx
+	return b
+}
+
+// release returns the batch to the pool, without pointers into the memory of callers.
+func (b *batch) release() {
+	clear(b.pending)
+	*b = batch{
+		guard: b.guard, shards: b.shards[:0], takenBy: b.takenBy[:0], group: b.group[:0], pending: b.pending[:0],
+		results: b.results[:0],
+	}
+	b.guard.batches.Put(b)
+}
+
+// take decides the checks shard by shard. If one is denied, it returns what the others took.
 func (b *batch) take() error {
-	var (
-		pending [8]pendingCheck
-		shards  [16]*shard
-		group   [8]int
-	)
-	n := len(b.checks)
-	b.pending, b.group = append(pending[:0], make([]pendingCheck, n)...), group[:0]
-	room := append(shards[:0], make([]*shard, 2*n)...)
-	b.shards, b.takenBy = room[:n], room[n:]
 	for i := range b.checks {
-		c := &b.checks[i]
-		b.shards[i], b.pending[i].check = b.g.shardOf(c), c
-		if b.g.denials != nil {
-			b.pending[i].hash = b.g.denials.Hash(c)
-		}
+		b.shards, b.takenBy = append(b.shards, b.guard.shardOf(&b.checks[i])), append(b.takenBy, nil)
 	}
 	passes, err := b.decideDown()
-	for i := 0; passes && err == nil && i < n; i++ {
+	for i := 0; passes && err == nil && i < len(b.checks); i++ {
 		if b.shards[i] != nil {
 			passes, err = b.takeFromShard(b.shards[i])
 		}
@@ -160,9 +114,9 @@ func (b *batch) applyPolicies() (passes bool, err error) {
 func (b *batch) decideLocally(locals []int) (passes bool, err error) {
 	checks := make([]headgate.Check, len(locals))
 	for j, i := range locals {
-		checks[j] = b.g.localCheck(&b.checks[i])
+		checks[j] = b.guard.localCheck(&b.checks[i])
 	}
-	ds, err := b.g.local.TakeAll(b.ctx, checks, nil)
+	ds, err := b.guard.local.TakeAll(b.ctx, checks, nil)
 	if err == nil && len(ds) != len(checks) {
 		err = fmt.Errorf("guard: the local limiter made %d decisions about %d checks", len(ds), len(checks))
 	}
@@ -171,7 +125,7 @@ func (b *batch) decideLocally(locals []int) (passes bool, err error) {
 			return false, b.ctx.Err()
 		}
 		for _, i := range locals {
-			b.g.counters.localFailures.Add(1)
+			b.guard.counters.localFailures.Add(1)
 			b.record(i, headgate.Local, open(&b.checks[i]))
 		}
 		return true, nil
@@ -185,7 +139,7 @@ func (b *batch) decideLocally(locals []int) (passes bool, err error) {
 // record records the decision of a policy.
 func (b *batch) record(i int, p headgate.Policy, d headgate.Decision) {
 	b.decisions[i] = d
-	b.g.count(b.shards[i], p)
+	b.guard.count(b.shards[i], p)
 	if d.Allowed {
 		b.takenBy[i] = b.shards[i]
 	}
@@ -193,29 +147,31 @@ func (b *batch) record(i int, p headgate.Policy, d headgate.Decision) {
 
 // takeFromShard decides all checks of a shard, by a call if possible, and reports whether they pass.
 func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
-	b.group = b.group[:0]
-	var array [8]pendingCheck
-	pending := array[:0]
-	for i := range b.shards {
-		if b.shards[i] == s {
-			b.group = append(b.group, i)
-			pending = append(pending, b.pending[i])
+	g := b.guard
+	b.group, b.pending = b.group[:0], b.pending[:0]
+	for i := range b.checks {
+		if b.shards[i] != s {
+			continue
 		}
+		p := pendingCheck{check: &b.checks[i]}
+		if g.denials != nil {
+			p.hash = g.denials.Hash(p.check)
+		}
+		b.group, b.pending = append(b.group, i), append(b.pending, p)
 	}
-	g := b.g
 	queued, outcome := g.enter(b.ctx, s)
 	if outcome != admission.Admitted {
 		return b.notAdmitted(outcome)
 	}
-	broke := false
-	defer func() { s.queue.Leave(broke) }()
+	storeFailed := false
+	defer func() { s.queue.Leave(storeFailed) }()
 	if queued && g.denials != nil {
-		if i, d, denied := g.learnedDenial(pending, 0, admission.Wake{}); denied {
+		if i, d, denied := g.learnedDenial(b.pending, 0, admission.Wake{}); denied {
 			b.decisions[b.group[i]] = d
 			return false, nil
 		}
 	}
-	turns := g.awaitTurns(b.ctx, s, pending)
+	turns := g.awaitTurns(b.ctx, s, b.pending)
 	switch turns.outcome {
 	case admission.Admitted:
 	case admission.Denied:
@@ -224,37 +180,42 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	default:
 		return b.notAdmitted(turns.outcome)
 	}
-	defer g.releaseTurns(pending) // in case the store panics; otherwise they have ended
-	k, ok := g.begin(b.ctx, s, turns.since, queued)
+	defer g.releaseTurns(b.pending) // those that have not ended by then
+	call, ok := g.begin(b.ctx, s, turns.since, queued)
 	if !ok {
-		g.releaseTurns(pending)
+		g.releaseTurns(b.pending)
 		return b.applyPolicies()
 	}
-	asked := g.markSent(pending)
-	ds, err := b.call(k.ctx)
-	switch g.end(&k, pending[0].check, err) {
+	calledAt := g.markSent(b.pending)
+	err = b.send(call.ctx)
+	switch g.end(&call, b.pending[0].check, err) {
 	case responded:
 		if err != nil {
 			return false, err
 		}
-		g.learn(pending, asked, ds)
-		for j, i := range b.group {
-			b.decisions[i] = ds[j]
-			if ds[j].Receipt.Units > 0 {
-				b.takenBy[i] = s
-			}
-			b.shards[i] = nil
-		}
-		return headgate.Allowed(ds), nil
+		g.learn(b.pending, calledAt, b.results)
+		return b.recordResults(s), nil
 	case canceled:
 		return false, b.ctx.Err()
 	case starved:
 		return b.notAdmitted(admission.Overloaded)
 	default:
-		broke = true
-		g.failTurns(pending)
+		storeFailed = true
+		g.failTurns(b.pending)
 		return b.applyPolicies()
 	}
+}
+
+// recordResults records the decisions of a shard about the group, and reports whether they pass.
+func (b *batch) recordResults(s *shard) bool {
+	for j, i := range b.group {
+		b.decisions[i] = b.results[j]
+		if b.results[j].Receipt.Units > 0 {
+			b.takenBy[i] = s
+		}
+		b.shards[i] = nil
+	}
+	return headgate.Allowed(b.results)
 }
 
 // notAdmitted decides the checks of the group, which are not sent to the store.
@@ -263,18 +224,20 @@ func (b *batch) notAdmitted(outcome admission.Outcome) (passes bool, err error) 
 	case admission.Canceled:
 		return false, b.ctx.Err()
 	case admission.Overloaded:
-		b.g.counters.overloaded.Add(1)
+		b.guard.counters.overloaded.Add(1)
 		return false, headgate.ErrOverloaded
 	default:
 		return b.applyPolicies()
 	}
 }
 
-// call sends the checks of the group to the store.
-func (b *batch) call(ctx context.Context) ([]headgate.Decision, error) {
+// send sends the checks of the group to the store, and sets the results.
+func (b *batch) send(ctx context.Context) error {
+	b.results = b.results[:0]
 	if len(b.group) == 1 {
-		d, err := b.g.inner.Take(ctx, b.checks[b.group[0]])
-		return []headgate.Decision{d}, err
+		d, err := b.guard.inner.Take(ctx, b.checks[b.group[0]])
+		b.results = append(b.results, d)
+		return err
 	}
 	checks := b.checks
 	if len(b.group) < len(b.checks) {
@@ -283,11 +246,12 @@ func (b *batch) call(ctx context.Context) ([]headgate.Decision, error) {
 			checks[j] = b.checks[i]
 		}
 	}
-	ds, err := b.g.inner.TakeAll(ctx, checks, make([]headgate.Decision, 0, len(checks)))
-	if err == nil && len(ds) != len(checks) {
-		return nil, fmt.Errorf("guard: the store made %d decisions about %d checks", len(ds), len(checks))
+	var err error
+	b.results, err = b.guard.inner.TakeAll(ctx, checks, b.results)
+	if err == nil && len(b.results) != len(checks) {
+		return fmt.Errorf("guard: the store made %d decisions about %d checks", len(b.results), len(checks))
 	}
-	return ds, err
+	return err
 }
 
 // refund returns what was taken, because another check was denied.
@@ -299,9 +263,9 @@ func (b *batch) refund() {
 		}
 		switch {
 		case d.Receipt.At >= 0:
-			b.g.refundLater(s, &b.checks[i], d.Receipt)
+			b.guard.refundLater(s, &b.checks[i], d.Receipt)
 		case d.Receipt.At < takenNowhere:
-			b.g.refundLocally(b.ctx, &b.checks[i], d.Receipt)
+			b.guard.refundLocally(b.ctx, &b.checks[i], d.Receipt)
 		}
 		d.Remaining += d.Receipt.Units
 		d.Receipt, d.Delay = headgate.Receipt{}, 0

@@ -1,0 +1,90 @@
+package guard
+
+import (
+	"context"
+	"errors"
+
+	"github.com/headgate/headgate"
+)
+
+// Renew extends the lease of a concurrency limit by another TTL. See [headgate.Limiter].
+//
+// A slot that a policy took is renewed where it was taken: nowhere, or in the local limiter. If the shard of a slot is
+// unavailable, Renew returns an error that wraps ErrUnavailable.
+func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
+	if err := g.validateReceipt(ctx, &c, r); err != nil {
+		return false, err
+	}
+	switch {
+	case c.Limit.Algorithm != headgate.Concurrency:
+		return false, headgate.ErrUnsupported
+	case r.At == takenNowhere:
+		return true, nil
+	case r.At < 0:
+		return g.local.Renew(ctx, g.localCheck(&c), localReceipt(r))
+	}
+	_, err = g.call(ctx, operation{"renew", g.shardOf(&c), &c, func(ctx context.Context) (err error) {
+		held, err = g.inner.Renew(ctx, c, r)
+		return err
+	}}, false)
+	return held && err == nil, err
+}
+
+// Give returns units that were taken. See [headgate.Limiter].
+//
+// Units that a policy took go back to where they were taken: nowhere, or the local limiter. Units from the store go
+// back to the store. If it does not respond, they are lost, and the error wraps ErrUnavailable.
+func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	if err := g.validateReceipt(ctx, &c, r); err != nil {
+		return err
+	}
+	switch {
+	case r.At == takenNowhere:
+		return nil
+	case r.At < 0:
+		return g.local.Give(ctx, g.localCheck(&c), localReceipt(r))
+	}
+	result, err := g.give(ctx, g.shardOf(&c), &c, r)
+	if result != responded && result != canceled {
+		g.counters.givesDropped.Add(c.Cost)
+	}
+	return err
+}
+
+// give returns units to the store.
+func (g *Guard) give(ctx context.Context, s *shard, c *headgate.Check, r headgate.Receipt) (result, error) {
+	return g.call(ctx, operation{"give", s, c, func(ctx context.Context) error {
+		err := g.inner.Give(ctx, *c, r)
+		g.changeUnits(c, c.Cost)
+		return err
+	}}, false)
+}
+
+func (g *Guard) validateReceipt(ctx context.Context, c *headgate.Check, r headgate.Receipt) error {
+	if err := g.validate(ctx, c); err != nil {
+		return err
+	}
+	return headgate.ValidateRefund(c.Cost, r)
+}
+
+// Reset forgets what was consumed under the check's key, here and in the store. See [headgate.Limiter].
+//
+// If the shard is unavailable, Reset returns an error that wraps ErrUnavailable.
+func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {
+	if err := g.checkOpen(ctx); err != nil {
+		return err
+	}
+	if err := headgate.ValidateKey(c.Key); err != nil {
+		return err
+	}
+	_, err := g.call(ctx, operation{"reset", g.shardOf(&c), &c, func(ctx context.Context) error {
+		err := g.inner.Reset(ctx, c)
+		if g.denials != nil {
+			hash := g.denials.Hash(&c)
+			g.denials.Drop(hash, c.Key)
+			g.gate.Reset(hash, g.micros())
+		}
+		return err
+	}}, false)
+	return errors.Join(err, g.local.Reset(ctx, headgate.Check{Key: c.Key, Owner: c.Owner}))
+}
