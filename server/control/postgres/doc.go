@@ -1,6 +1,6 @@
 // Package postgres stores the rules of a rules service in PostgreSQL, so that several instances can share them.
 //
-//	db, err := postgres.Open(ctx, "postgres://headgate:secret@db.example.com/headgate?sslmode=verify-full", postgres.Options{})
+//	db, err := postgres.Open(ctx, "postgres://headgate:secret@db.example.com/headgate", postgres.Options{})
 //
 // Its tables are named headgate_… and are in the search_path of the URL, in a database with the encoding UTF8. Open
 // creates and migrates them.

@@ -20,7 +20,7 @@ const pingAfter = 20 * time.Second
 // listen wakes the watches when PostgreSQL notifies of a change, and reconnects after an outage, until ctx ends.
 func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
 	notify.Listen(ctx, func(ctx context.Context) error { return db.receive(ctx, config) }, func(err error) {
-		db.log.Warn("no change notifications from the database, polling every few seconds instead", "database", db.name,
+		db.log.Warn("no change notifications from the database, polling every few seconds instead", "database", db.Name(),
 			"err", err)
 	})
 }
@@ -42,7 +42,7 @@ func (db *DB) receive(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	db.changes.Notify() // for changes missed while disconnected
+	db.Changes.Notify() // for changes missed while disconnected
 	for {
 		waiting, cancel := context.WithTimeout(ctx, pingAfter)
 		_, err := conn.WaitForNotification(waiting)
@@ -50,7 +50,7 @@ func (db *DB) receive(ctx context.Context, config *pgx.ConnConfig) error {
 		cancel()
 		switch {
 		case err == nil:
-			db.changes.Notify()
+			db.Changes.Notify()
 		case ctx.Err() != nil || !timedOut || conn.IsClosed():
 			return err
 		default:

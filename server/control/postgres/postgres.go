@@ -1,11 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"net"
 	"strconv"
@@ -15,21 +16,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/headgate/headgate/server/control"
-	"github.com/headgate/headgate/server/control/internal/notify"
+	"github.com/headgate/headgate/server/control/internal/sqldb"
 )
 
-const (
-	// connectTimeout is the default connect_timeout.
-	connectTimeout = 5 * time.Second
-	// callTimeout is the timeout of calls without a deadline.
-	callTimeout = 30 * time.Second
-	// streamTimeout is the timeout of calls that transfer everything.
-	streamTimeout = 10 * time.Minute
-	// pollInterval is the poll interval of watches.
-	pollInterval = 5 * time.Second
-)
+// connectTimeout is the default connect_timeout.
+const connectTimeout = 5 * time.Second
 
 // Options configure a database. The zero Options are good for most uses.
 type Options struct {
@@ -39,13 +33,12 @@ type Options struct {
 
 // A DB is a database of rules. It is safe for concurrent use.
 type DB struct {
-	name    string
-	pool    *pgxpool.Pool
-	log     *slog.Logger
-	poll    time.Duration // of watches; only tests change it
-	changes notify.Notifier
-	cancel  context.CancelFunc // of the listener
-	done    sync.WaitGroup
+	*sqldb.DB
+
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+	cancel context.CancelFunc // of the listener
+	done   sync.WaitGroup
 }
 
 var _ control.DB = (*DB)(nil)
@@ -59,17 +52,16 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	db := &DB{name: nameOf(config.ConnConfig), log: o.Logger, poll: pollInterval}
-	if db.log == nil {
-		db.log = slog.New(slog.DiscardHandler)
-	}
 	// The pool outlives ctx, which is only for opening.
-	if db.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
-		return nil, db.fault("open", err)
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", nameOf(config.ConnConfig), err)
 	}
+	conns := stdlib.OpenDBFromPool(pool)
+	db := &DB{pool: pool, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
+	db.DB = sqldb.New(nameOf(config.ConnConfig), conns, conns, dialect)
 	if err := db.migrate(ctx); err != nil {
-		db.pool.Close()
-		return nil, err
+		return nil, errors.Join(err, db.closePool())
 	}
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	db.cancel = cancel
@@ -79,11 +71,12 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 
 // invalidURL keeps the URL out of the message: it may contain a password.
 func invalidURL(err error) error {
+	const want = "want postgres://user:password@host:5432/database?sslmode=verify-full"
 	var e *pgconn.ParseConfigError
 	if errors.As(err, &e) && e.Unwrap() != nil {
-		return fmt.Errorf("open PostgreSQL: bad URL: %w: want postgres://user:password@host:5432/database?sslmode=verify-full", e.Unwrap())
+		return fmt.Errorf("open PostgreSQL: bad URL: %w: %s", e.Unwrap(), want)
 	}
-	return errors.New("open PostgreSQL: bad URL: want postgres://user:password@host:5432/database?sslmode=verify-full")
+	return errors.New("open PostgreSQL: bad URL: " + want)
 }
 
 // nameOf returns the name of a database, without the password.
@@ -94,104 +87,51 @@ func nameOf(c *pgx.ConnConfig) string {
 // Writable returns nil: PostgreSQL refuses writes itself, when they come.
 func (db *DB) Writable(context.Context) error { return nil }
 
-// Name returns the name of the database for people.
-func (db *DB) Name() string { return db.name }
-
 // Close closes the database and ends all watches.
 func (db *DB) Close() error {
-	db.changes.Close()
+	db.Changes.Close()
 	db.cancel()
 	db.done.Wait()
+	return db.closePool()
+}
+
+func (db *DB) closePool() error {
+	err := db.Read.Close()
 	db.pool.Close()
-	return nil
+	return err
 }
 
-// Watch yields the revisions of all instances: at once with a notification, within seconds without.
-func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.changes.Watch(ctx, notify.Timing{Poll: db.poll, Timeout: callTimeout},
-		func(ctx context.Context) (int64, error) {
-			last, _, err := db.Revision(ctx, "")
-			return last, err
-		})
-}
-
-// fault wraps an error of PostgreSQL or the network with the operation.
-func (db *DB) fault(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		switch e.Code {
-		case "53100": // disk_full
-			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrFull, err)
-		case "25006", "42501", "58030": // read_only_sql_transaction, insufficient_privilege, io_error
-			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrUnwritable, err)
-		}
-	}
-	return fmt.Errorf("%s %s: %w", doing, db.name, err)
-}
-
-// withTimeout adds a timeout to a context without a deadline.
-func withTimeout(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, most)
-}
-
-// lock is the query that locks changes of objects and the log, so that revisions become visible in order and without
-// gaps. A client that dies with the lock loses it soon.
-const lock = "SELECT last FROM headgate_namespaces WHERE name = '' FOR UPDATE"
-
-// change runs f while nothing else changes objects or the log. last is the last revision.
-func (db *DB) change(
-	ctx context.Context, doing string, most time.Duration, f func(ctx context.Context, tx pgx.Tx, last int64) error,
-) error {
-	ctx, cancel := withTimeout(ctx, most)
-	defer cancel()
-	return db.transaction(ctx, doing, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		var last int64
-		b := &pgx.Batch{}
-		b.Queue("SELECT set_config('idle_in_transaction_session_timeout', '30s', true)")
-		b.Queue(lock).QueryRow(func(row pgx.Row) error { return row.Scan(&last) })
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return err
-		}
-		return f(ctx, tx, last)
-	})
-}
-
-// view runs f on a consistent snapshot.
-func (db *DB) view(
-	ctx context.Context, doing string, most time.Duration, f func(ctx context.Context, tx pgx.Tx) error,
-) error {
-	ctx, cancel := withTimeout(ctx, most)
-	defer cancel()
-	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return db.transaction(ctx, doing, o, func(tx pgx.Tx) error { return f(ctx, tx) })
-}
-
-// transaction runs f. Errors of PostgreSQL and the network are wrapped, errors of f itself are not.
-func (db *DB) transaction(ctx context.Context, doing string, o pgx.TxOptions, f func(pgx.Tx) error) error {
-	tx, err := db.pool.BeginTx(ctx, o)
-	if err != nil {
-		return db.fault(doing, err)
-	}
-	if err := f(tx); err != nil {
-		// An error does not matter: the transaction ends with its connection at the latest.
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
-		defer cancel()
-		_ = tx.Rollback(ending)
-		var said *pgconn.PgError
-		var lost net.Error
-		if errors.As(err, &said) || errors.As(err, &lost) || errors.Is(err, io.ErrUnexpectedEOF) && tx.Conn().IsClosed() {
-			return db.fault(doing, err)
-		}
+// dialect describes PostgreSQL.
+var dialect = sqldb.Dialect{
+	Elements:   "json_array_elements(CAST(%s AS json))",
+	Position:   "strpos",
+	Now:        func() string { return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint" },
+	Lock:       " FOR UPDATE",
+	SkipLocked: " FOR UPDATE SKIP LOCKED",
+	Notify:     "NOTIFY " + channel,
+	BeginWrite: func(ctx context.Context, tx *sql.Tx, timeout time.Duration) error {
+		// An instance that hangs with a lock loses it.
+		_, err := tx.ExecContext(ctx, "SELECT set_config('idle_in_transaction_session_timeout', $1, true)",
+			strconv.FormatInt(timeout.Milliseconds(), 10))
 		return err
-	}
-	return db.fault(doing, tx.Commit(ctx))
+	},
+	Classify: classify,
+	Poll:     5 * time.Second,
 }
 
-// timeOf converts a stored time.
-func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+// classify returns what an error of PostgreSQL or the network means.
+func classify(err error, _ bool) (kind error, own bool) {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		var lost net.Error
+		closed := errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, control.ErrBroken)
+		return nil, closed || errors.As(err, &lost)
+	}
+	switch e.Code {
+	case "53100": // disk_full
+		return control.ErrFull, true
+	case "25006", "42501", "58030": // read_only_sql_transaction, insufficient_privilege, io_error
+		return control.ErrUnwritable, true
+	}
+	return nil, true
+}

@@ -125,7 +125,7 @@ func deaf(t *testing.T, server *pgtest.Server) {
 	writer, watcher := open(t, url), open(t, url)
 	watcher.cancel()
 	watcher.done.Wait()
-	watcher.poll = 50 * time.Millisecond
+	watcher.Dialect.Poll = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for revision := range watcher.Watch(ctx) {

@@ -100,7 +100,7 @@ func (db *DB) connectReaders(ctx context.Context) error {
 	var err error
 	for range readers {
 		var conn *sql.Conn
-		if conn, err = db.read.Conn(ctx); err != nil {
+		if conn, err = db.Read.Conn(ctx); err != nil {
 			break
 		}
 		conns = append(conns, conn)

@@ -121,12 +121,12 @@ func TestWhenThereIsNoRoomWritesFailAndReadsGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pages int
-	if err := db.write.QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&pages); err != nil {
+	if err := db.Write.QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&pages); err != nil {
 		t.Fatal(err)
 	}
 	limit := func(pages int) {
 		t.Helper()
-		if _, err := db.write.ExecContext(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages)); err != nil {
+		if _, err := db.Write.ExecContext(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -86,7 +86,7 @@ func TestAFileThatIsPutBackIsWrittenAgain(t *testing.T) {
 // A connection that may only read stands for a disk that is read-only: SQLite says the same of both.
 func TestWritesToAReadOnlyDiskAreUnwritable(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "rules.db"))
-	if _, err := db.write.ExecContext(t.Context(), "PRAGMA query_only = 1"); err != nil {
+	if _, err := db.Write.ExecContext(t.Context(), "PRAGMA query_only = 1"); err != nil {
 		t.Fatal(err)
 	}
 	err := db.Commit(t.Context(), change(ruleOf("a", `{}`)))

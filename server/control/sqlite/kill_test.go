@@ -60,7 +60,7 @@ func killWriters(t *testing.T, times int) {
 		}
 		unheard += audit.Check(t, db, acknowledged)
 		var verdict string
-		if err := db.read.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+		if err := db.Read.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
 			t.Errorf("kill %d: integrity_check: got %q, %v", i, verdict, err)
 		}
 		if total, _, err = db.Revision(t.Context(), ""); err != nil {

@@ -6,17 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/headgate/headgate/server/control"
-	"github.com/headgate/headgate/server/control/internal/notify"
+	"github.com/headgate/headgate/server/control/internal/sqldb"
 )
 
 const (
@@ -30,11 +31,10 @@ const (
 
 // A DB is a database file. It is safe for concurrent use.
 type DB struct {
-	path    string
-	file    file
-	write   *sql.DB // one connection: SQLite has one writer
-	read    *sql.DB
-	changes notify.Notifier
+	*sqldb.DB
+
+	path string
+	file file
 }
 
 var _ control.DB = (*DB)(nil)
@@ -50,19 +50,28 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, fmt.Errorf("open the rules in %s: %w", path, err)
 	}
 	db := &DB{path: path, file: file{path: path}}
-	db.write = sql.OpenDB(&connector{&db.file, dsn(path, "_txlock=immediate&_pragma=journal_size_limit(67108864)")})
-	db.write.SetMaxOpenConns(1)
-	db.read = sql.OpenDB(&connector{&db.file, dsn(path, "_pragma=query_only(1)")})
-	db.read.SetMaxOpenConns(readers)
-	db.read.SetMaxIdleConns(readers)
+	write := sql.OpenDB(&connector{&db.file, dsn(path, "_txlock=immediate&_pragma=journal_size_limit(67108864)")})
+	write.SetMaxOpenConns(1) // SQLite has one writer
+	read := sql.OpenDB(&connector{&db.file, dsn(path, "_pragma=query_only(1)")})
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	db.DB = sqldb.New("sqlite "+path, read, write, sqldb.Dialect{
+		Elements: "json_each(%s)",
+		Position: "instr",
+		Now:      func() string { return strconv.FormatInt(time.Now().UnixMicro(), 10) },
+		// Within the transaction SQLite has its log open, also on a new connection.
+		BeginWrite: func(context.Context, *sql.Tx, time.Duration) error { return db.file.check() },
+		Classify:   classify,
+		Poll:       poll,
+	})
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if err := db.file.identify(); err != nil {
-		return nil, errors.Join(db.fault("open", err), db.Close())
+		return nil, errors.Join(db.Fault("open", err), db.Close())
 	}
 	if err := db.connectReaders(ctx); err != nil {
-		return nil, errors.Join(db.fault("open", err), db.Close())
+		return nil, errors.Join(db.Fault("open", err), db.Close())
 	}
 	return db, nil
 }
@@ -91,107 +100,34 @@ func dsn(path, more string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&" + settings + "&" + more
 }
 
-// Name returns the name of the database for people.
-func (db *DB) Name() string { return "sqlite " + db.path }
-
 // Close closes the database and ends all watches.
 func (db *DB) Close() error {
-	db.changes.Close()
-	return errors.Join(db.read.Close(), db.write.Close())
-}
-
-// Watch yields the revisions of this process at once, and those of other processes within a fifth of a second.
-func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.changes.Watch(ctx, notify.Timing{Poll: poll, Timeout: patience}, func(ctx context.Context) (int64, error) {
-		last, _, err := db.Revision(ctx, "")
-		return last, err
-	})
-}
-
-// fault wraps an error of SQLite with the operation.
-func (db *DB) fault(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	kind := error(nil)
-	var e *sqlite.Error
-	if errors.As(err, &e) {
-		switch code := e.Code(); {
-		case code&0xff == lib.SQLITE_FULL, code == lib.SQLITE_IOERR_SHMSIZE:
-			kind = control.ErrFull
-		case code&0xff == lib.SQLITE_NOTADB:
-			return fmt.Errorf("%s %s: not an SQLite database", doing, db.path)
-		}
-	}
-	if kind != nil {
-		return fmt.Errorf("%s %s: %w: %w", doing, db.path, kind, err)
-	}
-	return fmt.Errorf("%s %s: %w", doing, db.path, err)
+	db.Changes.Close()
+	return errors.Join(db.Read.Close(), db.Write.Close())
 }
 
 // Writable returns an error if the file was removed or replaced.
-func (db *DB) Writable(context.Context) error {
-	if err := db.file.check(); err != nil {
-		return db.fault("write to", err)
-	}
-	return nil
-}
+func (db *DB) Writable(context.Context) error { return db.Fault("write to", db.file.check()) }
 
-// change runs f in a transaction without concurrent writes. It changes nothing if the file was removed or replaced.
-func (db *DB) change(ctx context.Context, doing string, f func(*sql.Tx) error) error {
-	err := db.transact(ctx, doing, f)
+// errNoDatabase replaces SQLite's error for a file with other content.
+var errNoDatabase = errors.New("not an SQLite database")
+
+// classify returns what an error of SQLite means.
+func classify(err error, write bool) (kind error, own bool) {
 	var e *sqlite.Error
-	if errors.As(err, &e) && !errors.Is(err, control.ErrFull) {
-		switch e.Code() & 0xff {
-		case lib.SQLITE_READONLY, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM:
-			return fmt.Errorf("%w: %w", control.ErrUnwritable, err)
-		}
+	if !errors.As(err, &e) {
+		return nil, false
 	}
-	return err
+	switch code := e.Code(); {
+	case code&0xff == lib.SQLITE_FULL, code == lib.SQLITE_IOERR_SHMSIZE:
+		return control.ErrFull, true
+	case code&0xff == lib.SQLITE_NOTADB:
+		return errNoDatabase, true
+	case write && slices.Contains(unwritable, code&0xff):
+		return control.ErrUnwritable, true
+	}
+	return nil, true
 }
 
-func (db *DB) transact(ctx context.Context, doing string, f func(*sql.Tx) error) error {
-	tx, err := db.write.BeginTx(ctx, nil)
-	if err != nil {
-		return db.fault(doing, err)
-	}
-	// Within the transaction SQLite has its log open, also on a new connection.
-	if err = db.file.check(); err != nil {
-		err = db.fault(doing, err)
-	} else {
-		err = f(tx)
-	}
-	if err != nil {
-		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
-			err = errors.Join(err, undo)
-		}
-		return db.wrapSQLite(doing, err)
-	}
-	return db.fault(doing, tx.Commit())
-}
-
-// view runs f on a consistent snapshot.
-func (db *DB) view(ctx context.Context, doing string, f func(*sql.Tx) error) error {
-	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return db.fault(doing, err)
-	}
-	err = db.wrapSQLite(doing, f(tx))
-	if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) && err == nil {
-		err = db.fault(doing, undo)
-	}
-	return err
-}
-
-// wrapSQLite wraps errors of SQLite, and returns errors of this package and its callers unchanged.
-func (db *DB) wrapSQLite(doing string, err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
-		return db.fault(doing, err)
-	}
-	return err
-}
-
-// micros and at convert times to stored values and back.
-func micros(t time.Time) int64  { return t.UnixMicro() }
-func at(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+// unwritable are the error codes of a write to a disk that is read-only or broken.
+var unwritable = []int{lib.SQLITE_READONLY, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM}

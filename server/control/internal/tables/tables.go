@@ -2,17 +2,17 @@
 package tables
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate/server/control"
 )
 
 // ForNodes is the SQL list of the kinds that nodes get.
 const ForNodes = "('rule', 'client', 'override')"
-
-// PruneBatch is the number of changes pruned at once: other writes run in between.
-const PruneBatch = 500
 
 // Collect returns a function that appends objects to a list.
 func Collect(into *[]control.Object) func(*control.Object) error {
@@ -32,17 +32,9 @@ func Lower(s string) string {
 	}, s)
 }
 
-// Snapshot calls each for the kinds that nodes get, in snapshot order.
-func Snapshot(each func(control.Kind) error) error {
-	for _, kind := range control.Kinds() {
-		if !kind.ForNodes() {
-			continue
-		}
-		if err := each(kind); err != nil {
-			return err
-		}
-	}
-	return nil
+// NodeKinds returns the kinds that nodes receive, in snapshot order.
+func NodeKinds() []control.Kind {
+	return slices.DeleteFunc(control.Kinds(), func(k control.Kind) bool { return !k.ForNodes() })
 }
 
 // Pruned returns the error for changes after a revision that is not in the log.
@@ -56,15 +48,19 @@ func TooMany(namespace string, after int64, most int) error {
 		control.ErrPruned)
 }
 
-// Prune deletes changes batch by batch and returns their number. Each batch begins after a revision, and returns how
-// many changes it deleted and the last revision it checked, 0 if that was all.
-func Prune(batch func(after int64) (pruned int, next int64, err error)) (int, error) {
-	total := 0
-	for after := int64(0); ; {
-		pruned, next, err := batch(after)
-		if total += pruned; err != nil || next == 0 {
-			return total, err
-		}
-		after = next
+// Timeouts of calls without a deadline.
+const (
+	CallTimeout   = 30 * time.Second
+	StreamTimeout = 10 * time.Minute // of calls that transfer everything
+)
+
+// WithTimeout adds a timeout to a context without a deadline.
+func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
 	}
+	return context.WithTimeout(ctx, timeout)
 }
+
+// TimeOf converts a stored time.
+func TimeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -1,14 +1,14 @@
--- How far each namespace has come; the one without a name is all of them. Times are microseconds since 1970, everywhere.
-CREATE TABLE namespaces (
+-- The revisions of each namespace. The row without a name is for all of them. Times are microseconds since 1970.
+CREATE TABLE headgate_namespaces (
     name   TEXT    NOT NULL PRIMARY KEY,
     last   INTEGER NOT NULL, -- the revision of its last change
-    nodes  INTEGER NOT NULL, -- the last that touched what nodes get
-    pruned INTEGER NOT NULL  -- the last that was forgotten
+    nodes  INTEGER NOT NULL, -- the last change of objects for nodes
+    pruned INTEGER NOT NULL  -- the last pruned change
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO namespaces VALUES ('', 0, 0, 0);
+INSERT INTO headgate_namespaces VALUES ('', 0, 0, 0);
 
-CREATE TABLE objects (
+CREATE TABLE headgate_objects (
     kind      TEXT    NOT NULL,
     namespace TEXT    NOT NULL,
     id        TEXT    NOT NULL,
@@ -20,9 +20,9 @@ CREATE TABLE objects (
     PRIMARY KEY (kind, namespace, id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX objects_by_revision ON objects (namespace, revision);
+CREATE INDEX headgate_objects_by_revision ON headgate_objects (namespace, revision);
 
-CREATE TABLE changes (
+CREATE TABLE headgate_changes (
     revision  INTEGER NOT NULL PRIMARY KEY,
     namespace TEXT    NOT NULL,
     time      INTEGER NOT NULL,
@@ -32,11 +32,11 @@ CREATE TABLE changes (
     note      TEXT    NOT NULL
 ) STRICT;
 
-CREATE INDEX changes_by_namespace ON changes (namespace, revision);
+CREATE INDEX headgate_changes_by_namespace ON headgate_changes (namespace, revision);
 
--- What a change did to each object: what it became (nothing, if it was deleted), and what it was (nothing, if it was not
--- there, and was_revision is 0 then).
-CREATE TABLE ops (
+-- The parts of each change: an object after it (NULL if deleted) and before it (NULL if it did not exist; was_revision
+-- is 0 then).
+CREATE TABLE headgate_ops (
     revision     INTEGER NOT NULL,
     place        INTEGER NOT NULL,
     namespace    TEXT    NOT NULL,
@@ -51,9 +51,9 @@ CREATE TABLE ops (
     PRIMARY KEY (revision, place)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX ops_by_object ON ops (namespace, kind, id, revision);
+CREATE INDEX headgate_ops_by_object ON headgate_ops (namespace, kind, id, revision);
 
-CREATE TABLE states (
+CREATE TABLE headgate_states (
     bucket  TEXT    NOT NULL,
     id      TEXT    NOT NULL,
     expires INTEGER NOT NULL,
@@ -61,4 +61,4 @@ CREATE TABLE states (
     PRIMARY KEY (bucket, id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX states_by_expiry ON states (expires);
+CREATE INDEX headgate_states_by_expiry ON headgate_states (expires);

@@ -1,0 +1,176 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/dump"
+	"github.com/headgate/headgate/server/control/internal/tables"
+)
+
+// Restore replaces everything with a backup, completely or not at all.
+func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
+	in, err := dump.NewReader(r)
+	if err != nil {
+		return err
+	}
+	err = db.change(ctx, "restore", tables.StreamTimeout, func(ctx context.Context, tx *sql.Tx, last int64) error {
+		if over != control.Any && over != last {
+			return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
+		}
+		for _, query := range []string{
+			// DELETE instead of TRUNCATE, so that concurrent readers keep their snapshot.
+			"DELETE FROM headgate_objects", "DELETE FROM headgate_changes", "DELETE FROM headgate_ops",
+			"DELETE FROM headgate_states",
+			// The row for all namespaces stays: it is the lock that others wait for.
+			"DELETE FROM headgate_namespaces WHERE name <> ''",
+			"UPDATE headgate_namespaces SET last = 0, nodes = 0, pruned = 0",
+		} {
+			if _, err := tx.ExecContext(ctx, query); err != nil {
+				return err
+			}
+		}
+		if err := (&restore{db: db, tx: tx, rows: map[*table][]byte{}}).run(ctx, in); err != nil {
+			return err
+		}
+		return db.notify(ctx, tx)
+	})
+	if err == nil {
+		db.Changes.Notify()
+	}
+	return err
+}
+
+// The tables that a restore fills.
+var (
+	namespaceTable = table{
+		name: "headgate_namespaces", columns: "name, last#, nodes#, pruned#",
+		conflict: `WHERE true ON CONFLICT (name) DO UPDATE SET last = excluded.last, nodes = excluded.nodes,
+			pruned = excluded.pruned`,
+	}
+	objectTable = table{
+		name: "headgate_objects", columns: "namespace, kind, id, revision#, created#, updated#, actor, body",
+	}
+	changeTable = table{name: "headgate_changes", columns: "revision#, namespace, time#, actor, address, action, note"}
+	opTable     = table{
+		name: "headgate_ops", columns: "revision#, place#, namespace, kind, id, body, " +
+			"was_revision#, was_created#, was_updated#, was_actor, was_body",
+	}
+	stateTable = table{name: "headgate_states", columns: "bucket, id, expires#, body"}
+)
+
+// A table describes the rows to write to a table.
+type table struct {
+	name     string
+	columns  string // separated by ", ", those with numbers end with #
+	conflict string // the end of the query, for rows whose key exists
+}
+
+// insert returns the query that writes the rows of a JSON array.
+func (t *table) insert(array string) string {
+	columns := strings.Split(t.columns, ", ")
+	for i, column := range columns {
+		kind := "text"
+		if strings.HasSuffix(column, "#") {
+			kind = "bigint"
+		}
+		columns[i] = fmt.Sprintf("CAST(value->>%d AS %s)", i, kind)
+	}
+	return "INSERT INTO " + t.name + " (" + strings.ReplaceAll(t.columns, "#", "") + ") SELECT " +
+		strings.Join(columns, ", ") + " FROM " + array + " " + t.conflict
+}
+
+// restoreBytes is the size of the rows that one query writes.
+const restoreBytes = 1 << 20
+
+// A restore is being read.
+type restore struct {
+	db     *DB
+	tx     *sql.Tx
+	rows   map[*table][]byte // not yet written, as JSON
+	change *dump.Change      // the last one
+	place  int               // of its next part
+}
+
+func (r *restore) run(ctx context.Context, in *dump.Reader) error {
+	for {
+		line, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		into, values, err := r.row(line)
+		if err != nil {
+			return err
+		}
+		row, err := json.Marshal(values)
+		if err != nil {
+			return err
+		}
+		r.rows[into] = append(append(r.rows[into], ','), row...)
+		// A backup may have the same namespace twice, but a query may not.
+		if len(r.rows[into]) > restoreBytes || into == &namespaceTable {
+			if err := r.flush(ctx, into); err != nil {
+				return err
+			}
+		}
+	}
+	for into := range r.rows {
+		if err := r.flush(ctx, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row returns the row of a line.
+func (r *restore) row(line *dump.Line) (*table, []any, error) {
+	switch {
+	case line.Namespace != nil:
+		n := line.Namespace
+		return &namespaceTable, []any{n.Name, n.Last, n.Nodes, n.Pruned}, nil
+	case line.Object != nil:
+		o := line.Object
+		return &objectTable, []any{
+			o.Namespace, o.Kind, o.ID, o.Revision, o.Created, o.Updated, o.By, string(o.Body),
+		}, nil
+	case line.Change != nil:
+		c := line.Change
+		r.change, r.place = c, 0
+		return &changeTable, []any{c.Revision, c.Namespace, c.Time, c.Actor, c.From, c.Action, c.Note}, nil
+	case line.Op != nil && r.change == nil:
+		return nil, nil, errors.New("restore: part of a change without a change in front of it")
+	case line.Op != nil:
+		op, was := line.Op, line.Op.Was
+		if was == nil {
+			was = &dump.Was{}
+		}
+		r.place++
+		return &opTable, []any{
+			r.change.Revision, r.place - 1, r.change.Namespace, op.Kind, op.ID, textOf(op.Body),
+			was.Revision, was.Created, was.Updated, was.By, textOf(was.Body),
+		}, nil
+	default:
+		s := line.State
+		return &stateTable, []any{s.Bucket, s.ID, s.Expires, string(s.Body)}, nil
+	}
+}
+
+// flush writes the rows of a table.
+func (r *restore) flush(ctx context.Context, into *table) error {
+	rows := r.rows[into]
+	if len(rows) == 0 {
+		return nil
+	}
+	r.rows[into] = rows[:0]
+	_, err := r.tx.ExecContext(ctx, into.insert(r.db.elements("$1")), "["+string(rows[1:])+"]")
+	return err
+}
