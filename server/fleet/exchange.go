@@ -2,23 +2,46 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
 // An Exchange is where nodes leave notes for each other. Each node has one note per key, and a new note replaces the
-// old one. redisstore.Board is one, in Redis.
+// old one. fleetredis.Exchange is one, in Redis. A simulator has its own.
 type Exchange interface {
-	// Exchange stores this node's notes under keys of 16 bytes, and calls received for each note that a peer stored under
-	// one of them. key is an index into keys, and age is the time since the note was stored. An empty note leaves the
-	// stored one as it is. Notes that received was called with before may be left out, unless all is set for the key. The
-	// exchange may forget a note if none was stored under its key for the time keep. Without keys, Exchange only
-	// checks that the exchange answers.
+	// Exchange stores this node's notes, and calls received for each note that a peer stored under one of their keys. The
+	// int is the index of the note with the same key. Without notes, Exchange only checks that the exchange responds.
 	//
-	// missed has the indices of keys whose notes may not have been stored, and err is the reason. Keys of one group, see
-	// [KeyGroups], are stored together and missed together. An err with a method Foreign() bool that returns true means
-	// that another fleet stores notes there.
-	Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool,
-		received func(key int, author, note string, age time.Duration)) (missed []int, err error)
+	// missed has the indices of notes that may not have been stored, and err is the reason. Notes of one group of keys, see
+	// [KeyGroups], are stored together and missed together. A [*ForeignError] means that another fleet stores notes there.
+	Exchange(ctx context.Context, notes []Note, received func(int, PeerNote)) (missed []int, err error)
+}
+
+// A Note is what a node leaves for its peers under a key, and asks for in return.
+type Note struct {
+	Key string // 16 bytes
+	// Text is the note. If it is empty, the stored note stays as it is.
+	Text string
+	// Keep is how long the exchange must keep a note at least after it was last stored.
+	Keep time.Duration
+	// ReadAll asks for all notes of peers. Otherwise, those that were received before may be left out.
+	ReadAll bool
+}
+
+// A PeerNote is a note of a peer.
+type PeerNote struct {
+	Author, Text string
+	Age          time.Duration // since it was stored
+}
+
+// A ForeignError reports that a fleet with another secret uses an exchange under the same name.
+type ForeignError struct {
+	Name string // of both fleets
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("a fleet with another secret uses the name %q: give each fleet its own name, or all nodes one secret",
+		e.Name)
 }
 
 // KeyGroups is the number of groups of keys that can be unreachable independently of each other. The first byte of a

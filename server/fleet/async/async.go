@@ -102,7 +102,7 @@ func (o *Options) settings() exchange.Settings {
 	}
 }
 
-var errNoExchange = errors.New("fleet: NewAsync: no Exchange: want one, such as a redisstore.Board")
+var errNoExchange = errors.New("async: New: want an Exchange")
 
 // New returns a limiter that shares its counters through an exchange. It must be closed.
 func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) {
@@ -195,7 +195,7 @@ func (a *Limiter) exchangeBatch(ctx context.Context) error {
 	ctx, done := rounds.WithTimeout(ctx, a.clock, a.settings.Deadline)
 	defer done()
 	a.startedAt = a.clock.Now()
-	missed, err := a.exchange.Exchange(ctx, b.Keys, b.Notes, b.Keep, b.AllNotes, a.receive)
+	missed, err := a.exchange.Exchange(ctx, b.Notes, a.receive)
 	a.counters.Exchanges.Add(1)
 	a.counters.Sent.Add(int64(len(b.Tallies) - len(missed)))
 	a.counters.RoundTrip.Store(int64(a.clock.Now() - a.startedAt))
@@ -207,22 +207,22 @@ func (a *Limiter) exchangeBatch(ctx context.Context) error {
 }
 
 // receive applies a note of a peer.
-func (a *Limiter) receive(key int, author, note string, age time.Duration) {
-	from, ok := exchange.ParseAuthor(author)
+func (a *Limiter) receive(key int, note fleet.PeerNote) {
+	from, ok := exchange.ParseAuthor(note.Author)
 	if ok && from == a.self {
 		return
 	}
 	var t [1]ledger.Tally
-	uptime, read := exchange.ReadNote(note, &t[0])
+	uptime, read := exchange.ReadNote(note.Text, &t[0])
 	if !ok || !read || key < 0 || key >= len(a.batch.Tallies) {
 		a.counters.Malformed.Add(1)
-		a.warnings.Malformed(a.clock.Now(), author)
+		a.warnings.Malformed(a.clock.Now(), note.Author)
 		return
 	}
 	a.counters.Received.Add(1)
 	// The note was on its way no longer than this exchange took, normally.
 	ours := &a.batch.Tallies[key]
-	t[0].Key, t[0].Age = ours.Key, max(0, age)+a.clock.Now()-a.startedAt
+	t[0].Key, t[0].Age = ours.Key, max(0, note.Age)+a.clock.Now()-a.startedAt
 	t[0].MayKnow, t[0].Bounded = ours.MayKnow, true // it was there before this exchange left ours
 	a.ledger.Apply(from, uptime, t[:])
 }
@@ -230,8 +230,8 @@ func (a *Limiter) receive(key int, author, note string, age time.Duration) {
 // finishExchange handles the result of an exchange.
 func (a *Limiter) finishExchange(missed []int, err error) {
 	now := a.clock.Now()
-	var f interface{ Foreign() bool }
-	if errors.As(err, &f) && f.Foreign() {
+	var foreign *fleet.ForeignError
+	if errors.As(err, &foreign) {
 		a.counters.Foreign.Add(1)
 		a.warnings.Foreign(now, err)
 		err = nil

@@ -303,15 +303,10 @@ func TestAsyncNodeThatNobodyAskedNoticesThatTheExchangeIsAway(t *testing.T) {
 // A foreignBoard is an exchange that another fleet uses too.
 type foreignBoard struct{ fleettest.NodeBoard }
 
-func (s foreignBoard) Exchange(ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
-	missed, err := s.NodeBoard.Exchange(ctx, keys, notes, keep, all, heard)
-	return missed, errors.Join(err, foreignError{})
+func (s foreignBoard) Exchange(ctx context.Context, notes []fleet.Note, received func(int, fleet.PeerNote)) ([]int, error) {
+	missed, err := s.NodeBoard.Exchange(ctx, notes, received)
+	return missed, errors.Join(err, &fleet.ForeignError{Name: "fleet"})
 }
-
-type foreignError struct{}
-
-func (foreignError) Error() string { return "somebody else is here" }
-func (foreignError) Foreign() bool { return true }
 
 func TestAsyncTellsOfAnotherFleetAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/membership"
 )
 
@@ -24,11 +25,11 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	secret, err := store.FleetSecret(ctx)
+	secret, err := fleetredis.Secret(ctx, store)
 	if err != nil {
 		log.Fatal(err)
 	}
-	list, err := store.MemberList("production")
+	list, err := fleetredis.NewMemberList(store, "production")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,11 +38,13 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	options := async.Options{Name: "node-7"}
-	board, err := store.Board(redisstore.BoardOptions{Name: "production", Author: options.Author(), Mark: fleet.Fingerprint(secret)})
+	exchange, err := fleetredis.NewExchange(store, fleetredis.ExchangeOptions{
+		Name: "production", Author: options.Author(), Secret: secret,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := async.New(fleet.LedgerOptions{Secret: secret, Members: members}, board, options)
+	limiter, err := async.New(fleet.LedgerOptions{Secret: secret, Members: members}, exchange, options)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -61,7 +61,6 @@ func (p *keyGroups) addProbes(b *exchange.Batch) {
 		}
 		key := ledger.Key{byte(g)} // any key of the group, as there is nothing to send
 		b.Tallies = append(b.Tallies, ledger.Tally{Key: key})
-		b.Keys, b.Notes = append(b.Keys, string(key[:])), append(b.Notes, "")
-		b.Keep, b.AllNotes = append(b.Keep, exchange.MinKeep), append(b.AllNotes, false)
+		b.Notes = append(b.Notes, fleet.Note{Key: string(key[:]), Keep: exchange.MinKeep})
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A slowPencil is a way to a slate on which calls are held up, by any time: before they are there, and on their way
-// back, where some are lost. It leaves out what was heard before, as a redisstore.Board does.
+// back, where some are lost. It leaves out what was heard before, as a fleetredis.Exchange does.
 type slowPencil struct {
 	fleettest.NodeBoard
 	rng   *rand.Rand
@@ -28,7 +28,7 @@ type slowPencil struct {
 	lost  uint64
 }
 
-func (p *slowPencil) Exchange(ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool, heard func(int, string, string, time.Duration)) ([]int, error) {
+func (p *slowPencil) Exchange(ctx context.Context, notes []fleet.Note, received func(int, fleet.PeerNote)) ([]int, error) {
 	type found struct {
 		key    int
 		author string
@@ -41,32 +41,33 @@ func (p *slowPencil) Exchange(ctx context.Context, keys, notes []string, _ []tim
 		p.seen, p.lost = n, 1<<fleet.KeyGroups-1
 		clear(p.known)
 	}
-	for i, key := range keys {
+	for i, n := range notes {
+		key := n.Key
 		for author, note := range p.Notes[key] {
 			if author != p.Author && p.known[key+author] != note {
 				all = append(all, found{i, author, note})
 			}
 		}
-		if notes[i] != "" {
+		if n.Text != "" {
 			if p.Notes[key] == nil {
 				p.Notes[key] = make(map[string]fleettest.Note)
 			}
-			p.Notes[key][p.Author] = fleettest.Note{Text: notes[i], At: time.Now()}
+			p.Notes[key][p.Author] = fleettest.Note{Text: n.Text, At: time.Now()}
 		}
 	}
 	p.Mu.Unlock()
 	at := time.Now()
 	fleettest.Wait(ctx, time.Duration(p.rng.Int64N(int64(p.most))))
 	if p.loses > 0 && p.rng.IntN(p.loses) == 0 {
-		missed := make([]int, len(keys))
+		missed := make([]int, len(notes))
 		for i := range missed {
 			missed[i] = i
 		}
 		return missed, fleettest.ErrDown
 	}
 	for _, f := range all {
-		p.known[keys[f.key]+f.author] = f.note
-		heard(f.key, f.author, f.note.Text, at.Sub(f.note.At))
+		p.known[notes[f.key].Key+f.author] = f.note
+		received(f.key, fleet.PeerNote{Author: f.author, Text: f.note.Text, Age: at.Sub(f.note.At)})
 	}
 	return nil, nil
 }

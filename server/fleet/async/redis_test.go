@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
@@ -30,7 +31,7 @@ func onRedis(t testing.TB, url string, n int, change func(*fleet.LedgerOptions, 
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		secret, err := store.FleetSecret(t.Context())
+		secret, err := fleetredis.Secret(t.Context(), store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,7 @@ func onRedis(t testing.TB, url string, n int, change func(*fleet.LedgerOptions, 
 		if change != nil {
 			change(&lo, &o)
 		}
-		board, err := store.Board(redisstore.BoardOptions{Author: o.Author(), Mark: fleet.Fingerprint(secret)})
+		board, err := fleetredis.NewExchange(store, fleetredis.ExchangeOptions{Author: o.Author(), Secret: secret})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,13 +165,13 @@ func TestAsyncTwoFleetsOfOneNameOnOneRedisAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	secret, err := store.FleetSecret(t.Context())
+	secret, err := fleetredis.Secret(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	events := make(chan fleet.Event, 100)
 	o := Options{Name: "theirs", OnEvent: func(e fleet.Event) { events <- e }}
-	board, err := store.Board(redisstore.BoardOptions{Author: "12345678theirs", Mark: fleet.Fingerprint(secret)})
+	board, err := fleetredis.NewExchange(store, fleetredis.ExchangeOptions{Author: "12345678theirs", Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

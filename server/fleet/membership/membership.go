@@ -16,7 +16,7 @@ import (
 
 var _ fleet.Members = (*Membership)(nil)
 
-// A List is a shared list of nodes. redisstore.MemberList is one, in Redis.
+// A List is a shared list of nodes. fleetredis.MemberList is one, in Redis.
 type List interface {
 	// Beat adds a node to the list or refreshes its entry. It returns the number of nodes refreshed within the time live,
 	// and within the longer time known, and whether the node was listed before this call.

@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
@@ -276,7 +277,7 @@ func TestMembershipInRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	book, err := store.MemberList("fleet")
+	book, err := fleetredis.NewMemberList(store, "fleet")
 	if err != nil {
 		t.Fatal(err)
 	}

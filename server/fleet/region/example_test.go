@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/region"
 )
 
@@ -32,20 +33,22 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	secret, err := globe.FleetSecret(ctx)
+	secret, err := fleetredis.Secret(ctx, globe)
 	if err != nil {
 		log.Fatal(err)
 	}
-	book, err := home.RegionBook("production")
+	regionStore, err := fleetredis.NewRegionStore(home, "production")
 	if err != nil {
 		log.Fatal(err)
 	}
 	options := region.Options{Region: "eu", Node: "node-7", Interval: time.Second}
-	board, err := globe.Board(redisstore.BoardOptions{Name: "production", Author: options.Author(), Mark: fleet.Fingerprint(secret)})
+	exchange, err := fleetredis.NewExchange(globe, fleetredis.ExchangeOptions{
+		Name: "production", Author: options.Author(), Secret: secret,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter, err := region.New(fleet.LedgerOptions{Secret: secret}, store, book, board, options)
+	limiter, err := region.New(fleet.LedgerOptions{Secret: secret}, store, regionStore, exchange, options)
 	if err != nil {
 		log.Fatal(err)
 	}

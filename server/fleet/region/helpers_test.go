@@ -14,116 +14,120 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
-// A homeBook is a RegionBook in memory.
-type homeBook struct {
+// A memoryStore is a fleet.RegionStore in memory.
+type memoryStore struct {
 	mu   sync.Mutex
-	keys map[string]*homeKey
+	keys map[string]*regionKey
 }
 
-type homeKey struct {
+type regionKey struct {
 	start, window, total int64
-	speaker              string
+	sender               string
 	until, learned       int64
 	nodes, regions       map[string][2]int64 // start and total
-	said                 map[string]int64    // of regions
-	leaped               map[string]bool
+	sentAt               map[string]int64    // by region
+	tooLarge             map[string]bool     // by region
 }
 
-func newHomeBook() *homeBook { return &homeBook{keys: make(map[string]*homeKey)} }
+func newMemoryStore() *memoryStore { return &memoryStore{keys: make(map[string]*regionKey)} }
 
-func (b *homeBook) Report(_ context.Context, node string, keys []string, starts, windows, totals, told []int64, learned []bool,
-	_ []time.Duration, hold time.Duration, reported func(int, bool, bool, int64, int64, int64),
+func (b *memoryStore) Report(
+	_ context.Context, node string, hold time.Duration, records []fleet.NodeRecord, reported func(int, fleet.RegionRecord),
 ) ([]int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now().UnixMicro()
-	for i, name := range keys {
-		k := b.keys[name]
+	for i, r := range records {
+		k := b.keys[r.Key]
 		if k == nil {
-			k = &homeKey{start: now, window: windows[i], nodes: map[string][2]int64{}, regions: map[string][2]int64{}, said: map[string]int64{}, leaped: map[string]bool{}}
-			b.keys[name] = k
+			k = &regionKey{
+				start: now, window: r.Window, nodes: map[string][2]int64{}, regions: map[string][2]int64{},
+				sentAt: map[string]int64{}, tooLarge: map[string]bool{},
+			}
+			b.keys[r.Key] = k
 		}
-		if windows[i] < k.window {
-			reported(i, false, true, k.start, k.total, now)
+		if r.Window < k.window {
+			reported(i, fleet.RegionRecord{Learned: true, Start: k.start, Total: k.total, Now: now})
 			continue
 		}
-		if windows[i] > k.window {
-			k.window, k.start, k.total = windows[i], max(now, k.start+1), 0
+		if r.Window > k.window {
+			k.window, k.start, k.total = r.Window, max(now, k.start+1), 0
 		}
-		base := told[i]
+		base := r.Reported
 		if known, ok := k.nodes[node]; ok {
 			switch {
-			case known[0] == starts[i]:
+			case known[0] == r.Start:
 				base = known[1]
-			case known[0] > starts[i]:
-				base = totals[i]
+			case known[0] > r.Start:
+				base = r.Total
 			default:
 				base = 0
 			}
 		}
-		k.total += max(0, totals[i]-base)
-		k.nodes[node] = [2]int64{starts[i], max(totals[i], base)}
-		speaks := k.speaker == node || k.until < now
-		if speaks {
-			k.speaker, k.until = node, now+hold.Microseconds()
-			if learned[i] {
+		k.total += max(0, r.Total-base)
+		k.nodes[node] = [2]int64{r.Start, max(r.Total, base)}
+		sender := k.sender == node || k.until < now
+		if sender {
+			k.sender, k.until = node, now+hold.Microseconds()
+			if r.Learned {
 				k.learned = now
 			}
 		}
-		reported(i, speaks, now-k.learned <= 2*hold.Microseconds(), k.start, k.total, now)
+		reported(i, fleet.RegionRecord{
+			Sender: sender, Learned: now-k.learned <= 2*hold.Microseconds(), Start: k.start, Total: k.total, Now: now,
+		})
 	}
 	return nil, nil
 }
 
-func (b *homeBook) Settle(_ context.Context, keys, regions []string, starts, totals, said, all, most []int64, _ []time.Duration,
-	growth func(int, int64, bool, bool, bool),
-) ([]int, error) {
+func (b *memoryStore) Settle(_ context.Context, totals []fleet.RemoteTotal, growth func(int, fleet.Growth)) ([]int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, name := range keys {
-		k := b.keys[name]
-		known, ok := k.regions[regions[i]]
-		base, can := int64(0), all[i]
-		switch same := ok && known[0] == starts[i]; {
-		case ok && known[0] > starts[i]:
-			growth(i, 0, false, false, false)
+	for i, t := range totals {
+		k := b.keys[t.Key]
+		known, ok := k.regions[t.Region]
+		base, most := int64(0), t.MaxTotal
+		switch same := ok && known[0] == t.Start; {
+		case ok && known[0] > t.Start:
+			growth(i, fleet.Growth{})
 			continue
-		case same && totals[i] < known[1]:
-			growth(i, 0, false, false, said[i] > k.said[regions[i]])
+		case same && t.Total < known[1]:
+			growth(i, fleet.Growth{Fell: t.SentAt > k.sentAt[t.Region]})
 			continue
 		case same && known[1] > 0:
-			base, can = known[1], most[i]
+			base, most = known[1], t.MaxGrowth
 		default:
-			k.leaped[regions[i]] = false
+			k.tooLarge[t.Region] = false
 		}
-		units := totals[i] - base
-		leaped := units > can
-		if leaped {
-			units = can
-			if k.leaped[regions[i]] {
+		units := t.Total - base
+		tooLarge := units > most
+		if tooLarge {
+			units = most
+			if k.tooLarge[t.Region] {
 				units = 0
 			}
 		}
-		k.regions[regions[i]], k.said[regions[i]], k.leaped[regions[i]] = [2]int64{starts[i], base + units}, said[i], leaped
-		growth(i, units, !ok, leaped, false)
+		k.regions[t.Region], k.sentAt[t.Region] = [2]int64{t.Start, base + units}, t.SentAt
+		k.tooLarge[t.Region] = tooLarge
+		growth(i, fleet.Growth{Units: units, First: !ok, TooLarge: tooLarge})
 	}
 	return nil, nil
 }
 
 // A land is a region of a test: nodes that share a store.
 type land struct {
-	store *memstore.Store
-	book  *homeBook
-	nodes []*Limiter
+	store  *memstore.Store
+	totals *memoryStore
+	nodes  []*Limiter
 }
 
 // startNode starts a node of a region.
-func startNode(t testing.TB, s *fleettest.Board, store headgate.Limiter, book Book, o Options) *Limiter {
+func startNode(t testing.TB, s *fleettest.Board, store headgate.Limiter, rs fleet.RegionStore, o Options) *Limiter {
 	t.Helper()
 	g, err := New(fleet.LedgerOptions{
 		Secret:    fleettest.Secret,
 		OnRefused: func(from fleet.Peer, why string) { t.Errorf("refused a tally of %v: %s", from, why) },
-	}, store, book, s.Node(o.Author()), o)
+	}, store, rs, s.Node(o.Author()), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +142,8 @@ func startLands(t testing.TB, s *fleettest.Board, lands, nodes int, change func(
 		if err != nil {
 			t.Fatal(err)
 		}
-		book := newHomeBook()
-		l := &land{store: store, book: book}
+		totals := newMemoryStore()
+		l := &land{store: store, totals: totals}
 		for n := range nodes {
 			o := Options{
 				Region: fmt.Sprint("region ", r), Node: fmt.Sprintf("node %d/%d", r, n), Rand: rand.New(rand.NewPCG(uint64(r), uint64(n))).Int64N,
@@ -148,7 +152,7 @@ func startLands(t testing.TB, s *fleettest.Board, lands, nodes int, change func(
 			if change != nil {
 				change(&o)
 			}
-			l.nodes = append(l.nodes, startNode(t, s, store, book, o))
+			l.nodes = append(l.nodes, startNode(t, s, store, totals, o))
 		}
 		all = append(all, l)
 	}

@@ -8,7 +8,7 @@ import (
 
 // noteLearned ends the lookups of keys whose consumption in other regions is known now: keys that this node sent and
 // whose growth is charged, and keys that another node sends and has learned. Nodes that wait for this one can see it in
-// the book.
+// the RegionStore.
 func (g *Limiter) noteLearned(ctx context.Context, reports []report) {
 	if len(reports) == 0 {
 		return
@@ -23,13 +23,13 @@ func (g *Limiter) noteLearned(ctx context.Context, reports []report) {
 		case r.failed:
 			failed |= 1 << ledger.GroupOf(&t.Key)
 			l.LookedUp(t, false)
-		case r.sends:
+		case r.Sender:
 			exchanged |= 1 << ledger.GroupOf(&t.Key)
 			if t.Unlearned {
 				sent = append(sent, *t)
 			}
 			l.LookedUp(t, true)
-		case r.learned:
+		case r.Learned:
 			exchanged |= 1 << ledger.GroupOf(&t.Key)
 			l.LookedUp(t, true)
 		case t.Unlearned:

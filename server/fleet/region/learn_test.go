@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
@@ -123,12 +124,12 @@ func TestConsumptionInOtherRegionsCountsFromTheSecondDecisionOnRedis(t *testing.
 	var nodes []*Limiter
 	for r := range 3 {
 		store := open(redistest.Standalone(t, redistest.Options{}), "hg")
-		book, err := store.RegionBook("")
+		book, err := fleetredis.NewRegionStore(store, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := Options{Region: fmt.Sprint("region ", r), Node: fmt.Sprint("node ", r), OnEvent: func(fleet.Event) {}}
-		board, err := open(globe, "globe").Board(redisstore.BoardOptions{Author: o.Author(), Mark: fleet.Fingerprint(fleettest.Secret)})
+		board, err := fleetredis.NewExchange(open(globe, "globe"), fleetredis.ExchangeOptions{Author: o.Author(), Secret: fleettest.Secret})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
@@ -34,7 +35,7 @@ func TestRegionsOnRedis(t *testing.T) {
 	for r := range 2 {
 		home := redistest.Standalone(t, redistest.Options{})
 		store := open(home, "hg")
-		book, err := store.RegionBook("")
+		book, err := fleetredis.NewRegionStore(store, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestRegionsOnRedis(t *testing.T) {
 				Region: fmt.Sprint("region ", r), Node: fmt.Sprintf("node %d/%d", r, n),
 				Interval: 100 * time.Millisecond, Deadline: 30 * time.Second, OnEvent: func(fleet.Event) {},
 			}
-			board, err := open(globe, "globe").Board(redisstore.BoardOptions{Author: o.Author(), Mark: fleet.Fingerprint(fleettest.Secret)})
+			board, err := fleetredis.NewExchange(open(globe, "globe"), fleetredis.ExchangeOptions{Author: o.Author(), Secret: fleettest.Secret})
 			if err != nil {
 				t.Fatal(err)
 			}

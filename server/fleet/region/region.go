@@ -17,28 +17,6 @@ import (
 
 var _ headgate.Limiter = (*Limiter)(nil)
 
-// A Book is where the nodes of a region add up their consumption, and record that of other regions.
-// redisstore.RegionBook is one, in the region's Redis. Times are in µs, by the book's clock or, for records of nodes,
-// by the nodes' clocks.
-type Book interface {
-	// Report adds a node's consumption to the region's, once however often it is reported: the start of each record, its
-	// window (0 for none), its total, and how much of it was reported before. Of the nodes that report a key, one sends
-	// for the region, for the time hold, which it can extend. learned is set for keys whose consumption in other regions
-	// this node knows. reported is called with whether this node sends, whether a sender of the last two holds had learned
-	// the key, and the start and total of the region's record. missed has the indices of keys without that call. A node
-	// that restarts needs another name.
-	Report(ctx context.Context, node string, keys []string, starts, windows, totals, reportedBefore []int64,
-		learned []bool,
-		keep []time.Duration,
-		hold time.Duration, reported func(key int, sends, learned bool, start, total, now int64)) (missed []int, err error)
-	// Settle records totals of other regions: their starts, the totals, when they were sent, how large they can be in all,
-	// and how much they can have grown. It calls growth with the units that were not known yet, once for the whole region,
-	// and whether the region was new, its total too large, or smaller than before. Of a total that is too large, the
-	// possible part counts once.
-	Settle(ctx context.Context, keys, regions []string, starts, totals, said, all, most []int64, keep []time.Duration,
-		growth func(item int, units int64, first, leaped, fell bool)) (missed []int, err error)
-}
-
 // A Limiter shares limits with other regions. It decides by the region's own store, which may be exact or lease. It
 // sends the region's consumption to the other regions, and charges theirs to the region's store: as async does between
 // nodes, with one more step and the same bound, where N is the number of regions. No decision on a key in use waits for
@@ -52,17 +30,17 @@ type Book interface {
 //
 // It needs no election: only nodes that count a key know its name, so only they can charge it.
 type Limiter struct {
-	store     headgate.Limiter
-	book      Book
-	exchange  fleet.Exchange
-	region    string // its name
-	settings  exchange.Settings
-	nodeName  string         // of this start of the node in the book
-	ledger    *ledger.Ledger // what this node consumed
-	counting  fleet.LedgerOptions
-	clock     fleet.Clock
-	rounds    rounds.Loop
-	clockSkew *skew.Tracker
+	store       headgate.Limiter
+	regionStore fleet.RegionStore
+	exchange    fleet.Exchange
+	region      string // its name
+	settings    exchange.Settings
+	nodeName    string         // of this start of the node in the RegionStore
+	ledger      *ledger.Ledger // what this node consumed
+	counting    fleet.LedgerOptions
+	clock       fleet.Clock
+	rounds      rounds.Loop
+	clockSkew   *skew.Tracker
 
 	// The following is used by one round at a time.
 	batch                         exchange.Batch
@@ -113,12 +91,12 @@ func (o *Options) settings() exchange.Settings {
 // Author returns the name under which a region leaves its notes. All nodes of a region have the same.
 func (o Options) Author() string { return exchange.Author(fleet.Peer{Name: o.Region}) }
 
-var errMissing = errors.New("region: New: want a store, a Book and an Exchange")
+var errMissing = errors.New("region: New: want a store, a RegionStore and an Exchange")
 
 // New returns a limiter that shares the counters of a region's store with other regions. It must be closed; it does not
-// close the store, the book and the exchange.
-func New(lo fleet.LedgerOptions, store headgate.Limiter, book Book, x fleet.Exchange, o Options) (*Limiter, error) {
-	if store == nil || book == nil || x == nil {
+// close the stores and the exchange.
+func New(lo fleet.LedgerOptions, store headgate.Limiter, rs fleet.RegionStore, x fleet.Exchange, o Options) (*Limiter, error) {
+	if store == nil || rs == nil || x == nil {
 		return nil, errMissing
 	}
 	shared := o.settings()
@@ -138,7 +116,7 @@ func New(lo fleet.LedgerOptions, store headgate.Limiter, book Book, x fleet.Exch
 	// interval, this node has to: so it reports once more after that.
 	l.SetLookupAge(2 * shared.Interval)
 	g := &Limiter{
-		store: store, book: book, exchange: x, region: o.Region, settings: shared, ledger: l,
+		store: store, regionStore: rs, exchange: x, region: o.Region, settings: shared, ledger: l,
 		counting: l.Options(), clock: l.Options().Clock, keys: make(map[ledger.Key]*keyState),
 	}
 	g.warnings.Report = shared.OnEvent

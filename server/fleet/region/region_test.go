@@ -200,7 +200,7 @@ func TestRegionNodeThatStartsAgainIsHeardAtOnce(t *testing.T) {
 		if err := all[0].nodes[0].Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		all[0].nodes[0] = startNode(t, s, all[0].store, all[0].book, Options{
+		all[0].nodes[0] = startNode(t, s, all[0].store, all[0].totals, Options{
 			Region: "region 0", Node: "node 0/0", Rand: rand.New(rand.NewPCG(0, 0)).Int64N,
 			OnEvent: func(e fleet.Event) { t.Errorf("an event: %v %v", e.Kind, e.Err) },
 		})
@@ -228,11 +228,11 @@ func TestRegionsRefuseBadOptions(t *testing.T) {
 		{Options{Region: strings.Repeat("x", 65), Node: "a"}, "Region"},
 		{Options{Region: "a", Node: "a", Interval: time.Hour}, "Interval"},
 	} {
-		if _, err := New(fleet.LedgerOptions{}, store, newHomeBook(), fleettest.NewBoard(0).Node("a"), tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := New(fleet.LedgerOptions{}, store, newMemoryStore(), fleettest.NewBoard(0).Node("a"), tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: got %v, want an error about %s", tt.o, err, tt.want)
 		}
 	}
-	if _, err := New(fleet.LedgerOptions{}, nil, newHomeBook(), fleettest.NewBoard(0).Node("a"), Options{Region: "a", Node: "a"}); !errors.Is(err, errMissing) {
+	if _, err := New(fleet.LedgerOptions{}, nil, newMemoryStore(), fleettest.NewBoard(0).Node("a"), Options{Region: "a", Node: "a"}); !errors.Is(err, errMissing) {
 		t.Errorf("no store: got %v, want %v", err, errMissing)
 	}
 }

@@ -34,28 +34,26 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 		}
 		return reason != ""
 	})
-	n := len(received)
-	keys, regions, keep := make([]string, n), make([]string, n), make([]time.Duration, n)
-	starts, totals, said := make([]int64, n), make([]int64, n), make([]int64, n)
-	all, most := make([]int64, n), make([]int64, n)
+	totals := make([]fleet.RemoteTotal, len(received))
 	for i := range received {
 		h := &received[i]
-		keys[i], regions[i], keep[i] = b.Keys[h.key], h.region, b.Keep[h.key]
-		starts[i], totals[i], said[i] = h.tally.Start.Microseconds(), h.tally.Total, h.uptime.Microseconds()
-		all[i], most[i] = g.plausible(h)
+		totals[i] = fleet.RemoteTotal{
+			Key: b.Notes[h.key].Key, Region: h.region, Start: h.tally.Start.Microseconds(), Total: h.tally.Total,
+			SentAt: h.uptime.Microseconds(), Keep: b.Notes[h.key].Keep,
+		}
+		totals[i].MaxTotal, totals[i].MaxGrowth = g.plausible(h)
 	}
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
-	missed, err := g.book.Settle(ctx, keys, regions, starts, totals, said, all, most, keep,
-		func(i int, units int64, first, leaped, fell bool) {
-			switch h := &received[i]; {
-			case leaped:
-				g.refuse(h, ledger.ReasonLeaped)
-			case fell:
-				g.refuse(h, ledger.ReasonFell)
-			}
-			g.chargeRemote(&received[i], &reports[received[i].key], units, first)
-		})
+	missed, err := g.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
+		switch h := &received[i]; {
+		case growth.TooLarge:
+			g.refuse(h, ledger.ReasonLeaped)
+		case growth.Fell:
+			g.refuse(h, ledger.ReasonFell)
+		}
+		g.chargeRemote(&received[i], &reports[received[i].key], growth)
+	})
 	for _, i := range missed {
 		reports[received[i].key].failed = true
 	}
@@ -89,7 +87,8 @@ func (g *Limiter) plausible(h *remoteTally) (all, most int64) {
 }
 
 // chargeRemote adds the growth of a tally to the units to be charged.
-func (g *Limiter) chargeRemote(h *remoteTally, r *report, units int64, first bool) {
+func (g *Limiter) chargeRemote(h *remoteTally, r *report, growth fleet.Growth) {
+	units := growth.Units
 	t := &h.tally
 	g.ledger.CountLag(t.Age)
 	p, level := g.ledger.LevelOf(t.Key)
@@ -102,17 +101,17 @@ func (g *Limiter) chargeRemote(h *remoteTally, r *report, units int64, first boo
 	// The sender may not know the consumption of other nodes of its region, but no more than all can have drained.
 	still := max(t.Level, t.Total-p.UnitsIn((h.uptime-t.Start).Microseconds(), t.Total))
 	still -= p.UnitsIn(t.Age.Microseconds(), still)
-	switch ours := time.Duration(r.now-r.start) * time.Microsecond; {
+	switch ours := time.Duration(r.Now-r.Start) * time.Microsecond; {
 	case p.HasWindows():
 		k.owed += g.windowUnits(p, t, units)
-	case first && age > ours+g.counting.Lag: // this region is the newcomer, and adopts the other's level
+	case growth.First && age > ours+g.counting.Lag: // this region is the newcomer, and adopts the other's level
 		own := int64(0)
 		switch {
 		case k.firstTurn != g.turn && t.Age < ours: // it may include this region's units
 		case ours < g.settings.Interval: // other nodes of this region have yet to report
 			own = max(0, level-k.charged)
 		default:
-			own = min(r.total, level)
+			own = min(r.Total, level)
 		}
 		k.owed += max(0, still+own-level-k.owed)
 	default:

@@ -32,12 +32,10 @@ type keyState struct {
 	deepest   int64 // debt since there was none
 }
 
-// A report is the book's response for one key.
+// A report is the response of the RegionStore for one key.
 type report struct {
-	sends             bool
-	learned           bool // the region knows the consumption in other regions
-	failed            bool // the book or the exchange did not respond for it
-	start, total, now int64
+	fleet.RegionRecord
+	failed bool // the RegionStore or the exchange did not respond for the key
 }
 
 // round makes one exchange, early if only of keys that decisions wait for. It reports whether there may be more to
@@ -80,33 +78,31 @@ func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
 // report adds this node's consumption to the region's, and tells its other nodes for which keys it knows the
 // consumption in other regions: all if learned, otherwise those that are not unlearned.
 func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bool) ([]report, []int, error) {
-	n := len(tallies)
-	keys, keeps, knows := make([]string, n), make([]time.Duration, n), make([]bool, n)
-	starts, windows, totals, before := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	records := make([]fleet.NodeRecord, len(tallies))
 	for i := range tallies {
 		t := &tallies[i]
-		keys[i], keeps[i], knows[i] = string(t.Key[:]), exchange.KeepFor(t), learned || !t.Unlearned
-		starts[i], windows[i], totals[i], before[i] = t.Start.Microseconds(), t.Window, t.Total, t.Delivered
+		records[i] = fleet.NodeRecord{
+			Key: string(t.Key[:]), Start: t.Start.Microseconds(), Window: t.Window, Total: t.Total, Reported: t.Delivered,
+			Learned: learned || !t.Unlearned, Keep: exchange.KeepFor(t),
+		}
 	}
-	reports := make([]report, n)
+	reports := make([]report, len(tallies))
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
 	asked := g.clock.Now()
-	missed, err := g.book.Report(ctx, g.nodeName, keys, starts, windows, totals, before, knows, keeps, g.settings.Interval,
-		func(key int, sends, learned bool, start, total, now int64) {
-			reports[key] = report{sends: sends, learned: learned, start: start, total: total, now: now}
-		})
+	missed, err := g.regionStore.Report(ctx, g.nodeName, g.settings.Interval, records,
+		func(i int, r fleet.RegionRecord) { reports[i].RegionRecord = r })
 	g.compareClocks(reports, asked)
 	return reports, missed, err
 }
 
 // compareClocks compares the clock of the region's store, which its windows use, with the fleet's.
 func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
-	i := slices.IndexFunc(reports, func(r report) bool { return r.now != 0 })
+	i := slices.IndexFunc(reports, func(r report) bool { return r.Now != 0 })
 	if i < 0 || !g.clockSkew.Known() {
 		return
 	}
-	reading := time.Duration(reports[i].now-g.counting.Epoch.UnixMicro()) * time.Microsecond
+	reading := time.Duration(reports[i].Now-g.counting.Epoch.UnixMicro()) * time.Microsecond
 	off := g.storeClock.Update(reading, asked, g.clock.Now()) - g.clockSkew.Ahead()
 	g.storeClockOff.Store(int64(off))
 	if is := skew.IsOff(off, g.storeClockReported); is != g.storeClockReported {
@@ -131,7 +127,7 @@ func (g *Limiter) resendMissed(missed []int, err error) {
 func (g *Limiter) keysToSend(reports []report) []int {
 	var list []int
 	for i := range reports {
-		if !reports[i].sends {
+		if !reports[i].Sender {
 			continue
 		}
 		list = append(list, i)
@@ -139,7 +135,7 @@ func (g *Limiter) keysToSend(reports []report) []int {
 		k := g.keys[key]
 		if k == nil {
 			k = &keyState{sentTotal: -1}
-			if reports[i].now-reports[i].start > g.settings.Interval.Microseconds() {
+			if reports[i].Now-reports[i].Start > g.settings.Interval.Microseconds() {
 				k.firstTurn = -1
 			}
 			g.keys[key] = k
@@ -157,53 +153,52 @@ func (g *Limiter) measureLevel(k *keyState, t *ledger.Tally, r *report) {
 	if p == nil || !p.IsBucket() {
 		return
 	}
-	if k.levelAt != 0 && r.now > k.levelAt {
-		expected := k.level + r.total - k.regionTotal - p.UnitsIn(r.now-k.levelAt, headgate.MaxCount)
+	if k.levelAt != 0 && r.Now > k.levelAt {
+		expected := k.level + r.Total - k.regionTotal - p.UnitsIn(r.Now-k.levelAt, headgate.MaxCount)
 		most := p.UnitsIn(2*g.settings.Interval.Microseconds(), headgate.MaxCount)
 		k.unused = min(max(k.unused+level-expected, -p.Capacity()), most)
 	}
-	k.level, k.levelAt, k.regionTotal = level, r.now, r.total
+	k.level, k.levelAt, k.regionTotal = level, r.Now, r.Total
 }
 
 // exchangeTotals leaves notes for other regions and returns theirs.
 func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending []int) ([]remoteTally, error) {
 	b := &g.batch
-	keys, notes, keep := make([]string, len(sending)), make([]string, len(sending)), make([]time.Duration, len(sending))
-	whole := make([]bool, len(sending))
+	notes := make([]fleet.Note, len(sending))
 	for n, i := range sending {
-		keys[n], keep[n], whole[n] = b.Keys[i], b.Keep[i], b.AllNotes[i]
+		notes[n] = b.Notes[i]
+		notes[n].Text = ""
 		r, k := &reports[i], g.keys[b.Tallies[i].Key]
-		if k.sentTotal == r.total && k.sentStart == r.start {
+		if k.sentTotal == r.Total && k.sentStart == r.Start {
 			continue // the others know it
 		}
-		k.sentTotal, k.sentStart = r.total, r.start
-		note := ledger.Tally{
-			Start: time.Duration(r.start) * time.Microsecond, Total: r.total, Level: k.level, Window: b.Tallies[i].Window,
+		k.sentTotal, k.sentStart = r.Total, r.Start
+		t := ledger.Tally{
+			Start: time.Duration(r.Start) * time.Microsecond, Total: r.Total, Level: k.level, Window: b.Tallies[i].Window,
 		}
-		notes[n] = string(exchange.AppendNote(nil, time.Duration(r.now)*time.Microsecond, &note))
+		notes[n].Text = string(exchange.AppendNote(nil, time.Duration(r.Now)*time.Microsecond, &t))
 	}
 	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
 	var all []remoteTally
 	g.startedAt = g.clock.Now()
-	missed, err := g.exchange.Exchange(ctx, keys, notes, keep, whole,
-		func(key int, author, note string, age time.Duration) {
-			h := remoteTally{}
-			from, ok := exchange.ParseAuthor(author)
-			uptime, read := exchange.ReadNote(note, &h.tally)
-			if !ok || !read || key < 0 || key >= len(sending) {
-				g.counters.Malformed.Add(1)
-				g.warnings.Malformed(g.clock.Now(), author)
-				return
-			}
-			if from.Name == g.region {
-				return
-			}
-			h.key, h.region, h.uptime = sending[key], from.Name, uptime
-			h.tally.Key = b.Tallies[h.key].Key
-			h.tally.Age = max(0, age) + g.clock.Now() - g.startedAt
-			all = append(all, h)
-		})
+	missed, err := g.exchange.Exchange(ctx, notes, func(n int, note fleet.PeerNote) {
+		h := remoteTally{}
+		from, ok := exchange.ParseAuthor(note.Author)
+		uptime, read := exchange.ReadNote(note.Text, &h.tally)
+		if !ok || !read || n < 0 || n >= len(sending) {
+			g.counters.Malformed.Add(1)
+			g.warnings.Malformed(g.clock.Now(), note.Author)
+			return
+		}
+		if from.Name == g.region {
+			return
+		}
+		h.key, h.region, h.uptime = sending[n], from.Name, uptime
+		h.tally.Key = b.Tallies[h.key].Key
+		h.tally.Age = max(0, note.Age) + g.clock.Now() - g.startedAt
+		all = append(all, h)
+	})
 	g.counters.Exchanges.Add(1)
 	g.counters.Sent.Add(int64(len(sending) - len(missed)))
 	g.counters.Received.Add(int64(len(all)))
@@ -235,8 +230,8 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 // finishExchange handles the result of an exchange, and returns its error.
 func (g *Limiter) finishExchange(answered bool, err error) error {
 	now := g.clock.Now()
-	var f interface{ Foreign() bool }
-	if errors.As(err, &f) && f.Foreign() {
+	var foreign *fleet.ForeignError
+	if errors.As(err, &foreign) {
 		g.counters.Foreign.Add(1)
 		g.warnings.Foreign(now, err)
 		err = nil

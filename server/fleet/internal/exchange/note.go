@@ -11,14 +11,11 @@ import (
 
 // A Batch is the content of one exchange.
 type Batch struct {
-	Tallies  []ledger.Tally
-	Keys     []string
-	Notes    []string
-	Keep     []time.Duration
-	AllNotes []bool
-	bytes    []byte
-	ends     []int
-	missed   []ledger.Tally
+	Tallies []ledger.Tally
+	Notes   []fleet.Note // one for each tally
+	bytes   []byte
+	ends    []int // of the notes in bytes
+	missed  []ledger.Tally
 }
 
 // Fill takes the updates to send from the ledger, or, in an early round, only those of keys that decisions wait for.
@@ -28,8 +25,7 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 	} else {
 		b.Tallies = l.Changes(b.Tallies[:0], maxKeys)
 	}
-	b.Keys, b.Notes, b.Keep, b.AllNotes = b.Keys[:0], b.Notes[:0], b.Keep[:0], b.AllNotes[:0]
-	b.bytes, b.ends = b.bytes[:0], b.ends[:0]
+	b.Notes, b.bytes, b.ends = b.Notes[:0], b.bytes[:0], b.ends[:0]
 	uptime := l.Uptime()
 	for i := range b.Tallies {
 		t := &b.Tallies[i]
@@ -38,14 +34,14 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 			b.bytes = AppendNote(b.bytes, uptime, t)
 		}
 		b.ends = append(b.ends, len(b.bytes))
-		b.Keep, b.AllNotes = append(b.Keep, KeepFor(t)), append(b.AllNotes, t.AllNotes)
 	}
-	text := string(b.bytes)
-	from := 0
-	for _, end := range b.ends {
-		b.Keys = append(b.Keys, text[from:from+len(ledger.Key{})])
-		b.Notes = append(b.Notes, text[from+len(ledger.Key{}):end])
-		from = end
+	text, start := string(b.bytes), 0 // one allocation for all notes
+	for i, end := range b.ends {
+		t, textStart := &b.Tallies[i], start+len(ledger.Key{})
+		b.Notes = append(b.Notes, fleet.Note{
+			Key: text[start:textStart], Text: text[textStart:end], Keep: KeepFor(t), ReadAll: t.AllNotes,
+		})
+		start = end
 	}
 }
 

@@ -76,10 +76,9 @@ type WithoutClock struct{ To fleet.Exchange }
 
 // Exchange implements fleet.Exchange.
 func (u WithoutClock) Exchange(
-	ctx context.Context, keys, notes []string, keep []time.Duration, all []bool, received func(int, string, string,
-		time.Duration),
+	ctx context.Context, notes []fleet.Note, received func(int, fleet.PeerNote),
 ) ([]int, error) {
-	return u.To.Exchange(ctx, keys, notes, keep, all, received)
+	return u.To.Exchange(ctx, notes, received)
 }
 
 // Lose makes notes of some keys get lost from now on.
@@ -91,51 +90,49 @@ func (s *Board) Lose(lost func(key string) bool) {
 
 // Exchange implements fleet.Exchange.
 func (p NodeBoard) Exchange(
-	ctx context.Context, keys, notes []string, _ []time.Duration, _ []bool,
-	received func(int, string, string, time.Duration),
+	ctx context.Context, notes []fleet.Note, received func(int, fleet.PeerNote),
 ) ([]int, error) {
 	Wait(ctx, p.delay)
 	type found struct {
-		key          int
-		author, note string
-		age          time.Duration
+		index int
+		note  fleet.PeerNote
 	}
 	var all []found
 	var missed []int
 	p.Mu.Lock()
 	p.Calls++
 	down := p.down || ctx.Err() != nil
-	for i := range keys {
+	for i, n := range notes {
 		if down {
 			break
 		}
-		if p.lost != nil && p.lost(keys[i]) {
+		if p.lost != nil && p.lost(n.Key) {
 			missed = append(missed, i)
 			continue
 		}
-		for author, note := range p.Notes[keys[i]] {
+		for author, note := range p.Notes[n.Key] {
 			if author != p.Author {
-				all = append(all, found{i, author, note.Text, time.Since(note.At)})
+				all = append(all, found{i, fleet.PeerNote{Author: author, Text: note.Text, Age: time.Since(note.At)}})
 			}
 		}
-		if notes[i] != "" {
-			if p.Notes[keys[i]] == nil {
-				p.Notes[keys[i]] = make(map[string]Note)
+		if n.Text != "" {
+			if p.Notes[n.Key] == nil {
+				p.Notes[n.Key] = make(map[string]Note)
 			}
-			p.Notes[keys[i]][p.Author] = Note{Text: notes[i], At: time.Now()}
+			p.Notes[n.Key][p.Author] = Note{Text: n.Text, At: time.Now()}
 		}
 	}
 	p.Mu.Unlock()
 	Wait(ctx, p.delay)
 	if down || ctx.Err() != nil {
-		missed = make([]int, len(keys))
+		missed = make([]int, len(notes))
 		for i := range missed {
 			missed[i] = i
 		}
 		return missed, ErrDown
 	}
 	for _, f := range all {
-		received(f.key, f.author, f.note, f.age)
+		received(f.index, f.note)
 	}
 	if missed != nil {
 		return missed, ErrDown

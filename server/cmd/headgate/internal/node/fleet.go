@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/gossip"
 	"github.com/headgate/headgate/server/fleet/lease"
 	"github.com/headgate/headgate/server/fleet/membership"
@@ -118,11 +119,11 @@ func (fl *fleetLimiters) openGossip(secret []byte) error {
 
 // openMembership registers this node in Redis, where the nodes are counted in addition to those that gossip knows.
 func (fl *fleetLimiters) openMembership(ctx context.Context) error {
-	book, err := fl.stores.redis.MemberList(fl.name())
+	list, err := fleetredis.NewMemberList(fl.stores.redis, fl.name())
 	if err != nil {
 		return fmt.Errorf("fleet.name: %w", err)
 	}
-	if fl.membership, err = membership.New(ctx, book, membership.Options{Name: fl.id, Logger: fl.log}); err != nil {
+	if fl.membership, err = membership.New(ctx, list, membership.Options{Name: fl.id, Logger: fl.log}); err != nil {
 		return err
 	}
 	if fl.gossip != nil {
@@ -152,16 +153,18 @@ func (fl *fleetLimiters) openAsync(ctx context.Context) error {
 func (fl *fleetLimiters) openAsyncThrough(
 	ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string,
 ) (*async.Limiter, error) {
-	secret, err := through.FleetSecret(ctx)
+	secret, err := fleetredis.Secret(ctx, through)
 	if err != nil {
 		return nil, err
 	}
 	o := async.Options{Name: fl.id, Interval: interval, OnEvent: fl.onAsyncEvent(mode)}
-	board, err := through.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
+	exchange, err := fleetredis.NewExchange(through, fleetredis.ExchangeOptions{
+		Name: name, Author: o.Author(), Secret: secret,
+	})
 	if err != nil {
 		return nil, err
 	}
-	a, err := async.New(fl.ledger(secret), board, o)
+	a, err := async.New(fl.ledger(secret), exchange, o)
 	if err == nil {
 		fl.syncClock(ctx, a)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/region"
 	"github.com/headgate/headgate/server/telemetry"
 )
@@ -53,7 +54,7 @@ func (rl *regionLimiters) name(fl *fleetLimiters, mode rules.Consistency) string
 func (rl *regionLimiters) region(
 	ctx context.Context, fl *fleetLimiters, inside headgate.Limiter, mode rules.Consistency,
 ) (*region.Limiter, error) {
-	secret, err := rl.store.FleetSecret(ctx)
+	secret, err := fleetredis.Secret(ctx, rl.store)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +63,17 @@ func (rl *regionLimiters) region(
 		Region: fl.config.Region, Node: fl.id, Interval: fl.config.Fleet.GlobalInterval,
 		OnEvent: fl.onAsyncEvent(globalMode),
 	}
-	book, err := fl.stores.redis.RegionBook(name)
+	regionStore, err := fleetredis.NewRegionStore(fl.stores.redis, name)
 	if err != nil {
 		return nil, err
 	}
-	board, err := rl.store.Board(redisstore.BoardOptions{Name: name, Author: o.Author(), Mark: fleet.Fingerprint(secret)})
+	exchange, err := fleetredis.NewExchange(rl.store, fleetredis.ExchangeOptions{
+		Name: name, Author: o.Author(), Secret: secret,
+	})
 	if err != nil {
 		return nil, err
 	}
-	g, err := region.New(fl.ledger(secret), inside, book, board, o)
+	g, err := region.New(fl.ledger(secret), inside, regionStore, exchange, o)
 	if err == nil {
 		fl.syncClock(ctx, g)
 	}

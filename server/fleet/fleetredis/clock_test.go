@@ -1,20 +1,22 @@
-package redisstore
+package fleetredis
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
 )
 
 func TestBoardTellsTheDateOfTheServer(t *testing.T) {
 	t.Parallel()
 	const ahead = 36 * time.Hour
 	server := redistest.Standalone(t, redistest.Options{ClockOffset: ahead})
-	s := open(t, server.URL(), Options{Secret: testSecret})
-	a := newReader(t, s, "a", 1)
+	s := open(t, server.URL(), redisstore.Options{})
+	a := newNode(t, s, "a", 1)
 	for range 2 { // at first the server does not know the script
 		before := time.Now()
 		date, err := a.Date(t.Context())
@@ -28,7 +30,9 @@ func TestBoardTellsTheDateOfTheServer(t *testing.T) {
 		server.FlushScripts()
 	}
 	server.Kill()
-	if _, err := a.Date(within(t, unhurried)); err == nil {
+	ctx, cancel := context.WithTimeout(t.Context(), dialTimeout)
+	defer cancel()
+	if _, err := a.Date(ctx); err == nil {
 		t.Error("when the server is gone: got no error")
 	}
 	if err := s.Close(); err != nil {
@@ -45,7 +49,7 @@ func TestBoardsOfAClusterTellOneDate(t *testing.T) {
 	set := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{0, time.Hour, 2 * time.Hour, 0, time.Hour, 2 * time.Hour}})
 	var dates []time.Time
 	for _, name := range []string{"a", "b", "c"} {
-		date, err := newReader(t, open(t, set.URL(), Options{Secret: testSecret}), name, 1).Date(t.Context())
+		date, err := newNode(t, open(t, set.URL(), redisstore.Options{}), name, 1).Date(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +67,7 @@ func TestBoardTellsTheDateOfThePrimaryThoughReplicasAreRead(t *testing.T) {
 	t.Parallel()
 	const ahead = 5 * time.Hour
 	set := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{0, 0, 0, ahead, ahead, ahead}})
-	a := newReader(t, open(t, set.URL(), Options{Secret: testSecret, ReadReplicas: true}), "a", 1)
+	a := newNode(t, open(t, set.URL(), redisstore.Options{ReadReplicas: true}), "a", 1)
 	for range 5 {
 		date, err := a.Date(t.Context())
 		if err != nil {

@@ -1,9 +1,10 @@
-package redisstore
+package fleetredis
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -12,38 +13,65 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/server/fleet"
 )
 
-// A reader is one node of a board, and what it has heard.
-type reader struct {
+var testSecret = []byte("a secret that only tests know, 32")
+
+const dialTimeout = 30 * time.Second
+
+// open opens a store for a test.
+func open(t testing.TB, url string, o redisstore.Options) *redisstore.Store {
+	t.Helper()
+	if o.Secret == nil {
+		o.Secret = testSecret
+	}
+	o.DialTimeout, o.Logger = dialTimeout, slog.New(slog.DiscardHandler)
+	s, err := redisstore.Open(t.Context(), url, o)
+	if err != nil {
+		t.Fatalf("open %s: %v", url, err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// openStandalone starts a server and opens a store there.
+func openStandalone(t testing.TB) (*redistest.Server, *redisstore.Store) {
+	t.Helper()
+	server := redistest.Standalone(t, redistest.Options{})
+	return server, open(t, server.URL(), redisstore.Options{})
+}
+
+// A node is one node of an exchange, and the ages of the notes it has received.
+type node struct {
 	testing.TB
-	*Board
+	*Exchange
 	ages []time.Duration
 }
 
-func newReader(t testing.TB, s *Store, author string, mark uint64) *reader {
+func newNode(t testing.TB, s *redisstore.Store, author string, secret int) *node {
 	t.Helper()
-	b, err := s.Board(BoardOptions{Author: author, Mark: mark})
+	x, err := NewExchange(s, ExchangeOptions{Author: author, Secret: []byte{byte(secret)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reader{TB: t, Board: b}
+	return &node{TB: t, Exchange: x}
 }
 
 // leave exchanges notes, given as key, note, key, note, and returns what it hears as author=note by key.
-func (r *reader) leave(pairs ...string) (heard map[string][]string, missed []int, err error) {
+func (r *node) leave(pairs ...string) (heard map[string][]string, missed []int, err error) {
 	r.Helper()
-	var keys, notes []string
-	var keep []time.Duration
+	var notes []fleet.Note
 	for i := 0; i < len(pairs); i += 2 {
-		keys, notes, keep = append(keys, noteKeyOf(pairs[i])), append(notes, pairs[i+1]), append(keep, time.Minute)
+		notes = append(notes, fleet.Note{Key: keyOf(pairs[i]), Text: pairs[i+1], Keep: time.Minute})
 	}
 	heard = make(map[string][]string)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	missed, err = r.Exchange(ctx, keys, notes, keep, make([]bool, len(keys)), func(key int, author, note string, age time.Duration) {
-		heard[pairs[2*key]] = append(heard[pairs[2*key]], author+"="+note)
-		r.ages = append(r.ages, age)
+	missed, err = r.Exchange.Exchange(ctx, notes, func(i int, n fleet.PeerNote) {
+		heard[pairs[2*i]] = append(heard[pairs[2*i]], n.Author+"="+n.Text)
+		r.ages = append(r.ages, n.Age)
 	})
 	for _, list := range heard {
 		slices.Sort(list)
@@ -52,7 +80,7 @@ func (r *reader) leave(pairs ...string) (heard map[string][]string, missed []int
 }
 
 // mustLeave is leave, and what it must hear.
-func (r *reader) mustLeave(want map[string][]string, pairs ...string) {
+func (r *node) mustLeave(want map[string][]string, pairs ...string) {
 	r.Helper()
 	heard, missed, err := r.leave(pairs...)
 	if err != nil || len(missed) > 0 {
@@ -63,26 +91,26 @@ func (r *reader) mustLeave(want map[string][]string, pairs ...string) {
 	}
 }
 
-// noteKeyOf makes a key of 16 bytes of a name.
-func noteKeyOf(name string) string { return (strings.Repeat(name, 16))[:16] }
+// keyOf makes a key of 16 bytes of a name.
+func keyOf(name string) string { return (strings.Repeat(name, 16))[:16] }
 
 type heard = map[string][]string
 
-func onBothKinds(t *testing.T, test func(t *testing.T, s *Store)) {
+func onBothKinds(t *testing.T, test func(t *testing.T, s *redisstore.Store)) {
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
-		test(t, open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret}))
+		test(t, open(t, redistest.Standalone(t, redistest.Options{}).URL(), redisstore.Options{}))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		test(t, open(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL(), Options{Secret: testSecret}))
+		test(t, open(t, redistest.Cluster(t, redistest.ClusterOptions{}).URL(), redisstore.Options{}))
 	})
 }
 
-func TestBoardNotesReachTheOthersOnce(t *testing.T) {
+func TestExchangeNotesReachTheOthersOnce(t *testing.T) {
 	t.Parallel()
-	onBothKinds(t, func(t *testing.T, s *Store) {
-		a, b, c := newReader(t, s, "a", 1), newReader(t, s, "b", 1), newReader(t, s, "c", 1)
+	onBothKinds(t, func(t *testing.T, s *redisstore.Store) {
+		a, b, c := newNode(t, s, "a", 1), newNode(t, s, "b", 1), newNode(t, s, "c", 1)
 		a.mustLeave(heard{}, "x", "1", "y", "2")
 		b.mustLeave(heard{"x": {"a=1"}}, "x", "3")
 		b.mustLeave(heard{}, "x", "3")                                    // nothing is new
@@ -101,11 +129,10 @@ func TestBoardNotesReachTheOthersOnce(t *testing.T) {
 	})
 }
 
-func TestBoardWithoutKeysFindsOutWhetherTheServerAnswers(t *testing.T) {
+func TestExchangeWithoutKeysFindsOutWhetherTheServerAnswers(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	s := open(t, server.URL(), Options{Secret: testSecret})
-	a, b, other := newReader(t, s, "a", 1), newReader(t, s, "b", 1), newReader(t, s, "o", 2)
+	server, s := openStandalone(t)
+	a, b, other := newNode(t, s, "a", 1), newNode(t, s, "b", 1), newNode(t, s, "o", 2)
 	size := func() int64 {
 		t.Helper()
 		n, err := server.Do("DBSIZE")
@@ -124,23 +151,23 @@ func TestBoardWithoutKeysFindsOutWhetherTheServerAnswers(t *testing.T) {
 	a.mustLeave(heard{first: {"b=1"}}, first, "")
 	a.mustLeave(heard{})
 	a.mustLeave(heard{}, first, "") // it remembers what it has heard
-	var foreign *ForeignError
+	var foreign *fleet.ForeignError
 	if _, _, err := other.leave(); !errors.As(err, &foreign) {
 		t.Errorf("with another mark: got %v, want a ForeignError", err)
 	}
 	server.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := a.Exchange(ctx, nil, nil, nil, nil, nil); err == nil {
+	if _, err := a.Exchange.Exchange(ctx, nil, nil); err == nil {
 		t.Error("when the server is gone: got no error")
 	}
 }
 
-func TestBoardSpreadsManyKeysOverTheServers(t *testing.T) {
+func TestExchangeSpreadsManyKeysOverTheServers(t *testing.T) {
 	t.Parallel()
 	set := redistest.Cluster(t, redistest.ClusterOptions{})
-	s := open(t, set.URL(), Options{Secret: testSecret})
-	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
+	s := open(t, set.URL(), redisstore.Options{})
+	a, b := newNode(t, s, "a", 1), newNode(t, s, "b", 1)
 	var pairs, asks []string
 	want := heard{}
 	for i := range 2000 {
@@ -161,11 +188,10 @@ func TestBoardSpreadsManyKeysOverTheServers(t *testing.T) {
 	}
 }
 
-func TestBoardThatLostAllHearsAllAgain(t *testing.T) {
+func TestExchangeThatLostAllHearsAllAgain(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	s := open(t, server.URL(), Options{Secret: testSecret})
-	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
+	server, s := openStandalone(t)
+	a, b := newNode(t, s, "a", 1), newNode(t, s, "b", 1)
 	for i := range 20 {
 		a.mustLeave(heard{}, "x", fmt.Sprint(i))
 	}
@@ -182,13 +208,12 @@ func TestBoardThatLostAllHearsAllAgain(t *testing.T) {
 	b.mustLeave(heard{"x": {"a=21"}}, "x", "")
 }
 
-func TestBoardForgetsNotesAndKeysNobodyRenews(t *testing.T) {
+func TestExchangeForgetsNotesAndKeysNobodyRenews(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	s := open(t, server.URL(), Options{Secret: testSecret})
-	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
+	server, s := openStandalone(t)
+	a, b := newNode(t, s, "a", 1), newNode(t, s, "b", 1)
 	a.mustLeave(heard{}, "x", "1")
-	key := "hg:fleet{" + tagOf(int('x')%places) + "}"
+	key := "hg:fleet" + groupTag(int('x')%fleet.KeyGroups)
 	keys, err := server.Do("KEYS", "hg:fleet{*")
 	if err != nil || len(keys.([]any)) != 2 {
 		t.Fatalf("keys: got %v, %v, want 2", keys, err)
@@ -205,15 +230,15 @@ func TestBoardForgetsNotesAndKeysNobodyRenews(t *testing.T) {
 	// A note that is older than its key is kept for is dropped, though others keep the key.
 	ctx := t.Context()
 	var got []string
-	hear := func(_ int, author, _ string, _ time.Duration) { got = append(got, author) }
+	hear := func(_ int, n fleet.PeerNote) { got = append(got, n.Author) }
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		got = nil
-		if _, err := b.Exchange(ctx, []string{noteKeyOf("x")}, []string{"2"}, []time.Duration{50 * time.Millisecond}, []bool{false}, hear); err != nil {
+		if _, err := b.Exchange.Exchange(ctx, []fleet.Note{{Key: keyOf("x"), Text: "2", Keep: 50 * time.Millisecond}}, hear); err != nil {
 			t.Fatal(err)
 		}
-		b.places[int('x')%places] = place{} // hear all
-		fields, err := server.Do("HLEN", key+nameOf("x"))
+		b.groups[int('x')%fleet.KeyGroups] = groupState{} // hear all
+		fields, err := server.Do("HLEN", key+keyName(keyOf("x")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,14 +253,13 @@ func TestBoardForgetsNotesAndKeysNobodyRenews(t *testing.T) {
 
 // What somebody else has put there is heard of once, as a note that says nothing, and keeps nobody from hearing the
 // others.
-func TestBoardNotesThatAreNoneAreHeardOnceAsSuch(t *testing.T) {
+func TestExchangeNotesThatAreNoneAreHeardOnceAsSuch(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	s := open(t, server.URL(), Options{Secret: testSecret})
-	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
+	server, s := openStandalone(t)
+	a, b := newNode(t, s, "a", 1), newNode(t, s, "b", 1)
 	a.mustLeave(heard{}, "x", "1")
-	for _, garbage := range []string{"", "g", strings.Repeat("g", 2*noteNumber-1)} {
-		if _, err := server.Do("HSET", "hg:fleet{"+tagOf(int('x')%places)+"}"+nameOf("x"), "who", garbage); err != nil {
+	for _, garbage := range []string{"", "g", strings.Repeat("g", 2*numberBytes-1)} {
+		if _, err := server.Do("HSET", "hg:fleet"+groupTag(int('x')%fleet.KeyGroups)+keyName(keyOf("x")), "who", garbage); err != nil {
 			t.Fatal(err)
 		}
 		a.mustLeave(heard{"x": {"who="}}, "x", "2")
@@ -243,79 +267,63 @@ func TestBoardNotesThatAreNoneAreHeardOnceAsSuch(t *testing.T) {
 	}
 }
 
-// nameOf returns the last part of a key in Redis.
-func nameOf(name string) string {
-	b := &Board{store: &Store{}}
-	e, err := b.errands([]string{noteKeyOf(name)}, []string{""}, []time.Duration{0}, []bool{false})
-	if err != nil {
-		panic(err)
-	}
-	return strings.TrimPrefix(e[0].keys[1], e[0].keys[0])
-}
-
-func TestBoardTellsThatAnotherFleetHasTheSameName(t *testing.T) {
+func TestExchangeTellsThatAnotherFleetHasTheSameName(t *testing.T) {
 	t.Parallel()
-	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
-	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 2)
+	_, s := openStandalone(t)
+	a, b := newNode(t, s, "a", 1), newNode(t, s, "b", 2)
 	a.mustLeave(heard{}, "x", "1")
 	_, missed, err := b.leave("x", "2")
-	var foreign *ForeignError
-	if !errors.As(err, &foreign) || foreign.Name != "fleet" || !foreign.Foreign() || len(missed) != 0 {
+	var foreign *fleet.ForeignError
+	if !errors.As(err, &foreign) || foreign.Name != "fleet" || len(missed) != 0 {
 		t.Errorf("another fleet: missed %v, %v, want a ForeignError and none", missed, err)
 	}
-	apart, err := s.Board(BoardOptions{Name: "other", Author: "b", Mark: 2})
+	apart, err := NewExchange(s, ExchangeOptions{Name: "other", Author: "b", Secret: []byte{2}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := (&reader{TB: t, Board: apart}).leave("x", "2"); err != nil {
+	if _, _, err := (&node{TB: t, Exchange: apart}).leave("x", "2"); err != nil {
 		t.Errorf("under a name of its own: %v", err)
 	}
 }
 
-func TestBoardMissesOnlyKeysOfTheServerThatIsAway(t *testing.T) {
+func TestExchangeMissesOnlyKeysOfTheServerThatIsAway(t *testing.T) {
 	t.Parallel()
 	set := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
-	s := open(t, set.URL(), Options{Secret: testSecret, HangTimeout: time.Second})
-	a := newReader(t, s, "a", 1)
+	s := open(t, set.URL(), redisstore.Options{HangTimeout: time.Second})
+	a := newNode(t, s, "a", 1)
 	var keys, pairs []string
 	for i := range 64 {
 		keys = append(keys, fmt.Sprintf("%c key", byte(i)))
 		pairs = append(pairs, keys[i], "note")
 	}
 	a.mustLeave(heard{}, pairs...)
-	errands, err := a.errands([]string{noteKeyOf(keys[0])}, []string{""}, []time.Duration{0}, []bool{false})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := set.PrimaryOf(errands[0].keys[0])
+	dead := set.PrimaryOf(a.groupKey(int(keys[0][0]) % fleet.KeyGroups))
 	dead.Kill()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	var notes []string
-	var keep []time.Duration
-	var named []string
+	var notes []fleet.Note
 	for _, key := range keys {
-		named, notes, keep = append(named, noteKeyOf(key)), append(notes, "again"), append(keep, time.Minute)
+		notes = append(notes, fleet.Note{Key: keyOf(key), Text: "again", Keep: time.Minute})
 	}
-	missed, err := a.Exchange(ctx, named, notes, keep, make([]bool, len(named)), func(int, string, string, time.Duration) {})
+	missed, err := a.Exchange.Exchange(ctx, notes, func(int, fleet.PeerNote) {})
 	if err == nil || len(missed) == 0 || len(missed) > 50 || !slices.Contains(missed, 0) {
 		t.Errorf("with one server of three away: missed %d of 64, %v, want a third and an error", len(missed), err)
 	}
 }
 
-func TestBoardRefusesBadInput(t *testing.T) {
+func TestExchangeRefusesBadInput(t *testing.T) {
 	t.Parallel()
-	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
-	for _, o := range []BoardOptions{{}, {Author: strings.Repeat("x", 200)}, {Author: "a", Name: "a{b}"}, {Author: "a", Name: strings.Repeat("x", 100)}} {
-		if _, err := s.Board(o); err == nil {
-			t.Errorf("Board(%+v): got no error", o)
+	_, s := openStandalone(t)
+	for _, o := range []ExchangeOptions{{}, {Author: strings.Repeat("x", 200)}, {Author: "a", Name: "a{b}"}, {Author: "a", Name: strings.Repeat("x", 100)}} {
+		if _, err := NewExchange(s, o); err == nil {
+			t.Errorf("Exchange(%+v): got no error", o)
 		}
 	}
-	if _, err := s.MemberList("a b"); err == nil {
+	if _, err := NewMemberList(s, "a b"); err == nil {
 		t.Error("MemberList with a space: got no error")
 	}
-	b := newReader(t, s, "a", 1)
-	if missed, err := b.Exchange(t.Context(), []string{"short"}, []string{""}, []time.Duration{0}, []bool{false}, nil); err == nil || len(missed) != 1 {
+	b := newNode(t, s, "a", 1)
+	if missed, err := b.Exchange.Exchange(t.Context(), []fleet.Note{{Key: "short"}}, nil); err == nil || len(missed) != 1 {
 		t.Errorf("a short key: missed %v, %v, want 1 and an error", missed, err)
 	}
 	if err := s.Close(); err != nil {
@@ -329,27 +337,28 @@ func TestBoardRefusesBadInput(t *testing.T) {
 func TestFleetSecretIsTheSameForStoresThatShareTheirs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
-	secret := func(o Options) string {
+	secret := func(o redisstore.Options) string {
 		t.Helper()
-		got, err := open(t, server.URL(), o).FleetSecret(t.Context())
-		if err != nil || len(got) < minSecret {
+		got, err := Secret(t.Context(), open(t, server.URL(), o))
+		if err != nil || len(got) < 16 {
 			t.Fatalf("secret of %d bytes, %v", len(got), err)
 		}
 		return string(got)
 	}
-	one, two := secret(Options{}), secret(Options{})
+	fromRedis := redisstore.Options{Secret: []byte{}}
+	one, two := secret(fromRedis), secret(fromRedis)
 	if one != two {
 		t.Error("two stores that take theirs from Redis have different ones")
 	}
-	if secret(Options{Secret: testSecret}) == secret(Options{}) {
+	if secret(redisstore.Options{Secret: testSecret}) == secret(fromRedis) {
 		t.Error("stores with different secrets have the same")
 	}
 }
 
 func TestMemberListCountsLiveAndKnownNodes(t *testing.T) {
 	t.Parallel()
-	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
-	r, err := s.MemberList("")
+	_, s := openStandalone(t)
+	r, err := NewMemberList(s, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,19 +1,19 @@
-package redisstore
+package fleetredis
 
 import (
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/internal/await"
-	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/server/fleet"
 )
 
 // A server can lose all notes, or, if a replica takes its place, the latest.
 func TestBoardKnowsInWhichPlacesNotesWereLost(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	a := newReader(t, open(t, server.URL(), Options{Secret: testSecret}), "a", 1)
-	at := int(noteKeyOf("x")[0]) % places
+	server, s := openStandalone(t)
+	a := newNode(t, s, "a", 1)
+	at := int(keyOf("x")[0]) % fleet.KeyGroups
 	expect := func(when string, want uint64) {
 		t.Helper()
 		if got := a.Lost(); got != want {
@@ -30,7 +30,7 @@ func TestBoardKnowsInWhichPlacesNotesWereLost(t *testing.T) {
 		a.mustLeave(heard{}, "x", "1")
 	}
 	expect("at first", 0)
-	do("HSET", a.errand(at).keys[0], "v", "2")
+	do("HSET", a.groupKey(at), "v", "2")
 	a.mustLeave(heard{}, "x", "1")
 	expect("when the latest notes are gone", 1<<at)
 	a.mustLeave(heard{}, "x", "1")
@@ -45,15 +45,16 @@ func TestBoardKnowsInWhichPlacesNotesWereLost(t *testing.T) {
 // A node that reports a window of next year, as its date is wrong, does not silence the others of its region.
 func TestARegionBookIsNotBoundToAWindowFarAhead(t *testing.T) {
 	t.Parallel()
-	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
-	book, err := s.RegionBook("")
+	_, s := openStandalone(t)
+	store, err := NewRegionStore(s, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	report := func(node string, window time.Time, start, total int64) (speaks bool, sum int64) {
 		t.Helper()
-		missed, err := book.Report(t.Context(), node, []string{noteKeyOf("x")}, []int64{start}, []int64{window.UnixMicro()}, []int64{total}, []int64{0},
-			[]bool{true}, []time.Duration{5 * time.Minute}, time.Microsecond, func(_ int, s, _ bool, _, total, _ int64) { speaks, sum = s, total })
+		missed, err := store.Report(t.Context(), node, time.Microsecond, []fleet.NodeRecord{{
+			Key: keyOf("x"), Start: start, Window: window.UnixMicro(), Total: total, Learned: true, Keep: 5 * time.Minute,
+		}}, func(_ int, r fleet.RegionRecord) { speaks, sum = r.Sender, r.Total })
 		if err != nil || len(missed) > 0 {
 			t.Fatalf("missed %v, %v", missed, err)
 		}
@@ -73,42 +74,39 @@ func TestARegionBookIsNotBoundToAWindowFarAhead(t *testing.T) {
 // Units that a region reports are new once, as far as they are possible; impossible ones are reported.
 func TestARegionBookSettlesWhatCanBeTrueOnce(t *testing.T) {
 	t.Parallel()
-	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
-	book, err := s.RegionBook("")
+	_, s := openStandalone(t)
+	store, err := NewRegionStore(s, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	type settled struct {
-		units               int64
-		first, leaped, fell bool
-	}
 	for _, step := range []struct {
-		start, total, said int64
-		want               settled
+		start, total, sentAt int64
+		want                 fleet.Growth
 	}{
-		{1000, 1 << 52, 1001, settled{units: 5000, first: true, leaped: true}},
-		{1000, 1 << 52, 1001, settled{leaped: true}},
-		{1000, 5005, 1002, settled{units: 5}},
-		{1000, 5005, 1002, settled{}},
-		{1000, 1 << 52, 1003, settled{units: 100, leaped: true}},
-		{1000, 1 << 53, 1004, settled{leaped: true}},
-		{1000, 5105, 1005, settled{}},
-		{1000, 5106, 1006, settled{units: 1}},
-		{1000, 5000, 1006, settled{}}, // which was on its way for longer
-		{1000, 5000, 1007, settled{fell: true}},
-		{2000, 40, 2001, settled{units: 40}},
-		{1000, 5107, 1008, settled{}}, // that record has ended
-		{3000, 1 << 52, 3001, settled{units: 5000, leaped: true}},
+		{1000, 1 << 52, 1001, fleet.Growth{Units: 5000, First: true, TooLarge: true}},
+		{1000, 1 << 52, 1001, fleet.Growth{TooLarge: true}},
+		{1000, 5005, 1002, fleet.Growth{Units: 5}},
+		{1000, 5005, 1002, fleet.Growth{}},
+		{1000, 1 << 52, 1003, fleet.Growth{Units: 100, TooLarge: true}},
+		{1000, 1 << 53, 1004, fleet.Growth{TooLarge: true}},
+		{1000, 5105, 1005, fleet.Growth{}},
+		{1000, 5106, 1006, fleet.Growth{Units: 1}},
+		{1000, 5000, 1006, fleet.Growth{}}, // which was on its way for longer
+		{1000, 5000, 1007, fleet.Growth{Fell: true}},
+		{2000, 40, 2001, fleet.Growth{Units: 40}},
+		{1000, 5107, 1008, fleet.Growth{}}, // that record has ended
+		{3000, 1 << 52, 3001, fleet.Growth{Units: 5000, TooLarge: true}},
 	} {
-		var got settled
-		missed, err := book.Settle(t.Context(), []string{noteKeyOf("x")}, []string{"there"}, []int64{step.start}, []int64{step.total}, []int64{step.said},
-			[]int64{5000}, []int64{100}, []time.Duration{time.Minute},
-			func(_ int, units int64, first, leaped, fell bool) { got = settled{units, first, leaped, fell} })
+		var got fleet.Growth
+		missed, err := store.Settle(t.Context(), []fleet.RemoteTotal{{
+			Key: keyOf("x"), Region: "there", Start: step.start, Total: step.total, SentAt: step.sentAt,
+			MaxTotal: 5000, MaxGrowth: 100, Keep: time.Minute,
+		}}, func(_ int, g fleet.Growth) { got = g })
 		if err != nil || len(missed) > 0 {
 			t.Fatalf("missed %v, %v", missed, err)
 		}
 		if got != step.want {
-			t.Errorf("a total of %d since %d, said at %d: got %+v, want %+v", step.total, step.start, step.said, got, step.want)
+			t.Errorf("a total of %d since %d, sent at %d: got %+v, want %+v", step.total, step.start, step.sentAt, got, step.want)
 		}
 	}
 }
@@ -117,12 +115,11 @@ func TestARegionBookSettlesWhatCanBeTrueOnce(t *testing.T) {
 // before a node comes again: the versions say nothing then, but the server is not the one that it was.
 func TestBoardKnowsThatNotesWereLostThoughOthersHaveCalledSince(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	s := open(t, server.URL(), Options{Secret: testSecret})
-	a, b := newReader(t, s, "a", 1), newReader(t, s, "b", 1)
-	at := int(noteKeyOf("x")[0]) % places
+	server, s := openStandalone(t)
+	a, b := newNode(t, s, "a", 1), newNode(t, s, "b", 1)
+	at := int(keyOf("x")[0]) % fleet.KeyGroups
 	const beside = "8" // a key in the same place
-	if got := int(noteKeyOf(beside)[0]) % places; got != at {
+	if got := int(keyOf(beside)[0]) % fleet.KeyGroups; got != at {
 		t.Fatalf("%s is in place %d, want %d", beside, got, at)
 	}
 	a.mustLeave(heard{}, "x", "1")
@@ -160,19 +157,19 @@ func TestBoardKnowsThatNotesWereLostThoughOthersHaveCalledSince(t *testing.T) {
 // What all keys of a place have in common lives as long as the longest of its notes, whichever was left last.
 func TestANoteThatIsKeptShortlyDoesNotCutThePlaceOfOneThatIsKeptLong(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	a := newReader(t, open(t, server.URL(), Options{Secret: testSecret}), "a", 1)
+	server, s := openStandalone(t)
+	a := newNode(t, s, "a", 1)
 	leave := func(name string, keep time.Duration) {
 		t.Helper()
-		_, err := a.Exchange(t.Context(), []string{noteKeyOf(name)}, []string{"1"}, []time.Duration{keep}, []bool{false}, func(int, string, string, time.Duration) {})
+		_, err := a.Exchange.Exchange(t.Context(), []fleet.Note{{Key: keyOf(name), Text: "1", Keep: keep}}, func(int, fleet.PeerNote) {})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	ttl := func() time.Duration {
 		t.Helper()
-		at := int(noteKeyOf("x")[0]) % places
-		ms, err := server.Do("PTTL", a.errand(at).keys[0])
+		at := int(keyOf("x")[0]) % fleet.KeyGroups
+		ms, err := server.Do("PTTL", a.groupKey(at))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,9 @@
--- Nodes say that they are there.
+-- A node refreshes its entry in the list of nodes, or leaves it.
 --
--- KEYS[1] a sorted set of nodes by when they were last heard of, in ms by this server's clock
--- ARGV    the node; for how long one counts as live, and as known, in ms; how many are remembered; 1 if the node leaves
+-- KEYS[1] a sorted set: node → when it was last refreshed, in ms by this server's clock
+-- ARGV    the node; how long a node counts as live, and as known, in ms; the most nodes to remember; 1 if the node leaves
 --
--- Returns how many are live, how many are known, and 1 if the node was in the set before this call.
+-- Returns the number of live nodes, the number of known nodes, and 1 if the node was in the set before this call.
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -15,7 +15,7 @@ if ARGV[5] == '1' then
 else
 	redis.call('ZADD', KEYS[1], now, node)
 end
--- Those from the future were heard of by a server whose clock was ahead; they count from now on.
+-- Times in the future come from another server whose clock was ahead. They are set to now.
 for _, ahead in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf')) do
 	redis.call('ZADD', KEYS[1], now, ahead)
 end

@@ -1,0 +1,123 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A Script is a Lua script of another package that keeps data of its own in the store's Redis. Its keys should begin
+// with [Store.Prefix] and a colon. [Store.NewScript] returns one.
+type Script struct {
+	store  *Store
+	script *script
+}
+
+// NewScript returns a script that reads or writes the keys it is called with. Its reply is a list of strings and
+// integers.
+func (s *Store) NewScript(lua string) *Script {
+	return &Script{store: s, script: newScript(s.currentScripts().major, writes, lua)}
+}
+
+// A ScriptCall is one call of a Script. Its keys are in one slot of a cluster.
+type ScriptCall struct{ Keys, Args []string }
+
+// A ScriptReply is the reply to a ScriptCall, with integers in decimal, or an error.
+type ScriptReply struct {
+	Values []string
+	Err    error
+}
+
+// Run makes all calls and returns their replies. Calls for one server are sent together.
+func (sc *Script) Run(ctx context.Context, calls ...ScriptCall) []ScriptReply {
+	s, replies := sc.store, make([]ScriptReply, len(calls))
+	err := s.checkOpen(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		for i := range replies {
+			replies[i].Err = err
+		}
+		return replies
+	}
+	commands := make([]rueidis.Completed, len(calls))
+	for i, c := range calls {
+		commands[i] = s.evalSHA(sc.script, c.Keys, c.Args)
+	}
+	results := s.client.DoMulti(ctx, commands...)
+	var unknown []int
+	commands = commands[:0]
+	for i, c := range calls {
+		if isUnknownScript(results[i].Error()) {
+			unknown, commands = append(unknown, i), append(commands, s.evalBody(sc.script, c.Keys, c.Args))
+		}
+	}
+	if len(unknown) > 0 {
+		for j, result := range s.client.DoMulti(ctx, commands...) {
+			results[unknown[j]] = result
+		}
+	}
+	for i, c := range calls {
+		replies[i] = s.scriptReply(results[i], c.Keys[0])
+	}
+	return replies
+}
+
+func (s *Store) scriptReply(result rueidis.RedisResult, key string) ScriptReply {
+	list, err := result.ToArray()
+	if err != nil {
+		return ScriptReply{Err: withKeys(s.explain(err, key), []string{key})}
+	}
+	values := make([]string, len(list))
+	for i := range list {
+		if n, err := list[i].ToInt64(); err == nil {
+			values[i] = strconv.FormatInt(n, 10)
+		} else if values[i], err = list[i].ToString(); err != nil {
+			return ScriptReply{Err: s.MalformedReply(key)}
+		}
+	}
+	return ScriptReply{Values: values}
+}
+
+// MalformedReply returns the error for a reply about a key that the script cannot have sent.
+func (s *Store) MalformedReply(key string) error { return s.explainReply(errMalformed, key) }
+
+// Prefix returns the start of all keys of the store.
+func (s *Store) Prefix() string { return s.prefix }
+
+// Time returns the time of a primary. In a cluster it is that of slot 0, so all callers read the same clock.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return time.Time{}, err
+	}
+	// Arbitrary makes it a command that is not read-only, so that it does not go to a replica.
+	parts, err := s.client.Do(ctx, s.client.Builder().Arbitrary("TIME").Build()).AsStrSlice()
+	if err != nil {
+		return time.Time{}, s.explain(err, "")
+	}
+	if len(parts) == 2 {
+		seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
+		micros, err2 := strconv.ParseInt(parts[1], 10, 64)
+		if err1 == nil && err2 == nil {
+			return time.Unix(seconds, micros*int64(time.Microsecond)), nil
+		}
+	}
+	return time.Time{}, s.MalformedReply("")
+}
+
+// DeriveSecret returns a secret for a purpose, derived from the store's own. It is the same for all stores that share
+// limits, and cannot be guessed by others.
+func (s *Store) DeriveSecret(ctx context.Context, purpose string) ([]byte, error) {
+	keys, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := keys.macs.Get().(*mac)
+	defer keys.macs.Put(h)
+	const notAPart = 1 << 20 // so that no key has this hash
+	sum := h.sum("headgate", purpose, notAPart)
+	return sum[:], nil
+}

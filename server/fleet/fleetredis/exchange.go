@@ -1,0 +1,234 @@
+package fleetredis
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/server/fleet"
+)
+
+var (
+	_ fleet.Exchange     = (*Exchange)(nil)
+	_ fleet.LossReporter = (*Exchange)(nil)
+	_ fleet.ClockSource  = (*Exchange)(nil)
+)
+
+//go:embed exchange.lua
+var exchangeLua string
+
+// An Exchange is a [fleet.Exchange] in Redis. Create one with [NewExchange].
+//
+// A key is a Redis hash with one field per node. All keys of a group are in one slot, and one script call serves all of
+// them: it writes this node's notes and returns the notes of its peers that are new to it. The age of a note is by the
+// server's clock.
+//
+// An Exchange notices lost notes by a version that every call increments, and by the server's replication id, if the
+// user of the connection may run INFO.
+type Exchange struct {
+	store       *redisstore.Store
+	name        string
+	prefix      string
+	author      string
+	fingerprint string
+	script      *redisstore.Script
+	rand        func() uint64
+
+	mu     sync.Mutex // held during an exchange
+	groups [fleet.KeyGroups]groupState
+	lost   uint64 // groups that lost notes since the last call of Lost
+}
+
+// A groupState is what is known of the keys of one group.
+type groupState struct {
+	epoch   string
+	version int64            // the highest one seen in this epoch
+	read    map[string]int64 // key → the version up to which its notes were read
+}
+
+// maxRead is the most keys in groupState.read. When there are more, the map starts again with those of the latest
+// exchange, and the notes of other keys are read once more.
+const maxRead = 1024
+
+// ExchangeOptions are the settings of an Exchange. Author is required.
+type ExchangeOptions struct {
+	// Name is the name of the fleet, so that several fleets can use one Redis: at most 64 letters, digits and . - _ : /.
+	// Default "fleet".
+	Name string
+	// Author is the name of this node's notes: async.Options.Author or region.Options.Author.
+	Author string
+	// Secret is the secret of the fleet. Its fingerprint distinguishes fleets that use the same name.
+	Secret []byte
+	// Rand returns random numbers, of which epochs are made. Default math/rand/v2.
+	Rand func() uint64
+}
+
+const maxAuthorBytes = 128
+
+// NewExchange returns an Exchange.
+func NewExchange(store *redisstore.Store, o ExchangeOptions) (*Exchange, error) {
+	prefix, err := keyPrefix(store, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	if o.Author == "" || len(o.Author) > maxAuthorBytes {
+		return nil, fmt.Errorf("fleetredis: ExchangeOptions.Author has %d bytes: want 1 to %d", len(o.Author),
+			maxAuthorBytes)
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Uint64
+	}
+	return &Exchange{
+		store: store, name: cmp.Or(o.Name, defaultName), prefix: prefix, author: o.Author,
+		fingerprint: strconv.FormatUint(fleet.Fingerprint(o.Secret), 36), script: store.NewScript(exchangeLua), rand: o.Rand,
+	}, nil
+}
+
+// Date returns the time of a Redis server, the same one for all nodes.
+func (x *Exchange) Date(ctx context.Context) (time.Time, error) { return x.store.Time(ctx) }
+
+// Lost returns the groups of keys that have lost notes since the last call, one bit each.
+func (x *Exchange) Lost() uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	lost := x.lost
+	x.lost = 0
+	return lost
+}
+
+// Exchange writes notes and reads those of peers. See [fleet.Exchange].
+func (x *Exchange) Exchange(
+	ctx context.Context, notes []fleet.Note, received func(note int, n fleet.PeerNote),
+) (missed []int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	groups, err := groupKeys(len(notes), func(i int) string { return notes[i].Key })
+	if err != nil {
+		return indices(len(notes)), err
+	}
+	if len(groups) == 0 { // check only that the server responds
+		groups = []keyGroup{{}}
+	}
+	calls := make([]redisstore.ScriptCall, len(groups))
+	for n, g := range groups {
+		calls[n] = x.call(g, notes)
+	}
+	foreign := false
+	for n, reply := range x.script.Run(ctx, calls...) {
+		g := groups[n]
+		other, failed := false, reply.Err
+		if failed == nil {
+			other, failed = x.read(g, notes, reply.Values, received)
+		}
+		foreign = foreign || other
+		if failed != nil {
+			x.groups[g.number].read = nil // read all notes again
+			missed, err = append(missed, g.index...), errors.Join(err, failed)
+		}
+	}
+	if foreign && err == nil {
+		err = &fleet.ForeignError{Name: x.name}
+	}
+	return missed, err
+}
+
+// groupKey returns the Redis key of the state of a group.
+func (x *Exchange) groupKey(group int) string { return x.prefix + groupTag(group) }
+
+// call returns the script call for a group of notes.
+func (x *Exchange) call(g keyGroup, notes []fleet.Note) redisstore.ScriptCall {
+	state, base := &x.groups[g.number], x.groupKey(g.number)
+	c := redisstore.ScriptCall{
+		Keys: []string{base}, Args: []string{x.author, x.fingerprint, strconv.FormatUint(x.rand(), 36), state.epoch},
+	}
+	for _, i := range g.index {
+		n := &notes[i]
+		since := state.read[n.Key]
+		if n.ReadAll {
+			since = 0
+		}
+		arg := appendNumber(make([]byte, 0, 2*numberBytes+len(n.Text)), since)
+		arg = appendNumber(arg, n.Keep.Milliseconds())
+		c.Keys, c.Args = append(c.Keys, base+keyName(n.Key)), append(c.Args, string(append(arg, n.Text...)))
+	}
+	return c
+}
+
+// numberBytes is the size of a number in exchange.lua.
+const numberBytes = 6
+
+func appendNumber(b []byte, n int64) []byte {
+	n = min(max(n, 0), 1<<(8*numberBytes)-1)
+	return append(b, binary.BigEndian.AppendUint64(nil, uint64(n))[8-numberBytes:]...)
+}
+
+// A reply of exchange.lua has three values, and four for each note.
+const replyHead, replyNote = 3, 4
+
+// read passes on the notes in a reply, and reports whether another fleet uses the same name.
+func (x *Exchange) read(
+	g keyGroup, notes []fleet.Note, reply []string, received func(note int, n fleet.PeerNote),
+) (foreign bool, err error) {
+	malformed := func() (bool, error) { return false, x.store.MalformedReply(x.groupKey(g.number)) }
+	if len(reply) < replyHead || (len(reply)-replyHead)%replyNote != 0 {
+		return malformed()
+	}
+	epoch, foreign := reply[0], reply[2] == "1"
+	version, err := strconv.ParseInt(reply[1], 10, 64)
+	if err != nil {
+		return malformed()
+	}
+	for rest := reply[replyHead:]; len(rest) > 0; rest = rest[replyNote:] {
+		key, err1 := strconv.Atoi(rest[0])
+		age, err2 := strconv.ParseInt(rest[2], 10, 64)
+		if err1 != nil || err2 != nil || key < 1 || key > len(g.index) {
+			return malformed()
+		}
+		received(g.index[key-1], fleet.PeerNote{
+			Author: rest[1], Text: rest[3], Age: time.Duration(age) * time.Millisecond,
+		})
+	}
+	if len(g.index) == 0 {
+		x.checkEpoch(epoch)
+	} else {
+		x.update(g, notes, epoch, version)
+	}
+	return foreign, nil
+}
+
+// checkEpoch handles the epoch in a reply to a call without keys, which is that of group 0.
+func (x *Exchange) checkEpoch(epoch string) {
+	state := &x.groups[0]
+	if state.epoch == epoch {
+		return
+	}
+	if state.epoch != "" {
+		x.lost = 1<<fleet.KeyGroups - 1 // other groups were not read, and may be on the same server
+	}
+	*state = groupState{epoch: epoch}
+}
+
+// update remembers up to which version the notes of a group were read, and whether it has lost notes.
+func (x *Exchange) update(g keyGroup, notes []fleet.Note, epoch string, version int64) {
+	state := &x.groups[g.number]
+	// With another epoch, all notes were lost. With an older version, a replica that lacks the latest ones took over.
+	complete := state.epoch == epoch && version > state.version
+	if state.epoch != "" && !complete {
+		x.lost |= 1 << g.number
+	}
+	if !complete || state.read == nil || len(state.read)+len(g.index) > maxRead {
+		state.read = make(map[string]int64, len(g.index))
+	}
+	for _, i := range g.index {
+		state.read[notes[i].Key] = version
+	}
+	state.epoch, state.version = epoch, version
+}

@@ -1,0 +1,60 @@
+package fleet
+
+import (
+	"context"
+	"time"
+)
+
+// A RegionStore adds up the consumption of a region's nodes, and remembers that of other regions.
+// fleetredis.RegionStore is one, in the region's Redis. Times are in µs: those of nodes by their own clocks, and the
+// others by the clock of the RegionStore.
+type RegionStore interface {
+	// Report adds a node's consumption to the region's, once however often it is reported. For every key, one of the
+	// nodes that report it is the sender of the region, for the time hold, which it extends by each report. A node that
+	// restarts must use another name. missed has the indices of records for which reported was not called.
+	Report(ctx context.Context, node string, hold time.Duration, records []NodeRecord,
+		reported func(record int, r RegionRecord)) (missed []int, err error)
+	// Settle remembers totals of other regions, and calls growth with the units of each that were not known yet. Of a
+	// total that is too large, the possible part counts once. missed has the indices of totals for which growth was not
+	// called.
+	Settle(ctx context.Context, totals []RemoteTotal, growth func(total int, g Growth)) (missed []int, err error)
+}
+
+// A NodeRecord is what a node consumed of a key.
+type NodeRecord struct {
+	Key      string // 16 bytes
+	Start    int64  // of the record
+	Window   int64  // the start of the window; 0 for limits without windows
+	Total    int64  // units consumed since Start
+	Reported int64  // part of Total that was reported before
+	Learned  bool   // the node knows what other regions consumed
+	Keep     time.Duration
+}
+
+// A RegionRecord is what all nodes of a region consumed of a key.
+type RegionRecord struct {
+	Sender  bool // the reporting node is the sender
+	Learned bool // a sender of the last two hold times has learned what other regions consumed
+	Start   int64
+	Total   int64
+	Now     int64 // the time by the clock of the RegionStore
+}
+
+// A RemoteTotal is what another region reported to have consumed of a key.
+type RemoteTotal struct {
+	Key, Region string
+	Start       int64 // of the region's record
+	Total       int64
+	SentAt      int64 // by the sender's clock
+	MaxTotal    int64 // how large Total can be
+	MaxGrowth   int64 // how much Total can have grown since it was last settled
+	Keep        time.Duration
+}
+
+// A Growth is the difference between a RemoteTotal and what was known of it.
+type Growth struct {
+	Units    int64
+	First    bool // nothing was known of the region
+	TooLarge bool // the total exceeds what is possible
+	Fell     bool // the total is smaller than before
+}
