@@ -36,7 +36,7 @@ const (
 	removedRuleName = "(removed)" // the rule was removed while the request was decided
 )
 
-// A ruleCounters has the counters of one rule.
+// ruleCounters are the counters of one rule.
 type ruleCounters struct {
 	rule, mode  string
 	overVerdict atomic.Uint32 // the verdict for requests over the limit
@@ -56,23 +56,23 @@ type decisions struct {
 
 // counterTable are the counters of the rules in force.
 type counterTable struct {
-	places []ruleAtPlace // by the rules' places in their Set
-	byRule map[*rules.Rule]*ruleCounters
-	byID   map[string]*ruleCounters
+	indexed []indexedRule // by the index of each rule in its Set
+	byRule  map[*rules.Rule]*ruleCounters
+	byID    map[string]*ruleCounters
 }
 
-// ruleAtPlace is the tally of the rule at a place of the current Set.
-type ruleAtPlace struct {
+// An indexedRule is a rule of the current Set and its counters.
+type indexedRule struct {
 	rule     *rules.Rule
 	counters *ruleCounters
 }
 
 func newDecisions() *decisions {
-	d := &decisions{noRule: ruleCounters{rule: noRuleName, mode: noMode}, removedRule: ruleCounters{
-		rule: removedRuleName,
-		mode: noMode,
-	}}
-	d.table.Store(&counterTable{})
+	d := &decisions{
+		noRule:      ruleCounters{rule: noRuleName, mode: noMode},
+		removedRule: ruleCounters{rule: removedRuleName, mode: noMode},
+	}
+	d.table.Store(&counterTable{byRule: map[*rules.Rule]*ruleCounters{}, byID: map[string]*ruleCounters{}})
 	return d
 }
 
@@ -95,8 +95,8 @@ func modeOf(r *rules.Rule, shared bool) string {
 	}
 }
 
-// overOf returns the verdict for requests over a rule's limit.
-func overOf(r *rules.Rule) verdict {
+// overLimitVerdict returns the verdict for requests over a rule's limit.
+func overLimitVerdict(r *rules.Rule) verdict {
 	switch {
 	case r.Block && r.OnLimit.Action == rules.Shadow:
 		return shadowed
@@ -121,16 +121,16 @@ func overOf(r *rules.Rule) verdict {
 func (d *decisions) setRules(list []*rules.Rule, shared bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	made := &counterTable{
+	table := &counterTable{
 		byRule: make(map[*rules.Rule]*ruleCounters, len(list)),
 		byID:   make(map[string]*ruleCounters, len(list)),
 	}
-	made.add(d.table.Load(), list, shared)
-	made.places = make([]ruleAtPlace, len(list))
+	table.add(d.table.Load(), list, shared)
+	table.indexed = make([]indexedRule, len(list))
 	for i, r := range list {
-		made.places[i] = ruleAtPlace{r, made.byRule[r]}
+		table.indexed[i] = indexedRule{r, table.byRule[r]}
 	}
-	d.table.Store(made)
+	d.table.Store(table)
 }
 
 // expect adds counters for rules that are about to come into force.
@@ -138,46 +138,41 @@ func (d *decisions) expect(list []*rules.Rule, shared bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.table.Load()
-	made := &counterTable{
-		places: old.places, byRule: make(map[*rules.Rule]*ruleCounters),
-		byID: make(map[string]*ruleCounters),
-	}
-	maps.Copy(made.byRule, old.byRule)
-	maps.Copy(made.byID, old.byID)
-	made.add(old, list, shared)
-	d.table.Store(made)
+	table := &counterTable{indexed: old.indexed, byRule: maps.Clone(old.byRule), byID: maps.Clone(old.byID)}
+	table.add(old, list, shared)
+	d.table.Store(table)
 }
 
-// add adds tallies for rules: existing ones, or new ones.
+// add adds counters for rules. A rule whose id and mode are in old keeps its counters.
 func (t *counterTable) add(old *counterTable, list []*rules.Rule, shared bool) {
 	for _, r := range list {
 		mode := modeOf(r, shared)
-		of := old.byID[r.ID]
-		if of == nil || of.mode != mode {
-			of = &ruleCounters{rule: r.ID, mode: mode}
+		counters := old.byID[r.ID]
+		if counters == nil || counters.mode != mode {
+			counters = &ruleCounters{rule: r.ID, mode: mode}
 		}
-		of.overVerdict.Store(uint32(overOf(r)))
-		t.byRule[r], t.byID[r.ID] = of, of
+		counters.overVerdict.Store(uint32(overLimitVerdict(r)))
+		t.byRule[r], t.byID[r.ID] = counters, counters
 	}
 }
 
-// countersOf returns the tally of a rule. A request that began before a change of rules has a rule of the old set,
-// which has the tally of its id.
+// countersOf returns the counters of a rule. A request that began before the rules changed has a rule of the old Set. It
+// is counted under its id.
 func (d *decisions) countersOf(r *rules.Rule) *ruleCounters {
 	table := d.table.Load()
-	if t := table.byRule[r]; t != nil {
-		return t
+	if c := table.byRule[r]; c != nil {
+		return c
 	}
-	if t := table.byID[r.ID]; t != nil {
-		return t
+	if c := table.byID[r.ID]; c != nil {
+		return c
 	}
 	return &d.removedRule
 }
 
-// countersAt is of for a rule whose place in its Set is known, which is faster.
+// countersAt returns the counters of a matched rule. It needs no map lookup if the rule is of the current Set.
 func (d *decisions) countersAt(m *match.Result) *ruleCounters {
-	if places := d.table.Load().places; m.Index < len(places) && places[m.Index].rule == m.Rule {
-		return places[m.Index].counters
+	if indexed := d.table.Load().indexed; m.Index < len(indexed) && indexed[m.Index].rule == m.Rule {
+		return indexed[m.Index].counters
 	}
 	return d.countersOf(m.Rule)
 }
@@ -189,8 +184,8 @@ func (d *decisions) Describe(ch chan<- *prometheus.Desc) {
 	ch <- degradedDesc
 }
 
-// Collect sends all counters. Verdicts that a rule cannot give are left out unless they have happened; the others are
-// sent from the beginning, so that the first one shows as an increase.
+// Collect sends all counters. The verdicts that a rule can give are sent even while they are 0, so that the first one
+// shows as an increase.
 func (d *decisions) Collect(ch chan<- prometheus.Metric) {
 	for v := allowed; v <= dropped; v++ {
 		ch <- counter(requestsDesc, d.requests[v].Load(), verdictNames[v])
@@ -203,29 +198,21 @@ func (d *decisions) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (t *ruleCounters) collect(ch chan<- prometheus.Metric, inForce bool) {
-	for v := range t.counts {
-		n := t.counts[v].Load()
-		if n > 0 || inForce && (verdict(v) == allowed || uint32(v) == t.overVerdict.Load()) {
-			ch <- counter(decisionsDesc, n, t.rule, verdictNames[v], t.mode)
+func (c *ruleCounters) collect(ch chan<- prometheus.Metric, inForce bool) {
+	for v := range c.counts {
+		n := c.counts[v].Load()
+		if n > 0 || inForce && (verdict(v) == allowed || uint32(v) == c.overVerdict.Load()) {
+			ch <- counter(decisionsDesc, n, c.rule, verdictNames[v], c.mode)
 		}
 	}
-	for v := range t.fallback {
-		if n := t.fallback[v].Load(); n > 0 {
-			ch <- counter(decisionsDesc, n, t.rule, verdictNames[v], degradedMode)
+	for v := range c.fallback {
+		if n := c.fallback[v].Load(); n > 0 {
+			ch <- counter(decisionsDesc, n, c.rule, verdictNames[v], degradedMode)
 		}
 	}
-	for p := range t.degraded {
-		if n := t.degraded[p].Load(); n > 0 {
-			ch <- counter(degradedDesc, n, t.rule, headgate.Policy(p).String())
+	for p := range c.degraded {
+		if n := c.degraded[p].Load(); n > 0 {
+			ch <- counter(degradedDesc, n, c.rule, headgate.Policy(p).String())
 		}
 	}
-}
-
-func counter[T uint64 | int64](d *prometheus.Desc, n T, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
-}
-
-func gauge(d *prometheus.Desc, n float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
 }

@@ -1,9 +1,11 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +18,7 @@ import (
 // Metrics has all metrics. Create it with New. It is safe for concurrent use.
 type Metrics struct {
 	registry     *prometheus.Registry
+	registered   atomic.Bool // Register was called
 	decisions    *decisions
 	rules        ruleLoads
 	decisionTime prometheus.Histogram
@@ -66,9 +69,12 @@ func New(version string) *Metrics {
 	return m
 }
 
-// Register adds another collector: Sources, or one of the caller.
-func (m *Metrics) Register(c prometheus.Collector) error {
-	if err := m.registry.Register(c); err != nil {
+// Register adds the metrics of sources. It may be called once.
+func (m *Metrics) Register(s *Sources) error {
+	if !m.registered.CompareAndSwap(false, true) {
+		return errors.New("telemetry: Register was called twice")
+	}
+	if err := m.registry.Register(sourcesCollector{s}); err != nil {
 		return fmt.Errorf("telemetry: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"slices"
@@ -8,6 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/fleet/gossip"
+	"github.com/headgate/headgate/server/fleet/lease"
+	"github.com/headgate/headgate/server/gateway"
+	"github.com/headgate/headgate/server/gateway/upstream"
+	"github.com/headgate/headgate/server/service/envoyrls"
 	"github.com/headgate/headgate/server/telemetry"
 )
 
@@ -16,43 +25,45 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // allSources has something of everything.
 func allSources() *telemetry.Sources {
 	return &telemetry.Sources{
-		Memory: func() []telemetry.Memory {
-			return []telemetry.Memory{{Store: "memory", Keys: 1, Bytes: 2, MaxBytes: 3, Evictions: 4, Refusals: 5}}
+		Memory: func() memstore.Stats {
+			return memstore.Stats{Keys: 1, Bytes: 2, MaxBytes: 3, Evictions: 4, Refusals: 5}
 		},
-		Guard: func() telemetry.Guard {
-			return telemetry.Guard{Calls: 10, Failures: 5, Timeouts: 2, Probes: 4, ProbesFailed: 3, CacheHits: 7}
+		Guard: func() guard.Stats {
+			return guard.Stats{Calls: 10, Failures: 5, Timeouts: 2, Probes: 4, ProbesFailed: 3, CacheHits: 7}
 		},
-		Shards: func() []telemetry.Shard { return []telemetry.Shard{{Name: "a:6379"}, {Name: "b:6379", Open: true}} },
-		Servers: func() []telemetry.Server {
-			return []telemetry.Server{
-				{Addr: "a:6379", Primary: true, Up: true, Ping: 250 * time.Microsecond, MemoryUsed: 1 << 20, Evicted: 3},
-				{Addr: "b:6379", Hangs: 2},
+		Shards: func() []telemetry.ShardStatus {
+			return []telemetry.ShardStatus{{Name: "a:6379", Up: true}, {Name: "b:6379"}}
+		},
+		Servers: func() []redisstore.ShardHealth {
+			return []redisstore.ShardHealth{
+				{Server: "a:6379", Primary: true, Ping: 250 * time.Microsecond, MemoryUsed: 1 << 20, Evicted: 3},
+				{Server: "b:6379", Err: errors.New("no response"), Hangs: 2},
 			}
 		},
 		Fleet: func() telemetry.Fleet {
 			return telemetry.Fleet{
 				Live: 2, Known: 3,
-				Lease: &telemetry.Lease{Keys: 1, Calls: 9, Failures: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
+				Lease: &lease.Stats{Keys: 1, Calls: 9, Failures: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
 				Sync: []telemetry.Sync{
 					{Mode: "async", Keys: 4, Applied: 11, Over: 3, OverMax: 2, Lag: 50 * time.Millisecond, LagMax: time.Second, Up: true, Sent: 6, Received: 7},
 					{Mode: "gossip", Refused: 1},
 				},
-				Gossip: &telemetry.Gossip{SentBytes: 1000, ReceivedBytes: 2000, WrongKey: 3},
+				Gossip: &gossip.Stats{SentBytes: 1000, ReceivedBytes: 2000, WrongKey: 3},
 			}
 		},
 		LostRefunds: func() int64 { return 6 },
 		Waiting:     func() int { return 8 },
-		Gateway: func() telemetry.Gateway {
-			return telemetry.Gateway{
-				Conns: 3, Answers: [6]int64{1, 0, 20, 0, 4, 5},
-				Upstreams: []telemetry.Upstream{{Route: "/", URL: "http://a:1", Up: true, Conns: 5, Idle: 2, Checks: 9, ChecksFailed: 1}},
+		Gateway: func() gateway.Stats {
+			return gateway.Stats{
+				Conns: 3, Responses: [6]int64{1, 0, 20, 0, 4, 5},
+				Upstreams: []gateway.UpstreamStats{{Route: "/", URL: "http://a:1", Up: true, Pool: upstream.Stats{Open: 5, Idle: 2}, Checks: 9, ChecksFailed: 1}},
 			}
 		},
-		Service: func() []telemetry.Listener {
-			return []telemetry.Listener{{Name: "api", Conns: 2, Accepted: 5, Refused: 1}}
+		Listeners: func() []telemetry.Listener {
+			return []telemetry.Listener{{Name: "api", Open: 2, Accepted: 5, Refused: 1}}
 		},
-		Envoy: func() telemetry.Envoy {
-			return telemetry.Envoy{Requests: 9, Over: 2, Loads: 1, Limits: []telemetry.EnvoyLimit{{Domain: "api", Descriptor: "user", Within: 7, Over: 2}}}
+		Envoy: func() envoyrls.Stats {
+			return envoyrls.Stats{Requests: 9, Over: 2, Loads: 1, Limits: []envoyrls.Hits{{Domain: "api", Descriptor: "user", Within: 7, Over: 2}}}
 		},
 	}
 }
@@ -156,8 +167,8 @@ func TestSourcesAreAskedAtEachScrape(t *testing.T) {
 		`headgate_sync_updates_total{kind="refused",mode="gossip"}`:                   "1",
 		`headgate_gossip_bytes_total{direction="received"}`:                           "2000",
 		`headgate_memory_keys{store="memory"}`:                                        "1",
-		`headgate_gateway_answers_total{class="2xx"}`:                                 "20",
-		`headgate_gateway_answers_total{class="none"}`:                                "1",
+		`headgate_gateway_responses_total{class="2xx"}`:                               "20",
+		`headgate_gateway_responses_total{class="none"}`:                              "1",
 		`headgate_upstream_up{route="/",upstream="http://a:1"}`:                       "1",
 		`headgate_upstream_connections{route="/",state="busy",upstream="http://a:1"}`: "3",
 	})

@@ -26,9 +26,9 @@ var (
 	rulesLagDesc      = desc("rules_lag_seconds", "Time from the commit of the rules to their coming into force here.")
 	rulesFromDiskDesc = desc("rules_from_disk",
 		"1 if the rules in force are from the node's own file because the rules service was not reached yet; else 0.")
-	rulesAwayDesc = desc("rules_service_up", "1 if the rules service responded to the last request, else 0.")
-	rulesPushDesc = desc("rules_push_up", "1 if the rules service pushes changes, 0 if it has to be polled.")
-	databaseDesc  = desc("database_writable",
+	rulesServiceUpDesc = desc("rules_service_up", "1 if the rules service responded to the last request, else 0.")
+	rulesPushDesc      = desc("rules_push_up", "1 if the rules service pushes changes, 0 if it has to be polled.")
+	databaseDesc       = desc("database_writable",
 		"1 if the rules service can change rules, 0 if its database cannot be written.")
 	rulesFetchesDesc = desc("rules_fetches_total",
 		"Requests to the rules service: whole or delta if there was a change, unchanged, refused, or failed.", "result")
@@ -118,8 +118,8 @@ var (
 	connsReclaimedDesc = desc("gateway_connections_reclaimed_total", "Idle connections closed to make room for others.")
 	uploadsRefusedDesc = desc("gateway_uploads_refused_total",
 		"Requests refused because their client had too many open uploads.")
-	inFlightDesc = desc("gateway_requests_in_flight", "Requests being served.")
-	answersDesc  = desc("gateway_answers_total",
+	inFlightDesc  = desc("gateway_requests_in_flight", "Requests being served.")
+	responsesDesc = desc("gateway_responses_total",
 		"Responses by status class; none if the connection was closed without one.", "class")
 	retriesDesc     = desc("gateway_retries_total", "Requests retried on another upstream.")
 	abortedDesc     = desc("gateway_aborted_total", "Aborted responses.")

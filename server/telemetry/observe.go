@@ -17,23 +17,23 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		m.pass(v)
 		return
 	}
-	asked := false
+	limited := false
 	for i, outcomes := 0, v.Outcomes(); i < len(outcomes); i++ {
 		o := &outcomes[i]
-		said, counts := outcomeVerdict(v, o)
-		if !counts {
+		result, decided := outcomeVerdict(v, o)
+		if !decided {
 			continue
 		}
-		asked = true
-		t := d.countersOf(o.Rule)
+		limited = true
+		counters := d.countersOf(o.Rule)
 		if o.Degraded {
-			t.fallback[said].Add(1)
-			t.degraded[o.Rule.OnFailure].Add(1)
+			counters.fallback[result].Add(1)
+			counters.degraded[o.Rule.OnFailure].Add(1)
 			continue
 		}
-		t.counts[said].Add(1)
+		counters.counts[result].Add(1)
 	}
-	if !asked {
+	if !limited {
 		d.noRule.counts[allowed].Add(1)
 	}
 }
@@ -50,13 +50,12 @@ func (m *Metrics) pass(v *engine.Verdict) {
 }
 
 var verdictOf = [...]verdict{
-	engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected,
-	engine.Drop: dropped,
+	engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped,
 }
 
-// outcomeVerdict returns the verdict of one rule. counts is false for a rule that was not asked because another denied
-// earlier.
-func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (said verdict, counts bool) {
+// outcomeVerdict returns the verdict of one rule. decided is false if the rule was skipped because another one had denied
+// the request.
+func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (result verdict, decided bool) {
 	switch {
 	case o.Effect.Denies() && o.Shadow:
 		return shadowed, true

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headgate/headgate/server/control/follow"
 )
 
 // ruleLoads counts reads of rules by result.
@@ -66,9 +68,20 @@ func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
 	ch <- counter(rulesLoadsDesc, l.refused, "refused")
 }
 
-func boolGauge(b bool) float64 {
-	if b {
-		return 1
+// collectFollow sends how a node follows a rules service.
+func collectFollow(ch chan<- prometheus.Metric, s *follow.Status) {
+	ch <- gauge(clientsDesc, float64(s.Clients))
+	ch <- gauge(overridesDesc, float64(s.Overrides))
+	if !s.Checked.IsZero() {
+		ch <- gauge(rulesAgeDesc, max(0, time.Since(s.Checked)).Seconds())
 	}
-	return 0
+	ch <- gauge(rulesLagDesc, s.Lag.Seconds())
+	ch <- gauge(rulesFromDiskDesc, boolGauge(s.FromDisk))
+	ch <- gauge(rulesServiceUpDesc, boolGauge(s.Away == ""))
+	ch <- gauge(rulesPushDesc, boolGauge(s.Push))
+	ch <- counter(rulesFetchesDesc, s.Whole, "whole")
+	ch <- counter(rulesFetchesDesc, s.Deltas, "delta")
+	ch <- counter(rulesFetchesDesc, s.Unchanged, "unchanged")
+	ch <- counter(rulesFetchesDesc, s.Refusals, "refused")
+	ch <- counter(rulesFetchesDesc, s.Failures, "failed")
 }

@@ -25,7 +25,7 @@ type Remote interface {
 	Probe(ctx context.Context, shard string) error
 }
 
-// Timed returns a store whose calls are measured under that name. Use it between a guard and its store.
+// Timed returns a store that measures the calls of inner under the name. Use it between a guard and its store.
 func (m *Metrics) Timed(name string, inner Remote) Remote {
 	t := &timed{Remote: inner}
 	for op, word := range opNames {
@@ -54,6 +54,7 @@ var opNames = [ops]string{
 	opReset: "reset", opGrant: "grant",
 }
 
+// timed measures the calls of a Remote.
 type timed struct {
 	Remote
 	durations [ops]prometheus.Observer
@@ -62,67 +63,61 @@ type timed struct {
 
 var _ Remote = (*timed)(nil)
 
-func (t *timed) record(o op, begun time.Time, err error) {
-	t.durations[o].Observe(time.Since(begun).Seconds())
+// record records a call of the store that began at start.
+func (t *timed) record(o op, start time.Time, err error) {
+	t.durations[o].Observe(time.Since(start).Seconds())
 	if err != nil {
 		t.errors[o].Inc()
 	}
 }
 
-// Take measures Take of the store.
 func (t *timed) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	begun := time.Now()
+	start := time.Now()
 	d, err := t.Remote.Take(ctx, c)
-	t.record(opTake, begun, err)
+	t.record(opTake, start, err)
 	return d, err
 }
 
-// TakeAll measures TakeAll of the store.
 func (t *timed) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	begun := time.Now()
+	start := time.Now()
 	dst, err := t.Remote.TakeAll(ctx, checks, dst)
-	t.record(opTakeAll, begun, err)
+	t.record(opTakeAll, start, err)
 	return dst, err
 }
 
-// Charge measures Charge of the store.
 func (t *timed) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	begun := time.Now()
+	start := time.Now()
 	d, err := t.Remote.Charge(ctx, c)
-	t.record(opCharge, begun, err)
+	t.record(opCharge, start, err)
 	return d, err
 }
 
-// Give measures Give of the store.
 func (t *timed) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	begun := time.Now()
+	start := time.Now()
 	err := t.Remote.Give(ctx, c, r)
-	t.record(opGive, begun, err)
+	t.record(opGive, start, err)
 	return err
 }
 
-// Renew measures Renew of the store.
 func (t *timed) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	begun := time.Now()
-	held, err := t.Remote.Renew(ctx, c, r)
-	t.record(opRenew, begun, err)
-	return held, err
+	start := time.Now()
+	renewed, err := t.Remote.Renew(ctx, c, r)
+	t.record(opRenew, start, err)
+	return renewed, err
 }
 
-// Grant measures Grant of the store.
 func (t *timed) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
-	begun := time.Now()
+	start := time.Now()
 	d, err := t.Remote.Grant(ctx, c, want, share)
-	t.record(opGrant, begun, err)
+	t.record(opGrant, start, err)
 	return d, err
 }
 
-// Reset measures Reset of the store.
 func (t *timed) Reset(ctx context.Context, c headgate.Check) error {
-	begun := time.Now()
+	start := time.Now()
 	err := t.Remote.Reset(ctx, c)
-	t.record(opReset, begun, err)
+	t.record(opReset, start, err)
 	return err
 }

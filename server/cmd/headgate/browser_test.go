@@ -14,18 +14,18 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// A browser is a page of a real one.
+// A browser is a tab of a real browser.
 type browser struct {
 	t    *testing.T
 	page context.Context
 	base string
 
 	mu         sync.Mutex
-	complaints []string // what the page's console has got: errors of scripts, and what the policy has stopped
+	complaints []string // warnings and errors in the browser's console
 }
 
-// openBrowser starts a browser that looks at an address. Debian's package chromium has one, and make test installs it.
-func openBrowser(t *testing.T, baseRevision string) *browser {
+// openBrowser starts Chromium. Paths of pages are relative to the URL base.
+func openBrowser(t *testing.T, base string) *browser {
 	t.Helper()
 	var program string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -42,7 +42,7 @@ func openBrowser(t *testing.T, baseRevision string) *browser {
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
-	b := &browser{t: t, page: ctx, base: baseRevision}
+	b := &browser{t: t, page: ctx, base: base}
 	messages := chromedp.Console(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() {
@@ -57,14 +57,14 @@ func openBrowser(t *testing.T, baseRevision string) *browser {
 		stop()
 		listening.Wait()
 	})
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // it is started without a deadline, which would end it
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // without a deadline, which would stop the browser
 		t.Fatalf("start %s: %v", program, err)
 	}
 	b.width(1280)
 	return b
 }
 
-// as has failures be those of a part of the test.
+// as makes failures those of a subtest.
 func (b *browser) as(t *testing.T) { b.t = t }
 
 func (b *browser) hear(m chromedp.ConsoleMessage) {
@@ -76,14 +76,14 @@ func (b *browser) hear(m chromedp.ConsoleMessage) {
 	b.complaints = append(b.complaints, strings.TrimSpace(m.String()+" "+m.URL))
 }
 
-// complained returns what the console has got, but for answers that a test has provoked.
-func (b *browser) complained(but ...string) []string {
+// complained returns the messages in the browser's console, except those that contain one of the texts.
+func (b *browser) complained(except ...string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var left []string
 next:
 	for _, text := range b.complaints {
-		for _, known := range but {
+		for _, known := range except {
 			if strings.Contains(text, known) {
 				continue next
 			}
@@ -93,35 +93,35 @@ next:
 	return left
 }
 
-// browse has the browser do something, or fails.
+// browse runs an action.
 func browse[T any](b *browser, action chromedp.Action[T]) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.page, await.Patience)
 	defer cancel()
-	is, err := chromedp.Run(ctx, action)
+	result, err := chromedp.Run(ctx, action)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return is
+	return result
 }
 
-// open loads a page again, as who types its address does.
+// open loads a page.
 func (b *browser) open(path string) {
 	b.t.Helper()
 	browse(b, chromedp.Navigate(b.base+path))
 }
 
-// ask returns what an expression of JavaScript is.
+// ask returns the value of a JavaScript expression.
 func ask[T any](b *browser, expression string) T {
 	b.t.Helper()
 	return browse(b, chromedp.Evaluate[T](expression))
 }
 
-// see waits until an expression of JavaScript is true. One that throws is not: what it asks about may be on its way.
+// see waits until a JavaScript expression is true. An expression that throws is false: its element may not exist yet.
 func (b *browser) see(what, expression string) {
 	b.t.Helper()
 	await.NoError(b.t, "to see "+what, func() error {
-		not := ask[string](b, `(() => { try { return (`+expression+`) ? "" : "it is not so"; } catch (err) { return String(err); } })()`)
+		not := ask[string](b, `(() => { try { return (`+expression+`) ? "" : "it is false"; } catch (err) { return String(err); } })()`)
 		if not == "" {
 			return nil
 		}
@@ -129,20 +129,20 @@ func (b *browser) see(what, expression string) {
 	})
 }
 
-// seeText waits until the page has a text.
+// seeText waits until the page contains a text.
 func (b *browser) seeText(text string) {
 	b.t.Helper()
 	b.see(text, fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// press sends keys as a keyboard does.
+// press types keys.
 func (b *browser) press(keys string) {
 	b.t.Helper()
 	browse(b, chromedp.KeyEvent(keys))
 }
 
-// chord presses keys that count only if they follow each other soon, which they may not on a busy machine, until
-// something is seen.
+// chord types keys that must follow each other quickly, again until an expression is true: on a busy machine they may
+// be too slow.
 func (b *browser) chord(keys, what, expression string) {
 	b.t.Helper()
 	await.NoError(b.t, "to see "+what, func() error {
@@ -153,7 +153,7 @@ func (b *browser) chord(keys, what, expression string) {
 	})
 }
 
-// write replaces what is in a field by what is typed.
+// write replaces the text of a field.
 func (b *browser) write(field, text string) {
 	b.t.Helper()
 	b.see("the field "+field, fmt.Sprintf("document.querySelector(%q)", field))
@@ -161,7 +161,7 @@ func (b *browser) write(field, text string) {
 	b.press(text)
 }
 
-// click clicks on what there is first by a selector, and has that text. It has the focus then, as with a mouse.
+// click focuses and clicks the first element that matches a selector and contains a text.
 func (b *browser) click(selector, text string) {
 	b.t.Helper()
 	find := fmt.Sprintf("[...document.querySelectorAll(%q)].find((e) => e.textContent.includes(%q))", selector, text)
@@ -169,13 +169,13 @@ func (b *browser) click(selector, text string) {
 	ask[bool](b, "((e) => (e.focus(), e.click(), true))("+find+")")
 }
 
-// width makes the window that wide: 360 is a small phone.
+// width sets the width of the window. 360 is a small phone.
 func (b *browser) width(pixels int64) {
 	b.t.Helper()
 	browse(b, chromedp.EmulateViewport(pixels, 800))
 }
 
-// colours is what the system of the reader prefers: light or dark.
+// colours sets the preferred colour scheme: light or dark.
 func (b *browser) colours(scheme string) {
 	b.t.Helper()
 	preferred := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
@@ -184,8 +184,20 @@ func (b *browser) colours(scheme string) {
 	}
 }
 
-// signIn writes a token where it is asked for.
+// signIn submits a token.
 func (b *browser) signIn(token string) {
 	b.t.Helper()
 	b.write("#token", token+"\r")
+}
+
+// ensureSignedIn signs in with a token, unless somebody is signed in.
+func (b *browser) ensureSignedIn(token string) {
+	b.t.Helper()
+	b.open("/")
+	if ask[int](b, "sessionStorage.length") > 0 {
+		return
+	}
+	b.open("/signin")
+	b.signIn(token)
+	b.see("the fleet", `document.querySelector("h1")?.textContent === "Fleet"`)
 }

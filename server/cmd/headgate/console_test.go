@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// evil is a text that would be a script in a page that makes HTML of what it is told.
+// evil would run as a script in a page that inserts texts as HTML.
 const evil = `<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>`
 
 const (
@@ -27,7 +27,8 @@ const (
 	consoleLeased = `{"id":"leased","when":{"path":"/leased"},"limits":["1000/d"],"consistency":"lease"}`
 )
 
-// A consoleFleet is a rules service and a node of it that share a Redis, and a browser before the console of the first.
+// A consoleFleet is a rules service and a node of it that share a Redis, and a browser that shows the console of the
+// rules service.
 type consoleFleet struct {
 	redis         *redistest.Server
 	service, node *process
@@ -35,44 +36,73 @@ type consoleFleet struct {
 	browser       *browser
 }
 
-// The console of two real processes, in a real browser.
+// The console of two real processes, in a real browser. The parts share both, but any of them can run alone.
 func TestConsole(t *testing.T) {
 	t.Parallel()
-	f := &consoleFleet{redis: redistest.Standalone(t, redistest.Options{})}
-	store := f.redis.URL()
-	secret := newFile(t, "key-secret", "a secret that both nodes have") // without it, API keys are not looked up on other nodes
-	f.service = serve(t, onFreePort("--key-secret-file", secret, "--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"), "--store", store, "--region", "eu", "--node-id", "first")...)
-	f.at = rulesService(t, f.service)
-	rules := json.RawMessage(`{"rules":[` + fmt.Sprintf(consoleTold, evil) + "," + consoleLeased + "]}")
-	if err := f.at.Do(t.Context(), http.MethodPost, "/v1/rules:apply", url.Values{"prune": {""}}, rules, nil); err != nil { // and none of the demonstration
-		t.Fatal(err)
-	}
-	f.node = serve(t, onFreePort("--key-secret-file", secret, "--control", "http://"+f.service.admin, "--token-file", nodeToken(t, f.at), "--store", store, "--region", "eu", "--node-id", "second")...)
-	f.browser = openBrowser(t, "http://"+f.service.admin)
-
-	// One after the other, in one window; each begins where the one before has left it.
+	f := openConsoleFleet(t)
 	for _, part := range []struct {
-		name string
-		run  func(*consoleFleet, *testing.T)
+		name     string
+		signedIn bool // the part begins with an admin who is signed in
+		run      func(*consoleFleet, *testing.T)
 	}{
-		{"WithoutATokenItShowsTheNodeItself", (*consoleFleet).unsigned},
-		{"AWrongTokenIsRefusedInWordsAndARightOneIsKeptForTheTabAlone", (*consoleFleet).signsIn},
-		{"LagAndOverAdmissionAreThoseOfTheMetrics", (*consoleFleet).figures},
-		{"EveryPageCanBeLoadedAndAsked", (*consoleFleet).pages},
-		{"WhatOthersWroteIsShownAsText", (*consoleFleet).harmless},
-		{"TheKeyboardDoesEverything", (*consoleFleet).keyboard},
-		{"TextCanBeReadInLightAndDark", (*consoleFleet).readable},
-		{"ASmallScreenScrollsDownOnly", (*consoleFleet).narrow},
-		{"AnEditorIsToldOfWhoWasFaster", (*consoleFleet).editsAtOnce},
-		{"ATokenThatIsRevokedIsAskedForAnewWhereItWas", (*consoleFleet).revoked},
-		{"AReadersClockMayBeWrong", (*consoleFleet).wrongClock},
-		{"WithoutRedisWhatIsLeftIsUnknown", (*consoleFleet).unknown},
-		{"ASilentServiceIsSaid", (*consoleFleet).away},
+		{"ShowsTheNodeItselfWithoutAToken", false, (*consoleFleet).unsigned},
+		{"RejectsAWrongTokenAndKeepsAGoodOneInTheTab", false, (*consoleFleet).signsIn},
+		{"ShowsLagAndOverAdmissionAsTheMetricsDo", true, (*consoleFleet).figures},
+		{"LoadsEveryPage", true, (*consoleFleet).pages},
+		{"ShowsForeignTextAsText", true, (*consoleFleet).harmless},
+		{"WorksWithTheKeyboardAlone", true, (*consoleFleet).keyboard},
+		{"IsReadableInLightAndDark", true, (*consoleFleet).readable},
+		{"ScrollsOnlyDownOnASmallScreen", true, (*consoleFleet).narrow},
+		{"ShowsAnEditorAConcurrentChange", true, (*consoleFleet).editsAtOnce},
+		{"AsksForAnotherTokenAfterARevocation", true, (*consoleFleet).revoked},
+		{"WorksWithAWrongClock", true, (*consoleFleet).wrongClock},
+		{"ShowsUnknownCountersWithoutRedis", true, (*consoleFleet).unknown}, // it stops Redis
+		{"ShowsAnUnreachableService", true, (*consoleFleet).away},           // it stops the service
 	} {
-		if !t.Run(part.name, func(t *testing.T) { f.browser.as(t); part.run(f, t) }) {
+		ok := t.Run(part.name, func(t *testing.T) {
+			f.browser.as(t)
+			if part.signedIn {
+				f.browser.ensureSignedIn(testAdminToken)
+			}
+			part.run(f, t)
+		})
+		if !ok {
 			return
 		}
 	}
+}
+
+// openConsoleFleet starts the processes and the browser. Both nodes have leased units and have admitted more than a
+// limit, and the rule told has been changed once.
+func openConsoleFleet(t *testing.T) *consoleFleet {
+	t.Helper()
+	f := &consoleFleet{redis: redistest.Standalone(t, redistest.Options{})}
+	shared := []string{
+		// Without a shared secret, nodes do not exchange counters of API keys.
+		"--key-secret-file", newFile(t, "key-secret", "a secret that both nodes have"), "--store", f.redis.URL(), "--region", "eu",
+	}
+	f.service = serve(t, onFreePort(append(shared, "--node-id", "first",
+		"--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"))...)...)
+	f.at = rulesService(t, f.service)
+	rules := json.RawMessage(`{"rules":[` + fmt.Sprintf(consoleTold, evil) + "," + consoleLeased + "]}")
+	prune := url.Values{"prune": {""}} // remove the demo rules
+	if err := f.at.Do(t.Context(), http.MethodPost, "/v1/rules:apply", prune, rules, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.node = serve(t, onFreePort(append(shared, "--node-id", "second", "--control", "http://"+f.service.admin,
+		"--token-file", nodeToken(t, f.at))...)...)
+	f.browser = openBrowser(t, "http://"+f.service.admin)
+	leases := newClient(t, f.node.gateway)
+	await.NoError(t, "leased units", func() error {
+		leases.passed("/leased")
+		if f.node.metric(`headgate_lease_units_total{kind="granted"}`) == 0 {
+			return errors.New("no unit is granted")
+		}
+		return nil
+	})
+	f.overAdmit(t)
+	putRule(t, f.at, "told", fmt.Sprintf(consoleTold, evil+" again")) // nodes send a heartbeat after a change of rules
+	return f
 }
 
 func (f *consoleFleet) unsigned(t *testing.T) {
@@ -121,7 +151,8 @@ func (f *consoleFleet) signsIn(t *testing.T) {
 	b.see("the fleet", `document.querySelector("h1")?.textContent === "Fleet"`)
 }
 
-// overAdmit has both nodes let requests pass beyond a limit before they hear of each other, which takes chance to fail.
+// overAdmit sends requests to both nodes until each has admitted units above a limit, because updates of the other came
+// too late.
 func (f *consoleFleet) overAdmit(t *testing.T) {
 	t.Helper()
 	n := 0
@@ -140,7 +171,7 @@ func (f *consoleFleet) overAdmit(t *testing.T) {
 		}
 		both.Wait()
 		if f.node.metric(`headgate_sync_units_total{kind="over",mode="async"}`) == 0 || f.service.metric(`headgate_sync_units_total{kind="over",mode="async"}`) == 0 {
-			return errors.New("nothing is over on one of them")
+			return errors.New("a node has admitted nothing above the limit")
 		}
 		return nil
 	})
@@ -150,17 +181,6 @@ func (f *consoleFleet) figures(t *testing.T) {
 	b := f.browser
 	b.open("/")
 	b.see("two nodes", `document.querySelectorAll('[data-table=nodes] tbody tr').length === 2`)
-	leases := newClient(t, f.node.gateway)
-	await.NoError(t, "units by a lease", func() error { // a store that answers late is gone without
-		leases.passed("/leased")
-		if f.node.metric(`headgate_lease_units_total{kind="granted"}`) == 0 {
-			return errors.New("none is given")
-		}
-		return nil
-	})
-	f.overAdmit(t)
-	putRule(t, f.at, "told", fmt.Sprintf(consoleTold, evil+" again")) // a node that has other rules says how it is
-
 	nodes := []*process{f.service, f.node}
 	await.NoError(t, "the figures of the metrics", func() error {
 		sum := 0.0

@@ -14,15 +14,15 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// Whom a test signs in as; each is of a role.
+// The tokens that tests sign in with, one of each role.
 const (
 	consoleViewer = "looker"
 	consoleEditor = "writer"
 	consoleAdmin  = "keeper"
 )
 
-// A consoleDesk is a rules service with one node, itself, and a browser before its console: what is written there is
-// looked up in the service.
+// A consoleDesk is a rules service without further nodes, and a browser that shows its console. Tests write in the
+// console and check the result in the service.
 type consoleDesk struct {
 	service *process
 	at      *remote.Client
@@ -30,7 +30,7 @@ type consoleDesk struct {
 	tokens  map[string]string
 }
 
-// What the console writes, in a real browser, by who may.
+// The console makes changes, in a real browser, for tokens whose role allows them.
 func TestConsoleWrites(t *testing.T) {
 	t.Parallel()
 	d := &consoleDesk{tokens: map[string]string{}}
@@ -49,21 +49,21 @@ func TestConsoleWrites(t *testing.T) {
 	}
 	d.browser = openBrowser(t, "http://"+d.service.admin)
 
-	// One after the other, in one window; each begins where the one before has left it.
+	// The parts run one after the other in one tab. Each begins where the previous one ended.
 	for _, part := range []struct {
 		name string
 		run  func(*consoleDesk, *testing.T)
 	}{
-		{"AViewerSeesNoButtonThatWouldBeRefused", (*consoleDesk).viewer},
-		{"ARuleIsMadeByTheKeyboardAloneAndWhatIsWrongIsSaidAtItsField", (*consoleDesk).makesRule},
-		{"ARuleIsMadeAsText", (*consoleDesk).makesText},
-		{"ARuleIsDeletedByNameAndNotIfItHasChanged", (*consoleDesk).deletesRule},
-		{"AnOverrideIsMadeChangedAndEnded", (*consoleDesk).overrides},
-		{"AClientIsLookedUpAndReset", (*consoleDesk).resets},
-		{"TheAuditTellsWhoChangedWhatFromWhat", (*consoleDesk).audit},
-		{"ATokenIsShownOnceAndRevoked", (*consoleDesk).tokensMadeAndRevoked},
-		{"FormsFitASmallScreenAndCanBeReadInLightAndDark", (*consoleDesk).fits},
-		{"ShortcutsCanBeTurnedOffAndStayOff", (*consoleDesk).shortcuts},
+		{"ShowsAViewerNoForbiddenButtons", (*consoleDesk).viewer},
+		{"CreatesARuleByKeyboardWithErrorsAtFields", (*consoleDesk).makesRule},
+		{"CreatesARuleAsText", (*consoleDesk).makesText},
+		{"DeletesARuleUnlessItHasChanged", (*consoleDesk).deletesRule},
+		{"CreatesChangesAndEndsAnOverride", (*consoleDesk).overrides},
+		{"LooksUpAndResetsAClient", (*consoleDesk).resets},
+		{"ShowsWhoChangedWhat", (*consoleDesk).audit},
+		{"ShowsATokenOnceAndRevokesIt", (*consoleDesk).tokensMadeAndRevoked},
+		{"FormsFitASmallScreenInLightAndDark", (*consoleDesk).fits},
+		{"KeepsShortcutsOff", (*consoleDesk).shortcuts},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { d.browser.as(t); part.run(d, t) }) {
 			return
@@ -302,35 +302,33 @@ func (d *consoleDesk) fits(t *testing.T) {
 	}
 	defer b.width(1280)
 	defer b.colours("light")
-	for _, width := range []int64{1280, 360} {
-		for _, scheme := range []string{"light", "dark"} {
+	for _, f := range forms {
+		b.width(1280)
+		b.open(f.path)
+		b.see(f.path, fmt.Sprintf("document.querySelector(%q)", f.shows))
+		for _, press := range f.press {
+			b.click("main button", press)
+		}
+		switch {
+		case len(f.press) > 0 && f.press[len(f.press)-1] != "Review":
+			b.see("a question", `document.querySelector("dialog.confirm[open]")`)
+		case len(f.press) > 0:
+			b.see("an answer", `document.querySelector(".wrong, .review")`)
+		}
+		for _, width := range []int64{1280, 360} {
 			b.width(width)
-			b.colours(scheme)
-			for _, f := range forms {
-				b.open(f.path)
-				b.see(f.path, fmt.Sprintf("document.querySelector(%q)", f.shows))
-				for _, press := range f.press {
-					b.click("main button", press)
-				}
-				switch {
-				case len(f.press) > 0 && f.press[len(f.press)-1] != "Review":
-					b.see("a question", `document.querySelector("dialog.confirm[open]")`)
-				case len(f.press) > 0:
-					b.see("an answer", `document.querySelector(".wrong, .review")`)
-				}
-				if got := ask[int](b, "document.documentElement.scrollWidth"); got > int(width) {
-					t.Errorf("%s is %d wide on a screen of %d", f.path, got, width)
-				}
+			if got := ask[int](b, "document.documentElement.scrollWidth"); got > int(width) {
+				t.Errorf("%s is %d wide on a screen of %d", f.path, got, width)
+			}
+			for _, scheme := range []string{"light", "dark"} {
+				b.colours(scheme)
 				for _, pale := range ask[[]string](b, tooPale) {
 					t.Errorf("%s in %s: contrast %s", f.path, scheme, pale)
 				}
-				if width > 360 {
-					continue
-				}
-				for _, wrong := range ask[[]string](b, shapeless) {
-					t.Errorf("%s: %s", f.path, wrong)
-				}
 			}
+		}
+		for _, wrong := range ask[[]string](b, shapeless) { // while the window is narrow
+			t.Errorf("%s: %s", f.path, wrong)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func asyncSyncOf(t *testing.T, client *remote.Client, id string) (*control.SyncF
 func TestRulesServiceShowsSyncLagAndOverAdmission(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
-	late := countingIn(t, server, "fleet: { interval: 4s }") // so late that both give out all there is
+	late := countingIn(t, server, "fleet: { interval: 1s }") // long enough that both nodes admit the whole limit
 	s, client, nodes := fleetShell(t, []string{"n1", "n2"}, late...)
 	putRule(t, client, "told", `{"id":"told","key":["user"],"limits":["10/d"],"consistency":"async"}`)
 	for _, p := range nodes {

@@ -20,7 +20,7 @@ type readmeBlock struct{ language, text string }
 
 func readmeBlocks(t *testing.T) []readmeBlock {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

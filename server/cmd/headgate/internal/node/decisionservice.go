@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -111,10 +112,10 @@ func onLoopback(addr net.Addr) bool {
 	return err == nil && ap.Addr().Unmap().IsLoopback()
 }
 
-// redisBatchParallelism is how many decisions of one batch are result concurrently if the store is Redis.
+// redisBatchParallelism is how many decisions of one batch are made concurrently if the store is Redis.
 const redisBatchParallelism = 64
 
-// batchParallelism returns how many decisions of one batch are result concurrently.
+// batchParallelism returns how many decisions of one batch are made concurrently.
 func (n *Node) batchParallelism() int {
 	if n.stores.shared() {
 		return redisBatchParallelism
@@ -202,18 +203,12 @@ func (n *Node) openRESP() (protocolServer, error) {
 		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure,
 		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(),
 		Identity: n.identity,
-		Limits:   resp.Limits{Conns: settings.MaxConns},
-		Conns:    n.connLimits(settings.MaxConnsPerAddress),
-		Version:  n.options.Version, Logger: n.log.With("listener", "resp"),
-	}
-	if settings.MaxConns == 0 {
-		c.Limits.Conns = service.DefaultMaxConns
-	}
-	switch settings.RESP.IdleTimeout {
-	case config.SpanOff:
-		c.Limits.IdleTimeout = -1
-	default:
-		c.Limits.IdleTimeout = settings.RESP.IdleTimeout.Duration()
+		Limits: resp.Limits{
+			Conns:       cmp.Or(settings.MaxConns, service.DefaultMaxConns),
+			IdleTimeout: settings.RESP.IdleTimeout.Duration(), // negative if it is off
+		},
+		Conns:   n.connLimits(settings.MaxConnsPerAddress),
+		Version: n.options.Version, Logger: n.log.With("listener", "resp"),
 	}
 	if memory := n.stores.memory; !n.stores.shared() {
 		c.Bind = func(l headgate.Limit) (resp.Bound, error) { return memory.Bind(l) }
@@ -294,10 +289,10 @@ func (n *Node) reloadDecisionService() {
 	}
 }
 
-// measure adds the statistics of the decision service to the sources of each scrape.
-func (d *decisionService) measure(to *telemetry.Sources) {
+// measure adds the statistics of the decision service to sources.
+func (d *decisionService) measure(sources *telemetry.Sources) {
 	if len(d.protocols) > 0 {
-		to.Service = func() []telemetry.Listener {
+		sources.Listeners = func() []telemetry.Listener {
 			var list []telemetry.Listener
 			for _, p := range d.protocols {
 				list = append(list, p.stats())
@@ -307,28 +302,11 @@ func (d *decisionService) measure(to *telemetry.Sources) {
 	}
 	for _, p := range d.protocols {
 		if s, ok := p.server.(*resp.Server); ok {
-			to.RESP = func() telemetry.RESP {
-				f := s.Stats()
-				return telemetry.RESP{
-					Commands: f.Commands, Errors: f.Errors, Allowed: f.Allowed, Denied: f.Denied, StoreFailures: f.StoreFailures,
-					Expired: f.Expired, Broken: f.Broken, RefusedTokens: f.RefusedTokens,
-				}
-			}
+			sources.RESP = s.Stats
 		}
 	}
-	if d.envoy == nil {
-		return
-	}
-	to.Envoy = func() telemetry.Envoy {
-		f := d.envoy.Stats()
-		result := telemetry.Envoy{
-			Requests: f.Requests, Over: f.Over, Refused: f.Refused, Degraded: f.Degraded, UnknownDomain: f.UnknownDomain,
-			Loads: f.Loads, LoadsRefused: f.LoadsRefused,
-		}
-		for i := range f.Limits {
-			result.Limits = append(result.Limits, telemetry.EnvoyLimit(f.Limits[i]))
-		}
-		return result
+	if d.envoy != nil {
+		sources.Envoy = d.envoy.Stats
 	}
 }
 
@@ -339,11 +317,11 @@ func (p *protocol) stats() telemetry.Listener {
 	case connCounter:
 		c := s.Conns()
 		counts := c.Counts()
-		result.Conns, result.Accepted, result.Refused, result.Reclaimed = c.Open(), counts.Accepted, counts.Refused,
+		result.Open, result.Accepted, result.Refused, result.Reclaimed = c.Open(), counts.Accepted, counts.Refused,
 			counts.Reclaimed
 	case *resp.Server:
 		f := s.Stats()
-		result.Conns, result.Accepted, result.Refused, result.Reclaimed = f.Open, f.Accepted, f.Refused, f.Reclaimed
+		result.Open, result.Accepted, result.Refused, result.Reclaimed = f.Open, f.Accepted, f.Refused, f.Reclaimed
 	}
 	return result
 }

@@ -315,9 +315,7 @@ func (fl *fleetLimiters) onGossipEvent(e gossip.Event) {
 	fl.log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
-// measure adds the statistics of the limiters to the sources of each scrape.
-func (fl *fleetLimiters) measure(to *telemetry.Sources) { to.Fleet = fl.stats }
-
+// stats returns the statistics of all limiters.
 func (fl *fleetLimiters) stats() telemetry.Fleet {
 	var f telemetry.Fleet
 	if fl.members != nil {
@@ -325,10 +323,7 @@ func (fl *fleetLimiters) stats() telemetry.Fleet {
 	}
 	if fl.lease != nil {
 		s := fl.lease.Stats()
-		f.Lease = &telemetry.Lease{
-			Keys: s.Keys, Calls: s.Calls, Failures: s.Failures, Granted: s.Granted, Returned: s.Returned, Expired: s.Expired,
-			Denied: s.Denied, Waits: s.Waits, Exact: s.Exact, Degraded: s.Degraded,
-		}
+		f.Lease = &s
 	}
 	if fl.async != nil {
 		n := telemetry.Sync{Mode: rules.Async.String()}
@@ -348,11 +343,7 @@ func (fl *fleetLimiters) stats() telemetry.Fleet {
 		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors,
 			s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
 		f.Sync = append(f.Sync, n)
-		f.Gossip = &telemetry.Gossip{
-			SentBytes: s.SentBytes, ReceivedBytes: s.ReceivedBytes, Malformed: s.Malformed, WrongKey: s.WrongKey,
-			Foreign: s.Foreign + s.OtherCluster, SendErrors: s.SendErrors, Duplicates: s.Duplicates, Skipped: s.Skipped,
-			StreamsRefused: s.StreamsRefused,
-		}
+		f.Gossip = &s
 	}
 	return f
 }

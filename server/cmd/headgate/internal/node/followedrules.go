@@ -82,19 +82,3 @@ func (f *followedRules) status() telemetry.RulesStatus {
 	}
 	return result
 }
-
-// measure adds the statistics of the follower to the sources of each scrape.
-func (f *followedRules) measure(to *telemetry.Sources) {
-	to.Follow = func() telemetry.Follow {
-		s := f.follower.Status()
-		result := telemetry.Follow{
-			Clients: s.Clients, Overrides: s.Overrides, Age: -1, Lag: s.Lag, FromDisk: s.FromDisk, Up: s.Away == "",
-			Push:  s.Push,
-			Whole: s.Whole, Deltas: s.Deltas, Unchanged: s.Unchanged, Refused: s.Refusals, Failed: s.Failures,
-		}
-		if !s.Checked.IsZero() {
-			result.Age = max(0, time.Since(s.Checked))
-		}
-		return result
-	}
-}

@@ -327,9 +327,6 @@ func (s *rulesService) database() *telemetry.DatabaseStatus {
 	return status
 }
 
-// measure adds the state of the database to the sources of each scrape.
-func (s *rulesService) measure(to *telemetry.Sources) { to.Database = s.database }
-
 // stop closes the API, so that open watch streams do not delay the shutdown of the admin listener.
 func (s *rulesService) stop() error {
 	if server := s.api.Load(); server != nil {

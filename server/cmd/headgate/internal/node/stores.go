@@ -27,8 +27,8 @@ type stores struct {
 	redis  *redisstore.Store // nil with store: memory
 	guard  *guard.Guard      // in front of redis
 
-	membership atomic.Pointer[fleet.Members]      // counts the nodes; nil if it is not known yet
-	servers    atomic.Pointer[[]telemetry.Server] // as of the last check
+	membership atomic.Pointer[fleet.Members]            // counts the nodes; nil if it is not known yet
+	servers    atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
 }
 
 // openStores opens the configured stores. If startUnreachable is set, Redis may be unreachable.
@@ -40,6 +40,7 @@ func openStores(
 		return nil, err
 	}
 	s := &stores{memory: memory}
+	s.servers.Store(new([]redisstore.ShardHealth))
 	if c.Store == config.StoreMemory {
 		return s, nil
 	}
@@ -138,41 +139,15 @@ func (s *stores) shards() []telemetry.ShardStatus {
 	return list
 }
 
-// measure adds the statistics of the stores to the sources of each scrape.
-func (s *stores) measure(to *telemetry.Sources) {
-	to.Memory = func() []telemetry.Memory {
-		f := s.memory.Stats()
-		return []telemetry.Memory{{
-			Store: "memory", Keys: f.Keys, Bytes: f.Bytes, MaxBytes: f.MaxBytes, Evictions: f.Evictions, Refusals: f.Refusals,
-		}}
-	}
+// measure adds the statistics of the stores to sources.
+func (s *stores) measure(sources *telemetry.Sources) {
+	sources.Memory = s.memory.Stats
 	if s.guard == nil {
 		return
 	}
-	to.Guard = func() telemetry.Guard {
-		f := s.guard.Stats()
-		return telemetry.Guard{
-			Calls: f.Calls, Failures: f.Failures, Timeouts: f.Timeouts, Probes: f.Probes, ProbesFailed: f.ProbesFailed,
-			Open: f.Open, Closed: f.Closed, Local: f.Local, CacheHits: f.CacheHits, Shared: f.Shared,
-			ChargesDropped: f.ChargesDropped, GivesDropped: f.GivesDropped, RefundsDropped: f.RefundsDropped,
-			EventsLost: f.EventsDropped, LocalFailures: f.LocalFailures, Waits: f.Waits, Ungated: f.Ungated,
-			Queued: f.Queued, Overloaded: f.Overloaded,
-		}
-	}
-	to.Shards = func() []telemetry.Shard {
-		var list []telemetry.Shard
-		for _, shard := range s.shards() {
-			list = append(list, telemetry.Shard{Name: shard.Name, Open: !shard.Up})
-		}
-		return list
-	}
-	to.LostRefunds = s.redis.LostRefunds
-	to.Servers = func() []telemetry.Server {
-		if list := s.servers.Load(); list != nil {
-			return *list
-		}
-		return nil
-	}
+	sources.Guard, sources.Shards = s.guard.Stats, s.shards
+	sources.LostRefunds = s.redis.LostRefunds
+	sources.Servers = func() []redisstore.ShardHealth { return *s.servers.Load() }
 }
 
 // The time between two checks of the Redis servers, and the timeout of a check. A scrape shows the last check.
@@ -200,18 +175,9 @@ func (s *stores) checkServers(ctx context.Context) {
 	defer cancel()
 	health, err := s.redis.Health(ctx)
 	if err != nil {
-		health = nil // the servers are not known; the guard reports the error
+		health = nil // the servers are unknown; the guard reports the error
 	}
-	list := make([]telemetry.Server, len(health))
-	for i := range health {
-		h := &health[i]
-		list[i] = telemetry.Server{
-			Addr: h.Server, Primary: h.Primary, Up: h.Err == nil, Ping: h.Ping, MemoryUsed: h.MemoryUsed, MemoryMax: h.MemoryMax,
-			Evicted: h.Evicted, Clients: h.Clients, OpsPerSecond: h.OpsPerSecond, LagBytes: h.LagBytes,
-			Connects: h.Connects, Hangs: h.Hangs, Unanswered: h.Unanswered, Refused: h.Refused, Redirects: h.Redirects,
-		}
-	}
-	s.servers.Store(&list)
+	s.servers.Store(&health)
 }
 
 // logGuardEvent logs a state change of the store.

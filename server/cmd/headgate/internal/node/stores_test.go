@@ -78,7 +78,7 @@ func TestStatusShowsWhyTheStoreIsDegraded(t *testing.T) {
 	}
 	var sources telemetry.Sources
 	s.measure(&sources)
-	if list := sources.Shards(); len(list) != 1 || !list[0].Open {
+	if list := sources.Shards(); len(list) != 1 || list[0].Up {
 		t.Errorf("the metrics have %+v, want the shard with policies that decide", list)
 	}
 	if _, err := server.Do("CONFIG", "SET", "maxmemory", "0"); err != nil {
