@@ -19,7 +19,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/proto/grpcwire"
-	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
 // A Client calls a decision service. Create one with New. It is safe for concurrent use, and one is enough for a
@@ -121,11 +120,6 @@ func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 		c.options.Logger.Warn("decision service reachable again", "service", service)
 	}
 }
-
-const (
-	methodRelease = headgatev1.RateLimiter_Release_FullMethodName
-	methodRenew   = headgatev1.RateLimiter_Renew_FullMethodName
-)
 
 // brokeOff reports whether a call ended without a response of the service.
 func brokeOff(err error) bool {

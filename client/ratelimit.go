@@ -13,6 +13,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/proto/grpcwire/wirev1"
@@ -313,20 +314,12 @@ func (c *Client) lostAnswer(t *task) {
 
 // Release releases the slots of an Answer. Releasing them twice is no error.
 func (c *Client) Release(ctx context.Context, lease string) error {
-	if ctx == nil {
-		return headgate.ErrNilContext
-	}
-	ctx, end := context.WithTimeout(ctx, c.options.Deadline)
-	defer end()
-	request, response := wirev1.Lease{Lease: lease}, wirev1.Nothing{}
-	err := c.conn.Invoke(ctx, methodRelease, &request, &response)
-	if brokeOff(err) && ctx.Err() == nil {
-		err = c.conn.Invoke(ctx, methodRelease, &request, &response)
-	}
+	request := headgatev1.ReleaseRequest{LeaseId: lease}
+	err := c.invokeTwice(ctx, headgatev1.RateLimiter_Release_FullMethodName, &request, new(headgatev1.ReleaseResponse))
 	if err != nil {
-		return fmt.Errorf("client: release: %w", err)
+		err = fmt.Errorf("client: release: %w", err)
 	}
-	return nil
+	return err
 }
 
 // Renew holds the slots of an Answer for another TTL. It reports whether they are held, and their TTL: a holder calls
@@ -334,18 +327,24 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 // that has expired is taken again if there is room. An error means that it is unknown whether the slots are held; try
 // again.
 func (c *Client) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
-	if ctx == nil {
-		return false, 0, headgate.ErrNilContext
-	}
-	ctx, end := context.WithTimeout(ctx, c.options.Deadline)
-	defer end()
-	request, response := wirev1.Lease{Lease: lease}, wirev1.Renewal{}
-	err = c.conn.Invoke(ctx, methodRenew, &request, &response)
-	if brokeOff(err) && ctx.Err() == nil {
-		err = c.conn.Invoke(ctx, methodRenew, &request, &response)
-	}
+	request, response := headgatev1.RenewRequest{LeaseId: lease}, headgatev1.RenewResponse{}
+	err = c.invokeTwice(ctx, headgatev1.RateLimiter_Renew_FullMethodName, &request, &response)
 	if err != nil {
-		return false, 0, fmt.Errorf("client: renew: %w", err)
+		err = fmt.Errorf("client: renew: %w", err)
 	}
-	return response.Held, millis(response.TTLMs), nil
+	return response.Held, millis(response.TtlMs), err
+}
+
+// invokeTwice makes an idempotent call, and repeats it once if the connection broke.
+func (c *Client) invokeTwice(ctx context.Context, method string, request, response proto.Message) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.options.Deadline)
+	defer cancel()
+	err := c.conn.Invoke(ctx, method, request, response)
+	if brokeOff(err) && ctx.Err() == nil {
+		err = c.conn.Invoke(ctx, method, request, response)
+	}
+	return err
 }

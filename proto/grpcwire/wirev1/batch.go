@@ -1,6 +1,6 @@
 package wirev1
 
-import "google.golang.org/protobuf/encoding/protowire"
+import "github.com/headgate/headgate/proto/grpcwire"
 
 // A BatchRateLimitRequest is headgate.v1.BatchRateLimitRequest.
 type BatchRateLimitRequest struct {
@@ -16,10 +16,10 @@ type BatchRateLimitRequest struct {
 func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
 	m.own = append(m.own[:0], b...)
 	m.Requests, m.TooMany = m.Requests[:0], false
-	r := reader{b: m.own}
-	for tag := r.next(); tag != 0; tag = r.next() {
-		if tag != 1<<3|text {
-			r.skip(tag)
+	r := grpcwire.NewReader(m.own)
+	for tag := r.Next(); tag != 0; tag = r.Next() {
+		if tag != 1<<3|grpcwire.BytesType {
+			r.Skip(tag)
 			continue
 		}
 		if len(m.Requests) == m.Most {
@@ -28,11 +28,11 @@ func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
 		}
 		q := m.add()
 		q.reset()
-		inner := r.enter()
+		inner := r.Enter()
 		q.read(&inner)
-		r.leave(&inner)
+		r.Leave(&inner)
 	}
-	return r.err
+	return r.Err()
 }
 
 // Kept returns the bytes that the message keeps for reuse.
@@ -58,14 +58,14 @@ func (m *BatchRateLimitRequest) MarshalWire(dst []byte) ([]byte, error) {
 
 // AppendRequest appends a request to a BatchRateLimitRequest.
 func AppendRequest(dst []byte, m *RateLimitRequest) []byte {
-	dst, start := begin(dst, 1)
-	return end(m.append(dst), start)
+	dst, start := grpcwire.Begin(dst, 1)
+	return grpcwire.End(m.append(dst), start)
 }
 
 // AppendResponse appends a response to a BatchRateLimitResponse.
 func AppendResponse(dst []byte, m *RateLimitResponse) []byte {
-	dst, start := begin(dst, 1)
-	return end(m.append(dst), start)
+	dst, start := grpcwire.Begin(dst, 1)
+	return grpcwire.End(m.append(dst), start)
 }
 
 // A BatchRateLimitResponse is headgate.v1.BatchRateLimitResponse.
@@ -82,10 +82,10 @@ type BatchRateLimitResponse struct {
 func (m *BatchRateLimitResponse) UnmarshalWire(b []byte) error {
 	m.own = append(m.own[:0], b...)
 	m.Responses, m.TooMany = m.Responses[:0], false
-	r := reader{b: m.own}
-	for tag := r.next(); tag != 0; tag = r.next() {
-		if tag != 1<<3|text {
-			r.skip(tag)
+	r := grpcwire.NewReader(m.own)
+	for tag := r.Next(); tag != 0; tag = r.Next() {
+		if tag != 1<<3|grpcwire.BytesType {
+			r.Skip(tag)
 			continue
 		}
 		if len(m.Responses) == m.Most {
@@ -93,11 +93,11 @@ func (m *BatchRateLimitResponse) UnmarshalWire(b []byte) error {
 			return nil
 		}
 		m.Responses = append(m.Responses, RateLimitResponse{})
-		inner := r.enter()
+		inner := r.Enter()
 		m.Responses[len(m.Responses)-1].read(&inner)
-		r.leave(&inner)
+		r.Leave(&inner)
 	}
-	return r.err
+	return r.Err()
 }
 
 // MarshalWire appends the message.
@@ -121,27 +121,27 @@ func (m *StreamRequest) UnmarshalWire(b []byte) error {
 	m.own = append(m.own[:0], b...)
 	m.ID = 0
 	m.Request.reset()
-	r := reader{b: m.own}
-	for tag := r.next(); tag != 0; tag = r.next() {
+	r := grpcwire.NewReader(m.own)
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			m.ID = r.varint()
-		case 2<<3 | text:
-			inner := r.enter()
+		case 1<<3 | grpcwire.VarintType:
+			m.ID = r.Varint()
+		case 2<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			m.Request.read(&inner)
-			r.leave(&inner)
+			r.Leave(&inner)
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
-	return r.err
+	return r.Err()
 }
 
 // MarshalWire appends the message.
 func (m *StreamRequest) MarshalWire(dst []byte) ([]byte, error) {
-	dst = appendVarint(dst, 1, m.ID)
-	dst, start := begin(dst, 2)
-	return end(m.Request.append(dst), start), nil
+	dst = grpcwire.AppendVarint(dst, 1, m.ID)
+	dst, start := grpcwire.Begin(dst, 2)
+	return grpcwire.End(m.Request.append(dst), start), nil
 }
 
 // A StreamResponse is headgate.v1.StreamResponse.
@@ -156,43 +156,25 @@ type StreamResponse struct {
 func (m *StreamResponse) UnmarshalWire(b []byte) error {
 	m.own = append(m.own[:0], b...)
 	m.ID, m.Response = 0, RateLimitResponse{}
-	r := reader{b: m.own}
-	for tag := r.next(); tag != 0; tag = r.next() {
+	r := grpcwire.NewReader(m.own)
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			m.ID = r.varint()
-		case 2<<3 | text:
-			inner := r.enter()
+		case 1<<3 | grpcwire.VarintType:
+			m.ID = r.Varint()
+		case 2<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			m.Response.read(&inner)
-			r.leave(&inner)
+			r.Leave(&inner)
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
-	return r.err
+	return r.Err()
 }
 
 // MarshalWire appends the message.
 func (m *StreamResponse) MarshalWire(dst []byte) ([]byte, error) {
-	dst = appendVarint(dst, 1, m.ID)
-	dst, start := begin(dst, 2)
-	return end(m.Response.append(dst), start), nil
+	dst = grpcwire.AppendVarint(dst, 1, m.ID)
+	dst, start := grpcwire.Begin(dst, 2)
+	return grpcwire.End(m.Response.append(dst), start), nil
 }
-
-// Nothing is a message without fields, such as headgate.v1.ReleaseResponse. Unknown fields are skipped.
-type Nothing struct{}
-
-// UnmarshalWire reads the message.
-func (*Nothing) UnmarshalWire(b []byte) error {
-	for len(b) > 0 {
-		_, _, n := protowire.ConsumeField(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-	}
-	return nil
-}
-
-// MarshalWire appends nothing.
-func (*Nothing) MarshalWire(dst []byte) ([]byte, error) { return dst, nil }

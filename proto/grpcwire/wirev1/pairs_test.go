@@ -119,41 +119,6 @@ var pairs = []pair{
 		},
 	},
 	{
-		name:      "ReleaseRequest",
-		ours:      func() grpcwire.Message { return new(Lease) },
-		generated: func() proto.Message { return new(headgatev1.ReleaseRequest) },
-		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
-			return &headgatev1.ReleaseRequest{LeaseId: m.(*Lease).Lease}, nil
-		},
-		plain: func(proto.Message) {},
-	},
-	{
-		name:        "ReleaseResponse",
-		ours:        func() grpcwire.Message { return new(Nothing) },
-		generated:   func() proto.Message { return new(headgatev1.ReleaseResponse) },
-		inGenerated: func(grpcwire.Message) (proto.Message, error) { return new(headgatev1.ReleaseResponse), nil },
-		plain:       func(proto.Message) {},
-	},
-	{
-		name:      "RenewRequest",
-		ours:      func() grpcwire.Message { return new(Lease) },
-		generated: func() proto.Message { return new(headgatev1.RenewRequest) },
-		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
-			return &headgatev1.RenewRequest{LeaseId: m.(*Lease).Lease}, nil
-		},
-		plain: func(proto.Message) {},
-	},
-	{
-		name:      "RenewResponse",
-		ours:      func() grpcwire.Message { return new(Renewal) },
-		generated: func() proto.Message { return new(headgatev1.RenewResponse) },
-		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
-			r := m.(*Renewal)
-			return &headgatev1.RenewResponse{Held: r.Held, TtlMs: r.TTLMs}, nil
-		},
-		plain: func(proto.Message) {},
-	},
-	{
 		name:        "DoRequest",
 		ours:        func() grpcwire.Message { return &DoRequest{Most: most} },
 		generated:   func() proto.Message { return new(headgatev1.DoRequest) },

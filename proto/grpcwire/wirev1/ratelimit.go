@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/headgate/headgate/proto/grpcwire"
 )
 
 // MaxAttributes bounds the attributes of a request that are read. If there are more, TooMany is set and the rest is
@@ -28,9 +30,9 @@ type RateLimitRequest struct {
 func (m *RateLimitRequest) UnmarshalWire(b []byte) error {
 	m.own = append(m.own[:0], b...)
 	m.reset()
-	r := reader{b: m.own}
+	r := grpcwire.NewReader(m.own)
 	m.read(&r)
-	return r.err
+	return r.Err()
 }
 
 // Kept returns the bytes that the message keeps for reuse.
@@ -41,55 +43,55 @@ func (m *RateLimitRequest) reset() {
 	m.Attributes = m.Attributes[:0]
 }
 
-func (m *RateLimitRequest) read(r *reader) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func (m *RateLimitRequest) read(r *grpcwire.Reader) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | text:
-			m.Rule = r.str()
-		case 2<<3 | text:
-			inner := r.enter()
+		case 1<<3 | grpcwire.BytesType:
+			m.Rule = r.Text()
+		case 2<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			m.readClient(&inner)
-			r.leave(&inner)
-		case 3<<3 | text:
-			inner := r.enter()
+			r.Leave(&inner)
+		case 3<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			m.readAttribute(&inner)
-			r.leave(&inner)
-		case 4<<3 | varint:
-			m.Cost, m.HasCost = int64(r.varint()), true
+			r.Leave(&inner)
+		case 4<<3 | grpcwire.VarintType:
+			m.Cost, m.HasCost = int64(r.Varint()), true
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func (m *RateLimitRequest) readClient(r *reader) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func (m *RateLimitRequest) readClient(r *grpcwire.Reader) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | text:
-			m.User = r.str()
-		case 2<<3 | text:
-			m.IP = r.str()
-		case 3<<3 | text:
-			m.APIKey = r.str()
+		case 1<<3 | grpcwire.BytesType:
+			m.User = r.Text()
+		case 2<<3 | grpcwire.BytesType:
+			m.IP = r.Text()
+		case 3<<3 | grpcwire.BytesType:
+			m.APIKey = r.Text()
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func (m *RateLimitRequest) readAttribute(r *reader) {
+func (m *RateLimitRequest) readAttribute(r *grpcwire.Reader) {
 	if m.TooMany { // searching each name among so many would take long
 		return
 	}
 	var a Attribute
-	for tag := r.next(); tag != 0; tag = r.next() {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | text:
-			a.Name = r.str()
-		case 2<<3 | text:
-			a.Value = r.str()
+		case 1<<3 | grpcwire.BytesType:
+			a.Name = r.Text()
+		case 2<<3 | grpcwire.BytesType:
+			a.Value = r.Text()
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 	for i := range m.Attributes {
@@ -109,21 +111,21 @@ func (m *RateLimitRequest) readAttribute(r *reader) {
 func (m *RateLimitRequest) MarshalWire(dst []byte) ([]byte, error) { return m.append(dst), nil }
 
 func (m *RateLimitRequest) append(dst []byte) []byte {
-	dst = appendText(dst, 1, m.Rule)
+	dst = grpcwire.AppendText(dst, 1, m.Rule)
 	if m.User != "" || m.IP != "" || m.APIKey != "" {
 		var start int
-		dst, start = begin(dst, 2)
-		dst = appendText(dst, 1, m.User)
-		dst = appendText(dst, 2, m.IP)
-		dst = appendText(dst, 3, m.APIKey)
-		dst = end(dst, start)
+		dst, start = grpcwire.Begin(dst, 2)
+		dst = grpcwire.AppendText(dst, 1, m.User)
+		dst = grpcwire.AppendText(dst, 2, m.IP)
+		dst = grpcwire.AppendText(dst, 3, m.APIKey)
+		dst = grpcwire.End(dst, start)
 	}
 	for i := range m.Attributes {
 		var start int
-		dst, start = begin(dst, 3)
-		dst = appendText(dst, 1, m.Attributes[i].Name)
-		dst = appendText(dst, 2, m.Attributes[i].Value)
-		dst = end(dst, start)
+		dst, start = grpcwire.Begin(dst, 3)
+		dst = grpcwire.AppendText(dst, 1, m.Attributes[i].Name)
+		dst = grpcwire.AppendText(dst, 2, m.Attributes[i].Value)
+		dst = grpcwire.End(dst, start)
 	}
 	if m.HasCost {
 		dst = protowire.AppendVarint(append(dst, 4<<3), uint64(m.Cost))
@@ -152,74 +154,74 @@ type RateLimitResponse struct {
 func (m *RateLimitResponse) UnmarshalWire(b []byte) error {
 	*m = RateLimitResponse{own: m.own[:0]}
 	m.own = append(m.own, b...)
-	r := reader{b: m.own}
+	r := grpcwire.NewReader(m.own)
 	m.read(&r)
-	return r.err
+	return r.Err()
 }
 
-func (m *RateLimitResponse) read(r *reader) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func (m *RateLimitResponse) read(r *grpcwire.Reader) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			m.Passed = r.varint() != 0
-		case 2<<3 | varint:
-			m.Limit = int64(r.varint())
-		case 3<<3 | varint:
-			m.Remaining = int64(r.varint())
-		case 4<<3 | text:
+		case 1<<3 | grpcwire.VarintType:
+			m.Passed = r.Varint() != 0
+		case 2<<3 | grpcwire.VarintType:
+			m.Limit = int64(r.Varint())
+		case 3<<3 | grpcwire.VarintType:
+			m.Remaining = int64(r.Varint())
+		case 4<<3 | grpcwire.BytesType:
 			m.HasReset = true
-			inner := r.enter()
+			inner := r.Enter()
 			m.readReset(&inner)
-			r.leave(&inner)
-		case 5<<3 | varint:
-			m.RetryAfterMs = int64(r.varint())
-		case 6<<3 | varint:
-			m.DelayMs = int64(r.varint())
-		case 7<<3 | text:
-			m.Rule = r.str()
-		case 8<<3 | text:
-			lease := r.str()
+			r.Leave(&inner)
+		case 5<<3 | grpcwire.VarintType:
+			m.RetryAfterMs = int64(r.Varint())
+		case 6<<3 | grpcwire.VarintType:
+			m.DelayMs = int64(r.Varint())
+		case 7<<3 | grpcwire.BytesType:
+			m.Rule = r.Text()
+		case 8<<3 | grpcwire.BytesType:
+			lease := r.Text()
 			m.Lease = []byte(lease)
-		case 9<<3 | varint:
-			m.Degraded = r.varint() != 0
-		case 10<<3 | varint:
-			m.Reason = int32(r.varint())
-		case 11<<3 | varint:
-			m.HTTPStatus = int32(r.varint())
-		case 12<<3 | varint:
-			m.Drop = r.varint() != 0
-		case 15<<3 | text:
-			inner := r.enter()
+		case 9<<3 | grpcwire.VarintType:
+			m.Degraded = r.Varint() != 0
+		case 10<<3 | grpcwire.VarintType:
+			m.Reason = int32(r.Varint())
+		case 11<<3 | grpcwire.VarintType:
+			m.HTTPStatus = int32(r.Varint())
+		case 12<<3 | grpcwire.VarintType:
+			m.Drop = r.Varint() != 0
+		case 15<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			m.readError(&inner)
-			r.leave(&inner)
+			r.Leave(&inner)
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func (m *RateLimitResponse) readReset(r *reader) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func (m *RateLimitResponse) readReset(r *grpcwire.Reader) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			m.ResetSeconds = int64(r.varint())
-		case 2<<3 | varint:
-			m.ResetNanos = int32(r.varint())
+		case 1<<3 | grpcwire.VarintType:
+			m.ResetSeconds = int64(r.Varint())
+		case 2<<3 | grpcwire.VarintType:
+			m.ResetNanos = int32(r.Varint())
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func (m *RateLimitResponse) readError(r *reader) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func (m *RateLimitResponse) readError(r *grpcwire.Reader) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			m.ErrorCode = int32(r.varint())
-		case 2<<3 | text:
-			m.ErrorMessage = r.str()
+		case 1<<3 | grpcwire.VarintType:
+			m.ErrorCode = int32(r.Varint())
+		case 2<<3 | grpcwire.BytesType:
+			m.ErrorMessage = r.Text()
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
@@ -241,7 +243,7 @@ func (m *RateLimitResponse) append(dst []byte) []byte {
 		start := n + 2
 		n = putVarint(b, start, 1, uint64(m.ResetSeconds))
 		n = putVarint(b, n, 2, uint64(m.ResetNanos))
-		b[start-2], b[start-1] = 4<<3|byte(text), byte(n-start)
+		b[start-2], b[start-1] = 4<<3|byte(grpcwire.BytesType), byte(n-start)
 	}
 	n = putVarint(b, n, 5, uint64(m.RetryAfterMs))
 	n = putVarint(b, n, 6, uint64(m.DelayMs))
@@ -256,14 +258,14 @@ func (m *RateLimitResponse) append(dst []byte) []byte {
 		n += 2
 	}
 	dst = dst[:len(dst)+n]
-	dst = appendText(dst, 7, m.Rule)
-	dst = appendText(dst, 8, m.Lease)
+	dst = grpcwire.AppendText(dst, 7, m.Rule)
+	dst = grpcwire.AppendText(dst, 8, m.Lease)
 	if m.ErrorCode != 0 {
 		var start int
-		dst, start = begin(dst, 15)
-		dst = appendVarint(dst, 1, uint64(m.ErrorCode))
-		dst = appendText(dst, 2, m.ErrorMessage)
-		dst = end(dst, start)
+		dst, start = grpcwire.Begin(dst, 15)
+		dst = grpcwire.AppendVarint(dst, 1, uint64(m.ErrorCode))
+		dst = grpcwire.AppendText(dst, 2, m.ErrorMessage)
+		dst = grpcwire.End(dst, start)
 	}
 	return dst
 }

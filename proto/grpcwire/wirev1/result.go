@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/proto/grpcwire"
 )
 
 // A Fault is headgate.v1.Fault.
@@ -52,10 +53,10 @@ type DoResponse struct {
 func (m *DoResponse) UnmarshalWire(b []byte) error {
 	m.own = append(m.own[:0], b...)
 	m.Results, m.decisions, m.TooMany = m.Results[:0], m.decisions[:0], false
-	r := reader{b: m.own}
-	for tag := r.next(); tag != 0; tag = r.next() {
-		if tag != 1<<3|text {
-			r.skip(tag)
+	r := grpcwire.NewReader(m.own)
+	for tag := r.Next(); tag != 0; tag = r.Next() {
+		if tag != 1<<3|grpcwire.BytesType {
+			r.Skip(tag)
 			continue
 		}
 		if len(m.Results) == m.Most {
@@ -65,86 +66,86 @@ func (m *DoResponse) UnmarshalWire(b []byte) error {
 		from := len(m.decisions)
 		m.Results = append(m.Results, Result{})
 		result := &m.Results[len(m.Results)-1]
-		inner := r.enter()
+		inner := r.Enter()
 		m.readResult(&inner, result)
-		r.leave(&inner)
+		r.Leave(&inner)
 		result.Decisions = m.decisions[from:len(m.decisions):len(m.decisions)]
 		if m.TooMany {
 			return nil
 		}
 	}
-	return r.err
+	return r.Err()
 }
 
-func (m *DoResponse) readResult(r *reader, result *Result) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func (m *DoResponse) readResult(r *grpcwire.Reader, result *Result) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | text:
+		case 1<<3 | grpcwire.BytesType:
 			if len(m.decisions) == m.Most {
 				m.TooMany = true
 				return
 			}
 			m.decisions = append(m.decisions, headgate.Decision{})
 			d := &m.decisions[len(m.decisions)-1]
-			inner := r.enter()
+			inner := r.Enter()
 			readDecision(&inner, d)
-			r.leave(&inner)
-		case 2<<3 | text:
+			r.Leave(&inner)
+		case 2<<3 | grpcwire.BytesType:
 			result.Failed = true
-			inner := r.enter()
+			inner := r.Enter()
 			readFailure(&inner, &result.Failure)
-			r.leave(&inner)
+			r.Leave(&inner)
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func readDecision(r *reader, d *headgate.Decision) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func readDecision(r *grpcwire.Reader, d *headgate.Decision) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			d.Allowed = r.varint() != 0
-		case 2<<3 | varint:
-			d.Degraded = r.varint() != 0
-		case 3<<3 | varint:
-			d.Limit = int64(r.varint())
-		case 4<<3 | varint:
-			d.Remaining = protowire.DecodeZigZag(r.varint())
-		case 5<<3 | varint:
-			d.RetryAfter = time.Duration(r.varint())
+		case 1<<3 | grpcwire.VarintType:
+			d.Allowed = r.Varint() != 0
+		case 2<<3 | grpcwire.VarintType:
+			d.Degraded = r.Varint() != 0
+		case 3<<3 | grpcwire.VarintType:
+			d.Limit = int64(r.Varint())
+		case 4<<3 | grpcwire.VarintType:
+			d.Remaining = protowire.DecodeZigZag(r.Varint())
+		case 5<<3 | grpcwire.VarintType:
+			d.RetryAfter = time.Duration(r.Varint())
 			if d.RetryAfter < 0 {
 				d.RetryAfter = headgate.Never
 			}
-		case 6<<3 | varint:
-			d.ResetAfter = time.Duration(r.varint())
-		case 7<<3 | varint:
-			d.Delay = time.Duration(r.varint())
-		case 8<<3 | text:
-			inner := r.enter()
+		case 6<<3 | grpcwire.VarintType:
+			d.ResetAfter = time.Duration(r.Varint())
+		case 7<<3 | grpcwire.VarintType:
+			d.Delay = time.Duration(r.Varint())
+		case 8<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			readReceipt(&inner, &d.Receipt)
-			r.leave(&inner)
+			r.Leave(&inner)
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func readFailure(r *reader, f *Failure) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func readFailure(r *grpcwire.Reader, f *Failure) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			f.Fault = Fault(small(r.varint()))
-		case 2<<3 | text:
-			f.Message = r.str()
-		case 3<<3 | text:
-			f.Field = r.str()
-		case 4<<3 | text:
-			f.Value = r.str()
-		case 5<<3 | text:
-			f.Want = r.str()
+		case 1<<3 | grpcwire.VarintType:
+			f.Fault = Fault(small(r.Varint()))
+		case 2<<3 | grpcwire.BytesType:
+			f.Message = r.Text()
+		case 3<<3 | grpcwire.BytesType:
+			f.Field = r.Text()
+		case 4<<3 | grpcwire.BytesType:
+			f.Value = r.Text()
+		case 5<<3 | grpcwire.BytesType:
+			f.Want = r.Text()
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
@@ -164,13 +165,13 @@ func (m *DoResponse) MarshalWire(dst []byte) ([]byte, error) {
 
 // AppendResult appends the result of a successful operation to a DoResponse.
 func AppendResult(dst []byte, decisions []headgate.Decision) []byte {
-	dst, whole := begin(dst, 1)
+	dst, whole := grpcwire.Begin(dst, 1)
 	for i := range decisions {
 		var start int
-		dst, start = begin(dst, 1)
-		dst = end(appendDecision(dst, &decisions[i]), start)
+		dst, start = grpcwire.Begin(dst, 1)
+		dst = grpcwire.End(appendDecision(dst, &decisions[i]), start)
 	}
-	return end(dst, whole)
+	return grpcwire.End(dst, whole)
 }
 
 func appendDecision(dst []byte, d *headgate.Decision) []byte {
@@ -178,13 +179,13 @@ func appendDecision(dst []byte, d *headgate.Decision) []byte {
 	if retry == headgate.Never {
 		retry = -1
 	}
-	dst = appendBool(dst, 1, d.Allowed)
-	dst = appendBool(dst, 2, d.Degraded)
-	dst = appendVarint(dst, 3, uint64(d.Limit))
-	dst = appendVarint(dst, 4, protowire.EncodeZigZag(d.Remaining))
-	dst = appendVarint(dst, 5, uint64(retry))
-	dst = appendVarint(dst, 6, uint64(d.ResetAfter))
-	dst = appendVarint(dst, 7, uint64(d.Delay))
+	dst = grpcwire.AppendBool(dst, 1, d.Allowed)
+	dst = grpcwire.AppendBool(dst, 2, d.Degraded)
+	dst = grpcwire.AppendVarint(dst, 3, uint64(d.Limit))
+	dst = grpcwire.AppendVarint(dst, 4, protowire.EncodeZigZag(d.Remaining))
+	dst = grpcwire.AppendVarint(dst, 5, uint64(retry))
+	dst = grpcwire.AppendVarint(dst, 6, uint64(d.ResetAfter))
+	dst = grpcwire.AppendVarint(dst, 7, uint64(d.Delay))
 	if d.Receipt != (headgate.Receipt{}) {
 		dst = appendReceipt(dst, 8, d.Receipt)
 	}
@@ -193,12 +194,12 @@ func appendDecision(dst []byte, d *headgate.Decision) []byte {
 
 // AppendFailure appends the result of a failed operation to a DoResponse.
 func AppendFailure(dst []byte, f *Failure) []byte {
-	dst, whole := begin(dst, 1)
-	dst, start := begin(dst, 2)
-	dst = appendVarint(dst, 1, uint64(f.Fault))
-	dst = appendText(dst, 2, f.Message)
-	dst = appendText(dst, 3, f.Field)
-	dst = appendText(dst, 4, f.Value)
-	dst = appendText(dst, 5, f.Want)
-	return end(end(dst, start), whole)
+	dst, whole := grpcwire.Begin(dst, 1)
+	dst, start := grpcwire.Begin(dst, 2)
+	dst = grpcwire.AppendVarint(dst, 1, uint64(f.Fault))
+	dst = grpcwire.AppendText(dst, 2, f.Message)
+	dst = grpcwire.AppendText(dst, 3, f.Field)
+	dst = grpcwire.AppendText(dst, 4, f.Value)
+	dst = grpcwire.AppendText(dst, 5, f.Want)
+	return grpcwire.End(grpcwire.End(dst, start), whole)
 }

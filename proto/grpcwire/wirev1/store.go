@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/proto/grpcwire"
 )
 
 // A Verb is headgate.v1.Verb.
@@ -46,10 +47,10 @@ type DoRequest struct {
 func (m *DoRequest) UnmarshalWire(b []byte) error {
 	m.own = append(m.own[:0], b...)
 	m.Operations, m.checks, m.TooMany = m.Operations[:0], m.checks[:0], false
-	r := reader{b: m.own}
-	for tag := r.next(); tag != 0; tag = r.next() {
-		if tag != 1<<3|text {
-			r.skip(tag)
+	r := grpcwire.NewReader(m.own)
+	for tag := r.Next(); tag != 0; tag = r.Next() {
+		if tag != 1<<3|grpcwire.BytesType {
+			r.Skip(tag)
 			continue
 		}
 		if len(m.Operations) == m.Most {
@@ -59,38 +60,38 @@ func (m *DoRequest) UnmarshalWire(b []byte) error {
 		from := len(m.checks)
 		m.Operations = append(m.Operations, Operation{})
 		op := &m.Operations[len(m.Operations)-1]
-		inner := r.enter()
+		inner := r.Enter()
 		m.readOperation(&inner, op)
-		r.leave(&inner)
+		r.Leave(&inner)
 		op.Checks = m.checks[from:len(m.checks):len(m.checks)]
 		if m.TooMany {
 			return nil
 		}
 	}
-	return r.err
+	return r.Err()
 }
 
-func (m *DoRequest) readOperation(r *reader, op *Operation) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func (m *DoRequest) readOperation(r *grpcwire.Reader, op *Operation) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			op.Verb = Verb(small(r.varint()))
-		case 2<<3 | text:
+		case 1<<3 | grpcwire.VarintType:
+			op.Verb = Verb(small(r.Varint()))
+		case 2<<3 | grpcwire.BytesType:
 			if len(m.checks) == m.Most {
 				m.TooMany = true
 				return
 			}
 			m.checks = append(m.checks, headgate.Check{})
 			c := &m.checks[len(m.checks)-1]
-			inner := r.enter()
+			inner := r.Enter()
 			readCheck(&inner, c)
-			r.leave(&inner)
-		case 3<<3 | text:
-			inner := r.enter()
+			r.Leave(&inner)
+		case 3<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			readReceipt(&inner, &op.Receipt)
-			r.leave(&inner)
+			r.Leave(&inner)
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
@@ -103,70 +104,70 @@ func small(v uint64) uint8 {
 	return 0xff
 }
 
-func readCheck(r *reader, c *headgate.Check) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func readCheck(r *grpcwire.Reader, c *headgate.Check) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | text:
-			c.Key = borrow(r.bytes())
-		case 2<<3 | text:
-			inner := r.enter()
+		case 1<<3 | grpcwire.BytesType:
+			c.Key = grpcwire.Borrow(r.Bytes())
+		case 2<<3 | grpcwire.BytesType:
+			inner := r.Enter()
 			readLimit(&inner, &c.Limit)
-			r.leave(&inner)
-		case 3<<3 | varint:
-			c.Cost = int64(r.varint())
-		case 4<<3 | text:
-			c.Owner = borrow(r.bytes())
-		case 5<<3 | varint:
-			c.Split = int(int32(r.varint()))
-		case 6<<3 | varint:
-			c.OnFailure = headgate.Policy(small(r.varint()))
-		case 7<<3 | text:
+			r.Leave(&inner)
+		case 3<<3 | grpcwire.VarintType:
+			c.Cost = int64(r.Varint())
+		case 4<<3 | grpcwire.BytesType:
+			c.Owner = grpcwire.Borrow(r.Bytes())
+		case 5<<3 | grpcwire.VarintType:
+			c.Split = int(int32(r.Varint()))
+		case 6<<3 | grpcwire.VarintType:
+			c.OnFailure = headgate.Policy(small(r.Varint()))
+		case 7<<3 | grpcwire.BytesType:
 			if c.Safe == nil {
 				c.Safe = new(headgate.Limit)
 			}
-			inner := r.enter()
+			inner := r.Enter()
 			readLimit(&inner, c.Safe)
-			r.leave(&inner)
+			r.Leave(&inner)
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func readLimit(r *reader, l *headgate.Limit) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func readLimit(r *grpcwire.Reader, l *headgate.Limit) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			l.Algorithm = headgate.Algorithm(small(r.varint()))
-		case 2<<3 | varint:
-			l.Count = int64(r.varint())
-		case 3<<3 | varint:
-			l.Period = time.Duration(r.varint())
-		case 4<<3 | varint:
-			l.Burst = int64(r.varint())
-		case 5<<3 | varint:
-			l.Buckets = int(int32(r.varint()))
-		case 6<<3 | varint:
-			l.TTL = time.Duration(r.varint())
-		case 7<<3 | varint:
-			l.Staggered = r.varint() != 0
+		case 1<<3 | grpcwire.VarintType:
+			l.Algorithm = headgate.Algorithm(small(r.Varint()))
+		case 2<<3 | grpcwire.VarintType:
+			l.Count = int64(r.Varint())
+		case 3<<3 | grpcwire.VarintType:
+			l.Period = time.Duration(r.Varint())
+		case 4<<3 | grpcwire.VarintType:
+			l.Burst = int64(r.Varint())
+		case 5<<3 | grpcwire.VarintType:
+			l.Buckets = int(int32(r.Varint()))
+		case 6<<3 | grpcwire.VarintType:
+			l.TTL = time.Duration(r.Varint())
+		case 7<<3 | grpcwire.VarintType:
+			l.Staggered = r.Varint() != 0
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
 
-func readReceipt(r *reader, into *headgate.Receipt) {
-	for tag := r.next(); tag != 0; tag = r.next() {
+func readReceipt(r *grpcwire.Reader, into *headgate.Receipt) {
+	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
-		case 1<<3 | varint:
-			into.At = protowire.DecodeZigZag(r.varint())
-		case 2<<3 | varint:
-			into.Units = int64(r.varint())
-		case 3<<3 | fixed64:
-			into.Lease = r.fixed64()
+		case 1<<3 | grpcwire.VarintType:
+			into.At = protowire.DecodeZigZag(r.Varint())
+		case 2<<3 | grpcwire.VarintType:
+			into.Units = int64(r.Varint())
+		case 3<<3 | grpcwire.Fixed64Type:
+			into.Lease = r.Fixed64()
 		default:
-			r.skip(tag)
+			r.Skip(tag)
 		}
 	}
 }
@@ -185,47 +186,47 @@ func (m *DoRequest) MarshalWire(dst []byte) ([]byte, error) {
 
 // AppendOperation appends an operation to a DoRequest.
 func AppendOperation(dst []byte, verb Verb, checks []headgate.Check, receipt headgate.Receipt) []byte {
-	dst, whole := begin(dst, 1)
-	dst = appendVarint(dst, 1, uint64(verb))
+	dst, whole := grpcwire.Begin(dst, 1)
+	dst = grpcwire.AppendVarint(dst, 1, uint64(verb))
 	for i := range checks {
 		c := &checks[i]
 		var start int
-		dst, start = begin(dst, 2)
-		dst = appendText(dst, 1, c.Key)
+		dst, start = grpcwire.Begin(dst, 2)
+		dst = grpcwire.AppendText(dst, 1, c.Key)
 		dst = appendLimit(dst, 2, &c.Limit)
-		dst = appendVarint(dst, 3, uint64(c.Cost))
-		dst = appendText(dst, 4, c.Owner)
-		dst = appendVarint(dst, 5, uint64(c.Split))
-		dst = appendVarint(dst, 6, uint64(c.OnFailure))
+		dst = grpcwire.AppendVarint(dst, 3, uint64(c.Cost))
+		dst = grpcwire.AppendText(dst, 4, c.Owner)
+		dst = grpcwire.AppendVarint(dst, 5, uint64(c.Split))
+		dst = grpcwire.AppendVarint(dst, 6, uint64(c.OnFailure))
 		if c.Safe != nil {
 			dst = appendLimit(dst, 7, c.Safe)
 		}
-		dst = end(dst, start)
+		dst = grpcwire.End(dst, start)
 	}
 	if receipt != (headgate.Receipt{}) {
 		dst = appendReceipt(dst, 3, receipt)
 	}
-	return end(dst, whole)
+	return grpcwire.End(dst, whole)
 }
 
 func appendLimit(dst []byte, number byte, l *headgate.Limit) []byte {
-	dst, start := begin(dst, number)
-	dst = appendVarint(dst, 1, uint64(l.Algorithm))
-	dst = appendVarint(dst, 2, uint64(l.Count))
-	dst = appendVarint(dst, 3, uint64(l.Period))
-	dst = appendVarint(dst, 4, uint64(l.Burst))
-	dst = appendVarint(dst, 5, uint64(l.Buckets))
-	dst = appendVarint(dst, 6, uint64(l.TTL))
-	dst = appendBool(dst, 7, l.Staggered)
-	return end(dst, start)
+	dst, start := grpcwire.Begin(dst, number)
+	dst = grpcwire.AppendVarint(dst, 1, uint64(l.Algorithm))
+	dst = grpcwire.AppendVarint(dst, 2, uint64(l.Count))
+	dst = grpcwire.AppendVarint(dst, 3, uint64(l.Period))
+	dst = grpcwire.AppendVarint(dst, 4, uint64(l.Burst))
+	dst = grpcwire.AppendVarint(dst, 5, uint64(l.Buckets))
+	dst = grpcwire.AppendVarint(dst, 6, uint64(l.TTL))
+	dst = grpcwire.AppendBool(dst, 7, l.Staggered)
+	return grpcwire.End(dst, start)
 }
 
 func appendReceipt(dst []byte, number byte, r headgate.Receipt) []byte {
-	dst, start := begin(dst, number)
-	dst = appendVarint(dst, 1, protowire.EncodeZigZag(r.At))
-	dst = appendVarint(dst, 2, uint64(r.Units))
+	dst, start := grpcwire.Begin(dst, number)
+	dst = grpcwire.AppendVarint(dst, 1, protowire.EncodeZigZag(r.At))
+	dst = grpcwire.AppendVarint(dst, 2, uint64(r.Units))
 	if r.Lease != 0 {
-		dst = protowire.AppendFixed64(append(dst, 3<<3|byte(fixed64)), r.Lease)
+		dst = protowire.AppendFixed64(append(dst, 3<<3|byte(grpcwire.Fixed64Type)), r.Lease)
 	}
-	return end(dst, start)
+	return grpcwire.End(dst, start)
 }

@@ -4,11 +4,9 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unsafe"
-
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/proto/grpcwire"
 )
 
 // A rateLimitCall holds a request, its intermediate results and its response. Calls are pooled.
@@ -117,20 +115,15 @@ func (r *reply) UnmarshalWire([]byte) error { return errUnsupported }
 // write encodes the statuses. headers is the index of the status shown in the RateLimit headers, -1 for none.
 func (c *rateLimitCall) write(overall code, headers int) {
 	c.reply.overall = overall
-	out := c.reply.out[:0]
-	out = append(out, 1<<3|byte(protowire.VarintType), byte(overall))
+	out := grpcwire.AppendVarint(c.reply.out[:0], 1, uint64(overall))
 	for i := range c.statuses {
-		s := &c.statuses[i]
-		out = append(out, 2<<3|byte(protowire.BytesType))
-		out = protowire.AppendVarint(out, uint64(s.size()))
-		out = s.append(out)
+		out = c.statuses[i].append(out)
 	}
 	if headers >= 0 {
 		s := &c.statuses[headers]
 		var digits [20]byte
 		number := func(n int64) string {
-			d := strconv.AppendInt(digits[:0], n, 10)
-			return unsafe.String(unsafe.SliceData(d), len(d))
+			return grpcwire.Borrow(strconv.AppendInt(digits[:0], n, 10))
 		}
 		out = appendHeader(out, "RateLimit-Limit", number(s.max))
 		out = appendHeader(out, "RateLimit-Remaining", number(int64(s.remaining)))

@@ -6,9 +6,10 @@ import (
 	typepb "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/headgate/headgate/proto/grpcwire"
 )
 
 // hasMetadata reports whether a limit that applies and is not exceeded has metadata.
@@ -48,8 +49,7 @@ func (c *rateLimitCall) appendMetadata() error {
 	if err != nil { // unreachable: keys and values were checked for UTF-8
 		return grpcstatus.Errorf(codes.Internal, "write dynamic_metadata: %v", err)
 	}
-	c.reply.out = protowire.AppendTag(c.reply.out, 6, protowire.BytesType)
-	c.reply.out = protowire.AppendBytes(c.reply.out, data)
+	c.reply.out = grpcwire.AppendText(c.reply.out, 6, data)
 	return nil
 }
 

@@ -7,9 +7,6 @@ import (
 	"math"
 	"time"
 	"unicode/utf8"
-	"unsafe"
-
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/headgate/headgate/proto/grpcwire"
 )
@@ -54,12 +51,7 @@ type override struct {
 // An entry is a key and a value.
 type entry struct{ key, value string }
 
-var (
-	errUTF8   = errors.New("string is not valid UTF-8")
-	errNumber = errors.New("field number is too large")
-
-	errUnsupported = fmt.Errorf("envoyrls: %w: a server only reads requests and writes replies", errors.ErrUnsupported)
-)
+var errUnsupported = fmt.Errorf("envoyrls: %w: a server only reads requests and writes replies", errors.ErrUnsupported)
 
 // MarshalWire is not supported: a server only reads requests.
 func (r *request) MarshalWire([]byte) ([]byte, error) { return nil, errUnsupported }
@@ -69,225 +61,111 @@ func (r *request) UnmarshalWire(b []byte) error {
 	r.domain, r.hits, r.tooMany = "", 0, ""
 	r.descriptors, r.entries = r.descriptors[:0], r.entries[:0]
 	r.buf = append(r.buf[:0], b...)
-	for b = r.buf; len(b) > 0 && r.tooMany == ""; {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		if num > protowire.MaxValidNumber {
-			return errNumber
-		}
-		b = b[n:]
-		var err error
-		switch {
-		case num == 1 && typ == protowire.BytesType:
-			r.domain, b, err = readString(b)
-		case num == 2 && typ == protowire.BytesType:
-			var inner []byte
-			if inner, b, err = readBytes(b); err == nil {
-				err = r.descriptor(inner)
-			}
-		case num == 3 && typ == protowire.VarintType:
-			var v uint64
-			v, b, err = readVarint(b)
-			r.hits = uint32(v)
+	in := grpcwire.NewReader(r.buf)
+	for tag := in.Next(); tag != 0 && r.tooMany == ""; tag = in.Next() {
+		switch tag {
+		case 1<<3 | grpcwire.BytesType:
+			r.domain = in.Text()
+		case 2<<3 | grpcwire.BytesType:
+			inner := in.Enter()
+			r.readDescriptor(&inner)
+			in.Leave(&inner)
+		case 3<<3 | grpcwire.VarintType:
+			r.hits = uint32(in.Varint())
 		default:
-			b, err = skipField(b, num, typ)
-		}
-		if err != nil {
-			return err
+			in.Skip(tag)
 		}
 	}
-	return nil
+	return in.Err()
 }
 
-func (r *request) descriptor(b []byte) error {
+func (r *request) readDescriptor(in *grpcwire.Reader) {
 	if len(r.descriptors) == r.limits.Descriptors {
 		r.tooMany = "descriptors"
-		return nil
+		return
 	}
 	at := int32(len(r.entries))
 	r.descriptors = append(r.descriptors, descriptor{from: at, to: at})
 	d := &r.descriptors[len(r.descriptors)-1]
-	for len(b) > 0 && r.tooMany == "" {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		if num > protowire.MaxValidNumber {
-			return errNumber
-		}
-		b = b[n:]
-		var err error
-		var inner []byte
-		var v uint64
-		switch {
-		case num == 1 && typ == protowire.BytesType:
-			if inner, b, err = readBytes(b); err == nil {
-				err = r.entry(inner, d)
-			}
-		case num == 2 && typ == protowire.BytesType:
-			if inner, b, err = readBytes(b); err == nil {
-				d.override.present = true
-				err = d.override.read(inner)
-			}
-		case num == 3 && typ == protowire.BytesType:
-			if inner, b, err = readBytes(b); err == nil {
-				d.hasHits = true
-				err = readWrapper(inner, &d.hits)
-			}
-		case num == 4 && typ == protowire.VarintType:
-			v, b, err = readVarint(b)
-			d.negative = v != 0
+	for tag := in.Next(); tag != 0 && r.tooMany == ""; tag = in.Next() {
+		switch tag {
+		case 1<<3 | grpcwire.BytesType:
+			inner := in.Enter()
+			r.readEntry(&inner, d)
+			in.Leave(&inner)
+		case 2<<3 | grpcwire.BytesType:
+			d.override.present = true
+			inner := in.Enter()
+			d.override.read(&inner)
+			in.Leave(&inner)
+		case 3<<3 | grpcwire.BytesType:
+			d.hasHits = true
+			d.hits = readWrapper(in, d.hits)
+		case 4<<3 | grpcwire.VarintType:
+			d.negative = in.Varint() != 0
 		default:
-			b, err = skipField(b, num, typ)
-		}
-		if err != nil {
-			return err
+			in.Skip(tag)
 		}
 	}
-	return nil
 }
 
-func (r *request) entry(b []byte, d *descriptor) error {
+func (r *request) readEntry(in *grpcwire.Reader, d *descriptor) {
 	if int(d.to-d.from) == r.limits.Entries {
 		r.tooMany = "entries of a descriptor"
-		return nil
+		return
 	}
 	var e entry
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		if num > protowire.MaxValidNumber {
-			return errNumber
-		}
-		b = b[n:]
-		var err error
-		switch {
-		case num == 1 && typ == protowire.BytesType:
-			e.key, b, err = readString(b)
-		case num == 2 && typ == protowire.BytesType:
-			e.value, b, err = readValue(b)
+	for tag := in.Next(); tag != 0; tag = in.Next() {
+		switch tag {
+		case 1<<3 | grpcwire.BytesType:
+			e.key = in.Text()
+		case 2<<3 | grpcwire.BytesType:
+			e.value = readValue(in)
 		default:
-			b, err = skipField(b, num, typ)
-		}
-		if err != nil {
-			return err
+			in.Skip(tag)
 		}
 	}
 	r.entries = append(r.entries, e)
 	d.to++
-	return nil
 }
 
-func (o *override) read(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		if num > protowire.MaxValidNumber {
-			return errNumber
-		}
-		b = b[n:]
-		var err error
-		var v uint64
-		switch {
-		case num == 1 && typ == protowire.VarintType:
-			v, b, err = readVarint(b)
-			o.requests = uint32(v)
-		case num == 2 && typ == protowire.VarintType:
-			v, b, err = readVarint(b)
-			o.unit = uint32(v)
-		case num == 3 && typ == protowire.BytesType:
-			var inner []byte
-			if inner, b, err = readBytes(b); err == nil {
-				v = uint64(o.multiplier)
-				err = readWrapper(inner, &v)
-				o.multiplier = uint32(v)
-			}
+// readValue reads the value of an entry. Clients may choose it, for example as a header. An error would let clients
+// that send invalid UTF-8 pass an Envoy that fails open, so invalid bytes are replaced.
+func readValue(in *grpcwire.Reader) string {
+	value := in.Bytes()
+	if !utf8.Valid(value) {
+		return string(bytes.ToValidUTF8(value, []byte("\ufffd")))
+	}
+	return grpcwire.Borrow(value)
+}
+
+func (o *override) read(in *grpcwire.Reader) {
+	for tag := in.Next(); tag != 0; tag = in.Next() {
+		switch tag {
+		case 1<<3 | grpcwire.VarintType:
+			o.requests = uint32(in.Varint())
+		case 2<<3 | grpcwire.VarintType:
+			o.unit = uint32(in.Varint())
+		case 3<<3 | grpcwire.BytesType:
+			o.multiplier = uint32(readWrapper(in, uint64(o.multiplier)))
 		default:
-			b, err = skipField(b, num, typ)
-		}
-		if err != nil {
-			return err
+			in.Skip(tag)
 		}
 	}
-	return nil
 }
 
-// readWrapper reads the number of a protobuf wrapper message.
-func readWrapper(b []byte, into *uint64) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		if num > protowire.MaxValidNumber {
-			return errNumber
-		}
-		b = b[n:]
-		var err error
-		if num == 1 && typ == protowire.VarintType {
-			*into, b, err = readVarint(b)
+// readWrapper reads the number of a protobuf wrapper message. Without one, it returns the number so far.
+func readWrapper(in *grpcwire.Reader, number uint64) uint64 {
+	inner := in.Enter()
+	for tag := inner.Next(); tag != 0; tag = inner.Next() {
+		if tag == 1<<3|grpcwire.VarintType {
+			number = inner.Varint()
 		} else {
-			b, err = skipField(b, num, typ)
-		}
-		if err != nil {
-			return err
+			inner.Skip(tag)
 		}
 	}
-	return nil
-}
-
-func readBytes(b []byte) (inner, rest []byte, err error) {
-	inner, n := protowire.ConsumeBytes(b)
-	if n < 0 {
-		return nil, nil, protowire.ParseError(n)
-	}
-	return inner, b[n:], nil
-}
-
-func readString(b []byte) (s string, rest []byte, err error) {
-	inner, n := protowire.ConsumeBytes(b)
-	if n < 0 {
-		return "", nil, protowire.ParseError(n)
-	}
-	if !utf8.Valid(inner) {
-		return "", nil, errUTF8
-	}
-	return unsafe.String(unsafe.SliceData(inner), len(inner)), b[n:], nil
-}
-
-// readValue is readString for values that clients may choose, for example a header. An error would let clients that
-// send invalid UTF-8 pass an Envoy that fails open, so invalid bytes are replaced.
-func readValue(b []byte) (s string, rest []byte, err error) {
-	inner, n := protowire.ConsumeBytes(b)
-	if n < 0 {
-		return "", nil, protowire.ParseError(n)
-	}
-	if !utf8.Valid(inner) {
-		return string(bytes.ToValidUTF8(inner, []byte("\ufffd"))), b[n:], nil
-	}
-	return unsafe.String(unsafe.SliceData(inner), len(inner)), b[n:], nil
-}
-
-func readVarint(b []byte) (v uint64, rest []byte, err error) {
-	v, n := protowire.ConsumeVarint(b)
-	if n < 0 {
-		return 0, nil, protowire.ParseError(n)
-	}
-	return v, b[n:], nil
-}
-
-func skipField(b []byte, num protowire.Number, typ protowire.Type) (rest []byte, err error) {
-	n := protowire.ConsumeFieldValue(num, typ, b)
-	if n < 0 {
-		return nil, protowire.ParseError(n)
-	}
-	return b[n:], nil
+	in.Leave(&inner)
+	return number
 }
 
 // A code is a RateLimitResponse.Code. Unknown is never sent.
@@ -316,78 +194,43 @@ type status struct {
 // seconds returns the whole seconds until the limit is reset.
 func (s *status) seconds() int64 { return int64((s.reset + time.Second - 1) / time.Second) }
 
-func (s *status) size() int {
-	n := 2
-	if s.current != nil {
-		n += 1 + protowire.SizeBytes(len(s.current))
-	}
-	if s.remaining != 0 {
-		n += 1 + protowire.SizeVarint(uint64(s.remaining))
-	}
-	if s.hasReset {
-		n += 1 + protowire.SizeBytes(sizeDuration(s.seconds()))
-	}
-	return n
-}
-
+// append appends the status to a RateLimitResponse.
 func (s *status) append(dst []byte) []byte {
-	dst = append(dst, 1<<3|byte(protowire.VarintType), byte(s.code))
+	dst, start := grpcwire.Begin(dst, 2)
+	dst = grpcwire.AppendVarint(dst, 1, uint64(s.code))
 	if s.current != nil {
-		dst = append(dst, 2<<3|byte(protowire.BytesType))
-		dst = protowire.AppendBytes(dst, s.current)
+		var limit int
+		dst, limit = grpcwire.Begin(dst, 2)
+		dst = grpcwire.End(append(dst, s.current...), limit)
 	}
-	if s.remaining != 0 {
-		dst = append(dst, 3<<3|byte(protowire.VarintType))
-		dst = protowire.AppendVarint(dst, uint64(s.remaining))
-	}
+	dst = grpcwire.AppendVarint(dst, 3, uint64(s.remaining))
 	if s.hasReset {
-		seconds := s.seconds()
-		dst = append(dst, 4<<3|byte(protowire.BytesType), byte(sizeDuration(seconds)))
-		if seconds != 0 {
-			dst = append(dst, 1<<3|byte(protowire.VarintType))
-			dst = protowire.AppendVarint(dst, uint64(seconds))
-		}
+		var duration int
+		dst, duration = grpcwire.Begin(dst, 4)
+		dst = grpcwire.End(grpcwire.AppendVarint(dst, 1, uint64(s.seconds())), duration)
 	}
-	return dst
-}
-
-func sizeDuration(seconds int64) int {
-	if seconds == 0 {
-		return 0
-	}
-	return 1 + protowire.SizeVarint(uint64(seconds))
+	return grpcwire.End(dst, start)
 }
 
 // currentLimit returns an encoded RateLimitResponse.RateLimit. It is never nil.
 func currentLimit(name string, requests uint32, u Unit, multiplier uint32) []byte {
 	dst := make([]byte, 0, 16+len(name))
-	if requests != 0 {
-		dst = append(dst, 1<<3|byte(protowire.VarintType))
-		dst = protowire.AppendVarint(dst, uint64(requests))
-	}
-	if u != UnitUnknown {
-		dst = append(dst, 2<<3|byte(protowire.VarintType), byte(u))
-	}
-	if name != "" {
-		dst = append(dst, 3<<3|byte(protowire.BytesType))
-		dst = protowire.AppendString(dst, name)
-	}
+	dst = grpcwire.AppendVarint(dst, 1, uint64(requests))
+	dst = grpcwire.AppendVarint(dst, 2, uint64(u))
+	dst = grpcwire.AppendText(dst, 3, name)
 	if multiplier != 0 {
-		dst = append(dst, 4<<3|byte(protowire.BytesType), byte(1+protowire.SizeVarint(uint64(multiplier))),
-			1<<3|byte(protowire.VarintType))
-		dst = protowire.AppendVarint(dst, uint64(multiplier))
+		var start int
+		dst, start = grpcwire.Begin(dst, 4)
+		dst = grpcwire.End(grpcwire.AppendVarint(dst, 1, uint64(multiplier)), start)
 	}
 	return dst
 }
 
 // appendHeader appends a response header.
 func appendHeader(dst []byte, name, value string) []byte {
-	dst = append(dst, 3<<3|byte(protowire.BytesType))
-	dst = protowire.AppendVarint(dst, uint64(2+protowire.SizeBytes(len(name))+protowire.SizeBytes(len(value))))
-	dst = append(dst, 1<<3|byte(protowire.BytesType))
-	dst = protowire.AppendString(dst, name)
-	dst = append(dst, 2<<3|byte(protowire.BytesType))
-	return protowire.AppendString(dst, value)
+	dst, start := grpcwire.Begin(dst, 3)
+	dst = grpcwire.AppendText(dst, 1, name)
+	return grpcwire.End(grpcwire.AppendText(dst, 2, value), start)
 }
 
 func uint32Of(n int64) uint32 { return uint32(max(0, min(n, math.MaxUint32))) }

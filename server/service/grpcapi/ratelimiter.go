@@ -248,37 +248,36 @@ func (s *Server) tryGo(group *sync.WaitGroup, do func()) bool {
 }
 
 func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
-	s := srv.(*Server)
-	var request wirev1.Lease
+	var request headgatev1.ReleaseRequest
 	if err := decode(&request); err != nil {
 		return nil, err
 	}
-	err := s.config.Engine.Release(ctx, request.Lease)
-	if err == nil {
-		return new(wirev1.Nothing), nil
+	s := srv.(*Server)
+	if err := s.config.Engine.Release(ctx, request.LeaseId); err != nil {
+		return nil, s.leaseError(err, "the lease could not be released; it expires by itself")
 	}
-	code, message, fault := codeOf(err)
-	if fault {
-		s.logFault(err)
-		code, message = codes.Unavailable, "the lease could not be released; it expires by itself"
-	}
-	return nil, status.Error(code, message)
+	return new(headgatev1.ReleaseResponse), nil
 }
 
 func handleRenew(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
-	s := srv.(*Server)
-	var request wirev1.Lease
+	var request headgatev1.RenewRequest
 	if err := decode(&request); err != nil {
 		return nil, err
 	}
-	held, ttl, err := s.config.Engine.Renew(ctx, request.Lease)
-	if err == nil {
-		return &wirev1.Renewal{Held: held, TTLMs: ttl.Milliseconds()}, nil
+	s := srv.(*Server)
+	held, ttl, err := s.config.Engine.Renew(ctx, request.LeaseId)
+	if err != nil {
+		return nil, s.leaseError(err, "the lease could not be renewed; renew it again before it expires")
 	}
+	return &headgatev1.RenewResponse{Held: held, TtlMs: ttl.Milliseconds()}, nil
+}
+
+// leaseError returns the status of an error. If the store failed, it is logged, and the caller gets storeFailed instead.
+func (s *Server) leaseError(err error, storeFailed string) error {
 	code, message, fault := codeOf(err)
 	if fault {
 		s.logFault(err)
-		code, message = codes.Unavailable, "the lease could not be renewed; renew it again before it expires"
+		code, message = codes.Unavailable, storeFailed
 	}
-	return nil, status.Error(code, message)
+	return status.Error(code, message)
 }
