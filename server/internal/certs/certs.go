@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ import (
 // Files are a certificate and its key, in PEM. Intermediate certificates follow it in its file.
 type Files struct{ CertFile, KeyFile string }
 
-// A sum detects changes of a file.
+// A sum is the checksum of a file or pair of files.
 type sum = [sha256.Size]byte
 
 // Load reads the pair.
@@ -38,12 +39,11 @@ func (f Files) load() (*tls.Certificate, sum, error) {
 	if err != nil {
 		return nil, sum{}, fmt.Errorf("read key: %w", err)
 	}
-	of := sha256.Sum256(bytes.Join([][]byte{cert, key}, []byte{0}))
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, of, fmt.Errorf("certificate %s with key %s: %w", f.CertFile, f.KeyFile, err)
+		return nil, sum{}, fmt.Errorf("certificate %s with key %s: %w", f.CertFile, f.KeyFile, err)
 	}
-	return &pair, of, nil
+	return &pair, sha256.Sum256(bytes.Join([][]byte{cert, key}, []byte{0})), nil
 }
 
 // loadAuthorities reads CA certificates.
@@ -59,7 +59,7 @@ func loadAuthorities(file string) (*x509.CertPool, sum, error) {
 	return pool, sha256.Sum256(text), nil
 }
 
-// A Set is the certificates of a listener. It is safe for concurrent use.
+// A Set has the certificates of a listener. It is safe for concurrent use.
 type Set struct {
 	files       []Files
 	authorities string // a file, or ""
@@ -82,7 +82,7 @@ func Load(files []Files, authorities string) (*Set, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no certificate")
 	}
-	s := &Set{files: files, authorities: authorities, sums: make([]sum, len(files)+1)}
+	s := &Set{files: files, authorities: authorities}
 	if _, err := s.reload(); err != nil {
 		return nil, err
 	}
@@ -93,29 +93,24 @@ func Load(files []Files, authorities string) (*Set, error) {
 func (s *Set) reload() (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, sums := loadedCerts{pairs: make([]*tls.Certificate, len(s.files))}, make([]sum, len(s.sums))
+	loaded := loadedCerts{pairs: make([]*tls.Certificate, len(s.files))}
+	sums := make([]sum, len(s.files)+1)
+	errs := make([]error, len(s.files)+1)
 	for i, files := range s.files {
-		var bad error
-		if now.pairs[i], sums[i], bad = files.load(); bad != nil {
-			err = errors.Join(err, bad)
-		}
+		loaded.pairs[i], sums[i], errs[i] = files.load()
 	}
 	if s.authorities != "" {
-		var bad error
-		if now.authorities, sums[len(s.files)], bad = loadAuthorities(s.authorities); bad != nil {
-			err = errors.Join(err, bad)
-		}
+		i := len(s.files)
+		loaded.authorities, sums[i], errs[i] = loadAuthorities(s.authorities)
 	}
+	err = errors.Join(errs...)
 	if err != nil {
 		s.failed.Add(1)
 		return false, err
 	}
-	for i := range sums {
-		changed = changed || sums[i] != s.sums[i]
-	}
-	if changed {
+	if changed = !slices.Equal(sums, s.sums); changed {
 		s.sums = sums
-		s.inUse.Store(&now)
+		s.inUse.Store(&loaded)
 		s.loaded.Add(1)
 	}
 	return changed, nil
@@ -145,12 +140,12 @@ func (s *Set) Config(minVersion uint16) *tls.Config {
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.ClientCAs = s.Authorities()
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := c.Clone()
-		now.GetConfigForClient = nil
-		now.ClientCAs = s.Authorities()
-		// A client accepted under removed authorities must show its certificate again.
-		now.SessionTicketsDisabled = true
-		return now, nil
+		current := c.Clone()
+		current.GetConfigForClient = nil
+		current.ClientCAs = s.Authorities()
+		// Without tickets, a client of a removed authority must show its certificate again.
+		current.SessionTicketsDisabled = true
+		return current, nil
 	}
 	return c
 }
@@ -190,9 +185,9 @@ func (s *Set) isNewError(err error) bool {
 	if err != nil {
 		text = err.Error()
 	}
-	is := text != s.lastError
+	before := s.lastError
 	s.lastError = text
-	return is
+	return text != before
 }
 
 // Watch checks the files regularly until ctx ends.

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"container/list"
 	"errors"
 	"io"
 	"net"
@@ -50,11 +51,11 @@ type Conn struct {
 	state  atomic.Uint32 // a Kind, or claimed
 
 	// The rest is guarded by conns.mu.
-	holder             Holder // nil if state has the kind
-	peer               *peer  // nil after it was removed
-	peerPrev, peerNext *Conn
-	prev, next         *Conn
-	upgraded           bool
+	holder   Holder        // nil if state has the kind
+	peer     *peer         // nil after the connection was removed
+	inPeer   *list.Element // of peer.conns
+	inAll    *list.Element // of conns.all
+	upgraded bool
 }
 
 // A wrapper is a connection over another, such as *tls.Conn.
@@ -146,10 +147,10 @@ func (c *Conn) SetAddr(addr netip.Addr) error {
 	if to == c.peer {
 		return nil
 	}
-	if to.count >= s.options.PerAddress && !s.reclaim(to, now) {
+	if to.conns.Len() >= s.options.PerAddress && !s.reclaim(to, now) {
 		s.removeIfEmpty(to)
 		s.counts.Refused++
-		s.recordRefusal(addressFull, to.addr, to.count)
+		s.recordRefusal(addressFull, to.addr, to.conns.Len())
 		return ErrTooMany
 	}
 	if c.peer != nil { // else it was removed meanwhile

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"container/list"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -37,16 +38,16 @@ type Conns struct {
 	epoch   time.Time
 
 	mu     sync.Mutex
+	all    list.List            // of *Conn, in the order of their arrival
 	open   int                  // connections, without upgraded ones
 	used   int                  // descriptors
-	peers  map[netip.Addr]*peer // bounded by PerAddress, by Network
-	exempt peer                 // all others
-	newest *Conn                // the end of the list of all, in the order of their arrival
-	oldest *Conn                // its beginning
-	failed time.Duration        // when the last attempt to reclaim any failed
+	peers  map[netip.Addr]*peer // those that PerAddress applies to, by Network
+	exempt peer                 // connections that PerAddress does not apply to
 	counts Counts
 	report report
-	found  [kinds][weights][]*Conn // connections that could be reclaimed; memory that is reused
+
+	reclaimFailed time.Duration           // when the last attempt to reclaim connections of any peer failed
+	candidates    [kinds][weights][]*Conn // connections that could be reclaimed; only the memory is kept
 }
 
 // Counts are since New.
@@ -57,11 +58,9 @@ type Counts struct {
 
 // A peer is an address with connections, or the network of an IPv6 address.
 type peer struct {
-	addr   netip.Addr
-	first  *Conn // the oldest
-	last   *Conn
-	count  int
-	failed time.Duration // when the last attempt to reclaim one of them failed
+	addr          netip.Addr
+	conns         list.List     // of *Conn, in the order of their arrival
+	reclaimFailed time.Duration // when the last attempt to reclaim one of them failed
 }
 
 // New returns Conns without connections.
@@ -78,7 +77,7 @@ func New(o Options) *Conns {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Conns{options: o, epoch: time.Now(), peers: make(map[netip.Addr]*peer), failed: -retryAfter}
+	return &Conns{options: o, epoch: time.Now(), peers: make(map[netip.Addr]*peer), reclaimFailed: -retryAfter}
 }
 
 // Open returns the number of connections, without upgraded ones.
@@ -120,8 +119,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Admit counts a connection, until it is closed. It returns nil if there are too many, and has then closed it. exempt:
-// PerAddress does not apply, or the address is not known yet.
+// Admit counts a connection, until it is closed. It returns nil if there are too many, and has then closed it. exempt
+// says that PerAddress does not apply, or that the address is not known yet.
 func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 	addr := addrOf(nc.RemoteAddr())
 	exempt = exempt || !addr.IsValid() || c.options.Exempt != nil && c.options.Exempt(addr)
@@ -139,7 +138,7 @@ func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 	if reason != notRefused {
 		c.removeIfEmpty(from)
 		c.counts.Refused++
-		c.recordRefusal(reason, addr, from.count)
+		c.recordRefusal(reason, addr, from.conns.Len())
 		c.mu.Unlock()
 		c.refuse(nc)
 		return nil
@@ -169,7 +168,7 @@ func (c *Conns) refuse(nc net.Conn) {
 func (c *Conns) peer(addr netip.Addr) *peer {
 	p := c.peers[addr]
 	if p == nil {
-		p = &peer{addr: addr, failed: -retryAfter}
+		p = &peer{addr: addr, reclaimFailed: -retryAfter}
 		c.peers[addr] = p
 	}
 	return p
@@ -177,48 +176,28 @@ func (c *Conns) peer(addr netip.Addr) *peer {
 
 // removeIfEmpty removes a peer without connections. c.mu is held.
 func (c *Conns) removeIfEmpty(p *peer) {
-	if p.count == 0 && c.peers[p.addr] == p {
+	if p.conns.Len() == 0 && c.peers[p.addr] == p {
 		delete(c.peers, p.addr)
 	}
 }
 
 // link adds a connection. c.mu is held.
 func (c *Conns) link(conn *Conn, to *peer) {
+	conn.inAll = c.all.PushBack(conn)
 	c.joinPeer(conn, to)
-	if conn.prev = c.newest; c.newest != nil {
-		c.newest.next = conn
-	} else {
-		c.oldest = conn
-	}
-	c.newest = conn
 }
 
 // joinPeer adds a connection to those of an address. c.mu is held.
 func (c *Conns) joinPeer(conn *Conn, to *peer) {
 	conn.peer = to
-	to.count++
-	if conn.peerPrev = to.last; to.last != nil {
-		to.last.peerNext = conn
-	} else {
-		to.first = conn
-	}
-	to.last = conn
+	conn.inPeer = to.conns.PushBack(conn)
 }
 
 // unlink removes a connection. c.mu is held.
 func (c *Conns) unlink(conn *Conn) {
+	c.all.Remove(conn.inAll)
 	c.leavePeer(conn)
-	if conn.prev != nil {
-		conn.prev.next = conn.next
-	} else {
-		c.oldest = conn.next
-	}
-	if conn.next != nil {
-		conn.next.prev = conn.prev
-	} else {
-		c.newest = conn.prev
-	}
-	conn.prev, conn.next, conn.peer = nil, nil, nil
+	conn.peer = nil
 	if !conn.upgraded {
 		c.open--
 	}
@@ -227,20 +206,8 @@ func (c *Conns) unlink(conn *Conn) {
 
 // leavePeer removes a connection from those of its address. c.mu is held.
 func (c *Conns) leavePeer(conn *Conn) {
-	p := conn.peer
-	p.count--
-	if conn.peerPrev != nil {
-		conn.peerPrev.peerNext = conn.peerNext
-	} else {
-		p.first = conn.peerNext
-	}
-	if conn.peerNext != nil {
-		conn.peerNext.peerPrev = conn.peerPrev
-	} else {
-		p.last = conn.peerPrev
-	}
-	conn.peerPrev, conn.peerNext = nil, nil
-	c.removeIfEmpty(p)
+	conn.peer.conns.Remove(conn.inPeer)
+	c.removeIfEmpty(conn.peer)
 }
 
 // remove removes a closed connection.

@@ -23,7 +23,7 @@ const retryAfter = 100 * time.Millisecond
 // makeRoom makes room for one more connection of a peer, and takes a descriptor for it. It returns why that is
 // impossible, or notRefused. c.mu is held, but released meanwhile.
 func (c *Conns) makeRoom(from *peer, now time.Duration) refusal {
-	if from != &c.exempt && from.count >= c.options.PerAddress && !c.reclaim(from, now) {
+	if from != &c.exempt && from.conns.Len() >= c.options.PerAddress && !c.reclaim(from, now) {
 		return addressFull
 	}
 	if c.open >= c.options.Max && (!c.reclaimAny(from, now) || c.open >= c.options.Max) {
@@ -44,36 +44,38 @@ func (c *Conns) batch() int { return max(1, min(c.options.Max/64, 64)) }
 // reclaim closes some connections of a peer, and reports whether it has closed any. c.mu is held, but released
 // meanwhile.
 func (c *Conns) reclaim(p *peer, now time.Duration) bool {
-	if now-p.failed < retryAfter {
+	if now-p.reclaimFailed < retryAfter {
 		return false
 	}
-	limit := min(c.batch(), max(1, p.count/16))
-	for conn := p.first; conn != nil && len(c.found[Denied][0]) < limit; conn = conn.peerNext {
-		if k := conn.kind(now); k != Busy && len(c.found[k][0]) < limit {
-			c.found[k][0] = append(c.found[k][0], conn)
+	limit := min(c.batch(), max(1, p.conns.Len()/16))
+	for e := p.conns.Front(); e != nil && len(c.candidates[Denied][0]) < limit; e = e.Next() {
+		conn := e.Value.(*Conn)
+		if k := conn.kind(now); k != Busy && len(c.candidates[k][0]) < limit {
+			c.candidates[k][0] = append(c.candidates[k][0], conn)
 		}
 	}
-	if c.closeFound(limit) {
+	if c.closeCandidates(limit) {
 		return true
 	}
-	p.failed = now
+	p.reclaimFailed = now
 	return false
 }
 
-// reclaimAny closes some connections of addresses that have more than a peer, and reports whether it has closed any:
-// first denied, then unused, then idle ones, and among these first those of the addresses with the most. c.mu is held,
-// but released meanwhile.
+// reclaimAny closes some connections of addresses that have more connections than a peer, and reports whether it has
+// closed any. It closes denied ones first, then unused, then idle ones, and among these first those of the addresses
+// with the most. c.mu is held, but released meanwhile.
 func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
-	if now-c.failed < retryAfter {
+	if now-c.reclaimFailed < retryAfter {
 		return false
 	}
-	have := to.count
+	have := to.conns.Len()
 	if to == &c.exempt {
 		have = 0
 	}
 	limit := c.batch()
-	for conn := c.oldest; conn != nil; conn = conn.next {
-		weight := conn.peer.count
+	for e := c.all.Front(); e != nil; e = e.Next() {
+		conn := e.Value.(*Conn)
+		weight := conn.peer.conns.Len()
 		if conn.peer == &c.exempt {
 			weight = 1
 		}
@@ -81,32 +83,32 @@ func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 			continue
 		}
 		if k := conn.kind(now); k != Busy {
-			if list := &c.found[k][bits.Len(uint(weight))]; len(*list) < limit {
+			if list := &c.candidates[k][bits.Len(uint(weight))]; len(*list) < limit {
 				*list = append(*list, conn)
 			}
 		}
 	}
-	if c.closeFound(limit) {
+	if c.closeCandidates(limit) {
 		return true
 	}
-	c.failed = now
+	c.reclaimFailed = now
 	return false
 }
 
-// closeFound closes up to limit of the connections in c.found, and reports whether it has closed any. c.mu is held, but
+// closeCandidates closes up to limit of the connections in c.candidates, and reports whether it has closed any. c.mu is held, but
 // released while connections are closed, which may block until their reader has noticed.
-func (c *Conns) closeFound(limit int) bool {
+func (c *Conns) closeCandidates(limit int) bool {
 	var victims []*Conn
 	for k := kinds - 1; k > int(Busy); k-- {
 		for w := weights - 1; w >= 0; w-- {
-			for _, conn := range c.found[k][w] {
+			for _, conn := range c.candidates[k][w] {
 				if len(victims) < limit && conn.claim(Kind(k)) {
 					c.unlink(conn)
 					victims = append(victims, conn)
 				}
 			}
-			clear(c.found[k][w])
-			c.found[k][w] = c.found[k][w][:0]
+			clear(c.candidates[k][w])
+			c.candidates[k][w] = c.candidates[k][w][:0]
 		}
 	}
 	if len(victims) == 0 {
@@ -131,8 +133,9 @@ type report struct {
 	refused, reclaimed int64
 }
 
-// recordRefusal counts a refused connection, and logs the counts now and then. c.mu is held.
-func (c *Conns) recordRefusal(reason refusal, addr netip.Addr, has int) {
+// recordRefusal counts a refused connection of an address that has count others, and logs the counts now and then.
+// c.mu is held.
+func (c *Conns) recordRefusal(reason refusal, addr netip.Addr, count int) {
 	r := &c.report
 	r.refused++
 	now := time.Now()
@@ -140,7 +143,7 @@ func (c *Conns) recordRefusal(reason refusal, addr netip.Addr, has int) {
 		return
 	}
 	c.options.Logger.Warn("too many connections, refusing new ones",
-		"listener", c.options.Name, "reason", string(reason), "address", addr.String(), "address_has", has,
+		"listener", c.options.Name, "reason", string(reason), "address", addr.String(), "address_has", count,
 		"address_limit", c.options.PerAddress, "open", c.open, "limit", c.options.Max,
 		"refused", r.refused, "reclaimed", r.reclaimed)
 	*r = report{logged: now}
