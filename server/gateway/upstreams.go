@@ -103,8 +103,7 @@ func (g *Gateway) newUpstream(config *Route, i int) (*upstreamServer, error) {
 		Address: address, TLS: s.tls,
 		DialTimeout: config.DialTimeout, HeaderTimeout: config.ResponseHeaderTimeout,
 		StallTimeout: g.config.StreamTimeout, IdleTimeout: config.UpstreamIdle,
-		WaitTimeout: config.DialTimeout, MaxConns: config.UpstreamConns, MaxIdle: config.UpstreamConns,
-		MaxWaiting: 4 * config.UpstreamConns,
+		WaitTimeout: config.DialTimeout, MaxConns: config.UpstreamConns, MaxWaiting: 4 * config.UpstreamConns,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: upstream %s: %w", u.URL, err)

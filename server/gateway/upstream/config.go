@@ -1,10 +1,11 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -19,7 +20,6 @@ const (
 	DefaultIdleTimeout    = time.Minute
 	DefaultWaitTimeout    = 5 * time.Second
 	DefaultMaxConns       = 1024
-	DefaultMaxIdle        = 256
 	DefaultMaxWaiting     = 1024
 	DefaultMaxHeaderBytes = 256 << 10
 	DefaultBufferBody     = 16 << 10
@@ -52,8 +52,6 @@ type Config struct {
 
 	// MaxConns is the maximum number of connections. Default DefaultMaxConns.
 	MaxConns int
-	// MaxIdle is the maximum number of idle connections. Default DefaultMaxIdle, or MaxConns if that is less.
-	MaxIdle int
 	// MaxWaiting is the maximum number of requests that wait for a connection; more are refused at once. Default
 	// DefaultMaxWaiting; negative for none.
 	MaxWaiting int
@@ -65,64 +63,46 @@ type Config struct {
 	BufferBody int
 }
 
+// validate sets zero fields to their defaults, and returns the first error.
 func (c *Config) validate() error {
-	if c.Address == "" {
-		return errors.New("upstream: no Address: want host:port, or unix:/path")
-	}
-	if path, unix := strings.CutPrefix(c.Address, "unix:"); unix {
-		if path == "" {
-			return fmt.Errorf("upstream: Address %q: want host:port, or unix:/path", c.Address)
-		}
-	} else if host, port, err := net.SplitHostPort(c.Address); err != nil || host == "" || port == "" {
+	path, unix := strings.CutPrefix(c.Address, "unix:")
+	host, port, _ := net.SplitHostPort(c.Address) // empty if it is invalid
+	if unix && path == "" || !unix && (host == "" || port == "") {
 		return fmt.Errorf("upstream: Address %q: want host:port, or unix:/path", c.Address)
 	}
 	for _, d := range []struct {
-		name     string
-		value    *time.Duration
-		preset   time.Duration
-		mayBeOff bool
+		name            string
+		value           *time.Duration
+		standard, least time.Duration
 	}{
-		{"DialTimeout", &c.DialTimeout, DefaultDialTimeout, false},
-		{"HeaderTimeout", &c.HeaderTimeout, DefaultHeaderTimeout, true},
-		{"ExpectTimeout", &c.ExpectTimeout, DefaultExpectTimeout, false},
-		{"StallTimeout", &c.StallTimeout, DefaultStallTimeout, true},
-		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout, false},
-		{"WaitTimeout", &c.WaitTimeout, DefaultWaitTimeout, false},
+		{"DialTimeout", &c.DialTimeout, DefaultDialTimeout, 1},
+		{"HeaderTimeout", &c.HeaderTimeout, DefaultHeaderTimeout, unlimited},
+		{"ExpectTimeout", &c.ExpectTimeout, DefaultExpectTimeout, 1},
+		{"StallTimeout", &c.StallTimeout, DefaultStallTimeout, unlimited},
+		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout, 1},
+		{"WaitTimeout", &c.WaitTimeout, DefaultWaitTimeout, 1},
 	} {
-		if *d.value == 0 {
-			*d.value = d.preset
-		}
-		if *d.value < 0 && !d.mayBeOff {
-			return fmt.Errorf("upstream: %s %v: want more than 0, or 0 for %v", d.name, *d.value, d.preset)
+		if *d.value = cmp.Or(*d.value, d.standard); *d.value < d.least {
+			return fmt.Errorf("upstream: %s %v: want more than 0, or 0 for %v", d.name, *d.value, d.standard)
 		}
 	}
 	for _, n := range []struct {
-		name     string
-		value    *int
-		preset   int
-		least    int
-		mayBeOff bool
+		name                  string
+		value                 *int
+		standard, least, most int
 	}{
-		{"MaxConns", &c.MaxConns, DefaultMaxConns, 1, false},
-		{"MaxIdle", &c.MaxIdle, DefaultMaxIdle, 1, false},
-		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting, 1, true},
-		{"MaxHeaderBytes", &c.MaxHeaderBytes, DefaultMaxHeaderBytes, 1 << 10, false},
-		{"BufferBody", &c.BufferBody, DefaultBufferBody, 1, true},
+		{"MaxConns", &c.MaxConns, DefaultMaxConns, 1, math.MaxInt},
+		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting, math.MinInt, math.MaxInt},
+		{"MaxHeaderBytes", &c.MaxHeaderBytes, DefaultMaxHeaderBytes, 1 << 10, maxHeaderBytes},
+		{"BufferBody", &c.BufferBody, DefaultBufferBody, math.MinInt, maxBufferBody},
 	} {
-		if *n.value == 0 {
-			*n.value = n.preset
+		switch *n.value = cmp.Or(*n.value, n.standard); {
+		case *n.value < n.least:
+			return fmt.Errorf("upstream: %s %d: want at least %d, or 0 for %d", n.name, *n.value, n.least, n.standard)
+		case *n.value > n.most:
+			return fmt.Errorf("upstream: %s %d: want at most %d, or 0 for %d", n.name, *n.value, n.most, n.standard)
 		}
-		if *n.value < n.least && !(n.mayBeOff && *n.value < 0) {
-			return fmt.Errorf("upstream: %s %d: want at least %d, or 0 for %d", n.name, *n.value, n.least, n.preset)
-		}
 	}
-	if c.MaxHeaderBytes > maxHeaderBytes {
-		return fmt.Errorf("upstream: MaxHeaderBytes %d: want at most %d", c.MaxHeaderBytes, maxHeaderBytes)
-	}
-	if c.BufferBody > maxBufferBody {
-		return fmt.Errorf("upstream: BufferBody %d: want at most %d", c.BufferBody, maxBufferBody)
-	}
-	c.MaxIdle = min(c.MaxIdle, c.MaxConns)
 	c.MaxWaiting = max(c.MaxWaiting, 0)
 	return nil
 }
@@ -130,4 +110,6 @@ func (c *Config) validate() error {
 const (
 	maxHeaderBytes = 16 << 20
 	maxBufferBody  = 1 << 20
+
+	unlimited time.Duration = math.MinInt64 // the lower bound of a timeout that may be negative
 )

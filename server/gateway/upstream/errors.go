@@ -64,9 +64,6 @@ func (e *Error) Error() string { return "upstream " + e.Address + ": " + e.Op + 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether the error is a timeout.
-func (e *Error) Timeout() bool { return e.Fault == FaultTimeout || isTimeout(e.Err) }
-
 // Status returns the status of the response to the client, if none has been sent yet.
 func (e *Error) Status() int {
 	switch e.Fault {
@@ -137,8 +134,8 @@ var (
 	errBoth        = errors.New("there are both Content-Length and Transfer-Encoding")
 	errTrailerName = errors.New("a trailer is announced that cannot be one")
 	errManyInterim = errors.New("too many interim responses")
-	errSilent      = errors.New("the connection was closed before there was an answer")
-	errTruncated   = errors.New("the connection was closed before the answer was complete")
+	errSilent      = errors.New("the connection was closed before a response arrived")
+	errTruncated   = errors.New("the connection was closed before the response was complete")
 	errWaiting     = errors.New("too many requests wait for a connection")
 	errWaited      = errors.New("no connection became free in time")
 	errClosed      = errors.New("the pool is closed")

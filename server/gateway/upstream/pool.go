@@ -1,9 +1,11 @@
 package upstream
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,11 +21,26 @@ type Pool struct {
 
 	mu      sync.Mutex
 	closed  bool
-	open    int     // connections, including those that are being opened
-	idle    []*conn // the longest idle first
-	waiting queue
+	open    int         // connections, including those that are being opened
+	idle    []*conn     // the longest idle first
+	waiting list.List   // of chan grant: requests that wait for a connection, first come first served
 	sweeper *time.Timer // calls sweep; nil if no connection is idle
 	stats   Stats
+}
+
+// A grant is what a waiting request gets: a connection, an error, or, if both are nil, the permission to open a
+// connection. Its channel has a buffer, so that sending does not block.
+type grant struct {
+	conn *conn
+	err  error
+}
+
+// nextWaiting removes and returns the request that has waited longest, or nil if there is none. p.mu is held.
+func (p *Pool) nextWaiting() chan<- grant {
+	if first := p.waiting.Front(); first != nil {
+		return p.waiting.Remove(first).(chan grant)
+	}
+	return nil
 }
 
 // New returns a Pool. It connects when there is a request.
@@ -58,8 +75,8 @@ func (p *Pool) Close() error {
 		p.sweeper.Stop()
 		p.sweeper = nil
 	}
-	for w := p.waiting.take(); w != nil; w = p.waiting.take() {
-		w.granted <- grant{err: errClosed}
+	for waiting := p.nextWaiting(); waiting != nil; waiting = p.nextWaiting() {
+		waiting <- grant{err: errClosed}
 	}
 	p.mu.Unlock()
 	for _, c := range idle {
@@ -97,24 +114,26 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 		p.open++
 		p.mu.Unlock()
 		return p.connect(ctx, now)
-	case p.waiting.length >= p.config.MaxWaiting:
+	case p.waiting.Len() >= p.config.MaxWaiting:
 		p.mu.Unlock()
 		return nil, p.fault(FaultBusy, op, errWaiting)
 	}
-	w := newWaiter()
-	p.waiting.add(w)
+	granted := make(chan grant, 1)
+	place := p.waiting.PushBack(granted)
 	p.mu.Unlock()
-	return p.wait(ctx, now, w)
+	return p.wait(ctx, now, granted, place)
 }
 
-// wait waits for a connection, or for the permission to open one.
-func (p *Pool) wait(ctx context.Context, now *time.Time, w *waiter) (*conn, *Error) {
+// wait waits for a connection, or for the permission to open one. place is the request's place in p.waiting.
+func (p *Pool) wait(
+	ctx context.Context, now *time.Time, granted <-chan grant, place *list.Element,
+) (*conn, *Error) {
 	const op = "wait for a connection"
 	timer := time.NewTimer(p.config.WaitTimeout)
 	defer timer.Stop()
 	var failed *Error
 	select {
-	case g := <-w.granted:
+	case g := <-granted:
 		return p.accept(ctx, now, g)
 	case <-ctx.Done():
 		failed = p.contextError(ctx, op)
@@ -122,16 +141,16 @@ func (p *Pool) wait(ctx context.Context, now *time.Time, w *waiter) (*conn, *Err
 		failed = p.fault(FaultBusy, op, errWaited)
 	}
 	p.mu.Lock()
-	left := p.waiting.remove(w)
+	p.waiting.Remove(place)
 	p.mu.Unlock()
-	if !left {
-		// It was granted meanwhile; pass it to the next waiter.
-		switch g := <-w.granted; {
-		case g.conn != nil:
+	select {
+	case g := <-granted: // meanwhile; the next waiting request gets it
+		if g.conn != nil {
 			p.release(g.conn)
-		case g.err == nil:
+		} else if g.err == nil {
 			p.free()
 		}
+	default:
 	}
 	return nil, failed
 }
@@ -184,29 +203,21 @@ func (p *Pool) replace(ctx context.Context, now *time.Time, c *conn) (*conn, *Er
 func (p *Pool) release(c *conn) {
 	c.reused = true
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.stats.Reusable++
 	if p.closed {
 		p.freeSlot()
-		p.mu.Unlock()
 		c.hangUp()
 		return
 	}
-	if w := p.waiting.take(); w != nil {
-		p.mu.Unlock()
-		w.granted <- grant{conn: c}
-		return
-	}
-	if len(p.idle) >= p.config.MaxIdle {
-		p.open--
-		p.mu.Unlock()
-		c.hangUp()
+	if waiting := p.nextWaiting(); waiting != nil {
+		waiting <- grant{conn: c}
 		return
 	}
 	p.idle = append(p.idle, c)
 	if p.sweeper == nil {
 		p.sweeper = time.AfterFunc(p.sweepEvery(), p.sweep)
 	}
-	p.mu.Unlock()
 }
 
 // discard closes a connection and frees its slot.
@@ -221,10 +232,10 @@ func (p *Pool) free() {
 	p.mu.Unlock()
 }
 
-// freeSlot passes the slot of a closed connection to the first waiter. p.mu is held.
+// freeSlot passes the slot of a closed connection to the next waiting request. p.mu is held.
 func (p *Pool) freeSlot() {
-	if w := p.waiting.take(); w != nil {
-		w.granted <- grant{}
+	if waiting := p.nextWaiting(); waiting != nil {
+		waiting <- grant{}
 		return
 	}
 	p.open--
@@ -241,31 +252,20 @@ func (p *Pool) sweepEvery() time.Duration {
 // sweep closes idle connections that have expired, or that the upstream has closed.
 func (p *Pool) sweep() {
 	now := time.Now()
-	var ended []*conn
 	p.mu.Lock()
-	defer func() {
-		p.mu.Unlock()
-		for _, c := range ended {
-			c.hangUp()
-		}
-	}()
+	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
-	kept := p.idle[:0]
-	for _, c := range p.idle {
-		if c.expired(now) || !c.isIdle() {
-			ended = append(ended, c)
-			continue
+	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
+		ended := c.expired(now) || !c.isIdle()
+		if ended {
+			c.hangUp()
+			p.freeSlot()
 		}
-		kept = append(kept, c)
-	}
-	clear(p.idle[len(kept):])
-	p.idle = kept
-	for range ended {
-		p.freeSlot()
-	}
-	if len(kept) == 0 {
+		return ended
+	})
+	if len(p.idle) == 0 {
 		p.sweeper = nil
 		return
 	}

@@ -20,8 +20,9 @@ type Outcome struct {
 	Bytes int64
 	// Reused: the connection had served another request before. Retried: the request was sent again on a new connection.
 	Reused, Retried bool
-	// Repeatable: if there is an error, the request may be sent to another upstream. No response has arrived, its body can
-	// still be read from the start, and either no part of it was sent, or the request is idempotent.
+	// Repeatable: if there is an error, the request may be sent to another upstream. No response has arrived, nor has one
+	// been waited for too long, its body can still be read from the start, and either no part of it was sent, or the
+	// request is idempotent.
 	Repeatable bool
 }
 
@@ -189,7 +190,7 @@ func (rt *roundTrip) mayRepeat() bool {
 // giveUp ends the round trip after an error, and returns the error to report.
 func (rt *roundTrip) giveUp(err *Error) *Error {
 	switch err.Fault {
-	case FaultBusy, FaultClosed, FaultDial, FaultTimeout, FaultBroken:
+	case FaultBusy, FaultClosed, FaultDial, FaultBroken:
 		rt.outcome.Repeatable = rt.mayRepeat()
 	}
 	if rt.outcome.Repeatable && rt.body.mode == whole {

@@ -24,6 +24,6 @@ func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
-	s.Open, s.Idle, s.Waiting = p.open, len(p.idle), p.waiting.length
+	s.Open, s.Idle, s.Waiting = p.open, len(p.idle), p.waiting.Len()
 	return s
 }
