@@ -12,7 +12,7 @@ import (
 )
 
 // ServeHTTP serves a request: it converts the request to the form in which it is forwarded, asks the limiter, and
-// forwards it.
+// forwards it. Another server than that of Serve, which then has to bound connections itself, may call it.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ex := exchanges.Get().(*exchange)
 	ex.begin(g, w, r)
@@ -36,7 +36,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 	case http.MethodConnect, http.MethodTrace, "PRI":
 		// A tunnel would bypass all limits. TRACE would show the client the headers that proxies have added.
 		ex.Header()["Allow"] = []string{"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"}
-		ex.respond(ex, http.StatusMethodNotAllowed, r.Method+" is not done here.")
+		ex.respond(ex, http.StatusMethodNotAllowed, r.Method+" is not allowed.")
 		return false
 	}
 	if err := checkTarget(r); err != nil {
@@ -65,7 +65,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 	}
 	if info.path == "*" {
 		if r.Method != http.MethodOptions {
-			ex.refuse(&identity.RequestError{Part: "target", Value: `"*"`, Want: "a path, but for OPTIONS"})
+			ex.refuse(&identity.RequestError{Part: "target", Value: `"*"`, Want: "a path, unless the method is OPTIONS"})
 			return false
 		}
 		info.target = "*"
@@ -155,25 +155,17 @@ func (ex *exchange) setID(r *http.Request) {
 // forwardingPrefix begins the names of headers in which proxies report what they have seen.
 const forwardingPrefix = "X-Forwarded-"
 
-// proxyHeaders are the headers that only proxies may send.
-type proxyHeaders struct {
-	names   map[string]bool // canonical
-	letters uint32          // a bit for each first letter, since most headers begin with another one
-}
+// proxyHeaders are the headers that only proxies may send besides X-Forwarded-*, by canonical name.
+type proxyHeaders map[string]bool
 
 func newProxyHeaders(names []string) proxyHeaders {
-	p := proxyHeaders{names: make(map[string]bool, len(names)), letters: 1 << (forwardingPrefix[0] & 31)}
-	for _, name := range append([]string{headerForwarded}, names...) {
-		name = textproto.CanonicalMIMEHeaderKey(name)
-		p.names[name] = true
-		p.letters |= 1 << (name[0] & 31)
+	p := proxyHeaders{headerForwarded: true}
+	for _, name := range names {
+		p[textproto.CanonicalMIMEHeaderKey(name)] = true
 	}
 	return p
 }
 
-func (p *proxyHeaders) has(canonical string) bool {
-	if canonical == "" || p.letters&(1<<(canonical[0]&31)) == 0 {
-		return false
-	}
-	return strings.HasPrefix(canonical, forwardingPrefix) || p.names[canonical]
+func (p proxyHeaders) has(canonical string) bool {
+	return strings.HasPrefix(canonical, forwardingPrefix) || p[canonical]
 }

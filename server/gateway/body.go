@@ -12,7 +12,6 @@ import (
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 	"github.com/headgate/headgate/server/gateway/internal/transport"
-	"github.com/headgate/headgate/server/gateway/upstream"
 )
 
 // A body is the body of a request with bounds on its size and on how slow it may be. A forwarder may read it in its own
@@ -24,17 +23,16 @@ type body struct {
 	r      *http.Request // for its trailers, which follow the body
 	http2  bool
 
-	left    int64        // how many more bytes are allowed; negative for any number
-	touched atomic.Bool  // reading has begun
-	pace    bodyPace     // guarded by mu where it is used by two goroutines
-	replay  replayBuffer // of a short body
+	left    int64       // how many more bytes are allowed; negative for any number
+	touched atomic.Bool // reading has begun
+	pace    bodyPace    // guarded by mu where it is used by two goroutines
 
 	mu      sync.Mutex
 	stream  bool // the client may pause for StreamTimeout
 	reading bool
 	ended   bool          // it has been read to its end
 	closed  bool          // the request has ended
-	idle    chan struct{} // closed when the current read ends; nil if nobody waits for that
+	readEnd chan struct{} // closed when the current read ends; nil if nobody waits for that
 	onRead  func()        // called once, when no more of the body will be read; may be nil
 	err     error         // why reading failed
 }
@@ -47,22 +45,11 @@ type bodyPace struct {
 	deadline    time.Duration
 }
 
-// A replayBuffer keeps a body while it is read, so that it can be sent to a second upstream.
-type replayBuffer struct {
-	enabled bool
-	kept    []byte // all that was read
-	unread  []byte // the part of it that is still to be read again
-}
-
 var (
 	errBodyTooLarge = errors.New("the body is too large")
 	errBodyTooSlow  = errors.New("the body is too slow")
 	errRequestEnded = errors.New("the request has ended")
 )
-
-// maxReplay is the maximum length of a body that can be sent to a second upstream if the first was unreachable. Package
-// upstream reads a body of this length before it connects.
-const maxReplay = upstream.DefaultBufferBody
 
 // takeBody replaces the body of a request, if it has one, by one with bounds.
 func (ex *exchange) takeBody(r *http.Request) {
@@ -73,7 +60,6 @@ func (ex *exchange) takeBody(r *http.Request) {
 	if limit := ex.route.config.MaxBody; limit > 0 && r.ContentLength < 0 {
 		b.left = limit // admit has checked a known length
 	}
-	b.replay.enabled = len(ex.route.upstreams) > 1 && r.ContentLength > 0 && r.ContentLength <= maxReplay
 	b.stream = ex.http2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	ex.body, r.Body = b, b
 	if !ex.http2 {
@@ -88,12 +74,6 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if err := b.beginRead(); err != nil {
 		return 0, err
-	}
-	if len(b.replay.unread) > 0 {
-		n := copy(p, b.replay.unread)
-		b.replay.unread = b.replay.unread[n:]
-		b.endRead(nil)
-		return n, nil
 	}
 	b.touched.Store(true)
 	if b.left >= 0 && int64(len(p)) > b.left {
@@ -112,9 +92,6 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && b.isLate(now) {
 		err = errBodyTooSlow // not a deadline by which a forwarder ends the read
-	}
-	if b.replay.enabled {
-		b.replay.kept = append(b.replay.kept, p[:n]...)
 	}
 	if errors.Is(err, io.EOF) {
 		b.g.cleanTrailers(b.r.Trailer)
@@ -138,13 +115,11 @@ func (b *body) beginRead() error {
 		return errRequestEnded
 	case b.err != nil:
 		return &transport.BodyError{Err: b.err}
-	case b.ended && len(b.replay.unread) == 0:
+	case b.ended:
 		return io.EOF
 	}
 	b.reading = true
-	if len(b.replay.unread) == 0 {
-		b.setDeadline(b.g.clock.Now())
-	}
+	b.setDeadline(b.g.clock.Now())
 	return nil
 }
 
@@ -163,8 +138,8 @@ func (b *body) endRead(err error) {
 	default:
 		b.err = err
 	}
-	if b.idle != nil {
-		close(b.idle)
+	if b.readEnd != nil {
+		close(b.readEnd)
 	}
 }
 
@@ -221,20 +196,6 @@ func (b *body) responseBegan() (ended bool) {
 	return b.ended
 }
 
-// rewind lets the body be read again from its start, and reports whether that is possible. No read may be in progress.
-func (b *body) rewind() bool {
-	if !b.touched.Load() {
-		return true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.replay.enabled || b.err != nil {
-		return false
-	}
-	b.replay.unread = b.replay.kept
-	return true
-}
-
 // clientFault returns the error if the body is too large or too slow; else nil. A forwarder may see only that the
 // request has ended, because the server ends it when a body cannot be read.
 func (b *body) clientFault() error {
@@ -254,19 +215,17 @@ func (b *body) finish() {
 	b.mu.Lock()
 	b.closed = true
 	b.wasRead()
-	var idle chan struct{}
+	var readEnd chan struct{}
 	if b.reading {
-		if b.idle == nil {
-			b.idle = make(chan struct{})
-		}
-		idle = b.idle
+		readEnd = make(chan struct{})
+		b.readEnd = readEnd
 	}
 	ended := b.ended
 	b.mu.Unlock()
-	if idle != nil {
+	if readEnd != nil {
 		past := time.Now().Add(-time.Hour)
 		_ = b.front.SetReadDeadline(past)
-		<-idle
+		<-readEnd
 		if !b.http2 {
 			_ = b.front.SetReadDeadline(past) // the connection cannot be used for another request
 		}

@@ -23,15 +23,15 @@ type TLS struct {
 	CheckFiles time.Duration
 }
 
-// CertificateFiles is a certificate and its key, in PEM. Intermediate certificates follow it in CertFile.
-type CertificateFiles struct{ CertFile, KeyFile string }
+// CertificateFiles are a certificate and its key, in PEM. Intermediate certificates follow it in CertFile.
+type CertificateFiles = certs.Files
 
 func (t *TLS) validate(k *checker, field string) {
 	if len(t.Certificates) == 0 {
 		k.add(field+".Certificates", "", "at least one")
 	}
 	for i, files := range t.Certificates {
-		if _, err := files.load(); err != nil {
+		if _, err := files.Load(); err != nil {
 			k.add(index(field+".Certificates", i), "("+err.Error()+")", "files with a certificate and its key in PEM")
 		}
 	}
@@ -39,16 +39,6 @@ func (t *TLS) validate(k *checker, field string) {
 		k.add(field+".MinVersion", tls.VersionName(v), "TLS 1.2 or TLS 1.3")
 	}
 	between(k, field+".CheckFiles", t.CheckFiles, time.Millisecond, maxDuration)
-}
-
-func (f CertificateFiles) load() (*tls.Certificate, error) { return certs.Files(f).Load() }
-
-func loadCertificates(files []CertificateFiles) (*certs.Set, error) {
-	pairs := make([]certs.Files, len(files))
-	for i, f := range files {
-		pairs[i] = certs.Files(f)
-	}
-	return certs.Load(pairs, "")
 }
 
 func certificateStats(set *certs.Set, listener string) []CertificateStats {

@@ -38,7 +38,7 @@ func frontOf(w http.ResponseWriter) front {
 	return wrappedFront{ResponseWriter: w, c: http.NewResponseController(w)}
 }
 
-// A wrappedFront is a ResponseWriter of other code, as when Gateway.Handler is used with another server.
+// A wrappedFront is a ResponseWriter of other code, when another server calls Gateway.ServeHTTP.
 type wrappedFront struct {
 	http.ResponseWriter
 	c *http.ResponseController

@@ -12,14 +12,15 @@ import (
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/gateway/downstream"
 	"github.com/headgate/headgate/server/gateway/internal/tunnel"
+	"github.com/headgate/headgate/server/gateway/upstream"
 )
 
 // An exchange is a request and its response. It is the http.ResponseWriter of the limiter and the forwarders, through
 // which the inner handlers find what the outer ones know, without an allocation.
 type exchange struct {
 	g        *Gateway
-	began    time.Duration // 0 if nobody needs it
-	stripe   uint32        // of the counters
+	began    time.Duration
+	stripe   uint32 // of the counters
 	http2    bool
 	writer   clientWriter
 	request  requestInfo
@@ -46,8 +47,8 @@ type requestInfo struct {
 
 // forwarding is what happened on the way to an upstream.
 type forwarding struct {
-	fields   forwardedFields
-	upstream *upstreamServer // of the last attempt
+	fields   []upstream.Field // headers that the gateway sets; the request's own header stays as the limiter has seen it
+	upstream *upstreamServer  // of the last attempt
 	retries  int
 	unsent   bool           // no upstream has received any of the request
 	fault    error          // why the request was not served, for the log
@@ -97,9 +98,7 @@ func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
 		ex.writer.lines, ex.writer.bounded = lines, lines.BoundsWrites()
 		ex.writer.direct = g.config.Limit == nil
 	}
-	if g.timed {
-		ex.began = g.clock.Now()
-	}
+	ex.began = g.clock.Now()
 	ex.stripe = rand.Uint32()
 	g.counters.began.add(ex.stripe)
 }
@@ -116,9 +115,7 @@ func (ex *exchange) end(r *http.Request) {
 	}
 	if ex.body != nil {
 		ex.body.finish()
-		if r.Body == io.ReadCloser(ex.body) {
-			r.Body = ex.body.source // where the server sees how much was read
-		}
+		r.Body = ex.body.source // where the server sees how much was read
 	}
 	ex.g.record(ex, r)
 	if ex.forward.tunnel != nil {
@@ -133,11 +130,11 @@ func (ex *exchange) end(r *http.Request) {
 // reset prepares ex for reuse. It leaves fields that are set before they are read: clearing memory with pointers is
 // expensive.
 func (ex *exchange) reset() {
-	ex.began, ex.route, ex.body = 0, nil, nil
+	ex.route, ex.body = nil, nil
 	ex.writer = clientWriter{}
 	ex.response = responseState{}
 	r, f := &ex.request, &ex.forward
 	r.client, r.fromProxy, r.plain, r.hops, r.id = netip.Addr{}, false, false, hopByHop{}, nil
 	r.host, r.path, r.target = "", "", ""
-	f.fields.n, f.upstream, f.retries, f.unsent, f.fault, f.tunnel = 0, nil, 0, false, nil, nil
+	*f = forwarding{fields: f.fields[:0]}
 }

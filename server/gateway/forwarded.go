@@ -18,52 +18,42 @@ const (
 	headerVia            = "Via"
 )
 
-// forwardedFields are the headers that the gateway sets on a forwarded request. They are not in the request's own
-// header, which stays as the limiter has seen it.
-type forwardedFields struct {
-	room [8]upstream.Field
-	n    int
+// setField sets a header of the forwarded request, or removes it if the value is empty.
+func (f *forwarding) setField(name, value string) {
+	f.fields = append(f.fields, upstream.Field{Name: name, Value: value})
 }
-
-// set replaces a header, or removes it if the value is empty.
-func (f *forwardedFields) set(name, value string) {
-	f.room[f.n] = upstream.Field{Name: name, Value: value}
-	f.n++
-}
-
-func (f *forwardedFields) list() []upstream.Field { return f.room[:f.n] }
 
 // setForwarded sets the headers about the client's connection. Those of a trusted proxy are kept, and its own address
 // is added to them; those of other clients are replaced.
 func (ex *exchange) setForwarded(r *http.Request) {
-	h, f, config := r.Header, &ex.forward.fields, &ex.g.config
-	f.set(ex.g.idHeader, ex.request.id[0])
+	h, f, config := r.Header, &ex.forward, &ex.g.config
+	f.setField(ex.g.idHeader, ex.request.id[0])
 	peer := peerOf(r.RemoteAddr)
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
 	}
 	if !ex.request.fromProxy {
-		f.set(headerForwardedFor, peer)
-		f.set(headerForwardedHost, r.Host)
-		f.set(headerForwardedProto, scheme)
+		f.setField(headerForwardedFor, peer)
+		f.setField(headerForwardedHost, r.Host)
+		f.setField(headerForwardedProto, scheme)
 		if config.SendForwarded {
-			f.set(headerForwarded, http1.ForwardedElement(peer, r.Host, scheme))
+			f.setField(headerForwarded, http1.ForwardedElement(peer, r.Host, scheme))
 		}
 	} else {
-		f.set(headerForwardedFor, http1.AppendElement(h[headerForwardedFor], peer))
+		f.setField(headerForwardedFor, http1.AppendElement(h[headerForwardedFor], peer))
 		if !isOne(h[headerForwardedHost]) {
-			f.set(headerForwardedHost, r.Host)
+			f.setField(headerForwardedHost, r.Host)
 		}
 		if !isScheme(h[headerForwardedProto]) {
-			f.set(headerForwardedProto, scheme)
+			f.setField(headerForwardedProto, scheme)
 		}
 		if earlier := h[headerForwarded]; len(earlier) > 0 || config.SendForwarded {
-			f.set(headerForwarded, http1.AppendElement(earlier, http1.ForwardedElement(peer, r.Host, scheme)))
+			f.setField(headerForwarded, http1.AppendElement(earlier, http1.ForwardedElement(peer, r.Host, scheme)))
 		}
 	}
 	if config.Via != "" {
-		f.set(headerVia, http1.AppendElement(h[headerVia], http1.ViaElement(r.ProtoMajor, r.ProtoMinor, config.Via)))
+		f.setField(headerVia, http1.AppendElement(h[headerVia], http1.ViaElement(r.ProtoMajor, r.ProtoMinor, config.Via)))
 	}
 }
 

@@ -54,7 +54,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	}
 	protocols.SetHTTP2(!l.NoHTTP2)
 	var err error
-	if f.certificates, err = loadCertificates(l.TLS.Certificates); err != nil {
+	if f.certificates, err = certs.Load(l.TLS.Certificates, ""); err != nil {
 		return nil, fmt.Errorf("gateway: listener %s: %w", l.Address, err)
 	}
 	netHTTP.TLSConfig = &tls.Config{

@@ -32,8 +32,7 @@ type Gateway struct {
 	via          []string // added to responses; nil for none
 	proxyHeaders proxyHeaders
 	clock        clock
-	crowd        int64 // how many requests in flight at an upstream are many
-	timed        bool  // the duration of requests is observed or logged
+	yieldAbove   int64 // requests in flight at an upstream; see manyInFlight
 
 	fronts       []*frontServer
 	conns        *conns.Conns // of clients, over all listeners
@@ -81,7 +80,7 @@ func New(config Config) (*Gateway, error) {
 	}
 	g := &Gateway{
 		config: config, identity: config.Identity, clock: clock{epoch: time.Now()},
-		crowd:        crowded * int64(runtime.GOMAXPROCS(0)),
+		yieldAbove:   manyInFlight * int64(runtime.GOMAXPROCS(0)),
 		idHeader:     textproto.CanonicalMIMEHeaderKey(config.RequestIDHeader),
 		proxyHeaders: newProxyHeaders(config.OnlyFromProxies),
 		tunnels: tunnel.NewSet(tunnel.Options{
@@ -89,7 +88,6 @@ func New(config Config) (*Gateway, error) {
 		}),
 		clientErrors: lograte.NewLogger(config.Logger, clientErrorLines),
 		lifecycle:    lifecycle{started: make(chan struct{}), finished: make(chan struct{})},
-		timed:        config.Observe != nil || config.AccessLog != nil,
 	}
 	if g.identity == nil {
 		id, err := identity.New(identity.Config{})
@@ -131,9 +129,6 @@ func New(config Config) (*Gateway, error) {
 	}
 	return g, nil
 }
-
-// Handler returns the handler of the gateway, for use with another server, which then has to bound connections itself.
-func (g *Gateway) Handler() http.Handler { return g }
 
 var _ http.Handler = (*Gateway)(nil)
 
@@ -193,16 +188,13 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.DrainTimeout)
-		defer cancel()
-		return g.Shutdown(limit)
-	case err := <-failed:
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.DrainTimeout)
-		defer cancel()
-		return errors.Join(err, g.Shutdown(limit))
+	case err = <-failed:
 	case <-g.finished:
 		return g.closed
 	}
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.DrainTimeout)
+	defer cancel()
+	return errors.Join(err, g.Shutdown(limit))
 }
 
 // start starts the background goroutines. The channel gets the error of a listener that fails.

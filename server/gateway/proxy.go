@@ -107,25 +107,25 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 
 var errNoUpstream = errors.New("no upstream is up")
 
-// crowded is the number of requests in flight per core above which an allowed request lets others be decided first.
-// Code and data of the limiter are then loaded into the caches once for several requests, which saves more than the
-// wait costs. A request waits only for those that can run at that moment, so none starves. Upgraded connections last
-// for hours without being decided again, so they do not count.
-const crowded = 8
+// manyInFlight is the number of requests in flight per core above which an allowed request yields the processor once.
+// Then several requests are decided one after another while the limiter's code and data are in the processor's caches,
+// and forwarded one after another, which saves more than the wait costs.
+const manyInFlight = 8
 
-// begins counts a request, and reports whether more than crowd are in flight.
-func (s *upstreamServer) begins(crowd int64) bool { return s.inFlight.Add(1)-s.upgraded.Load() > crowd }
+// begins counts a request, and reports whether more than limit are in flight. Upgraded connections last for hours
+// without being decided again, so they do not count.
+func (s *upstreamServer) begins(limit int64) bool { return s.inFlight.Add(1)-s.upgraded.Load() > limit }
 
 // try sends the request to one upstream.
 func (ex *exchange) try(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer,
 ) (upstream.Outcome, error) {
 	s.requests.Add(1)
-	if s.begins(ex.g.crowd) {
+	if s.begins(ex.g.yieldAbove) {
 		runtime.Gosched()
 	}
 	defer s.inFlight.Add(-1)
-	head := upstream.Head{Target: ex.request.target, Host: ex.route.config.SendHost, Fields: ex.forward.fields.list()}
+	head := upstream.Head{Target: ex.request.target, Host: ex.route.config.SendHost, Fields: ex.forward.fields}
 	if ex.request.hops.upgrade != "" && s.upgrades != nil {
 		return ex.upgrade(w, r, s, &head)
 	}
@@ -164,7 +164,7 @@ func (ex *exchange) mayRetry(ctx context.Context, r *http.Request, outcome *upst
 	}
 	switch e.Fault {
 	case upstream.FaultDial, upstream.FaultBusy: // no part was sent
-		return ex.body == nil || ex.body.rewind()
+		return ex.body == nil || outcome.Repeatable || !ex.body.touched.Load()
 	case upstream.FaultBroken:
 		return ex.body == nil && isIdempotent(r.Method)
 	default:
@@ -215,7 +215,7 @@ func (ex *exchange) bodyFault(err error) error {
 func (ex *exchange) explain(err error) (status int, detail string) {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
-		return http.StatusBadGateway, "The upstream could not be asked."
+		return http.StatusBadGateway, "The request could not be forwarded."
 	}
 	switch fault := ex.bodyFault(err); {
 	case errors.Is(fault, errBodyTooLarge):
@@ -227,15 +227,15 @@ func (ex *exchange) explain(err error) (status int, detail string) {
 	}
 	switch status = e.Status(); status {
 	case http.StatusBadRequest:
-		detail = "The request cannot be sent on."
+		detail = "The request cannot be forwarded."
 	case http.StatusGatewayTimeout:
-		detail = "The upstream did not answer in time."
+		detail = "The upstream did not respond in time."
 	case http.StatusServiceUnavailable:
 		detail = "All connections are in use."
 	case http.StatusBadGateway:
-		detail = "The upstream did not answer as it should."
+		detail = "The upstream sent no valid response."
 		if e.Fault == upstream.FaultDial {
-			detail = "The upstream cannot be reached."
+			detail = "The upstream is unreachable."
 		}
 	}
 	return status, detail

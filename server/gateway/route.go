@@ -269,7 +269,7 @@ func (t *UpstreamTLS) config(name string) (*tls.Config, error) {
 		}
 	}
 	if t.CertFile != "" || t.KeyFile != "" {
-		pair, err := CertificateFiles{CertFile: t.CertFile, KeyFile: t.KeyFile}.load()
+		pair, err := CertificateFiles{CertFile: t.CertFile, KeyFile: t.KeyFile}.Load()
 		if err != nil {
 			return nil, err
 		}

@@ -206,7 +206,7 @@ rules:
 	c := before(up.URL)
 	c.Identity = identify(t, identity.Config{})
 	c.Limit = limitIn(t, newStore(t, memstore.Options{}), c.Identity, rules)
-	if a := exchangeRaw(t, start(t, c), lines("GET /tenant HTTP/1.1", "Host: a.example", "X-Tenant: a", "X-Tenant: b")); a.status != 400 || !strings.Contains(a.body, "several times") {
+	if a := exchangeRaw(t, start(t, c), lines("GET /tenant HTTP/1.1", "Host: a.example", "X-Tenant: a", "X-Tenant: b")); a.status != 400 || !strings.Contains(a.body, "ambiguous") {
 		t.Errorf("a header on two lines: %d %s, want 400, and why", a.status, a.body)
 	}
 }

@@ -117,7 +117,7 @@ func (p *Pool) contextError(ctx context.Context, op string) *Error {
 // Reasons why requests and responses are refused.
 var (
 	errMethod      = errors.New("the method is not valid")
-	errConnect     = errors.New("CONNECT is not sent on")
+	errConnect     = errors.New("CONNECT is not forwarded")
 	errUpgrade     = errors.New("101 Switching Protocols")
 	errTarget      = errors.New("the target is not a path that begins with a slash")
 	errHost        = errors.New("the host is not valid")

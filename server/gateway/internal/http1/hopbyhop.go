@@ -21,30 +21,12 @@ func IsHopByHop(canonical string) bool {
 // IsReserved reports whether a proxy sets a field of this name itself, on each side, if at all: hop-by-hop fields,
 // Host, Expect and Content-Length. The name may be in any case.
 func IsReserved(name string) bool {
-	// The length alone excludes most names.
-	switch len(name) {
-	case 2:
-		return strings.EqualFold(name, "TE")
-	case 4:
-		return strings.EqualFold(name, "Host")
-	case 6:
-		return strings.EqualFold(name, "Expect")
-	case 7:
-		return strings.EqualFold(name, "Trailer") || strings.EqualFold(name, "Upgrade")
-	case 10:
-		return strings.EqualFold(name, "Connection") || strings.EqualFold(name, "Keep-Alive")
-	case 14:
-		return strings.EqualFold(name, "Content-Length") || strings.EqualFold(name, "HTTP2-Settings")
-	case 16:
-		return strings.EqualFold(name, "Proxy-Connection")
-	case 17:
-		return strings.EqualFold(name, "Transfer-Encoding")
-	case 18:
-		return strings.EqualFold(name, "Proxy-Authenticate")
-	case 19:
-		return strings.EqualFold(name, "Proxy-Authorization")
+	switch name = textproto.CanonicalMIMEHeaderKey(name); name {
+	case "Host", "Expect", "Content-Length":
+		return true
+	default:
+		return IsHopByHop(name)
 	}
-	return false
 }
 
 // IsPlainConnection reports whether the lines of a Connection field name no other field. It may return false for
