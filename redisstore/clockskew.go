@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
@@ -19,12 +20,12 @@ type clockReading struct {
 }
 
 // readClock reads the server's clock three times, and keeps the reading with the shortest round trip.
-func (r *serverReport) readClock(ctx context.Context, server *topology.Server, b rueidis.Builder) {
+func (r *serverReport) readClock(ctx context.Context, server *topology.Server, b rueidis.Builder, clk clock.Clock) {
 	c := &r.clock
 	for range 3 {
-		before := time.Now()
+		before := clk.Now()
 		fields, err := server.Do(ctx, b.Time().Build()).AsStrSlice()
-		took := time.Since(before)
+		took := clk.Since(before)
 		if err != nil || len(fields) < 2 {
 			return
 		}

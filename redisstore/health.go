@@ -19,7 +19,7 @@ type ShardHealth struct {
 	Server string
 	// Primary reports whether it is the primary. Other servers are replicas.
 	Primary bool
-	// Err says why the server did not report. The figures from Connects on are known even then.
+	// Err says why the server did not report. Only Counts are known then.
 	Err error
 
 	// Version is that of Redis or Valkey.
@@ -49,18 +49,15 @@ type ShardHealth struct {
 	// LinkDown reports whether a replica has lost its primary.
 	LinkDown bool
 
-	// Connects is how often this store connected to the server, Hangs how often it left the server alone because it did
-	// not respond.
-	Connects, Hangs int64
-	// Unanswered is the number of calls sent without a response in time; they may have counted. Refused is the number of
-	// calls not sent because the server was unreachable.
-	Unanswered, Refused int64
-	// Redirects is the number of calls that the server redirected to another, Retries the number it was not ready for.
-	Redirects, Retries int64
+	// Counts are what this store counted about its own calls.
+	Counts
 
 	offset int64 // of the replication stream
 	cpu    cpuSample
 }
+
+// Counts are figures about the calls of this store to one server.
+type Counts = topology.Counts
 
 // A cpuSample is the CPU time that a server had used at a time.
 type cpuSample struct {
@@ -128,7 +125,7 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 	}
 	var group sync.WaitGroup
 	for i, server := range servers {
-		group.Go(func() { list[i].ask(ctx, server, s.client) })
+		group.Go(func() { s.askHealth(ctx, server, &list[i]) })
 	}
 	group.Wait()
 	s.servers.cpu.update(list)
@@ -143,27 +140,24 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 	return list, nil
 }
 
-// ask asks a server for its state.
-func (h *ShardHealth) ask(ctx context.Context, server *topology.Server, client *topology.Client) {
-	h.Server, h.CPU = server.Addr(), -1
-	counts := server.Counts()
-	h.Connects, h.Hangs = counts.Connects, counts.Hangs
-	h.Unanswered, h.Refused = counts.Unanswered, counts.Refused
-	h.Redirects, h.Retries = counts.Redirects, counts.Retries
+// askHealth asks a server for its state.
+func (s *Store) askHealth(ctx context.Context, server *topology.Server, h *ShardHealth) {
+	h.Server, h.CPU, h.Counts = server.Addr(), -1, server.Counts()
 	if h.Err = server.Await(ctx); h.Err != nil {
 		return
 	}
-	before := time.Now()
-	if err := server.Do(ctx, client.Builder().Ping().Build()).Error(); err != nil {
+	before := s.clock.Now()
+	if err := server.Do(ctx, s.client.Builder().Ping().Build()).Error(); err != nil {
 		h.Err = topology.Explain(err, server.Addr())
 		return
 	}
-	h.Ping = time.Since(before)
-	text, err := server.Do(ctx, client.Builder().Info().Build()).ToString()
+	h.Ping = s.clock.Since(before)
+	text, err := server.Do(ctx, s.client.Builder().Info().Build()).ToString()
 	if err != nil {
 		h.Err = topology.Explain(err, server.Addr())
 		return
 	}
+	h.cpu.at = s.clock.Now()
 	h.readInfo(topology.ParseInfo(text))
 }
 
@@ -180,7 +174,7 @@ func (h *ShardHealth) readInfo(info map[string]string) {
 	h.Scripts, h.Replicas = number("number_of_cached_scripts"), number("connected_slaves")
 	user, _ := strconv.ParseFloat(info["used_cpu_user"], 64)
 	system, _ := strconv.ParseFloat(info["used_cpu_sys"], 64)
-	h.cpu = cpuSample{at: time.Now(), seconds: user + system}
+	h.cpu.seconds = user + system
 	h.Primary = info["role"] == topology.RolePrimary
 	h.offset = number("master_repl_offset")
 	if !h.Primary {

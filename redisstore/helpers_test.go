@@ -38,7 +38,10 @@ func open(t testing.TB, url string, o Options) *Store {
 
 // withClock returns a store with another clock that shares the rest.
 func withClock(base *Store, now func() time.Time) *Store {
-	s := &Store{client: base.client, prefix: base.prefix, now: now, background: base.background}
+	s := &Store{
+		client: base.client, prefix: base.prefix, now: now, clock: base.clock, rand: base.rand,
+		background: base.background,
+	}
 	s.scripts.Store(base.scripts.Load())
 	s.keys.Store(base.keys.Load())
 	return s

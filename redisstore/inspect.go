@@ -148,7 +148,7 @@ func (s *Store) inspectServer(ctx context.Context, server *topology.Server) serv
 		r.err = topology.Explain(err, server.Addr())
 	}
 	if r.err == nil {
-		r.readClock(ctx, server, builder)
+		r.readClock(ctx, server, builder, s.clock)
 	}
 	if r.err == nil && kind == redisurl.Cluster {
 		r.readCoverage(ctx, server, builder)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
@@ -35,7 +36,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := topology.New(e, topology.Options{ReadReplicas: o.ReadReplicas, Logger: o.Logger})
+	client, err := topology.New(e, topology.Options{
+		ReadReplicas: o.ReadReplicas, Logger: o.Logger, Clock: o.Clock, Rand: o.Rand,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +93,8 @@ func (s *Store) connectLater() {
 	timeout := 2 * s.client.Endpoint().DialTimeout
 	var lastError string
 	for delay := firstLaterDelay; ; delay = min(2*delay, maxLaterDelay) {
-		select {
-		case <-s.background.life.Done():
+		if clock.Sleep(s.background.life, s.clock, delay) != nil {
 			return
-		case <-time.After(delay):
 		}
 		ctx, cancel := context.WithTimeout(s.background.life, timeout)
 		err := s.connect(ctx)

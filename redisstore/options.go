@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
@@ -51,6 +53,11 @@ type Options struct {
 	Logger *slog.Logger
 	// Now, if set, is used for decisions instead of the servers' clocks. It is for tests.
 	Now func() time.Time
+	// Clock is the clock of this process: of retries, and of the times in Health and Warnings. Default clock.System.
+	Clock clock.Clock
+	// Rand returns a random number below n. It spreads retries and chooses leases and parts of split keys. Default
+	// math/rand/v2.
+	Rand func(n int64) int64
 }
 
 func (o *Options) validate() error {
@@ -65,6 +72,12 @@ func (o *Options) validate() error {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Int64N
 	}
 	switch {
 	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, notInPrefix):

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strconv"
 
 	"github.com/headgate/headgate"
@@ -60,13 +59,13 @@ func (s *Store) newRequest(keys *keyMaker, c *headgate.Check, part int) (request
 		plan: p, name: c.Key, cost: c.Cost, offset: p.Offset(c.Key), key: keys.key(c.Owner, c.Key, part, p.suffix),
 	}
 	if p.Kind() == algorithm.KindLeases && c.Cost > 0 {
-		r.lease = newLease()
+		r.lease = s.newLease()
 	}
 	return r, nil
 }
 
 // newLease returns a random lease ID that scripts can represent, in 53 bits.
-func newLease() uint64 { return rand.Uint64()>>11 | 1<<partBits }
+func (s *Store) newLease() uint64 { return uint64(s.rand(1<<53)) | 1<<partBits }
 
 // neverPasses reports whether the cost exceeds the limit's capacity.
 func (r *request) neverPasses() bool { return r.cost > r.plan.Capacity() }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // A store without Options.Secret uses a random secret that is kept in Redis, where the first store puts it. A server
@@ -78,14 +80,7 @@ func (s *Store) putSecret(ctx context.Context, ours []byte) ([]byte, error) {
 
 // watchSecret checks the secret until the store is closed.
 func (s *Store) watchSecret(secret []byte, interval time.Duration) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-s.background.life.Done():
-			return
-		case <-ticker.C:
-		}
+	for clock.Sleep(s.background.life, s.clock, interval) == nil {
 		ctx, cancel := context.WithTimeout(s.background.life, defaultSecretInterval)
 		found, err := s.putSecret(ctx, secret)
 		cancel()

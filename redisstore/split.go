@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/headgate/headgate"
 )
@@ -82,14 +81,14 @@ func (s *Store) takeSplit(
 	if among == 0 {
 		among = parts // any part returns the denial
 	}
-	first := rand.IntN(among)
+	first := int(s.rand(int64(among)))
 	d, before, err := s.takePart(ctx, keys, c, parts, first)
 	unreachable := errors.Is(err, ErrUnreachable) // so nothing was taken there
 	final := err != nil && !unreachable || err == nil && c.Cost == 0 || d.Allowed || d.RetryAfter == headgate.Never
 	if final || among < 2 {
 		return d, before, err
 	}
-	second := (first + 1 + rand.IntN(among-1)) % among
+	second := (first + 1 + int(s.rand(int64(among-1)))) % among
 	other, beforeOther, otherErr := s.takePart(ctx, keys, c, parts, second)
 	switch {
 	case otherErr == nil && other.Allowed:

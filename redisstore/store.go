@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
@@ -20,6 +21,8 @@ type Store struct {
 	client *topology.Client
 	prefix string
 	now    func() time.Time // nil for the server's clock
+	clock  clock.Clock
+	rand   func(n int64) int64 // returns a random number below n
 	log    *slog.Logger
 
 	plans       algorithm.Cache[*plan]
@@ -35,7 +38,7 @@ type Store struct {
 
 func newStore(c *topology.Client, o Options) *Store {
 	s := &Store{
-		client: c, prefix: o.Prefix, now: o.Now, log: o.Logger,
+		client: c, prefix: o.Prefix, now: o.Now, clock: o.Clock, rand: o.Rand, log: o.Logger,
 		secret: newSecretOptions(), background: newBackground(),
 	}
 	if len(o.Secret) > 0 {

@@ -282,12 +282,12 @@ func (b *batch) refund(ctx context.Context, taken []int) {
 		}
 		return
 	}
-	timer := time.NewTimer(refundWait)
+	timer := b.store.clock.NewTimer(refundWait)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-timer.C():
 	}
 }
 

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,11 +12,13 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
 // A Client sends commands to the servers that have their keys. Create one with New. It is safe for concurrent use.
 type Client struct {
+	timing
 	endpoint      *redisurl.Endpoint
 	readReplicas  bool
 	retryTime     time.Duration // for commands without a deadline; see defaultRetryTime
@@ -42,15 +45,25 @@ type Options struct {
 	ReadReplicas bool
 	// Logger receives lost and restored connections. Required.
 	Logger *slog.Logger
+	// Clock is the clock and the timers of the client. Default clock.System.
+	Clock clock.Clock
+	// Rand returns a random number below n. It spreads retries. Default math/rand/v2.
+	Rand func(n int64) int64
 }
 
 // New returns a Client that begins to connect in the background. Close it after use.
 func New(e *redisurl.Endpoint, o Options) (*Client, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Int64N
+	}
 	c := &Client{
-		endpoint: e, readReplicas: o.ReadReplicas, retryTime: defaultRetryTime,
+		timing: timing{clock: o.Clock, rand: o.Rand}, endpoint: e, readReplicas: o.ReadReplicas, retryTime: defaultRetryTime,
 		serverOptions: serverOptions{
 			dialer:      dialer{network: e.Network, timeout: e.DialTimeout, tls: e.TLS},
-			hangTimeout: e.HangTimeout, resp2: e.RESP2, log: o.Logger,
+			hangTimeout: e.HangTimeout, resp2: e.RESP2, log: o.Logger, timing: timing{clock: o.Clock, rand: o.Rand},
 		},
 		mapReader: newMapReader(),
 		servers:   make(map[string]*Server),
@@ -92,7 +105,7 @@ func (c *Client) Server(addr string) (*Server, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.servers[addr]; s != nil {
-		s.lastUsed = time.Now()
+		s.lastUsed = c.clock.Now()
 		return s, nil
 	}
 	if c.closed {

@@ -29,7 +29,7 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 		firstErr error
 		behind   *Map
 	)
-	for _, s := range shuffle(servers) {
+	for _, s := range c.shuffle(servers) {
 		m, err := c.clusterMapOf(ctx, s, timeout)
 		switch {
 		case err != nil && (firstErr == nil || IsPermanent(err) && !IsPermanent(firstErr)):
@@ -46,8 +46,8 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 	if behind != nil {
 		switch since := &c.mapReader.behindSince; {
 		case since.IsZero(): // the servers that know more may be busy
-			*since = time.Now()
-		case time.Since(*since) > maxBehind: // this is another cluster at the same addresses
+			*since = c.clock.Now()
+		case c.clock.Since(*since) > maxBehind: // this is another cluster at the same addresses
 			*since = time.Time{}
 			c.install(behind)
 		}

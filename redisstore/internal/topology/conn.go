@@ -45,7 +45,7 @@ func (s *Server) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Co
 	}
 	c := &serverConn{Conn: conn, socket: socket, server: s, writer: batchWriter{conn: conn, busy: s.busy}}
 	c.loginDeadline, _ = ctx.Deadline() // the connector's context always has one
-	s.link.set(c)
+	s.link.set(c, s.options.clock.Now())
 	s.counts.connects.Add(1)
 	return c, nil
 }
@@ -74,10 +74,10 @@ type link struct {
 	since time.Time
 }
 
-func (l *link) set(c *serverConn) {
+func (l *link) set(c *serverConn, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.conn, l.since = c, time.Now()
+	l.conn, l.since = c, now
 }
 
 func (l *link) current() *serverConn {
@@ -86,11 +86,11 @@ func (l *link) current() *serverConn {
 	return l.conn
 }
 
-// age returns the time since the last connection was made.
-func (l *link) age() time.Duration {
+// connectedAt returns when the last connection was made.
+func (l *link) connectedAt() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.since)
+	return l.since
 }
 
 // clear removes a connection, and reports whether it was the current one.

@@ -3,9 +3,11 @@ package topology
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"math"
 	"net"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 const (
@@ -53,7 +55,7 @@ func (s *Server) dropConnection(reason error) {
 // reconnectDemoted connects again, at most every pingInterval, to a server that was a primary and is now a replica: its
 // name may lead to another server by now.
 func (s *Server) reconnectDemoted() {
-	if s.link.age() >= pingInterval {
+	if s.options.clock.Since(s.link.connectedAt()) >= pingInterval {
 		s.dropConnection(errDemoted)
 	}
 }
@@ -67,46 +69,50 @@ func (s *Server) keepConnected(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		var retry <-chan time.Time
+		wait := time.Duration(math.MaxInt64)
 		if err == nil {
 			delay = firstConnectDelay
 		} else {
 			s.connectFailed(err)
-			retry = time.After(delay/2 + rand.N(delay/2))
+			wait = s.options.jitter(delay)
 			delay = min(2*delay, maxConnectDelay)
 			if IsPermanent(err) {
 				delay = permanentDelay
 			}
 		}
-		if !s.awaitTrouble(ctx, retry) {
+		if !s.awaitTrouble(ctx, wait) {
 			return
 		}
 	}
 }
 
-// awaitTrouble waits until the connection needs a check: retry fires, a caller pokes the connector, or the server has
-// been silent for half of its hang timeout. It returns false when ctx ends.
-func (s *Server) awaitTrouble(ctx context.Context, retry <-chan time.Time) bool {
-	ticker := time.NewTicker(s.options.hangTimeout / hangChecks)
-	defer ticker.Stop()
+// awaitTrouble waits until the connection needs a check: a time has passed, a caller pokes the connector, or the server
+// has been silent for half of its hang timeout. It returns false when ctx ends.
+func (s *Server) awaitTrouble(ctx context.Context, longest time.Duration) bool {
+	clk := s.options.clock
+	timeout := clk.NewTimer(longest)
+	defer timeout.Stop()
+	tick := clk.NewTimer(s.options.hangTimeout / hangChecks)
+	defer tick.Stop()
 	silentSince := &s.connector.silentSince
 	*silentSince = time.Time{}
 	for reads := s.replies.reads.Load(); ; {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-retry:
+		case <-timeout.C():
 			return true
 		case <-s.connector.wake:
 			return true
-		case <-ticker.C:
+		case <-tick.C():
+			tick.Reset(s.options.hangTimeout / hangChecks)
 		}
 		switch now := s.replies.reads.Load(); {
 		case now != reads || s.calls.active.Load() == 0:
 			reads, *silentSince = now, time.Time{}
 		case silentSince.IsZero():
-			*silentSince = time.Now()
-		case s.Connected() && time.Since(*silentSince) >= s.options.hangTimeout/2:
+			*silentSince = clk.Now()
+		case s.Connected() && clk.Since(*silentSince) >= s.options.hangTimeout/2:
 			return true
 		}
 	}
@@ -118,10 +124,10 @@ func (s *Server) connect(ctx context.Context) error {
 	timeout := s.options.hangTimeout
 	switch {
 	case conn == nil:
-		s.drain()
+		s.drain(ctx)
 		timeout = s.options.dialer.timeout
 	case !s.connector.silentSince.IsZero():
-		timeout = max(timeout/hangChecks, timeout-time.Since(s.connector.silentSince))
+		timeout = max(timeout/hangChecks, timeout-s.options.clock.Since(s.connector.silentSince))
 	}
 	attempt := new(dialAttempt)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, dialAttemptKey{}, attempt), timeout)
@@ -167,10 +173,12 @@ func (s *Server) explainConnect(err error) error {
 }
 
 // drain waits for active calls to notice that the connection is gone.
-func (s *Server) drain() {
-	deadline := time.Now().Add(maxDrain)
-	for s.calls.active.Load() > s.calls.abandoned.Load() && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
+func (s *Server) drain(ctx context.Context) {
+	began := s.options.clock.Now()
+	for s.calls.active.Load() > s.calls.abandoned.Load() && s.options.clock.Since(began) < maxDrain {
+		if clock.Sleep(ctx, s.options.clock, time.Millisecond) != nil {
+			break
+		}
 	}
 	s.calls.active.Add(-s.calls.abandoned.Swap(0))
 }

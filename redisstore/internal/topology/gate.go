@@ -65,7 +65,7 @@ func (s *Server) enter(ctx context.Context) (*status, error) {
 	for {
 		st := s.status.Load()
 		if !st.connected {
-			if err := awaitReconnect(ctx, st); err != nil {
+			if err := s.awaitReconnect(ctx, st); err != nil {
 				return nil, s.refuse(err)
 			}
 			continue
@@ -107,17 +107,17 @@ func (s *Server) refuse(err error) error {
 }
 
 // awaitReconnect waits until another status replaces st, if the connection was lost just now.
-func awaitReconnect(ctx context.Context, st *status) error {
-	wait := reconnectWait - time.Since(st.since)
+func (s *Server) awaitReconnect(ctx context.Context, st *status) error {
+	wait := reconnectWait - s.options.clock.Since(st.since)
 	if wait <= 0 || errors.Is(st.err, headgate.ErrClosed) || IsPermanent(st.err) {
 		return st.err
 	}
-	timer := time.NewTimer(wait)
+	timer := s.options.clock.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-st.changed:
 		return nil
-	case <-timer.C:
+	case <-timer.C():
 		return st.err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -204,7 +204,7 @@ func (s *Server) checkHang(st *status) {
 
 // lost closes the gate if st is still the status.
 func (s *Server) lost(st *status, err error) {
-	down := &status{err: Explain(err, s.addr), since: time.Now(), changed: make(chan struct{})}
+	down := &status{err: Explain(err, s.addr), since: s.options.clock.Now(), changed: make(chan struct{})}
 	if !st.connected || !s.status.CompareAndSwap(st, down) {
 		return
 	}
@@ -214,7 +214,7 @@ func (s *Server) lost(st *status, err error) {
 
 // setStatus replaces the status.
 func (s *Server) setStatus(st *status) {
-	st.since, st.changed = time.Now(), make(chan struct{})
+	st.since, st.changed = s.options.clock.Now(), make(chan struct{})
 	if old := s.status.Swap(st); old.changed != nil {
 		close(old.changed)
 	}

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -46,23 +45,23 @@ func (c *Client) Refresh() {
 // keepMap reads the map every second and after Refresh. The delay between reads grows while they bring nothing new, so
 // that a fleet of clients does not overload a cluster in trouble.
 func (c *Client) keepMap() {
-	delay, changedAt := minMapDelay, time.Now()
+	delay, changedAt := minMapDelay, c.clock.Now()
 	unreachable, unreachableSince := 0, time.Time{}
-	ready := time.NewTimer(0)
+	ready := c.clock.NewTimer(0)
 	defer ready.Stop()
 	for {
-		period := time.NewTimer(mapPeriod/2 + rand.N(mapPeriod/2))
+		period := c.clock.NewTimer(c.jitter(mapPeriod))
 		select {
 		case <-c.life.Done():
-		case <-period.C:
-			delay, changedAt = minMapDelay, time.Now()
+		case <-period.C():
+			delay, changedAt = minMapDelay, c.clock.Now()
 		case <-c.mapReader.requests:
 		}
 		period.Stop()
 		select {
 		case <-c.life.Done():
 			return
-		case <-ready.C:
+		case <-ready.C():
 		}
 		before := c.current.Load()
 		err := c.readMap(c.life, mapTimeout)
@@ -70,19 +69,19 @@ func (c *Client) keepMap() {
 			c.Refresh()
 		}
 		if err == nil && !c.current.Load().same(before) {
-			delay, changedAt = minMapDelay, time.Now()
+			delay, changedAt = minMapDelay, c.clock.Now()
 		}
 		// A lost primary is searched for even without requests: an open circuit may keep them away.
 		now := c.current.Load().unreachable()
 		if now > unreachable {
-			unreachableSince = time.Now()
+			unreachableSince = c.clock.Now()
 		}
-		if unreachable = now; now > 0 && time.Since(unreachableSince) < urgentTime {
+		if unreachable = now; now > 0 && c.clock.Since(unreachableSince) < urgentTime {
 			c.Refresh()
 		}
-		ready.Reset(delay/2 + rand.N(delay/2))
+		ready.Reset(c.jitter(delay))
 		limit := maxMapDelay
-		if time.Since(changedAt) < urgentTime {
+		if c.clock.Since(changedAt) < urgentTime {
 			limit = maxUrgentDelay
 		}
 		delay = min(2*delay, limit)
@@ -112,8 +111,11 @@ func (c *Client) readMap(ctx context.Context, timeout time.Duration) error {
 }
 
 // shuffle returns some of the servers in random order, connected ones first.
-func shuffle(servers []*Server) []*Server {
-	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+func (c *Client) shuffle(servers []*Server) []*Server {
+	for i := range servers {
+		j := c.rand(int64(i + 1))
+		servers[i], servers[j] = servers[j], servers[i]
+	}
 	rank := func(s *Server) int {
 		if s.Connected() {
 			return 0
@@ -160,7 +162,7 @@ func (c *Client) install(m *Map) {
 	c.mu.Lock()
 	for _, shard := range m.Shards {
 		keep[shard.Primary] = true
-		shard.Primary.lastUsed = time.Now()
+		shard.Primary.lastUsed = c.clock.Now()
 		for _, addr := range shard.Replicas {
 			if s := c.servers[addr]; s != nil {
 				keep[s] = true
@@ -169,7 +171,7 @@ func (c *Client) install(m *Map) {
 	}
 	for addr, s := range c.servers {
 		// A redirection may have led to it just now.
-		if !keep[s] && time.Since(s.lastUsed) > unusedServerTTL {
+		if !keep[s] && c.clock.Since(s.lastUsed) > unusedServerTTL {
 			delete(c.servers, addr)
 			unused = append(unused, s)
 		}

@@ -3,7 +3,6 @@ package topology
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
@@ -98,9 +98,9 @@ func (r *request) retry(
 			r.client.Refresh()
 		}
 		if end.IsZero() {
-			end = time.Now().Add(r.client.retryTime)
+			end = r.client.clock.Now().Add(r.client.retryTime)
 		}
-		if !sleepBefore(ctx, delay, end) {
+		if !r.client.sleepBefore(ctx, delay, end) {
 			return result
 		}
 		delay, redirects = min(2*delay, maxRetryDelay), 0
@@ -155,22 +155,12 @@ func (r *request) readsFromReplica(s *Server) bool {
 }
 
 // sleepBefore waits for about delay. It returns false if that would pass the deadline of ctx or, if there is none, end.
-func sleepBefore(ctx context.Context, delay time.Duration, end time.Time) bool {
-	delay = delay/2 + rand.N(delay/2)
+func (c *Client) sleepBefore(ctx context.Context, delay time.Duration, end time.Time) bool {
+	delay = c.jitter(delay)
 	if deadline, ok := ctx.Deadline(); ok {
 		end = deadline
 	}
-	if time.Until(end) <= delay {
-		return false
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return end.Sub(c.clock.Now()) > delay && clock.Sleep(ctx, c.clock, delay) == nil
 }
 
 // An errorAction is what to do about an error reply.

@@ -23,7 +23,7 @@ func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error
 		firstErr error
 		newest   *Map
 	)
-	for _, sentinel := range shuffle(slices.Clone(c.seeds)) {
+	for _, sentinel := range c.shuffle(slices.Clone(c.seeds)) {
 		m, err := c.sentinelMapOf(ctx, sentinel, timeout)
 		switch {
 		case err != nil && (firstErr == nil || IsPermanent(err) && !IsPermanent(firstErr)):

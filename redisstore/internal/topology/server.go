@@ -43,6 +43,7 @@ type serverOptions struct {
 	hangTimeout time.Duration
 	resp2       bool
 	log         *slog.Logger
+	timing
 }
 
 // counters are the figures behind Counts.
@@ -52,12 +53,17 @@ type counters struct {
 
 // Counts are figures about one server since the client was created.
 type Counts struct {
-	Connects   int64 // connections made
-	Hangs      int64 // times the server was left alone because it did not respond
-	Unanswered int64 // calls sent without a response in time
-	Refused    int64 // calls not sent
-	Redirects  int64 // calls it redirected to another server
-	Retries    int64 // calls it was not ready for
+	// Connects is how often the client connected to the server, and Hangs how often it stopped calling the server because
+	// it did not respond.
+	Connects, Hangs int64
+	// Unanswered is the number of calls that were sent and got no response in time. They may have counted.
+	Unanswered int64
+	// Refused is the number of calls that were not sent, because the server was unreachable.
+	Refused int64
+	// Redirects is the number of calls that the server redirected to another one.
+	Redirects int64
+	// Retries is the number of calls that the server was not ready for.
+	Retries int64
 }
 
 const (
@@ -70,7 +76,7 @@ const (
 )
 
 func newServer(addr string, login redisurl.Login, db int, o serverOptions) (*Server, error) {
-	now := time.Now()
+	now := o.clock.Now()
 	s := &Server{
 		addr: addr, options: o, created: now, lastUsed: now,
 		calls: newCalls(), connector: newConnector(),
@@ -113,7 +119,7 @@ func newServer(addr string, login redisurl.Login, db int, o serverOptions) (*Ser
 }
 
 // age returns the time since the server was created, in ns.
-func (s *Server) age() int64 { return int64(time.Since(s.created)) }
+func (s *Server) age() int64 { return int64(s.options.clock.Since(s.created)) }
 
 // timeAt returns the time at an age.
 func (s *Server) timeAt(age int64) time.Time { return s.created.Add(time.Duration(age)) }

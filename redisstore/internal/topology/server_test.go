@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/redisurl"
@@ -386,6 +387,7 @@ func TestBurstsOfShortDeadlinesDoNotAffectOthers(t *testing.T) {
 func TestOnlyTheConnectorDials(t *testing.T) {
 	n, err := newServer(freeAddr(t), redisurl.Login{}, 0, serverOptions{
 		dialer: dialer{network: "tcp", timeout: time.Second}, hangTimeout: time.Second, log: (&logbook.Book{}).Logger(),
+		timing: timing{clock: clock.System},
 	})
 	if err != nil {
 		t.Fatal(err)
