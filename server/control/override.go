@@ -120,12 +120,13 @@ var overrideCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = rules.Explain
 	source.Words(c, rules.ParseDuration, rules.FormatDuration)
-	source.Nodes(c, decodeTime, nil)
+	source.Nodes(c, DecodeTime, nil)
 	source.Nodes(c, decodeValues, nil)
 	return c
 })
 
-func decodeTime(d *source.Decoder, n *source.Node, path string, into *time.Time) {
+// DecodeTime decodes a time. It is for a source.Codec.
+func DecodeTime(d *source.Decoder, n *source.Node, path string, into *time.Time) {
 	t, err := time.Parse(time.RFC3339, n.Text)
 	if n.Kind != source.Scalar || err != nil || t.Year() < 1970 || t.Year() > 9999 {
 		d.Refuse(n, path, rules.Quote(n.Text), "a time as in 2030-01-31T12:00:00Z")

@@ -16,19 +16,20 @@ func TestWhatIsPutHasTheIDOfItsPath(t *testing.T) {
 	s.call("POST", "/v1/rules", `{"limits":["10/s"]}`).wants(422, `"path":"id"`)
 }
 
-func TestAllFieldsThatAreNotKnownAreToldWithThoseThatAre(t *testing.T) {
+func TestUnknownFieldsAreRefusedWithTheKnownOnes(t *testing.T) {
 	s := open(t, api.Config{Node: engineOf(t, explained)})
-	for _, tt := range [][3]string{
-		{"/v1/keys:reset", "{\"attributes\":{\"user\":\"bob\"},\n\"rle\":\"search\",\"x\":1}", "one of attributes, rule"},
-		{"/v1/tokens", "{\"role\":\"viewer\",\n\"rle\":1,\"x\":1}", "one of id, role, namespaces"},
-		{"/v1/webhooks", "{\"id\":\"a\",\n\"rle\":1,\"x\":1}", "one of id, url, description, secret"},
-		{"/v1/explain", "{\"cost\":1,\n\"rle\":1,\"x\":1}", "one of attributes"},
+	for _, tt := range [][4]string{
+		{"/v1/keys:reset", "{\"attributes\":{\"user\":\"bob\"},\n\"rle\":\"search\",\"unheard-of\":1}", "rule", "attributes or rule"},
+		{"/v1/tokens", "{\"role\":\"viewer\",\n\"rle\":1,\"unheard-of\":1}", "role", "id, role, namespaces"},
+		{"/v1/webhooks", "{\"id\":\"a\",\n\"rle\":1,\"unheard-of\":1}", "url", "id, url, description or secret"},
+		{"/v1/explain", "{\"cost\":1,\n\"rle\":1,\"unheard-of\":1}", "rule", "attributes, request, rule"},
 	} {
-		s.call("POST", tt[0], tt[1]).wants(422, `"path":"rle","value":"unknown field","want":"`+tt[2], `"path":"x"`, `"line":2`)
+		s.call("POST", tt[0], tt[1]).wants(422, `"path":"rle","value":"unknown field","want":"`+tt[2],
+			`"path":"unheard-of","value":"unknown field","want":"`+tt[3], `"line":2`)
 	}
 }
 
-func TestAValueThatIsNoTextIsToldWithItsPath(t *testing.T) {
+func TestValuesThatAreNoTextsAreRefusedWithTheirPaths(t *testing.T) {
 	s := open(t, api.Config{Node: engineOf(t, explained)})
 	for _, bad := range []string{`1`, `true`, `["a"]`, `{"a":"b"}`} {
 		s.call("POST", "/v1/explain", `{"attributes":{"ip":"192.0.2.1","user":`+bad+`}}`).wants(422, `"path":"attributes.user"`, `"want":"a text"`)
@@ -38,10 +39,10 @@ func TestAValueThatIsNoTextIsToldWithItsPath(t *testing.T) {
 	s.call("POST", "/v1/explain", `{"attributes":[]}`).wants(422, `"path":"attributes"`)
 }
 
-func TestATimeThatIsNoneIsToldWithItsPath(t *testing.T) {
+func TestInvalidTimesAreRefusedWithTheirPath(t *testing.T) {
 	s := open(t, api.Config{})
 	for _, bad := range []string{`"yesterday"`, `1`, `{}`, `[]`, `true`, `""`, `"2027-01-31"`} {
-		s.call("POST", "/v1/tokens", `{"role":"viewer","namespaces":["*"],"expires":`+bad+`}`).wants(422, `"path":"expires"`, "a time, such as")
+		s.call("POST", "/v1/tokens", `{"role":"viewer","namespaces":["*"],"expires":`+bad+`}`).wants(422, `"path":"expires"`, "a time as in")
 	}
 	s.call("POST", "/v1/tokens", `{"role":"viewer","namespaces":["*"],"expires":null}`).wants(201)
 }

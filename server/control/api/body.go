@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -9,8 +10,8 @@ import (
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/internal/strictjson"
 	"github.com/headgate/headgate/server/internal/bodytype"
 )
 
@@ -99,22 +100,33 @@ func (c *call) bodyName() (string, error) {
 	}
 }
 
-// readJSON reads a JSON body into a pointer to a struct. It refuses unknown fields.
+// readJSON reads a JSON body like decodeJSON.
 func (c *call) readJSON(v any) error {
 	data, err := c.readJSONBody()
 	if err != nil {
 		return err
 	}
-	return strictjson.DecodeKnown(data, v)
+	return decodeJSON(data, v)
 }
 
-// readNewerJSON is like readJSON, and ignores unknown fields, which a program of a later version may send.
-func (c *call) readNewerJSON(v any) error {
+// readHeartbeat reads a heartbeat. It ignores unknown fields, which a node of a later version may send.
+func (c *call) readHeartbeat() (n control.Node, err error) {
 	data, err := c.readJSONBody()
 	if err != nil {
-		return err
+		return n, err
 	}
-	return strictjson.Decode(data, v)
+	if _, err := source.Read(jsonBody, data); err != nil { // finds duplicate fields
+		return n, err
+	}
+	err = json.Unmarshal(data, &n)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mismatch):
+		err = problem.InvalidField(mismatch.Field, "a "+mismatch.Value, "what /openapi.json describes")
+	case err != nil: // the syntax is valid, so it is the only field with a form of its own
+		err = problem.InvalidField("started", err.Error(), "a time as in 2030-01-31T12:00:00Z")
+	}
+	return n, err
 }
 
 func (c *call) readJSONBody() ([]byte, error) {

@@ -16,7 +16,7 @@ import (
 type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
-	route     *route
+	route     *Route
 	args      []string // the values in the path
 	query     url.Values
 	caller    *token.Principal // nil if the route needs no token

@@ -19,22 +19,22 @@ import (
 // An explainRequest asks what would happen to a request.
 type explainRequest struct {
 	// Attributes or Request describe the request.
-	Attributes map[string]string `json:"attributes"`
-	Request    *sampleRequest    `json:"request"`
+	Attributes map[string]string `field:"attributes"`
+	Request    *sampleRequest    `field:"request"`
 	// Rule is the only rule to apply, whether its condition matches or not. Default all that match.
-	Rule string `json:"rule"`
+	Rule string `field:"rule"`
 	// Cost is the cost of the request. Default that of each rule.
-	Cost *int64 `json:"cost"`
+	Cost *int64 `field:"cost"`
 	// Draft is a rules file to use instead of the rules in force.
-	Draft json.RawMessage `json:"draft"`
+	Draft json.RawMessage `field:"draft"`
 }
 
 // A sampleRequest is an HTTP request to explain.
 type sampleRequest struct {
-	Method  string            `json:"method"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers"`
-	IP      string            `json:"ip"`
+	Method  string            `field:"method"`
+	URL     string            `field:"url"`
+	Headers map[string]string `field:"headers"`
+	IP      string            `field:"ip"`
 }
 
 // explain serves POST /v1/explain.

@@ -91,9 +91,9 @@ func (s *Server) pollNodes(c *call, q keys.Query) (*keys.Poll, error) {
 
 // A resetRequest names a client whose counters to reset.
 type resetRequest struct {
-	Attributes map[string]string `json:"attributes"`
+	Attributes map[string]string `field:"attributes"`
 	// Rule is the rule to reset. Default all that count the client.
-	Rule string `json:"rule"`
+	Rule string `field:"rule"`
 }
 
 // resetKeys serves POST /v1/keys:reset.

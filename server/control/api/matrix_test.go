@@ -53,17 +53,17 @@ func TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace(t *testing.T) {
 	cells := 0
 	for _, route := range api.Routes() {
 		path := strings.NewReplacer("{id}", "nobody", "{n}", "999999").Replace(route.Path)
-		if route.OneNamespace {
+		if route.OneNamespace() {
 			path += "?namespace=shop"
 		}
 		for _, role := range token.Roles {
 			for scope, namespaces := range scopes {
 				cells++
 				allowed := len(route.Roles) == 0 || slices.Contains(route.Roles, role)
-				if route.OneNamespace && !slices.Contains(namespaces, "shop") && !slices.Contains(namespaces, "*") {
+				if route.OneNamespace() && !slices.Contains(namespaces, "shop") && !slices.Contains(namespaces, "*") {
 					allowed = false
 				}
-				if route.Everywhere && !slices.Contains(namespaces, "*") {
+				if route.Everywhere() && !slices.Contains(namespaces, "*") {
 					allowed = false
 				}
 				got := s.statusOf(tokens[string(role)+" of "+scope], route.Method, path)

@@ -16,8 +16,8 @@ import (
 
 // heartbeat serves PUT /v1/nodes/{id}.
 func (s *Server) heartbeat(c *call) error {
-	var n control.Node
-	if err := c.readNewerJSON(&n); err != nil {
+	n, err := c.readHeartbeat()
+	if err != nil {
 		return err
 	}
 	id := c.args[0]

@@ -53,9 +53,6 @@ type page struct {
 	Revision  int64   `json:"revision"`
 }
 
-// A handler serves a route.
-type handler func(*Server, *call) error
-
 // maxSearch is the maximum size of a text to search for, in bytes.
 const maxSearch = 256
 

@@ -44,9 +44,9 @@ func (c *call) readQuery() error {
 }
 
 // checkParameter checks a query parameter besides namespace.
-func (r *route) checkParameter(name, value string) error {
-	switch known := slices.Contains(r.query, name); {
-	case !known && slices.Contains(r.query, "*"): // an attribute: any value is valid, and it is not stored
+func (r *Route) checkParameter(name, value string) error {
+	switch known := slices.Contains(r.Query, name); {
+	case !known && slices.Contains(r.Query, "*"): // an attribute: any value is valid, and it is not stored
 		return nil
 	case !known:
 		want := "no parameter"
@@ -63,11 +63,11 @@ func (r *route) checkParameter(name, value string) error {
 }
 
 // parameters returns the query parameters of a route.
-func (r *route) parameters() []string {
+func (r *Route) parameters() []string {
 	if r.scope == oneNamespace {
-		return append([]string{"namespace"}, r.query...)
+		return append([]string{"namespace"}, r.Query...)
 	}
-	return r.query
+	return r.Query
 }
 
 // flag reads a boolean parameter. One without a value is true.

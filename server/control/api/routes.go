@@ -18,11 +18,8 @@ var (
 	nodeRoles  = []token.Role{token.Node, token.Admin}
 	allRoles   = token.Roles
 	leaveRoles = []token.Role{token.Editor, token.Admin, token.Node}
-	noToken    []token.Role // the call is signed, or public
 	note       = []string{"note"}
 	pageQuery  = []string{"limit", "cursor"}
-	listQuery  = []string{"q", "limit", "cursor"}
-	applyQuery = []string{"dry_run", "prune", "note"}
 )
 
 // A scope says for which namespaces a token must be valid.
@@ -40,189 +37,138 @@ type Route struct {
 	Method, Path string
 	// Roles are the roles whose tokens may call it. If empty, no token is needed.
 	Roles []token.Role
-	// Everywhere reports whether the token must be valid for all namespaces.
-	Everywhere bool
-	// OneNamespace reports whether the call is about one namespace, the query parameter namespace.
-	OneNamespace bool
-	// Query are the query parameters besides namespace.
+	// Query are the query parameters besides namespace. "*" stands for any.
 	Query []string
 	// Content reports whether the call changes rules or clients. A read-only server rejects it, unless it is a dry run.
 	Content bool
+
+	scope     scope
+	overrides bool // it changes overrides
+	stream    bool // the response does not end, so HEAD is not supported
+	serve     handler
+	parts     []string // of Path
 }
 
-// A route is a Route and its handler.
-type route struct {
-	method, path string
-	roles        []token.Role
-	scope        scope
-	query        []string // "*" for any
-	content      bool     // it changes rules or clients
-	overrides    bool     // it changes overrides
-	stream       bool     // the response does not end, so HEAD is not supported
-	serve        func(*Server, *call) error
+// Everywhere reports whether the token must be valid for all namespaces.
+func (r *Route) Everywhere() bool { return r.scope == allNamespaces }
 
-	parts []string
-}
+// OneNamespace reports whether the call is about one namespace, the query parameter namespace.
+func (r *Route) OneNamespace() bool { return r.scope == oneNamespace }
+
+// A handler serves a route.
+type handler func(*Server, *call) error
 
 // routes is the table of all routes. The server, the tests and the OpenAPI description use it.
-var routes = prepare([]route{
-	{method: "GET", path: "/openapi.json", scope: anyNamespace, serve: (*Server).openAPI},
-	{method: "GET", path: "/v1/whoami", roles: allRoles, scope: anyNamespace, serve: (*Server).whoAmI},
+var routes = prepare(slices.Concat(
+	objectRoutes(control.KindRule), objectRoutes(control.KindClient), objectRoutes(control.KindOverride), []Route{
+		{Method: "GET", Path: "/openapi.json", scope: anyNamespace, serve: (*Server).openAPI},
+		{Method: "GET", Path: "/v1/whoami", Roles: allRoles, scope: anyNamespace, serve: (*Server).whoAmI},
+		{
+			Method: "POST", Path: "/v1/rules:apply", Roles: editors, Query: []string{"dry_run", "prune", "note"}, Content: true,
+			serve: (*Server).applyFile,
+		},
+		{
+			Method: "POST", Path: "/v1/clients:import", Roles: editors, Query: []string{"prune", "note"}, Content: true,
+			serve: (*Server).importClients,
+		},
 
-	{method: "GET", path: "/v1/rules", roles: viewers, query: listQuery, serve: listObjects(control.KindRule)},
-	{
-		method: "POST", path: "/v1/rules", roles: editors, query: note, content: true,
-		serve: createObject(control.KindRule),
-	},
-	{method: "GET", path: "/v1/rules/{id}", roles: viewers, serve: getObject(control.KindRule)},
-	{
-		method: "PUT", path: "/v1/rules/{id}", roles: editors, query: note, content: true,
-		serve: putObject(control.KindRule),
-	},
-	{
-		method: "PATCH", path: "/v1/rules/{id}", roles: editors, query: note, content: true,
-		serve: patchObject(control.KindRule),
-	},
-	{
-		method: "DELETE", path: "/v1/rules/{id}", roles: editors, query: note, content: true,
-		serve: deleteObject(control.KindRule),
-	},
-	{
-		method: "POST", path: "/v1/rules:apply", roles: editors, query: applyQuery, content: true,
-		serve: (*Server).applyFile,
-	},
+		{
+			Method: "GET", Path: "/v1/revisions", Roles: viewers, Query: []string{"limit", "cursor", "kind", "id"},
+			serve: (*Server).listRevisions,
+		},
+		{Method: "GET", Path: "/v1/revisions/{n}", Roles: viewers, serve: (*Server).getRevision},
+		{
+			Method: "GET", Path: "/v1/revisions/{n}/diff", Roles: viewers, Query: []string{"to"},
+			serve: (*Server).diffRevisions,
+		},
+		{
+			Method: "POST", Path: "/v1/revisions/{n}:rollback", Roles: editors, Query: []string{"all", "dry_run", "note"},
+			Content: true, serve: (*Server).rollback,
+		},
+		{
+			Method: "GET", Path: "/v1/audit", Roles: admins, scope: anyNamespace,
+			Query: []string{"namespace", "limit", "cursor", "kind", "id"}, serve: (*Server).listAudit,
+		},
 
-	{method: "GET", path: "/v1/clients", roles: viewers, query: listQuery, serve: listObjects(control.KindClient)},
-	{
-		method: "POST", path: "/v1/clients", roles: editors, query: note, content: true,
-		serve: createObject(control.KindClient),
-	},
-	{method: "GET", path: "/v1/clients/{id}", roles: viewers, serve: getObject(control.KindClient)},
-	{
-		method: "PUT", path: "/v1/clients/{id}", roles: editors, query: note, content: true,
-		serve: putObject(control.KindClient),
-	},
-	{
-		method: "PATCH", path: "/v1/clients/{id}", roles: editors, query: note, content: true,
-		serve: patchObject(control.KindClient),
-	},
-	{
-		method: "DELETE", path: "/v1/clients/{id}", roles: editors, query: note, content: true,
-		serve: deleteObject(control.KindClient),
-	},
-	{
-		method: "POST", path: "/v1/clients:import", roles: editors, query: []string{"prune", "note"}, content: true,
-		serve: (*Server).importClients,
-	},
+		{Method: "POST", Path: "/v1/validate", Roles: viewers, serve: (*Server).validate},
+		{Method: "POST", Path: "/v1/explain", Roles: viewers, Query: []string{"draft"}, serve: (*Server).explain},
+		{Method: "GET", Path: "/v1/keys", Roles: viewers, Query: []string{"*"}, serve: (*Server).getKeys},
+		{Method: "POST", Path: "/v1/keys:reset", Roles: editors, Query: note, serve: (*Server).resetKeys},
+		{
+			Method: "POST", Path: "/v1/keys:override", Roles: editors, Query: note, overrides: true,
+			serve: createObject(control.KindOverride),
+		},
 
-	{method: "GET", path: "/v1/overrides", roles: viewers, query: listQuery, serve: listObjects(control.KindOverride)},
-	{
-		method: "POST", path: "/v1/overrides", roles: editors, query: note, overrides: true,
-		serve: createObject(control.KindOverride),
-	},
-	{method: "GET", path: "/v1/overrides/{id}", roles: viewers, serve: getObject(control.KindOverride)},
-	{
-		method: "PUT", path: "/v1/overrides/{id}", roles: editors, query: note, overrides: true,
-		serve: putObject(control.KindOverride),
-	},
-	{
-		method: "PATCH", path: "/v1/overrides/{id}", roles: editors, query: note, overrides: true,
-		serve: patchObject(control.KindOverride),
-	},
-	{
-		method: "DELETE", path: "/v1/overrides/{id}", roles: editors, query: note, overrides: true,
-		serve: deleteObject(control.KindOverride),
-	},
+		{Method: "GET", Path: "/v1/watch", Roles: allRoles, stream: true, serve: (*Server).watch},
+		{Method: "GET", Path: "/v1/snapshot", Roles: nodeRoles, Query: []string{"since"}, serve: (*Server).getSnapshot},
+		{Method: "GET", Path: "/v1/nodes", Roles: viewers, serve: (*Server).listNodes},
+		{Method: "PUT", Path: "/v1/nodes/{id}", Roles: nodeRoles, serve: (*Server).heartbeat},
+		{
+			Method: "DELETE", Path: "/v1/nodes/{id}", Roles: leaveRoles, Query: []string{"started", "note"},
+			serve: (*Server).deleteNode,
+		},
 
-	{
-		method: "GET", path: "/v1/revisions", roles: viewers, query: []string{"limit", "cursor", "kind", "id"},
-		serve: (*Server).listRevisions,
-	},
-	{method: "GET", path: "/v1/revisions/{n}", roles: viewers, serve: (*Server).getRevision},
-	{
-		method: "GET", path: "/v1/revisions/{n}/diff", roles: viewers, query: []string{"to"},
-		serve: (*Server).diffRevisions,
-	},
-	{
-		method: "POST", path: "/v1/revisions/{n}:rollback", roles: editors, query: []string{"all", "dry_run", "note"},
-		content: true, serve: (*Server).rollback,
-	},
-	{
-		method: "GET", path: "/v1/audit", roles: admins, scope: anyNamespace,
-		query: []string{"namespace", "limit", "cursor", "kind", "id"}, serve: (*Server).listAudit,
-	},
+		{
+			Method: "GET", Path: "/v1/tokens", Roles: admins, scope: anyNamespace, Query: pageQuery,
+			serve: (*Server).listTokens,
+		},
+		{
+			Method: "POST", Path: "/v1/tokens", Roles: admins, scope: anyNamespace, Query: note,
+			serve: (*Server).createToken,
+		},
+		{Method: "GET", Path: "/v1/tokens/{id}", Roles: admins, scope: anyNamespace, serve: (*Server).getToken},
+		{
+			Method: "DELETE", Path: "/v1/tokens/{id}", Roles: admins, scope: anyNamespace, Query: note,
+			serve: (*Server).revokeToken,
+		},
 
-	{method: "POST", path: "/v1/validate", roles: viewers, serve: (*Server).validate},
-	{method: "POST", path: "/v1/explain", roles: viewers, query: []string{"draft"}, serve: (*Server).explain},
-	{method: "GET", path: "/v1/keys", roles: viewers, query: []string{"*"}, serve: (*Server).getKeys},
-	{method: "POST", path: "/v1/keys:reset", roles: editors, query: note, serve: (*Server).resetKeys},
-	{
-		method: "POST", path: "/v1/keys:override", roles: editors, query: note, overrides: true,
-		serve: createObject(control.KindOverride),
-	},
+		{Method: "GET", Path: "/v1/webhooks", Roles: admins, Query: pageQuery, serve: (*Server).listWebhooks},
+		{Method: "POST", Path: "/v1/webhooks", Roles: admins, Query: note, serve: (*Server).createWebhook},
+		{Method: "GET", Path: "/v1/webhooks/{id}", Roles: admins, serve: (*Server).getWebhook},
+		{Method: "DELETE", Path: "/v1/webhooks/{id}", Roles: admins, Query: note, serve: (*Server).deleteWebhook},
+		{Method: "GET", Path: "/v1/webhooks/{id}/deliveries", Roles: admins, serve: (*Server).listDeliveries},
+		{Method: "POST", Path: "/v1/webhooks/{id}/deliveries/{n}:retry", Roles: admins, serve: (*Server).retryDelivery},
+		{Method: "POST", Path: "/v1/hooks/rules", scope: anyNamespace, serve: (*Server).receiveHook}, // signed
+		{Method: "POST", Path: "/v1/hooks/keys", scope: anyNamespace, serve: (*Server).respondKeys},  // signed
 
-	{method: "GET", path: "/v1/watch", roles: allRoles, stream: true, serve: (*Server).watch},
-	{method: "GET", path: "/v1/snapshot", roles: nodeRoles, query: []string{"since"}, serve: (*Server).getSnapshot},
-	{method: "GET", path: "/v1/nodes", roles: viewers, serve: (*Server).listNodes},
-	{method: "PUT", path: "/v1/nodes/{id}", roles: nodeRoles, serve: (*Server).heartbeat},
-	{
-		method: "DELETE", path: "/v1/nodes/{id}", roles: leaveRoles, query: []string{"started", "note"},
-		serve: (*Server).deleteNode,
-	},
+		{Method: "GET", Path: "/v1/backup", Roles: admins, scope: allNamespaces, stream: true, serve: (*Server).backup},
+		{
+			Method: "POST", Path: "/v1/restore", Roles: admins, scope: allNamespaces, Query: []string{"replace", "note"},
+			Content: true, serve: (*Server).restore,
+		},
+	}))
 
-	{
-		method: "GET", path: "/v1/tokens", roles: admins, scope: anyNamespace, query: pageQuery,
-		serve: (*Server).listTokens,
-	},
-	{
-		method: "POST", path: "/v1/tokens", roles: admins, scope: anyNamespace, query: note,
-		serve: (*Server).createToken,
-	},
-	{method: "GET", path: "/v1/tokens/{id}", roles: admins, scope: anyNamespace, serve: (*Server).getToken},
-	{
-		method: "DELETE", path: "/v1/tokens/{id}", roles: admins, scope: anyNamespace, query: note,
-		serve: (*Server).revokeToken,
-	},
-
-	{method: "GET", path: "/v1/webhooks", roles: admins, query: pageQuery, serve: (*Server).listWebhooks},
-	{method: "POST", path: "/v1/webhooks", roles: admins, query: note, serve: (*Server).createWebhook},
-	{method: "GET", path: "/v1/webhooks/{id}", roles: admins, serve: (*Server).getWebhook},
-	{method: "DELETE", path: "/v1/webhooks/{id}", roles: admins, query: note, serve: (*Server).deleteWebhook},
-	{method: "GET", path: "/v1/webhooks/{id}/deliveries", roles: admins, serve: (*Server).listDeliveries},
-	{method: "POST", path: "/v1/webhooks/{id}/deliveries/{n}:retry", roles: admins, serve: (*Server).retryDelivery},
-	{method: "POST", path: "/v1/hooks/rules", roles: noToken, scope: anyNamespace, serve: (*Server).receiveHook},
-	{method: "POST", path: "/v1/hooks/keys", roles: noToken, scope: anyNamespace, serve: (*Server).respondKeys},
-
-	{method: "GET", path: "/v1/backup", roles: admins, scope: allNamespaces, stream: true, serve: (*Server).backup},
-	{
-		method: "POST", path: "/v1/restore", roles: admins, scope: allNamespaces, query: []string{"replace", "note"},
-		content: true, serve: (*Server).restore,
-	},
-})
-
-func prepare(list []route) []route {
+// objectRoutes returns the routes to list, read and change the objects of a kind.
+func objectRoutes(kind control.Kind) []Route {
+	all, one := "/v1/"+plural(kind), "/v1/"+plural(kind)+"/{id}"
+	list := []Route{
+		{Method: "GET", Path: all, Roles: viewers, Query: []string{"q", "limit", "cursor"}, serve: listObjects(kind)},
+		{Method: "POST", Path: all, Roles: editors, Query: note, serve: createObject(kind)},
+		{Method: "GET", Path: one, Roles: viewers, serve: getObject(kind)},
+		{Method: "PUT", Path: one, Roles: editors, Query: note, serve: putObject(kind)},
+		{Method: "PATCH", Path: one, Roles: editors, Query: note, serve: patchObject(kind)},
+		{Method: "DELETE", Path: one, Roles: editors, Query: note, serve: deleteObject(kind)},
+	}
 	for i := range list {
-		list[i].parts = strings.Split(list[i].path, "/")[1:]
+		isOverride, changes := kind == control.KindOverride, list[i].Method != http.MethodGet
+		list[i].Content, list[i].overrides = changes && !isOverride, changes && isOverride
+	}
+	return list
+}
+
+func prepare(list []Route) []Route {
+	for i := range list {
+		list[i].parts = strings.Split(list[i].Path, "/")[1:]
 	}
 	return list
 }
 
 // Routes returns all routes of the API.
-func Routes() []Route {
-	list := make([]Route, len(routes))
-	for i := range routes {
-		r := &routes[i]
-		list[i] = Route{
-			Method: r.method, Path: r.path, Roles: slices.Clone(r.roles), Everywhere: r.scope == allNamespaces,
-			OneNamespace: r.scope == oneNamespace, Query: slices.Clone(r.query), Content: r.content,
-		}
-	}
-	return list
-}
+func Routes() []Route { return slices.Clone(routes) }
 
 // findRoute returns the route of a call and the values in its path. If only routes with other methods match, it returns
 // those methods.
-func findRoute(method, escaped string) (found *route, args []string, methods []string) {
+func findRoute(method, escaped string) (found *Route, args []string, methods []string) {
 	parts := strings.Split(escaped, "/")[1:]
 	for i := range parts {
 		text, err := url.PathUnescape(parts[i])
@@ -241,7 +187,7 @@ func findRoute(method, escaped string) (found *route, args []string, methods []s
 				found, args = &routes[i], values
 			}
 		default:
-			methods = append(methods, routes[i].method)
+			methods = append(methods, routes[i].Method)
 		}
 	}
 	if found != nil {
@@ -251,12 +197,12 @@ func findRoute(method, escaped string) (found *route, args []string, methods []s
 }
 
 // allows reports whether the route serves a method. Every GET also serves HEAD, unless it is a stream.
-func (r *route) allows(method string) bool {
-	return r.method == method || r.method == http.MethodGet && method == http.MethodHead && !r.stream
+func (r *Route) allows(method string) bool {
+	return r.Method == method || r.Method == http.MethodGet && method == http.MethodHead && !r.stream
 }
 
 // match reports whether a path matches the route, and returns the values of the parts in braces.
-func (r *route) match(parts []string) (values []string, ok bool) {
+func (r *Route) match(parts []string) (values []string, ok bool) {
 	if len(parts) != len(r.parts) {
 		return nil, false
 	}

@@ -201,15 +201,15 @@ func errClosed() error {
 
 // authorize checks the caller's token, reads the query parameters, and checks whether the call is possible here.
 func (s *Server) authorize(c *call) error {
-	if c.route.roles != nil {
+	if c.route.Roles != nil {
 		caller, err := s.authenticate(c)
 		if err != nil {
 			return err
 		}
 		c.caller = caller
-		if !slices.Contains(c.route.roles, caller.Role) {
+		if !slices.Contains(c.route.Roles, caller.Role) {
 			return problem.New(http.StatusForbidden, "The token %s has the role %s. This is for %s.",
-				caller.ID, caller.Role, token.JoinRoles(c.route.roles))
+				caller.ID, caller.Role, token.JoinRoles(c.route.Roles))
 		}
 	}
 	if err := c.readQuery(); err != nil {
@@ -221,7 +221,7 @@ func (s *Server) authorize(c *call) error {
 	case c.route.scope == allNamespaces && !c.caller.CoversAll():
 		return problem.New(http.StatusForbidden,
 			"The token %s is not for all namespaces, and this is about all of them.", c.caller.ID)
-	case c.route.content && s.config.ReadOnly != "" && !c.isDryRun():
+	case c.route.Content && s.config.ReadOnly != "" && !c.isDryRun():
 		return problem.New(http.StatusForbidden, "Rules and clients cannot be changed here: %s.", s.config.ReadOnly)
 	case c.route.overrides && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden, "There are no overrides here: %s.", s.config.NoOverrides)

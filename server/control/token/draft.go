@@ -14,12 +14,12 @@ import (
 
 // A Draft is a token to create.
 type Draft struct {
-	ID          string    `json:"id"` // random if empty
-	Role        Role      `json:"role"`
-	Namespaces  []string  `json:"namespaces"`
-	Description string    `json:"description"`
-	Expires     time.Time `json:"expires"` // never if zero
-	For         string    `json:"for"`     // a duration, instead of Expires
+	ID          string    `field:"id"` // random if empty
+	Role        Role      `field:"role"`
+	Namespaces  []string  `field:"namespaces"`
+	Description string    `field:"description"`
+	Expires     time.Time `field:"expires"` // never if zero
+	For         string    `field:"for"`     // a duration, instead of Expires
 }
 
 // maxNamespaces is the maximum number of namespaces of a token.

@@ -29,10 +29,10 @@ type Webhook struct {
 
 // A Draft is a webhook to create, and the form in which the database stores it.
 type Draft struct {
-	ID          string `json:"id"` // random if empty
-	URL         string `json:"url"`
-	Description string `json:"description,omitempty"`
-	Secret      string `json:"secret"` // random if empty
+	ID          string `field:"id" json:"id"` // random if empty
+	URL         string `field:"url" json:"url"`
+	Description string `field:"description" json:"description,omitempty"`
+	Secret      string `field:"secret" json:"secret"` // random if empty
 }
 
 // Limits of webhooks. maxWebhooks is for one namespace; minSecret and maxSecret are in bytes.

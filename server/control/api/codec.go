@@ -1,0 +1,61 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control"
+)
+
+// decodeJSON decodes a JSON object into a pointer to a struct with `field` tags. It refuses unknown fields: a misspelt
+// field must not be a missing one. Null stands for a missing field. The error is a *source.Error.
+func decodeJSON(data []byte, v any) error {
+	f, err := source.Read(jsonBody, data)
+	if err != nil {
+		return err
+	}
+	if f.Root != nil {
+		f.Root.Fields = slices.DeleteFunc(f.Root.Fields, func(f source.Field) bool { return f.Value.Kind == source.Null })
+	}
+	return f.Error(jsonCodec().Decode(f, v), 0, nil)
+}
+
+// jsonCodec returns a codec that, unlike those of rules files, takes no number for a text and no text for a list.
+var jsonCodec = sync.OnceValue(func() *source.Codec {
+	c := source.NewCodec()
+	source.Nodes(c, control.DecodeTime, nil)
+	source.Nodes(c, decodeText, nil)
+	source.Nodes(c, func(d *source.Decoder, n *source.Node, path string, into *[]string) {
+		if n.Kind != source.List {
+			d.Refuse(n, path, n.Kind.String(), "a list")
+		}
+		for _, item := range n.Items {
+			var text string
+			decodeText(d, item, path, &text)
+			*into = append(*into, text)
+		}
+	}, nil)
+	source.Nodes(c, func(d *source.Decoder, n *source.Node, path string, into *map[string]string) {
+		if n.Kind != source.Map {
+			d.Refuse(n, path, n.Kind.String(), "an object")
+		}
+		*into = make(map[string]string, len(n.Fields))
+		for _, field := range n.Fields {
+			var text string
+			decodeText(d, field.Value, source.Join(path, field.Name), &text)
+			(*into)[field.Name] = text
+		}
+	}, nil)
+	source.Nodes(c, func(_ *source.Decoder, n *source.Node, _ string, into *json.RawMessage) { *into = source.JSON(n) }, nil)
+	return c
+})
+
+func decodeText(d *source.Decoder, n *source.Node, path string, into *string) {
+	if n.Kind != source.Scalar || !n.Quoted {
+		d.Refuse(n, path, n.Kind.String(), "a text")
+		return
+	}
+	*into = n.Text
+}
