@@ -56,3 +56,26 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// WithTimeout returns a context that ends after d by the clock, with context.DeadlineExceeded as its cause. The returned
+// function releases it.
+func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// A Stopwatch is a Clock that also measures the time since it was started.
+type Stopwatch struct {
+	Clock
+	Start time.Time
+}
+
+// NewStopwatch returns a Stopwatch that is started now.
+func NewStopwatch(c Clock) Stopwatch { return Stopwatch{c, c.Now()} }
+
+// Elapsed returns the time since the start.
+func (s Stopwatch) Elapsed() time.Duration { return s.Since(s.Start) }

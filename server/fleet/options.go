@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // LedgerOptions are the settings of the counters that async, gossip and region decide by.
@@ -24,11 +26,10 @@ type LedgerOptions struct {
 	LocalCap int
 	// Members counts the nodes that share a limit when some of them are unreachable. Default this node only.
 	Members Members
-	// Clock is the clock and its timers. Default SystemClock().
-	Clock Clock
-	// Epoch is the time of day when Clock was at 0. Default by the system clock. Windows use it until the fleet's clock is
-	// known.
-	Epoch time.Time
+	// Clock is the clock and its timers. Default clock.System.
+	Clock clock.Clock
+	// Rand returns random numbers, for the names of concurrency leases. Default math/rand/v2.
+	Rand func() uint64
 	// OnRefused is called at most once a second for an update that cannot be true, with the reason. Default logs at Warn.
 	OnRefused func(from Peer, reason string)
 }

@@ -3,11 +3,13 @@ package async
 import (
 	"context"
 	"errors"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
@@ -56,7 +58,7 @@ type Limiter struct {
 	exchange  fleet.Exchange
 	self      fleet.Peer
 	settings  exchange.Settings
-	clock     fleet.Clock
+	clock     clock.Stopwatch
 	rounds    rounds.Loop
 	clockSkew *skew.Tracker
 
@@ -86,8 +88,8 @@ type Options struct {
 	Deadline time.Duration
 	// Missed is the number of intervals without an exchange after which policies apply. Default 5.
 	Missed int
-	// Rand returns a random number below n. It spreads exchanges, so that nodes do not exchange at the same time. Default
-	// math/rand/v2.
+	// Rand returns a random number below n. It spreads exchanges, so that nodes do not exchange at the same time, and is
+	// the source of Incarnation. Default math/rand/v2.
 	Rand func(n int64) int64
 	// OnEvent is called with events of the exchange. It must not block. Default logs them.
 	OnEvent func(fleet.Event)
@@ -125,11 +127,10 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 	a := &Limiter{
 		Decider: l.Decider(), ledger: l, exchange: x, self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation},
 		settings: shared,
-		clock:    l.Options().Clock, warnings: exchange.Warnings{Report: shared.OnEvent},
+		clock:    l.Clock(), warnings: exchange.Warnings{Report: shared.OnEvent},
 	}
-	a.succeededAt = a.clock.Now()
-	a.clockSkew = skew.NewTracker(x, l.Options().Clock, l.Options().Epoch, shared.Deadline, l.SetClockAhead,
-		shared.OnEvent)
+	a.succeededAt = a.clock.Elapsed()
+	a.clockSkew = skew.NewTracker(x, l.Clock(), shared.Deadline, l.SetClockAhead, shared.OnEvent)
 	l.StartLookups(a.rounds.Hurry)
 	a.rounds.Start(a.clock, shared.Pauses(), a.regularRound)
 	return a, nil
@@ -143,7 +144,11 @@ func (a *Limiter) SyncClock(ctx context.Context) error { return a.clockSkew.AskN
 // name.
 func (o *Options) Author() string {
 	if o.Incarnation == 0 {
-		o.Incarnation = rand.Uint64() | 1
+		random := o.Rand
+		if random == nil {
+			random = rand.Int64N
+		}
+		o.Incarnation = uint64(random(math.MaxInt64)) | 1
 	}
 	return exchange.Author(fleet.Peer{Name: o.Name, Incarnation: o.Incarnation})
 }
@@ -163,7 +168,7 @@ func (a *Limiter) regularRound(ctx context.Context, early bool) {
 		a.clockSkew.AskIfDue(ctx)
 	}
 	_, _ = a.round(ctx, early)
-	if len(a.batch.Tallies) == 0 && a.clock.Now()-a.startedAt >= a.maxPause() {
+	if len(a.batch.Tallies) == 0 && a.clock.Elapsed()-a.startedAt >= a.maxPause() {
 		_ = a.exchangeBatch(ctx)
 	}
 }
@@ -192,13 +197,13 @@ func (a *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 // exchangeBatch makes an exchange with the content of the batch.
 func (a *Limiter) exchangeBatch(ctx context.Context) error {
 	b := &a.batch
-	ctx, done := rounds.WithTimeout(ctx, a.clock, a.settings.Deadline)
+	ctx, done := clock.WithTimeout(ctx, a.clock, a.settings.Deadline)
 	defer done()
-	a.startedAt = a.clock.Now()
+	a.startedAt = a.clock.Elapsed()
 	missed, err := a.exchange.Exchange(ctx, b.Notes, a.receive)
 	a.counters.Exchanges.Add(1)
 	a.counters.Sent.Add(int64(len(b.Tallies) - len(missed)))
-	a.counters.RoundTrip.Store(int64(a.clock.Now() - a.startedAt))
+	a.counters.RoundTrip.Store(int64(a.clock.Elapsed() - a.startedAt))
 	a.finishExchange(missed, err)
 	if f, ok := a.exchange.(fleet.LossReporter); ok {
 		a.ledger.ResendGroups(f.Lost())
@@ -216,20 +221,20 @@ func (a *Limiter) receive(key int, note fleet.PeerNote) {
 	uptime, read := exchange.ReadNote(note.Text, &t[0])
 	if !ok || !read || key < 0 || key >= len(a.batch.Tallies) {
 		a.counters.Malformed.Add(1)
-		a.warnings.Malformed(a.clock.Now(), note.Author)
+		a.warnings.Malformed(a.clock.Elapsed(), note.Author)
 		return
 	}
 	a.counters.Received.Add(1)
 	// The note was on its way no longer than this exchange took, normally.
 	ours := &a.batch.Tallies[key]
-	t[0].Key, t[0].Age = ours.Key, max(0, note.Age)+a.clock.Now()-a.startedAt
+	t[0].Key, t[0].Age = ours.Key, max(0, note.Age)+a.clock.Elapsed()-a.startedAt
 	t[0].MayKnow, t[0].Bounded = ours.MayKnow, true // it was there before this exchange left ours
 	a.ledger.Apply(from, uptime, t[:])
 }
 
 // finishExchange handles the result of an exchange.
 func (a *Limiter) finishExchange(missed []int, err error) {
-	now := a.clock.Now()
+	now := a.clock.Elapsed()
 	var foreign *fleet.ForeignError
 	if errors.As(err, &foreign) {
 		a.counters.Foreign.Add(1)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 	"github.com/headgate/headgate/server/fleet/internal/skew"
@@ -15,6 +16,15 @@ import (
 
 // Three hosts, of which one is 7 s ahead and one 7 s behind, let pass in every window what one would, and what slips
 // through before they know of each other: less than two units arrive in that time.
+// A wrongClock is ahead of the system's clock.
+type wrongClock struct {
+	clock.Clock
+	ahead time.Duration
+}
+
+func (c wrongClock) Now() time.Time                  { return c.Clock.Now().Add(c.ahead) }
+func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
 func TestAsyncHostsWithWrongDatesCountInTheSameWindows(t *testing.T) {
 	run := func(t *testing.T, dated bool) (passed fleettest.WindowCounts, events []fleet.Event) {
 		passed = fleettest.WindowCounts{}
@@ -30,8 +40,7 @@ func TestAsyncHostsWithWrongDatesCountInTheSameWindows(t *testing.T) {
 				if !dated {
 					x = fleettest.WithoutClock{To: x}
 				}
-				clock := fleet.SystemClock()
-				a, err := New(fleet.LedgerOptions{Secret: fleettest.Secret, Clock: clock, Epoch: time.Now().Add(ahead - clock.Now())}, x, o)
+				a, err := New(fleet.LedgerOptions{Secret: fleettest.Secret, Clock: wrongClock{clock.System, ahead}}, x, o)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,12 +14,11 @@ func TestGossipHostsWithWrongDatesCountInTheSameWindows(t *testing.T) {
 	t.Parallel()
 	w := newGossipWorld(t, 51)
 	w.delay, w.loss = 20*time.Millisecond, 0.2
-	epoch := time.Unix(1_700_000_000, 0)
 	events := make(chan Event, 64)
 	var all []*worldHost
 	for i, ahead := range fleettest.WrongClocks {
 		all = append(all, w.host(fmt.Sprint("host ", i), func(lo *fleet.LedgerOptions, o *Options) {
-			lo.Epoch = epoch.Add(ahead)
+			lo.Clock.(*worldClock).ahead = ahead
 			if i == 0 {
 				o.OnEvent = func(e Event) { events <- e }
 			}
@@ -35,7 +34,7 @@ func TestGossipHostsWithWrongDatesCountInTheSameWindows(t *testing.T) {
 	passed := fleettest.WindowCounts{}
 	for range 70 * 5 {
 		for _, h := range all {
-			passed.Add(epoch.Add(w.now), int(h.take(t, "k", fleettest.TenIn10s, 1)))
+			passed.Add(worldStart.Add(w.now), int(h.take(t, "k", fleettest.TenIn10s, 1)))
 		}
 		w.run(200 * time.Millisecond)
 	}
@@ -71,7 +70,7 @@ func TestGossipHostsAgreeOnADate(t *testing.T) {
 		w.delay = 10 * time.Millisecond
 		var all []*worldHost
 		for i, ahead := range dates {
-			all = append(all, w.host(fmt.Sprint("host ", i), func(lo *fleet.LedgerOptions, _ *Options) { lo.Epoch = lo.Epoch.Add(ahead) }))
+			all = append(all, w.host(fmt.Sprint("host ", i), func(lo *fleet.LedgerOptions, _ *Options) { lo.Clock.(*worldClock).ahead = ahead }))
 		}
 		w.run(5 * time.Second)
 		sorted := slices.Clone(dates)
@@ -97,29 +96,32 @@ func TestGossipHostsAgreeOnADate(t *testing.T) {
 	}
 }
 
-// A suspended clock is one of a machine that was, as a whole: it stands still meanwhile.
-type suspended struct {
-	*gossipWorld
-	since time.Duration // 0 if it is not now
+// A suspendedClock stands still while its machine is suspended.
+type suspendedClock struct {
+	worldClock
+	since time.Duration // when the machine was suspended; 0 if it is not
 	lost  time.Duration
 }
 
-func (s *suspended) Now() time.Duration {
+func (s *suspendedClock) Now() time.Time {
+	now := s.world.now
 	if s.since != 0 {
-		return s.since - s.lost
+		now = s.since
 	}
-	return s.gossipWorld.Now() - s.lost
+	return worldStart.Add(now - s.lost)
 }
+
+func (s *suspendedClock) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
 // Two of three machines are suspended for a minute: the third finds out, and goes by the same date as they do.
 func TestGossipHostsAgreeOnADateAfterMostWereSuspended(t *testing.T) {
 	t.Parallel()
 	w := newGossipWorld(t, 71)
 	w.delay = 10 * time.Millisecond
-	var clocks []*suspended
+	var clocks []*suspendedClock
 	var all []*worldHost
 	for _, name := range []string{"a", "b", "c"} {
-		c := &suspended{gossipWorld: w}
+		c := &suspendedClock{worldClock: worldClock{world: w}}
 		clocks = append(clocks, c)
 		all = append(all, w.host(name, func(lo *fleet.LedgerOptions, _ *Options) { lo.Clock = c }))
 	}

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // An Event is something that happened in a fleet.
@@ -77,7 +77,7 @@ const (
 
 // A notifier calls a function with events, in order, in one goroutine.
 type notifier struct {
-	clock   fleet.Clock
+	clock   clock.Stopwatch
 	onEvent func(Event)
 
 	mu         sync.Mutex
@@ -92,7 +92,7 @@ type notifier struct {
 	dropped atomic.Int64
 }
 
-func newNotifier(clock fleet.Clock, to func(Event)) *notifier {
+func newNotifier(clock clock.Stopwatch, to func(Event)) *notifier {
 	if to == nil {
 		to = logEvent
 	}
@@ -133,7 +133,7 @@ func (h *notifier) notify(kind EventKind, host, detail string) {
 	if h.closed {
 		return
 	}
-	now := h.clock.Now()
+	now := h.clock.Elapsed()
 	if kind.noisy() && h.notified[kind] && now-h.last[kind] < eventInterval {
 		h.suppressed[kind]++
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
@@ -188,7 +189,7 @@ type Listener interface {
 // that have all of these in common are one.
 type Limiter struct {
 	options Options
-	clock   fleet.Clock
+	clock   clock.Stopwatch
 	fleet   uint64
 	self    fleet.Peer
 	ledger.Decider
@@ -218,12 +219,12 @@ func New(lo fleet.LedgerOptions, o Options) (*Limiter, error) {
 		return nil, err
 	}
 	if lo.Clock == nil {
-		lo.Clock = fleet.SystemClock()
+		lo.Clock = clock.System
 	}
 	if len(lo.Secret) == 0 {
 		lo.Secret = o.secret()
 	}
-	g := &Limiter{options: o, clock: lo.Clock, fleet: fleetOf(o.Cluster, lo.Secret)}
+	g := &Limiter{options: o, fleet: fleetOf(o.Cluster, lo.Secret)}
 	g.random = rand.New(o.Random)
 	g.self = fleet.Peer{Name: o.Name, Incarnation: g.random.Uint64()}
 	g.inbox.peers, g.inbox.limits = peerStates{}, limitTable{}
@@ -242,6 +243,7 @@ func New(lo fleet.LedgerOptions, o Options) (*Limiter, error) {
 	if g.ledger, err = ledger.New(lo, false); err != nil {
 		return nil, err
 	}
+	g.clock = g.ledger.Clock()
 	g.Decider = g.ledger.Decider()
 	g.ledger.CompareSums(g.self)
 	g.events = newNotifier(g.clock, o.OnEvent)
@@ -290,6 +292,13 @@ func (g *Limiter) randomInt(n int) int {
 	g.randomMu.Lock()
 	defer g.randomMu.Unlock()
 	return g.random.IntN(n)
+}
+
+// shuffle puts a list into a random order.
+func (g *Limiter) shuffle(list []string) {
+	g.randomMu.Lock()
+	defer g.randomMu.Unlock()
+	g.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
 // Addr returns the address at which others reach this host, or "" if the mesh has none.

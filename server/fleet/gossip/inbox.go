@@ -80,7 +80,7 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		h.outdated.Add(1)
 		return "", false
 	}
-	now := g.clock.Now()
+	now := g.clock.Elapsed()
 	c, first := h.peers.get(name, head.from.Incarnation, now)
 	c.setIncarnation(head.from.Incarnation)
 	if first || c.uptime == 0 {
@@ -131,7 +131,7 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		h.tallies = append(h.tallies, t.tally)
 	}
 	c.uptime = max(c.uptime, head.uptime)
-	if c.addClock(head.wallClock, g.ledger.WallClock(g.ledger.Uptime()), g.clock.Now()) {
+	if c.addClock(head.wallClock, g.ledger.WallClock(g.ledger.Uptime()), g.clock.Elapsed()) {
 		g.updateClockLocked()
 	}
 	g.ledger.Apply(c.peer, head.uptime, h.tallies)
@@ -211,6 +211,6 @@ func (g *Limiter) state() []byte {
 		state = append(state, packet...)
 		tallies = tallies[n:]
 	}
-	g.sender.ownBudget.spend(g.clock.Now(), len(state))
+	g.sender.ownBudget.spend(g.clock.Elapsed(), len(state))
 	return state
 }

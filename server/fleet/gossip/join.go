@@ -3,14 +3,13 @@ package gossip
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 const (
@@ -30,7 +29,7 @@ type joiner struct {
 
 	mu     sync.Mutex // held while it joins
 	closed bool
-	timer  fleet.Timer
+	timer  clock.Timer
 	next   time.Duration // when it may try again
 	pause  time.Duration // after the next attempt
 	live   int
@@ -61,7 +60,7 @@ func (j *joiner) check() {
 	if j.closed {
 		return
 	}
-	now := j.gossip.clock.Now()
+	now := j.gossip.clock.Elapsed()
 	if live := j.gossip.Live(); live != j.live { // the membership changed: try again soon
 		j.live, j.next, j.pause = live, now, j.mesh.options.Probe
 	}
@@ -85,13 +84,13 @@ func (j *joiner) attempt(now time.Duration) {
 		}
 		j.gossip.events.notify(NotJoined, strings.Join(missing, ", "), fmt.Sprint(err))
 	}
-	j.next = j.gossip.clock.Now() + j.pause*3/4 + rand.N(j.pause/2)
+	j.next = j.gossip.clock.Elapsed() + j.pause*3/4 + time.Duration(j.gossip.randomInt(int(j.pause/2)))
 	j.pause = min(2*j.pause, joinMost*j.mesh.options.Probe)
 }
 
 // join joins some of the addresses.
 func (j *joiner) join(addrs []string) (joined int, err error) {
-	rand.Shuffle(len(addrs), func(a, b int) { addrs[a], addrs[b] = addrs[b], addrs[a] })
+	j.gossip.shuffle(addrs)
 	for _, addr := range addrs[:min(len(addrs), joinAtOnce)] {
 		if j.ctx.Err() != nil {
 			return joined, j.ctx.Err()

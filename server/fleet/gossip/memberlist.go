@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 )
 
@@ -34,7 +35,7 @@ type memberMesh struct {
 	options  *Options
 	fleet    uint64
 	self     fleet.Peer
-	clock    fleet.Clock
+	clock    clock.Stopwatch
 	listener Listener
 	events   *notifier
 	list     *memberlist.Memberlist
@@ -208,7 +209,7 @@ func (m *memberMesh) Close() error {
 func (m *memberMesh) nameTaken() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.nameTakenUntil != 0 && m.clock.Now() < m.nameTakenUntil
+	return m.nameTakenUntil != 0 && m.clock.Elapsed() < m.nameTakenUntil
 }
 
 // NodeMeta sends the others this host's incarnation and the hash of its secret.
@@ -266,7 +267,7 @@ func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
 func (m *memberMesh) NotifyConflict(existing, other *memberlist.Node) {
 	if existing.Name == m.self.Name {
 		m.mu.Lock()
-		m.nameTakenUntil = m.clock.Now() + nameTakenProbes*m.options.Probe
+		m.nameTakenUntil = m.clock.Elapsed() + nameTakenProbes*m.options.Probe
 		m.mu.Unlock()
 	}
 	m.events.notify(NameTaken, existing.Name, existing.Address()+" and "+other.Address())

@@ -148,7 +148,7 @@ func FuzzHear(f *testing.F) {
 		f.Add(packet)
 	}
 	g, err := New(
-		fleet.LedgerOptions{Secret: []byte("a secret of the fuzzer"), Clock: w, MaxKeys: 1024, OnRefused: func(fleet.Peer, string) {}},
+		fleet.LedgerOptions{Secret: []byte("a secret of the fuzzer"), Clock: &worldClock{world: w}, MaxKeys: 1024, OnRefused: func(fleet.Peer, string) {}},
 		Options{
 			Name: "me", Random: rand.NewPCG(1, 1), OnEvent: func(Event) {},
 			Mesh: func(to Listener) (Mesh, error) { return &worldMesh{world: w, name: "me", to: to}, nil },

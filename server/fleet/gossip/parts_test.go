@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
@@ -246,7 +247,7 @@ func TestEventsThatOutsidersCauseAreReportedOnceInTenSeconds(t *testing.T) {
 	w := newGossipWorld(t, 1)
 	var mu sync.Mutex
 	var events []Event
-	h := newNotifier(w, func(e Event) {
+	h := newNotifier(clock.NewStopwatch(&worldClock{world: w}), func(e Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events = append(events, e)

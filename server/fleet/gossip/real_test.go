@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 )
 
@@ -292,16 +293,18 @@ func TestGossipIsAddressedByNothingForeign(t *testing.T) {
 
 // An offset clock is the system's, moved ahead by the test.
 type offsetClock struct {
-	fleet.Clock
+	clock.Clock
 	mu    sync.Mutex
 	ahead time.Duration
 }
 
-func (c *offsetClock) Now() time.Duration {
+func (c *offsetClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.Clock.Now() + c.ahead
+	return c.Clock.Now().Add(c.ahead)
 }
+
+func (c *offsetClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func (c *offsetClock) move(d time.Duration) {
 	c.mu.Lock()
@@ -313,7 +316,7 @@ func (c *offsetClock) move(d time.Duration) {
 func TestGossipThreeHosts(t *testing.T) {
 	t.Parallel()
 	limit := headgate.Per(4, 1000*time.Second)
-	clock := &offsetClock{Clock: fleet.SystemClock()}
+	clock := &offsetClock{Clock: clock.System}
 	timed := func(lo *fleet.LedgerOptions, _ *Options) { lo.Clock = clock }
 	a := startReal(t, "a", timed)
 	hosts := []*realHost{a}

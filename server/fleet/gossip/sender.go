@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
@@ -34,7 +34,7 @@ type sender struct {
 
 	mu            sync.Mutex // held for a round
 	closed        bool
-	timer         fleet.Timer
+	timer         clock.Timer
 	out           *outbox
 	number        uint64
 	changes       []ledger.Tally
@@ -74,7 +74,7 @@ func newSender(g *Limiter) (*sender, error) {
 func (s *sender) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.startedAt = s.gossip.clock.Now()
+	s.startedAt = s.gossip.clock.Elapsed()
 	s.schedule()
 }
 
@@ -85,7 +85,7 @@ func (s *sender) schedule() {
 	}
 	interval := s.gossip.options.Interval
 	pause := interval*9/10 + time.Duration(s.gossip.randomInt(int(interval/5)+1))
-	s.due = s.gossip.clock.Now() + pause
+	s.due = s.gossip.clock.Elapsed() + pause
 	s.timer = s.gossip.clock.AfterFunc(pause, s.round)
 }
 
@@ -94,7 +94,7 @@ func (s *sender) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed && s.timer != nil && s.timer.Stop() {
-		s.due = s.gossip.clock.Now()
+		s.due = s.gossip.clock.Elapsed()
 		s.timer = s.gossip.clock.AfterFunc(0, s.round)
 	}
 }
@@ -106,7 +106,7 @@ func (s *sender) round() {
 	if s.closed {
 		return
 	}
-	late := s.gossip.clock.Now() - s.due
+	late := s.gossip.clock.Elapsed() - s.due
 	if s.hasMissed.Swap(false) || late >= s.gossip.missedAfter() {
 		s.requestRounds = requestRepeats
 	}
@@ -123,7 +123,7 @@ func (s *sender) round() {
 // sendUpdates sends as much as the bandwidth allows now.
 func (s *sender) sendUpdates() {
 	others := s.gossip.members.live()
-	now := s.gossip.clock.Now()
+	now := s.gossip.clock.Elapsed()
 	s.uptime = s.gossip.ledger.Uptime()
 	asked := s.wasAsked.Swap(false)
 	s.resend.requested = s.resend.requested || asked
@@ -329,7 +329,7 @@ func (s *sender) forward(packet []byte, origin string) {
 	}
 	s.forwardMu.Lock()
 	defer s.forwardMu.Unlock()
-	now := s.gossip.clock.Now()
+	now := s.gossip.clock.Elapsed()
 	if s.forwardBudget.available(now, s.gossip.options.Fanout) <= 0 {
 		s.notForwarded.Add(1)
 		return
@@ -364,7 +364,7 @@ func (s *sender) close() {
 	if len(others) == 0 {
 		return
 	}
-	now := s.gossip.clock.Now()
+	now := s.gossip.clock.Elapsed()
 	hops, _, _ := s.shape(len(others))
 	s.packets = s.packets[:0]
 	for range leaveRepeats {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 )
 
@@ -38,18 +39,24 @@ type worldHost struct {
 	clock *worldClock
 }
 
+// worldStart is the time of day when gossipWorld.now is 0.
+var worldStart = time.Unix(1_700_000_000, 0)
+
 // A worldClock is the clock of one host, whose timers and packets wait while it is stalled.
 type worldClock struct {
 	world   *gossipWorld
+	ahead   time.Duration // of the right time of day
 	stalled bool
 	waiting []func()
 }
 
-// Now implements Clock.
-func (c *worldClock) Now() time.Duration { return c.world.now }
+func (c *worldClock) Now() time.Time                  { return worldStart.Add(c.world.now + c.ahead) }
+func (c *worldClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *worldClock) NewTimer(time.Duration) clock.Timer {
+	panic("no goroutine of a host waits for a timer")
+}
 
-// AfterFunc implements Clock.
-func (c *worldClock) AfterFunc(d time.Duration, f func()) fleet.Timer {
+func (c *worldClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	return c.world.AfterFunc(d, func() { c.do(f) })
 }
 
@@ -112,22 +119,34 @@ func newGossipWorld(t *testing.T, seed uint64) *gossipWorld {
 	}
 }
 
-// Now implements Clock.
-func (w *gossipWorld) Now() time.Duration { return w.now }
-
-// AfterFunc implements Clock.
-func (w *gossipWorld) AfterFunc(d time.Duration, f func()) fleet.Timer {
-	w.seq++
-	h := &happening{at: w.now + max(d, 0), seq: w.seq, what: f}
-	heap.Push(&w.queue, h)
-	return (*worldTimer)(h)
+// AfterFunc calls f after d.
+func (w *gossipWorld) AfterFunc(d time.Duration, f func()) clock.Timer {
+	t := &worldTimer{world: w, call: f}
+	t.Reset(d)
+	return t
 }
 
-type worldTimer happening
+type worldTimer struct {
+	world   *gossipWorld
+	call    func()
+	pending *happening
+}
+
+func (t *worldTimer) C() <-chan time.Time { return nil }
 
 func (t *worldTimer) Stop() bool {
-	pending := t.what != nil
-	t.what = nil
+	pending := t.pending != nil && t.pending.what != nil
+	if pending {
+		t.pending.what = nil
+	}
+	return pending
+}
+
+func (t *worldTimer) Reset(d time.Duration) bool {
+	pending := t.Stop()
+	t.world.seq++
+	t.pending = &happening{at: t.world.now + max(d, 0), seq: t.world.seq, what: t.call}
+	heap.Push(&t.world.queue, t.pending)
 	return pending
 }
 
@@ -166,7 +185,7 @@ func (w *gossipWorld) host(name string, change func(*fleet.LedgerOptions, *Optio
 func (w *gossipWorld) hostVia(name string, via []*worldHost, change func(*fleet.LedgerOptions, *Options)) *worldHost {
 	w.t.Helper()
 	h := &worldHost{name: name, clock: &worldClock{world: w}}
-	lo := fleet.LedgerOptions{Secret: []byte("a secret of the world"), Clock: h.clock, Epoch: time.Unix(1_700_000_000, 0)}
+	lo := fleet.LedgerOptions{Secret: []byte("a secret of the world"), Clock: h.clock}
 	o := Options{
 		Name:    name,
 		Random:  rand.NewPCG(w.random.Uint64(), 1),

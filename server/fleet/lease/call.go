@@ -47,7 +47,7 @@ func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision
 	if h.removed {
 		return d, nil, removed
 	}
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	l.prune(h, now)
 	if len(h.queue.waiters) == 0 {
 		if d, ok := h.takeHeld(now, c.Cost); ok {
@@ -169,7 +169,7 @@ func (l *Limiter) wake(h *holding) {
 	defer h.mu.Unlock()
 	h.calls.timer = nil
 	if !h.removed {
-		l.callWhenAllowed(h, l.clock.Now())
+		l.callWhenAllowed(h, l.clock.Elapsed())
 	}
 }
 
@@ -180,7 +180,7 @@ func (l *Limiter) renew(h *holding, g *grant) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	if h.removed || h.calls.running || h.calls.resets > 0 || now < h.nextSlot() || now < h.fault.until ||
 		now < h.fault.slowUntil {
 		return
@@ -239,9 +239,9 @@ func (l *Limiter) startCall(h *holding, now time.Duration) {
 func (l *Limiter) callStore(h *holding, a request) {
 	ctx, end := l.within(l.life)
 	defer end()
-	a.at = l.clock.Now()
+	a.at = l.clock.Elapsed()
 	d, err := l.source.Grant(ctx, h.check(a.need), a.want, a.share)
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	if err == nil {
 		l.noteRoundTrip(now - a.at)
 	}

@@ -16,17 +16,17 @@ func TestGiveGoesToTheLeaseThatLivesElseToTheStore(t *testing.T) {
 		h := l.table.find(l.table.hash("a"), "a", &c.Limit)
 		c.Cost = 4
 		d := mustLease(t, l, c)
-		held, calls := h.held(l.clock.Now()), w.callsMade()
+		held, calls := h.held(l.clock.Elapsed()), w.callsMade()
 		if err := l.Give(t.Context(), c, d.Receipt); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.held(l.clock.Now()); got != held+4 || w.callsMade() != calls {
+		if got := h.held(l.clock.Elapsed()); got != held+4 || w.callsMade() != calls {
 			t.Errorf("%d held and %d calls after 4 were given to %d, want them here without a call", got, w.callsMade()-calls, held)
 		}
 		if err := l.Give(t.Context(), c, d.Receipt); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.held(l.clock.Now()); got > h.grants[len(h.grants)-1].size {
+		if got := h.held(l.clock.Elapsed()); got > h.grants[len(h.grants)-1].size {
 			t.Errorf("%d held after they were given twice, want no more than there were", got)
 		}
 		d = mustLease(t, l, c)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // A holding is what this node has of one key under one limit.
@@ -47,7 +47,7 @@ type waitQueue struct {
 type callState struct {
 	every      time.Duration // pause between calls in the long run
 	slotAt     time.Duration // see nextSlot
-	timer      fleet.Timer   // of the next call, if callers wait for it
+	timer      clock.Timer   // of the next call, if callers wait for it
 	running    bool
 	generation int // grows with resets; units requested in an earlier one do not count
 	resets     int // in progress: no call starts until they end
@@ -106,7 +106,7 @@ func callsFor(l headgate.Limit) time.Duration {
 // insert adds a holding for a check. It returns nil if there is no room. Units held under other limits of the key are
 // returned first.
 func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *holding {
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	made := &holding{
 		hash: hash, key: strings.Clone(c.Key), owner: strings.Clone(c.Owner), limit: c.Limit, capacity: c.Limit.Capacity(),
 		calls:  callState{every: callsFor(c.Limit), slotAt: now - callsAtOnce*callsEvery},

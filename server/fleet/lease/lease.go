@@ -12,8 +12,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/rounds"
 )
 
 var _ headgate.Limiter = (*Limiter)(nil)
@@ -57,8 +57,8 @@ type Options struct {
 	Timeout time.Duration
 	// Members counts the nodes that share the limits. Default this node only.
 	Members fleet.Members
-	// Clock is the clock and its timers. Default fleet.SystemClock().
-	Clock fleet.Clock
+	// Clock is the clock and its timers. Default clock.System.
+	Clock clock.Clock
 }
 
 const minTTL = time.Millisecond
@@ -81,7 +81,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("lease: Options.Timeout %v: want more than 0", o.Timeout)
 	}
 	if o.Clock == nil {
-		o.Clock = fleet.SystemClock()
+		o.Clock = clock.System
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ type Limiter struct {
 	source  Source
 	guard   Degrader // the source, nil if it is none
 	options Options
-	clock   fleet.Clock
+	clock   clock.Stopwatch
 	table   table
 	wheel   wheel
 
@@ -168,7 +168,7 @@ func New(source Source, o Options) (*Limiter, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{source: source, options: o, clock: o.Clock}
+	l := &Limiter{source: source, options: o, clock: clock.NewStopwatch(o.Clock)}
 	l.guard, _ = source.(Degrader)
 	l.table.init(o.MaxKeys)
 	l.wheel.init(l.clock, l.sweep)
@@ -222,7 +222,7 @@ func (l *Limiter) decideLocally(c *headgate.Check, d *headgate.Decision) bool {
 	if h == nil {
 		return false
 	}
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	if g := h.front.Load(); g != nil && now < g.expires {
 		if left, ok := g.take(c.Cost); ok {
 			if left <= g.low || now >= g.renewAt {
@@ -302,7 +302,7 @@ func (l *Limiter) peek(ctx context.Context, c *headgate.Check) (headgate.Decisio
 	if err != nil || d.Degraded || !algorithm.Grantable(c.Limit.Algorithm) {
 		return d, err
 	}
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	var held int64 // under any limit, as units of other limits are returned before the first request
 	l.table.each(c.Key, func(h *holding) { held += h.held(now) })
 	if held > 0 {
@@ -329,7 +329,7 @@ func (l *Limiter) within(ctx context.Context) (context.Context, func()) {
 	if l.guard != nil {
 		return ctx, func() {}
 	}
-	return rounds.WithTimeout(ctx, l.clock, l.options.Timeout)
+	return clock.WithTimeout(ctx, l.clock, l.options.Timeout)
 }
 
 // liveNodes returns how many nodes share the limits.

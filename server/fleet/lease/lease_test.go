@@ -154,7 +154,7 @@ func TestWhatIsHeldInSeveralGrantsIsUsedTogether(t *testing.T) {
 		c := headgate.Check{Key: "a", Limit: headgate.PerHour(1000), Cost: 1}
 		mustLease(t, l, c)
 		h := l.table.find(l.table.hash("a"), "a", &c.Limit)
-		now := l.clock.Now()
+		now := l.clock.Elapsed()
 		for i := range 3 {
 			g := &grant{size: 5, expires: now + time.Second, renewAt: now + time.Second, low: -1, at: int64(i)}
 			g.left.Store(5)
@@ -181,7 +181,7 @@ func TestALargeCostIsServedFromWhatIsHeldAndTheRest(t *testing.T) {
 		c := headgate.Check{Key: "a", Limit: headgate.PerHour(100)}
 		taken := warm(t, l, c)
 		h := l.table.find(l.table.hash("a"), "a", &c.Limit)
-		held, left := h.held(l.clock.Now()), remaining(t, w, c)
+		held, left := h.held(l.clock.Elapsed()), remaining(t, w, c)
 		if held == 0 {
 			t.Fatal("nothing is held, and the test shows nothing")
 		}
@@ -204,11 +204,11 @@ func TestALeaseOfAWindowEndsWithTheWindow(t *testing.T) {
 			warm(t, l, c)
 			h := l.table.find(l.table.hash("a"), "a", &c.Limit)
 			time.Sleep(time.Until(end.Add(-time.Microsecond)))
-			if h.held(l.clock.Now()) == 0 {
+			if h.held(l.clock.Elapsed()) == 0 {
 				t.Fatalf("%s: nothing is held, and the test shows nothing", limit)
 			}
 			time.Sleep(time.Microsecond)
-			if got := h.held(l.clock.Now()); got != 0 {
+			if got := h.held(l.clock.Elapsed()); got != 0 {
 				t.Errorf("%s: %d units of the last window can be used in the next, want none", limit, got)
 			}
 		})

@@ -152,7 +152,7 @@ func (l *Limiter) visit(h *holding) (forget bool) {
 	if h.removed {
 		return false
 	}
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	l.prune(h, now)
 	again := idleAfter
 	if total := h.total(); total != h.visits.total {
@@ -253,7 +253,7 @@ func (l *Limiter) dismissWaiters(h *holding) bool {
 // returnAll returns the held units.
 func (l *Limiter) returnAll(h *holding, back chan<- refund) {
 	h.mu.Lock()
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	var list []refund
 	add := func(g *grant, units int64) {
 		switch {

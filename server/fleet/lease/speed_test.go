@@ -15,7 +15,7 @@ import (
 // holdForLong gives a lease units of a key that last for the whole test, so that only the way of a hit is seen.
 func holdForLong(l *Limiter, c *headgate.Check) {
 	h := l.insert(context.Background(), l.table.hash(c.Key), c)
-	far := l.clock.Now() + time.Hour
+	far := l.clock.Elapsed() + time.Hour
 	g := &grant{size: 1 << 40, expires: far, renewAt: far, low: -1}
 	g.left.Store(g.size)
 	h.grants = append(h.grants, g)
@@ -47,7 +47,7 @@ func TestADecisionFromALeaseAllocatesNothing(t *testing.T) {
 	}
 	denied := headgate.Check{Key: "denied", Limit: headgate.PerSecond(1000), Cost: 1}
 	h := l.insert(t.Context(), l.table.hash(denied.Key), &denied)
-	far := l.clock.Now() + time.Hour
+	far := l.clock.Elapsed() + time.Hour
 	h.denial.Store(&denial{cost: 1, until: far, retryAt: far})
 	if n := testing.AllocsPerRun(1000, func() {
 		if d, err := l.Take(ctx, denied); err != nil || d.Allowed {

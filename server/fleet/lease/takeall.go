@@ -88,7 +88,7 @@ func (l *Limiter) deniedLocally(c *headgate.Check, d *headgate.Decision) bool {
 	if x == nil {
 		return false
 	}
-	now := l.clock.Now()
+	now := l.clock.Elapsed()
 	if g := h.front.Load(); now >= x.until || c.Cost < x.cost || g != nil && now < g.expires && g.left.Load() >= c.Cost {
 		return false
 	}
@@ -177,7 +177,7 @@ func (l *Limiter) giveHeld(h *holding, r headgate.Receipt) int64 {
 	if h.removed { // the next take would not find it
 		return 0
 	}
-	l.prune(h, l.clock.Now())
+	l.prune(h, l.clock.Elapsed())
 	n := h.putBack(r)
 	if n > 0 {
 		h.denial.Store(nil)
@@ -218,7 +218,7 @@ func (l *Limiter) resume(h *holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls.resets--
-	l.callWhenAllowed(h, l.clock.Now())
+	l.callWhenAllowed(h, l.clock.Elapsed())
 }
 
 // drop drops the held units. Units of a call in progress will not count. While a reset is in progress, no call starts.

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 const (
@@ -14,7 +14,7 @@ const (
 
 // A wheel calls visit for holdings at their time. It runs only while it has holdings.
 type wheel struct {
-	clock fleet.Clock
+	clock clock.Clock
 	visit func([]*holding)
 
 	visiting sync.Mutex // held during visits
@@ -24,10 +24,10 @@ type wheel struct {
 	waiting  int
 	turning  bool
 	stopped  bool
-	timer    fleet.Timer
+	timer    clock.Timer
 }
 
-func (w *wheel) init(clock fleet.Clock, due func([]*holding)) { w.clock, w.visit = clock, due }
+func (w *wheel) init(clock clock.Clock, due func([]*holding)) { w.clock, w.visit = clock, due }
 
 // add schedules a visit of a holding.
 func (w *wheel) add(h *holding, after time.Duration) {

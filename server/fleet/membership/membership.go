@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/rounds"
 )
@@ -33,7 +34,7 @@ type List interface {
 type Membership struct {
 	list    List
 	options Options
-	clock   fleet.Clock
+	clock   clock.Stopwatch
 
 	live, known atomic.Int64
 	failures    atomic.Int64
@@ -80,8 +81,8 @@ type Options struct {
 	LostAfter time.Duration
 	// ForgetAfter is the time without a refresh after which a node is not known either. Default DefaultForget.
 	ForgetAfter time.Duration
-	// Clock is the clock and its timers. Default fleet.SystemClock().
-	Clock fleet.Clock
+	// Clock is the clock and its timers. Default clock.System.
+	Clock clock.Clock
 	// Logger logs when the list gets unreachable or reachable again. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -97,7 +98,7 @@ func (o *Options) validate() error {
 	o.LostAfter = cmp.Or(o.LostAfter, 4*o.Interval)
 	o.ForgetAfter = cmp.Or(o.ForgetAfter, max(DefaultForget, o.LostAfter))
 	if o.Clock == nil {
-		o.Clock = fleet.SystemClock()
+		o.Clock = clock.System
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -130,7 +131,7 @@ func New(ctx context.Context, list List, o Options) (*Membership, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	r := &Membership{list: list, options: o, clock: o.Clock}
+	r := &Membership{list: list, options: o, clock: clock.NewStopwatch(o.Clock)}
 	r.live.Store(1)
 	r.known.Store(1)
 	r.beat(ctx)
@@ -146,10 +147,10 @@ func (r *Membership) Known() int { return int(r.known.Load()) }
 
 // beat refreshes the entry once.
 func (r *Membership) beat(ctx context.Context) {
-	call, done := rounds.WithTimeout(ctx, r.clock, 2*r.options.Interval)
+	call, done := clock.WithTimeout(ctx, r.clock, 2*r.options.Interval)
 	defer done()
 	live, known, listed, err := r.list.Beat(call, r.options.Name, r.options.LostAfter, r.options.ForgetAfter)
-	now := r.clock.Now()
+	now := r.clock.Elapsed()
 	if err != nil {
 		r.failures.Add(1)
 		if !r.held.failing && ctx.Err() == nil {
@@ -185,7 +186,7 @@ type Stats struct {
 
 // Stats returns the present figures.
 func (r *Membership) Stats() Stats {
-	s := Stats{Live: r.Live(), Known: r.Known(), Failures: r.failures.Load(), Age: r.clock.Now()}
+	s := Stats{Live: r.Live(), Known: r.Known(), Failures: r.failures.Load(), Age: r.clock.Elapsed()}
 	if at := r.answeredAt.Load(); at != 0 {
 		s.Age -= time.Duration(at)
 	}
@@ -197,7 +198,7 @@ func (r *Membership) Close(ctx context.Context) error {
 	if err := r.rounds.Stop(ctx); err != nil {
 		return err
 	}
-	ctx, done := rounds.WithTimeout(ctx, r.clock, 2*r.options.Interval)
+	ctx, done := clock.WithTimeout(ctx, r.clock, 2*r.options.Interval)
 	defer done()
 	return r.list.Leave(ctx, r.options.Name, r.options.LostAfter, r.options.ForgetAfter)
 }

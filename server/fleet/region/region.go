@@ -3,11 +3,12 @@ package region
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
@@ -38,7 +39,7 @@ type Limiter struct {
 	nodeName    string         // of this start of the node in the RegionStore
 	ledger      *ledger.Ledger // what this node consumed
 	counting    fleet.LedgerOptions
-	clock       fleet.Clock
+	clock       clock.Stopwatch
 	rounds      rounds.Loop
 	clockSkew   *skew.Tracker
 
@@ -73,7 +74,8 @@ type Options struct {
 	Deadline time.Duration
 	// Missed is the number of intervals without an exchange after which the other regions are unreachable. Default 5.
 	Missed int
-	// Rand returns a random number below n. Default math/rand/v2.
+	// Rand returns a random number below n. It spreads exchanges, and identifies this start of the node, so it must not
+	// repeat its numbers after a restart. Default math/rand/v2.
 	Rand func(n int64) int64
 	// OnEvent is called with events of the exchange. It must not block. Default logs them.
 	OnEvent func(fleet.Event)
@@ -117,13 +119,12 @@ func New(lo fleet.LedgerOptions, store headgate.Limiter, rs fleet.RegionStore, x
 	l.SetLookupAge(2 * shared.Interval)
 	g := &Limiter{
 		store: store, regionStore: rs, exchange: x, region: o.Region, settings: shared, ledger: l,
-		counting: l.Options(), clock: l.Options().Clock, keys: make(map[ledger.Key]*keyState),
+		counting: l.Options(), clock: l.Clock(), keys: make(map[ledger.Key]*keyState),
 	}
 	g.warnings.Report = shared.OnEvent
-	g.nodeName = exchange.Author(fleet.Peer{Name: o.Node, Incarnation: rand.Uint64() | 1})
-	g.succeededAt = g.clock.Now()
-	g.clockSkew = skew.NewTracker(x, l.Options().Clock, l.Options().Epoch, shared.Deadline, l.SetClockAhead,
-		shared.OnEvent)
+	g.nodeName = exchange.Author(fleet.Peer{Name: o.Node, Incarnation: uint64(shared.Rand(math.MaxInt64)) | 1})
+	g.succeededAt = g.clock.Elapsed()
+	g.clockSkew = skew.NewTracker(x, l.Clock(), shared.Deadline, l.SetClockAhead, shared.OnEvent)
 	l.StartLookups(g.rounds.Hurry)
 	g.rounds.Start(g.clock, shared.Pauses(), func(ctx context.Context, early bool) {
 		if g.unreachableSince == 0 && !early {

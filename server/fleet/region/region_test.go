@@ -201,7 +201,7 @@ func TestRegionNodeThatStartsAgainIsHeardAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		all[0].nodes[0] = startNode(t, s, all[0].store, all[0].totals, Options{
-			Region: "region 0", Node: "node 0/0", Rand: rand.New(rand.NewPCG(0, 0)).Int64N,
+			Region: "region 0", Node: "node 0/0", Rand: rand.New(rand.NewPCG(0, 9)).Int64N,
 			OnEvent: func(e fleet.Event) { t.Errorf("an event: %v %v", e.Kind, e.Err) },
 		})
 		time.Sleep(time.Second)

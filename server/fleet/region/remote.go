@@ -7,10 +7,10 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
-	"github.com/headgate/headgate/server/fleet/internal/rounds"
 )
 
 // A remoteTally is another region's tally of one key.
@@ -43,7 +43,7 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 		}
 		totals[i].MaxTotal, totals[i].MaxGrowth = g.plausible(h)
 	}
-	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	ctx, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
 	missed, err := g.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
 		switch h := &received[i]; {

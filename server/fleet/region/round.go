@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
-	"github.com/headgate/headgate/server/fleet/internal/rounds"
 	"github.com/headgate/headgate/server/fleet/internal/skew"
 )
 
@@ -48,7 +48,7 @@ func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 	if len(b.Tallies) > 0 {
 		reports, err = g.exchangeAll(ctx)
 	}
-	charging, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	charging, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
 	if early {
 		g.chargeBatch(charging)
@@ -87,9 +87,9 @@ func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bo
 		}
 	}
 	reports := make([]report, len(tallies))
-	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	ctx, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
-	asked := g.clock.Now()
+	asked := g.clock.Elapsed()
 	missed, err := g.regionStore.Report(ctx, g.nodeName, g.settings.Interval, records,
 		func(i int, r fleet.RegionRecord) { reports[i].RegionRecord = r })
 	g.compareClocks(reports, asked)
@@ -102,8 +102,8 @@ func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
 	if i < 0 || !g.clockSkew.Known() {
 		return
 	}
-	reading := time.Duration(reports[i].Now-g.counting.Epoch.UnixMicro()) * time.Microsecond
-	off := g.storeClock.Update(reading, asked, g.clock.Now()) - g.clockSkew.Ahead()
+	reading := time.UnixMicro(reports[i].Now).Sub(g.clock.Start)
+	off := g.storeClock.Update(reading, asked, g.clock.Elapsed()) - g.clockSkew.Ahead()
 	g.storeClockOff.Store(int64(off))
 	if is := skew.IsOff(off, g.storeClockReported); is != g.storeClockReported {
 		g.storeClockReported = is
@@ -140,7 +140,7 @@ func (g *Limiter) keysToSend(reports []report) []int {
 			}
 			g.keys[key] = k
 		}
-		k.sentAt = g.clock.Now()
+		k.sentAt = g.clock.Elapsed()
 		g.measureLevel(k, &g.batch.Tallies[i], &reports[i])
 	}
 	return list
@@ -178,17 +178,17 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 		}
 		notes[n].Text = string(exchange.AppendNote(nil, time.Duration(r.Now)*time.Microsecond, &t))
 	}
-	ctx, done := rounds.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	ctx, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
 	defer done()
 	var all []remoteTally
-	g.startedAt = g.clock.Now()
+	g.startedAt = g.clock.Elapsed()
 	missed, err := g.exchange.Exchange(ctx, notes, func(n int, note fleet.PeerNote) {
 		h := remoteTally{}
 		from, ok := exchange.ParseAuthor(note.Author)
 		uptime, read := exchange.ReadNote(note.Text, &h.tally)
 		if !ok || !read || n < 0 || n >= len(sending) {
 			g.counters.Malformed.Add(1)
-			g.warnings.Malformed(g.clock.Now(), note.Author)
+			g.warnings.Malformed(g.clock.Elapsed(), note.Author)
 			return
 		}
 		if from.Name == g.region {
@@ -196,13 +196,13 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 		}
 		h.key, h.region, h.uptime = sending[n], from.Name, uptime
 		h.tally.Key = b.Tallies[h.key].Key
-		h.tally.Age = max(0, note.Age) + g.clock.Now() - g.startedAt
+		h.tally.Age = max(0, note.Age) + g.clock.Elapsed() - g.startedAt
 		all = append(all, h)
 	})
 	g.counters.Exchanges.Add(1)
 	g.counters.Sent.Add(int64(len(sending) - len(missed)))
 	g.counters.Received.Add(int64(len(all)))
-	g.counters.RoundTrip.Store(int64(g.clock.Now() - g.startedAt))
+	g.counters.RoundTrip.Store(int64(g.clock.Elapsed() - g.startedAt))
 	if f, ok := g.exchange.(fleet.LossReporter); ok {
 		lost := f.Lost()
 		g.ledger.ResendGroups(lost)
@@ -229,7 +229,7 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 
 // finishExchange handles the result of an exchange, and returns its error.
 func (g *Limiter) finishExchange(answered bool, err error) error {
-	now := g.clock.Now()
+	now := g.clock.Elapsed()
 	var foreign *fleet.ForeignError
 	if errors.As(err, &foreign) {
 		g.counters.Foreign.Add(1)
@@ -261,7 +261,7 @@ func (g *Limiter) sweep() {
 	if g.turn%every != 0 && len(g.keys) <= g.counting.MaxKeys+fleet.KeyGroups {
 		return
 	}
-	now := g.clock.Now()
+	now := g.clock.Elapsed()
 	for key, k := range g.keys {
 		_, known := g.ledger.CheckOf(key)
 		if !known || k.owed == 0 && now-k.sentAt > 2*g.counting.Idle {

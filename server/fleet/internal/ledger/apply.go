@@ -45,7 +45,7 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 		if age == 0 {
 			age = a.lag
 		}
-		l.counters.addLag(age, now.clock)
+		l.counters.addLag(age, now.uptime)
 	}
 }
 
@@ -239,7 +239,7 @@ func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 		return now.uptime - r.addedAt
 	}
 	if forgot := time.Duration(l.evictedAt.Load()); forgot != 0 {
-		return now.clock - forgot
+		return now.uptime - forgot
 	}
 	return now.uptime
 }
@@ -340,10 +340,10 @@ func (l *Ledger) Refuse(from fleet.Peer, reason string) { l.refuse(from, reason,
 func (l *Ledger) refuse(from fleet.Peer, reason string, now moment) {
 	l.counters.refused.Add(1)
 	last := l.counters.reported.Load()
-	if last != 0 && int64(now.clock)-last < int64(time.Second) {
+	if last != 0 && int64(now.uptime)-last < int64(time.Second) {
 		return
 	}
-	if l.counters.reported.CompareAndSwap(last, max(1, int64(now.clock))) {
+	if l.counters.reported.CompareAndSwap(last, max(1, int64(now.uptime))) {
 		l.options.OnRefused(from, reason)
 	}
 }

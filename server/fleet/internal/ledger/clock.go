@@ -39,7 +39,7 @@ func (l *Ledger) SetClockAhead(d time.Duration) { l.clockAhead.Store(d.Microseco
 
 // WallClock returns the time of day of this node at an uptime, since 1970.
 func (l *Ledger) WallClock(uptime time.Duration) time.Duration {
-	return time.Duration(l.epoch)*time.Microsecond + l.startedAt + uptime
+	return time.Duration(l.epoch)*time.Microsecond + uptime
 }
 
 // Time returns the present time by the clock that keys of a plan use.

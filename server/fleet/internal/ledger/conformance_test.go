@@ -5,20 +5,23 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// dated is the clock of the conformance suite, which knows the date, and goes back at times.
-type dated struct{ now func() time.Time }
+// A suiteClock is the clock of the conformance suite, which goes back at times. It has no timers.
+type suiteClock struct {
+	clock.Clock
+	now func() time.Time
+}
 
-func (d dated) Now() time.Duration { return d.now().Sub(limittest.Start) }
-
-func (dated) AfterFunc(time.Duration, func()) fleet.Timer { panic("a ledger wakes nobody") }
+func (c suiteClock) Now() time.Time                  { return c.now() }
+func (c suiteClock) Since(t time.Time) time.Duration { return c.now().Sub(t) }
 
 func TestALedgerAloneIsAnExactLimiter(t *testing.T) {
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		l, err := New(fleet.LedgerOptions{Clock: dated{now}, Epoch: limittest.Start}, false)
+		l, err := New(fleet.LedgerOptions{Clock: suiteClock{now: now}}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
@@ -15,14 +16,15 @@ import (
 // testEpoch is a full hour, so that windows of tests begin at 0.
 var testEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// handClock is a clock that is set by hand.
-type handClock struct{ now atomic.Int64 }
-
-func (c *handClock) Now() time.Duration      { return time.Duration(c.now.Load()) }
-func (c *handClock) Advance(d time.Duration) { c.now.Add(int64(d)) }
-func (c *handClock) AfterFunc(time.Duration, func()) fleet.Timer {
-	panic("a ledger wakes nobody")
+// A handClock is set by hand. It has no timers, which a ledger without lookups does not use.
+type handClock struct {
+	clock.Clock
+	now atomic.Int64
 }
+
+func (c *handClock) Now() time.Time                  { return testEpoch.Add(time.Duration(c.now.Load())) }
+func (c *handClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *handClock) Advance(d time.Duration)         { c.now.Add(int64(d)) }
 
 // A host is a node of a test.
 type host struct {
@@ -46,7 +48,7 @@ func hosts(t testing.TB, n int, asks bool, change func(*fleet.LedgerOptions)) (*
 func newHost(t testing.TB, clock *handClock, name string, asks bool, change func(*fleet.LedgerOptions)) *host {
 	t.Helper()
 	o := fleet.LedgerOptions{
-		Secret: fleettest.Secret, Clock: clock, Epoch: testEpoch,
+		Secret: fleettest.Secret, Clock: clock,
 		OnRefused: func(from fleet.Peer, why string) { t.Errorf("%s refused a tally of %v: %s", name, from, why) },
 	}
 	if change != nil {

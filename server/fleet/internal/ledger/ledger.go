@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/peers"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
@@ -59,10 +60,10 @@ type Ledger struct {
 	// gossip, nodes receive updates of all keys.
 	asks       bool
 	k0, k1     uint64
-	epoch      int64         // µs since 1970 when the clock was at 0
-	clockAhead atomic.Int64  // µs that the fleet's clock, which windows use, is ahead
-	startedAt  time.Duration // by the clock
-	self       uint64        // identifies this node in digests; 0 if peers do not compare sums
+	clock      clock.Stopwatch
+	epoch      int64        // µs since 1970 when the clock was started
+	clockAhead atomic.Int64 // µs that the fleet's clock, which windows use, is ahead
+	self       uint64       // identifies this node in digests; 0 if peers do not compare sums
 	plans      algorithm.Cache[*quota.Plan]
 	closed     atomic.Bool
 
@@ -88,9 +89,9 @@ func New(o fleet.LedgerOptions, asks bool) (*Ledger, error) {
 	if err := validate(&o); err != nil {
 		return nil, err
 	}
-	l := &Ledger{options: o, asks: asks, startedAt: o.Clock.Now()}
+	l := &Ledger{options: o, asks: asks, clock: clock.NewStopwatch(o.Clock)}
 	l.SetLookupAge(o.Lag / 2)
-	l.epoch = o.Epoch.UnixMicro()
+	l.epoch = l.clock.Start.UnixMicro()
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
 	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
 	for i := range l.shards {
@@ -110,8 +111,11 @@ func (l *Ledger) Close() error {
 // BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.
 func (l *Ledger) BorrowsKeys() {}
 
+// Clock returns the clock, which was started with the ledger.
+func (l *Ledger) Clock() clock.Stopwatch { return l.clock }
+
 // Uptime returns the age of this ledger by its clock. It is sent with its tallies.
-func (l *Ledger) Uptime() time.Duration { return max(0, l.options.Clock.Now()-l.startedAt) }
+func (l *Ledger) Uptime() time.Duration { return max(0, l.clock.Elapsed()) }
 
 // KeyOf returns the hash of a check's key.
 func (l *Ledger) KeyOf(c headgate.Check) (Key, error) {
@@ -134,18 +138,14 @@ func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shards] }
 
 // A moment is one reading of the clock.
 type moment struct {
-	clock      time.Duration
 	uptime     time.Duration
 	micros     int64 // since 1970
 	clockAhead int64 // µs that the fleet's clock is ahead
 }
 
 func (l *Ledger) now() moment {
-	at := l.options.Clock.Now()
-	return moment{
-		clock: at, uptime: at - l.startedAt, micros: l.epoch + int64(at/time.Microsecond),
-		clockAhead: l.clockAhead.Load(),
-	}
+	uptime := l.clock.Elapsed()
+	return moment{uptime: uptime, micros: l.epoch + uptime.Microseconds(), clockAhead: l.clockAhead.Load()}
 }
 
 // admit checks the arguments that all methods share.

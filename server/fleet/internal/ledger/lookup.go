@@ -114,7 +114,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 	n.waits.Add(1)
 	n.start()
 	expired := make(chan struct{})
-	timer := l.options.Clock.AfterFunc(MaxLookup, func() { close(expired) })
+	timer := l.clock.AfterFunc(MaxLookup, func() { close(expired) })
 	defer timer.Stop()
 	for _, lookup := range lookups {
 		select {

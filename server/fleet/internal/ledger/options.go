@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 )
 
@@ -26,10 +28,10 @@ func validate(o *fleet.LedgerOptions) error {
 	o.Lag = cmp.Or(o.Lag, fleet.DefaultLag)
 	o.LocalCap = cmp.Or(o.LocalCap, 100)
 	if o.Clock == nil {
-		o.Clock = fleet.SystemClock()
+		o.Clock = clock.System
 	}
-	if o.Epoch.IsZero() {
-		o.Epoch = time.Now().Add(-o.Clock.Now())
+	if o.Rand == nil {
+		o.Rand = mathrand.Uint64
 	}
 	if o.OnRefused == nil {
 		o.OnRefused = logRefused

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
@@ -202,7 +203,11 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 		*d = l.peekRecord(r, n, now)
 		return false
 	}
-	if !r.consumed.Take(r.plan, at, n, d) {
+	var lease uint64
+	if r.plan.Kind == algorithm.KindLeases {
+		lease = l.options.Rand()>>11 | 1 // in the 53 bits that every store can hold, and not 0
+	}
+	if !r.consumed.Take(r.plan, at, n, lease, d) {
 		r.addOwed(d, n)
 		if r.optional.share != nil {
 			r.optional.share.tighten(d, n, at)
@@ -214,7 +219,7 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 	}
 	if l.options.LocalCap < 100 && r.optional.local != nil {
 		var own headgate.Decision
-		r.optional.local.Take(l.localPlan(r.plan), at, n, &own)
+		r.optional.local.Take(l.localPlan(r.plan), at, n, 0, &own)
 	}
 	return true
 }

@@ -28,7 +28,7 @@ func TestChangedLimitsOfALedgerAgreeWithOracle(t *testing.T) {
 		if run%16 == 0 { // before the clock has come to where times end
 			var err error
 			clock = limittest.NewClock()
-			if l, err = New(fleet.LedgerOptions{Clock: dated{clock.Now}, Epoch: limittest.Start}, false); err != nil {
+			if l, err = New(fleet.LedgerOptions{Clock: suiteClock{now: clock.Now}}, false); err != nil {
 				t.Fatal(err)
 			}
 		}

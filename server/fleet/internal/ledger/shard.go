@@ -112,7 +112,7 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 	if victim == nil {
 		return false
 	}
-	l.evictedAt.Store(int64(max(1, now.clock)))
+	l.evictedAt.Store(int64(max(1, now.uptime)))
 	l.counters.evicted.Add(1)
 	l.drop(sh, victim)
 	return true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
@@ -17,7 +18,7 @@ import (
 var _ engine.Borrower = (*Ledger)(nil)
 
 func TestADecisionAllocatesNothing(t *testing.T) {
-	_, all := hosts(t, 1, true, func(o *fleet.LedgerOptions) { o.Clock = fleet.SystemClock() })
+	_, all := hosts(t, 1, true, func(o *fleet.LedgerOptions) { o.Clock = clock.System })
 	h := all[0]
 	ctx := context.Background()
 	limits := []headgate.Limit{

@@ -76,7 +76,7 @@ func (l *Ledger) Stats() fleet.LedgerStats {
 func (l *Ledger) CountOver(debt, more int64) { l.counters.over(debt, more) }
 
 // CountLag counts an update of another region that was received at this age.
-func (l *Ledger) CountLag(age time.Duration) { l.counters.addLag(age, l.options.Clock.Now()) }
+func (l *Ledger) CountLag(age time.Duration) { l.counters.addLag(age, l.clock.Elapsed()) }
 
 // CountApplied counts units that another region consumed.
 func (l *Ledger) CountApplied(units int64) { l.counters.applied.Add(units) }

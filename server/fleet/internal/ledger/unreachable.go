@@ -12,7 +12,7 @@ import (
 // the check's policy: Open uses this node's counter and the whole limit, Local the check's Safe limit or the limit
 // divided by the live nodes, and Closed denies. Denied callers may retry after the time retry.
 func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
-	l.retryAt.Store(int64(l.options.Clock.Now() + retry))
+	l.retryAt.Store(int64(l.clock.Elapsed() + retry))
 	l.unreachable.Store(unreachable)
 }
 
@@ -21,7 +21,7 @@ func GroupOf(k *Key) int { return int(k[0] % fleet.KeyGroups) }
 
 // SetGroupsUnreachable is SetUnreachable for some key groups, one bit each.
 func (l *Ledger) SetGroupsUnreachable(groups uint64, retry time.Duration) {
-	l.retryAt.Store(int64(l.options.Clock.Now() + retry))
+	l.retryAt.Store(int64(l.clock.Elapsed() + retry))
 	l.unreachableGroups.Store(groups)
 }
 
@@ -73,7 +73,7 @@ func (l *Ledger) denyUnreachable(c *headgate.Check, now moment) headgate.Decisio
 		d.RetryAfter = headgate.Never
 		return d
 	}
-	wait := max(time.Duration(l.retryAt.Load())-now.clock, time.Millisecond).Round(time.Microsecond)
+	wait := max(time.Duration(l.retryAt.Load())-now.uptime, time.Millisecond).Round(time.Microsecond)
 	d.RetryAfter, d.ResetAfter = wait, wait
 	return d
 }

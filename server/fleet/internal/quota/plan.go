@@ -2,7 +2,6 @@ package quota
 
 import (
 	"math/bits"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/headgate/headgate"
@@ -115,8 +114,9 @@ func (c *Counter) Decide(p *Plan, at, n int64) headgate.Decision {
 	return p.Decide(c.state, at, n)
 }
 
-// Take takes n units, from 1 to the capacity, if the limit allows it, and sets d.
-func (c *Counter) Take(p *Plan, at, n int64, d *headgate.Decision) bool {
+// Take takes n units, from 1 to the capacity, if the limit allows it, and sets d. lease names the slot of a concurrency
+// limit.
+func (c *Counter) Take(p *Plan, at, n int64, lease uint64, d *headgate.Decision) bool {
 	if p.IsPair() {
 		pair, ok := p.TakePair(c.pair(), at, n)
 		if !ok {
@@ -126,10 +126,6 @@ func (c *Counter) Take(p *Plan, at, n int64, d *headgate.Decision) bool {
 		c.setPair(pair)
 		p.Describe(d, pair, at, n)
 		return true
-	}
-	var lease uint64
-	if p.Kind == algorithm.KindLeases {
-		lease = newLease()
 	}
 	c.state, *d = p.Take(c.states(), at, n, lease)
 	return d.Allowed
@@ -254,9 +250,6 @@ func (c *Counter) Consumed(p *Plan, now int64) (at, units int64) {
 	}
 	return c.state.Consumed(now)
 }
-
-// newLease returns a random name for a slot, within the 53 bits that every store can hold.
-func newLease() uint64 { return rand.Uint64()>>11 | 1 }
 
 // Share returns live/known of a limit, and at least one unit.
 func Share(l headgate.Limit, live, known int64) headgate.Limit {

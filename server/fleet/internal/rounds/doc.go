@@ -1,2 +1,2 @@
-// Package rounds repeats a task at intervals, by a fleet.Clock.
+// Package rounds repeats a task at intervals, by a clock.Clock.
 package rounds

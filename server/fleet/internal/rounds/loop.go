@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // A Loop runs rounds of a task one after the other until it is stopped.
 type Loop struct {
-	clock fleet.Clock
+	clock clock.Stopwatch
 	life  context.Context // ends with the loop
 	end   context.CancelFunc
 	busy  sync.WaitGroup
@@ -20,7 +20,7 @@ type Loop struct {
 	do    func(ctx context.Context, early bool)
 
 	mu      sync.Mutex
-	timer   fleet.Timer
+	timer   clock.Timer
 	due     time.Duration // when the next regular round starts, by the clock
 	rest    time.Duration // no early round starts before this time
 	running bool
@@ -34,12 +34,12 @@ const minRest = 2 * time.Millisecond
 
 // Start runs do after each pause, and early after Hurry. A pause is measured from the start of one round to the start
 // of the next.
-func (r *Loop) Start(clock fleet.Clock, pause func() time.Duration, do func(ctx context.Context, early bool)) {
-	r.clock, r.pause, r.do = clock, pause, do
+func (r *Loop) Start(c clock.Clock, pause func() time.Duration, do func(ctx context.Context, early bool)) {
+	r.clock, r.pause, r.do = clock.NewStopwatch(c), pause, do
 	r.life, r.end = context.WithCancel(context.Background())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.due = clock.Now() + pause()
+	r.due = pause()
 	r.schedule()
 }
 
@@ -53,13 +53,13 @@ func (r *Loop) schedule() {
 		at = min(at, r.rest)
 	}
 	r.busy.Add(1)
-	r.timer = r.clock.AfterFunc(max(0, at-r.clock.Now()), r.round)
+	r.timer = r.clock.AfterFunc(max(0, at-r.clock.Elapsed()), r.round)
 }
 
 func (r *Loop) round() {
 	defer r.busy.Done()
 	r.mu.Lock()
-	began := r.clock.Now()
+	began := r.clock.Elapsed()
 	early := began < r.due
 	if !early {
 		r.due = began + r.pause()
@@ -69,7 +69,7 @@ func (r *Loop) round() {
 	r.do(r.life, early)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := r.clock.Now()
+	ended := r.clock.Elapsed()
 	r.running, r.rest = false, ended+max(minRest, ended-began)
 	r.schedule()
 }
@@ -117,14 +117,4 @@ func (r *Loop) Finish(ctx context.Context, round func(context.Context) (more boo
 		more, err = round(ctx)
 	}
 	return errors.Join(err, end())
-}
-
-// WithTimeout returns a context that ends after d, by the clock.
-func WithTimeout(ctx context.Context, clock fleet.Clock, d time.Duration) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	timer := clock.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
-	return ctx, func() {
-		timer.Stop()
-		cancel(nil)
-	}
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/rounds"
 )
 
 // Windows start at times of day. Nodes that each used their own clock would count in different windows. So all use one
@@ -45,7 +45,7 @@ type Estimate struct {
 	set         bool
 }
 
-// Update adds a reading of the other clock, relative to when the node's clock was at 0, and the times of request and
+// Update adds a reading of the other clock, relative to the start of the node's clock, and the times of request and
 // response. It returns the new estimate.
 func (d *Estimate) Update(reading, asked, answered time.Duration) time.Duration {
 	least, most := reading-answered, reading-asked
@@ -68,8 +68,7 @@ func (d *Estimate) Update(reading, asked, answered time.Duration) time.Duration 
 // A Tracker follows the clock of a ClockSource.
 type Tracker struct {
 	source   fleet.ClockSource // nil if there is none
-	clock    fleet.Clock
-	epoch    time.Time
+	clock    clock.Stopwatch
 	deadline time.Duration
 	set      func(ahead time.Duration)
 	report   func(fleet.Event)
@@ -81,21 +80,21 @@ type Tracker struct {
 	ahead    atomic.Int64  // ns
 }
 
-// NewTracker returns a Tracker of the clock of x, if x has one. epoch is the time of day when clock was at 0. set is
+// NewTracker returns a Tracker of the clock of x, if x has one. set is
 // called with each estimate, and report when the clock gets off by more than MaxClockSkew or right again.
 func NewTracker(
-	x fleet.Exchange, clock fleet.Clock, epoch time.Time, deadline time.Duration, set func(ahead time.Duration),
+	x fleet.Exchange, clock clock.Stopwatch, deadline time.Duration, set func(ahead time.Duration),
 	report func(fleet.Event),
 ) *Tracker {
 	from, _ := x.(fleet.ClockSource)
-	return &Tracker{source: from, clock: clock, epoch: epoch, deadline: deadline, set: set, report: report}
+	return &Tracker{source: from, clock: clock, deadline: deadline, set: set, report: report}
 }
 
 // AskIfDue reads the clock if it is time to.
 func (c *Tracker) AskIfDue(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.source == nil || c.clock.Now() < c.next {
+	if c.source == nil || c.clock.Elapsed() < c.next {
 		return
 	}
 	_ = c.ask(ctx) // it is read again later
@@ -119,17 +118,17 @@ func (c *Tracker) Known() bool {
 }
 
 func (c *Tracker) ask(ctx context.Context) error {
-	ctx, done := rounds.WithTimeout(ctx, c.clock, c.deadline)
+	ctx, done := clock.WithTimeout(ctx, c.clock, c.deadline)
 	defer done()
-	asked := c.clock.Now()
+	asked := c.clock.Elapsed()
 	reading, err := c.source.Date(ctx)
-	answered := c.clock.Now()
+	answered := c.clock.Elapsed()
 	if err != nil {
 		c.next = answered + retryInterval
 		return err
 	}
 	c.next = answered + AskInterval
-	ahead := c.estimate.Update(reading.Sub(c.epoch), asked, answered)
+	ahead := c.estimate.Update(reading.Sub(c.clock.Start), asked, answered)
 	c.set(ahead)
 	c.ahead.Store(int64(ahead))
 	if off := IsOff(ahead, c.reported); off != c.reported {
