@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
@@ -238,23 +237,20 @@ func offerAsync(t testing.TB, all []*Limiter, key string, limit headgate.Limit, 
 	return j
 }
 
-// On a machine that others use too, an exchange can be late by any time; so one attempt of several must do. With
-// HEADGATE_SOAK=1 each is a minute long.
+// The bound is one of time, which other processes on the machine can exceed. TestAsyncStaysWithinItsBound checks it in
+// virtual time.
 func TestSoakAsyncOnRedisClusterStaysWithinItsBound(t *testing.T) {
 	t.Parallel()
-	set := redistest.Cluster(t, redistest.ClusterOptions{})
-	length, tries := 1500*time.Millisecond, 6
-	if os.Getenv("HEADGATE_SOAK") != "" {
-		length, tries = time.Minute, 3
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("takes minutes: HEADGATE_SOAK=1 runs it")
 	}
+	set := redistest.Cluster(t, redistest.ClusterOptions{})
 	for _, times := range []int{2, 10} {
 		t.Run(fmt.Sprintf("%d times", times), func(t *testing.T) {
 			t.Parallel()
-			run := 0
-			attempts.OneOf(t, tries, func() error {
-				run++
-				return holdsOnRedis(t, set.URL(), fmt.Sprintf("k %d %d", times, run), times, length)
-			})
+			if err := holdsOnRedis(t, set.URL(), fmt.Sprint("k ", times), times, time.Minute); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -282,7 +278,7 @@ func holdsOnRedis(t *testing.T, url, key string, times int, length time.Duration
 		return fmt.Errorf("over at a time: got %.0f, want at most %.0f", j.Over, bound)
 	case float64(j.Passed) > most+max(bound, 0):
 		return fmt.Errorf("passed: got %d, want at most %.0f", j.Passed, most+bound)
-	case length >= time.Minute && float64(j.Passed) > 1.005*most:
+	case float64(j.Passed) > 1.005*most:
 		return fmt.Errorf("passed: got %d, want at most %.0f and 0.5 %%", j.Passed, most)
 	case float64(j.Passed) < 0.9*most:
 		return fmt.Errorf("passed: got %d, want nearly %.0f", j.Passed, most)

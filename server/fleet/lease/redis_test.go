@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/guard"
@@ -312,7 +311,6 @@ func (k *killing) judge(t *testing.T, list []record, limit headgate.Limit, kills
 
 func TestNodeProcessesThatAreKilledAndStoppedKeepTheLimitOnRedis(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
-	run := 0
 	for _, k := range []killing{
 		{limit: "500/s burst 200", keys: 1, times: 5},
 		{limit: "500/s fixed-window", keys: 1, times: 5},
@@ -320,15 +318,8 @@ func TestNodeProcessesThatAreKilledAndStoppedKeepTheLimitOnRedis(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %d keys", k.limit, k.keys), func(t *testing.T) {
 			k.url, k.nodes, k.lasting, k.every = cluster.URL(), 3, 2100*time.Millisecond, 400*time.Millisecond
-			attempts.OneOf(t, 3, func() error {
-				if run++; run > 1 { // a key that nobody has asked for yet
-					flush(t, cluster)
-				}
-				if used := k.run(t); used < 0.5 {
-					return fmt.Errorf("%.1f %% of the limit used, want at least 50 %%", 100*used)
-				}
-				return nil
-			})
+			flush(t, cluster)
+			k.run(t) // TestSoakLease checks how much of the limit is used, which depends on the machine
 		})
 	}
 }
