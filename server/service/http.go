@@ -56,34 +56,15 @@ func (c *HTTPConfig) validate() error {
 	if c.Handler == nil {
 		return errNoHandler
 	}
-	for _, n := range []struct {
-		name  string
-		value *time.Duration
-		or    time.Duration
-	}{
-		{"HeaderTimeout", &c.HeaderTimeout, DefaultHeaderTimeout},
-		{"ReadTimeout", &c.ReadTimeout, DefaultReadTimeout},
-		{"WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout},
-		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
-	} {
-		if *n.value < 0 {
-			return fmt.Errorf("service: %s %s: want more than 0, or 0 for the default", n.name, *n.value)
-		}
-		if *n.value == 0 {
-			*n.value = n.or
-		}
-	}
-	for _, n := range []struct {
-		name      string
-		value     *int
-		or, least int
-	}{{"MaxConns", &c.MaxConns, DefaultMaxConns, 1}, {"MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1 << 10}} {
-		if *n.value == 0 {
-			*n.value = n.or
-		}
-		if *n.value < n.least {
-			return fmt.Errorf("service: %s %d: want at least %d, or 0 for the default", n.name, *n.value, n.least)
-		}
+	options := CheckOptions("service: ")
+	options.Duration("HeaderTimeout", &c.HeaderTimeout, DefaultHeaderTimeout, 1)
+	options.Duration("ReadTimeout", &c.ReadTimeout, DefaultReadTimeout, 1)
+	options.Duration("WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout, 1)
+	options.Duration("IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout, 1)
+	options.Int("MaxConns", &c.MaxConns, DefaultMaxConns, 1, MaxInt)
+	options.Int("MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1<<10, MaxInt)
+	if err := options.Err(); err != nil {
+		return err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -194,10 +175,10 @@ type ConnLimits struct {
 	Descriptors conns.Share
 }
 
-// New returns the connections of a listener, at most so many. farewell is sent to refused connections.
-func (l ConnLimits) New(listener string, most int, farewell string, log *slog.Logger) *Conns {
+// New returns the connections of a listener, at most most of them. refusal is sent to refused connections.
+func (l ConnLimits) New(listener string, most int, refusal string, log *slog.Logger) *Conns {
 	return conns.New(conns.Options{
 		Name: listener, Max: most, PerAddress: l.PerAddress, Exempt: l.Exempt,
-		Descriptors: l.Descriptors, Refusal: farewell, Logger: log,
+		Descriptors: l.Descriptors, Refusal: refusal, Logger: log,
 	})
 }

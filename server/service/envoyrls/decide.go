@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 	"time"
-	"unsafe"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/proto/grpcwire"
 )
 
 // Errors for refused requests. None has the code Unknown.
@@ -204,7 +204,7 @@ func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
 		for _, i := range c.storeChecks {
 			f := &c.outcomes[i]
 			key := c.keys[f.key.from:f.key.to]
-			s.take(ctx, f, unsafe.String(unsafe.SliceData(key), len(key)), c.request.descriptors[i].negative)
+			s.take(ctx, f, grpcwire.Borrow(key), c.request.descriptors[i].negative)
 		}
 	} else {
 		keys := string(c.keys)

@@ -70,7 +70,7 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.config.Limits.Body))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.config.Limits.Body)))
 	if err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
@@ -124,8 +124,8 @@ const (
 // reserve reserves memory for a body of size bytes, negative if unknown. It returns false if there is not enough. The
 // caller calls done when it no longer needs the body.
 func (s *Server) reserve(size int64) (done func(), ok bool) {
-	if size < 0 || size > s.config.Limits.Body {
-		size = s.config.Limits.Body
+	if most := int64(s.config.Limits.Body); size < 0 || size > most {
+		size = most
 	}
 	if size <= smallBody {
 		return func() {}, true

@@ -3,7 +3,6 @@ package envoyrls
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -29,7 +28,7 @@ type Limits struct {
 	// Entries bounds the entries of a descriptor. Default 64.
 	Entries int
 	// Body bounds the bytes of a JSON body. Default 1 MiB. The gRPC server bounds its own messages.
-	Body int64
+	Body int
 }
 
 // Config configures a Server. Store is required, and Path or Engine.
@@ -81,23 +80,12 @@ func (c *Config) validate() error {
 	if c.Path == "" && c.Engine == nil {
 		return errNoEngine
 	}
-	for _, n := range []struct {
-		name  string
-		value *int
-		or    int
-	}{{"Descriptors", &c.Limits.Descriptors, 128}, {"Entries", &c.Limits.Entries, 64}} {
-		if *n.value == 0 {
-			*n.value = n.or
-		}
-		if *n.value < 0 {
-			return fmt.Errorf("envoyrls: Limits.%s %d: want more than 0, or 0 for the default", n.name, *n.value)
-		}
-	}
-	if c.Limits.Body == 0 {
-		c.Limits.Body = 1 << 20
-	}
-	if c.Limits.Body < 0 {
-		return fmt.Errorf("envoyrls: Limits.Body %d: want more than 0, or 0 for the default", c.Limits.Body)
+	options := service.CheckOptions("envoyrls: ")
+	options.Int("Limits.Descriptors", &c.Limits.Descriptors, 128, 1, service.MaxInt)
+	options.Int("Limits.Entries", &c.Limits.Entries, 64, 1, service.MaxInt)
+	options.Int("Limits.Body", &c.Limits.Body, 1<<20, 1, service.MaxInt)
+	if err := options.Err(); err != nil {
+		return err
 	}
 	if c.OnError == nil {
 		c.OnError = func(error) {}

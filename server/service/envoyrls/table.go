@@ -105,7 +105,7 @@ func (d *Document) source() *source.File {
 	return d.file
 }
 
-// validate adds descriptors of a document to a level. path is the label of the level in metrics.
+// fill adds descriptors of a document to a level. path is the label of the level in metrics.
 func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) error {
 	if len(list) > 0 && l.exact == nil {
 		l.exact = make(map[entry]*node, len(list))

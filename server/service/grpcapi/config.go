@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -91,40 +90,18 @@ func (c *Config) validate() error {
 		}
 		c.Identifier = id
 	}
-	for _, n := range []struct {
-		name          string
-		value         *int
-		def, min, max int
-	}{
-		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1 << 10, 64 << 20},
-		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000},
-		{"MaxStreams", &c.MaxStreams, DefaultMaxStreams, 1, 1 << 20},
-		{"MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1 << 10, 1 << 20},
-		{"MaxConns", &c.MaxConns, service.DefaultMaxConns, 1, 1 << 30},
-		{"Parallel", &c.Parallel, 1, 1, 1000},
-	} {
-		if *n.value == 0 {
-			*n.value = n.def
-		}
-		if *n.value < n.min || *n.value > n.max {
-			return fmt.Errorf("grpcapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.min, n.max)
-		}
-	}
-	for _, n := range []struct {
-		name  string
-		value *time.Duration
-		def   time.Duration
-	}{
-		{"MinPing", &c.MinPing, DefaultMinPing},
-		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout},
-		{"CallTimeout", &c.CallTimeout, DefaultCallTimeout},
-	} {
-		if *n.value == 0 {
-			*n.value = n.def
-		}
-		if *n.value < time.Millisecond {
-			return fmt.Errorf("grpcapi: %s %s: want at least 1ms, or 0 for the default", n.name, *n.value)
-		}
+	options := service.CheckOptions("grpcapi: ")
+	options.Int("MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1<<10, 64<<20)
+	options.Int("MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000)
+	options.Int("MaxStreams", &c.MaxStreams, DefaultMaxStreams, 1, 1<<20)
+	options.Int("MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1<<10, 1<<20)
+	options.Int("MaxConns", &c.MaxConns, service.DefaultMaxConns, 1, service.MaxInt)
+	options.Int("Parallel", &c.Parallel, 1, 1, 1000)
+	options.Duration("MinPing", &c.MinPing, DefaultMinPing, time.Millisecond)
+	options.Duration("IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout, time.Millisecond)
+	options.Duration("CallTimeout", &c.CallTimeout, DefaultCallTimeout, time.Millisecond)
+	if err := options.Err(); err != nil {
+		return err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -17,8 +17,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: nc, addr: connAddr{Addr: nc.RemoteAddr()}, epoch: time.Now()}
-	if place := conns.Of(nc); place != nil {
-		place.SetHolder(c)
+	if counted := conns.Of(nc); counted != nil {
+		counted.SetHolder(c)
 	}
 	return c, nil
 }
@@ -32,8 +32,8 @@ type conn struct {
 	closed    atomic.Bool
 
 	// Used by ConnKind, which is not called concurrently.
-	lastTransfers int64         // passed at the last call
-	lastChange    time.Duration // when passed last changed
+	lastTransfers int64         // transfers at the last call
+	lastChange    time.Duration // when transfers last changed
 }
 
 // A connAddr is a caller's address. gRPC passes it to each call, so that the calls of a connection share its state.
@@ -61,16 +61,16 @@ const idleAfter = 5 * time.Second
 
 var _ conns.Holder = (*conn)(nil)
 
-// ConnKind returns Idle if there was no traffic for silentFor, Unused if there was none at all, and Busy otherwise.
+// ConnKind returns Idle if there was no traffic for idleAfter, Unused if there was none at all, and Busy otherwise.
 func (c *conn) ConnKind() conns.Kind {
-	now, passed := time.Since(c.epoch), c.transfers.Load()
+	now, transfers := time.Since(c.epoch), c.transfers.Load()
 	switch {
 	case c.closed.Load():
 		return conns.Busy
-	case passed == 0:
+	case transfers == 0:
 		return conns.Unused
-	case passed != c.lastTransfers:
-		c.lastTransfers, c.lastChange = passed, now
+	case transfers != c.lastTransfers:
+		c.lastTransfers, c.lastChange = transfers, now
 		return conns.Busy
 	case now-c.lastChange < idleAfter:
 		return conns.Busy

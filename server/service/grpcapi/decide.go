@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/proto/grpcwire/wirev1"
+	"github.com/headgate/headgate/server/service"
 )
 
 // A decision holds the memory for one decision. It is reused.
@@ -22,7 +23,7 @@ type decision struct {
 
 func newDecision() *decision { return &decision{attributeMap: make(map[string]string)} }
 
-// decide decides a request at about the time now. The response is in a.answer and valid until the next call.
+// decide decides a request at about the time now. The response is in a.response and valid until the next call.
 func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, a *decision, now time.Time) error {
 	terms, err := s.readRequest(q, a)
 	if err != nil {
@@ -35,7 +36,7 @@ func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, a *deci
 	return nil
 }
 
-// readRequest reads the client's attributes into a.who and returns the terms.
+// readRequest reads the client's attributes into a.attributes and returns the terms.
 func (s *Server) readRequest(q *wirev1.RateLimitRequest, a *decision) (engine.Terms, error) {
 	values := identity.Values{IP: q.IP, User: q.User, APIKey: q.APIKey}
 	if q.TooMany {
@@ -61,7 +62,7 @@ func (s *Server) readRequest(q *wirev1.RateLimitRequest, a *decision) (engine.Te
 // setVerdict writes a verdict into the response.
 func (a *decision) setVerdict(v *engine.Verdict, now time.Time) {
 	passes := v.Action.Passes()
-	a.response = wirev1.RateLimitResponse{Passed: passes, Degraded: v.Degraded, DelayMs: millis(v.Delay)}
+	a.response = wirev1.RateLimitResponse{Passed: passes, Degraded: v.Degraded, DelayMs: service.Millis(v.Delay)}
 	if d := &v.Decision; d.Limit > 0 {
 		a.response.Limit, a.response.Remaining = d.Limit, max(d.Remaining, 0)
 		// To the millisecond, as over HTTP, and rounded up.
@@ -77,7 +78,7 @@ func (a *decision) setVerdict(v *engine.Verdict, now time.Time) {
 		a.response.Reason, a.response.HTTPStatus, a.response.Drop = int32(v.Reason), int32(v.Status), v.Action == engine.Drop
 		a.response.RetryAfterMs = -1
 		if v.RetryAfter != headgate.Never {
-			a.response.RetryAfterMs = millis(v.RetryAfter)
+			a.response.RetryAfterMs = service.Millis(v.RetryAfter)
 		}
 	case v.Settles():
 		a.lease = v.AppendLease(a.lease[:0])
@@ -85,15 +86,7 @@ func (a *decision) setVerdict(v *engine.Verdict, now time.Time) {
 	}
 }
 
-// millis rounds up, so that a client that waits this long has waited long enough.
-func millis(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return int64((d-1)/time.Millisecond) + 1
-}
-
-// response decides a request of a batch or stream. An error becomes part of the response.
+// decideOrSetError decides a request of a batch or stream. An error becomes part of the response.
 func (s *Server) decideOrSetError(ctx context.Context, q *wirev1.RateLimitRequest, a *decision, now time.Time) {
 	if err := s.decide(ctx, q, a, now); err != nil {
 		s.setError(a, err)

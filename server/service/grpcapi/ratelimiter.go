@@ -87,7 +87,7 @@ func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grp
 	return c, nil
 }
 
-// A batchCall is a BatchRateLimit call. It is its own response, like a call.
+// A batchCall is a BatchRateLimit call. It is its own response, like a rateLimitCall.
 type batchCall struct {
 	server  *Server
 	request wirev1.BatchRateLimitRequest

@@ -38,15 +38,15 @@ type Server struct {
 	conns            *service.Conns
 	certs            *service.Certificates           // nil without TLS
 	storeBorrowsKeys bool                            // Config.Store does not keep keys after it returns
-	calls            sync.Pool                       // of *call
-	batches          sync.Pool                       // of *batch
+	calls            sync.Pool                       // of *rateLimitCall
+	batches          sync.Pool                       // of *batchCall
 	decisions        sync.Pool                       // of *decision
-	groups           sync.Pool                       // of *group
-	streamMessages   sync.Pool                       // of *streamed
-	storeCalls       sync.Pool                       // of *doing
+	groups           sync.Pool                       // of *batchGroup
+	streamMessages   sync.Pool                       // of *streamMessage
+	storeCalls       sync.Pool                       // of *storeCall
 	helpers          chan struct{}                   // one element per running helper goroutine
 	streams          atomic.Pointer[map[string]bool] // the full names of streaming methods
-	lastLogged       atomic.Int64                    // time of the last logged fault, in nanoseconds
+	faults           service.LogLimit                // limits the log lines about faults
 
 	stop     context.CancelFunc
 	stopping context.Context // done when Shutdown is called, to end streams

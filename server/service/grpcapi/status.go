@@ -49,8 +49,7 @@ func (s *Server) statusOf(err error) error {
 
 // logFault logs an error, at most one per second.
 func (s *Server) logFault(err error) {
-	now, last := time.Now().UnixNano(), s.lastLogged.Load()
-	if now-last >= int64(time.Second) && s.lastLogged.CompareAndSwap(last, now) {
+	if s.faults.Allow(time.Second) {
 		s.config.Logger.Warn("gRPC call failed", "err", err.Error(), "note", "at most one of these is logged per second")
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/proto/grpcwire"
 	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
@@ -26,7 +26,7 @@ var storeDesc = grpc.ServiceDesc{
 	Methods:     []grpc.MethodDesc{{MethodName: "Do", Handler: handleDo}},
 }
 
-// A storeCall is a Do call. It is its own response, like a call.
+// A storeCall is a Do call. It is its own response, like a rateLimitCall.
 type storeCall struct {
 	server    *Server
 	request   wirev1.DoRequest
@@ -202,7 +202,7 @@ func (c *storeCall) prefixKey(key string) string {
 	}
 	prefixed := c.keys[start:]
 	if c.server.storeBorrowsKeys {
-		return unsafe.String(unsafe.SliceData(prefixed), len(prefixed))
+		return grpcwire.Borrow(prefixed)
 	}
 	return string(prefixed)
 }

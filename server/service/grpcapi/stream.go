@@ -26,7 +26,7 @@ func (m *streamMessage) release(s *Server) {
 	}
 }
 
-// A nextMessage is the message that a stream reads next. It takes a streamed from the pool only when the message comes.
+// A nextMessage is the message that a stream reads next. It takes a streamMessage from the pool only when the message comes.
 type nextMessage struct {
 	server  *Server
 	message *streamMessage
@@ -75,7 +75,7 @@ func handleBatches(srv any, stream grpc.ServerStream) error {
 const (
 	// batchStream is a stream of BatchRateLimit calls: each batch is decided before the next is read.
 	batchStream = "BatchStream"
-	// unread is a trailer of batchStream: batches without a response were not read, and can be sent to another server.
+	// unreadTrailer is a trailer of batchStream: batches without a response were not read, and can be sent to another server.
 	unreadTrailer = "headgate-unread"
 )
 
@@ -158,8 +158,8 @@ func (t *streamHandler) respondBatch(m *batchMessage) error {
 func (t *streamHandler) run() error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	// Bounds the concurrent decisions. Without a free place, the reader decides itself.
-	places := make(chan struct{}, t.server.config.Parallel-1)
+	// Bounds the concurrent decisions. If all are in use, the reader decides itself.
+	slots := make(chan struct{}, t.server.config.Parallel-1)
 	next := &nextMessage{server: t.server}
 	for {
 		err := t.stream.RecvMsg(next)
@@ -172,16 +172,16 @@ func (t *streamHandler) run() error {
 			}
 			return err
 		}
-		if cap(places) > 0 {
+		if cap(slots) > 0 {
 			select {
-			case places <- struct{}{}:
+			case slots <- struct{}{}:
 				if t.server.tryGo(&group, func() {
-					defer func() { <-places }()
+					defer func() { <-slots }()
 					_ = t.respond(m) // the reader gets the same error
 				}) {
 					continue
 				}
-				<-places
+				<-slots
 			default:
 			}
 		}
@@ -191,7 +191,7 @@ func (t *streamHandler) run() error {
 	}
 }
 
-// response decides a request and sends the response.
+// respond decides a request and sends the response.
 func (t *streamHandler) respond(m *streamMessage) error {
 	defer m.release(t.server)
 	if t.server.config.Parallel > 1 { // decisions are concurrent, only sending is not

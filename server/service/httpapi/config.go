@@ -72,21 +72,12 @@ func (c *Config) validate() error {
 	if c.MaxBuffered == 0 {
 		c.MaxBuffered = DefaultMaxBuffered
 	}
-	for _, n := range []struct {
-		name          string
-		value         *int
-		def, min, max int
-	}{
-		{"MaxBody", &c.MaxBody, DefaultMaxBody, 1 << 10, 64 << 20},
-		{"MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000},
-		{"Parallel", &c.Parallel, 1, 1, 1000},
-	} {
-		if *n.value == 0 {
-			*n.value = n.def
-		}
-		if *n.value < n.min || *n.value > n.max {
-			return fmt.Errorf("httpapi: %s %d: want %d to %d, or 0 for the default", n.name, *n.value, n.min, n.max)
-		}
+	options := service.CheckOptions("httpapi: ")
+	options.Int("MaxBody", &c.MaxBody, DefaultMaxBody, 1<<10, 64<<20)
+	options.Int("MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000)
+	options.Int("Parallel", &c.Parallel, 1, 1, 1000)
+	if err := options.Err(); err != nil {
+		return err
 	}
 	if c.MaxBuffered < int64(c.MaxBody) {
 		return fmt.Errorf("httpapi: MaxBuffered %d: want at least MaxBody, which is %d", c.MaxBuffered, c.MaxBody)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,14 +90,9 @@ func (s *Server) admit(call, request *http.Request) error {
 // Caddy, append it.
 func deniedStatus(query string) int {
 	switch query {
-	case "status=401":
-		return http.StatusUnauthorized
-	case "status=403":
-		return http.StatusForbidden
-	case "status=429":
-		return http.StatusTooManyRequests
-	case "status=503":
-		return http.StatusServiceUnavailable
+	case "status=401", "status=403", "status=429", "status=503":
+		status, _ := strconv.Atoi(query[len("status="):]) // it is one of these numbers
+		return status
 	default:
 		return 0
 	}
@@ -108,7 +104,7 @@ func (s *Server) warnUntrusted(r *http.Request) {
 		forwardedURI, originalURI, originalURL, forwardedMethod, originalMethod,
 		"X-Forwarded-For",
 	} {
-		if len(r.Header[name]) > 0 && s.proxyWarnings.allow(time.Now(), time.Minute) {
+		if len(r.Header[name]) > 0 && s.proxyWarnings.Allow(time.Minute) {
 			s.config.Logger.Warn("forward-auth called by an untrusted proxy: its headers are ignored",
 				"peer", r.RemoteAddr, "want", "its address in trusted_proxies")
 			return
@@ -155,7 +151,7 @@ func (s *Server) restoreRequest(a *decision) error {
 		r.Host = host
 	}
 	if target == "" {
-		if s.proxyWarnings.allow(time.Now(), time.Minute) {
+		if s.proxyWarnings.Allow(time.Minute) {
 			s.config.Logger.Warn("forward-auth called without the requested path, so no rule for a path matches",
 				"peer", r.RemoteAddr, "want", "X-Forwarded-Uri or X-Original-URI")
 		}
@@ -284,10 +280,5 @@ func (s *Server) warnOfConcurrency() {
 }
 
 func hasConcurrency(r *rules.Rule) bool {
-	for i := range r.Limits {
-		if r.Limits[i].Algorithm == headgate.Concurrency {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Limits, func(l rules.Limit) bool { return l.Algorithm == headgate.Concurrency })
 }

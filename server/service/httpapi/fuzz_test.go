@@ -197,9 +197,6 @@ func FuzzAppendTime(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ms int64) {
 		at := time.UnixMilli(ms)
 		want := at.UTC().Format("2006-01-02T15:04:05.000Z")
-		if year := at.UTC().Year(); year < 0 || year > 9999 {
-			want = at.UTC().Format(time.RFC3339)
-		}
 		if got := string(appendTime(nil, at)); got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
@@ -91,13 +89,4 @@ func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	dst = append(dst, s...)
 	return append(dst, '"')
-}
-
-// logLimit limits how often a message is logged.
-type logLimit struct{ lastLogged atomic.Int64 }
-
-// allow reports whether the message may be logged again.
-func (q *logLimit) allow(at time.Time, every time.Duration) bool {
-	now, before := at.UnixNano(), q.lastLogged.Load()
-	return (before == 0 || now-before >= int64(every) || now < before) && q.lastLogged.CompareAndSwap(before, now)
 }

@@ -23,8 +23,8 @@ type Server struct {
 	calls         sync.Pool // of *apiCall
 	decisions     sync.Pool // of *decision
 	buffered      atomic.Int64
-	faults        logLimit // limits the log lines about faults
-	proxyWarnings logLimit
+	faults        service.LogLimit // limits the log lines about faults
+	proxyWarnings service.LogLimit
 	warnedRules   atomic.Pointer[match.Set] // the rule set whose concurrency limits were logged
 }
 

@@ -9,15 +9,15 @@ import (
 // A command is a command that clients can send.
 type command struct {
 	name string // in lower case
-	// least and most bound the number of arguments, including the name. most is 0 if there is no bound.
+	// minArgs and maxArgs bound the number of arguments, including the name. maxArgs is 0 if there is no bound.
 	minArgs, maxArgs int
 	// decide executes a decision, possibly concurrently with others of the same connection.
 	decide func(*executor, context.Context, [][]byte)
 	// run executes all other commands.
 	run func(*conn, *executor, [][]byte)
-	// open commands need no token.
+	// noToken commands need no token.
 	noToken bool
-	// reset commands always need a token.
+	// needsToken commands need a token even if the server requires none.
 	needsToken bool
 	// immediate commands run at once between MULTI and EXEC; others are queued.
 	immediate bool
@@ -113,7 +113,7 @@ func sequential(do func(*executor, context.Context, [][]byte)) func(*conn, *exec
 
 // lookup returns the command of that name, ignoring case, or nil.
 func (s *Server) lookup(name []byte) *command {
-	if len(name) == len(throttleName) && string(name) == throttleName {
+	if string(name) == throttleName {
 		return s.throttle
 	}
 	var lower [maxName]byte
@@ -130,8 +130,10 @@ func (s *Server) lookup(name []byte) *command {
 }
 
 const (
+	// throttleName is the name of the most frequent command, as clients usually write it.
 	throttleName = "CL.THROTTLE"
-	maxName      = 16
+	// maxName is the length of the longest name.
+	maxName = 16
 )
 
 // equalFold reports whether two words are equal, ignoring case.
@@ -191,7 +193,7 @@ func (c *conn) unknownCommand(args [][]byte) string {
 	said := "ERR unknown command '" + printable(args[0]) + "', with args beginning with: "
 	if equalFold(args[0], "POST") || equalFold(args[0], "HOST:") {
 		// A browser was tricked into sending text that looks like commands. Redis closes such connections too.
-		if s := c.server; s.httpLog.allow(time.Since(s.started)) {
+		if s := c.server; s.httpLog.Allow(time.Second) {
 			s.config.Logger.Warn("resp: a client speaks HTTP, connection closed", "client", c.remote())
 		}
 		c.closing = true

@@ -13,14 +13,11 @@ import (
 
 // command replies to COMMAND.
 func (c *conn) command(k *executor, args [][]byte) {
-	all := c.server.list
 	if len(args) == 1 {
-		k.out = appendArray(k.out, len(all))
-		for _, cmd := range all {
-			k.out = c.appendCommand(k.out, cmd)
-		}
+		c.commandInfo(k, nil)
 		return
 	}
+	all := c.server.list
 	sub, rest := args[1], args[2:]
 	switch {
 	case equalFold(sub, "COUNT") && len(rest) == 0:

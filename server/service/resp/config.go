@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -110,48 +111,23 @@ func (c *Config) validate() error {
 }
 
 func (l *Limits) validate() error {
-	for _, n := range []struct {
-		name     string
-		value    *int
-		def, min int
-	}{
-		{"Conns", &l.Conns, 10_000, 1},
-		{"Inline", &l.Inline, 4 << 10, 64},
-		{"Args", &l.Args, 256, 8},
-		{"Bulk", &l.Bulk, 16 << 10, 64},
-		{"Command", &l.Command, 64 << 10, 1 << 10},
-		{"Held", &l.Held, 64 << 20, 1},
-		{"InFlight", &l.InFlight, 4096, 1},
-	} {
-		if *n.value == 0 {
-			*n.value = n.def
-		}
-		if *n.value < n.min || *n.value > maxLimit {
-			return fmt.Errorf("resp: Limits.%s %d: want %d to %d, or 0 for %d", n.name, *n.value, n.min, maxLimit, n.def)
-		}
-	}
-	for _, n := range []struct {
-		name  string
-		value *time.Duration
-		def   time.Duration
-	}{
-		{"DecideTimeout", &l.DecideTimeout, time.Second},
-		{"CommandTimeout", &l.CommandTimeout, 10 * time.Second},
-		{"IdleTimeout", &l.IdleTimeout, 10 * time.Minute},
-		{"WriteTimeout", &l.WriteTimeout, 10 * time.Second},
-	} {
-		if *n.value == 0 {
-			*n.value = n.def
-		}
-		if forever := n.value == &l.IdleTimeout; *n.value < 0 && !forever {
-			return fmt.Errorf("resp: Limits.%s %v: want more than 0, or 0 for %v", n.name, *n.value, n.def)
-		}
+	options := service.CheckOptions("resp: Limits.")
+	options.Int("Conns", &l.Conns, 10_000, 1, service.MaxInt)
+	options.Int("Inline", &l.Inline, 4<<10, 64, service.MaxInt)
+	options.Int("Args", &l.Args, 256, 8, service.MaxInt)
+	options.Int("Bulk", &l.Bulk, 16<<10, 64, service.MaxInt)
+	options.Int("Command", &l.Command, 64<<10, 1<<10, service.MaxInt)
+	options.Int("Held", &l.Held, 64<<20, 1, service.MaxInt)
+	options.Int("InFlight", &l.InFlight, 4096, 1, service.MaxInt)
+	options.Duration("DecideTimeout", &l.DecideTimeout, time.Second, 1)
+	options.Duration("CommandTimeout", &l.CommandTimeout, 10*time.Second, 1)
+	options.Duration("IdleTimeout", &l.IdleTimeout, 10*time.Minute, math.MinInt64)
+	options.Duration("WriteTimeout", &l.WriteTimeout, 10*time.Second, 1)
+	if err := options.Err(); err != nil {
+		return err
 	}
 	if l.Inline > l.Command || l.Bulk > l.Command {
 		return fmt.Errorf("resp: Limits.Inline %d and Bulk %d: want at most Command, %d", l.Inline, l.Bulk, l.Command)
 	}
 	return nil
 }
-
-// maxLimit keeps the sums of limits within an int everywhere.
-const maxLimit = 1 << 29

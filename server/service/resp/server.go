@@ -41,10 +41,10 @@ type Server struct {
 	tls              *tls.Config           // nil without TLS
 
 	counts     counts
-	held       atomic.Int64 // bytes of large incomplete commands and of transactions
-	tick       atomic.Int64 // coarse clock for timeouts, in units of tickTime, starting at 1
-	failureLog logLimit     // limits log lines about store failures
-	httpLog    logLimit     // limits log lines about HTTP clients
+	held       atomic.Int64     // bytes of large incomplete commands and of transactions
+	tick       atomic.Int64     // coarse clock for timeouts, in units of tickTime, starting at 1
+	failureLog service.LogLimit // limits log lines about store failures
+	httpLog    service.LogLimit // limits log lines about HTTP clients
 
 	accepted *service.Conns
 
@@ -52,9 +52,10 @@ type Server struct {
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
 	ending    bool
-	stop      chan struct{} // stops expireConns
+	stopping  context.Context //nolint:containedctx // it ends when Shutdown is called
+	stop      context.CancelFunc
 	watching  bool
-	running   sync.WaitGroup // connections and expireConns
+	running   sync.WaitGroup // connections, expireConns and the certificate watcher
 }
 
 type counter = atomic.Int64
@@ -103,18 +104,18 @@ func New(c Config) (*Server, error) {
 		started:    time.Now(),
 		listeners:  map[net.Listener]struct{}{},
 		conns:      map[*conn]struct{}{},
-		stop:       make(chan struct{}),
 	}
-	farewell := "-ERR max number of clients reached\r\n"
+	refusal := "-ERR max number of clients reached\r\n"
 	if set != nil {
 		s.tls = set.Config()
-		farewell = "" // a plain text could not be read over TLS
+		refusal = "" // a plain text could not be read over TLS
 	}
-	s.accepted = c.Conns.New("resp", l.Conns, farewell, c.Logger)
+	s.accepted = c.Conns.New("resp", l.Conns, refusal, c.Logger)
 	_, s.storeBorrowsKeys = c.Store.(engine.Borrower)
 	s.oneCPU = runtime.GOMAXPROCS(0) == 1
 	s.limits.bind = c.Bind
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	for _, cmd := range s.list {
 		s.commands[cmd.name] = cmd
 	}
@@ -171,7 +172,7 @@ func (s *Server) Serve(l net.Listener) error {
 		s.config.Logger.Warn("resp: accept failed, retrying", "err", err, "in", pause)
 		select {
 		case <-time.After(pause):
-		case <-s.stop:
+		case <-s.stopping.Done():
 			return nil
 		}
 	}
@@ -188,21 +189,10 @@ func (s *Server) addListener(l net.Listener) bool {
 		s.watching = true
 		s.running.Go(s.expireConns)
 		if s.certs != nil {
-			s.running.Go(s.watchCerts)
+			s.running.Go(func() { s.certs.Watch(s.stopping) })
 		}
 	}
 	return true
-}
-
-// watchCerts reloads changed certificates until the server stops.
-func (s *Server) watchCerts() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var watching sync.WaitGroup
-	watching.Go(func() { s.certs.Watch(ctx) })
-	<-s.stop
-	cancel()
-	watching.Wait()
 }
 
 // Reload reads the certificate files now instead of at the next check.
@@ -231,8 +221,8 @@ func (s *Server) startConn(nc net.Conn) {
 	now := s.tick.Load()
 	c.lastActive.Store(now)
 	c.commandStart.Store(now)
-	if place := conns.Of(plain); place != nil {
-		place.SetHolder(c)
+	if counted := conns.Of(plain); counted != nil {
+		counted.SetHolder(c)
 	}
 	s.mu.Lock()
 	if s.ending {
@@ -255,10 +245,8 @@ func (s *Server) removeConn(c *conn) {
 // earlier, Shutdown aborts them and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.ending {
-		s.ending = true
-		close(s.stop)
-	}
+	s.ending = true
+	s.stop()
 	for l := range s.listeners {
 		_ = l.Close() // makes Serve return
 	}
@@ -310,7 +298,7 @@ func (s *Server) expireConns() {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-s.stopping.Done():
 			return
 		case <-ticker.C:
 		}
@@ -336,17 +324,9 @@ func (s *Server) expireConns() {
 // storeFailed counts and logs a store failure.
 func (s *Server) storeFailed(err error) {
 	s.counts.storeFailures.Add(1)
-	if s.failureLog.allow(time.Since(s.started)) {
+	if s.failureLog.Allow(time.Second) {
 		s.config.Logger.Warn("resp: store failed", "err", err, "failures", s.counts.storeFailures.Load())
 	}
-}
-
-// logLimit allows a log line once per second.
-type logLimit struct{ last atomic.Int64 }
-
-func (s *logLimit) allow(at time.Duration) bool {
-	now, last := int64(at+time.Second), s.last.Load()
-	return now-last >= int64(time.Second) && s.last.CompareAndSwap(last, now)
 }
 
 func (s *Server) newExecutor() *executor { return s.executors.Get().(*executor) }

@@ -63,7 +63,7 @@ func (c *conn) auth(k *executor, args [][]byte) {
 
 const textWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
-// checkToken checks a token. If it is invalid, show appends an error reply and returns false.
+// checkToken checks a token. If it is invalid, checkToken appends an error reply and returns false.
 func (c *conn) checkToken(k *executor, token []byte) bool {
 	err := c.server.tokens.Check(c.server.background, string(token), service.AddrOf(c.net.RemoteAddr()), nil)
 	if err == nil {

@@ -3,11 +3,11 @@ package resp
 import (
 	"context"
 	"errors"
-	"time"
 	"unsafe"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/server/service"
 )
 
 // take replies to HG.TAKE rule key [cost].
@@ -70,10 +70,10 @@ func (k *executor) appendVerdict(dst []byte) []byte {
 	case v.Action.Passes():
 		passes = 1
 		if v.Delay > 0 {
-			retry = milliseconds(v.Delay)
+			retry = service.Millis(v.Delay)
 		}
 	case v.RetryAfter != headgate.Never:
-		retry = milliseconds(v.RetryAfter)
+		retry = service.Millis(v.RetryAfter)
 	}
 	dst = appendInt(dst, passes)
 	limit, remaining := d.Limit, max(d.Remaining, 0)
@@ -83,16 +83,11 @@ func (k *executor) appendVerdict(dst []byte) []byte {
 	dst = appendInt(dst, limit)
 	dst = appendInt(dst, remaining)
 	dst = appendInt(dst, retry)
-	dst = appendInt(dst, milliseconds(d.ResetAfter))
+	dst = appendInt(dst, service.Millis(d.ResetAfter))
 	if len(k.lease) > 0 {
 		dst = appendBulk(dst, k.lease)
 	}
 	return dst
-}
-
-// milliseconds rounds up.
-func milliseconds(d time.Duration) int64 {
-	return int64(d/time.Millisecond) + min(int64(d%time.Millisecond), 1)
 }
 
 // reset replies to HG.RESET rule key.
@@ -131,7 +126,7 @@ func (k *executor) renew(ctx context.Context, args [][]byte) {
 	} else {
 		k.out = appendInt(k.out, 0)
 	}
-	k.out = appendInt(k.out, milliseconds(ttl))
+	k.out = appendInt(k.out, service.Millis(ttl))
 }
 
 // borrowedString returns b as a string without a copy. It is valid until the command was executed.

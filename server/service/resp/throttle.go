@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"time"
-	"unsafe"
 
 	"github.com/headgate/headgate"
 )
@@ -57,9 +56,9 @@ func (k *executor) throttle(ctx context.Context, args [][]byte) {
 	var d headgate.Decision
 	switch {
 	case limit.bound != nil:
-		d, err = limit.bound.Take(unsafe.String(unsafe.SliceData(k.key), len(k.key)), quantity)
+		d, err = limit.bound.Take(borrowedString(k.key), quantity)
 	case k.server.storeBorrowsKeys:
-		c := headgate.Check{Key: unsafe.String(unsafe.SliceData(k.key), len(k.key)), Limit: limit.limit, Cost: quantity}
+		c := headgate.Check{Key: borrowedString(k.key), Limit: limit.limit, Cost: quantity}
 		d, err = k.server.config.Store.Take(ctx, c)
 	default:
 		c := headgate.Check{Key: string(k.key), Limit: limit.limit, Cost: quantity, OnFailure: k.server.config.OnFailure}
@@ -93,11 +92,7 @@ func appendThrottled(dst []byte, d *headgate.Decision, limit int64) []byte {
 	}
 	dst = appendInt(dst, limit)
 	dst = appendInt(dst, max(d.Remaining, 0))
-	if retry < 0 {
-		dst = append(dst, ":-1\r\n"...)
-	} else {
-		dst = appendInt(dst, retry)
-	}
+	dst = appendInt(dst, retry)
 	return appendInt(dst, wholeSeconds(d.ResetAfter))
 }
 

@@ -160,7 +160,7 @@ func (n *Node) openEnvoy() error {
 		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token,
 		Logins:          n.logins,
 		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
-		Limits:  envoyrls.Limits{Body: int64(settings.MaxBody)},
+		Limits:  envoyrls.Limits{Body: int(settings.MaxBody)},
 		OnError: n.faultLogger("envoy"), Logger: n.log.With("protocol", "envoy"),
 		OnHealth: func(healthy bool) {
 			if d.grpc != nil { // else openGRPC sets the state
