@@ -61,3 +61,24 @@ func sortedTests(tests []rules.Test) []rules.Test {
 	})
 	return tests
 }
+
+// WithoutDefaultNames returns a client of a registry as it was before its registration: without the names that a
+// registry gives to limits without one. They begin with a digit; other names must not.
+func WithoutDefaultNames(c rules.Client) rules.Client {
+	c.Limits = withoutDefaultNames(c.Limits)
+	c.Rules = slices.Clone(c.Rules)
+	for i := range c.Rules {
+		c.Rules[i].Limits = withoutDefaultNames(c.Rules[i].Limits)
+	}
+	return c
+}
+
+func withoutDefaultNames(limits []rules.Limit) []rules.Limit {
+	limits = slices.Clone(limits)
+	for i := range limits {
+		if name := limits[i].Name; name != "" && name[0] >= '0' && name[0] <= '9' {
+			limits[i].Name = ""
+		}
+	}
+	return limits
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -23,7 +24,10 @@ const (
 )
 
 // ForNodes reports whether nodes receive objects of the kind.
-func (k Kind) ForNodes() bool { return k == KindRule || k == KindClient || k == KindOverride }
+func (k Kind) ForNodes() bool { return slices.Contains(NodeKinds(), k) }
+
+// NodeKinds returns the kinds of objects that nodes receive, in the order of snapshots.
+func NodeKinds() []Kind { return []Kind{KindRule, KindClient, KindOverride} }
 
 // An Object is a stored object.
 type Object struct {
@@ -129,6 +133,29 @@ type Query struct {
 	AfterNamespace, AfterID string
 	// Limit is the maximum number to return, at least 1.
 	Limit int
+}
+
+// All returns the objects of a query, page by page: q.Limit is the size of a page. It ends after an error.
+func All(ctx context.Context, db DB, q Query) iter.Seq2[*Object, error] {
+	return func(yield func(*Object, error) bool) {
+		for {
+			objects, err := db.List(ctx, q)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range objects {
+				if !yield(&objects[i], nil) {
+					return
+				}
+			}
+			if len(objects) < q.Limit {
+				return
+			}
+			last := objects[len(objects)-1]
+			q.AfterNamespace, q.AfterID = last.Namespace, last.ID
+		}
+	}
 }
 
 // A LogQuery selects the changes that Log returns.

@@ -35,6 +35,11 @@ type Item struct {
 	Deleted  bool            `json:"deleted,omitempty"`
 }
 
+// Item returns the object for a snapshot. It was deleted if it has no body.
+func (o *Object) Item() *Item {
+	return &Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: o.Body, Deleted: o.Body == nil}
+}
+
 // end is the last line. Without it, a snapshot is incomplete.
 type end struct {
 	End     bool   `json:"end"`

@@ -194,7 +194,7 @@ func (s *Server) diffRevisions(c *call) error {
 	if err != nil {
 		return err
 	}
-	deltas, err := edit.Compare(ctx, s.config.DB, c.namespace, min(from, to), max(from, to), edit.NodeKinds())
+	deltas, err := edit.Compare(ctx, s.config.DB, c.namespace, min(from, to), max(from, to), control.NodeKinds())
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func TestRollbackUndoesLaterChanges(t *testing.T) {
 	if err != nil || done.Revision != 3 {
 		t.Fatalf("got %+v, %v; want revision 3", done, err)
 	}
-	deltas, err := edit.Compare(t.Context(), db, "shop", 1, 3, edit.NodeKinds())
+	deltas, err := edit.Compare(t.Context(), db, "shop", 1, 3, control.NodeKinds())
 	if err != nil || len(deltas) != 0 {
 		t.Errorf("revisions 1 and 3: got %+v, %v; want no difference", deltas, err)
 	}

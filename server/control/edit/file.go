@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -144,11 +145,15 @@ func (c *fileChange) editClients(ctx context.Context, ns *namespace) error {
 	if !c.pruneClients {
 		return nil
 	}
-	return ns.eachClient(ctx, func(o *control.Object) {
+	for o, err := range ns.allClients(ctx) {
+		if err != nil {
+			return err
+		}
 		if !inFile[o.ID] {
 			c.add(Edit{Kind: control.KindClient, ID: o.ID}, o.Body, o.Revision)
 		}
-	})
+	}
+	return nil
 }
 
 func (c *fileChange) summary() (deltas []Delta, unchanged int) {
@@ -169,20 +174,7 @@ func (ns *namespace) getClient(ctx context.Context, id string) (*control.Object,
 	return ns.get(ctx, control.KindClient, id)
 }
 
-// eachClient calls do for all clients of the namespace.
-func (ns *namespace) eachClient(ctx context.Context, do func(*control.Object)) error {
-	q := control.Query{Namespace: ns.name, Kind: control.KindClient, Limit: 5000}
-	for {
-		objects, err := ns.db.List(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range objects {
-			do(&objects[i])
-		}
-		if len(objects) < q.Limit {
-			return nil
-		}
-		q.AfterNamespace, q.AfterID = ns.name, objects[len(objects)-1].ID
-	}
+// allClients returns the clients of the namespace.
+func (ns *namespace) allClients(ctx context.Context) iter.Seq2[*control.Object, error] {
+	return control.All(ctx, ns.db, control.Query{Namespace: ns.name, Kind: control.KindClient, Limit: 5000})
 }

@@ -100,17 +100,20 @@ type pruneChange struct {
 func (c *pruneChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	var edits []Edit
 	c.more = false
-	err := ns.eachClient(ctx, func(o *control.Object) {
-		switch {
-		case c.keep.contains(o.ID):
-		case len(edits) == c.limit:
-			c.more = true
-		default:
-			edits = append(edits, Edit{Kind: control.KindClient, ID: o.ID, base: o.Revision})
+	for o, err := range ns.allClients(ctx) {
+		if err != nil {
+			return nil, err
 		}
-	})
+		if c.keep.contains(o.ID) {
+			continue
+		}
+		if c.more = len(edits) == c.limit; c.more {
+			break
+		}
+		edits = append(edits, Edit{Kind: control.KindClient, ID: o.ID, base: o.Revision})
+	}
 	c.deleted = len(edits)
-	return edits, err
+	return edits, nil
 }
 
 // An IDSet is a set of IDs of clients. It stores hashes with a random seed, to use less memory: if two IDs have the

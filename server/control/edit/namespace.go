@@ -163,24 +163,7 @@ func (ns *namespace) put(o *control.Object) error {
 // removeClient removes a client and returns it, or false if there is none.
 func (ns *namespace) removeClient(id string) (rules.Client, bool) {
 	c, ok := ns.clients.Remove(id)
-	c.Limits = withoutDefaultNames(c.Limits)
-	c.Rules = slices.Clone(c.Rules)
-	for i := range c.Rules {
-		c.Rules[i].Limits = withoutDefaultNames(c.Rules[i].Limits)
-	}
-	return c, ok
-}
-
-// withoutDefaultNames removes the names that a registry gives to limits without one. They begin with a digit; other
-// names must not.
-func withoutDefaultNames(limits []rules.Limit) []rules.Limit {
-	limits = slices.Clone(limits)
-	for i := range limits {
-		if name := limits[i].Name; name != "" && name[0] >= '0' && name[0] <= '9' {
-			limits[i].Name = ""
-		}
-	}
-	return limits
+	return control.WithoutDefaultNames(c), ok
 }
 
 // compile compiles rules in the order of their IDs. The problems of its error have paths such as

@@ -42,25 +42,19 @@ type expireChange struct{ before time.Time }
 func (c expireChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	var edits []Edit
 	q := control.Query{Namespace: ns.name, Kind: control.KindOverride, Limit: 1000}
-	for {
-		objects, err := ns.db.List(ctx, q)
+	for object, err := range control.All(ctx, ns.db, q) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range objects {
-			o, err := control.ParseOverride("body.json", objects[i].Body, time.Time{})
-			if err != nil {
-				return nil, err
-			}
-			if o.Expires.Before(c.before) {
-				edits = append(edits, Edit{Kind: control.KindOverride, ID: o.ID, base: objects[i].Revision})
-			}
+		o, err := control.ParseOverride("body.json", object.Body, time.Time{})
+		if err != nil {
+			return nil, err
 		}
-		if len(objects) < q.Limit {
-			return edits, nil
+		if o.Expires.Before(c.before) {
+			edits = append(edits, Edit{Kind: control.KindOverride, ID: o.ID, base: object.Revision})
 		}
-		q.AfterNamespace, q.AfterID = ns.name, objects[len(objects)-1].ID
 	}
+	return edits, nil
 }
 
 // unusedOverride returns why an override has no effect with the current rules, empty if it has.

@@ -28,11 +28,6 @@ const maxFollowed = 100_000
 // ErrTooManyChanges means that there are too many changes between two revisions to compare them.
 var ErrTooManyChanges = fmt.Errorf("there are more than %d changes between them", maxFollowed)
 
-// NodeKinds returns the kinds of objects that nodes receive.
-func NodeKinds() []control.Kind {
-	return []control.Kind{control.KindRule, control.KindClient, control.KindOverride}
-}
-
 // Compare returns what changed in a namespace after one revision, up to another, in the order of kinds and IDs. The
 // error is control.ErrPruned if the log does not reach back that far, or ErrTooManyChanges.
 func Compare(
@@ -123,7 +118,7 @@ func (c *rollbackChange) edits(ctx context.Context, ns *namespace) ([]Edit, erro
 	kinds := []control.Kind{control.KindRule}
 	c.objects = len(ns.rules)
 	if c.all {
-		kinds = NodeKinds()
+		kinds = control.NodeKinds()
 		c.objects += ns.clients.Len() + len(ns.overrides)
 	}
 	deltas, err := Compare(ctx, ns.db, ns.name, c.revision, math.MaxInt64, kinds)

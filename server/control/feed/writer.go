@@ -26,11 +26,7 @@ func newWriter(level int, h control.Header) (*writer, error) {
 	return w, err
 }
 
-func (w *writer) write(o *control.Object) error {
-	return w.items.Write(&control.Item{
-		Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: o.Body, Deleted: o.Body == nil,
-	})
-}
+func (w *writer) write(o *control.Object) error { return w.items.Write(o.Item()) }
 
 // snapshot ends the encoding.
 func (w *writer) snapshot(mark, since control.Mark) (*Snapshot, error) {

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/headgate/headgate/server/control"
 )
@@ -43,7 +42,7 @@ const (
 	diskFormat = 1
 	// maxPending bounds the changes that wait for disk space. With more, everything is fetched again.
 	maxPending = 8 << 20
-	// minAdded is the size of changes after which the file is rewritten, or half of the snapshot if that is more.
+	// minAdded is the size of changes after which the file is replaced, or half of the snapshot if that is more.
 	minAdded = 1 << 20
 )
 
@@ -289,109 +288,9 @@ func (d *disk) abandon() {
 // errNoFile means that there is no file to append to: it has to be written completely.
 var errNoFile = errors.New("there is no file to append to")
 
-// grown reports whether the changes are so large that the file should be rewritten.
+// grown reports whether the changes are so large that the file should be replaced by a new snapshot.
 func (d *disk) grown() bool {
 	return d.file != nil && d.size-d.snapshotSize > max(minAdded, d.snapshotSize/2)
-}
-
-// A name identifies an object.
-type name struct {
-	kind control.Kind
-	id   string
-}
-
-// rewrite merges the snapshot and all changes into one part.
-func (d *disk) rewrite() error {
-	var h control.Header
-	changed := map[name]*control.Item{}
-	if err := d.read(func(_ int, header control.Header) { h = header }, func(n int, item *control.Item) error {
-		if n > 0 {
-			kept := *item
-			kept.Body = slices.Clone(item.Body)
-			changed[name{item.Kind, item.ID}] = &kept
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	h.Since = 0
-	w, err := d.newDraft(h)
-	if err != nil {
-		return err
-	}
-	var rules, others []*control.Item
-	for _, item := range changed {
-		switch {
-		case item.Deleted:
-		case item.Kind == control.KindRule:
-			rules = append(rules, item)
-		default:
-			others = append(others, item)
-		}
-	}
-	write := func(list []*control.Item) error {
-		for _, item := range list {
-			if err := w.writer.Write(item); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err = d.read(func(int, control.Header) {}, func(n int, item *control.Item) error {
-		if n > 0 {
-			return errStop
-		}
-		if item.Kind != control.KindRule { // rules come first
-			if err := write(rules); err != nil {
-				return err
-			}
-			rules = nil
-		}
-		if changed[name{item.Kind, item.ID}] != nil {
-			return nil
-		}
-		return w.writer.Write(item)
-	})
-	if err == nil || errors.Is(err, errStop) {
-		err = errors.Join(write(rules), write(others))
-	}
-	if err != nil {
-		w.discard()
-		return err
-	}
-	return d.replace(w)
-}
-
-var errStop = errors.New("enough")
-
-// read reads the file part by part.
-func (d *disk) read(begin func(n int, h control.Header), each func(n int, item *control.Item) error) error {
-	from := bufio.NewReaderSize(io.NewSectionReader(d.file, 0, d.size), 64<<10)
-	if _, err := from.ReadSlice('\n'); err != nil {
-		return err
-	}
-	for n := 0; ; n++ {
-		if _, err := from.Peek(1); errors.Is(err, io.EOF) {
-			return nil
-		}
-		r, err := control.NewReader(&partReader{src: from})
-		if err != nil {
-			return err
-		}
-		begin(n, r.Header)
-		for {
-			item, err := r.Next()
-			if errors.Is(err, io.EOF) && !errors.Is(err, control.ErrBroken) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			if err := each(n, item); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // notExist reports whether an error says that a file does not exist.

@@ -138,13 +138,16 @@ func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 		return err
 	}
 	switch {
-	case t.delta != nil:
-		return f.applyDelta(t)
 	case t.whole != nil:
 		return f.applySnapshot(t)
+	case t.delta == nil:
+		f.change(func(s *Status) { s.Unchanged++ })
+	default:
+		if err := f.applyDelta(t); err != nil {
+			return err
+		}
 	}
-	f.change(func(s *Status) { s.Unchanged++ })
-	f.repairDisk(ctx)
+	f.maintainDisk(ctx)
 	return nil
 }
 
@@ -211,26 +214,20 @@ func (f *Follower) storeDelta(t *fetchSink) error {
 	if err := t.encoder.Close(); err != nil {
 		return err
 	}
-	if err := f.disk.add(t.buffer.Bytes(), t.header.Revision); err != nil {
-		return err
-	}
-	if f.disk.grown() {
-		return f.disk.rewrite()
-	}
-	return nil
+	return f.disk.add(t.buffer.Bytes(), t.header.Revision)
 }
 
-// repairDisk writes everything to disk if that failed earlier.
-func (f *Follower) repairDisk(ctx context.Context) {
-	if f.disk == nil || f.current == nil || f.disk.file != nil && f.disk.pending.Len() == 0 {
+// maintainDisk writes everything to disk if that failed earlier, or if the file has grown.
+func (f *Follower) maintainDisk(ctx context.Context) {
+	if f.disk == nil || f.current == nil {
 		return
 	}
-	if f.disk.file != nil { // it only had no space
+	if f.disk.file != nil && f.disk.pending.Len() > 0 { // it only had no space
 		f.setDiskStatus(f.disk.add(nil, f.current.mark.Revision))
 		return
 	}
 	now := f.config.Clock()
-	if now.Before(f.lastDiskFetch.Add(diskFetchInterval)) {
+	if f.disk.file != nil && !f.disk.grown() || now.Before(f.lastDiskFetch.Add(diskFetchInterval)) {
 		return
 	}
 	f.lastDiskFetch = now
@@ -243,7 +240,7 @@ func (f *Follower) repairDisk(ctx context.Context) {
 	if w.draft != nil {
 		w.draft.discard()
 	}
-	if err != nil {
+	if err != nil && f.disk.file == nil {
 		f.setDiskStatus(err)
 	}
 }

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,17 +60,11 @@ func (c *Config) validate() error {
 	case c.Poll < 0 || c.Timeout < 0:
 		return errors.New("follow: Poll and Timeout: want times above 0")
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.Poll = cmp.Or(c.Poll, DefaultPoll)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	if c.Clock == nil {
 		c.Clock = time.Now
-	}
-	if c.Poll == 0 {
-		c.Poll = DefaultPoll
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
 	}
 	if c.Doubt == nil {
 		c.Doubt = func(*rules.Client) string { return "" }

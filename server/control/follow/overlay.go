@@ -174,7 +174,7 @@ func (o *overlay) clientOf(
 	if found, ok := to.registry.Lookup(t.Attribute, t.Values[0]); ok {
 		switch over := o.clients[found.ID]; {
 		case over == nil:
-			base := unregistered(found)
+			base := control.WithoutDefaultNames(*found)
 			return found.ID, &overriddenClient{base: &base, shown: base}
 		case over.base != nil:
 			return found.ID, &overriddenClient{base: over.base, shown: *over.base}

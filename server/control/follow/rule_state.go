@@ -56,24 +56,23 @@ func compile(byID map[string]*rules.Rule) (*match.Set, error) {
 
 func parseRule(item *control.Item) (rules.Rule, error) {
 	r, err := control.ParseRule(item.Body)
-	if err == nil && r.ID != item.ID {
-		err = fmt.Errorf("its body is of rule %s", rules.Quote(r.ID))
-	}
-	if err != nil {
-		return r, refused(fmt.Errorf("rule %s: %w", rules.Quote(item.ID), err))
-	}
-	return r, nil
+	return r, checkParsed(item, r.ID, err)
 }
 
 func parseClient(item *control.Item) (rules.Client, error) {
 	c, err := control.ParseClient(item.Body)
-	if err == nil && c.ID != item.ID {
-		err = fmt.Errorf("its body is of client %s", rules.Quote(c.ID))
+	return c, checkParsed(item, c.ID, err)
+}
+
+// checkParsed returns an error if a body could not be parsed, or has another ID than its item.
+func checkParsed(item *control.Item, id string, err error) error {
+	if err == nil && id != item.ID {
+		err = fmt.Errorf("its body is of %s %s", item.Kind, rules.Quote(id))
 	}
 	if err != nil {
-		return c, refused(fmt.Errorf("client %s: %w", rules.Quote(item.ID), err))
+		return refused(fmt.Errorf("%s %s: %w", item.Kind, rules.Quote(item.ID), err))
 	}
-	return c, nil
+	return nil
 }
 
 // errOrder means that a snapshot has rules after clients, which are checked against the rules.

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/bars"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api"
@@ -218,8 +217,8 @@ func spread(t testing.TB, s *service, nodes []*node, writes int) figures {
 	return took
 }
 
-// The bar is a median of 100 ms and 99 in 100 within 1 s; a test machine that does other things gets ten times that.
-func TestAChangeIsInForceOnFiftyNodesAtOnce(t *testing.T) {
+// Nodes that poll once an hour get each change by the push. TestSoakAChangeIsInForceOnFiftyNodesAtOnce has the bars.
+func TestAChangeIsPushedToFiftyNodes(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
 	s.put(t, remote.Rules, "per-user", perUser)
@@ -234,15 +233,8 @@ func TestAChangeIsInForceOnFiftyNodesAtOnce(t *testing.T) {
 	for _, n := range nodes {
 		until(t, "the push", func() bool { return n.Status().Push })
 	}
-	attempts.OneOf(t, 5, func() error {
-		took := spread(t, s, nodes, writes)
-		median, most := took.at(0.5), took.at(0.99)
-		t.Logf("%d nodes, %d writes: in force after %s (median), %s (99 of 100)", count, writes, median, most)
-		if median > time.Second || most > 10*time.Second {
-			return fmt.Errorf("in force after %s (median), %s (99 of 100)", median, most)
-		}
-		return nil
-	})
+	took := spread(t, s, nodes, writes)
+	t.Logf("%d nodes, %d writes: in force after %s (median), %s (99 of 100)", count, writes, took.at(0.5), took.at(0.99))
 }
 
 // With the push cut, polling finds a change: within 15 s when nodes ask every 10 s, give or take a fifth.

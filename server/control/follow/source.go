@@ -2,7 +2,6 @@ package follow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -137,10 +136,10 @@ func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink)
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
 	if since.Revision > 0 && since.Revision <= present {
-		was, err := d.mark(ctx, since.Revision)
+		was, err := control.MarkAt(ctx, d.db, since.Revision)
 		switch {
 		case err != nil:
-			return err
+			return fmt.Errorf("%s: %w", d.Name(), err)
 		case was != since: // the database was restored or lost changes, and continues from an earlier revision
 		case since.Revision == present:
 			return nil
@@ -157,29 +156,17 @@ func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink)
 	return d.whole(ctx, present, to)
 }
 
-// mark returns the mark of a revision.
-func (d *databaseSource) mark(ctx context.Context, revision int64) (control.Mark, error) {
-	if revision == 0 {
-		return control.Mark{}, nil
-	}
-	at, err := d.db.Committed(ctx, revision)
-	if err != nil {
-		return control.Mark{}, fmt.Errorf("%s: %w", d.Name(), err)
-	}
-	return control.MarkOf(revision, at), nil
-}
-
 func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []control.Object, to Sink) error {
-	mark, err := d.mark(ctx, h.Revision)
+	mark, err := control.MarkAt(ctx, d.db, h.Revision)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
 	h.Time = mark.Time()
 	if err := to.Begin(h); err != nil {
 		return err
 	}
 	for i := range changed {
-		if err := to.Item(itemOf(&changed[i])); err != nil {
+		if err := to.Item(changed[i].Item()); err != nil {
 			return err
 		}
 	}
@@ -189,14 +176,14 @@ func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []
 // whole passes all objects. The header names the revision and comes first, so if a newer one is read, whole returns an
 // error and the Follower calls again.
 func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) error {
-	mark, err := d.mark(ctx, present)
+	mark, err := control.MarkAt(ctx, d.db, present)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
 	if err := to.Begin(control.Header{Namespace: d.namespace, Revision: present, Time: mark.Time()}); err != nil {
 		return err
 	}
-	revision, err := d.db.Snapshot(ctx, d.namespace, func(o *control.Object) error { return to.Item(itemOf(o)) })
+	revision, err := d.db.Snapshot(ctx, d.namespace, func(o *control.Object) error { return to.Item(o.Item()) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
@@ -208,13 +195,6 @@ func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) erro
 
 // errChangedWhileRead means that the rules changed while they were read. They can be read again at once.
 var errChangedWhileRead = errors.New("the rules changed")
-
-func itemOf(o *control.Object) *control.Item {
-	return &control.Item{
-		Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: json.RawMessage(o.Body),
-		Deleted: o.Body == nil,
-	}
-}
 
 func (d *databaseSource) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
 	if d.nodes == nil {

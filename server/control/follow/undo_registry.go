@@ -5,6 +5,7 @@ import (
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/registry"
+	"github.com/headgate/headgate/server/control"
 )
 
 // undoRegistry is a registry with an undo log.
@@ -29,7 +30,7 @@ func (c *undoRegistry) put(client rules.Client) error {
 				c.registry.Remove(client.ID)
 				return nil
 			}
-			return c.registry.Put(unregistered(old))
+			return c.registry.Put(control.WithoutDefaultNames(*old))
 		})
 	}
 	return nil
@@ -39,11 +40,11 @@ func (c *undoRegistry) put(client rules.Client) error {
 func (c *undoRegistry) remove(id string) {
 	old, ok := c.registry.Remove(id)
 	if ok && c.undoing {
-		c.undo = append(c.undo, func() error { return c.registry.Put(unregistered(&old)) })
+		c.undo = append(c.undo, func() error { return c.registry.Put(control.WithoutDefaultNames(old)) })
 	}
 }
 
-// begin starts to record changes for back; keep stops it.
+// begin starts to record changes for rollback, and commit stops it.
 func (c *undoRegistry) begin()  { c.undo, c.undoing = nil, true }
 func (c *undoRegistry) commit() { c.undo, c.undoing = nil, false }
 
@@ -51,32 +52,10 @@ func (c *undoRegistry) commit() { c.undo, c.undoing = nil, false }
 func (c *undoRegistry) rollback() error {
 	undo := c.undo
 	c.commit()
-	for i := len(undo) - 1; i >= 0; i-- {
-		if err := undo[i](); err != nil {
+	for _, undoOne := range slices.Backward(undo) {
+		if err := undoOne(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// unregistered returns a registered client as it was before registration: without the generated limit names, which
-// begin with a digit, unlike given names.
-func unregistered(c *rules.Client) rules.Client {
-	client := *c
-	client.Limits = withoutGeneratedNames(c.Limits)
-	client.Rules = slices.Clone(c.Rules)
-	for i := range client.Rules {
-		client.Rules[i].Limits = withoutGeneratedNames(client.Rules[i].Limits)
-	}
-	return client
-}
-
-func withoutGeneratedNames(limits []rules.Limit) []rules.Limit {
-	named := slices.Clone(limits)
-	for i := range named {
-		if name := named[i].Name; name != "" && name[0] >= '0' && name[0] <= '9' {
-			named[i].Name = ""
-		}
-	}
-	return named
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -60,44 +61,36 @@ func (s *Store) parse(o *control.Object) (Token, error) {
 // more.
 func (s *Store) List(ctx context.Context, p *Principal, after string, limit int) (list []Token, more bool, err error) {
 	list = []Token{}
-	err = s.each(ctx, after, limit+1, func(t *Token) (stop bool) {
-		if !p.CoversEach(t.Namespaces) {
-			return false
+	for t, err := range s.all(ctx, after, limit+1) {
+		switch {
+		case err != nil:
+			return nil, false, err
+		case !p.CoversEach(t.Namespaces):
+		case len(list) == limit:
+			return list, true, nil
+		default:
+			list = append(list, t)
 		}
-		if len(list) == limit {
-			more = true
-			return true
-		}
-		list = append(list, *t)
-		return false
-	})
-	return list, more, err
+	}
+	return list, false, nil
 }
 
-// each calls do for the tokens after an ID until it returns true.
-func (s *Store) each(ctx context.Context, after string, pageSize int, do func(*Token) (stop bool)) error {
+// all returns the tokens after an ID.
+func (s *Store) all(ctx context.Context, after string, pageSize int) iter.Seq2[Token, error] {
 	q := control.Query{Namespace: control.SystemNamespace, Kind: control.KindToken, Limit: pageSize}
-	for {
-		if after != "" {
-			q.AfterNamespace, q.AfterID = control.SystemNamespace, after
-		}
-		objects, err := s.options.DB.List(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range objects {
-			t, err := s.parse(&objects[i])
-			if err != nil {
-				return err
+	if after != "" {
+		q.AfterNamespace, q.AfterID = control.SystemNamespace, after
+	}
+	return func(yield func(Token, error) bool) {
+		for o, err := range control.All(ctx, s.options.DB, q) {
+			var t Token
+			if err == nil {
+				t, err = s.parse(o)
 			}
-			if do(&t) {
-				return nil
+			if !yield(t, err) {
+				return
 			}
 		}
-		if len(objects) < q.Limit {
-			return nil
-		}
-		after = objects[len(objects)-1].ID
 	}
 }
 
@@ -148,13 +141,10 @@ func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
 	if s.options.AdminToken != "" {
 		return "", nil
 	}
-	found := false
-	err := s.each(ctx, "", 1000, func(t *Token) bool {
-		found = t.isSuperuser()
-		return found
-	})
-	if err != nil || found {
-		return "", err
+	for t, err := range s.all(ctx, "", 1000) {
+		if err != nil || t.isSuperuser() {
+			return "", err
+		}
 	}
 	// The ID is always the same: of several processes that start at once, one creates the token.
 	change := &control.Change{

@@ -14,20 +14,11 @@ const sweepInterval = time.Minute
 // sweep takes over deliveries that stopped processes have left, and creates missing deliveries.
 func (s *Service) sweep(ctx context.Context) {
 	const failed = "cannot look for unsent deliveries, retrying at the next sweep"
-	q := control.Query{Kind: control.KindWebhook, Limit: 1000}
-	for {
-		hooks, err := s.db.List(ctx, q)
-		if err != nil {
-			s.logError(ctx, failed, err)
-			return
+	for hook, err := range control.All(ctx, s.db, control.Query{Kind: control.KindWebhook, Limit: 1000}) {
+		if err == nil {
+			err = s.sweepWebhook(ctx, hook)
 		}
-		for i := range hooks {
-			s.logError(ctx, failed, s.sweepWebhook(ctx, &hooks[i]))
-		}
-		if len(hooks) < q.Limit {
-			return
-		}
-		q.AfterNamespace, q.AfterID = hooks[len(hooks)-1].Namespace, hooks[len(hooks)-1].ID
+		s.logError(ctx, failed, err)
 	}
 }
 

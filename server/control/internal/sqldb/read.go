@@ -176,7 +176,7 @@ func (db *DB) Snapshot(
 			return err
 		}
 		revision = r.nodes
-		for _, kind := range tables.NodeKinds() {
+		for _, kind := range control.NodeKinds() {
 			err := objects(ctx, tx, f, "SELECT "+objectColumns+
 				" FROM headgate_objects WHERE kind = $1 AND namespace = $2 ORDER BY id", kind, namespace)
 			if err != nil {

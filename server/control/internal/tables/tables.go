@@ -4,7 +4,6 @@ package tables
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +29,6 @@ func Lower(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// NodeKinds returns the kinds that nodes receive, in snapshot order.
-func NodeKinds() []control.Kind {
-	return slices.DeleteFunc(control.Kinds(), func(k control.Kind) bool { return !k.ForNodes() })
 }
 
 // Pruned returns the error for changes after a revision that is not in the log.
