@@ -19,10 +19,10 @@ func misfits(set *match.Set, in *registry.Registry, before *match.Set) []string 
 	var lines []string
 	for _, m := range list {
 		line := fmt.Sprint(m.Count)
-		for _, l := range m.Like.Limits {
+		for _, l := range m.Example.Limits {
 			line += " " + l.String()
 		}
-		for _, r := range m.Like.Rules {
+		for _, r := range m.Example.Rules {
 			line += " " + r.ID
 		}
 		for _, p := range m.Problems {

@@ -41,9 +41,10 @@ func (p *probe) property(slot int, name string) (value string, ok bool) {
 		if repeatable(p.set.slots[by].attribute.Kind) && p.repeats(int(by)) {
 			continue // the client would be ambiguous
 		}
-		c, _ := p.set.lookUpSlot(int(by), false, p)
-		if value, ok = c.Property(name); ok {
-			break
+		if c, _ := p.set.lookUpSlot(int(by), p); c != nil {
+			if value, ok = c.Property(name); ok {
+				break
+			}
 		}
 	}
 	if slot < cachedSlots {

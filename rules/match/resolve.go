@@ -53,7 +53,7 @@ func (o *overrideIndex) first(p *probe) int {
 func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", nil
-	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
+	m.compiled, m.value, m.byIP, m.hasClientLimits = r, "", false, false
 	if r.block {
 		m.Effect = Blocked
 		return
@@ -75,13 +75,8 @@ func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 		return
 	}
 	if p.hasClients || r.registeredOnly {
-		if c, id := s.lookUp(m, p); !c.Absent() {
+		if c, id := s.lookUp(m, p); c != nil {
 			m.Client = id
-			if c.OneLimit() {
-				c.UnpackLimit(&m.inlineLimit[0])
-				m.hasClientLimits, m.inline = true, true // Limits is set by the caller, once m does not move any more
-				return
-			}
 			limits, unlimited, block := c.Grants(r.rule.ID)
 			m.hasClientLimits = len(limits) > 0
 			if block {
@@ -110,15 +105,10 @@ func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 // applyClient replaces the limits of a rule with only limits and a key by the registered client's own, if it has any.
 func (s *Set) applyClient(m *Result, p *probe) {
 	c, id := s.lookUp(m, p)
-	if c.Absent() {
+	if c == nil {
 		return
 	}
 	m.Client = id
-	if c.OneLimit() {
-		c.UnpackLimit(&m.inlineLimit[0])
-		m.hasClientLimits, m.Limits = true, m.inlineLimit[:]
-		return
-	}
 	limits, unlimited, block := c.Grants(m.Rule.ID)
 	switch {
 	case block:
@@ -134,7 +124,7 @@ func (s *Set) applyClient(m *Result, p *probe) {
 func (m *Result) resolveLimitsOnly(r *compiledRule, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", r.limits
-	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
+	m.compiled, m.value, m.byIP, m.hasClientLimits = r, "", false, false
 	if r.keyCount == 0 {
 		return
 	}
@@ -205,55 +195,43 @@ func (s *Set) clientCount() int {
 // rules never change.
 func (s *Set) Lasting() bool { return s.epoch.Load() == nil && s.clientCount() == 0 }
 
-// lookUp returns the registered client that the key identifies, absent if there is none, and its id.
-func (s *Set) lookUp(m *Result, p *probe) (registry.Found, string) {
+// lookUp returns the registered client that the key identifies, nil if there is none, and its id.
+func (s *Set) lookUp(m *Result, p *probe) (*registry.Entry, string) {
 	if m.byIP {
-		return s.lookUpSlot(slotIP, m.compiled.registeredOnly, p)
+		return s.lookUpSlot(slotIP, p)
 	}
 	for _, slot := range m.compiled.slots[:m.compiled.keyCount] {
-		if c, id := s.lookUpSlot(int(slot), m.compiled.registeredOnly, p); !c.Absent() {
+		if c, id := s.lookUpSlot(int(slot), p); c != nil {
 			return c, id
 		}
 	}
-	return registry.Found{}, ""
+	return nil, ""
 }
 
-// lookUpSlot returns the client that an attribute identifies. With exact set it compares the whole hash.
-func (s *Set) lookUpSlot(slot int, exact bool, p *probe) (registry.Found, string) {
+// lookUpSlot returns the client that the attribute in a slot identifies, nil if there is none, and its id.
+func (s *Set) lookUpSlot(slot int, p *probe) (*registry.Entry, string) {
 	value, _ := p.get(slot)
-	if p.clientSlot != slot || exact && !p.clientExact { // consecutive rules often count by the same attribute
-		by := s.slots[slot].attribute
-		p.clientSlot, p.clientExact, p.client = slot, exact, s.find(by, value, exact, p.epoch)
+	if p.clientSlot != slot { // consecutive rules often count by the same attribute
+		p.clientSlot, p.client = slot, s.findClient(s.slots[slot].attribute, value, p.epoch)
 	}
-	if p.client.Absent() {
-		return registry.Found{}, ""
+	if p.client == nil {
+		return nil, ""
 	}
 	return p.client, p.client.ClientID(value)
 }
 
-func (s *Set) find(a headgate.Attribute, value string, exact bool, in *registry.Epoch) registry.Found {
-	if in.HidesChanges() {
-		return s.findBefore(a, value, exact, in)
-	}
-	return findIn(a, value, exact, s.live, s.fixed)
-}
-
-// findBefore is find while changes are hidden.
-func (s *Set) findBefore(a headgate.Attribute, value string, exact bool, in *registry.Epoch) registry.Found {
-	if c := findIn(a, value, exact, s.live, nil); !c.Absent() {
-		return c
-	}
-	return in.Find(s.fixed, a, value)
-}
-
-func findIn(a headgate.Attribute, value string, exact bool, first, second *registry.Registry) registry.Found {
-	for _, in := range [...]*registry.Registry{first, second} {
-		if in == nil || in.Len() == 0 {
-			continue
-		}
-		if c := in.Find(a, value, exact); !c.Absent() {
+// findClient returns the client with the value of an attribute in an epoch, nil if there is none.
+func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) *registry.Entry {
+	if s.live != nil && s.live.Len() > 0 {
+		if c := s.live.Find(a, value); c != nil {
 			return c
 		}
 	}
-	return registry.Found{}
+	if epoch.HidesChanges() {
+		return epoch.Find(s.fixed, a, value)
+	}
+	if s.fixed.Len() == 0 {
+		return nil
+	}
+	return s.fixed.Find(a, value)
 }

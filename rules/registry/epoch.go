@@ -10,7 +10,9 @@ import (
 // An Epoch is a period in which readers find the same state of the clients. While changes are hidden, lookups in it
 // find the previous state of each changed value.
 type Epoch struct {
-	before *clientTable // nil if nothing is hidden; absentClient stands for values that had no client
+	// before has the previous entry of each value that has changed since the epoch began, and removedEntry for values
+	// that had no client. It is nil if nothing is hidden.
+	before *table
 	// next is the next epoch with hidden changes: a lookup in this epoch searches all that follow.
 	next atomic.Pointer[Epoch]
 }
@@ -19,52 +21,32 @@ type Epoch struct {
 // that its epoch has ended.
 type CurrentEpoch = atomic.Pointer[Epoch]
 
-// absentClient is recorded for a value that had no client.
-var absentClient = &clientDetails{}
-
 // HidesChanges reports whether some changes are hidden.
 func (e *Epoch) HidesChanges() bool { return e != nil && e.before != nil }
 
-// Find returns the client that had the value before the hidden changes, absent if there was none.
-func (e *Epoch) Find(in *Registry, a headgate.Attribute, value string) Found {
-	sum := in.hash(a, value)
-	previous := e.recorded(sum)
-	if previous.Absent() {
-		// The previous state is recorded before it is changed, so a reader that saw the change finds the record.
-		present := in.values.find(sum)
-		if previous = e.recorded(sum); previous.Absent() {
-			return present
-		}
+// Find returns the client that had the value before the hidden changes, nil if there was none.
+func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) *Entry {
+	hash := r.hash(a, value)
+	// The previous entry is recorded before the value is changed, so a reader that sees the change finds the record.
+	entry := r.values.find(hash)
+	if previous := e.previous(hash); previous != nil {
+		entry = previous
 	}
-	if previous.clientDetails == absentClient {
-		return Found{}
+	if entry == removedEntry {
+		return nil
 	}
-	return previous
+	return entry
 }
 
-// recorded returns the previous client of a value that has changed since the epoch began, absent if it has not changed.
-func (e *Epoch) recorded(of valueHash) Found {
+// previous returns the entry that a value had when the epoch began: nil if it has not changed since, removedEntry if it
+// had none.
+func (e *Epoch) previous(hash valueHash) *Entry {
 	for ; e != nil; e = e.next.Load() {
-		if previous := e.before.find(of); !previous.Absent() {
-			return previous
+		if entry := e.before.find(hash); entry != nil {
+			return entry
 		}
 	}
-	return Found{}
-}
-
-// recordPrevious records the client of a value that is about to change, if changes are hidden, and returns the value's
-// hash.
-func (r *Registry) recordPrevious(a headgate.Attribute, value string) valueHash {
-	of := r.hash(a, value)
-	if r.hiding == nil || !r.hiding.before.find(of).Absent() {
-		return of
-	}
-	previous := r.values.find(of)
-	if previous.Absent() {
-		previous.clientDetails = absentClient
-	}
-	r.hiding.before.add(of, previous)
-	return of
+	return nil
 }
 
 // Hide hides later changes from readers of an epoch. They find the clients as they are now until end is called. With
@@ -73,7 +55,7 @@ func (r *Registry) recordPrevious(a headgate.Attribute, value string) valueHash 
 //
 // Changes are hidden from one epoch at a time, by one goroutine. The registry's own methods hide nothing.
 func (r *Registry) Hide(from *CurrentEpoch) (end func(show bool)) {
-	hiding := &Epoch{before: &clientTable{shapes: &r.shapes}}
+	hiding := &Epoch{before: &table{}}
 	r.mu.Lock()
 	if last := r.lastHiding.Value(); last != nil {
 		last.next.Store(hiding)

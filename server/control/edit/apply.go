@@ -150,7 +150,7 @@ func (ns *namespace) checkClients(before *match.Set, problems *Problems) {
 	list, more := ns.set.Misfits(ns.clients, before)
 	for i := range list {
 		m := &list[i]
-		clients := strconv.Itoa(m.Count) + " with " + strings.Join(limitsOf(&m.Like), ", ")
+		clients := strconv.Itoa(m.Count) + " with " + strings.Join(limitsOf(&m.Example), ", ")
 		for _, problem := range RuleProblems(&rules.Error{Problems: m.Problems}) {
 			problem.Value = clients + " (" + problem.Path + "): " + problem.Value
 			problem.Path = "clients"

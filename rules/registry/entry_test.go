@@ -10,14 +10,14 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A registry returns every limit as it was given, packed into a word or not.
+// A registry returns every limit as it was given, shared or not.
 func TestEveryLimitIsStoredUnchanged(t *testing.T) {
 	t.Parallel()
 	r, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const room = 1 << burstBits
+	const room = 1 << 24
 	var list []rules.Limit
 	for _, count := range []int64{1, 2, room - 1, room, room + 1, headgate.MaxCount} {
 		for _, burst := range []int64{0, 1, room - 1, room, headgate.MaxCount} {
@@ -39,7 +39,7 @@ func TestEveryLimitIsStoredUnchanged(t *testing.T) {
 			}
 		}
 	}
-	for i := range maxShapes + 100 { // more shapes than the table holds
+	for i := range maxShared + 100 { // more than are shared
 		list = append(list, rules.Limit{Limit: headgate.Per(7, time.Duration(i+1)*time.Millisecond)})
 	}
 	for i, l := range list {
@@ -47,55 +47,44 @@ func TestEveryLimitIsStoredUnchanged(t *testing.T) {
 			t.Fatalf("%+v: %v", l, err)
 		}
 	}
-	apart := 0
 	for i, want := range list {
 		id := fmt.Sprint(i)
-		if r.byID(id).clientDetails != nil {
-			apart++
-		}
 		got, _ := r.Get(id)
 		if want := (&rules.Client{ID: id, Limits: []rules.Limit{want}}).WithDefaults().Limits; !slices.Equal(got.Limits, want) {
 			t.Errorf("got %+v, want %+v", got.Limits, want)
 		}
 	}
-	if apart < 100 || apart > len(list)/2 {
-		t.Errorf("%d of %d limits are not packed, want at least 100 and at most half", apart, len(list))
-	}
 }
 
-// A million clients with a limit of their own each take no more than 40 bytes each.
-func TestClientsTakeLittleMemory(t *testing.T) {
+// Clients with equal limits and properties share an entry, and those with different ones do not.
+func TestEqualClientsShareAnEntry(t *testing.T) {
 	t.Parallel()
-	r, err := New()
+	client := func(id, plan string, count int64) rules.Client {
+		return rules.Client{
+			ID: id, Limits: []rules.Limit{{Limit: headgate.PerHour(count)}},
+			Properties: []rules.Property{{Name: "plan", Value: plan}},
+		}
+	}
+	r, err := New(client("a", "gold", 7), client("b", "gold", 7), client("c", "gold", 8), client("d", "silver", 7))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const clients = 50_000
-	for i := range clients {
-		if err := r.Put(rules.Client{ID: fmt.Sprint(i), Limits: []rules.Limit{{Limit: headgate.PerHour(int64(i) + 1)}}}); err != nil {
-			t.Fatal(err)
+	first := r.Find(userAttribute, "a")
+	for id, want := range map[string]bool{"b": true, "c": false, "d": false} {
+		if got := r.Find(userAttribute, id) == first; got != want {
+			t.Errorf("%s shares the entry of a: got %v, want %v", id, got, want)
 		}
-	}
-	in := r.values.cells.Load()
-	bytes := len(in.list)*16 + len(in.secondHalves)*8 + len(in.overflowPages)*8
-	for i := range in.overflowPages {
-		if in.overflowPages[i].Load() != nil {
-			bytes += overflowPageSize * 8
-		}
-	}
-	if got := float64(bytes) / clients; got > 41 {
-		t.Errorf("a client takes %.1f bytes, want at most 41", got)
 	}
 }
 
-// Clients may all have different properties. Each keeps its own, and there is room left for clients without properties.
+// Clients may all have different properties. Each keeps its own.
 func TestManyDifferentPropertiesAreStored(t *testing.T) {
 	t.Parallel()
 	r, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const clients = maxShapesWithProperties + 500
+	const clients = maxShared + 500
 	limit := []rules.Limit{{Limit: headgate.PerHour(7)}}
 	for i := range clients {
 		c := rules.Client{ID: fmt.Sprint(i), Properties: []rules.Property{{Name: "account", Value: fmt.Sprint("a", i)}}}
@@ -111,7 +100,6 @@ func TestManyDifferentPropertiesAreStored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	elsewhere := 0
 	for i := range clients {
 		c, _ := r.Get(fmt.Sprint(i))
 		if want := (rules.Property{Name: "account", Value: fmt.Sprint("a", i)}); len(c.Properties) != 1 || c.Properties[0] != want {
@@ -120,17 +108,5 @@ func TestManyDifferentPropertiesAreStored(t *testing.T) {
 		if len(c.Limits) == 1 != (i%4 == 0) || c.Unlimited != (i%4 == 1) || c.Block != (i%4 == 2) {
 			t.Errorf("client %d: got %+v", i, c)
 		}
-		if r.byID(fmt.Sprint(i)).word() == wordOverflow {
-			elsewhere++
-		}
-	}
-	if elsewhere != 500 {
-		t.Errorf("%d clients are not packed, want 500", elsewhere)
-	}
-	if err := r.Put(rules.Client{ID: "none", Limits: []rules.Limit{{Limit: headgate.PerMinute(1)}}}); err != nil {
-		t.Fatal(err)
-	}
-	if r.byID("none").clientDetails != nil {
-		t.Error("a client without properties is not packed")
 	}
 }

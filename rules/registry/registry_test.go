@@ -31,7 +31,7 @@ func TestRegistryAgreesWithAMap(t *testing.T) {
 	clients, owners := map[string][]value{}, map[value]string{}
 	valuesOf := func(c *rules.Client) []value {
 		if len(c.Attributes) == 0 {
-			return []value{{byUser, c.ID}}
+			return []value{{userAttribute, c.ID}}
 		}
 		var list []value
 		for _, test := range c.Attributes {
@@ -47,7 +47,7 @@ func TestRegistryAgreesWithAMap(t *testing.T) {
 		}
 		delete(clients, id)
 	}
-	kinds := []headgate.Attribute{byUser, apiKey, headerOf("x-a"), headerOf("x-b")}
+	kinds := []headgate.Attribute{userAttribute, apiKey, headerOf("x-a"), headerOf("x-b")}
 	for round := range 60_000 {
 		c := rules.Client{ID: fmt.Sprint("c", random.IntN(3000)), Limits: []rules.Limit{{Limit: headgate.PerHour(int64(round) + 1)}}}
 		switch random.IntN(6) {
@@ -93,7 +93,7 @@ func TestRegistryAgreesWithAMap(t *testing.T) {
 		for _, a := range kinds {
 			for _, text := range []string{id, fmt.Sprint("k", i)} {
 				got := ""
-				if c := r.find(a, text); !c.Absent() {
+				if c := r.Find(a, text); c != nil {
 					got = c.ClientID(text)
 				}
 				if want := owners[value{a, text}]; got != want {
@@ -104,60 +104,28 @@ func TestRegistryAgreesWithAMap(t *testing.T) {
 	}
 }
 
-// A lookup by the whole hash does not find an unregistered client whose first half of the hash is that of a client.
-func TestHalfCollisionDoesNotRegisterAClient(t *testing.T) {
+// Two values whose hashes differ only in the second half have an entry each, before and after the table is rebuilt.
+func TestHalfEqualHashesAreKeptApart(t *testing.T) {
 	t.Parallel()
-	r, err := New(rules.Client{ID: "acme", Limits: []rules.Limit{{Limit: headgate.PerHour(9)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.values.add(valueHash{r.hashHalf(0, byUser, "visitor"), 1}, r.find(byUser, "acme"))
-	for user, want := range map[string]bool{"acme": true, "visitor": false} {
-		if found := !r.Find(byUser, user, true).Absent(); found != want {
-			t.Errorf("%s: found %v, want %v", user, found, want)
+	var table table
+	one, two := &Entry{}, &Entry{}
+	table.set(valueHash{7, 1}, one)
+	table.set(valueHash{7, 2}, two)
+	check := func(hash valueHash, want *Entry) {
+		t.Helper()
+		if got := table.find(hash); got != want {
+			t.Errorf("%v: got %p, want %p", hash, got, want)
 		}
 	}
-	if c, found := r.Lookup(byUser, "visitor"); found {
-		t.Errorf("the unregistered client was taken for %s", c.ID)
+	check(valueHash{7, 3}, nil)
+	for i := range uint64(100) {
+		table.set(valueHash{i << 57, i}, &Entry{})
 	}
-	if err := r.Add(rules.Client{ID: "visitor"}); err != nil {
-		t.Errorf("the unregistered client cannot be added: %v", err)
-	}
-}
-
-// Two clients whose hashes have the same first half have each their own limit, before and after the table is rebuilt.
-func TestHalfCollisionKeepsLimitsApart(t *testing.T) {
-	t.Parallel()
-	r, err := New(rules.Client{ID: "one", Limits: []rules.Limit{{Limit: headgate.PerHour(1)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// rules.Client two is stored where one is found, by the first half of one's hash.
-	limit := r.newRecord((&rules.Client{ID: "two", Limits: []rules.Limit{{Limit: headgate.PerHour(2)}}}).WithDefaults())
-	two := r.hash(byUser, "two")
-	r.values.add(valueHash{r.hashHalf(0, byUser, "one"), two[1]}, limit.Found)
-	for _, grown := range []bool{false, true} {
-		if grown {
-			for i := range 100 {
-				if err := r.Add(rules.Client{ID: fmt.Sprint("c", i)}); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if !r.values.hasCollisions() {
-			t.Errorf("grown %v: the collision of the first halves is not recorded", grown)
-		}
-		got := r.Find(byUser, "one", false)
-		if got.Absent() || got.packed.word>>numberBits != 1 {
-			t.Errorf("grown %v: one got %d an hour, want 1", grown, got.packed.word>>numberBits)
-		}
-	}
-	if _, removed := r.Remove("one"); !removed {
-		t.Fatal("one is not there")
-	}
-	if got := r.Find(byUser, "one", false); !got.Absent() {
-		t.Errorf("one is gone, and has what two has: %d an hour", got.packed.word>>numberBits)
-	}
+	check(valueHash{7, 1}, one)
+	check(valueHash{7, 2}, two)
+	table.set(valueHash{7, 1}, removedEntry)
+	check(valueHash{7, 1}, removedEntry)
+	check(valueHash{7, 2}, two)
 }
 
 // Two notations of a value are one value, and it is free when its client is removed.

@@ -1,0 +1,141 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+	"unique"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// An Entry is the stored form of a client. It never changes. Most clients have one limit and are identified by the
+// user attribute that equals their id; everything else is in details. Such clients with equal limits and properties
+// share an entry.
+type Entry struct {
+	common
+	details *details // nil if the client is the user with its id, and has at most one limit and no description
+}
+
+// common is the part of an entry that is sufficient for most clients.
+type common struct {
+	limit      [1]rules.Limit // if hasLimit is set
+	hasLimit   bool
+	unlimited  bool
+	block      bool
+	properties properties
+}
+
+// details are the parts of a client that few clients have.
+type details struct {
+	id          string
+	description string
+	attributes  []rules.Test
+	limits      []rules.Limit // all of them, if there are several
+	rules       []rules.ClientRule
+}
+
+var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
+
+// Property returns a property of the client, and whether it has the property.
+func (e *Entry) Property(name string) (string, bool) { return e.properties.get(name) }
+
+// Grants returns the limits of the client under a rule, or whether it is unlimited or blocked. Without any of them the
+// rule's own limits apply. The limits are read-only.
+func (e *Entry) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
+	if e.details != nil {
+		for i := range e.details.rules {
+			if r := &e.details.rules[i]; r.ID == rule {
+				return r.Limits, r.Unlimited, r.Block
+			}
+		}
+	}
+	return e.limits(), e.unlimited, e.block
+}
+
+// limits returns the limits of the client under rules that it has no other limits for.
+func (e *Entry) limits() []rules.Limit {
+	if e.hasLimit {
+		return e.limit[:]
+	}
+	if e.details != nil {
+		return e.details.limits
+	}
+	return nil
+}
+
+// ClientID returns the id of the client, which was found by a value.
+func (e *Entry) ClientID(value string) string {
+	if e.details == nil {
+		return value
+	}
+	return e.details.id
+}
+
+// client returns the client with its defaults filled in. Value is one of the values that identify it.
+func (e *Entry) client(value string) *rules.Client {
+	c := &rules.Client{
+		ID: e.ClientID(value), Properties: e.properties.list(),
+		Limits: e.limits(), Unlimited: e.unlimited, Block: e.block,
+	}
+	if e.details == nil {
+		c.Attributes = []rules.Test{{Attribute: userAttribute, Values: []string{c.ID}}}
+	} else {
+		c.Description, c.Attributes, c.Rules = e.details.description, e.details.attributes, e.details.rules
+	}
+	return c
+}
+
+// newEntry returns the entry of a client with defaults. It copies texts, because they may be parts of a large file.
+func (r *Registry) newEntry(c *rules.Client) *Entry {
+	e := Entry{common: common{unlimited: c.Unlimited, block: c.Block, properties: newProperties(c.Properties)}}
+	limits := cloneLimits(c.Limits)
+	if len(limits) == 1 {
+		e.limit[0], e.hasLimit = limits[0], true
+		limits = nil
+	}
+	byID := len(c.Attributes) == 1 && c.Attributes[0].Attribute == userAttribute &&
+		slices.Equal(c.Attributes[0].Values, []string{c.ID})
+	if byID && c.Description == "" && len(limits) == 0 && len(c.Rules) == 0 {
+		return r.share(&e)
+	}
+	e.details = &details{
+		id: strings.Clone(c.ID), description: strings.Clone(c.Description), limits: limits,
+		attributes: slices.Clone(c.Attributes), rules: slices.Clone(c.Rules),
+	}
+	for i := range e.details.attributes {
+		t := &e.details.attributes[i]
+		t.Attribute.Name = strings.Clone(t.Attribute.Name)
+		t.Values = slices.Clone(t.Values)
+		for j, value := range t.Values {
+			t.Values[j] = strings.Clone(value)
+		}
+	}
+	for i := range e.details.rules {
+		rule := &e.details.rules[i]
+		rule.ID, rule.Limits = strings.Clone(rule.ID), cloneLimits(rule.Limits)
+	}
+	return &e
+}
+
+// maxShared limits the number of entries in Registry.shared: all clients may be different.
+const maxShared = 4096
+
+// share returns an equal entry that other clients have, or else the given one.
+func (r *Registry) share(e *Entry) *Entry {
+	if shared := r.shared[e.common]; shared != nil {
+		return shared
+	}
+	if len(r.shared) < maxShared {
+		r.shared[e.common] = e
+	}
+	return e
+}
+
+func cloneLimits(list []rules.Limit) []rules.Limit {
+	cloned := slices.Clone(list)
+	for i := range cloned {
+		cloned[i].Name = unique.Make(cloned[i].Name).Value() // few are different
+	}
+	return cloned
+}
