@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -80,8 +79,8 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	}
 	if at == 0 {
 		b.start = time.Time{}
-		if e.config.Observe != nil && rand.Uint32()%(sampleEvery/BatchSize) == 0 {
-			b.start = time.Now()
+		if e.config.Observe != nil && e.config.Random()%(sampleEvery/BatchSize) == 0 {
+			b.start = e.config.Clock.Now()
 		}
 	}
 	v.reset(e)
@@ -145,7 +144,7 @@ func (b *Batch) Decide(ctx context.Context) {
 	b.store.TakeEach(ctx, b.checks[:n], b.dst[:n], b.failed[:n])
 	var took time.Duration
 	if !b.start.IsZero() {
-		took = max(time.Since(b.start)/time.Duration(b.n), 1)
+		took = max(b.engine.config.Clock.Since(b.start)/time.Duration(b.n), 1)
 		b.start = time.Time{}
 	}
 	for i := range n {

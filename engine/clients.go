@@ -70,7 +70,7 @@ type counter struct {
 	split      int
 }
 
-// forget resets the counter.
+// reset resets the counter.
 func (n *counter) reset(ctx context.Context) error {
 	return n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner, Split: n.split})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
 )
@@ -42,6 +43,10 @@ type Config struct {
 	// Observe is called with every verdict before Decide returns, for telemetry. It must be fast, and must not keep the
 	// verdict or anything it points to. Default none.
 	Observe func(*Verdict)
+	// Clock measures decisions and delays requests. Default the system's clock.
+	Clock clock.Clock
+	// Random returns random numbers, which select the decisions to measure. Default math/rand/v2.Uint32.
+	Random func() uint32
 	// OnError is called for every fault that no caller sees: a store failed so that a policy decided, or units could
 	// not be refunded or charged. It must be fast and safe for concurrent use. Default is to log with slog at Warn, at
 	// most once a second.
@@ -156,16 +161,16 @@ func same(a, b headgate.Limiter) bool {
 }
 
 // logError returns the default of Config.OnError.
-func logError() func(error) {
+func logError(c clock.Clock) func(error) {
 	var last, suppressed atomic.Int64
-	start := time.Now()
+	start := c.Now()
 	return func(err error) {
-		now := int64(time.Since(start)) + 1
+		now := int64(c.Since(start)) + 1
 		before := last.Load()
 		if before != 0 && now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
 			suppressed.Add(1)
 			return
 		}
-		slog.Warn("headgate: a fault that no caller sees", "err", err, "unsaid", suppressed.Swap(0))
+		slog.Warn("decision fault", "err", err, "suppressed", suppressed.Swap(0))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -39,8 +38,8 @@ const sampleEvery = 32
 
 // begin returns the start of a decision, zero if it is not measured.
 func (e *Engine) begin() (start time.Time) {
-	if e.config.Observe != nil && rand.Uint32()%sampleEvery == 0 {
-		start = time.Now()
+	if e.config.Observe != nil && e.config.Random()%sampleEvery == 0 {
+		start = e.config.Clock.Now()
 	}
 	return start
 }
@@ -70,7 +69,7 @@ func (v *Verdict) observe(start time.Time) {
 		return
 	}
 	if !start.IsZero() {
-		v.Took = max(time.Since(start), 1) // 0 means that it was not timed
+		v.Took = max(v.engine.config.Clock.Since(start), 1) // 0 means that it was not timed
 	}
 	v.engine.config.Observe(v)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -83,7 +84,7 @@ func (v *Verdict) queue() {
 	}
 }
 
-// plain adjusts a decision to the rule's own limit.
+// useOwnLimit adjusts a decision to the rule's own limit.
 func (v *Verdict) useOwnLimit(i int) {
 	d, a := &v.decisions[i], &v.infos[i]
 	if l := v.limit(a); l.Algorithm == headgate.LeakyBucket {
@@ -135,7 +136,7 @@ func (v *Verdict) Wait(ctx context.Context) error {
 	if !v.waits {
 		return nil
 	}
-	err := sleep(ctx, v.Delay)
+	err := v.engine.sleep(ctx, v.Delay)
 	v.leave()
 	if err == nil {
 		return nil
@@ -146,17 +147,10 @@ func (v *Verdict) Wait(ctx context.Context) error {
 	return fmt.Errorf("engine: wait for rule %s: %w", v.Rule.ID, err)
 }
 
-// sleep waits for d, or returns at once if ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
+// sleep waits for d. It returns an error at once if ctx is done before that.
+func (e *Engine) sleep(ctx context.Context, d time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok && deadline.Sub(e.config.Clock.Now()) < d {
 		return fmt.Errorf("%s is needed: %w", d, context.DeadlineExceeded)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, e.config.Clock, d)
 }

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/registry"
@@ -32,8 +34,14 @@ func New(c Config) (*Engine, error) {
 	if c.MaxWaiting == 0 {
 		c.MaxWaiting = DefaultMaxWaiting
 	}
+	if c.Clock == nil {
+		c.Clock = clock.System
+	}
+	if c.Random == nil {
+		c.Random = rand.Uint32
+	}
 	if c.OnError == nil {
-		c.OnError = logError()
+		c.OnError = logError(c.Clock)
 	}
 	registry, err := registry.New()
 	if err != nil {
@@ -76,7 +84,7 @@ func (e *Engine) SetRules(set *match.Set) error {
 	return nil
 }
 
-// refuses returns the rules that this engine does not support, as an error.
+// unsupported returns the rules that this engine does not support, as an error.
 func (e *Engine) unsupported(set *match.Set) error {
 	var found rules.Error
 	for _, r := range set.Rules() {
@@ -95,21 +103,21 @@ func (e *Engine) unsupported(set *match.Set) error {
 	return &found
 }
 
-// lacks describes the missing store of a rule.
+// missingStore describes the missing store of a rule.
 func (e *Engine) missingStore(r *rules.Rule) rules.Problem {
 	if r.Scope == rules.ScopeGlobal {
 		return rules.Problem{
 			Path: "rule " + r.ID + ": scope", Value: r.Scope.String(),
-			Want: "region: this node has no global store, which it needs",
+			Want: "region, since this node has no global store",
 		}
 	}
-	needs := "a store in Redis"
+	needs := "Redis store"
 	if r.Consistency == rules.Gossip {
-		needs = "an address to gossip on"
+		needs = "gossip address"
 	}
 	return rules.Problem{
 		Path: "rule " + r.ID + ": consistency", Value: r.Consistency.String(),
-		Want: "exact or local: this node has not got " + needs + ", which it needs",
+		Want: "exact or local, since this node has no " + needs,
 	}
 }
 

@@ -120,7 +120,7 @@ func keyOf(m *match.Result, s rules.Subject) []KeyPart {
 	return parts
 }
 
-// look predicts the decision of a check by reading its counter.
+// predictCheck predicts the decision of a check by reading its counter.
 func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	a, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
@@ -189,7 +189,7 @@ func retryAfter(l *headgate.Limit, d *headgate.Decision, cost int64) time.Durati
 	}
 }
 
-// foresee sets the verdict that Decide would return.
+// predict sets the verdict that Decide would return.
 func (v *Verdict) predict() {
 	for i := range v.matched {
 		if m := &v.matched[i]; m.Effect.Denies() && !shadow(m) {

@@ -62,7 +62,7 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 	return errors.Join(errs...)
 }
 
-// most returns the cost of a request under the rule of some checks if its response could not state it.
+// maxCost returns the cost of a request under the rule of some checks if its response could not state it.
 func (v *Verdict) maxCost(from, to int) int64 {
 	if most := v.rule(from).Cost.Max; most > 0 {
 		return most
@@ -123,7 +123,7 @@ func (v *Verdict) Cancel(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ends ends the request, and reports whether it held anything.
+// end ends the request, and reports whether it held anything.
 func (v *Verdict) end() bool {
 	if v.waits {
 		v.leave()

@@ -15,7 +15,7 @@ import (
 // as soon as there is room.
 var ErrSlotLost = errors.New("engine: the slot of a request that is being served was lost")
 
-// A keeper renews the slots of the request that a verdict was last used for.
+// A slotKeeper renews the slots of the request that a verdict was last used for.
 type slotKeeper struct {
 	verdict *Verdict
 	renewal renewal.Renewal
@@ -48,7 +48,7 @@ func (v *Verdict) keepSlots() {
 		v.slotKeeper.renew = v.slotKeeper.renewAll
 	}
 	v.renewing = true
-	v.slotKeeper.renewal.Start(ttl, v.slotKeeper.renew)
+	v.slotKeeper.renewal.Start(v.engine.config.Clock, ttl, v.slotKeeper.renew)
 }
 
 // holdsSlot reports whether a check holds a slot of a concurrency limit.

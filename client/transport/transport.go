@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/renewal"
 )
 
@@ -188,7 +189,7 @@ func (p *takenUnits) keep() {
 	if ttl == 0 {
 		ttl = headgate.DefaultTTL
 	}
-	p.renewal.Start(ttl, func() {
+	p.renewal.Start(clock.System, ttl, func() {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
 		defer end()
 		_, _ = p.limiter.Renew(ctx, p.check, p.receipt) // retried before the slot expires

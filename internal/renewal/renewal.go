@@ -1,40 +1,42 @@
-// Package renewal renews a lease again and again for as long as it is held.
+// Package renewal renews a lease regularly for as long as it is held.
 package renewal
 
 import (
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
-// share is how many times a lease is renewed in its TTL: it outlives renewals that fail for two thirds of that time.
-const share = 3
+// renewalsPerTTL is how many times a lease is renewed in its TTL. The lease outlives renewals that fail for two thirds
+// of that time.
+const renewalsPerTTL = 3
 
-// least is the shortest time between two renewals. Leases of a TTL that is not much longer expire between them.
-const least = time.Millisecond
+// minInterval is the shortest time between two renewals. Leases with a TTL below that expire between them.
+const minInterval = time.Millisecond
 
-// A Renewal calls a function again and again, until it is stopped. The zero Renewal is ready. It can be started again
-// once it was stopped, which allocates nothing. Start and Stop must not be called at the same time.
+// A Renewal calls a function at regular intervals until it is stopped. The zero Renewal is ready for use. It can be
+// restarted after a Stop without an allocation. Start and Stop must not be called at the same time.
 type Renewal struct {
-	mu    sync.Mutex // held while renew runs
-	timer *time.Timer
-	every time.Duration
-	renew func() // nil if it is stopped
+	mu       sync.Mutex // held while renew runs
+	timer    clock.Timer
+	interval time.Duration
+	renew    func() // nil if it is stopped
 }
 
-// Start has renew called three times in each TTL from now on, by one goroutine at a time.
-func (r *Renewal) Start(ttl time.Duration, renew func()) {
+// Start calls renew three times in each TTL from now on, never concurrently. The clock must be the same each time.
+func (r *Renewal) Start(c clock.Clock, ttl time.Duration, renew func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.every, r.renew = max(ttl/share, least), renew
+	r.interval, r.renew = max(ttl/renewalsPerTTL, minInterval), renew
 	if r.timer == nil {
-		r.timer = time.AfterFunc(r.every, r.run)
+		r.timer = c.AfterFunc(r.interval, r.run)
 		return
 	}
-	r.timer.Reset(r.every)
+	r.timer.Reset(r.interval)
 }
 
-// run renews once. The timer may have fired before a Stop that came first, and before another Start: renewing too early
-// does no harm.
+// run renews once. If the timer fires just before Stop and Start, run is called too early, which does no harm.
 func (r *Renewal) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,10 +44,10 @@ func (r *Renewal) run() {
 		return
 	}
 	r.renew()
-	r.timer.Reset(r.every)
+	r.timer.Reset(r.interval)
 }
 
-// Stop ends it, and waits for a call of renew that is under way. It is not called afterwards.
+// Stop waits for a call of renew that is in progress. renew is not called after Stop returns.
 func (r *Renewal) Stop() {
 	if r.timer == nil { // it was never started
 		return

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/renewal"
 )
 
@@ -22,7 +23,7 @@ func TestRenewsThreeTimesInATTLUntilStopped(t *testing.T) {
 					t.Errorf("%d renewals %s, want %d", got, when, want)
 				}
 			}
-			r.Start(3*time.Second, func() { n.Add(1) })
+			r.Start(clock.System, 3*time.Second, func() { n.Add(1) })
 			time.Sleep(time.Second - 1)
 			wants(0, "before a third of the TTL")
 			time.Sleep(9*time.Second + 1)
@@ -34,12 +35,12 @@ func TestRenewsThreeTimesInATTLUntilStopped(t *testing.T) {
 	})
 }
 
-// A renewal that is under way ends before Stop returns: a slot that is given back afterwards is not taken again.
-func TestStopWaitsForARenewalUnderWay(t *testing.T) {
+// A renewal in progress ends before Stop returns, so a slot that is released afterwards is not taken again.
+func TestStopWaitsForARenewalInProgress(t *testing.T) {
 	var r renewal.Renewal
 	var done atomic.Bool
 	began, goOn, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	r.Start(3*time.Millisecond, func() {
+	r.Start(clock.System, 3*time.Millisecond, func() {
 		close(began)
 		<-goOn
 		done.Store(true)
@@ -49,7 +50,7 @@ func TestStopWaitsForARenewalUnderWay(t *testing.T) {
 		defer close(stopped)
 		r.Stop()
 		if !done.Load() {
-			t.Error("Stop returned while a renewal was under way")
+			t.Error("Stop returned during a renewal")
 		}
 	}()
 	close(goOn)
@@ -59,9 +60,9 @@ func TestStopWaitsForARenewalUnderWay(t *testing.T) {
 func TestStartingAgainAllocatesNothing(t *testing.T) {
 	var r renewal.Renewal
 	renew := func() {}
-	r.Start(time.Hour, renew)
+	r.Start(clock.System, time.Hour, renew)
 	r.Stop()
-	if got := testing.AllocsPerRun(100, func() { r.Start(time.Hour, renew); r.Stop() }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { r.Start(clock.System, time.Hour, renew); r.Stop() }); got != 0 {
 		t.Errorf("%v allocations, want none", got)
 	}
 }
@@ -70,7 +71,7 @@ func BenchmarkStartStop(b *testing.B) {
 	var r renewal.Renewal
 	renew := func() {}
 	for b.Loop() {
-		r.Start(time.Minute, renew)
+		r.Start(clock.System, time.Minute, renew)
 		r.Stop()
 	}
 }
