@@ -87,11 +87,10 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 		}
 		return nil
 	}
-	m, ok := set.MatchRule(id, s)
-	if !ok {
+	var ok bool
+	if v.matched, ok = set.AppendRule(id, s, v.matched); !ok {
 		return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(id))
 	}
-	v.matched = append(v.matched, m)
 	return nil
 }
 

@@ -59,8 +59,14 @@ func TestMatchAllocatesNothingForAnyKindOfRule(t *testing.T) {
 		t.Errorf("%d rules matched, want 32", len(dst))
 	}
 	var found bool
-	if got := testing.AllocsPerRun(100, func() { dst[0], found = set.MatchRule("overrides", request) }); got != 0 || !found {
-		t.Errorf("MatchRule allocates %v times, want 0", got)
+	if got := testing.AllocsPerRun(100, func() { dst, found = set.AppendRule("overrides", request, dst[:0]) }); got != 0 || !found {
+		t.Errorf("AppendRule allocates %v times, want 0", got)
+	}
+	var one match.Result
+	other := *request
+	other.User = "bob"
+	if got := testing.AllocsPerRun(100, func() { one, found = set.MatchRule("overrides", &other) }); got != 0 || !found || one.Rule == nil {
+		t.Errorf("MatchRule allocates %v times for an unregistered client, want 0", got)
 	}
 }
 
@@ -109,7 +115,7 @@ func TestOtherNotationsOfAPathAllocateNothing(t *testing.T) {
 			for i := range dst {
 				buffer = dst[i].AppendOwner(dst[i].AppendKey(buffer[:0], r, 0), r)
 			}
-			dst[0], _ = set.MatchRule("below", r)
+			dst, _ = set.AppendRule("below", r, dst[:0])
 		}); got != 0 {
 			t.Errorf("%.20s: allocates %v times, want 0", text, got)
 		}

@@ -99,7 +99,6 @@ func (s *Set) compile(list []rules.Rule) {
 	s.index, s.conds = newIndex(conditions, namespaces, r)
 	s.setClientSlots(enabled, r)
 	s.slots = sourcesOf(r.attributes)
-	s.numberKeys()
 	if s.index.matchesAll(len(s.rules)) {
 		for rank := range s.rules {
 			s.all = append(s.all, int32(rank))
@@ -133,23 +132,6 @@ func (s *Set) setClientSlots(list []*rules.Rule, r *compiler) {
 	slices.SortFunc(others, func(a, b headgate.Attribute) int { return cmp.Compare(a.String(), b.String()) })
 	for _, a := range append(append(first, others...), last) {
 		s.clientSlots = append(s.clientSlots, int32(r.slot(a)))
-	}
-}
-
-// numberKeys gives rules with the same key attributes the same bit, so that a match checks those attributes once.
-func (s *Set) numberKeys() {
-	type attributeSet struct {
-		count uint8
-		slots [rules.MaxKey]int32
-	}
-	bits := map[attributeSet]uint64{}
-	for i := range s.rules {
-		r := &s.rules[i]
-		k := attributeSet{r.keyCount, r.slots}
-		if _, ok := bits[k]; !ok {
-			bits[k] = 1 << len(bits) // 0 from the 65th key on
-		}
-		r.keyBit = bits[k]
 	}
 }
 

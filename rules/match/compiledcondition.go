@@ -192,7 +192,7 @@ func (t compiledTest) simplified() compiledTest {
 		switch {
 		case len(v.exactList) == 1:
 			return compiledTest{slot: t.slot, kind: testEquals, value: v.exactList[0]}
-		case len(v.paths) == 1 && v.paths[0].segments == nil && !v.paths[0].oneStar:
+		case len(v.paths) == 1 && v.paths[0].segments == nil:
 			return compiledTest{slot: t.slot, kind: testSubtree, value: v.paths[0].subtree}
 		}
 	}

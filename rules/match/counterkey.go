@@ -99,7 +99,7 @@ func (m *Result) AppendKeyBase(dst []byte, s rules.Subject) []byte {
 	n := m.keyFormat()
 	dst = append(dst, n.prefix...)
 	if m.value != "" { // normalized when the rule matched
-		return appendValue(dst, m.value)
+		return appendValue(dst, m.value, false)
 	}
 	for i := range n.sources {
 		dst = n.sources[i].appendTo(dst, s)
@@ -118,33 +118,23 @@ func (m *Result) AppendOwner(dst []byte, s rules.Subject) []byte {
 	return n.sources[n.owner].appendTo(dst, s)
 }
 
-func appendValue(dst []byte, value string) []byte {
-	if len(value) <= longValue {
-		dst = binary.AppendUvarint(dst, uint64(len(value)))
-		return append(dst, value...)
+// appendValue appends a value with its length in front, or its hash if it is long; in lower case if lower is set.
+func appendValue(dst []byte, value string, lower bool) []byte {
+	size := len(value)
+	if size > longValue {
+		size = 0
 	}
-	dst = append(dst, 0)
+	dst = binary.AppendUvarint(dst, uint64(size))
 	at := len(dst)
 	dst = append(dst, value...)
-	sum := sha256.Sum256(dst[at:])
-	return append(dst[:at], sum[:]...)
-}
-
-// appendLowered is appendValue for a path that it converts to lower case.
-func appendLowered(dst []byte, path string) []byte {
-	if len(path) <= longValue {
-		dst = binary.AppendUvarint(dst, uint64(len(path)))
-		at := len(dst)
-		dst = append(dst, path...)
+	if lower {
 		lowerInPlace(dst[at:])
-		return dst
 	}
-	dst = append(dst, 0)
-	at := len(dst)
-	dst = append(dst, path...)
-	lowerInPlace(dst[at:])
-	sum := sha256.Sum256(dst[at:])
-	return append(dst[:at], sum[:]...)
+	if len(value) > longValue {
+		sum := sha256.Sum256(dst[at:])
+		dst = append(dst[:at], sum[:]...)
+	}
+	return dst
 }
 
 // Limit returns one of the limits that apply to a client: first those of Limits, then those of the rule's penalty.
@@ -157,16 +147,8 @@ func (m *Result) Limit(limit int) *rules.Limit {
 
 // LimitName returns the name of one of the limits, numbered as for Limit.
 func (m *Result) LimitName(limit int) string {
-	if !m.hasClientLimits && limit < len(m.Limits) {
-		return m.Limits[limit].Name
+	if m.hasClientLimits && limit < len(m.Limits) {
+		return rules.LimitNameUnder(m.compiled.limits, m.Limits, limit)
 	}
-	return m.otherLimitName(limit)
-}
-
-// otherLimitName returns the name of a client's own limit or of a penalty's limit.
-func (m *Result) otherLimitName(limit int) string {
-	if limit >= len(m.Limits) {
-		return m.Rule.Penalty.Limits[limit-len(m.Limits)].Name
-	}
-	return rules.LimitNameUnder(m.compiled.limits, m.Limits, limit)
+	return m.Limit(limit).Name
 }

@@ -33,9 +33,6 @@ func matchWildcard(glob, text string) bool {
 // A pathGlob is a path pattern with stars.
 type pathGlob struct {
 	subtree  string // "/search" for /search/**, the most common form; it needs no segments
-	prefix   string // text before the only star, if oneStar
-	suffix   string
-	oneStar  bool
 	segments []segment
 }
 
@@ -56,10 +53,6 @@ func newPathGlob(glob string) pathGlob {
 	if prefix, ok := strings.CutSuffix(glob, "/"+pattern.AnySegments); ok && !pattern.HasStars(prefix) {
 		return pathGlob{subtree: prefix}
 	}
-	i := strings.IndexByte(glob, pattern.Star)
-	if i >= 0 && !pattern.HasStars(glob[i+1:]) && strings.IndexByte(glob, pattern.DoubleStar) < 0 {
-		return pathGlob{prefix: glob[:i], suffix: glob[i+1:], oneStar: true}
-	}
 	var g pathGlob
 	for text := range strings.SplitSeq(glob, "/") {
 		g.segments = append(g.segments, segment{text, strings.Contains(text, pattern.AnyText), text == pattern.AnySegments})
@@ -68,11 +61,6 @@ func newPathGlob(glob string) pathGlob {
 }
 
 func (g *pathGlob) match(path string) bool {
-	if g.oneStar {
-		n := len(path) - len(g.suffix)
-		return n >= len(g.prefix) && path[n:] == g.suffix && path[:len(g.prefix)] == g.prefix &&
-			strings.IndexByte(path[len(g.prefix):n], '/') < 0
-	}
 	if g.segments == nil {
 		return inSubtree(g.subtree, path)
 	}
@@ -89,10 +77,7 @@ func (g *pathGlob) match(path string) bool {
 			continue
 		}
 		if at > len(path) {
-			if next == len(g.segments) {
-				return true
-			}
-			return false // the rest of the pattern needs segments, and later starts have fewer
+			return next == len(g.segments) // otherwise the rest of the pattern needs more segments
 		}
 		if next < len(g.segments) {
 			end := segmentEnd(path, at)
@@ -114,8 +99,8 @@ func (g *pathGlob) match(path string) bool {
 
 // inSubtree reports whether a path is equal to base or below it.
 func inSubtree(base, path string) bool {
-	n := len(base)
-	return len(path) >= n && path[:n] == base && (len(path) == n || path[n] == '/')
+	rest, ok := strings.CutPrefix(path, base)
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 // segmentEnd returns the end of the segment that begins at an index.

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -13,13 +12,12 @@ type index struct {
 	always             []hit
 	tables             []table
 	tries              flatTries
-	paths              int32      // trie for paths of any host, noNode if there is none
-	hosts              *textTable // tries by host, or by domain with a leading dot for all hosts below it
-	domainDots         uint64     // bit set of the numbers of dots in such domains
-	lastSegments       *textTable // hits by the last segment of a path
-	rootedLastSegments *textTable // the same for paths that begin with a slash
+	paths              int32             // trie for paths of any host, noNode if there is none
+	hosts              *textTable[int32] // tries by host, or by domain with a leading dot for all hosts below it
+	domainDots         uint64            // bit set of the numbers of dots in such domains
+	lastSegments       *textTable[[]hit] // by the last segment of a path
+	rootedLastSegments *textTable[[]hit] // the same for paths that begin with a slash
 	nets               *netTree
-	lists              [][]hit // for texts with several hits
 }
 
 // The slots of attributes that an index handles specially. Every compiler assigns them first.
@@ -32,8 +30,8 @@ const (
 // A table finds conditions by the value of one attribute.
 type table struct {
 	slot     int
-	exact    *textTable // hits by value, nil if there are none
-	patterns int32      // trie for patterns, noNode if there is none
+	exact    *textTable[[]hit] // by value, nil if there are none
+	patterns int32             // trie for patterns, noNode if there is none
 }
 
 // A hit is the rank of a condition times two, plus one if finding it proves that the condition is true.
@@ -51,14 +49,10 @@ func (h hit) rank() int32 { return int32(h >> 1) }
 
 func (h hit) proven() bool { return h&1 != 0 }
 
-// firstList and lower numbers refer to lists of hits. A text in an index has one hit, as most do, or a list.
-const firstList = -2
-
 // A collector collects the ranks of the conditions that are true.
 type collector struct {
 	conds    []compiledCondition // parts that are still to be evaluated
 	first    bool                // only the lowest rank is wanted
-	bufLimit int                 // capacity of buf in use: maxInlineMatches, 0 if first
 	count    int
 	buf      [maxInlineMatches]int32 // unsorted, with duplicates
 	overflow []int32                 // ranks that did not fit into buf
@@ -69,33 +63,15 @@ const maxInlineMatches = 32
 
 // ranks returns the ranks in order, without duplicates.
 func (c *collector) ranks() []int32 {
+	list := c.buf[:c.count]
 	if c.overflow != nil {
-		c.overflow = append(c.overflow, c.buf[:c.count]...)
-		slices.Sort(c.overflow)
-		return slices.Compact(c.overflow)
+		list = append(c.overflow, list...)
 	}
-	c.sort()
-	return c.buf[:c.count]
-}
-
-// sort sorts buf and drops duplicates. There are few ranks, and most are added in order.
-func (c *collector) sort() {
-	list, twice := c.buf[:c.count], false
-	for i := 1; i < len(list); i++ {
-		rank, at := list[i], i
-		if list[i-1] < rank {
-			continue
-		}
-		for at > 0 && list[at-1] > rank {
-			list[at] = list[at-1]
-			at--
-		}
-		list[at] = rank
-		twice = twice || at > 0 && list[at-1] == rank
+	if len(list) > 1 {
+		slices.Sort(list)
+		list = slices.Compact(list)
 	}
-	if twice {
-		c.count = len(slices.Compact(list))
-	}
+	return list
 }
 
 // consider evaluates conditions that may be true.
@@ -107,29 +83,17 @@ func (c *collector) consider(list []hit, p *probe) {
 
 func (c *collector) considerOne(h hit, p *probe) {
 	rank := h.rank()
-	if !h.proven() && (c.superseded(rank) || !c.conds[rank].holds(p)) {
+	if c.first && c.count > 0 && rank >= c.buf[0] || !h.proven() && !c.conds[rank].holds(p) {
 		return
 	}
-	if n := c.count; n < c.bufLimit {
-		c.buf[n%maxInlineMatches] = rank
-		c.count = n + 1
-		return
-	}
-	c.add(rank)
-}
-
-// superseded reports whether only the lowest rank is wanted and a lower one was found.
-func (c *collector) superseded(rank int32) bool { return c.first && c.count > 0 && rank >= c.buf[0] }
-
-// add adds a rank if only the lowest is wanted, or if buf is full.
-func (c *collector) add(rank int32) {
 	if c.first {
-		if !c.superseded(rank) {
-			c.buf[0], c.count = rank, 1
-		}
-		return
+		c.count = 0
 	}
-	if c.sort(); c.count == maxInlineMatches {
+	if c.count == maxInlineMatches {
+		slices.Sort(c.buf[:])
+		c.count = len(slices.Compact(c.buf[:]))
+	}
+	if c.count == maxInlineMatches { // without any duplicates
 		c.overflow = append(c.overflow, c.buf[:]...)
 		c.count = 0
 	}
@@ -147,15 +111,6 @@ func (x *index) matchesAll(conditions int) bool {
 	return len(x.always) == conditions
 }
 
-// considerEntry evaluates the hits of a text in the index.
-func (x *index) considerEntry(n int32, c *collector, p *probe) {
-	if n >= 0 {
-		c.considerOne(hit(n), p)
-	} else if n <= firstList {
-		c.consider(x.lists[firstList-n], p)
-	}
-}
-
 // find passes the conditions that may be true to c, some perhaps more than once.
 func (x *index) find(c *collector, p *probe) {
 	if len(x.always) > 0 {
@@ -168,7 +123,8 @@ func (x *index) find(c *collector, p *probe) {
 			continue
 		}
 		if t.exact != nil {
-			x.considerEntry(t.exact.find(value), c, p)
+			hits, _ := t.exact.find(value)
+			c.consider(hits, p)
 		}
 		if t.patterns != noNode {
 			x.tries.find(t.patterns, value, c, p)
@@ -176,7 +132,9 @@ func (x *index) find(c *collector, p *probe) {
 	}
 	if x.nets != nil {
 		if net := p.address(); net.IsValid() {
-			x.nets.find(net, c, p)
+			for hits := range x.nets.containing(net) {
+				c.consider(hits, p)
+			}
 		}
 	}
 	if x.paths == noNode && x.hosts == nil && x.lastSegments == nil && x.rootedLastSegments == nil {
@@ -199,15 +157,17 @@ func (x *index) find(c *collector, p *probe) {
 func (x *index) findLastSegment(path string, c *collector, p *probe) {
 	tail := path[strings.LastIndexByte(path, '/')+1:]
 	if x.lastSegments != nil {
-		x.considerEntry(x.lastSegments.find(tail), c, p)
+		hits, _ := x.lastSegments.find(tail)
+		c.consider(hits, p)
 	}
 	if x.rootedLastSegments != nil && len(tail) < len(path) && path[0] == '/' {
-		x.considerEntry(x.rootedLastSegments.find(tail), c, p)
+		hits, _ := x.rootedLastSegments.find(tail)
+		c.consider(hits, p)
 	}
 }
 
 func (x *index) findHost(host, path string, c *collector, p *probe) {
-	if root := x.hosts.find(host); root != noNode {
+	if root, ok := x.hosts.find(host); ok {
 		x.tries.find(root, path, c, p)
 	}
 	if x.domainDots == 0 {
@@ -216,25 +176,10 @@ func (x *index) findHost(host, path string, c *collector, p *probe) {
 	for left := strings.Count(host, "."); x.domainDots&(2<<left-1) != 0; left-- { // number of dots in host
 		at := strings.IndexByte(host, '.')
 		if x.domainDots>>left&1 != 0 {
-			if root := x.hosts.find(host[at:]); root != noNode {
+			if root, ok := x.hosts.find(host[at:]); ok {
 				x.tries.find(root, path, c, p)
 			}
 		}
 		host = host[at+1:]
-	}
-}
-
-// find passes the hits of all networks that contain an address to c.
-func (t *netTree) find(net netip.Prefix, c *collector, p *probe) {
-	b := bitsOf(net)
-	for at := t.root(net); at != noNode; {
-		n, next := t.step(at, b)
-		if n == nil {
-			return
-		}
-		if len(n.hits) > 0 {
-			c.consider(n.hits, p)
-		}
-		at = next
 	}
 }

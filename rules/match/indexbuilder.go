@@ -26,9 +26,9 @@ func newIndex(conditions []*rules.Condition, further [][]compiledTest, r *compil
 		counts:             make(map[indexKey]int, len(conditions)),
 		analyses:           make(map[*rules.Condition]analysis, len(conditions)),
 		values:             map[int]map[string][]hit{},
+		hosts:              map[string]*trie{},
 		lastSegments:       map[string][]hit{},
 		rootedLastSegments: map[string][]hit{},
-		hosts:              map[string]*trie{},
 		patterns:           map[int]*trie{},
 		index:              &index{paths: noNode},
 	}
@@ -68,9 +68,9 @@ type indexBuilder struct {
 	counts             map[indexKey]int // number of conditions that could be indexed under a key
 	analyses           map[*rules.Condition]analysis
 	values             map[int]map[string][]hit // by slot
+	hosts              map[string]*trie
 	lastSegments       map[string][]hit
 	rootedLastSegments map[string][]hit
-	hosts              map[string]*trie
 	patterns           map[int]*trie // by slot
 	index              *index
 }
@@ -264,12 +264,10 @@ func (b *indexBuilder) finish() {
 			x.domainDots |= 1 << strings.Count(host, ".")
 		}
 	}
-	if len(roots) > 0 {
-		x.hosts = newTextTable(roots)
-	}
-	x.lastSegments, x.rootedLastSegments = b.texts(b.lastSegments), b.texts(b.rootedLastSegments)
+	x.hosts = newTextTable(roots)
+	x.lastSegments, x.rootedLastSegments = newTextTable(b.lastSegments), newTextTable(b.rootedLastSegments)
 	for slot := range b.compiler.attributes {
-		t := table{slot: slot, exact: b.texts(b.values[slot]), patterns: noNode}
+		t := table{slot: slot, exact: newTextTable(b.values[slot]), patterns: noNode}
 		if b.patterns[slot] != nil {
 			t.patterns = x.tries.add(b.patterns[slot])
 		}
@@ -277,22 +275,4 @@ func (b *indexBuilder) finish() {
 			x.tables = append(x.tables, t)
 		}
 	}
-	x.tries.packLabels()
-}
-
-// texts returns a table of hits by text, nil if there are none.
-func (b *indexBuilder) texts(lists map[string][]hit) *textTable {
-	if len(lists) == 0 {
-		return nil
-	}
-	values := make(map[string]int32, len(lists))
-	for text, list := range lists {
-		if len(list) == 1 {
-			values[text] = int32(list[0])
-			continue
-		}
-		values[text] = int32(firstList - len(b.index.lists))
-		b.index.lists = append(b.index.lists, list)
-	}
-	return newTextTable(values)
 }

@@ -28,8 +28,8 @@ func TestRegisteredClientsTakeLittleMemory(t *testing.T) {
 		most  float64 // bytes a client
 	}{
 		"limits that many share": {func(i int) int64 { return int64(i%100) + 1 }, none, 80},
-		"limits of their own":    {func(i int) int64 { return int64(i) + 1 }, none, 200},
-		"limits and a plan":      {func(i int) int64 { return int64(i) + 1 }, func(i int) []rules.Property { return on(fmt.Sprint("plan-", i%3)) }, 200},
+		"limits of their own":    {func(i int) int64 { return int64(i) + 1 }, none, 80},
+		"limits and a plan":      {func(i int) int64 { return int64(i) + 1 }, func(i int) []rules.Property { return on(fmt.Sprint("plan-", i%3)) }, 80},
 		"a plan":                 {nil, func(i int) []rules.Property { return on(fmt.Sprint("plan-", i%3)) }, 80},
 		"an account each":        {func(i int) int64 { return int64(i) + 1 }, func(i int) []rules.Property { return on(fmt.Sprint("account-", i)) }, 500},
 	} {

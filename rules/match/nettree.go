@@ -2,6 +2,7 @@ package match
 
 import (
 	"encoding/binary"
+	"iter"
 	"math/bits"
 	"net/netip"
 )
@@ -15,10 +16,9 @@ type netTree struct {
 }
 
 type netNode struct {
-	net  bitString
-	zero int32 // the child whose next bit is 0, noNode if there is none
-	one  int32
-	hits []hit // hits of exactly this network
+	net      bitString
+	children [2]int32 // by the next bit; noNode if there is none
+	hits     []hit    // hits of exactly this network
 }
 
 const noNode = -1
@@ -46,8 +46,6 @@ func bitsOf(net netip.Prefix) bitString {
 func (b bitString) cut(size uint8) bitString {
 	b.size = size
 	switch {
-	case size == 0:
-		b.high, b.low = 0, 0
 	case size <= 64:
 		b.high, b.low = b.high&(^uint64(0)<<(64-size)), 0
 	case size < 128:
@@ -57,11 +55,11 @@ func (b bitString) cut(size uint8) bitString {
 }
 
 // bit returns the bit at an index.
-func (b bitString) bit(at uint8) bool {
+func (b bitString) bit(at uint8) uint64 {
 	if at < 64 {
-		return b.high>>(63-at)&1 != 0
+		return b.high >> (63 - at) & 1
 	}
-	return b.low>>(127-at)&1 != 0
+	return b.low >> (127 - at) & 1
 }
 
 // commonBits returns the length of the common prefix.
@@ -75,19 +73,18 @@ func (b bitString) commonBits(o bitString) uint8 {
 
 func newNetTree() *netTree { return &netTree{v4: noNode, v6: noNode} }
 
+// root returns the root for the address family of a network.
+func (t *netTree) root(net netip.Prefix) *int32 {
+	if net.Addr().Is4() {
+		return &t.v4
+	}
+	return &t.v6
+}
+
 // add adds a hit for a network.
 func (t *netTree) add(net netip.Prefix, h hit) {
-	b := bitsOf(net)
-	root := t.v6
-	if net.Addr().Is4() {
-		root = t.v4
-	}
-	root = t.insert(root, b, h)
-	if net.Addr().Is4() {
-		t.v4 = root
-	} else {
-		t.v6 = root
-	}
+	root := t.root(net)
+	*root = t.insert(*root, bitsOf(net), h)
 }
 
 // insert adds a hit below the node at and returns the node that replaces it.
@@ -96,77 +93,50 @@ func (t *netTree) insert(at int32, b bitString, h hit) int32 {
 		return t.node(b, h)
 	}
 	n := &t.nodes[at]
-	switch shared := n.net.commonBits(b); {
+	shared := n.net.commonBits(b)
+	switch {
 	case n.net == b:
 		n.hits = append(n.hits, h)
 		return at
 	case shared == n.net.size:
-		if b.bit(shared) {
-			one := t.insert(n.one, b, h)
-			t.nodes[at].one = one
-		} else {
-			zero := t.insert(n.zero, b, h)
-			t.nodes[at].zero = zero
-		}
+		child := t.insert(n.children[b.bit(shared)], b, h)
+		t.nodes[at].children[b.bit(shared)] = child
 		return at
-	default:
-		branch := n.net.cut(shared)
-		old := n.net.bit(shared)
-		parent := t.node(branch, h)
-		below := int32(noNode)
-		if shared < b.size {
-			t.nodes[parent].hits = nil
-			below = t.node(b, h)
-		}
-		if old {
-			t.nodes[parent].one, t.nodes[parent].zero = at, below
-		} else {
-			t.nodes[parent].zero, t.nodes[parent].one = at, below
-		}
+	}
+	branch, bit := n.net.cut(shared), n.net.bit(shared)
+	if shared == b.size { // the new network contains the old one
+		parent := t.node(b, h)
+		t.nodes[parent].children[bit] = at
 		return parent
 	}
+	parent, sibling := t.node(branch), t.node(b, h)
+	t.nodes[parent].children[bit], t.nodes[parent].children[1-bit] = at, sibling
+	return parent
 }
 
-func (t *netTree) node(b bitString, h hit) int32 {
-	t.nodes = append(t.nodes, netNode{net: b, zero: noNode, one: noNode, hits: []hit{h}})
+func (t *netTree) node(b bitString, hits ...hit) int32 {
+	t.nodes = append(t.nodes, netNode{net: b, children: [2]int32{noNode, noNode}, hits: hits})
 	return int32(len(t.nodes) - 1)
 }
 
-// root returns the root for the address family of a network.
-func (t *netTree) root(net netip.Prefix) int32 {
-	if net.Addr().Is4() {
-		return t.v4
+// containing returns the hits of each network that contains an address or network.
+func (t *netTree) containing(net netip.Prefix) iter.Seq[[]hit] {
+	return func(yield func([]hit) bool) {
+		b := bitsOf(net)
+		for at := *t.root(net); at != noNode; {
+			n := &t.nodes[at]
+			if n.net.commonBits(b) != n.net.size || len(n.hits) > 0 && !yield(n.hits) || b.size == n.net.size {
+				return
+			}
+			at = n.children[b.bit(n.net.size)]
+		}
 	}
-	return t.v6
-}
-
-// step returns the node at and its child on the way to b, or nil and noNode if b is not in the node's network.
-func (t *netTree) step(at int32, b bitString) (n *netNode, next int32) {
-	n = &t.nodes[at]
-	if n.net.commonBits(b) != n.net.size {
-		return nil, noNode
-	}
-	if b.size == n.net.size {
-		return n, noNode
-	}
-	if b.bit(n.net.size) {
-		return n, n.one
-	}
-	return n, n.zero
 }
 
 // contains reports whether one of the networks contains the address.
 func (t *netTree) contains(net netip.Prefix) bool {
-	b := bitsOf(net)
-	for at := t.root(net); at != noNode; {
-		n, next := t.step(at, b)
-		if n == nil {
-			return false
-		}
-		if len(n.hits) > 0 {
-			return true
-		}
-		at = next
+	for range t.containing(net) {
+		return true
 	}
 	return false
 }

@@ -94,13 +94,8 @@ func sourcesOf(attributes []headgate.Attribute) []source {
 // appendTo appends the normalized value of a subject, as it stands in a key. It allocates nothing for a path.
 func (from *source) appendTo(dst []byte, s rules.Subject) []byte {
 	value, _ := s.Get(from.attribute)
-	if from.norm == 0 {
-		return appendValue(dst, value)
-	}
-	if from.norm&normLowerCase == 0 || !hasUpperCase(value) {
-		return appendValue(dst, from.norm.apply(value))
-	}
-	return appendLowered(dst, (from.norm &^ normLowerCase).apply(value))
+	lower := from.norm&normLowerCase != 0
+	return appendValue(dst, (from.norm &^ normLowerCase).apply(value), lower)
 }
 
 // apply returns the normalized value.

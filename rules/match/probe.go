@@ -14,20 +14,19 @@ const cachedSlots = 8
 
 // A probe reads the attributes of a subject and caches them.
 type probe struct {
-	subject      rules.Subject
-	set          *Set
-	cached       uint32       // bit set of slots that are cached
-	present      uint32       // bit set of cached slots that have a value
-	net          netip.Prefix // the client's address, if netKnown
-	netKnown     bool
-	source       propertySource  // the client whose properties are read
-	hasClients   bool            // there are registered clients
-	client       *registry.Entry // the client found by the attribute in clientSlot; nil if there is none
-	clientSlot   int             // noNode before the first lookup
-	epoch        *registry.Epoch // at the beginning of the match
-	completeKeys uint64          // bit set of keys, by keyBit, whose attributes are all present
-	lowerCaser   *lowerCaser     // nil if no value had to be converted
-	values       [cachedSlots]string
+	subject    rules.Subject
+	set        *Set
+	cached     uint32       // bit set of slots that are cached
+	present    uint32       // bit set of cached slots that have a value
+	net        netip.Prefix // the client's address, if netKnown
+	netKnown   bool
+	source     propertySource  // the client whose properties are read
+	hasClients bool            // there are registered clients
+	client     registry.Found  // the client found by the attribute in clientSlot
+	clientSlot int             // noNode before the first lookup
+	epoch      *registry.Epoch // at the beginning of the match
+	lowerCaser *lowerCaser     // nil if no value had to be converted
+	values     [cachedSlots]string
 }
 
 // start initializes a zero probe in place, because copying it would take longer than a match of few rules.

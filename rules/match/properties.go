@@ -41,7 +41,7 @@ func (p *probe) property(slot int, name string) (value string, ok bool) {
 		if repeatable(p.set.slots[by].attribute.Kind) && p.repeats(int(by)) {
 			continue // the client would be ambiguous
 		}
-		if c, _ := p.set.lookUpSlot(int(by), p); c != nil {
+		if c, _ := p.set.lookUpSlot(int(by), p); !c.Absent() {
 			if value, ok = c.Property(name); ok {
 				break
 			}

@@ -25,7 +25,6 @@ type compiledRule struct {
 	simple         bool                // see Result.Simple
 	slots          [rules.MaxKey]int32 // of the attributes of the key
 	units          int64               // the cost of a request, if simple
-	keyBit         uint64              // shared by rules with the same key attributes, 0 if there are too many keys
 	byKey          keyFormat           // keys by the rule's attributes
 	byIP           keyFormat           // keys by the address instead
 }
@@ -53,7 +52,7 @@ func (o *overrideIndex) first(p *probe) int {
 func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", nil
-	m.compiled, m.value, m.byIP, m.hasClientLimits = r, "", false, false
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
 	if r.block {
 		m.Effect = Blocked
 		return
@@ -74,22 +73,12 @@ func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	if !r.identify(m, p) {
 		return
 	}
-	if p.hasClients || r.registeredOnly {
-		if c, id := s.lookUp(m, p); c != nil {
-			m.Client = id
-			limits, unlimited, block := c.Grants(r.rule.ID)
-			m.hasClientLimits = len(limits) > 0
-			if block {
-				m.Effect = Blocked
-				return
-			}
-			if m.grant(limits, unlimited) {
-				return
-			}
-		} else if r.registeredOnly {
-			m.Effect = UnknownClient
-			return
-		}
+	if p.hasClients && s.applyClient(m, p) {
+		return
+	}
+	if r.registeredOnly && m.Client == "" {
+		m.Effect = UnknownClient
+		return
 	}
 	if r.otherOverrides != nil {
 		if at := r.otherOverrides.first(p); at >= 0 {
@@ -102,42 +91,36 @@ func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Limits = r.limits
 }
 
-// applyClient replaces the limits of a rule with only limits and a key by the registered client's own, if it has any.
-func (s *Set) applyClient(m *Result, p *probe) {
+// applyClient looks up the client that is counted, and sets the client's own limits or exemption. It returns false if
+// the client is not registered, or has none under the rule.
+func (s *Set) applyClient(m *Result, p *probe) bool {
 	c, id := s.lookUp(m, p)
-	if c == nil {
-		return
+	if c.Absent() {
+		return false
 	}
 	m.Client = id
-	limits, unlimited, block := c.Grants(m.Rule.ID)
-	switch {
-	case block:
-		m.Effect, m.Limits = Blocked, nil
-	case unlimited:
-		m.Effect, m.Limits = Unlimited, nil
-	case len(limits) > 0:
-		m.hasClientLimits, m.Limits = true, limits
+	if c.OneLimit(&m.inlineLimit[0]) {
+		m.hasClientLimits, m.inline = true, true
+		return true
 	}
+	limits, unlimited, block := c.Grants(m.Rule.ID)
+	if block {
+		m.Effect, m.Limits = Blocked, nil
+		return true
+	}
+	m.hasClientLimits = len(limits) > 0
+	return m.grant(limits, unlimited)
 }
 
 // resolveLimitsOnly is resolve for a rule with only limits and a key, without registered clients.
 func (m *Result) resolveLimitsOnly(r *compiledRule, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", r.limits
-	m.compiled, m.value, m.byIP, m.hasClientLimits = r, "", false, false
-	if r.keyCount == 0 {
-		return
-	}
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
 	if r.keyCount == 1 && !r.mayRepeat { // identify for the common case
-		if value, _ := p.get(int(r.slots[0])); value != "" {
-			m.value = value
+		if m.value, _ = p.get(int(r.slots[0])); m.value != "" {
 			return
 		}
-	} else if p.completeKeys&r.keyBit != 0 {
-		if r.keyCount == 1 {
-			m.value, _ = p.get(int(r.slots[0]))
-		}
-		return
 	}
 	if !r.identify(m, p) {
 		m.Limits = nil
@@ -146,11 +129,15 @@ func (m *Result) resolveLimitsOnly(r *compiledRule, p *probe) {
 
 // grant sets the limits of an override or a client. It returns false if there are none.
 func (m *Result) grant(limits []rules.Limit, unlimited bool) bool {
-	if unlimited {
-		m.Effect = Unlimited
+	switch {
+	case unlimited:
+		m.Effect, m.Limits = Unlimited, nil
+	case len(limits) > 0:
+		m.Limits = limits
+	default:
+		return false
 	}
-	m.Limits = limits
-	return unlimited || len(limits) > 0
+	return true
 }
 
 // identify determines the key to count by. It returns false if the request is not counted, and sets Effect.
@@ -178,7 +165,6 @@ func (r *compiledRule) identify(m *Result, p *probe) bool {
 		}
 		return false
 	}
-	p.completeKeys |= r.keyBit
 	return true
 }
 
@@ -195,35 +181,35 @@ func (s *Set) clientCount() int {
 // rules never change.
 func (s *Set) Lasting() bool { return s.epoch.Load() == nil && s.clientCount() == 0 }
 
-// lookUp returns the registered client that the key identifies, nil if there is none, and its id.
-func (s *Set) lookUp(m *Result, p *probe) (*registry.Entry, string) {
+// lookUp returns the registered client that the key identifies, absent if there is none, and its id.
+func (s *Set) lookUp(m *Result, p *probe) (registry.Found, string) {
 	if m.byIP {
 		return s.lookUpSlot(slotIP, p)
 	}
 	for _, slot := range m.compiled.slots[:m.compiled.keyCount] {
-		if c, id := s.lookUpSlot(int(slot), p); c != nil {
+		if c, id := s.lookUpSlot(int(slot), p); !c.Absent() {
 			return c, id
 		}
 	}
-	return nil, ""
+	return registry.Found{}, ""
 }
 
-// lookUpSlot returns the client that the attribute in a slot identifies, nil if there is none, and its id.
-func (s *Set) lookUpSlot(slot int, p *probe) (*registry.Entry, string) {
+// lookUpSlot returns the client that the attribute in a slot identifies, absent if there is none, and its id.
+func (s *Set) lookUpSlot(slot int, p *probe) (registry.Found, string) {
 	value, _ := p.get(slot)
 	if p.clientSlot != slot { // consecutive rules often count by the same attribute
 		p.clientSlot, p.client = slot, s.findClient(s.slots[slot].attribute, value, p.epoch)
 	}
-	if p.client == nil {
-		return nil, ""
+	if p.client.Absent() {
+		return registry.Found{}, ""
 	}
 	return p.client, p.client.ClientID(value)
 }
 
-// findClient returns the client with the value of an attribute in an epoch, nil if there is none.
-func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) *registry.Entry {
+// findClient returns the client with the value of an attribute in an epoch, absent if there is none.
+func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Found {
 	if s.live != nil && s.live.Len() > 0 {
-		if c := s.live.Find(a, value); c != nil {
+		if c := s.live.Find(a, value); !c.Absent() {
 			return c
 		}
 	}
@@ -231,7 +217,7 @@ func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epo
 		return epoch.Find(s.fixed, a, value)
 	}
 	if s.fixed.Len() == 0 {
-		return nil
+		return registry.Found{}
 	}
 	return s.fixed.Find(a, value)
 }

@@ -52,6 +52,8 @@ type Result struct {
 	value           string // of the key, if that is one attribute
 	byIP            bool   // the key is the address, because an attribute of the rule's key is missing
 	hasClientLimits bool   // the limits are the client's
+	inline          bool   // the only limit is inlineLimit; Limits is set once the Result does not move any more
+	inlineLimit     [1]rules.Limit
 }
 
 // Simple reports whether the rule has only limits, a key and a fixed cost, and returns the cost. Everything else is at
@@ -101,7 +103,7 @@ func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 	ranks := s.all
 	if ranks == nil {
 		var c collector
-		c.conds, c.bufLimit = s.conds, maxInlineMatches
+		c.conds = s.conds
 		s.index.find(&c, &p)
 		ranks = c.ranks()
 	}
@@ -118,10 +120,13 @@ func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 			if p.hasClients && m.Effect == Limited {
 				s.applyClient(m, &p)
 			}
-			continue
+		} else {
+			s.resolve(r, m, &p)
+			exempts = exempts || r.unlimited
 		}
-		s.resolve(r, m, &p)
-		exempts = exempts || r.unlimited
+		if m.inline {
+			m.Limits = m.inlineLimit[:]
+		}
 	}
 	if exempts {
 		exempt(dst[before:])
@@ -136,21 +141,44 @@ func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 }
 
 // MatchRule resolves the rule with that id without evaluating its condition. It returns false if there is no such rule.
+// It allocates if the limit is a registered client's own; AppendRule does not.
 func (s *Set) MatchRule(id string, subject rules.Subject) (m Result, ok bool) {
+	ok = s.matchRule(id, subject, &m)
+	if m.inline {
+		m.Limits = []rules.Limit{m.inlineLimit[0]}
+	}
+	return m, ok
+}
+
+// AppendRule is like MatchRule and appends the result to dst. It allocates nothing if dst has room.
+func (s *Set) AppendRule(id string, subject rules.Subject, dst []Result) ([]Result, bool) {
+	n := len(dst)
+	dst = slices.Grow(dst, 1)[:n+1]
+	m := &dst[n]
+	if !s.matchRule(id, subject, m) {
+		return dst[:n], false
+	}
+	if m.inline {
+		m.Limits = m.inlineLimit[:]
+	}
+	return dst, true
+}
+
+func (s *Set) matchRule(id string, subject rules.Subject, m *Result) bool {
 	rank, ok := s.byID[id]
 	if !ok {
-		return m, false
+		return false
 	}
 	for {
 		var p probe
 		p.start(s, subject)
-		s.resolve(&s.rules[rank], &m, &p)
+		s.resolve(&s.rules[rank], m, &p)
 		if p.lowerCaser != nil {
-			p.lowerCaser.detach(&m)
+			p.lowerCaser.detach(m)
 			p.lowerCaser.release()
 		}
 		if s.epoch.Load() == p.epoch {
-			return m, true
+			return true
 		}
 	}
 }

@@ -7,43 +7,46 @@ import (
 	"unsafe"
 )
 
-// A textTable finds a number by a text, faster than a map. Its texts come from the rules, so a request cannot make a
-// search long.
-type textTable struct {
-	entries []textEntry // a power of two, at most half of them used
+// A textTable is a map with texts as keys, but faster: matching a request needs several lookups. The texts come from
+// the rules, so a request cannot make a search long.
+type textTable[V any] struct {
+	entries []textEntry[V] // a power of two, at most half of them used
 	seed    uint64
 	lengths uint64 // bit set of the lengths of texts modulo 64, which rules out most texts that are not here
 }
 
-type textEntry struct {
+type textEntry[V any] struct {
 	text  string
-	value int32 // noNode if the entry is free
+	used  bool
+	value V
 }
 
-func newTextTable(values map[string]int32) *textTable {
-	size := 1 << bits.Len(uint(2*len(values)))
-	t := &textTable{entries: make([]textEntry, size), seed: maphash.String(maphash.MakeSeed(), "")}
-	for i := range t.entries {
-		t.entries[i].value = noNode
+// newTextTable returns a table with the elements of a map, nil if there are none.
+func newTextTable[V any](values map[string]V) *textTable[V] {
+	if len(values) == 0 {
+		return nil
 	}
+	size := 1 << bits.Len(uint(2*len(values)))
+	t := &textTable[V]{entries: make([]textEntry[V], size), seed: maphash.String(maphash.MakeSeed(), "")}
 	for text, value := range values {
-		*t.entry(text) = textEntry{text, value}
+		*t.entry(text) = textEntry[V]{text, true, value}
 		t.lengths |= 1 << (len(text) % 64)
 	}
 	return t
 }
 
-// find returns the number of a text, noNode if it has none.
-func (t *textTable) find(text string) int32 {
+// find returns the value of a text, and whether it has one.
+func (t *textTable[V]) find(text string) (value V, ok bool) {
 	if t.lengths>>(len(text)%64)&1 == 0 {
-		return noNode
+		return value, false
 	}
-	return t.entry(text).value
+	e := t.entry(text)
+	return e.value, e.used
 }
 
 // entry returns the entry of a text, or the free one where it would be. It hashes the text by multiplication, sixteen
 // bytes at a time.
-func (t *textTable) entry(text string) *textEntry {
+func (t *textTable[V]) entry(text string) *textEntry[V] {
 	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	sum := t.seed ^ uint64(len(b))
@@ -62,7 +65,7 @@ func (t *textTable) entry(text string) *textEntry {
 	}
 	for at := int(mix(sum^low^k0, sum^high^k1)); ; at++ {
 		e := &t.entries[at&(len(t.entries)-1)]
-		if e.value == noNode || e.text == text {
+		if !e.used || e.text == text {
 			return e
 		}
 	}

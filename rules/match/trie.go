@@ -1,8 +1,6 @@
 package match
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate/rules/internal/yield"
@@ -71,35 +69,11 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// nodesPerPause is the number of nodes after which addNode pauses: see yielder.
+// nodesPerPause is the number of nodes after which add pauses: see [yield.Yielder].
 const nodesPerPause = 1024
 
-// add adds a trie and returns its root.
+// add appends a trie and returns its root.
 func (f *flatTries) add(t *trie) int32 {
-	nodes, terminals := t.count()
-	f.nodes, f.terminals = slices.Grow(f.nodes, nodes), slices.Grow(f.terminals, terminals)
-	return f.addNode(t)
-}
-
-// count returns the number of nodes, and the number of nodes with terminals.
-func (t *trie) count() (nodes, terminals int) {
-	nodes = 1
-	if !t.terminals.empty() {
-		terminals = 1
-	}
-	if t.star != nil {
-		n, e := t.star.count()
-		nodes, terminals = nodes+n, terminals+e
-	}
-	for _, kid := range t.kids {
-		n, e := kid.count()
-		nodes, terminals = nodes+n, terminals+e
-	}
-	return nodes, terminals
-}
-
-// addNode appends a node and its subtree.
-func (f *flatTries) addNode(t *trie) int32 {
 	at := int32(len(f.nodes))
 	if at%nodesPerPause == nodesPerPause-1 {
 		time.Sleep(yield.Pause)
@@ -121,29 +95,11 @@ func (f *flatTries) addNode(t *trie) int32 {
 	}
 	f.nodes = append(f.nodes, n)
 	if t.star != nil {
-		star := f.addNode(t.star)
+		star := f.add(t.star)
 		f.nodes[at].star = star
 	}
 	for _, kid := range t.kids {
-		f.children[n.firstChild+int32(kid.label[0]-n.low)] = f.addNode(kid)
+		f.children[n.firstChild+int32(kid.label[0]-n.low)] = f.add(kid)
 	}
 	return at
-}
-
-// packLabels moves the labels of all nodes into one string.
-func (f *flatTries) packLabels() {
-	size := 0
-	for i := range f.nodes {
-		size += len(f.nodes[i].label)
-	}
-	var labels strings.Builder
-	labels.Grow(size)
-	for i := range f.nodes {
-		labels.WriteString(f.nodes[i].label)
-	}
-	text := labels.String()
-	for i := range f.nodes {
-		size := len(f.nodes[i].label)
-		f.nodes[i].label, text = text[:size], text[size:]
-	}
 }

@@ -9,9 +9,15 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
+// A Found is a client that a lookup has found. The zero value means that there is no client.
+type Found struct {
+	*Entry
+	count int64 // the Count of Entry.limit
+}
+
 // An Entry is the stored form of a client. It never changes. Most clients have one limit and are identified by the
-// user attribute that equals their id; everything else is in details. Such clients with equal limits and properties
-// share an entry.
+// user attribute that equals their id; everything else is in details. Such clients share an entry if only the counts
+// of their limits are different.
 type Entry struct {
 	common
 	details *details // nil if the client is the user with its id, and has at most one limit and no description
@@ -19,7 +25,7 @@ type Entry struct {
 
 // common is the part of an entry that is sufficient for most clients.
 type common struct {
-	limit      [1]rules.Limit // if hasLimit is set
+	limit      rules.Limit // without its Count, if hasLimit is set
 	hasLimit   bool
 	unlimited  bool
 	block      bool
@@ -37,32 +43,48 @@ type details struct {
 
 var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
 
-// Property returns a property of the client, and whether it has the property.
-func (e *Entry) Property(name string) (string, bool) { return e.properties.get(name) }
+// Absent reports whether there is no client.
+func (f Found) Absent() bool { return f.Entry == nil }
+
+// OneLimit returns the limit of a client that has the same single limit under all rules. For other clients it returns
+// false.
+func (f Found) OneLimit(dst *rules.Limit) bool {
+	if !f.hasLimit || f.details != nil && len(f.details.rules) > 0 {
+		return false
+	}
+	*dst = f.limit
+	dst.Count = f.count
+	return true
+}
 
 // Grants returns the limits of the client under a rule, or whether it is unlimited or blocked. Without any of them the
-// rule's own limits apply. The limits are read-only.
-func (e *Entry) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
-	if e.details != nil {
-		for i := range e.details.rules {
-			if r := &e.details.rules[i]; r.ID == rule {
+// rule's own limits apply. The limits are read-only. It allocates for a client with OneLimit.
+func (f Found) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
+	if f.details != nil {
+		for i := range f.details.rules {
+			if r := &f.details.rules[i]; r.ID == rule {
 				return r.Limits, r.Unlimited, r.Block
 			}
 		}
 	}
-	return e.limits(), e.unlimited, e.block
+	return f.limits(), f.unlimited, f.block
 }
 
 // limits returns the limits of the client under rules that it has no other limits for.
-func (e *Entry) limits() []rules.Limit {
-	if e.hasLimit {
-		return e.limit[:]
+func (f Found) limits() []rules.Limit {
+	if f.hasLimit {
+		limits := []rules.Limit{f.limit}
+		limits[0].Count = f.count
+		return limits
 	}
-	if e.details != nil {
-		return e.details.limits
+	if f.details != nil {
+		return f.details.limits
 	}
 	return nil
 }
+
+// Property returns a property of the client, and whether it has the property.
+func (e *Entry) Property(name string) (string, bool) { return e.properties.get(name) }
 
 // ClientID returns the id of the client, which was found by a value.
 func (e *Entry) ClientID(value string) string {
@@ -73,31 +95,32 @@ func (e *Entry) ClientID(value string) string {
 }
 
 // client returns the client with its defaults filled in. Value is one of the values that identify it.
-func (e *Entry) client(value string) *rules.Client {
+func (f Found) client(value string) *rules.Client {
 	c := &rules.Client{
-		ID: e.ClientID(value), Properties: e.properties.list(),
-		Limits: e.limits(), Unlimited: e.unlimited, Block: e.block,
+		ID: f.ClientID(value), Properties: f.properties.list(),
+		Limits: f.limits(), Unlimited: f.unlimited, Block: f.block,
 	}
-	if e.details == nil {
+	if f.details == nil {
 		c.Attributes = []rules.Test{{Attribute: userAttribute, Values: []string{c.ID}}}
 	} else {
-		c.Description, c.Attributes, c.Rules = e.details.description, e.details.attributes, e.details.rules
+		c.Description, c.Attributes, c.Rules = f.details.description, f.details.attributes, f.details.rules
 	}
 	return c
 }
 
-// newEntry returns the entry of a client with defaults. It copies texts, because they may be parts of a large file.
-func (r *Registry) newEntry(c *rules.Client) *Entry {
+// newRecord returns the stored form of a client with defaults. It copies texts, because they may be parts of a large file.
+func (r *Registry) newRecord(c *rules.Client) Found {
 	e := Entry{common: common{unlimited: c.Unlimited, block: c.Block, properties: newProperties(c.Properties)}}
-	limits := cloneLimits(c.Limits)
+	limits, count := cloneLimits(c.Limits), int64(0)
 	if len(limits) == 1 {
-		e.limit[0], e.hasLimit = limits[0], true
-		limits = nil
+		e.limit, e.hasLimit = limits[0], true
+		e.limit.Count = 0
+		count, limits = limits[0].Count, nil
 	}
 	byID := len(c.Attributes) == 1 && c.Attributes[0].Attribute == userAttribute &&
 		slices.Equal(c.Attributes[0].Values, []string{c.ID})
 	if byID && c.Description == "" && len(limits) == 0 && len(c.Rules) == 0 {
-		return r.share(&e)
+		return Found{r.share(&e), count}
 	}
 	e.details = &details{
 		id: strings.Clone(c.ID), description: strings.Clone(c.Description), limits: limits,
@@ -115,7 +138,7 @@ func (r *Registry) newEntry(c *rules.Client) *Entry {
 		rule := &e.details.rules[i]
 		rule.ID, rule.Limits = strings.Clone(rule.ID), cloneLimits(rule.Limits)
 	}
-	return &e
+	return Found{&e, count}
 }
 
 // maxShared limits the number of entries in Registry.shared: all clients may be different.

@@ -56,22 +56,24 @@ func TestEveryLimitIsStoredUnchanged(t *testing.T) {
 	}
 }
 
-// Clients with equal limits and properties share an entry, and those with different ones do not.
-func TestEqualClientsShareAnEntry(t *testing.T) {
+// Clients whose limits differ only in their counts share an entry. Clients with other properties or periods do not.
+func TestSimilarClientsShareAnEntry(t *testing.T) {
 	t.Parallel()
-	client := func(id, plan string, count int64) rules.Client {
+	client := func(id, plan string, limit headgate.Limit) rules.Client {
 		return rules.Client{
-			ID: id, Limits: []rules.Limit{{Limit: headgate.PerHour(count)}},
-			Properties: []rules.Property{{Name: "plan", Value: plan}},
+			ID: id, Limits: []rules.Limit{{Limit: limit}}, Properties: []rules.Property{{Name: "plan", Value: plan}},
 		}
 	}
-	r, err := New(client("a", "gold", 7), client("b", "gold", 7), client("c", "gold", 8), client("d", "silver", 7))
+	r, err := New(
+		client("a", "gold", headgate.PerHour(7)), client("b", "gold", headgate.PerHour(8)),
+		client("c", "gold", headgate.PerMinute(7)), client("d", "silver", headgate.PerHour(7)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := r.Find(userAttribute, "a")
 	for id, want := range map[string]bool{"b": true, "c": false, "d": false} {
-		if got := r.Find(userAttribute, id) == first; got != want {
+		if got := r.Find(userAttribute, id).Entry == first.Entry; got != want {
 			t.Errorf("%s shares the entry of a: got %v, want %v", id, got, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 // An Epoch is a period in which readers find the same state of the clients. While changes are hidden, lookups in it
 // find the previous state of each changed value.
 type Epoch struct {
-	// before has the previous entry of each value that has changed since the epoch began, and removedEntry for values
-	// that had no client. It is nil if nothing is hidden.
+	// before has the previous client of each value that has changed since the epoch began, and noClient for values that
+	// had none. It is nil if nothing is hidden.
 	before *table
 	// next is the next epoch with hidden changes: a lookup in this epoch searches all that follow.
 	next atomic.Pointer[Epoch]
@@ -24,29 +24,24 @@ type CurrentEpoch = atomic.Pointer[Epoch]
 // HidesChanges reports whether some changes are hidden.
 func (e *Epoch) HidesChanges() bool { return e != nil && e.before != nil }
 
-// Find returns the client that had the value before the hidden changes, nil if there was none.
-func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) *Entry {
-	hash := r.hash(a, value)
-	// The previous entry is recorded before the value is changed, so a reader that sees the change finds the record.
-	entry := r.values.find(hash)
-	if previous := e.previous(hash); previous != nil {
-		entry = previous
-	}
-	if entry == removedEntry {
-		return nil
-	}
-	return entry
-}
+// noClient is recorded for a value that had no client.
+var noClient = &Entry{}
 
-// previous returns the entry that a value had when the epoch began: nil if it has not changed since, removedEntry if it
-// had none.
-func (e *Epoch) previous(hash valueHash) *Entry {
+// Find returns the client that had the value before the hidden changes, absent if there was none.
+func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) Found {
+	hash := r.hash(a, value)
+	// The previous client is recorded before the value is changed, so a reader that sees the change finds the record.
+	found := r.values.find(hash)
 	for ; e != nil; e = e.next.Load() {
-		if entry := e.before.find(hash); entry != nil {
-			return entry
+		if previous := e.before.find(hash); !previous.Absent() {
+			found = previous
+			break
 		}
 	}
-	return nil
+	if found.Entry == noClient {
+		return Found{}
+	}
+	return found
 }
 
 // Hide hides later changes from readers of an epoch. They find the clients as they are now until end is called. With

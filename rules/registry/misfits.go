@@ -23,7 +23,7 @@ type Misfits struct {
 // rules.MaxProblems groups. More is the number of clients in other groups. It may miss clients that are added or
 // removed meanwhile. If every limit is allowed, it takes a few nanoseconds per client.
 func (r *Registry) Misfits(required *rules.Requirements) (list []Misfits, more int) {
-	m := misfitCollector{required: required, allowed: map[*Entry]bool{}, groups: map[string]int{}}
+	m := misfitCollector{required: required, allowed: map[Found]bool{}, groups: map[string]int{}}
 	slots := r.values.slots.Load()
 	if slots == nil {
 		return nil, 0
@@ -36,7 +36,7 @@ func (r *Registry) Misfits(required *rules.Requirements) (list []Misfits, more i
 		if e == nil || e == removedEntry || e.details != nil && s.hash != r.firstHash(e.details) {
 			continue // a client with several values counts once, by the first
 		}
-		m.check(e)
+		m.check(Found{e, s.count})
 	}
 	slices.SortFunc(m.list, func(a, b Misfits) int { return cmp.Compare(a.text(), b.text()) })
 	return m.list, m.more
@@ -50,22 +50,22 @@ func (r *Registry) firstHash(d *details) valueHash {
 // A misfitCollector collects the misfits of a registry.
 type misfitCollector struct {
 	required *rules.Requirements
-	allowed  map[*Entry]bool // shared entries without problems; at most maxShared
+	allowed  map[Found]bool // clients without details or problems; at most maxShared
 	list     []Misfits
 	groups   map[string]int // indexes in list by Misfits.text
 	more     int
 }
 
 // check adds a client if it has problems.
-func (m *misfitCollector) check(e *Entry) {
-	if e.details == nil && (!e.hasLimit || m.required.AnyLimit() || m.allowed[e]) {
+func (m *misfitCollector) check(f Found) {
+	if f.details == nil && (!f.hasLimit || m.required.AnyLimit() || m.allowed[f]) {
 		return
 	}
-	c := e.client("")
+	c := f.client("")
 	problems := m.required.Conflicts(c)
 	if len(problems) == 0 {
-		if e.details == nil && len(m.allowed) < maxShared {
-			m.allowed[e] = true
+		if f.details == nil && len(m.allowed) < maxShared {
+			m.allowed[f] = true
 		}
 		return
 	}

@@ -93,7 +93,7 @@ func TestRegistryAgreesWithAMap(t *testing.T) {
 		for _, a := range kinds {
 			for _, text := range []string{id, fmt.Sprint("k", i)} {
 				got := ""
-				if c := r.Find(a, text); c != nil {
+				if c := r.Find(a, text); !c.Absent() {
 					got = c.ClientID(text)
 				}
 				if want := owners[value{a, text}]; got != want {
@@ -108,24 +108,26 @@ func TestRegistryAgreesWithAMap(t *testing.T) {
 func TestHalfEqualHashesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	var table table
-	one, two := &Entry{}, &Entry{}
+	one, two := Found{&Entry{}, 1}, Found{&Entry{}, 2}
 	table.set(valueHash{7, 1}, one)
 	table.set(valueHash{7, 2}, two)
-	check := func(hash valueHash, want *Entry) {
+	check := func(hash valueHash, want Found) {
 		t.Helper()
 		if got := table.find(hash); got != want {
-			t.Errorf("%v: got %p, want %p", hash, got, want)
+			t.Errorf("%v: got %v, want %v", hash, got, want)
 		}
 	}
-	check(valueHash{7, 3}, nil)
+	check(valueHash{7, 3}, Found{})
 	for i := range uint64(100) {
-		table.set(valueHash{i << 57, i}, &Entry{})
+		table.set(valueHash{i << 57, i}, Found{&Entry{}, 3})
 	}
 	check(valueHash{7, 1}, one)
 	check(valueHash{7, 2}, two)
-	table.set(valueHash{7, 1}, removedEntry)
-	check(valueHash{7, 1}, removedEntry)
+	table.set(valueHash{7, 1}, Found{})
+	check(valueHash{7, 1}, Found{})
 	check(valueHash{7, 2}, two)
+	table.set(valueHash{7, 2}, one)
+	check(valueHash{7, 2}, one)
 }
 
 // Two notations of a value are one value, and it is free when its client is removed.

@@ -8,29 +8,33 @@ import (
 // A valueHash is the keyed 128-bit hash of an attribute and its value.
 type valueHash [2]uint64
 
-// A table maps hashes to entries. It is a hash table with linear probing: readers take no lock, writers must hold one.
-// A plain map would need a lock for readers, too.
+// A table maps hashes to clients. It is a hash table with linear probing: readers take no lock, writers must hold one.
+//
+// A lookup mostly reads a single cache line: a slot has the number in which the limits of most clients differ, and
+// clients that differ only in that share an Entry.
 type table struct {
 	slots atomic.Pointer[[]slot]
-	used  int // slots with an entry, including removedEntry
-	count int // slots with an entry other than removedEntry
+	used  int // slots that have or had a client
+	count int // slots that have a client
 }
 
-// A slot holds one entry. Its hash is written before the first entry, and never changes.
+// A slot holds one client. It changes only when the client is removed.
 type slot struct {
 	hash  valueHash
-	entry atomic.Pointer[Entry] // nil if the slot was never used
+	count int64                 // see Found
+	entry atomic.Pointer[Entry] // nil if the slot was never used; stored last
 }
 
-// removedEntry stands for an entry that was removed. The slot becomes free when the table is rebuilt.
+// removedEntry marks the slot of a client that was removed. Such slots become free when the table is rebuilt.
 var removedEntry = &Entry{}
 
-// search returns the slot with a hash, or else the unused slot where it belongs. One slot at least must be unused.
+// search returns the slot with a hash, or else the unused slot at the end of the search. One slot at least must be
+// unused.
 func search(slots []slot, hash valueHash) (s *slot, entry *Entry) {
 	at, _ := bits.Mul64(hash[0], uint64(len(slots)))
 	for {
 		s = &slots[at]
-		if entry = s.entry.Load(); entry == nil || s.hash == hash {
+		if entry = s.entry.Load(); entry == nil || s.hash == hash && entry != removedEntry {
 			return s, entry
 		}
 		if at++; at == uint64(len(slots)) {
@@ -39,34 +43,48 @@ func search(slots []slot, hash valueHash) (s *slot, entry *Entry) {
 	}
 }
 
-// find returns the entry with a hash: nil if there never was one, removedEntry if it was removed.
-func (t *table) find(hash valueHash) *Entry {
+// find returns the client with a hash, absent if there is none.
+func (t *table) find(hash valueHash) Found {
 	slots := t.slots.Load()
 	if slots == nil {
-		return nil
+		return Found{}
 	}
-	_, entry := search(*slots, hash)
-	return entry
+	s, entry := search(*slots, hash)
+	if entry == nil {
+		return Found{}
+	}
+	return Found{entry, s.count}
 }
 
-// set adds or replaces the entry with a hash. With removedEntry it removes the entry.
-func (t *table) set(hash valueHash, entry *Entry) {
+// set adds or replaces the client with a hash, or removes it if c is absent. A replaced client gets a new slot behind
+// the old one, so that readers find one of them at any time.
+func (t *table) set(hash valueHash, c Found) {
 	t.reserve(1)
-	s, old := search(*t.slots.Load(), hash)
-	if old == nil {
-		s.hash = hash
+	slots := *t.slots.Load()
+	old, before := search(slots, hash)
+	if !c.Absent() {
+		insert(slots, hash, c)
 		t.used++
-	}
-	if old != nil && old != removedEntry {
-		t.count--
-	}
-	if entry != removedEntry {
 		t.count++
 	}
-	s.entry.Store(entry)
+	if before != nil {
+		old.entry.Store(removedEntry)
+		t.count--
+	}
 }
 
-// reserve makes room for more entries. It rebuilds the table when four of five slots are used, so that three of five
+// insert stores a client in the first unused slot.
+func insert(slots []slot, hash valueHash, c Found) {
+	at, _ := bits.Mul64(hash[0], uint64(len(slots)))
+	for slots[at].entry.Load() != nil {
+		at = (at + 1) % uint64(len(slots))
+	}
+	s := &slots[at]
+	s.hash, s.count = hash, c.count
+	s.entry.Store(c.Entry)
+}
+
+// reserve makes room for more clients. It rebuilds the table when four of five slots are used, so that three of five
 // are.
 func (t *table) reserve(more int) {
 	old := t.slots.Load()
@@ -74,12 +92,12 @@ func (t *table) reserve(more int) {
 		return
 	}
 	slots := make([]slot, max(16, (t.count+more)*5/3))
+	preferLargePages(slots)
 	if old != nil {
 		for i := range *old {
-			if entry := (*old)[i].entry.Load(); entry != nil && entry != removedEntry {
-				s, _ := search(slots, (*old)[i].hash)
-				s.hash = (*old)[i].hash
-				s.entry.Store(entry)
+			s := &(*old)[i]
+			if entry := s.entry.Load(); entry != nil && entry != removedEntry {
+				insert(slots, s.hash, Found{entry, s.count})
 			}
 		}
 	}
