@@ -39,7 +39,6 @@ func readOne(name string, data []byte, into any, validate func() error) error {
 	if err != nil {
 		return err
 	}
-	defer f.Release()
 	found := codec().Decode(f, into)
 	if slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" }) {
 		return f.Error(found, 0, rules.ErrInvalid) // it is not even a mapping

@@ -119,9 +119,9 @@ func has(n *source.Node, field string) bool { return n != nil && n.Field(field) 
 var overrideCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = rules.Explain
-	source.Words(c, rules.ParseDuration, rules.FormatDuration)
-	source.Nodes(c, DecodeTime, nil)
-	source.Nodes(c, decodeValues, nil)
+	source.RegisterScalar(c, rules.ParseDuration, rules.FormatDuration)
+	source.RegisterNode(c, DecodeTime, nil)
+	source.RegisterNode(c, decodeValues, nil)
 	return c
 })
 

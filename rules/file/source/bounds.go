@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,14 +36,9 @@ func (b Bounds) Check(name string, data []byte) error {
 	return nil
 }
 
-func tooLarge(is string, most int) error {
-	return &boundError{is + ": want at most " + strconv.Itoa(most)}
+func tooLarge(value string, limit int) error {
+	return fmt.Errorf("%w: %s: want at most %d", ErrTooLarge, value, limit)
 }
-
-type boundError struct{ text string }
-
-func (e *boundError) Error() string { return e.text }
-func (e *boundError) Unwrap() error { return ErrTooLarge }
 
 // isJSON reports whether Read parses a text as JSON.
 func isJSON(name string, data []byte) bool {
@@ -100,27 +96,27 @@ func (b Bounds) checkJSON(data []byte) error {
 // scalar after it, and a scalar for each line.
 func yamlTokens(data []byte) int {
 	indicators, lines := 0, 1
-	begins := true // the next character may begin a token
+	atStart := true // the next character may begin a token
 	for _, c := range data {
 		switch c {
 		case '\n', '\r':
 			lines++
-			begins = true
+			atStart = true
 			continue
 		case ' ', '\t':
-			begins = true
+			atStart = true
 			continue
 		case ',', '[', ']', '{', '}', ':', '\'', '"':
 			indicators++
-			begins = true
+			atStart = true
 			continue
 		case '-', '?', '#', '&', '*', '!', '|', '>', '%', '@', '`', '.', '=', '<', '~':
-			if begins {
+			if atStart {
 				indicators++
-				continue // the next character may begin one as well
+				continue // atStart stays true: another indicator may follow
 			}
 		}
-		begins = false
+		atStart = false
 	}
 	return 2*indicators + lines
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A Codec converts nodes to values and back. Structs are mappings by the tags of their fields: `field:"name"`. The tag
-// `field:"name,not"` is for a bool whose negation is written. Fields without a tag are ignored. Fields with their zero
-// value are not written.
+// A Codec converts nodes to values and back. A struct is a mapping whose names are the tags of its fields:
+// `field:"name"`. With the tag `field:"name,not"`, the file has the negation of a bool. Fields without a tag are ignored.
+// Fields with their zero value are not encoded.
 type Codec struct {
 	types map[reflect.Type]typeCodec
 	// Explain describes the error of a registered function. By default the error itself is the value.
@@ -23,8 +23,8 @@ type typeCodec struct {
 // NewCodec returns a codec for structs, slices, pointers, strings, bools and ints.
 func NewCodec() *Codec { return &Codec{types: map[reflect.Type]typeCodec{}} }
 
-// Words registers a type that is written as one scalar.
-func Words[T any](c *Codec, parse func(string) (T, error), format func(T) string) {
+// RegisterScalar registers a type whose values are scalars.
+func RegisterScalar[T any](c *Codec, parse func(string) (T, error), format func(T) string) {
 	c.types[reflect.TypeFor[T]()] = typeCodec{
 		decode: func(d *Decoder, n *Node, path string, v reflect.Value) {
 			if n.Kind != Scalar {
@@ -43,8 +43,8 @@ func Words[T any](c *Codec, parse func(string) (T, error), format func(T) string
 	}
 }
 
-// Nodes registers a type with its own notation. Without encode it can only be read.
-func Nodes[T any](c *Codec, decode func(d *Decoder, n *Node, path string, into *T), encode func(T) *Node) {
+// RegisterNode registers a type with its own notation. If encode is nil, values can only be decoded.
+func RegisterNode[T any](c *Codec, decode func(d *Decoder, n *Node, path string, into *T), encode func(T) *Node) {
 	c.types[reflect.TypeFor[T]()] = typeCodec{
 		decode: func(d *Decoder, n *Node, path string, v reflect.Value) { decode(d, n, path, v.Addr().Interface().(*T)) },
 		encode: func(v reflect.Value) *Node { return encode(v.Interface().(T)) },
@@ -58,13 +58,13 @@ func (c *Codec) explain(err error) (value, want string) {
 	return err.Error(), "a valid value"
 }
 
-// tag returns the name of a field in a file, empty if it has none, and whether its negation is written.
-func tag(f reflect.StructField) (name string, not bool) {
+// tag returns the name of a field in files, or "" if it has none, and whether files have its negation.
+func tag(f reflect.StructField) (name string, negated bool) {
 	name, option, _ := strings.Cut(f.Tag.Get("field"), ",")
 	return name, option == "not"
 }
 
-// Names returns the names of the fields of a struct in a file, including those of embedded structs.
+// Names returns the names of the fields of a struct in files.
 func Names(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 	"strings"
@@ -9,7 +10,7 @@ import (
 // A Decoder converts the nodes of one file to values, and collects problems.
 type Decoder struct {
 	codec    *Codec
-	problems []Problem // at most one more than are reported: then the rest is not decoded
+	problems []Problem // decoding stops after MaxProblems+1
 }
 
 // Decode decodes a file into the value that v points to, and returns all problems. Invalid parts are left unchanged.
@@ -55,14 +56,14 @@ func (d *Decoder) decode(n *Node, path string, v reflect.Value) {
 		v.SetString(n.Text)
 	case reflect.Bool:
 		if n.Kind != Scalar || n.Quoted || n.Text != "true" && n.Text != "false" {
-			d.Refuse(n, path, n.shown(), "true or false")
+			d.Refuse(n, path, n.describe(), "true or false")
 			return
 		}
 		v.SetBool(n.Text == "true")
 	case reflect.Int, reflect.Int64:
 		i, err := strconv.ParseInt(n.Text, 10, 64)
 		if n.Kind != Scalar || n.Quoted || err != nil {
-			d.Refuse(n, path, n.shown(), "a whole number")
+			d.Refuse(n, path, n.describe(), "a whole number")
 			return
 		}
 		v.SetInt(i)
@@ -97,11 +98,12 @@ func (d *Decoder) slice(n *Node, path string, v reflect.Value) {
 	v.Set(slice)
 }
 
-// Fields decodes a mapping into the struct that v points to, field by field, ignoring what is registered for its type.
+// Fields decodes a mapping into the struct that v points to, field by field. It ignores a decoder registered for the
+// type of the struct.
 func (d *Decoder) Fields(n *Node, path string, v any) {
 	into := reflect.ValueOf(v).Elem()
 	if n.Kind != Map {
-		d.Refuse(n, path, n.shown(), "a mapping with "+list(Names(into.Type())))
+		d.Refuse(n, path, n.describe(), "a mapping with "+joinWords(Names(into.Type())))
 		return
 	}
 	for i := range n.Fields {
@@ -110,7 +112,7 @@ func (d *Decoder) Fields(n *Node, path string, v any) {
 		}
 		f := &n.Fields[i]
 		here := Join(path, f.Name)
-		field, not := fieldOf(into, f.Name)
+		field, negated := fieldOf(into, f.Name)
 		if !field.IsValid() {
 			d.problems = append(d.problems, Problem{
 				Path: here, Value: "unknown field", Want: suggest(f.Name, Names(into.Type())), Line: f.Line, Column: f.Column,
@@ -122,7 +124,7 @@ func (d *Decoder) Fields(n *Node, path string, v any) {
 			continue
 		}
 		d.decode(f.Value, here, field)
-		if not {
+		if negated {
 			field.SetBool(!field.Bool())
 		}
 	}
@@ -136,46 +138,48 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// fieldOf returns the field of a struct by its name in files.
-func fieldOf(v reflect.Value, name string) (field reflect.Value, not bool) {
+// fieldOf returns the field of a struct by its name in files. negated reports whether the file has its negation.
+func fieldOf(v reflect.Value, name string) (field reflect.Value, negated bool) {
 	t := v.Type()
 	for i := range t.NumField() {
-		if written, not := tag(t.Field(i)); written == name && name != "" {
-			return v.Field(i), not
+		if tagged, negated := tag(t.Field(i)); tagged == name && name != "" {
+			return v.Field(i), negated
 		}
 	}
 	return reflect.Value{}, false
 }
 
-// shown returns a node for a message.
-func (n *Node) shown() string {
+// describe returns a node for a message.
+func (n *Node) describe() string {
 	if n.Kind != Scalar {
 		return n.Kind.String()
 	}
-	const most = 64
+	const maxBytes = 64
 	text := n.Text
-	if len(text) > most {
-		text = text[:most] + "…"
+	if len(text) > maxBytes {
+		text = text[:maxBytes] + "…"
 	}
 	return strconv.Quote(text)
 }
 
 // suggest returns the name that is closest to name, or all names if none is close.
 func suggest(name string, names []string) string {
-	best, distance := "", 3
-	for _, n := range names {
-		if d := edits(name, n); d < distance {
-			best, distance = n, d
-		}
-	}
-	if best != "" {
-		return best
-	}
-	return list(names)
+	return cmp.Or(Closest(name, names), joinWords(names))
 }
 
-// list lists words: "a, b or c".
-func list(words []string) string {
+// Closest returns the name that is most similar to name, or "" if all differ by more than two letters.
+func Closest(name string, names []string) string {
+	best, least := "", 3
+	for _, n := range names {
+		if d := editDistance(name, n); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// joinWords lists words: "a, b or c".
+func joinWords(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
@@ -183,13 +187,13 @@ func list(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// edits returns the edit distance of two words.
-func edits(a, b string) int {
-	const most = 32
-	if len(a) > most || len(b) > most {
-		return most
+// editDistance returns how many letters must be added, removed or replaced to turn a into b (the Levenshtein distance).
+func editDistance(a, b string) int {
+	const maxLength = 32
+	if len(a) > maxLength || len(b) > maxLength {
+		return maxLength
 	}
-	row := make([]int, len(b)+1)
+	row := make([]int, len(b)+1) // distances between the first letters of a and all beginnings of b
 	for j := range row {
 		row[j] = j
 	}
@@ -197,12 +201,12 @@ func edits(a, b string) int {
 		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			change := diagonal
+			replace := diagonal
 			if a[i] != b[j] {
-				change++
+				replace++
 			}
 			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
+			row[j+1] = min(replace, row[j]+1, diagonal+1)
 		}
 	}
 	return row[len(b)]

@@ -2,12 +2,12 @@
 //
 //	file, err := source.Read("rules.yaml", data)   // *Error: not YAML, a key twice, too deep, too large
 //	codec := source.NewCodec()
-//	source.Words(codec, ParseColour, Colour.String)
+//	source.RegisterScalar(codec, ParseColour, Colour.String)
 //	problems := codec.Decode(file, &settings)      // unknown fields, wrong types, invalid values
 //	err = file.Error(problems, 0, nil)             // settings.yaml:3:9: colour: "grean": want red or green
 //
 // A codec converts nodes to values and back by the tags of structs: `field:"name"`. Other types are registered with
-// [Words] if they are written as one scalar, and with [Nodes] otherwise.
+// [RegisterScalar] if they are written as one scalar, and with [RegisterNode] otherwise.
 //
 // Parsing takes memory and time in proportion to the text: its size, its depth and the expansion of aliases are
 // bounded.

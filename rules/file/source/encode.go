@@ -34,16 +34,16 @@ func (c *Codec) encode(v reflect.Value) *Node {
 	}
 }
 
-// Struct converts a struct to a mapping, ignoring what is registered for its type.
+// Struct converts a struct to a mapping. It ignores an encoder registered for the type of the struct.
 func (c *Codec) Struct(v any) *Node {
 	n := &Node{Kind: Map}
 	from := reflect.ValueOf(v)
 	for i := range from.NumField() {
-		name, not := tag(from.Type().Field(i))
+		name, negated := tag(from.Type().Field(i))
 		field := from.Field(i)
 		switch {
 		case name == "" || field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0:
-		case not:
+		case negated:
 			n.Append(name, Word(strconv.FormatBool(!field.Bool())))
 		default:
 			n.Append(name, c.encode(field))

@@ -5,17 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
 // readJSON parses JSON. It checks the syntax with encoding/json and extracts the values itself: json.Decoder.Token
 // allocates thirty times the size of the text, which matters for ten thousand rules.
-func readJSON(data []byte, a *arena) (*Node, *Problem) {
+func readJSON(data []byte) (*Node, *Problem) {
 	if !json.Valid(data) {
 		return nil, notJSON(data)
 	}
-	r := jsonReader{data: data, arena: a, line: 1}
+	r := jsonReader{data: data, line: 1}
 	if len(data) <= maxShared {
 		r.text = string(data)
 	}
@@ -48,9 +47,8 @@ func notJSON(data []byte) *Problem {
 type jsonReader struct {
 	data         []byte
 	text         string // the same, if nodes may refer to parts of it
-	arena        *arena
-	next         int // offset of the next byte
-	positionAt   int // offset that line and column refer to
+	next         int    // offset of the next byte
+	positionAt   int    // offset that line and column refer to
 	lineBegin    int
 	line, column int
 }
@@ -114,8 +112,7 @@ func (r *jsonReader) word() string {
 
 func (r *jsonReader) value(depth int) (*Node, *Problem) {
 	first := r.peek()
-	n := r.arena.node()
-	n.Kind, n.Line, n.Column, n.size = Scalar, r.line, r.column, 1
+	n := &Node{Kind: Scalar, Line: r.line, Column: r.column, size: 1}
 	switch first {
 	case '"':
 		n.Text, n.Quoted = r.quoted(), true
@@ -138,93 +135,36 @@ func (r *jsonReader) value(depth int) (*Node, *Problem) {
 
 func (r *jsonReader) list(n *Node, depth int) *Problem {
 	n.Kind = List
-	begin := len(r.arena.pendingItems)
 	for r.peek() != ']' {
 		item, p := r.value(depth + 1)
 		if p != nil {
 			return p
 		}
-		r.arena.pendingItems = append(r.arena.pendingItems, item)
+		n.Items = append(n.Items, item)
 		n.size += item.size
 	}
 	r.next++
-	n.Items = r.arena.takeItems(begin)
 	return nil
 }
 
 func (r *jsonReader) mapping(n *Node, depth int) *Problem {
 	n.Kind = Map
-	begin := len(r.arena.pendingFields)
 	var names fieldNames
 	for r.peek() != '}' {
 		field := Field{Line: r.line, Column: r.column, Name: r.quoted()}
-		before := r.arena.pendingFields[begin:]
-		if names.add(before, field.Name) {
+		if names.add(n.Fields, field.Name) {
 			return duplicateName(field.Name, field.Line, field.Column)
 		}
-		if len(before) == MaxFields {
+		if len(n.Fields) == MaxFields {
 			return tooManyFields(field.Line, field.Column)
 		}
 		var p *Problem
 		if field.Value, p = r.value(depth + 1); p != nil {
 			return p
 		}
-		r.arena.pendingFields = append(r.arena.pendingFields, field)
+		n.Fields = append(n.Fields, field)
 		n.size += field.Value.size
 	}
 	r.next++
-	n.Fields = r.arena.takeFields(begin)
 	return nil
-}
-
-// An arena holds nodes that are released together.
-type arena struct {
-	nodes         []Node
-	fields        []Field
-	items         []*Node
-	pendingFields []Field // of open mappings
-	pendingItems  []*Node // of open lists
-}
-
-// maxReused is the largest capacity of an arena that is reused.
-const maxReused = 1 << 10
-
-var arenas = sync.Pool{New: func() any { return new(arena) }}
-
-// node returns a new node.
-func (a *arena) node() *Node {
-	if len(a.nodes) == cap(a.nodes) { // existing nodes must not move
-		a.nodes = make([]Node, 0, min(max(16, 2*cap(a.nodes)), maxReused))
-	}
-	a.nodes = append(a.nodes, Node{})
-	return &a.nodes[len(a.nodes)-1]
-}
-
-func (a *arena) takeFields(begin int) []Field {
-	from := len(a.fields)
-	a.fields = append(a.fields, a.pendingFields[begin:]...)
-	a.pendingFields = a.pendingFields[:begin]
-	return a.fields[from:len(a.fields):len(a.fields)]
-}
-
-func (a *arena) takeItems(begin int) []*Node {
-	from := len(a.items)
-	a.items = append(a.items, a.pendingItems[begin:]...)
-	a.pendingItems = a.pendingItems[:begin]
-	return a.items[from:len(a.items):len(a.items)]
-}
-
-// release makes the arena available to another file.
-func (a *arena) release() {
-	if cap(a.fields)+cap(a.items)+cap(a.pendingFields)+cap(a.pendingItems) > maxReused {
-		return // leave it to the garbage collector: clearing it each time would cost more
-	}
-	clear(a.nodes)
-	clear(a.fields)
-	clear(a.items)
-	clear(a.pendingFields[:cap(a.pendingFields)])
-	clear(a.pendingItems[:cap(a.pendingItems)])
-	a.nodes, a.fields, a.items = a.nodes[:0], a.fields[:0], a.items[:0]
-	a.pendingFields, a.pendingItems = a.pendingFields[:0], a.pendingItems[:0]
-	arenas.Put(a)
 }

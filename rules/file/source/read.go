@@ -19,8 +19,8 @@ const (
 	MaxDepth = 64
 	// MaxFields limits the fields of a mapping.
 	MaxFields = 1000
-	// MaxUnfolded limits the nodes that all aliases together expand to.
-	MaxUnfolded = 1 << 20
+	// MaxExpanded limits the nodes that all aliases together expand to.
+	MaxExpanded = 1 << 20
 )
 
 // A File is a parsed text.
@@ -29,51 +29,38 @@ type File struct {
 	// Root is its content, nil if it is empty.
 	Root *Node
 
-	data  []byte
-	arena *arena // holds the nodes; nil if they are allocated individually
-}
-
-// Release makes the memory of the nodes available to the next file. Afterwards the nodes, Locate and Error must not be
-// used; decoded values may. It is for callers that read many small files.
-func (f *File) Release() {
-	if f.arena != nil {
-		f.Root, f.data = nil, nil
-		f.arena.release()
-		f.arena = nil
-	}
+	data []byte
 }
 
 // ErrSyntax is wrapped by errors of Read.
-var ErrSyntax = errors.New("not a file that can be read")
+var ErrSyntax = errors.New("invalid file")
 
 // Read parses a file. It is JSON if its name ends in .json, or has no known extension and is valid JSON; otherwise it
 // is YAML. The error is an *Error and wraps ErrSyntax.
 func Read(name string, data []byte) (*File, error) {
 	f := &File{Name: name, data: bytes.TrimPrefix(data, []byte("\uFEFF"))}
 	json := isJSON(name, f.data)
-	kind, most := "YAML", MaxYAML
+	kind, limit := "YAML", MaxYAML
 	if json {
-		kind, most = "JSON", MaxJSON
+		kind, limit = "JSON", MaxJSON
 	}
 	var p *Problem
-	if len(f.data) > most {
-		p = &Problem{Value: strconv.Itoa(len(f.data)) + " bytes", Want: "at most " + strconv.Itoa(most) + " of " + kind}
+	if len(f.data) > limit {
+		p = &Problem{Value: strconv.Itoa(len(f.data)) + " bytes", Want: "at most " + strconv.Itoa(limit) + " of " + kind}
 	} else if !utf8.Valid(f.data) {
 		p = f.badByte()
 	} else if json {
-		f.arena = arenas.Get().(*arena)
-		f.Root, p = readJSON(f.data, f.arena)
+		f.Root, p = readJSON(f.data)
 	} else {
 		f.Root, p = readYAML(f.data)
 	}
 	if p != nil {
-		err := f.Error([]Problem{*p}, 0, ErrSyntax)
-		f.Release()
-		return nil, err
+		return nil, f.Error([]Problem{*p}, 0, ErrSyntax)
 	}
 	return f, nil
 }
 
+// badByte returns a problem at the first byte that is not UTF-8.
 func (f *File) badByte() *Problem {
 	at := 0
 	for at < len(f.data) {
@@ -162,8 +149,9 @@ func (n *Node) longestField(path string) *Field {
 // fieldNames finds duplicate names.
 type fieldNames struct{ seen map[string]struct{} }
 
-func (s *fieldNames) add(fields []Field, name string) (twice bool) {
-	const few = 8
+// add reports whether one of the fields has the name already.
+func (s *fieldNames) add(fields []Field, name string) (duplicate bool) {
+	const few = 8 // so many names are compared faster than looked up
 	if len(fields) <= few {
 		return slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name })
 	}
@@ -173,9 +161,9 @@ func (s *fieldNames) add(fields []Field, name string) (twice bool) {
 			s.seen[fields[i].Name] = struct{}{}
 		}
 	}
-	_, twice = s.seen[name]
+	_, duplicate = s.seen[name]
 	s.seen[name] = struct{}{}
-	return twice
+	return duplicate
 }
 
 func duplicateName(name string, line, column int) *Problem {

@@ -190,7 +190,7 @@ type wait time.Duration
 
 func codec() *source.Codec {
 	c := source.NewCodec()
-	source.Words(c, func(text string) (wait, error) { d, err := time.ParseDuration(text); return wait(d), err },
+	source.RegisterScalar(c, func(text string) (wait, error) { d, err := time.ParseDuration(text); return wait(d), err },
 		func(w wait) string { return time.Duration(w).String() })
 	return c
 }

@@ -21,7 +21,7 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 		}
 	}()
 	tokens := joinPlain(lexer.Tokenize(string(data)))
-	if p := guard(tokens); p != nil {
+	if p := checkNesting(tokens); p != nil {
 		return nil, p
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -34,7 +34,7 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 			continue
 		}
 		if root != nil {
-			line, column := at(doc.Body)
+			line, column := positionOf(doc.Body)
 			return nil, &Problem{
 				Value: "a second document", Want: "one; put everything under the same rules:", Line: line, Column: column,
 			}
@@ -63,12 +63,12 @@ func joinPlain(tokens token.Tokens) token.Tokens {
 				break // outside a list, {a:1} is a mapping
 			}
 			before, after := joined[len(joined)-1], tokens[i+1]
-			if !isPlain(after) || !touch(t, after) {
+			if !isPlain(after) || !adjacent(t, after) {
 				break
 			}
 			text := t.Value + after.Value
 			switch {
-			case isPlain(before) && touch(before, t):
+			case isPlain(before) && adjacent(before, t):
 				text = before.Value + text
 				joined[len(joined)-1] = token.String(text, text, before.Position)
 			case before.Type == token.SequenceStartType, before.Type == token.CollectEntryType:
@@ -93,8 +93,8 @@ func joinPlain(tokens token.Tokens) token.Tokens {
 
 func isPlain(t *token.Token) bool { return t.CharacterType == token.CharacterTypeMiscellaneous }
 
-// touch reports whether there is nothing between two tokens.
-func touch(a, b *token.Token) bool {
+// adjacent reports whether there is nothing between two tokens.
+func adjacent(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
 }
 
@@ -110,9 +110,9 @@ func syntaxProblem(err error) *Problem {
 	return p
 }
 
-// guard refuses texts that would take the parser too long or need too deep a stack: it recurses for each level and for
-// each key of a mapping. Like the parser, it uses columns to find levels.
-func guard(tokens token.Tokens) *Problem {
+// checkNesting rejects texts that would take the parser too long or overflow its stack: the parser recurses for each
+// level and for each key of a mapping. Like the parser, checkNesting finds levels by their columns.
+func checkNesting(tokens token.Tokens) *Problem {
 	type level struct{ column, keys int }
 	var block []level
 	flow := 0
@@ -159,15 +159,15 @@ type yamlReader struct {
 	expanded int
 }
 
-// at returns the position of a node. A mapping without braces begins with its first key.
-func at(n ast.Node) (line, column int) {
+// positionOf returns the position of a node. A mapping without braces begins with its first key.
+func positionOf(n ast.Node) (line, column int) {
 	switch m := n.(type) {
 	case *ast.MappingNode:
 		if len(m.Values) > 0 && (m.Start == nil || m.Start.Type != token.MappingStartType) {
-			return at(m.Values[0].Key)
+			return positionOf(m.Values[0].Key)
 		}
 	case *ast.MappingValueNode:
-		return at(m.Key)
+		return positionOf(m.Key)
 	}
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return t.Position.Line, t.Position.Column
@@ -176,7 +176,7 @@ func at(n ast.Node) (line, column int) {
 }
 
 func (r *yamlReader) node(n ast.Node, depth int) (*Node, *Problem) {
-	line, column := at(n)
+	line, column := positionOf(n)
 	if depth > MaxDepth {
 		return nil, tooDeep(line, column)
 	}
@@ -228,7 +228,7 @@ func (r *yamlReader) mapping(node *Node, values []*ast.MappingValueNode, depth i
 	var names fieldNames
 	var merged []*Node
 	for _, value := range values {
-		line, column := at(value.Key)
+		line, column := positionOf(value.Key)
 		v, p := r.node(value.Value, depth+1)
 		if p != nil {
 			return p
@@ -286,7 +286,7 @@ func (r *yamlReader) anchor(n *ast.AnchorNode, depth int) (*Node, *Problem) {
 }
 
 func (r *yamlReader) alias(n *ast.AliasNode) (*Node, *Problem) {
-	line, column := at(n)
+	line, column := positionOf(n)
 	name := n.Value.GetToken().Value
 	node := r.anchors[name]
 	if node == nil {
@@ -294,9 +294,9 @@ func (r *yamlReader) alias(n *ast.AliasNode) (*Node, *Problem) {
 			Value: "*" + name, Want: "the name of an anchor that ends in front of it", Line: line, Column: column,
 		}
 	}
-	if r.expanded += node.size; r.expanded > MaxUnfolded {
+	if r.expanded += node.size; r.expanded > MaxExpanded {
 		return nil, &Problem{
-			Value: "*" + name, Want: "aliases that expand to at most " + strconv.Itoa(MaxUnfolded) + " values in total",
+			Value: "*" + name, Want: "aliases that expand to at most " + strconv.Itoa(MaxExpanded) + " values in total",
 			Line: line, Column: column,
 		}
 	}

@@ -129,12 +129,12 @@ func (f *File) RulesPath() string {
 func newCodec(id *identity.Identifier) *source.Codec {
 	c := source.NewCodec()
 	c.Explain = explain
-	source.Words(c, parseTime, formatTime)
-	source.Words(c, parseVerdict, func(v Verdict) string { return string(v) })
-	source.Nodes(c, func(d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
+	source.RegisterScalar(c, parseTime, formatTime)
+	source.RegisterScalar(c, parseVerdict, func(v Verdict) string { return string(v) })
+	source.RegisterNode(c, func(d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
 		decodeRequest(id, d, n, path, into)
 	}, nil)
-	source.Nodes(c, decodeResponse, nil)
+	source.RegisterNode(c, decodeResponse, nil)
 	return c
 }
 

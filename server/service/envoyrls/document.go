@@ -215,11 +215,11 @@ var knownFields = []string{
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = rules.Explain
-	source.Words(c, ParseUnit, Unit.String)
-	source.Words(c, headgate.ParseLimit, headgate.Limit.String)
-	source.Words(c, parseBool, strconv.FormatBool)
-	source.Nodes(c, decodeMetadata, nil)
-	source.Nodes(c, decodeDescriptors, nil)
+	source.RegisterScalar(c, ParseUnit, Unit.String)
+	source.RegisterScalar(c, headgate.ParseLimit, headgate.Limit.String)
+	source.RegisterScalar(c, parseBool, strconv.FormatBool)
+	source.RegisterNode(c, decodeMetadata, nil)
+	source.RegisterNode(c, decodeDescriptors, nil)
 	return c
 }
 

@@ -34,19 +34,19 @@ func explainError(err error) (value, want string) {
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = explainError
-	source.Words(c, rules.ParseDuration, rules.FormatDuration)
-	source.Words(c, parseSize, Size.String)
-	source.Words(c, parseSpan, Span.String)
-	source.Words(c, parsePrefix, netip.Prefix.String)
-	source.Words(c, userSources.parse, userSources.format)
-	source.Words(c, encodedSlashes.parse, encodedSlashes.format)
-	source.Words(c, pathParameters.parse, pathParameters.format)
-	source.Words(c, repeatedValues.parse, repeatedValues.format)
-	source.Words(c, resetFormats.parse, resetFormats.format)
-	source.Words(c, parseCount, Count.String)
-	source.Words(c, tlsVersions.parse, tlsVersions.format)
-	source.Words(c, rules.ParsePolicy, headgate.Policy.String)
-	source.Nodes(c, decodeUpstream, func(u Upstream) *source.Node { return encodeUpstream(c, u) })
+	source.RegisterScalar(c, rules.ParseDuration, rules.FormatDuration)
+	source.RegisterScalar(c, parseSize, Size.String)
+	source.RegisterScalar(c, parseSpan, Span.String)
+	source.RegisterScalar(c, parsePrefix, netip.Prefix.String)
+	source.RegisterScalar(c, userSources.parse, userSources.format)
+	source.RegisterScalar(c, encodedSlashes.parse, encodedSlashes.format)
+	source.RegisterScalar(c, pathParameters.parse, pathParameters.format)
+	source.RegisterScalar(c, repeatedValues.parse, repeatedValues.format)
+	source.RegisterScalar(c, resetFormats.parse, resetFormats.format)
+	source.RegisterScalar(c, parseCount, Count.String)
+	source.RegisterScalar(c, tlsVersions.parse, tlsVersions.format)
+	source.RegisterScalar(c, rules.ParsePolicy, headgate.Policy.String)
+	source.RegisterNode(c, decodeUpstream, func(u Upstream) *source.Node { return encodeUpstream(c, u) })
 	return c
 }
 
