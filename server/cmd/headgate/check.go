@@ -145,13 +145,13 @@ func (p *program) decideRequest(
 
 // explainRemotely asks the rules service for a decision and calls show with it.
 func (p *program) explainRemotely(
-	cmd *cobra.Command, q *requestFlags, given map[string]string, values identity.Values,
+	cmd *cobra.Command, q *requestFlags, flags map[string]string, values identity.Values,
 	show func(*decision.Explanation) error,
 ) error {
 	switch {
 	case q.repeat > 1:
 		return errors.New("--repeat: the rules service consumes nothing, so every decision would be the same: want --rules FILE with it")
-	case given["store"] != "":
+	case flags["store"] != "":
 		return errors.New("--store: the rules service knows the store of its nodes: want --rules FILE with it")
 	}
 	body := map[string]any{"attributes": values.Attributes}
@@ -182,7 +182,7 @@ func (q *requestFlags) values() (identity.Values, error) {
 		if !ok || name == "" {
 			return v, fmt.Errorf("--set %s: want ATTRIBUTE=VALUE, such as user=alice", rules.Quote(pair))
 		}
-		if _, twice := v.Attributes[name]; twice {
+		if _, duplicate := v.Attributes[name]; duplicate {
 			return v, fmt.Errorf("--set %s: want each attribute once", name)
 		}
 		v.Attributes[name] = value
@@ -217,19 +217,13 @@ func (p *program) decide(ctx context.Context, e *engine.Engine, subject rules.Su
 
 // showDecisions prints decisions. The last one determines the exit code.
 func (p *program) showDecisions(q *requestFlags, results []decision.Decision) error {
-	if q.out != output.Table {
-		var value any = results
-		if q.repeat == 1 {
-			value = results[0]
-		}
-		if err := p.show(q.out, value, nil, nil); err != nil {
-			return err
-		}
-	} else {
-		header, rows := decision.Table(results)
-		if err := p.show(output.Table, nil, header, rows); err != nil {
-			return err
-		}
+	var value any = results
+	if q.repeat == 1 {
+		value = results[0]
+	}
+	header, rows := decision.Table(results)
+	if err := p.show(q.out, value, header, rows); err != nil {
+		return err
 	}
 	if !results[len(results)-1].Passed {
 		return exitCodeError(exitDenied)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,9 +57,9 @@ client.plan. To set limits for single rules, use a file: see "headgate clients i
 		request.ID = args[0]
 		values := map[string][]string{}
 		for _, text := range attributes {
-			name, value, ok := strings.Cut(text, "=")
-			if !ok || name == "" || value == "" {
-				return fmt.Errorf("%s: want ATTRIBUTE=VALUE, such as user=acme", rules.Quote(text))
+			name, value, err := cutAttribute(text)
+			if err != nil {
+				return err
 			}
 			values[name] = append(values[name], value)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/remote"
@@ -74,10 +76,7 @@ var (
 		remote.Rules, "rule", "search-per-user",
 		[]string{"ID", "LIMITS", "KEY", "WHEN", "ON LIMIT", "REVISION", "CHANGED", "BY"},
 		func(e *objectFields) []string {
-			state := output.OrDash(e.OnLimit)
-			if e.OnLimit == "" {
-				state = "reject"
-			}
+			state := cmp.Or(e.OnLimit, "reject")
 			if e.Enabled != nil && !*e.Enabled {
 				state = "off"
 			}
@@ -92,11 +91,8 @@ var (
 		remote.Clients, "client", "acme",
 		[]string{"ID", "LIMITS", "RULES", "KNOWN BY", "REVISION", "CHANGED", "BY"},
 		func(e *objectFields) []string {
-			known := inlineJSON(e.Attributes)
-			if known == "" {
-				known = "user: " + e.ID
-			}
-			return []string{e.ID, e.limitsText(), fmt.Sprint(len(e.Rules)), output.Truncate(known, 50)}
+			attributes := cmp.Or(inlineJSON(e.Attributes), "user: "+e.ID)
+			return []string{e.ID, e.limitsText(), fmt.Sprint(len(e.Rules)), output.Truncate(attributes, 50)}
 		},
 		clientYAML,
 	}
@@ -104,16 +100,8 @@ var (
 		remote.Overrides, "override", "launch",
 		[]string{"ID", "CLIENT", "LIMITS", "RULE", "EXPIRES", "NOTE", "REVISION", "CHANGED", "BY"},
 		func(e *objectFields) []string {
-			var attributes []string
-			for _, name := range slices.Sorted(maps.Keys(e.Client)) {
-				attributes = append(attributes, name+"="+e.Client[name])
-			}
-			rule := e.Rule
-			if rule == "" {
-				rule = "all"
-			}
 			return []string{
-				e.ID, strings.Join(attributes, " "), e.limitsText(), rule, output.Expiry(e.Expires),
+				e.ID, formatAttributes(e.Client), e.limitsText(), cmp.Or(e.Rule, "all"), output.Expiry(e.Expires),
 				output.Truncate(output.OrDash(e.Note), 30),
 			}
 		},
@@ -331,6 +319,37 @@ func (p *program) deleteByIDCommand(f *serverFlags, c *cobra.Command, done, noun
 
 // maxCompletions is the maximum number of ids that a shell is offered.
 const maxCompletions = 1000
+
+// listAll returns all tokens or webhooks of the rules service.
+func listAll[T tokenInfo | webhook](ctx context.Context, client *remote.Client, path string) ([]T, error) {
+	all := []T{}
+	query := url.Values{"limit": {"1000"}}
+	for {
+		var page struct {
+			Tokens   []T    `json:"tokens"`
+			Webhooks []T    `json:"webhooks"`
+			Next     string `json:"next"`
+		}
+		if err := client.Do(ctx, "GET", path, query, nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(append(all, page.Tokens...), page.Webhooks...)
+		if page.Next == "" {
+			return all, nil
+		}
+		query.Set("cursor", page.Next)
+	}
+}
+
+// writeSecret writes the secret of a created object to a file that only the user can read.
+func (p *program) writeSecret(path, noun, id, secret string) error {
+	if err := contexts.ReplaceFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return fmt.Errorf("%s %s was created, but its secret could not be written: %w; delete it and create another",
+			noun, id, err)
+	}
+	p.printf("the secret of %s %s is in %s\n", noun, id, path)
+	return nil
+}
 
 // findIDs returns completions for the ids that begin with prefix. The service also finds objects with the prefix in
 // other fields, so findIDs reads pages until it has enough ids. With an error, it returns the ids found so far.

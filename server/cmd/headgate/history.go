@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,11 +73,7 @@ func describeEvent(after json.RawMessage) string {
 	case e.Client == nil:
 		return fmt.Sprintf("revision %d replaced by a backup of revision %d", e.Replaced, e.Revision)
 	}
-	var attributes []string
-	for _, name := range slices.Sorted(maps.Keys(e.Client)) {
-		attributes = append(attributes, name+"="+e.Client[name])
-	}
-	text := "reset " + strings.Join(attributes, " ") + " under " + output.OrDash(strings.Join(e.Rules, ", "))
+	text := "reset " + formatAttributes(e.Client) + " under " + output.OrDash(strings.Join(e.Rules, ", "))
 	if e.More > 0 {
 		text += fmt.Sprintf(" and %d more", e.More)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,16 +85,34 @@ others are shown nevertheless.`,
 func parseAttributes(args []string) (map[string]string, error) {
 	attributes := make(map[string]string, len(args))
 	for _, arg := range args {
-		name, value, ok := strings.Cut(arg, "=")
-		if !ok || name == "" || value == "" {
-			return nil, fmt.Errorf("%s: want ATTRIBUTE=VALUE, such as user=acme", rules.Quote(arg))
+		name, value, err := cutAttribute(arg)
+		if err != nil {
+			return nil, err
 		}
-		if _, twice := attributes[name]; twice {
+		if _, duplicate := attributes[name]; duplicate {
 			return nil, fmt.Errorf("%s: want each attribute once", name)
 		}
 		attributes[name] = value
 	}
 	return attributes, nil
+}
+
+// cutAttribute splits an argument such as user=acme.
+func cutAttribute(arg string) (name, value string, err error) {
+	name, value, _ = strings.Cut(arg, "=")
+	if name == "" || value == "" {
+		return "", "", fmt.Errorf("%s: want ATTRIBUTE=VALUE, such as user=acme", rules.Quote(arg))
+	}
+	return name, value, nil
+}
+
+// formatAttributes is the inverse of parseAttributes, on one line.
+func formatAttributes(attributes map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		list = append(list, name+"="+attributes[name])
+	}
+	return strings.Join(list, " ")
 }
 
 func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {

@@ -90,19 +90,18 @@ func (p *program) printTestResult(t *rulesfile.TestResult, verbose bool) {
 }
 
 func (p *program) printTestTotal(results []rulesfile.TestResult) {
-	files, passed, failed := 0, 0, 0
+	failedFiles, passed, failed := 0, 0, 0
 	for _, r := range results {
 		passed += r.Passed
 		failed += r.Failed
 		if !r.OK {
-			files++
+			failedFiles++
 		}
 	}
-	if files == 0 {
+	if failedFiles == 0 {
 		p.printf("ok    %s in %s\n", output.Plural(passed, "case"), output.Plural(len(results), "file"))
 		return
 	}
-	p.printf("FAIL  %d of %s; %d of %s failed\n", files, output.Plural(len(results), "file"), failed,
-		output.Plural(passed+failed,
-			"case"))
+	p.printf("FAIL  %d of %s; %d of %s failed\n",
+		failedFiles, output.Plural(len(results), "file"), failed, output.Plural(passed+failed, "case"))
 }

@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control/remote"
 )
@@ -69,12 +67,7 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 			return err
 		}
 		if write != "" {
-			if err := contexts.ReplaceFile(write, []byte(created.Secret+"\n"), 0o600); err != nil {
-				return fmt.Errorf("token %s was created, but could not be written: %w; revoke it and create another",
-					created.Token.ID, err)
-			}
-			p.printf("token %s is in %s\n", created.Token.ID, write)
-			return nil
+			return p.writeSecret(write, "token", created.Token.ID, created.Secret)
 		}
 		if out != output.Table {
 			return p.show(out, created, nil, nil)
@@ -100,22 +93,7 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 }
 
 func listTokens(ctx context.Context, client *remote.Client) ([]tokenInfo, error) {
-	all := []tokenInfo{}
-	query := url.Values{}
-	for {
-		var response struct {
-			Tokens []tokenInfo `json:"tokens"`
-			Next   string      `json:"next"`
-		}
-		if err := client.Do(ctx, "GET", "/v1/tokens", query, nil, &response); err != nil {
-			return nil, err
-		}
-		all = append(all, response.Tokens...)
-		if response.Next == "" {
-			return all, nil
-		}
-		query.Set("cursor", response.Next)
-	}
+	return listAll[tokenInfo](ctx, client, "/v1/tokens")
 }
 
 func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {

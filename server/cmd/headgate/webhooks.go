@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/internal/secretfile"
-	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control/remote"
 )
@@ -64,22 +63,7 @@ fails too often is dead, and can be sent again.`,
 }
 
 func listWebhooks(ctx context.Context, client *remote.Client) ([]webhook, error) {
-	all := []webhook{}
-	query := url.Values{"limit": {"1000"}}
-	for {
-		var response struct {
-			Webhooks []webhook `json:"webhooks"`
-			Next     string    `json:"next"`
-		}
-		if err := client.Do(ctx, "GET", "/v1/webhooks", query, nil, &response); err != nil {
-			return nil, err
-		}
-		all = append(all, response.Webhooks...)
-		if response.Next == "" {
-			return all, nil
-		}
-		query.Set("cursor", response.Next)
-	}
+	return listAll[webhook](ctx, client, "/v1/webhooks")
 }
 
 // completeWebhooks completes the id of a webhook: the first argument, or all arguments of delete.
@@ -173,11 +157,7 @@ func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
 		}
 		switch {
 		case write != "":
-			if err := contexts.ReplaceFile(write, []byte(created.Secret+"\n"), 0o600); err != nil {
-				return fmt.Errorf("webhook %s was created, but its secret could not be written: %w; delete it and create another",
-					created.Webhook.ID, err)
-			}
-			p.printf("the secret of webhook %s is in %s\n", created.Webhook.ID, write)
+			return p.writeSecret(write, "webhook", created.Webhook.ID, created.Secret)
 		case out != output.Table:
 			return p.show(out, created, nil, nil)
 		case secretFile != "":

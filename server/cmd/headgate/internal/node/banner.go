@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strings"
@@ -62,66 +63,14 @@ func (n *Node) printFirstToken() {
 	}
 }
 
-// banner returns the lines for people: addresses, and commands to try.
+// banner returns the addresses and commands to try.
 func (n *Node) banner() string {
 	var b strings.Builder
 	b.WriteString("\nHeadgate is running.\n\n")
-	row := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
-	url := n.gatewayURL()
-	if n.gateway != nil {
-		address := url
-		if address == "" {
-			address = "unix:" + n.gateway.Addrs()[0].String()
-		}
-		row("gateway", address)
-		upstream := n.config.Upstream
-		switch {
-		case n.config.NeedsDemo():
-			upstream = "a built-in service; protect yours with --upstream URL"
-		case len(n.config.Gateway.Routes) > 0:
-			upstream = fmt.Sprintf("the upstreams of %s", n.config.File())
-		}
-		row("upstream", upstream)
+	for _, row := range n.bannerRows() {
+		fmt.Fprintf(&b, "  %-9s %s\n", row[0], row[1])
 	}
-	rules := n.config.Rules
-	if n.followed != nil {
-		rules = n.followed.status().Source
-		switch {
-		case n.hasDemoRules():
-			rules += "; change them with \"headgate rules apply\", in the console, or use --rules FILE"
-		case n.engine.Rules().Len() == 0:
-			rules += "; there are none yet, so nothing is limited: add some with \"headgate rules apply -f rules.yaml\" or in the console"
-		}
-	}
-	row("rules", rules)
-	for _, p := range n.service.protocols {
-		at := localAddress(conns.Join(p.listener.Addr()))
-		switch p.name {
-		case "api":
-			if p.listener.Addr().Network() == "unix" {
-				row("decisions", at+", POST /v1/ratelimit")
-				continue
-			}
-			row("decisions", "http://"+at+"/v1/ratelimit")
-		case "grpc":
-			row("gRPC", at+", Envoy's protocol too")
-		case "resp":
-			row("Redis", at+", with CL.THROTTLE and HG.TAKE")
-		}
-	}
-	if n.admin != nil {
-		admin := n.admin.url()
-		if n.admin.listener.Addr().Network() == "unix" {
-			admin += ", "
-		}
-		row("console", admin+"/")
-		if n.control.api.Load() != nil {
-			row("rules API", admin+"/v1/rules")
-		}
-		row("metrics", admin+"/metrics")
-		row("health", admin+"/readyz")
-	}
-	if url != "" && n.hasDemoRules() {
+	if url := n.gatewayURL(); url != "" && n.hasDemoRules() {
 		fmt.Fprintf(&b, `
 Try it. Ten requests pass at once, then two per second; more get 429 and a Retry-After header:
 
@@ -138,6 +87,66 @@ Other clients are not affected, such as one with an API key:
 	}
 	b.WriteString("\nStop it with Ctrl-C.\n\n")
 	return b.String()
+}
+
+// bannerRows returns the names and addresses that the banner lists.
+func (n *Node) bannerRows() (rows [][2]string) {
+	if n.gateway != nil {
+		address := cmp.Or(n.gatewayURL(), conns.Join(n.gateway.Addrs()[0]))
+		upstream := n.config.Upstream
+		switch {
+		case n.config.NeedsDemo():
+			upstream = "a built-in service; protect yours with --upstream URL"
+		case len(n.config.Gateway.Routes) > 0:
+			upstream = "the upstreams of " + n.config.File()
+		}
+		rows = append(rows, [2]string{"gateway", address}, [2]string{"upstream", upstream})
+	}
+	rows = append(rows, [2]string{"rules", n.rulesText()})
+	for _, p := range n.service.protocols {
+		address := localAddress(conns.Join(p.listener.Addr()))
+		switch p.name {
+		case "api":
+			if p.listener.Addr().Network() == "unix" {
+				address += ", POST /v1/ratelimit"
+			} else {
+				address = "http://" + address + "/v1/ratelimit"
+			}
+			rows = append(rows, [2]string{"decisions", address})
+		case "grpc":
+			rows = append(rows, [2]string{"gRPC", address + ", Envoy's protocol too"})
+		case "resp":
+			rows = append(rows, [2]string{"Redis", address + ", with CL.THROTTLE and HG.TAKE"})
+		}
+	}
+	if n.admin == nil {
+		return rows
+	}
+	admin := n.admin.url()
+	if n.admin.listener.Addr().Network() == "unix" {
+		admin += ", "
+	}
+	rows = append(rows, [2]string{"console", admin + "/"})
+	if n.control.api.Load() != nil {
+		rows = append(rows, [2]string{"rules API", admin + "/v1/rules"})
+	}
+	return append(rows, [2]string{"metrics", admin + "/metrics"}, [2]string{"health", admin + "/readyz"})
+}
+
+// rulesText describes where the rules come from, and how to change them if that is not obvious.
+func (n *Node) rulesText() string {
+	if n.followed == nil {
+		return n.config.Rules
+	}
+	text := n.followed.status().Source
+	switch {
+	case n.hasDemoRules():
+		text += "; change them with \"headgate rules apply\", in the console, or use --rules FILE"
+	case n.engine.Rules().Len() == 0:
+		text += "; there are none yet, so nothing is limited: " +
+			"add some with \"headgate rules apply -f rules.yaml\" or in the console"
+	}
+	return text
 }
 
 // hasDemoRules reports whether the demo rules are in force.

@@ -44,7 +44,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if err != nil {
 		return nil, err
 	}
-	if d.stores, err = openStores(ctx, c, secret, false, telemetry.New(""), log); err != nil {
+	if d.stores, err = openStores(ctx, storeOptions{config: c, secret: secret, metrics: telemetry.New(""), log: log}); err != nil {
 		return nil, err
 	}
 	// This process gets no updates from nodes. The store decides lease rules exactly, and memory decides async and gossip

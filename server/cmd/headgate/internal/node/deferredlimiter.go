@@ -28,8 +28,8 @@ type deferredLimiter[L closer] struct {
 	done   chan struct{}
 }
 
-func newDeferredLimiter[L closer](meanwhile headgate.Limiter) *deferredLimiter[L] {
-	return &deferredLimiter[L]{fallback: meanwhile, cancel: func() {}}
+func newDeferredLimiter[L closer](fallback headgate.Limiter) *deferredLimiter[L] {
+	return &deferredLimiter[L]{fallback: fallback, cancel: func() {}}
 }
 
 // The timeout of one attempt to create the limiter, and the time between attempts.
@@ -38,7 +38,7 @@ const (
 	createRetry   = time.Second
 )
 
-// open creates the limiter. If the store is unreachable, it returns nil and a goroutine tries again until the store
+// open creates the limiter. If the store is unreachable, open returns nil, and a goroutine tries again until the store
 // responds. Other errors are returned.
 func (d *deferredLimiter[L]) open(
 	ctx context.Context, create func(context.Context) (L, error), log *slog.Logger,
@@ -51,30 +51,36 @@ func (d *deferredLimiter[L]) open(
 		return err
 	}
 	log.Warn("store unreachable, counting on this node only until it responds", "err", err.Error())
-	life, cancel := context.WithCancel(context.Background())
+	retrying, cancel := context.WithCancel(context.Background())
 	d.cancel, d.done = cancel, make(chan struct{})
 	go func() {
 		defer close(d.done)
-		tick := time.NewTicker(createRetry)
-		defer tick.Stop()
-		for {
-			select {
-			case <-life.Done():
-				return
-			case <-tick.C:
-			}
-			now := d.try(life, create)
-			if now == nil {
-				log.Info("store reachable, sharing limits with other nodes")
-				return
-			}
-			if life.Err() == nil && !isTemporary(now) && now.Error() != err.Error() {
-				log.Warn("store reachable but not usable, counting on this node only", "err", now.Error())
-				err = now
-			}
-		}
+		d.retry(retrying, create, log)
 	}()
 	return nil
+}
+
+// retry tries to create the limiter until it succeeds or ctx ends. It logs each permanent error once.
+func (d *deferredLimiter[L]) retry(ctx context.Context, create func(context.Context) (L, error), log *slog.Logger) {
+	tick := time.NewTicker(createRetry)
+	defer tick.Stop()
+	logged := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := d.try(ctx, create)
+		if err == nil {
+			log.Info("store reachable, sharing limits with other nodes")
+			return
+		}
+		if text := err.Error(); ctx.Err() == nil && !isTemporary(err) && text != logged {
+			log.Warn("store reachable but not usable, counting on this node only", "err", text)
+			logged = text
+		}
+	}
 }
 
 // isTemporary reports whether a later attempt may succeed.
@@ -86,19 +92,19 @@ func isTemporary(err error) bool {
 func (d *deferredLimiter[L]) try(ctx context.Context, create func(context.Context) (L, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	made, err := create(ctx)
+	limiter, err := create(ctx)
 	if err == nil {
-		d.limiter.Store(&made)
+		d.limiter.Store(&limiter)
 	}
 	return err
 }
 
 // get returns the limiter, if it has been created.
-func (d *deferredLimiter[L]) get() (made L, ok bool) {
+func (d *deferredLimiter[L]) get() (limiter L, ok bool) {
 	if p := d.limiter.Load(); p != nil {
 		return *p, true
 	}
-	return made, false
+	return limiter, false
 }
 
 func (d *deferredLimiter[L]) close(ctx context.Context) error {
@@ -106,8 +112,8 @@ func (d *deferredLimiter[L]) close(ctx context.Context) error {
 	if d.done != nil {
 		<-d.done
 	}
-	if made, ok := d.get(); ok {
-		return made.Close(ctx)
+	if limiter, ok := d.get(); ok {
+		return limiter.Close(ctx)
 	}
 	return nil
 }
@@ -146,7 +152,8 @@ func (d *deferredLimiter[L]) Reset(ctx context.Context, c headgate.Check) error 
 	return d.active().Reset(ctx, c)
 }
 
-// A borrowingLimiter is a deferredLimiter that keeps no string of a check: neither L nor the fallback does.
+// A borrowingLimiter is a deferredLimiter that keeps no strings of a check after a call, because neither L nor the
+// fallback does.
 type borrowingLimiter[L closer] struct{ *deferredLimiter[L] }
 
 var _ engine.Borrower = borrowingLimiter[*async.Limiter]{}

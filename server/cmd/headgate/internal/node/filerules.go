@@ -39,10 +39,10 @@ type fileRules struct {
 	mirror *fileMirror // shows the rules in the API; nil without an API
 }
 
-// showIn copies the rules to the database of the API, now and after each change.
-func (r *fileRules) showIn(to *fileMirror) {
-	r.mirror = to
-	to.reload()
+// mirrorTo copies the rules to the database of the API, now and after each change.
+func (r *fileRules) mirrorTo(mirror *fileMirror) {
+	r.mirror = mirror
+	mirror.reload()
 }
 
 // read returns the content of the file.
@@ -91,7 +91,7 @@ func (r *fileRules) start(e *engine.Engine) {
 	r.setLoaded(e.Rules())
 }
 
-// heavyFile is the size in bytes from which on compiling a file creates enough garbage to slow down decisions.
+// heavyFile is the size in bytes above which compiling a file creates so much garbage that decisions slow down.
 const heavyFile = 128 << 10
 
 // reload reads the file and applies its rules, if they have changed and are valid.

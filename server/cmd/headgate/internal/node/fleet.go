@@ -25,8 +25,8 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// fleetLimiters are the limiters that share limits with other nodes other than by asking the store for every decision:
-// lease, async, gossip and those across regions. Limiters that the configuration does not enable are nil.
+// fleetLimiters are the limiters that share limits with other nodes without a store call for every decision: lease, async,
+// gossip, and those across regions. Limiters that the configuration does not enable are nil.
 type fleetLimiters struct {
 	config *config.Config
 	stores *stores
@@ -42,16 +42,8 @@ type fleetLimiters struct {
 	sawPeer    atomic.Bool     // gossip has found another node
 }
 
-// openFleetLimiters opens the limiters that the configuration enables.
-func openFleetLimiters(
-	ctx context.Context, c *config.Config, s *stores, id string, secret []byte, log *slog.Logger,
-) (*fleetLimiters, error) {
-	fl := &fleetLimiters{config: c, stores: s, id: shortName(id), log: log}
-	if err := fl.open(ctx, secret); err != nil {
-		fl.close()
-		return nil, err
-	}
-	return fl, nil
+func newFleetLimiters(c *config.Config, s *stores, id string, log *slog.Logger) *fleetLimiters {
+	return &fleetLimiters{config: c, stores: s, id: shortName(id), log: log}
 }
 
 // maxNodeName is the longest node name in updates between nodes.
@@ -67,6 +59,7 @@ func shortName(id string) string {
 	return id[:maxNodeName-len(end)] + end
 }
 
+// open opens the limiters that the configuration enables. The caller must call close even if open fails.
 func (fl *fleetLimiters) open(ctx context.Context, secret []byte) error {
 	if fl.config.GossipEnabled() {
 		if err := fl.openGossip(secret); err != nil {
@@ -137,12 +130,12 @@ func (fl *fleetLimiters) openMembership(ctx context.Context) error {
 // openAsync opens the async limiter. It needs the secret for hashing keys, which Redis holds: while Redis is
 // unreachable, a ledger without peers decides.
 func (fl *fleetLimiters) openAsync(ctx context.Context) error {
-	alone, err := async.NewLocal(fl.ledger(nil))
+	fallback, err := async.NewLocal(fl.ledger(nil))
 	if err != nil {
 		return err
 	}
-	alone.Degrade(createRetry)
-	fl.async = newDeferredLimiter[*async.Limiter](alone)
+	fallback.Degrade(createRetry)
+	fl.async = newDeferredLimiter[*async.Limiter](fallback)
 	create := func(ctx context.Context) (*async.Limiter, error) {
 		return fl.openAsyncThrough(ctx, fl.stores.redis, fl.name(), fl.config.Fleet.Interval, rules.Async.String())
 	}
@@ -151,14 +144,14 @@ func (fl *fleetLimiters) openAsync(ctx context.Context) error {
 
 // openAsyncThrough creates a limiter whose nodes exchange updates through a store. Mode is its name in the log.
 func (fl *fleetLimiters) openAsyncThrough(
-	ctx context.Context, through *redisstore.Store, name string, interval time.Duration, mode string,
+	ctx context.Context, store *redisstore.Store, name string, interval time.Duration, mode string,
 ) (*async.Limiter, error) {
-	secret, err := fleetredis.Secret(ctx, through)
+	secret, err := fleetredis.Secret(ctx, store)
 	if err != nil {
 		return nil, err
 	}
 	o := async.Options{Name: fl.id, Interval: interval, OnEvent: fl.onAsyncEvent(mode)}
-	exchange, err := fleetredis.NewExchange(through, fleetredis.ExchangeOptions{
+	exchange, err := fleetredis.NewExchange(store, fleetredis.ExchangeOptions{
 		Name: name, Author: o.Author(), Secret: secret,
 	})
 	if err != nil {
@@ -176,8 +169,8 @@ type clockSyncer interface{ SyncClock(context.Context) error }
 
 // syncClock reads the clock of the store, so that windows do not begin by this host's clock. If that fails, the limiter
 // tries again later.
-func (fl *fleetLimiters) syncClock(ctx context.Context, of clockSyncer) {
-	if err := of.SyncClock(ctx); err != nil {
+func (fl *fleetLimiters) syncClock(ctx context.Context, limiter clockSyncer) {
+	if err := limiter.SyncClock(ctx); err != nil {
 		fl.log.Warn("store clock not known yet, windows begin by the clock of this host", "err", err.Error())
 	}
 }
@@ -269,8 +262,8 @@ func closeAll(parts ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-func (fl *fleetLimiters) onRefused(from fleet.Peer, why string) {
-	fl.log.Warn("implausible update ignored", "node", from.Name, "reason", why)
+func (fl *fleetLimiters) onRefused(from fleet.Peer, reason string) {
+	fl.log.Warn("implausible update ignored", "node", from.Name, "reason", reason)
 }
 
 // onAsyncEvent returns a function that logs the events of an async limiter.

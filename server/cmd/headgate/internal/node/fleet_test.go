@@ -27,12 +27,13 @@ import (
 func openParts(t *testing.T, log *slog.Logger, id string, flags map[string]string) (fl *fleetLimiters, end func()) {
 	t.Helper()
 	c := load(t, flags)
-	s, err := openStores(t.Context(), c, nil, true, telemetry.New("test"), log)
+	s, err := openStores(t.Context(), storeOptions{config: c, mayBeUnreachable: true, metrics: telemetry.New("test"), log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fl, err = openFleetLimiters(t.Context(), c, s, id, nil, log)
-	if err != nil {
+	fl = newFleetLimiters(c, s, id, log)
+	if err := fl.open(t.Context(), nil); err != nil {
+		fl.close()
 		t.Fatal(errors.Join(err, s.close()))
 	}
 	ended := false
@@ -329,14 +330,15 @@ func TestClosedFleetLimitersLeaveNoGoroutines(t *testing.T) {
 	flags["join"], flags["gossip-key-file"] = "", filepath.Join(t.TempDir(), "none")
 	delete(flags, "join")
 	c := load(t, flags)
-	s, err := openStores(t.Context(), c, nil, true, telemetry.New("test"), quiet())
+	s, err := openStores(t.Context(), storeOptions{config: c, mayBeUnreachable: true, metrics: telemetry.New("test"), log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fl, err := openFleetLimiters(t.Context(), c, s, "n1", nil, quiet()); err == nil {
-		fl.close()
-		t.Error("it opens without the key that it was told of")
+	fl := newFleetLimiters(c, s, "n1", quiet())
+	if err := fl.open(t.Context(), nil); err == nil {
+		t.Error("got no error, want one about the missing gossip key")
 	}
+	fl.close()
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}

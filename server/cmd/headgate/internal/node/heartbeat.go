@@ -41,8 +41,8 @@ func (n *Node) describe() control.Node {
 // adminURL returns the URL at which other hosts reach the admin listener. If that listens on all addresses, a remote
 // rules service replaces the host by the source address of heartbeats; without one, the host is this host's name.
 func (n *Node) adminURL() string {
-	if given := n.config.RulesService.Address; given != "" {
-		return given
+	if address := n.config.RulesService.Address; address != "" {
+		return address
 	}
 	if n.admin.listener.Addr().Network() == "unix" {
 		return "" // other hosts cannot reach it

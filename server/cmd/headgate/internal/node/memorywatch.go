@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// memoryCheck is how often the memory store is checked for keys that it has lost.
+// memoryCheckInterval is how often the memory store is checked for keys that it has lost.
 const memoryCheckInterval = 10 * time.Second
 
 // watchMemory logs when the memory store, being full, has evicted keys that still counted or refused new ones. It
-// returns when ctx ends, after it has logged those since its last look.
+// returns when ctx ends, after a last check.
 func watchMemory(ctx context.Context, stats func() memstore.Stats, log *slog.Logger) {
 	tick := time.NewTicker(memoryCheckInterval)
 	defer tick.Stop()

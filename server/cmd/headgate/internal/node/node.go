@@ -18,7 +18,6 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/gateway"
-
 	"github.com/headgate/headgate/server/service"
 	"github.com/headgate/headgate/server/telemetry"
 	"github.com/headgate/headgate/server/ui"
@@ -30,9 +29,9 @@ type Options struct {
 	Version string
 	// Logger is required.
 	Logger *slog.Logger
-	// Banner, if not nil, gets a few lines for people once the node listens.
+	// Banner, if not nil, receives the addresses and commands to try, once the node listens.
 	Banner io.Writer
-	// Secrets, if not nil, gets the first admin token of a new database, once.
+	// Secrets, if not nil, receives the first admin token of a new database, once.
 	Secrets io.Writer
 }
 
@@ -82,7 +81,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 
 func (n *Node) open(ctx context.Context) error {
 	c := n.config
-	if n.config.GatewayOff() && c.ServiceOff() && c.AdminAddr == config.Off {
+	if c.GatewayOff() && c.ServiceOff() && c.AdminAddr == config.Off {
 		return errNothingToServe
 	}
 	n.metrics = telemetry.New(n.options.Version)
@@ -100,16 +99,19 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.divideDescriptors(); err != nil { // it validates the gateway's settings, before the database is opened
 		return err
 	}
-	if n.stores, err = openStores(ctx, c, secret, true, n.metrics, n.log); err != nil {
+	if n.stores, err = openStores(ctx, storeOptions{
+		config: c, secret: secret, mayBeUnreachable: true, metrics: n.metrics, log: n.log,
+	}); err != nil {
 		return err
 	}
-	if n.fleet, err = openFleetLimiters(ctx, c, n.stores, n.id, secret, n.log); err != nil {
+	n.fleet = newFleetLimiters(c, n.stores, n.id, n.log)
+	if err := n.fleet.open(ctx, secret); err != nil {
 		return err
 	}
 	if err := n.openEngine(ctx, secret); err != nil {
 		return err
 	}
-	if !n.config.GatewayOff() {
+	if !c.GatewayOff() {
 		if err := n.openGateway(); err != nil {
 			return err
 		}
@@ -212,9 +214,6 @@ func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error 
 
 // wrapRulesError adds where the rules file is configured.
 func (n *Node) wrapRulesError(err error) error {
-	if n.config.Rules == "" {
-		return err
-	}
 	return fmt.Errorf("%s: %w", n.config.Origin("rules"), err)
 }
 

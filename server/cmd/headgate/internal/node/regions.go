@@ -30,12 +30,12 @@ func (rl *regionLimiters) open(ctx context.Context, fl *fleetLimiters) error {
 	rl.lease = newDeferredLimiter[*region.Limiter](fl.lease)
 	rl.async = newDeferredLimiter[*async.Limiter](fl.async)
 	for _, r := range []struct {
-		to     *deferredLimiter[*region.Limiter]
-		inside headgate.Limiter
+		target *deferredLimiter[*region.Limiter]
+		local  headgate.Limiter
 		mode   rules.Consistency
 	}{{rl.exact, fl.stores.guard, rules.Exact}, {rl.lease, fl.lease, rules.Lease}} {
-		create := func(ctx context.Context) (*region.Limiter, error) { return rl.region(ctx, fl, r.inside, r.mode) }
-		if err := r.to.open(ctx, create, log); err != nil {
+		create := func(ctx context.Context) (*region.Limiter, error) { return rl.region(ctx, fl, r.local, r.mode) }
+		if err := r.target.open(ctx, create, log); err != nil {
 			return err
 		}
 	}
@@ -50,9 +50,10 @@ func (rl *regionLimiters) name(fl *fleetLimiters, mode rules.Consistency) string
 	return fl.name() + ":" + globalMode + ":" + mode.String()
 }
 
-// region creates a limiter that counts inside this region with the limiter inside, and sends updates to other regions.
+// region creates a limiter that counts with the limiter local inside this region, and exchanges updates with other
+// regions.
 func (rl *regionLimiters) region(
-	ctx context.Context, fl *fleetLimiters, inside headgate.Limiter, mode rules.Consistency,
+	ctx context.Context, fl *fleetLimiters, local headgate.Limiter, mode rules.Consistency,
 ) (*region.Limiter, error) {
 	secret, err := fleetredis.Secret(ctx, rl.store)
 	if err != nil {
@@ -73,7 +74,7 @@ func (rl *regionLimiters) region(
 	if err != nil {
 		return nil, err
 	}
-	g, err := region.New(fl.ledger(secret), inside, regionStore, exchange, o)
+	g, err := region.New(fl.ledger(secret), local, regionStore, exchange, o)
 	if err == nil {
 		fl.syncClock(ctx, g)
 	}
@@ -123,19 +124,20 @@ func (rl *regionLimiters) stats() telemetry.Sync {
 	return all
 }
 
-func addSync(to *telemetry.Sync, n telemetry.Sync) {
-	to.Keys, to.Waiting = to.Keys+n.Keys, to.Waiting+n.Waiting
-	to.Applied, to.Over, to.OverMax = to.Applied+n.Applied, to.Over+n.Over, max(to.OverMax, n.OverMax)
-	to.Lost += n.Lost
-	to.Lag, to.LagMax = max(to.Lag, n.Lag), max(to.LagMax, n.LagMax)
-	to.Sent, to.Received, to.Failures, to.Refused = to.Sent+n.Sent, to.Received+n.Received, to.Failures+n.Failures,
-		to.Refused+n.Refused
-	to.ClocksOff = max(to.ClocksOff, n.ClocksOff)
-	if n.Ahead.Abs() > to.Ahead.Abs() {
-		to.Ahead = n.Ahead
+// addSync adds the statistics n to sum.
+func addSync(sum *telemetry.Sync, n telemetry.Sync) {
+	sum.Keys, sum.Waiting = sum.Keys+n.Keys, sum.Waiting+n.Waiting
+	sum.Applied, sum.Over, sum.OverMax = sum.Applied+n.Applied, sum.Over+n.Over, max(sum.OverMax, n.OverMax)
+	sum.Lost += n.Lost
+	sum.Lag, sum.LagMax = max(sum.Lag, n.Lag), max(sum.LagMax, n.LagMax)
+	sum.Sent, sum.Received, sum.Failures, sum.Refused = sum.Sent+n.Sent, sum.Received+n.Received, sum.Failures+n.Failures,
+		sum.Refused+n.Refused
+	sum.ClocksOff = max(sum.ClocksOff, n.ClocksOff)
+	if n.Ahead.Abs() > sum.Ahead.Abs() {
+		sum.Ahead = n.Ahead
 	}
-	to.Evicted, to.Full = to.Evicted+n.Evicted, to.Full+n.Full
-	to.Lookups, to.LookupWaits = to.Lookups+n.Lookups, to.LookupWaits+n.LookupWaits
-	to.LookupsDropped += n.LookupsDropped
-	to.Up = to.Up && n.Up
+	sum.Evicted, sum.Full = sum.Evicted+n.Evicted, sum.Full+n.Full
+	sum.Lookups, sum.LookupWaits = sum.Lookups+n.Lookups, sum.LookupWaits+n.LookupWaits
+	sum.LookupsDropped += n.LookupsDropped
+	sum.Up = sum.Up && n.Up
 }

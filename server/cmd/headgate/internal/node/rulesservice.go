@@ -61,9 +61,9 @@ func (n *Node) openControl(ctx context.Context) error {
 		Poll:  n.config.PollEvery(),
 		Doubt: clientip.New(n.config).Warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
-	if late := n.control.deferred; err == nil && late != nil &&
-		(!f.ready() || errors.Is(late.lastErr(), control.ErrNewer)) {
-		err = late.lastErr() // no rules on disk either, or the database needs a newer version of Headgate
+	if database := n.control.deferred; err == nil && database != nil &&
+		(!f.ready() || errors.Is(database.lastErr(), control.ErrNewer)) {
+		err = database.lastErr() // no rules on disk either, or the database needs a newer version of Headgate
 	}
 	return err
 }
@@ -252,7 +252,7 @@ func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.fileRules.showIn(&fileMirror{
+	n.fileRules.mirrorTo(&fileMirror{
 		server: n.control.api.Load(), namespace: n.config.ControlNamespace(),
 		path: n.config.Rules, log: n.log,
 	})
@@ -268,7 +268,7 @@ func (n *Node) pruneHistory(ctx context.Context) {
 	if keep == 0 {
 		return
 	}
-	wait := mathrand.N(time.Hour) // so that instances with the same database do not prune at once
+	wait := mathrand.N(time.Hour) // so that instances with the same database do not prune at the same time
 	for {
 		timer := time.NewTimer(wait)
 		select {

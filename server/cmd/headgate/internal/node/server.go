@@ -44,13 +44,13 @@ func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server,
 }
 
 // limitConns limits the connections of the server.
-func (s *server) limitConns(to *conns.Conns) {
-	s.conns, s.http.ConnState = to, service.SetConnState
+func (s *server) limitConns(limits *conns.Conns) {
+	s.conns, s.http.ConnState = limits, service.SetConnState
 }
 
 // useTLS makes the server use TLS, and sets how often its certificate files are checked.
-func (s *server) useTLS(set *certs.Set, lookEvery time.Duration, minVersion uint16) {
-	s.certificates, s.checkEvery = set, lookEvery
+func (s *server) useTLS(set *certs.Set, checkEvery time.Duration, minVersion uint16) {
+	s.certificates, s.checkEvery = set, checkEvery
 	s.http.TLSConfig = set.Config(minVersion)
 }
 

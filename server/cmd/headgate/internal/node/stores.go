@@ -31,10 +31,17 @@ type stores struct {
 	servers    atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
 }
 
-// openStores opens the configured stores. If startUnreachable is set, Redis may be unreachable.
-func openStores(
-	ctx context.Context, c *config.Config, secret []byte, startUnreachable bool, m *telemetry.Metrics, log *slog.Logger,
-) (*stores, error) {
+type storeOptions struct {
+	config           *config.Config
+	secret           []byte
+	mayBeUnreachable bool // open the stores even if Redis is unreachable
+	metrics          *telemetry.Metrics
+	log              *slog.Logger
+}
+
+// openStores opens the configured stores.
+func openStores(ctx context.Context, options storeOptions) (*stores, error) {
+	c, log := options.config, options.log
 	memory, err := memstore.New(c.MemoryOptions())
 	if err != nil {
 		return nil, err
@@ -44,8 +51,8 @@ func openStores(
 	if c.Store == config.StoreMemory {
 		return s, nil
 	}
-	o := c.RedisOptions(secret)
-	o.Logger, o.StartUnreachable = log, startUnreachable
+	o := c.RedisOptions(options.secret)
+	o.Logger, o.StartUnreachable = log, options.mayBeUnreachable
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
@@ -57,10 +64,10 @@ func openStores(
 		g.Nodes = s.liveNodes
 	}
 	g.OnEvent = func(e guard.Event) { logGuardEvent(log, e) }
-	if s.guard, err = guard.New(m.Timed("redis", s.redis), g); err != nil {
+	if s.guard, err = guard.New(options.metrics.Timed("redis", s.redis), g); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	if secret == nil {
+	if options.secret == nil {
 		log.Warn("no --key-secret-file: bearer tokens and very long values are counted on each node separately, and leases are not protected")
 	}
 	return s, nil
