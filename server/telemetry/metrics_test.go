@@ -37,7 +37,7 @@ func allSources() *telemetry.Sources {
 		Servers: func() []redisstore.ShardHealth {
 			return []redisstore.ShardHealth{
 				{Server: "a:6379", Primary: true, Ping: 250 * time.Microsecond, MemoryUsed: 1 << 20, Evicted: 3},
-				{Server: "b:6379", Err: errors.New("no response"), Hangs: 2},
+				{Server: "b:6379", Err: errors.New("no response"), Counts: redisstore.Counts{Hangs: 2}},
 			}
 		},
 		Fleet: func() telemetry.Fleet {

@@ -25,9 +25,9 @@ func decodeJSON(data []byte, v any) error {
 // jsonCodec returns a codec that, unlike those of rules files, takes no number for a text and no text for a list.
 var jsonCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
-	source.Nodes(c, control.DecodeTime, nil)
-	source.Nodes(c, decodeText, nil)
-	source.Nodes(c, func(d *source.Decoder, n *source.Node, path string, into *[]string) {
+	source.RegisterNode(c, control.DecodeTime, nil)
+	source.RegisterNode(c, decodeText, nil)
+	source.RegisterNode(c, func(d *source.Decoder, n *source.Node, path string, into *[]string) {
 		if n.Kind != source.List {
 			d.Refuse(n, path, n.Kind.String(), "a list")
 		}
@@ -37,7 +37,7 @@ var jsonCodec = sync.OnceValue(func() *source.Codec {
 			*into = append(*into, text)
 		}
 	}, nil)
-	source.Nodes(c, func(d *source.Decoder, n *source.Node, path string, into *map[string]string) {
+	source.RegisterNode(c, func(d *source.Decoder, n *source.Node, path string, into *map[string]string) {
 		if n.Kind != source.Map {
 			d.Refuse(n, path, n.Kind.String(), "an object")
 		}
@@ -48,7 +48,7 @@ var jsonCodec = sync.OnceValue(func() *source.Codec {
 			(*into)[field.Name] = text
 		}
 	}, nil)
-	source.Nodes(c, func(_ *source.Decoder, n *source.Node, _ string, into *json.RawMessage) { *into = source.JSON(n) }, nil)
+	source.RegisterNode(c, func(_ *source.Decoder, n *source.Node, _ string, into *json.RawMessage) { *into = source.JSON(n) }, nil)
 	return c
 })
 
