@@ -14,7 +14,6 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/rounds"
-	"github.com/headgate/headgate/server/fleet/internal/skew"
 )
 
 var _ headgate.Limiter = (*Limiter)(nil)
@@ -54,23 +53,13 @@ var _ headgate.Limiter = (*Limiter)(nil)
 // fleet.MaxClockSkew is reported.
 type Limiter struct {
 	ledger.Decider
-	ledger    *ledger.Ledger
-	exchange  fleet.Exchange
-	self      fleet.Peer
-	settings  exchange.Settings
-	clock     clock.Stopwatch
-	rounds    rounds.Loop
-	clockSkew *skew.Tracker
-
-	batch            exchange.Batch
-	groups           keyGroups
-	startedAt        time.Duration // when the latest exchange started, by the clock
-	succeededAt      time.Duration // when an exchange last succeeded
-	unreachableSince time.Duration // when exchanges started to fail; 0 while they succeed
-
-	warnings exchange.Warnings
-
-	counters exchange.Counters
+	ledger *ledger.Ledger
+	link   *exchange.Link
+	self   fleet.Peer
+	clock  clock.Stopwatch
+	rounds rounds.Loop
+	batch  exchange.Batch
+	groups keyGroups
 }
 
 // Options are the settings of a Limiter. Name is required.
@@ -125,12 +114,9 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 		return nil, err
 	}
 	a := &Limiter{
-		Decider: l.Decider(), ledger: l, exchange: x, self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation},
-		settings: shared,
-		clock:    l.Clock(), warnings: exchange.Warnings{Report: shared.OnEvent},
+		Decider: l.Decider(), ledger: l, link: exchange.NewLink(x, l, shared), clock: l.Clock(),
+		self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation},
 	}
-	a.succeededAt = a.clock.Elapsed()
-	a.clockSkew = skew.NewTracker(x, l.Clock(), shared.Deadline, l.SetClockAhead, shared.OnEvent)
 	l.StartLookups(a.rounds.Hurry)
 	a.rounds.Start(a.clock, shared.Pauses(), a.regularRound)
 	return a, nil
@@ -138,7 +124,7 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 
 // SyncClock reads the clock of the exchange, which also happens regularly. After a call before the first decision, no
 // window uses this node's own clock.
-func (a *Limiter) SyncClock(ctx context.Context) error { return a.clockSkew.AskNow(ctx) }
+func (a *Limiter) SyncClock(ctx context.Context) error { return a.link.ClockSkew.AskNow(ctx) }
 
 // Author returns the name under which a node leaves its notes: its incarnation, which is drawn if it is 0, and its
 // name.
@@ -164,27 +150,28 @@ func (a *Limiter) regularRound(ctx context.Context, early bool) {
 		_, _ = a.round(ctx, early) // failures are reported and retried
 		return
 	}
-	if a.succeededAt >= a.startedAt { // the latest exchange succeeded
-		a.clockSkew.AskIfDue(ctx)
+	if !a.link.Failing() {
+		a.link.ClockSkew.AskIfDue(ctx)
 	}
 	_, _ = a.round(ctx, early)
-	if len(a.batch.Tallies) == 0 && a.clock.Elapsed()-a.startedAt >= a.maxPause() {
+	if len(a.batch.Tallies) == 0 && a.clock.Elapsed()-a.link.StartedAt() >= a.maxPause() {
 		_ = a.exchangeBatch(ctx)
 	}
 }
 
 // maxPause is the longest time without an exchange, so that an unreachable one is noticed.
 func (a *Limiter) maxPause() time.Duration {
-	if a.succeededAt < a.startedAt { // the latest exchange failed
-		return a.settings.Interval
+	s := &a.link.Settings
+	if a.link.Failing() {
+		return s.Interval
 	}
-	return max(a.settings.Interval, a.settings.Interval*time.Duration(a.settings.Missed)/2)
+	return max(s.Interval, s.Interval*time.Duration(s.Missed)/2)
 }
 
 // round makes one exchange, unless there is nothing to send. It reports whether there may be more to send.
 func (a *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
-	a.batch.Fill(a.ledger, a.settings.MaxKeys, early)
-	full := len(a.batch.Tallies) == a.settings.MaxKeys
+	a.batch.Fill(a.ledger, a.link.Settings.MaxKeys, early)
+	full := len(a.batch.Tallies) == a.link.Settings.MaxKeys
 	if !early {
 		a.groups.addProbes(&a.batch)
 	}
@@ -196,81 +183,38 @@ func (a *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 
 // exchangeBatch makes an exchange with the content of the batch.
 func (a *Limiter) exchangeBatch(ctx context.Context) error {
-	b := &a.batch
-	ctx, done := clock.WithTimeout(ctx, a.clock, a.settings.Deadline)
-	defer done()
-	a.startedAt = a.clock.Elapsed()
-	missed, err := a.exchange.Exchange(ctx, b.Notes, a.receive)
-	a.counters.Exchanges.Add(1)
-	a.counters.Sent.Add(int64(len(b.Tallies) - len(missed)))
-	a.counters.RoundTrip.Store(int64(a.clock.Elapsed() - a.startedAt))
+	missed, err := a.link.Exchange(ctx, a.batch.Notes, a.receive)
 	a.finishExchange(missed, err)
-	if f, ok := a.exchange.(fleet.LossReporter); ok {
-		a.ledger.ResendGroups(f.Lost())
-	}
+	a.ledger.ResendGroups(a.link.Lost())
 	return err
 }
 
-// receive applies a note of a peer.
-func (a *Limiter) receive(key int, note fleet.PeerNote) {
-	from, ok := exchange.ParseAuthor(note.Author)
-	if ok && from == a.self {
+// receive applies a tally of a peer.
+func (a *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
+	if from == a.self {
 		return
 	}
-	var t [1]ledger.Tally
-	uptime, read := exchange.ReadNote(note.Text, &t[0])
-	if !ok || !read || key < 0 || key >= len(a.batch.Tallies) {
-		a.counters.Malformed.Add(1)
-		a.warnings.Malformed(a.clock.Elapsed(), note.Author)
-		return
-	}
-	a.counters.Received.Add(1)
-	// The note was on its way no longer than this exchange took, normally.
-	ours := &a.batch.Tallies[key]
-	t[0].Key, t[0].Age = ours.Key, max(0, note.Age)+a.clock.Elapsed()-a.startedAt
-	t[0].MayKnow, t[0].Bounded = ours.MayKnow, true // it was there before this exchange left ours
-	a.ledger.Apply(from, uptime, t[:])
+	a.link.Counters.Received.Add(1)
+	ours := &a.batch.Tallies[i]
+	t.Key, t.MayKnow, t.Bounded = ours.Key, ours.MayKnow, true // its note was there before this exchange left ours
+	a.ledger.Apply(from, uptime, []ledger.Tally{t})
 }
 
 // finishExchange handles the result of an exchange.
 func (a *Limiter) finishExchange(missed []int, err error) {
-	now := a.clock.Elapsed()
-	var foreign *fleet.ForeignError
-	if errors.As(err, &foreign) {
-		a.counters.Foreign.Add(1)
-		a.warnings.Foreign(now, err)
-		err = nil
-	}
-	if len(missed) > 0 || err != nil {
-		a.counters.Failures.Add(1)
-		a.ledger.Resend(a.batch.Pick(missed))
-	}
-	a.ledger.ExchangeDone(a.batch.Tallies, missed)
-	patience := time.Duration(a.settings.Missed) * a.settings.Interval
+	now, b, s := a.clock.Elapsed(), &a.batch, &a.link.Settings
+	a.ledger.Resend(b.Pick(missed))
+	a.ledger.ExchangeDone(b.Tallies, missed)
 	before := a.groups.unreachable
-	a.groups.update(a.batch.Tallies, missed, a.startedAt, now, patience)
+	a.groups.update(b.Tallies, missed, a.link.StartedAt(), now, s.Patience())
 	if unreachable := a.groups.unreachable; unreachable|before != 0 {
-		a.ledger.SetGroupsUnreachable(unreachable, a.settings.Interval)
-		a.counters.UnreachableGroups.Store(int64(bits.OnesCount64(unreachable)))
+		a.ledger.SetGroupsUnreachable(unreachable, s.Interval)
+		a.link.Counters.UnreachableGroups.Store(int64(bits.OnesCount64(unreachable)))
 	}
-	if len(missed) < len(a.batch.Tallies) || len(a.batch.Tallies) == 0 && err == nil {
-		if a.unreachableSince != 0 {
-			a.ledger.SetUnreachable(false, 0)
-			a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeReachable, Down: now - a.unreachableSince})
-			a.unreachableSince = 0
-			a.counters.Unreachable.Store(false)
-		}
-		a.succeededAt = now
+	succeeded := len(missed) < len(b.Tallies) || len(b.Tallies) == 0 && err == nil
+	a.link.Update(succeeded, err, func(unreachable bool) { a.ledger.SetUnreachable(unreachable, s.Interval) })
+	if succeeded {
 		a.reportGroups(err, now)
-		return
-	}
-	if silent := now - a.succeededAt; silent >= patience {
-		a.ledger.SetUnreachable(true, a.settings.Interval)
-		if a.unreachableSince == 0 {
-			a.unreachableSince = max(1, a.succeededAt)
-			a.counters.Unreachable.Store(true)
-			a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeUnreachable, Err: err})
-		}
 	}
 }
 
@@ -280,14 +224,14 @@ func (a *Limiter) reportGroups(err error, now time.Duration) {
 	switch unreachable := p.unreachable != 0; {
 	case unreachable && !p.reported:
 		p.reported, p.reportedAt = true, now
-		a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartUnreachable, Err: err})
+		a.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartUnreachable, Err: err})
 	case !unreachable && p.reported:
 		p.reported = false
-		a.settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - p.reportedAt})
+		a.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - p.reportedAt})
 	}
 }
 
 // Stats returns the present figures.
 func (a *Limiter) Stats() fleet.ExchangeStats {
-	return a.counters.Stats(a.ledger.Stats(), a.clockSkew.Ahead())
+	return a.link.Stats(a.ledger.Stats())
 }

@@ -33,29 +33,22 @@ var _ headgate.Limiter = (*Limiter)(nil)
 type Limiter struct {
 	store       headgate.Limiter
 	regionStore fleet.RegionStore
-	exchange    fleet.Exchange
-	region      string // its name
-	settings    exchange.Settings
+	link        *exchange.Link
+	region      string         // its name
 	nodeName    string         // of this start of the node in the RegionStore
 	ledger      *ledger.Ledger // what this node consumed
-	counting    fleet.LedgerOptions
 	clock       clock.Stopwatch
 	rounds      rounds.Loop
-	clockSkew   *skew.Tracker
 
 	// The following is used by one round at a time.
-	batch                         exchange.Batch
-	startedAt                     time.Duration
-	succeededAt, unreachableSince time.Duration // see async.Limiter
-	warnings                      exchange.Warnings
-	storeClock                    skew.Estimate // of the region's store
-	storeClockReported            bool          // that the store's clock is off
-	storeClockOff                 atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
-	turn                          int
-	keys                          map[ledger.Key]*keyState
+	batch              exchange.Batch
+	storeClock         skew.Estimate // of the region's store
+	storeClockReported bool          // that the store's clock is off
+	storeClockOff      atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
+	turn               int
+	keys               map[ledger.Key]*keyState
 
-	counters exchange.Counters
-	charges  chargeCounters
+	charges chargeCounters
 }
 
 // Options are the settings of a Limiter. Region and Node are required.
@@ -118,17 +111,14 @@ func New(lo fleet.LedgerOptions, store headgate.Limiter, rs fleet.RegionStore, x
 	// interval, this node has to: so it reports once more after that.
 	l.SetLookupAge(2 * shared.Interval)
 	g := &Limiter{
-		store: store, regionStore: rs, exchange: x, region: o.Region, settings: shared, ledger: l,
-		counting: l.Options(), clock: l.Clock(), keys: make(map[ledger.Key]*keyState),
+		store: store, regionStore: rs, link: exchange.NewLink(x, l, shared), region: o.Region, ledger: l, clock: l.Clock(),
+		nodeName: exchange.Author(fleet.Peer{Name: o.Node, Incarnation: uint64(shared.Rand(math.MaxInt64)) | 1}),
+		keys:     make(map[ledger.Key]*keyState),
 	}
-	g.warnings.Report = shared.OnEvent
-	g.nodeName = exchange.Author(fleet.Peer{Name: o.Node, Incarnation: uint64(shared.Rand(math.MaxInt64)) | 1})
-	g.succeededAt = g.clock.Elapsed()
-	g.clockSkew = skew.NewTracker(x, l.Clock(), shared.Deadline, l.SetClockAhead, shared.OnEvent)
 	l.StartLookups(g.rounds.Hurry)
 	g.rounds.Start(g.clock, shared.Pauses(), func(ctx context.Context, early bool) {
-		if g.unreachableSince == 0 && !early {
-			g.clockSkew.AskIfDue(ctx)
+		if !g.link.Unreachable() && !early {
+			g.link.ClockSkew.AskIfDue(ctx)
 		}
 		_, _ = g.round(ctx, early)
 	})
@@ -136,7 +126,7 @@ func New(lo fleet.LedgerOptions, store headgate.Limiter, rs fleet.RegionStore, x
 }
 
 // SyncClock reads the clock of the exchange; see async.Limiter.SyncClock.
-func (g *Limiter) SyncClock(ctx context.Context) error { return g.clockSkew.AskNow(ctx) }
+func (g *Limiter) SyncClock(ctx context.Context) error { return g.link.ClockSkew.AskNow(ctx) }
 
 // Close sends what other regions do not know yet, until ctx ends, and stops the exchanges.
 func (g *Limiter) Close(ctx context.Context) error {
@@ -238,7 +228,7 @@ type Stats struct {
 // Stats returns the present figures.
 func (g *Limiter) Stats() Stats {
 	return Stats{
-		ExchangeStats: g.counters.Stats(g.ledger.Stats(), g.clockSkew.Ahead()), Charged: g.charges.charged.Load(),
+		ExchangeStats: g.link.Stats(g.ledger.Stats()), Charged: g.charges.charged.Load(),
 		Lost: g.charges.lost.Load(),
 		Owed: g.charges.owed.Load(), SentKeys: g.charges.sentKeys.Load(),
 		StoreClockOff: time.Duration(g.storeClockOff.Load()),

@@ -43,7 +43,7 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 		}
 		totals[i].MaxTotal, totals[i].MaxGrowth = g.plausible(h)
 	}
-	ctx, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	ctx, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
 	defer done()
 	missed, err := g.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
 		switch h := &received[i]; {
@@ -58,7 +58,7 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 		reports[received[i].key].failed = true
 	}
 	if err != nil {
-		g.counters.Failures.Add(1)
+		g.link.Counters.Failures.Add(1)
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (g *Limiter) plausible(h *remoteTally) (all, most int64) {
 	deepest := (1 + headgate.MaxDebt) * p.Capacity()
 	all = deepest + p.UnitsIn(2*h.age().Microseconds(), headgate.MaxCount)
 	t.Total, t.Level = min(t.Total, all), min(t.Level, deepest)
-	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(h.age(), g.settings.Interval*100).Microseconds(),
+	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(h.age(), g.link.Settings.Interval*100).Microseconds(),
 		headgate.MaxCount)
 }
 
@@ -104,11 +104,11 @@ func (g *Limiter) chargeRemote(h *remoteTally, r *report, growth fleet.Growth) {
 	switch ours := time.Duration(r.Now-r.Start) * time.Microsecond; {
 	case p.HasWindows():
 		k.owed += g.windowUnits(p, t, units)
-	case growth.First && age > ours+g.counting.Lag: // this region is the newcomer, and adopts the other's level
+	case growth.First && age > ours+g.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
 		own := int64(0)
 		switch {
 		case k.firstTurn != g.turn && t.Age < ours: // it may include this region's units
-		case ours < g.settings.Interval: // other nodes of this region have yet to report
+		case ours < g.link.Settings.Interval: // other nodes of this region have yet to report
 			own = max(0, level-k.charged)
 		default:
 			own = min(r.Total, level)

@@ -42,13 +42,13 @@ type report struct {
 // send.
 func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
 	b := &g.batch
-	b.Fill(g.ledger, g.settings.MaxKeys, early)
+	b.Fill(g.ledger, g.link.Settings.MaxKeys, early)
 	g.turn++
 	var reports []report
 	if len(b.Tallies) > 0 {
 		reports, err = g.exchangeAll(ctx)
 	}
-	charging, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	charging, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
 	defer done()
 	if early {
 		g.chargeBatch(charging)
@@ -57,7 +57,7 @@ func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 		g.sweep()
 	}
 	g.noteLearned(ctx, reports)
-	return len(b.Tallies) == g.settings.MaxKeys, err
+	return len(b.Tallies) == g.link.Settings.MaxKeys, err
 }
 
 func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
@@ -87,10 +87,10 @@ func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bo
 		}
 	}
 	reports := make([]report, len(tallies))
-	ctx, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
+	ctx, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
 	defer done()
 	asked := g.clock.Elapsed()
-	missed, err := g.regionStore.Report(ctx, g.nodeName, g.settings.Interval, records,
+	missed, err := g.regionStore.Report(ctx, g.nodeName, g.link.Settings.Interval, records,
 		func(i int, r fleet.RegionRecord) { reports[i].RegionRecord = r })
 	g.compareClocks(reports, asked)
 	return reports, missed, err
@@ -99,11 +99,11 @@ func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bo
 // compareClocks compares the clock of the region's store, which its windows use, with the fleet's.
 func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
 	i := slices.IndexFunc(reports, func(r report) bool { return r.Now != 0 })
-	if i < 0 || !g.clockSkew.Known() {
+	if i < 0 || !g.link.ClockSkew.Known() {
 		return
 	}
 	reading := time.UnixMicro(reports[i].Now).Sub(g.clock.Start)
-	off := g.storeClock.Update(reading, asked, g.clock.Elapsed()) - g.clockSkew.Ahead()
+	off := g.storeClock.Update(reading, asked, g.clock.Elapsed()) - g.link.ClockSkew.Ahead()
 	g.storeClockOff.Store(int64(off))
 	if is := skew.IsOff(off, g.storeClockReported); is != g.storeClockReported {
 		g.storeClockReported = is
@@ -111,14 +111,14 @@ func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
 		if is {
 			kind = fleet.StoreClockOff
 		}
-		g.settings.OnEvent(fleet.Event{Kind: kind, Off: off})
+		g.link.Settings.OnEvent(fleet.Event{Kind: kind, Off: off})
 	}
 }
 
 // resendMissed marks what the book did not receive as not sent.
 func (g *Limiter) resendMissed(missed []int, err error) {
 	if err != nil {
-		g.counters.Failures.Add(1)
+		g.link.Counters.Failures.Add(1)
 		g.ledger.Resend(g.batch.Pick(missed))
 	}
 }
@@ -135,7 +135,7 @@ func (g *Limiter) keysToSend(reports []report) []int {
 		k := g.keys[key]
 		if k == nil {
 			k = &keyState{sentTotal: -1}
-			if reports[i].Now-reports[i].Start > g.settings.Interval.Microseconds() {
+			if reports[i].Now-reports[i].Start > g.link.Settings.Interval.Microseconds() {
 				k.firstTurn = -1
 			}
 			g.keys[key] = k
@@ -155,7 +155,7 @@ func (g *Limiter) measureLevel(k *keyState, t *ledger.Tally, r *report) {
 	}
 	if k.levelAt != 0 && r.Now > k.levelAt {
 		expected := k.level + r.Total - k.regionTotal - p.UnitsIn(r.Now-k.levelAt, headgate.MaxCount)
-		most := p.UnitsIn(2*g.settings.Interval.Microseconds(), headgate.MaxCount)
+		most := p.UnitsIn(2*g.link.Settings.Interval.Microseconds(), headgate.MaxCount)
 		k.unused = min(max(k.unused+level-expected, -p.Capacity()), most)
 	}
 	k.level, k.levelAt, k.regionTotal = level, r.Now, r.Total
@@ -178,38 +178,20 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 		}
 		notes[n].Text = string(exchange.AppendNote(nil, time.Duration(r.Now)*time.Microsecond, &t))
 	}
-	ctx, done := clock.WithTimeout(ctx, g.clock, g.settings.Deadline)
-	defer done()
 	var all []remoteTally
-	g.startedAt = g.clock.Elapsed()
-	missed, err := g.exchange.Exchange(ctx, notes, func(n int, note fleet.PeerNote) {
-		h := remoteTally{}
-		from, ok := exchange.ParseAuthor(note.Author)
-		uptime, read := exchange.ReadNote(note.Text, &h.tally)
-		if !ok || !read || n < 0 || n >= len(sending) {
-			g.counters.Malformed.Add(1)
-			g.warnings.Malformed(g.clock.Elapsed(), note.Author)
-			return
-		}
+	missed, err := g.link.Exchange(ctx, notes, func(n int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
 		if from.Name == g.region {
 			return
 		}
-		h.key, h.region, h.uptime = sending[n], from.Name, uptime
-		h.tally.Key = b.Tallies[h.key].Key
-		h.tally.Age = max(0, note.Age) + g.clock.Elapsed() - g.startedAt
-		all = append(all, h)
+		t.Key = b.Tallies[sending[n]].Key
+		all = append(all, remoteTally{key: sending[n], region: from.Name, uptime: uptime, tally: t})
 	})
-	g.counters.Exchanges.Add(1)
-	g.counters.Sent.Add(int64(len(sending) - len(missed)))
-	g.counters.Received.Add(int64(len(all)))
-	g.counters.RoundTrip.Store(int64(g.clock.Elapsed() - g.startedAt))
-	if f, ok := g.exchange.(fleet.LossReporter); ok {
-		lost := f.Lost()
-		g.ledger.ResendGroups(lost)
-		for key, k := range g.keys {
-			if lost>>ledger.GroupOf(&key)&1 == 1 {
-				k.sentTotal = -1
-			}
+	g.link.Counters.Received.Add(int64(len(all)))
+	lost := g.link.Lost()
+	g.ledger.ResendGroups(lost)
+	for key, k := range g.keys {
+		if lost>>ledger.GroupOf(&key)&1 == 1 {
+			k.sentTotal = -1
 		}
 	}
 	for _, n := range missed {
@@ -224,47 +206,21 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 			k.firstTurn = g.turn
 		}
 	}
-	return all, g.finishExchange(len(missed) < len(sending), err)
-}
-
-// finishExchange handles the result of an exchange, and returns its error.
-func (g *Limiter) finishExchange(answered bool, err error) error {
-	now := g.clock.Elapsed()
-	var foreign *fleet.ForeignError
-	if errors.As(err, &foreign) {
-		g.counters.Foreign.Add(1)
-		g.warnings.Foreign(now, err)
-		err = nil
-	}
-	if err != nil {
-		g.counters.Failures.Add(1)
-	}
-	switch silent := now - g.succeededAt; {
-	case answered:
-		if g.unreachableSince != 0 {
-			g.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeReachable, Down: now - g.unreachableSince})
-		}
-		g.succeededAt, g.unreachableSince = now, 0
-		g.counters.Unreachable.Store(false)
-	case g.unreachableSince == 0 && silent >= time.Duration(g.settings.Missed)*g.settings.Interval:
-		g.unreachableSince = max(1, g.succeededAt)
-		g.counters.Unreachable.Store(true)
-		g.settings.OnEvent(fleet.Event{Kind: fleet.ExchangeUnreachable, Err: err})
-	}
-	return err
+	g.link.Update(len(missed) < len(sending), err, nil)
+	return all, err
 }
 
 // sweep forgets keys that this node has not sent for a while, and those that the ledger has dropped. It does so now and
 // then, and whenever there are more than the ledger may have.
 func (g *Limiter) sweep() {
 	const every = 64
-	if g.turn%every != 0 && len(g.keys) <= g.counting.MaxKeys+fleet.KeyGroups {
+	if g.turn%every != 0 && len(g.keys) <= g.ledger.Options().MaxKeys+fleet.KeyGroups {
 		return
 	}
 	now := g.clock.Elapsed()
 	for key, k := range g.keys {
 		_, known := g.ledger.CheckOf(key)
-		if !known || k.owed == 0 && now-k.sentAt > 2*g.counting.Idle {
+		if !known || k.owed == 0 && now-k.sentAt > 2*g.ledger.Options().Idle {
 			delete(g.keys, key)
 		}
 	}

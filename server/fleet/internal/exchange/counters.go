@@ -14,8 +14,7 @@ type Counters struct {
 	Unreachable                                                        atomic.Bool
 }
 
-// Stats returns the figures, with those of the ledger.
-func (c *Counters) Stats(l fleet.LedgerStats, ahead time.Duration) fleet.ExchangeStats {
+func (c *Counters) stats(l fleet.LedgerStats, ahead time.Duration) fleet.ExchangeStats {
 	return fleet.ExchangeStats{
 		LedgerStats: l,
 		Exchanges:   c.Exchanges.Load(), Failures: c.Failures.Load(),

@@ -76,6 +76,9 @@ func (s *Settings) Pauses() func() time.Duration {
 	return func() time.Duration { return time.Duration(period - s.Rand(period/5+1)) }
 }
 
+// Patience is how long exchanges may fail until the exchange counts as unreachable.
+func (s *Settings) Patience() time.Duration { return time.Duration(s.Missed) * s.Interval }
+
 // ForLedger sets defaults of the options of the ledger whose tallies are exchanged.
 func (s *Settings) ForLedger(o *fleet.LedgerOptions) {
 	o.Lag = cmp.Or(o.Lag, 2*s.Interval)
