@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -67,8 +67,8 @@ func TestADenialUnderASlowerLimitIsNotForgottenEarly(t *testing.T) {
 	}
 }
 
-func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
-	t.Parallel()
+func TestSoakLongListsDoNotHoldTheServerUp(t *testing.T) {
+	soak(t)
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	const count = 16_000
@@ -92,7 +92,8 @@ func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
 			"one more": c, "all of it": {Key: c.Key, Limit: c.Limit, Cost: count}, "more than ever": {Key: c.Key, Limit: c.Limit, Cost: count + 1},
 			"one more after the limit was lowered": lowered,
 		} {
-			attempts.OneOf(t, 20, func() error { // what the server waits for a core counts too
+			fastest := math.Inf(1) // the others include time in which the server waits for a core
+			for range 20 {
 				server.ResetStats()
 				if d := mustTake(t, s, c); d.Allowed || d.RetryAfter <= 0 {
 					t.Errorf("%s, %s: %+v, want it denied", text, what, d)
@@ -105,11 +106,14 @@ func TestLongListsDoNotHoldTheServerUp(t *testing.T) {
 						}
 					}
 				}
-				if each == 0 || each > 5000 {
-					return fmt.Errorf("%s, %s: a call takes the server %.0f µs, want less than 5000", text, what, each)
+				if each == 0 {
+					t.Fatalf("%s, %s: the server has counted no call", text, what)
 				}
-				return nil
-			})
+				fastest = min(fastest, each)
+			}
+			if fastest > 5000 {
+				t.Errorf("%s, %s: a call takes the server %.0f µs, want at most 5000", text, what, fastest)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -127,4 +128,12 @@ func freeAddr(t testing.TB) string {
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
+}
+
+// soak skips a test of speed, which needs a quiet machine, unless HEADGATE_SOAK is set.
+func soak(t testing.TB) {
+	t.Helper()
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("it measures times: set HEADGATE_SOAK=1 on a quiet machine")
+	}
 }

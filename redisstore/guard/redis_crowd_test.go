@@ -33,6 +33,14 @@ const patient = 30 * time.Second
 // soaks reports whether the long tests are wanted.
 func soaks() bool { return os.Getenv("HEADGATE_SOAK") != "" }
 
+// soak skips a test of speed, which needs a quiet machine, unless HEADGATE_SOAK is set.
+func soak(t testing.TB) {
+	t.Helper()
+	if !soaks() {
+		t.Skip("it measures times: set HEADGATE_SOAK=1 on a quiet machine")
+	}
+}
+
 // soaking is how long the longest of them takes: what HEADGATE_SOAK says, if that is a time such as 10m.
 func soaking() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("HEADGATE_SOAK")); err == nil {

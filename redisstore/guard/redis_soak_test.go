@@ -109,9 +109,11 @@ func TestSoakOutages(t *testing.T) {
 		t.Skip("takes minutes: HEADGATE_SOAK=1 runs it")
 	}
 	for name := range outages {
-		t.Run(name, func(t *testing.T) { testOutage(t, name, time.Minute) })
+		t.Run(name, func(t *testing.T) { testOutage(t, name, time.Minute, (*outage).checkTimes) })
 	}
-	t.Run("hot key", func(t *testing.T) { testHotKey(t, "5/h", guard.DefaultDenyCache, time.Minute) })
+	t.Run("hot key", func(t *testing.T) {
+		testHotKey(t, "5/h", time.Minute, func(h *hotKey) { h.checkQuick(t, guard.DefaultDenyCache) })
+	})
 	t.Run("once", func(t *testing.T) { testOnce(t, 200) })
 	t.Run("flushes", func(t *testing.T) { testFlushes(t, time.Minute) })
 }

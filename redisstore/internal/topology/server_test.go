@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/logbook"
@@ -20,7 +22,17 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-func TestCallersReturnInTimeWhateverTheServerDoes(t *testing.T) {
+func TestCallersReturnWhateverTheServerDoes(t *testing.T) {
+	testCallersReturn(t, (*outage).check)
+}
+
+func TestSoakCallersReturnInTimeWhateverTheServerDoes(t *testing.T) {
+	soak(t)
+	testCallersReturn(t, (*outage).checkTimes)
+}
+
+func testCallersReturn(t *testing.T, check func(*outage, *testing.T)) {
+	t.Helper()
 	behindProxy := func(t *testing.T) (*redistest.Proxy, string) {
 		p := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 		return p, "redis://" + p.Addr()
@@ -53,87 +65,84 @@ func TestCallersReturnInTimeWhateverTheServerDoes(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%d callers, server %s", callers, tt.server), func(t *testing.T) {
 				url, hurt, heal := tt.ill(t)
-				returnInTime(t, callers, url, hurt, heal)
+				check(runOutage(t, callers, url, hurt, heal), t)
 			})
 		}
 	}
 }
 
-func returnInTime(t *testing.T, callers int, url string, hurt, heal func()) {
+// An outage is how callers fared while their server did not respond.
+type outage struct {
+	callers                           int
+	failed                            []time.Duration // of calls that failed, sorted
+	idle                              []time.Duration // of calls that only waited: how late this machine is by itself
+	goroutinesBefore, goroutinesAfter int
+	recovery                          time.Duration // until the first call succeeded
+}
+
+// runOutage breaks and repairs a server that many callers use.
+func runOutage(t *testing.T, callers int, url string, hurt, heal func()) *outage {
+	t.Helper()
 	client := connect(t, url+"?dial_timeout=1s", Options{})
 	c := newCrowd(callers, func(ctx context.Context, i int) error { return call(ctx, client, fmt.Sprint("client", i)) })
 	defer c.end()
-	// The control crowd only waits, which shows how late this machine is by itself.
 	control := newCrowd(16, func(ctx context.Context, _ int) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	defer control.end()
-	await.NoError(t, "not so yet", func() error {
-		if c.good.Load() < int64(callers) {
-			return errors.New("not under way")
-		}
-		return nil
-	})
-	attempts.OneOf(t, 5, func() error { return hurtAndHeal(t, c, control, callers, hurt, heal) })
-	if raceDetected {
-		return // too slow to measure
-	}
-	// Most calls succeed.
-	await.NoError(t, "not so yet", func() error {
-		c.failures()
-		calls := c.calls.Load()
-		time.Sleep(100 * time.Millisecond)
-		calls = c.calls.Load() - calls
-		if failed := int64(len(c.failures())); failed*2 > calls {
-			return fmt.Errorf("%d of %d calls fail", failed, calls)
-		}
-		return nil
-	})
-}
-
-// hurtAndHeal breaks and repairs the server, and returns an error if callers were delayed.
-func hurtAndHeal(t *testing.T, c, control *crowd, callers int, hurt, heal func()) error {
-	t.Helper()
-	before := runtime.NumGoroutine()
+	await.True(t, "every caller succeeds", func() bool { return c.good.Load() >= int64(callers) })
+	o := &outage{callers: callers, goroutinesBefore: runtime.NumGoroutine()}
 	c.failures()
 	control.failures()
 
 	hurt()
-	most := 0
-	for range 30 { // until after its connection is closed
-		time.Sleep(50 * time.Millisecond)
-		most = max(most, runtime.NumGoroutine())
-	}
-	late := runtime.NumGoroutine()
-	times, idle := c.failures(), control.failures()
+	await.True(t, "every caller returns", func() bool {
+		o.failed = slices.Concat(o.failed, c.failures())
+		return len(o.failed) >= 2*callers
+	})
+	// Wait until its connection is closed, which ends goroutines of the client library.
+	server := client.seeds[0]
+	await.True(t, "the server counts as unreachable", func() bool { return !server.Connected() })
+	o.goroutinesAfter = runtime.NumGoroutine()
+	slices.Sort(o.failed)
+	o.idle = control.failures()
 	healed := time.Now().UnixNano()
 	heal()
-	took := await.NoError(t, "not so yet", func() error {
+	o.recovery = await.NoError(t, "the server is repaired", func() error {
 		if c.latestGood.Load() < healed {
 			return errors.New("no call has succeeded")
 		}
 		return nil
 	})
-	t.Logf("%d failed: median %v, p99 %v, p99.9 %v, most %v; of those that only wait p99.9 %v, most %v; goroutines %d before, %d at most, %d late; works %v after",
-		len(times), permille(times, 500), permille(times, 990), permille(times, 999), permille(times, 1000),
-		permille(idle, 999), permille(idle, 1000), before, most, late, took)
-	if len(times) < callers { // callers that wait forever are in no percentile
-		return fmt.Errorf("only %d calls came back in 1.5s", len(times))
+	t.Logf("%d failed: median %v, p99 %v, p99.9 %v, most %v; of those that only wait p99.9 %v, most %v; "+
+		"goroutines %d, then %d; recovered after %v",
+		len(o.failed), permille(o.failed, 500), permille(o.failed, 990), permille(o.failed, 999), permille(o.failed, 1000),
+		permille(o.idle, 999), permille(o.idle, 1000), o.goroutinesBefore, o.goroutinesAfter, o.recovery)
+	return o
+}
+
+// check checks what holds on a busy machine too.
+func (o *outage) check(t *testing.T) {
+	t.Helper()
+	if extra := o.goroutinesAfter - o.goroutinesBefore; extra > o.callers+2*hangCalls {
+		t.Errorf("%d goroutines more than before, want at most %d", extra, o.callers+2*hangCalls)
 	}
-	if got, want := permille(times, 999), permille(idle, 1000)+slack(); got > want && callers <= 256 {
-		return fmt.Errorf("p99.9 of calls: %v, want at most %v", got, want)
+}
+
+// checkTimes checks that callers were not delayed.
+func (o *outage) checkTimes(t *testing.T) {
+	t.Helper()
+	o.check(t)
+	if got, most := permille(o.failed, 999), permille(o.idle, 1000)+slack(); got > most && o.callers <= 256 {
+		t.Errorf("p99.9 of calls: %v, want at most %v", got, most)
 	}
-	if got, want := permille(times, 1000), permille(idle, 1000)+500*time.Millisecond; got > want {
-		return fmt.Errorf("the slowest call took %v, want at most %v", got, want)
+	if got, most := permille(o.failed, 1000), permille(o.idle, 1000)+500*time.Millisecond; got > most {
+		t.Errorf("the slowest call took %v, want at most %v", got, most)
 	}
-	if extra := most - before; extra > callers+2*hangCalls {
-		return fmt.Errorf("%d goroutines more than before", extra)
+	if o.recovery > time.Second {
+		t.Errorf("recovered after %v, want at most 1s", o.recovery)
 	}
-	if took > time.Second {
-		return fmt.Errorf("works %v after, want 1s at most", took)
-	}
-	return nil
 }
 
 // The connection to a silent server is replaced after the hang timeout, even with a single call: a connection whose
@@ -307,51 +316,93 @@ func TestMoreCallersThanTheQueueHoldsAllSucceed(t *testing.T) {
 	}
 }
 
-func TestShortDeadlinesDoNotAffectOthers(t *testing.T) {
-	server := redistest.Standalone(t, redistest.Options{})
-	proxy := redistest.NewProxy(t, server.Addr())
+func TestAbandonedCallsAreAHangOnlyInSilence(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		abandoned int
+		silence   time.Duration
+		reads     int64 // of replies while calls are abandoned
+		hangs     bool
+	}{
+		{"few calls", hangCalls - 1, time.Second, 0, false},
+		{"many calls", hangCalls, minHangSilence, 0, true},
+		{"many calls in a moment", hangCalls, minHangSilence - 1, 0, false},
+		{"many calls while replies arrive", hangCalls, time.Second, 1, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := newServer("localhost:1", redisurl.Login{}, 0, serverOptions{
+				dialer: dialer{network: "tcp", timeout: time.Second}, hangTimeout: time.Second, log: slog.New(slog.DiscardHandler),
+				timing: timing{clock: clock.System},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.client.Close()
+			s.setStatus(&status{connected: true})
+			canceled, cancel := context.WithCancel(t.Context())
+			cancel()
+			var calls []*status
+			for range tt.abandoned {
+				st, err := s.enter(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				calls = append(calls, st)
+			}
+			time.Sleep(tt.silence)
+			for i, st := range calls {
+				_ = s.leaveFailed(canceled, st, canceled.Err())
+				if i == 0 {
+					s.replies.reads.Add(tt.reads)
+				}
+			}
+			if s.Connected() == tt.hangs || s.Counts().Hangs > 0 != tt.hangs {
+				t.Errorf("%s: connected %v, %d hangs; want it to hang: %v", tt.name, s.Connected(), s.Counts().Hangs, tt.hangs)
+			}
+		})
+	}
+}
+
+func TestSoakShortDeadlinesDoNotAffectOthers(t *testing.T) {
+	soak(t)
+	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 	proxy.SetDelay(2 * time.Millisecond)
 	c := connect(t, "redis://"+proxy.Addr(), Options{})
-	hasty := 200
-	attempts.OneOf(t, 6, func() error {
-		// A slow machine gets fewer callers.
-		hasty /= 2
-		stop := make(chan struct{})
-		var group sync.WaitGroup
-		defer group.Wait()
-		defer close(stop)
-		for i := range hasty {
-			group.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(rand.N(100 * gap())):
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-					_ = call(ctx, c, fmt.Sprint("hasty", i))
-					cancel()
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer close(stop)
+	for i := range 100 {
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(rand.N(100 * gap())):
 				}
-			})
-		}
-		failed := 0
-		const calls = 100
-		for range calls {
-			if err := call(within(t, time.Second), c, "patient"); err != nil {
-				failed++
-				t.Log(err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				_ = call(ctx, c, fmt.Sprint("hasty", i))
+				cancel()
 			}
-			time.Sleep(5 * time.Millisecond)
+		})
+	}
+	failed := 0
+	const calls = 100
+	for range calls {
+		if err := call(within(t, time.Second), c, "patient"); err != nil {
+			failed++
+			t.Log(err)
 		}
-		if most := calls / 10; failed > most {
-			return fmt.Errorf("%d of %d patient calls failed, want at most %d", failed, calls, most)
-		}
-		return nil
-	})
+		time.Sleep(5 * time.Millisecond)
+	}
+	if most := calls / 10; failed > most {
+		t.Errorf("%d of %d patient calls failed, want at most %d", failed, calls, most)
+	}
 }
 
 // More calls than count as a hang are abandoned before the server can have responded to any of them.
-func TestBurstsOfShortDeadlinesDoNotAffectOthers(t *testing.T) {
+func TestSoakBurstsOfShortDeadlinesDoNotAffectOthers(t *testing.T) {
+	soak(t)
 	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
 	c := connect(t, "redis://"+proxy.Addr(), Options{})
 	if err := call(within(t, unhurried), c, "patient"); err != nil {
@@ -359,28 +410,20 @@ func TestBurstsOfShortDeadlinesDoNotAffectOthers(t *testing.T) {
 	}
 	proxy.SetDelay(4 * time.Millisecond)
 	const bursts = 20
-	most := int64(bursts) // on a busy machine it may be silent for long
-	if raceDetected {
-		most *= 4 // a burst takes much longer then
+	for range bursts {
+		time.Sleep(30 * time.Millisecond) // the server has been silent, since there were no calls
+		var hasty sync.WaitGroup
+		for i := range 3 * hangCalls {
+			hasty.Go(func() { _ = call(within(t, time.Millisecond), c, fmt.Sprint("hasty", i)) })
+		}
+		hasty.Wait()
+		if err := call(within(t, unhurried), c, "patient"); err != nil {
+			t.Log(err)
+		}
 	}
-	attempts.OneOf(t, 5, func() error {
-		before := c.seeds[0].counts.hangs.Load()
-		for range bursts {
-			time.Sleep(30 * time.Millisecond) // the server has been silent, since there were no calls
-			var hasty sync.WaitGroup
-			for i := range 3 * hangCalls {
-				hasty.Go(func() { _ = call(within(t, time.Millisecond), c, fmt.Sprint("hasty", i)) })
-			}
-			hasty.Wait()
-			if err := call(within(t, unhurried), c, "patient"); err != nil {
-				t.Log(err)
-			}
-		}
-		if got := c.seeds[0].counts.hangs.Load() - before; got > most {
-			return fmt.Errorf("the server was left alone %d times in %d bursts, want at most %d", got, bursts, most)
-		}
-		return nil
-	})
+	if got := c.seeds[0].counts.hangs.Load(); got > bursts {
+		t.Errorf("the server counted as hung %d times in %d bursts, want at most once in each", got, bursts)
+	}
 }
 
 // Callers must not connect, since others would have to wait for them.
