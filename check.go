@@ -15,7 +15,8 @@ type Check struct {
 	Key string
 	// Limit is how much may pass.
 	Limit Limit
-	// Cost is how many units to take; 0 only looks. A cost above the limit's capacity is denied with RetryAfter Never.
+	// Cost is how many units to take, at least 1; only Peek accepts 0. A cost above the limit's capacity is denied with
+	// RetryAfter Never.
 	Cost int64
 
 	// The other fields are for limiters that use servers or peers; an in-memory limiter may ignore them.
@@ -75,13 +76,24 @@ func (p Partition) String() string {
 	return "partition " + strconv.Itoa(int(p))
 }
 
-// Validate returns an *InputError that says what is wrong with the check, or nil.
+// Validate returns an *InputError that says why no Limiter takes this check, or nil.
 func (c Check) Validate() error {
+	if c.Cost < 1 {
+		if err := ValidateKey(c.Key); err != nil {
+			return err
+		}
+		return badCheck("Cost", strconv.FormatInt(c.Cost, 10), "at least 1; Peek reads without taking, Give returns units")
+	}
+	return c.ValidatePeek()
+}
+
+// ValidatePeek is Validate for Peek, which accepts a cost of 0.
+func (c Check) ValidatePeek() error {
 	if err := ValidateKey(c.Key); err != nil {
 		return err
 	}
 	if c.Cost < 0 {
-		return badCheck("Cost", strconv.FormatInt(c.Cost, 10), "0 (to look) or more; Give returns units")
+		return badCheck("Cost", strconv.FormatInt(c.Cost, 10), "0 or more")
 	}
 	if len(c.Owner) > MaxKeyBytes {
 		return badCheck("Owner", quote(c.Owner), "at most "+strconv.Itoa(MaxKeyBytes)+" bytes; hash a longer one")

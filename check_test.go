@@ -12,7 +12,7 @@ import (
 
 func TestCheckValidate(t *testing.T) {
 	good := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
-	for _, n := range []int64{0, 1, 11, math.MaxInt64} { // what is above the limit is denied, not refused
+	for _, n := range []int64{1, 11, math.MaxInt64} { // what is above the limit is denied, not refused
 		c := good
 		c.Cost = n
 		if err := c.Validate(); err != nil {
@@ -20,8 +20,15 @@ func TestCheckValidate(t *testing.T) {
 		}
 	}
 	bad := good
-	bad.Cost = -1
-	inputError(t, bad.Validate(), headgate.ErrInvalidCheck, "Cost")
+	for _, n := range []int64{0, -1} {
+		bad.Cost = n
+		inputError(t, bad.Validate(), headgate.ErrInvalidCheck, "Cost")
+	}
+	inputError(t, bad.ValidatePeek(), headgate.ErrInvalidCheck, "Cost")
+	bad.Cost = 0
+	if err := bad.ValidatePeek(); err != nil {
+		t.Errorf("cost 0 of a peek: %v", err)
+	}
 	bad = good
 	bad.Key = ""
 	inputError(t, bad.Validate(), headgate.ErrInvalidCheck, "Key")

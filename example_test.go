@@ -68,7 +68,7 @@ func ExampleLimiter_takeAll() {
 		tightest := headgate.Tightest(decisions)
 		fmt.Println(headgate.Allowed(decisions), tightest.Limit, tightest.Remaining, tightest.RetryAfter)
 	}
-	second, _ := store.Take(context.Background(), headgate.Check{Key: "alice/second", Limit: headgate.PerSecond(10)})
+	second, _ := store.Peek(context.Background(), checks[0])
 	fmt.Println(second.Remaining)
 	// Output:
 	// true 6 2 0s
@@ -107,8 +107,7 @@ func ExampleLimiter_give() {
 	d, _ := store.Take(context.Background(), check)
 	check.Cost = 5
 	err := store.Give(context.Background(), check, d.Receipt)
-	check.Cost = 0
-	look, _ := store.Take(context.Background(), check)
+	look, _ := store.Peek(context.Background(), check)
 	fmt.Println(d.Remaining, err, look.Remaining)
 	// Output: 2 <nil> 7
 }
@@ -166,8 +165,7 @@ func ExampleReceipt() {
 
 	clock.Advance(time.Hour) // the bucket is full again: giving back now adds nothing
 	err := store.Give(context.Background(), check, d.Receipt)
-	check.Cost = 0
-	look, _ := store.Take(context.Background(), check)
+	look, _ := store.Peek(context.Background(), check)
 	fmt.Println(err, look.Remaining)
 	// Output:
 	// 10 2026-01-01 00:00:00
@@ -311,15 +309,15 @@ func ExampleCheck() {
 	store, _ := newStore()
 	defer store.Close()
 
-	look := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10)} // a cost of 0 only looks
-	d, _ := store.Take(context.Background(), look)
+	check := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 3}
+	d, _ := store.Take(context.Background(), check)
 	fmt.Println(d.Allowed, d.Remaining)
-	// Output: true 10
+	// Output: true 7
 }
 
 func ExampleCheck_Validate() {
 	fmt.Println(headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: -1}.Validate())
-	// Output: invalid check: Cost -1: want 0 (to look) or more; Give returns units
+	// Output: invalid check: Cost -1: want at least 1; Peek reads without taking, Give returns units
 }
 
 func ExampleValidateKey() {

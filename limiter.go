@@ -6,8 +6,12 @@ import "context"
 //
 // A denial is a Decision; an error means that something broke or that the check was invalid. Neither takes anything.
 type Limiter interface {
-	// Take decides one check and, if it is allowed, takes its cost. A cost of 0 only looks.
+	// Take decides one check and, if it is allowed, takes its cost, which is at least 1.
 	Take(ctx context.Context, c Check) (Decision, error)
+
+	// Peek takes nothing. Allowed, RetryAfter and Delay are those that Take would return now; Remaining and ResetAfter
+	// describe the key as it is. The cost may be 0, which is denied only if the key is in debt.
+	Peek(ctx context.Context, c Check) (Decision, error)
 
 	// TakeAll takes the units of all checks or of none. It appends one decision for each check to dst, in order, and
 	// returns it. [Allowed] reports whether the request is allowed, and [Tightest] returns the decision to report. If one

@@ -25,6 +25,11 @@ func (p *Plan) DecidePair(s Pair, now, n int64) headgate.Decision {
 	return p.decideBucket(s, now, n)
 }
 
+// PeekPair is Peek for a Pair.
+func (p *Plan) PeekPair(s Pair, now, n int64) headgate.Decision {
+	return peeked(p.DecidePair(s, now, 0), p.DecidePair(s, now, n))
+}
+
 // TakePair returns the Pair after taking n units, which are at least 1 and at most the capacity, and whether they were
 // taken.
 func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {

@@ -177,6 +177,18 @@ func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
 	return p.steps.decide(p, s, now, n)
 }
 
+// Peek returns the decision of [headgate.Limiter]'s Peek: whether n units could be taken, and the rest of the decision
+// as it is for no units.
+func (p *Plan) Peek(s State, now, n int64) headgate.Decision {
+	return peeked(p.Decide(s, now, 0), p.Decide(s, now, n))
+}
+
+// peeked combines the decisions on no units and on some.
+func peeked(d, some headgate.Decision) headgate.Decision {
+	d.Allowed, d.RetryAfter, d.Delay = some.Allowed, some.RetryAfter, some.Delay
+	return d
+}
+
 // Take takes n units if that is allowed; n = 0 only looks. lease is the ID of a slot taken under a concurrency limit;
 // other algorithms ignore it.
 func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decision) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,11 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	return s.one(ctx, wirev1.Take, c)
 }
 
+// Peek returns the decision that Take would return now, and takes nothing.
+func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return s.one(ctx, wirev1.Peek, c)
+}
+
 // Charge takes the cost of a check whether or not it is within the limit.
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	return s.one(ctx, wirev1.Charge, c)
@@ -47,13 +53,17 @@ func (s *Store) one(ctx context.Context, verb wirev1.Verb, c headgate.Check) (he
 	if ctx == nil {
 		return headgate.Decision{}, headgate.ErrNilContext
 	}
-	if err := c.Validate(); err != nil {
+	validate := c.Validate
+	if verb == wirev1.Peek {
+		validate = c.ValidatePeek
+	}
+	if err := validate(); err != nil {
 		return headgate.Decision{}, err
 	}
 	t := newTask()
 	t.verb, t.one[0] = verb, c
 	t.checks = t.one[:]
-	t.safe = verb == wirev1.Take && c.Cost == 0
+	t.safe = verb == wirev1.Peek
 	mine, err := s.do(ctx, t)
 	if !mine {
 		return headgate.Decision{}, err
@@ -75,19 +85,17 @@ func (s *Store) TakeAll(
 	if err := headgate.ValidateAll(checks); err != nil {
 		return dst, err
 	}
-	safe := true
 	for i := range checks {
 		if err := checks[i].Validate(); err != nil {
 			return dst, err
 		}
-		safe = safe && checks[i].Cost == 0
 	}
 	if len(checks) == 0 {
 		return dst, nil
 	}
 	t := newTask()
 	// A copy, because the caller may reuse its slice when ctx has ended and the task still runs.
-	t.checks, t.safe = append([]headgate.Check(nil), checks...), safe
+	t.checks = slices.Clone(checks)
 	mine, err := s.do(ctx, t)
 	if !mine {
 		return dst, err

@@ -40,7 +40,6 @@ type Batch struct {
 	n        int
 	verdicts [BatchSize]Verdict
 	errs     [BatchSize]error
-	peeks    [BatchSize]bool
 	start    time.Time // when the first request was added, if it is measured
 
 	// The requests that one store of an engine decides together.
@@ -90,12 +89,11 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	if err := v.match(s, t.Rule); err != nil {
 		return err
 	}
-	if v.single() && b.asks(ctx, e, e.stores.of(v.matched[0].Rule)) {
+	if v.single() && !t.peeks() && b.asks(ctx, e, e.stores.of(v.matched[0].Rule)) {
 		a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
 		a.add(0)
 		v.binding, v.smooth = 1, true
 		v.decisions = append(v.decisions, headgate.Decision{})
-		b.peeks[at] = t.peeks()
 		b.places[b.waiting], b.checks[b.waiting], b.dst[b.waiting] = int8(at), &v.checks[0], &v.decisions[0]
 		b.waiting++
 		return nil
@@ -156,7 +154,7 @@ func (b *Batch) Decide(ctx context.Context) {
 			v.reset(v.engine)
 			continue
 		}
-		if v.engine.config.Observe != nil && !b.peeks[at] {
+		if v.engine.config.Observe != nil {
 			v.Took, took = took, 0
 			v.engine.config.Observe(v)
 		}

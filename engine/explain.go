@@ -125,7 +125,7 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	a, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
 	c.Cost = 0
-	found, err := v.engine.stores.list[a.store].Take(ctx, c)
+	found, err := v.engine.stores.list[a.store].Peek(ctx, c)
 	switch {
 	case err != nil:
 		found = byPolicy(&c)

@@ -134,7 +134,7 @@ type policed struct {
 	why error
 }
 
-func (p policed) Take(_ context.Context, c headgate.Check) (headgate.Decision, error) {
+func (p policed) Peek(_ context.Context, c headgate.Check) (headgate.Decision, error) {
 	d := headgate.Decision{Allowed: c.OnFailure != headgate.Closed, Degraded: true, Limit: c.Limit.Capacity()}
 	if d.Allowed {
 		d.Remaining = d.Limit

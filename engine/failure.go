@@ -57,7 +57,7 @@ func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err
 		}
 		checks[j] = *c
 	}
-	ds, err := e.local().TakeAll(ctx, checks, make([]headgate.Decision, 0, len(checks)))
+	ds, err := e.local().takeOrPeek(ctx, checks, make([]headgate.Decision, 0, len(checks)))
 	if err == nil && len(ds) != len(checks) {
 		err = errCount
 	}

@@ -212,6 +212,13 @@ func (r *recorder) Take(ctx context.Context, c headgate.Check) (headgate.Decisio
 	return r.Limiter.Take(ctx, c)
 }
 
+func (r *recorder) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := r.note("peek", c); err != nil {
+		return headgate.Decision{}, err
+	}
+	return r.Limiter.Peek(ctx, c)
+}
+
 func (r *recorder) TakeAll(ctx context.Context, checks []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 	if err := r.note("takeall", checks...); err != nil {
 		return dst, err

@@ -170,6 +170,10 @@ func (f limiterFunc) Take(_ context.Context, c headgate.Check) (headgate.Decisio
 	return headgate.Decision{Allowed: true, Limit: c.Limit.Capacity(), Remaining: c.Limit.Capacity() - c.Cost}, nil
 }
 
+func (f limiterFunc) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return f.Take(ctx, c)
+}
+
 func (f limiterFunc) Renew(context.Context, headgate.Check, headgate.Receipt) (bool, error) {
 	return false, headgate.ErrUnsupported
 }

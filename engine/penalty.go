@@ -37,7 +37,7 @@ func markLimit(p *rules.Penalty) headgate.Limit { return headgate.Per(1, p.For) 
 func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *match.Result) bool {
 	at := len(v.keys)
 	v.keys = append(m.AppendKeyBase(v.keys, s), markName...)
-	d, err := e.local().Take(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: markLimit(m.Rule.Penalty)})
+	d, err := e.local().Peek(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: markLimit(m.Rule.Penalty)})
 	v.keys = v.keys[:at]
 	if err != nil {
 		e.reportPenalty(ctx, m.Rule, err)

@@ -31,7 +31,7 @@ func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 		return v.take(ctx, t)
 	}
 	v.decisions = slices.Grow(v.decisions, n)[:n]
-	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks, v.decisions[:0])
+	ds, err := v.engine.stores.list[at].takeOrPeek(ctx, v.checks, v.decisions[:0])
 	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.concludeAllowed() {
 		return nil
 	}
@@ -75,8 +75,26 @@ var errCount = errors.New("not as many decisions as checks")
 func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error) {
 	at := &v.engine.stores.list[v.infos[from].store]
 	dst := v.decisions[from:from:to]
-	ds, err := at.TakeAll(ctx, v.checks[from:to], dst)
+	ds, err := at.takeOrPeek(ctx, v.checks[from:to], dst)
 	return v.answered(ctx, from, to, ds, err)
+}
+
+// takeOrPeek takes for all checks or for none. If the request is a peek, whose checks all have a cost of 0, it peeks at
+// each.
+func (s *store) takeOrPeek(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	if checks[0].Cost > 0 {
+		return s.TakeAll(ctx, checks, dst)
+	}
+	for i := range checks {
+		d, err := s.Peek(ctx, checks[i])
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, d)
+	}
+	return dst, nil
 }
 
 // answered records the decisions of a store, or lets policies decide if it failed.

@@ -8,8 +8,12 @@ import (
 
 // These functions call a limiter and stop the test if it fails, or returns an impossible decision.
 
+// take takes n units, or peeks if n is 0.
 func (tr *trial) take(key string, l headgate.Limit, n int64) headgate.Decision {
 	tr.Helper()
+	if n == 0 {
+		return tr.peek(key, l)
+	}
 	c := headgate.Check{Key: key, Limit: l, Cost: n}
 	d, err := tr.limiter.Take(context.Background(), c)
 	if err != nil {
@@ -20,7 +24,12 @@ func (tr *trial) take(key string, l headgate.Limit, n int64) headgate.Decision {
 
 func (tr *trial) peek(key string, l headgate.Limit) headgate.Decision {
 	tr.Helper()
-	return tr.take(key, l, 0)
+	c := headgate.Check{Key: key, Limit: l}
+	d, err := tr.limiter.Peek(context.Background(), c)
+	if err != nil {
+		tr.Fatalf("peek at %s: %v", l, err)
+	}
+	return requirePlausible(tr, c, d)
 }
 
 func (tr *trial) charge(l headgate.Limit, n int64) headgate.Decision {

@@ -158,7 +158,7 @@ func (tr *trial) takeSeveralKeys() {
 			order := rng.Perm(len(limits))[:1+rng.IntN(4)]
 			checks := make([]headgate.Check, len(order))
 			for j, i := range order {
-				checks[j] = headgate.Check{Key: key(i), Limit: limits[i], Cost: rng.Int64N(4)}
+				checks[j] = headgate.Check{Key: key(i), Limit: limits[i], Cost: 1 + rng.Int64N(3)}
 			}
 			ds, err := tr.limiter.TakeAll(context.Background(), checks, nil)
 			if err != nil {

@@ -21,6 +21,7 @@ type faulty struct {
 	give    func(context.Context, headgate.Check, headgate.Receipt) error
 	renew   func(context.Context, headgate.Check, headgate.Receipt) (bool, error)
 	reset   func(context.Context, headgate.Check) error
+	peek    func(context.Context, headgate.Check) (headgate.Decision, error)
 }
 
 func (f *faulty) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
@@ -28,6 +29,13 @@ func (f *faulty) Take(ctx context.Context, c headgate.Check) (headgate.Decision,
 		return f.take(ctx, c)
 	}
 	return f.Limiter.Take(ctx, c)
+}
+
+func (f *faulty) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if f.peek != nil {
+		return f.peek(ctx, c)
+	}
+	return f.Limiter.Peek(ctx, c)
 }
 
 func (f *faulty) TakeAll(ctx context.Context, cs []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
@@ -68,27 +76,36 @@ func (f *faulty) Reset(ctx context.Context, c headgate.Check) error {
 // decidedBy returns a fault that changes what Take decides.
 func decidedBy(change func(c headgate.Check, d *headgate.Decision)) func(*faulty, func() time.Time) {
 	return func(f *faulty, _ func() time.Time) {
-		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-			d, err := f.Limiter.Take(ctx, c)
-			if err == nil {
-				change(c, &d)
+		changed := func(decide decider) decider {
+			return func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+				d, err := decide(ctx, c)
+				if err == nil {
+					change(c, &d)
+				}
+				return d, err
 			}
-			return d, err
 		}
+		f.take, f.peek = changed(f.Limiter.Take), changed(f.Limiter.Peek)
 	}
 }
 
 // limitedBy returns a fault that counts by another limit.
 func limitedBy(change func(l headgate.Limit) headgate.Limit) func(*faulty, func() time.Time) {
 	return func(f *faulty, _ func() time.Time) {
-		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-			if c.Limit.Validate() == nil {
-				c.Limit = change(c.Limit)
+		changed := func(decide decider) decider {
+			return func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+				if c.Limit.Validate() == nil {
+					c.Limit = change(c.Limit)
+				}
+				return decide(ctx, c)
 			}
-			return f.Limiter.Take(ctx, c)
 		}
+		f.take, f.peek = changed(f.Limiter.Take), changed(f.Limiter.Peek)
 	}
 }
+
+// A decider is Take or Peek.
+type decider = func(context.Context, headgate.Check) (headgate.Decision, error)
 
 // faults are mistakes that limiters are known for, each with the checks that must find it.
 var faults = []struct {
@@ -103,7 +120,7 @@ var faults = []struct {
 			defer one.Unlock()
 			look := c
 			look.Cost = 0
-			if d, err := f.Limiter.Take(ctx, look); err == nil && c.Cost > 0 && c.Cost == d.Remaining {
+			if d, err := f.Limiter.Peek(ctx, look); err == nil && c.Cost > 0 && c.Cost == d.Remaining {
 				d.Allowed, d.RetryAfter = false, time.Microsecond
 				return d, nil
 			}
@@ -198,7 +215,7 @@ var faults = []struct {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			look := c
 			look.Cost = 0
-			d, err := f.Limiter.Take(ctx, look)
+			d, err := f.Limiter.Peek(ctx, look)
 			if err != nil || c.Cost == 0 || d.Remaining < c.Cost || c.Limit.Algorithm == headgate.Concurrency {
 				return f.Limiter.Take(ctx, c)
 			}
@@ -282,12 +299,15 @@ var faults = []struct {
 		return l
 	}), []string{"offered load/"}},
 	{"starts over when the limit changes", func(f *faulty, _ func() time.Time) {
-		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-			if c.Validate() == nil && len(c.Key) < 1000 {
-				c.Key += c.Limit.String()
+		changed := func(decide decider) decider {
+			return func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+				if c.ValidatePeek() == nil && len(c.Key) < 1000 {
+					c.Key += c.Limit.String()
+				}
+				return decide(ctx, c)
 			}
-			return f.Limiter.Take(ctx, c)
 		}
+		f.take, f.peek = changed(f.Limiter.Take), changed(f.Limiter.Peek)
 	}, []string{"change/raised", "change/any time", "cases/tokenbucket/a lowered"}},
 	{"has debts without end", func(f *faulty, _ func() time.Time) {
 		f.charge = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
@@ -300,7 +320,7 @@ var faults = []struct {
 				return d, err
 			}
 			c.Cost = 0
-			look, err := f.Limiter.Take(ctx, c)
+			look, err := f.Limiter.Peek(ctx, c)
 			look.Receipt, look.RetryAfter = d.Receipt, 0
 			return look, err
 		}
@@ -334,7 +354,7 @@ var faults = []struct {
 	}, []string{"input/keys"}},
 	{"corrects a cost below zero", func(f *faulty, _ func() time.Time) {
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-			c.Cost = max(0, c.Cost)
+			c.Cost = max(1, c.Cost)
 			return f.Limiter.Take(ctx, c)
 		}
 	}, []string{"input/costs"}},
@@ -371,11 +391,8 @@ var faults = []struct {
 // limitedLook returns a fault that takes n units when it is asked to look.
 func limitedLook(n int64) func(*faulty, func() time.Time) {
 	return func(f *faulty, _ func() time.Time) {
-		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-			if c.Cost != 0 {
-				return f.Limiter.Take(ctx, c)
-			}
-			d, err := f.Limiter.Take(ctx, c)
+		f.peek = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+			d, err := f.Limiter.Peek(ctx, c)
 			c.Cost = n
 			_, _ = f.Limiter.Take(ctx, c)
 			return d, err

@@ -35,6 +35,10 @@ var (
 		d, err := l.Take(ctx, c)
 		return mustBeZero(d, err)
 	}}
+	callPeek = limiterMethod{"Peek", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
+		d, err := l.Peek(ctx, c)
+		return mustBeZero(d, err)
+	}}
 	callTakeAll = limiterMethod{"TakeAll", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		good := headgate.Check{Key: "bystander", Limit: headgate.PerSecond(10), Cost: 1}
 		_, err := l.TakeAll(ctx, []headgate.Check{good, c, {Key: "other", Limit: good.Limit, Cost: 1}}, nil)
@@ -144,7 +148,7 @@ func (tr *trial) refusesLimits() {
 	} {
 		c := headgate.Check{Key: "alice", Limit: l, Cost: 1}
 		tr.refuses(fmt.Sprintf("%+v", l), headgate.ErrInvalidLimit, c,
-			callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+			callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 	}
 }
 
@@ -154,7 +158,7 @@ func (tr *trial) refusesKeys() {
 		for _, key := range []string{"", strings.Repeat("k", headgate.MaxKeyBytes+1), strings.Repeat("k", 1<<20)} {
 			c := headgate.Check{Key: key, Limit: l, Cost: 1}
 			tr.refuses(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c,
-				callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset)
+				callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset)
 		}
 	}
 	longest := strings.Repeat("k", headgate.MaxKeyBytes)
@@ -178,8 +182,10 @@ func (tr *trial) refusesCosts() {
 				headgate.Check{
 					Key: "bad", Limit: l,
 					Cost: n,
-				}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+				}, callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 		}
+		tr.refuses(fmt.Sprintf("cost 0 of %s", l), headgate.ErrInvalidCheck,
+			headgate.Check{Key: "bad", Limit: l}, callTake, callTakeAll, callTakeAllOne)
 		for _, n := range []int64{0, headgate.MaxCount + 1, math.MaxInt64} {
 			tr.refuses(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
 				headgate.Check{Key: "bad", Limit: l, Cost: n}, callCharge, callGive, callRenew)
@@ -216,8 +222,7 @@ func (tr *trial) refusesContexts() {
 	expired, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
 	defer cancel()
 	for _, call := range []limiterMethod{
-		callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew,
-		callReset,
+		callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset,
 	} {
 		c := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
 		for _, x := range []struct {

@@ -17,6 +17,11 @@ func (o oneOwner) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 	return o.Limiter.Take(ctx, c)
 }
 
+func (o oneOwner) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	c.Owner = owner
+	return o.Limiter.Peek(ctx, c)
+}
+
 func (o oneOwner) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {

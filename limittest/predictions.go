@@ -1,6 +1,8 @@
 package limittest
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -8,11 +10,11 @@ import (
 
 // predictionChecks check that the fields of a decision predict later decisions.
 func predictionChecks() []check {
-	return append(append(
-		forEach("predictions", "retry is exact", timedLimits, func(tr *trial, l headgate.Limit) { tr.retryIsExact(l) }),
-		forEach("predictions", "remaining can be taken", allLimits,
-			func(tr *trial, l headgate.Limit) { tr.remainingCanBeTaken(l) })...),
-		forEach("predictions", "reset is exact", allLimits, func(tr *trial, l headgate.Limit) { tr.resetIsExact(l) })...)
+	return slices.Concat(
+		forEach("predictions", "peek is what take decides", allLimits, (*trial).peekIsWhatTakeDecides),
+		forEach("predictions", "retry is exact", timedLimits, (*trial).retryIsExact),
+		forEach("predictions", "remaining can be taken", allLimits, (*trial).remainingCanBeTaken),
+		forEach("predictions", "reset is exact", allLimits, (*trial).resetIsExact))
 }
 
 // randomStep takes, charges or refunds a random amount of a key after a random pause. A history that is too long for a
@@ -31,6 +33,27 @@ func (tr *trial) randomStep(l headgate.Limit) {
 	}
 	if d := tr.take("alice", l, n); d.Allowed && tr.rng.IntN(10) == 0 {
 		tr.give(l, 1+tr.rng.Int64N(n), d.Receipt)
+	}
+}
+
+// peekIsWhatTakeDecides peeks at a cost before it takes it.
+func (tr *trial) peekIsWhatTakeDecides(l headgate.Limit) {
+	for range tr.Steps {
+		tr.randomStep(l)
+		c := headgate.Check{Key: "alice", Limit: l, Cost: cost(tr.rng, l)}
+		if tr.rng.IntN(10) == 0 {
+			c.Cost = l.Capacity() + 1
+		}
+		got, err := tr.limiter.Peek(context.Background(), c)
+		if err != nil {
+			tr.Fatalf("%s: peek at a cost of %d: %v", l, c.Cost, err)
+		}
+		want := tr.peek(c.Key, l)
+		d := tr.take(c.Key, l, c.Cost)
+		want.Allowed, want.RetryAfter, want.Delay = d.Allowed, d.RetryAfter, d.Delay
+		if got != want {
+			tr.Fatalf("%s: peek at a cost of %d: got %+v, want %+v", l, c.Cost, got, want)
+		}
 	}
 }
 

@@ -103,7 +103,9 @@ func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, dec
 		return err
 	case "charge":
 		d, err = l.Charge(ctx, c.Check)
-	default: // take, and peek, whose cost is 0
+	case "peek":
+		d, err = l.Peek(ctx, c.Check)
+	default: // take
 		d, err = l.Take(ctx, c.Check)
 	}
 	*decisions = append(*decisions, d)

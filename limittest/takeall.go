@@ -58,8 +58,6 @@ func (tr *trial) randomChecks() []headgate.Check {
 		l := allLimits[n]
 		checks[i] = headgate.Check{Key: fmt.Sprint("alice/", n), Limit: l, Cost: cost(tr.rng, l)}
 		switch tr.rng.IntN(12) {
-		case 0:
-			checks[i].Cost = 0
 		case 1:
 			checks[i].Cost = l.Capacity() + 1
 		case 2, 3, 4, 5, 6, 7:

@@ -42,9 +42,9 @@ func (b *Bound) AllowN(key string, n int64) bool {
 	return err != nil || d.Allowed
 }
 
-// Take decides n units for the key, as Store.Take does. With n = 0 it takes nothing and reports what remains.
+// Take decides n units for the key, as Store.Take does.
 func (b *Bound) Take(key string, n int64) (d headgate.Decision, err error) {
-	if key == "" || len(key) > headgate.MaxKeyBytes || n < 0 {
+	if key == "" || len(key) > headgate.MaxKeyBytes || n < 1 {
 		return d, headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}.Validate()
 	}
 	if b.store.closed.Load() {

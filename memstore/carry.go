@@ -120,15 +120,15 @@ func (s *Store) adoptRecord(sh *shard, a *ask, record []int64) ([]int64, error) 
 func (s *Store) peek(sh *shard, a *ask, n int64) headgate.Decision {
 	if record := sh.wide.lookup(a.hash); record != nil {
 		state := stateOf(record)
-		return a.plan.Decide(a.plan.Carry(state, a.shift(state), a.now), a.now, n)
+		return a.plan.Peek(a.plan.Carry(state, a.shift(state), a.now), a.now, n)
 	}
 	e := s.entry(a.hash)
 	if e == nil {
-		return a.plan.Decide(nil, a.now, n)
+		return a.plan.Peek(nil, a.now, n)
 	}
 	word, tagWord := e.unclaimed(), atomic.LoadUint64(&e.tag)
 	if a.plan.compact && tagWord == a.tagWord() {
-		return a.plan.DecidePair(a.unseal(word), a.now, n)
+		return a.plan.PeekPair(a.unseal(word), a.now, n)
 	}
-	return a.plan.Decide(s.carriedState(a, tagWord, word), a.now, n)
+	return a.plan.Peek(s.carriedState(a, tagWord, word), a.now, n)
 }

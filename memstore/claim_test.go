@@ -105,7 +105,7 @@ func TestClaimsTakeAllOrNoneAmongOthers(t *testing.T) {
 						return
 					default:
 					}
-					ds, err := s.TakeAll(ctx, both(i%pairs, 0), nil)
+					ds, err := s.TakeAll(ctx, both(i%pairs, headgate.MaxCount), nil) // is denied, and reads both at once
 					if err != nil || len(ds) != 2 || ds[0].Remaining != ds[1].Remaining {
 						torn.Add(1)
 					}
@@ -142,7 +142,7 @@ func TestClaimsTakeAllOrNoneAmongOthers(t *testing.T) {
 				if got := admitted[pair].Load(); got != most {
 					t.Errorf("pair %d: %d admitted, want %d", pair, got, most)
 				}
-				for _, d := range takeAll(t, s, both(pair, 0)) {
+				for _, d := range takeAll(t, s, both(pair, headgate.MaxCount)) {
 					if d.Remaining != 0 {
 						t.Errorf("pair %d: %d remaining, want 0", pair, d.Remaining)
 					}

@@ -85,23 +85,23 @@ func ExampleStore_Take() {
 	// allowed, 0 of 20 left
 }
 
-// A cost of 0 only looks.
-func ExampleStore_Take_look() {
+// Peek reads a key and takes nothing.
+func ExampleStore_Peek() {
 	store, _, done := example()
 	defer done()
 	ctx := context.Background()
-	check := headgate.Check{Key: "alice", Limit: headgate.PerMinute(100)}
+	check := headgate.Check{Key: "alice", Limit: headgate.PerMinute(100), Cost: 101}
 	for range 2 {
-		d, err := store.Take(ctx, check)
+		d, err := store.Peek(ctx, check)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(d.Remaining)
+		fmt.Println(d.Remaining, d.Allowed, d.RetryAfter == headgate.Never)
 	}
 	// Output:
-	// 100
-	// 100
+	// 100 false true
+	// 100 false true
 }
 
 // A check that makes no sense is an error, which says what would be right.
@@ -266,35 +266,25 @@ func ExampleStore_Give() {
 	store, clock, done := example()
 	defer done()
 	ctx := context.Background()
-	check := func(cost int64) headgate.Check {
-		return headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: cost}
+	check := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 10}
+	give := func(units int64, r headgate.Receipt) {
+		back := check
+		back.Cost = units
+		err := store.Give(ctx, back, r)
+		d, _ := store.Peek(ctx, check)
+		fmt.Println(err, d.Remaining)
 	}
-	take := func(cost int64) headgate.Receipt {
-		d, err := store.Take(ctx, check(cost))
-		if err != nil {
-			fmt.Println(err)
-		}
-		fmt.Println("took", cost, "and", d.Remaining, "are left")
-		return d.Receipt
-	}
-	give := func(cost int64, r headgate.Receipt) {
-		if err := store.Give(ctx, check(cost), r); err != nil {
-			fmt.Println(err)
-		}
-	}
-	receipt := take(10)
-	give(6, receipt)
-	take(0)
+	first, _ := store.Take(ctx, check)
+	give(6, first.Receipt)
 
 	clock.Advance(time.Second)
-	take(10)
-	give(4, receipt) // too late: these have come back by themselves
-	take(0)
+	second, _ := store.Take(ctx, check)
+	fmt.Println(second.Allowed)
+	give(4, first.Receipt) // too late: these units have refilled by now
 	// Output:
-	// took 10 and 0 are left
-	// took 0 and 6 are left
-	// took 10 and 0 are left
-	// took 0 and 0 are left
+	// <nil> 6
+	// true
+	// <nil> 0
 }
 
 // A concurrency limit bounds what is in flight. Give ends it; who never calls it frees the place after the TTL.

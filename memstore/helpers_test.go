@@ -48,7 +48,11 @@ func bind(t testing.TB, s *Store, limit string) *Bound {
 
 func take(t testing.TB, s *Store, key, limit string, cost int64) headgate.Decision {
 	t.Helper()
-	d, err := s.Take(context.Background(), headgate.Check{Key: key, Limit: headgate.MustParseLimit(limit), Cost: cost})
+	decide := s.Take
+	if cost == 0 {
+		decide = s.Peek
+	}
+	d, err := decide(context.Background(), headgate.Check{Key: key, Limit: headgate.MustParseLimit(limit), Cost: cost})
 	if err != nil {
 		t.Fatalf("take %d of %s for %s: %v", cost, limit, key, err)
 	}

@@ -166,12 +166,9 @@ func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 func (s *Store) takePart(p *part, d *headgate.Decision) {
 	switch {
 	case p.slot != nil:
-		if p.n > 0 {
-			p.word = p.seal(p.next) | p.plan.stillDenied(p.tag(), p.word, p.now+p.behind)
-		}
-		atomic.StoreUint64(&p.slot.state, p.word)
+		atomic.StoreUint64(&p.slot.state, p.seal(p.next)|p.plan.stillDenied(p.tag(), p.word, p.now+p.behind))
 	case p.taken:
-	case p.n > 0:
+	default:
 		record := p.record
 		if record == nil {
 			record = s.shards[p.shard()].wide.lookup(p.hash)

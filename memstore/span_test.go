@@ -61,7 +61,7 @@ func TestStaggeringForLongKeepsWhatWasConsumed(t *testing.T) {
 			return take(t, s, c.Key, long.String(), 0)
 		},
 		"several": func(t *testing.T, s *Store, c headgate.Check) headgate.Decision {
-			return takeAll(t, s, []headgate.Check{c, {Key: "another", Limit: long}})[0]
+			return takeAll(t, s, []headgate.Check{c, {Key: "another", Limit: long, Cost: 6}})[0]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestStaggeringForLongKeepsWhatWasConsumed(t *testing.T) {
 			s := newStore(t, Options{Now: clock.Now})
 			for i := range 20 {
 				take(t, s, key(i), "5/d fixed-window", 3)
-				if d := look(t, s, headgate.Check{Key: key(i), Limit: long}); d.Remaining != 2 {
+				if d := look(t, s, headgate.Check{Key: key(i), Limit: long, Cost: 1}); d.Remaining != 2 {
 					t.Errorf("%s: %d remaining, want 2", key(i), d.Remaining)
 				}
 			}

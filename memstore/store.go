@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +113,21 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (d headgate.Decision
 	return d, err
 }
 
+// Peek returns the decision that Take would return now, and takes nothing. See [headgate.Limiter].
+func (s *Store) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	cost := c.Cost
+	c.Cost = max(cost, 1)
+	p, err := s.prepare(ctx, &c)
+	if err != nil || cost < 0 {
+		c.Cost = cost
+		return d, cmp.Or(err, c.ValidatePeek())
+	}
+	a := s.ask(p, c.Key, cost)
+	d = s.look(&a)
+	p.done()
+	return d, nil
+}
+
 // prepare checks a check and returns its plan.
 func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	if err := s.admit(ctx); err != nil {
@@ -127,7 +143,7 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	if !found {
 		p, err = s.planUncached(c.Limit, room)
 	}
-	if err != nil || c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
+	if err != nil || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 		return nil, c.Validate()
 	}
 	return p, nil
@@ -172,7 +188,7 @@ func (a *ask) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag(),
 func (a *ask) seal(pair algorithm.Pair) uint64 { return a.plan.seal(a.tag(), pair) }
 
 // takes reports whether the units asked for could be taken at all.
-func (a *ask) takes() bool { return a.n > 0 && a.n <= a.plan.Capacity() }
+func (a *ask) takes() bool { return a.n <= a.plan.Capacity() }
 
 // tagWord returns the tag word of the key's entry.
 func (a *ask) tagWord() uint64 { return a.tag()<<layoutBits | a.plan.id }
@@ -180,13 +196,13 @@ func (a *ask) tagWord() uint64 { return a.tag()<<layoutBits | a.plan.id }
 // take decides n units. It writes the decision in place, since copying it takes longer than making it.
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
 	a := s.ask(p, key, n)
-	if !p.compact {
-		*d, err = s.takeWide(&a)
-		return err
-	}
 	if !a.takes() {
 		*d = s.look(&a)
 		return nil
+	}
+	if !p.compact {
+		*d, err = s.takeWide(&a)
+		return err
 	}
 	for {
 		pair, took := s.takeCompact(p, a.hash, a.now, n)
@@ -217,8 +233,10 @@ var errLate = errors.New("the clock has jumped, or the limit changed")
 
 // look decides and takes nothing.
 func (s *Store) look(a *ask) headgate.Decision {
-	if pair, found := s.read(a); found {
-		return a.plan.DecidePair(pair, a.now, a.n)
+	if a.plan.compact {
+		if pair, found := s.read(a); found {
+			return a.plan.PeekPair(pair, a.now, a.n)
+		}
 	}
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()

@@ -33,7 +33,7 @@ func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.D
 	for i, c := range checks {
 		a := &asks[i]
 		*a = ask{n: c.Cost}
-		if known == nil || c.Limit != known.limit || c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
+		if known == nil || c.Limit != known.limit || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 			known, errs[i] = s.planOf(c)
 		}
 		if known != nil {

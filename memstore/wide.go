@@ -12,9 +12,6 @@ import (
 func (s *Store) takeWide(a *ask) (headgate.Decision, error) {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
-	if !a.takes() {
-		return s.peek(sh, a, a.n), nil
-	}
 	if err := s.widen(sh, a); err != nil {
 		return headgate.Decision{}, err
 	}

@@ -117,7 +117,7 @@ func TestAGrantIsCountedOnTheKeyThatTakeCounts(t *testing.T) {
 				t.Fatalf("a grant of up to 40, or a quarter: got %+v, %v, want 25 and 75 remaining", d, err)
 			}
 			c.Cost = 0
-			if look, err := store.Take(t.Context(), c); err != nil || look.Remaining != 75 {
+			if look, err := store.Peek(t.Context(), c); err != nil || look.Remaining != 75 {
 				t.Errorf("a look after it: got %+v, %v, want 75 remaining", look, err)
 			}
 			c.Cost = 25
@@ -125,7 +125,7 @@ func TestAGrantIsCountedOnTheKeyThatTakeCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Cost = 0
-			if look, err := store.Take(t.Context(), c); err != nil || look.Remaining != 100 {
+			if look, err := store.Peek(t.Context(), c); err != nil || look.Remaining != 100 {
 				t.Errorf("a look after it was handed back: got %+v, %v, want 100 remaining", look, err)
 			}
 			c.Cost = 100

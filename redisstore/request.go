@@ -117,7 +117,7 @@ func (r *request) decide(now int64, found string, taken bool) (headgate.Decision
 		return headgate.Decision{}, errMalformed
 	}
 	if !taken {
-		return r.plan.Decide(r.plan.Carry(state, r.shift(state), now), now, r.cost), nil
+		return r.plan.Peek(r.plan.Carry(state, r.shift(state), now), now, r.cost), nil
 	}
 	_, d := r.plan.Take(state, now, r.cost, r.lease)
 	if !d.Allowed {

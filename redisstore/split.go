@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -31,6 +32,11 @@ func validate(c *headgate.Check) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
+	return validateShares(c)
+}
+
+// validateShares checks the shares of a check whose key is split.
+func validateShares(c *headgate.Check) error {
 	if parts := partsOf(c); parts > 1 {
 		for _, part := range []int{0, parts - 1} {
 			if err := shareOf(c, parts, part).Limit.Validate(); err != nil {
@@ -77,14 +83,11 @@ func candidates(c *headgate.Check, parts int) int {
 func (s *Store) takeSplit(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, parts int,
 ) (headgate.Decision, foundState, error) {
-	among := candidates(c, parts)
-	if among == 0 {
-		among = parts // any part returns the denial
-	}
+	among := cmp.Or(candidates(c, parts), parts) // any part returns the denial
 	first := int(s.rand(int64(among)))
 	d, before, err := s.takePart(ctx, keys, c, parts, first)
 	unreachable := errors.Is(err, ErrUnreachable) // so nothing was taken there
-	final := err != nil && !unreachable || err == nil && c.Cost == 0 || d.Allowed || d.RetryAfter == headgate.Never
+	final := err != nil && !unreachable || d.Allowed || d.RetryAfter == headgate.Never
 	if final || among < 2 {
 		return d, before, err
 	}

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync/atomic"
@@ -148,6 +149,30 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	return d, err
 }
 
+// Peek returns the decision that Take would return now, in one round trip. See [headgate.Limiter].
+func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	keys, err := s.begin(ctx)
+	if err == nil {
+		err = c.ValidatePeek()
+	}
+	if err == nil {
+		err = validateShares(&c)
+	}
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	parts := partsOf(&c)
+	if parts < 2 {
+		return s.chargeOrPeek(ctx, keys, &c, unsplit, opPeek)
+	}
+	part := int(s.rand(int64(cmp.Or(candidates(&c, parts), parts))))
+	d, err := s.chargeOrPeek(ctx, keys, shareOf(&c, parts, part), part, opPeek)
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	return extrapolate(&c, parts, d), nil
+}
+
 // takeCheck decides a valid check, and also returns the state before it.
 func (s *Store) takeCheck(
 	ctx context.Context, keys *keyMaker, c *headgate.Check,
@@ -164,7 +189,7 @@ func (s *Store) takeCheck(
 
 func (s *Store) take(ctx context.Context, r *request) (d headgate.Decision, before foundState, err error) {
 	op := opTake
-	if r.cost == 0 || r.neverPasses() {
+	if r.neverPasses() {
 		op = opPeek
 	}
 	now, allowed, state, err := s.runStep(ctx, op, r)

@@ -89,18 +89,17 @@ func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 		return b.takeOne(ctx, group[0])
 	}
 	requests := make([]request, len(group))
-	free, never := true, false
+	never := false
 	for j, i := range group {
 		r, err := b.store.newRequest(b.keys, &b.checks[i], unsplit)
 		if err != nil {
 			return false, err
 		}
 		requests[j] = r
-		free = free && r.cost == 0
 		never = never || r.neverPasses()
 	}
 	op := opTake
-	if free || never { // nothing is taken
+	if never { // nothing is taken
 		op = opPeek
 	}
 	now, allowed, rest, err := b.runAll(ctx, op, requests)

@@ -323,7 +323,7 @@ func (f *gossipFleet) watch(ctx context.Context) *gossipOutcome {
 }
 
 func (f *gossipFleet) age(host *gossip.Limiter, w *watchedKey) (time.Duration, error) {
-	d, err := host.Take(context.Background(), headgate.Check{Key: w.key, Limit: gossipLimit})
+	d, err := host.Peek(context.Background(), headgate.Check{Key: w.key, Limit: gossipLimit})
 	if err != nil {
 		return 0, err
 	}

@@ -31,7 +31,7 @@ func TestTransportRenewsItsSlotWhileTheResponseIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := func() int64 {
-		d, err := store.Take(t.Context(), headgate.Check{Key: "up", Limit: limit})
+		d, err := store.Peek(t.Context(), headgate.Check{Key: "up", Limit: limit})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -239,7 +239,11 @@ func (h *History) take(ctx context.Context, n int64) error {
 	if n > 0 && n <= h.limit.Capacity() {
 		h.recordWrite()
 	}
-	d, err := h.limiter.Take(ctx, h.check(n))
+	decide := h.limiter.Take
+	if n == 0 {
+		decide = h.limiter.Peek
+	}
+	d, err := decide(ctx, h.check(n))
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,14 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	return s.Limiter.Take(ctx, c)
 }
 
+// Peek calls the Limiter, unless the store is unreachable.
+func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if s.Away.Load() {
+		return headgate.Decision{}, ErrAway
+	}
+	return s.Limiter.Peek(ctx, c)
+}
+
 // TakeAll calls the Limiter, unless the store is unreachable.
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,

@@ -4,6 +4,7 @@ package stepstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,20 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open(c, s.now()).take(c.Cost), nil
+}
+
+// Peek returns the decision that Take would return.
+func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := admit(ctx); err != nil {
+		return headgate.Decision{}, err
+	}
+	if err := c.ValidatePeek(); err != nil {
+		return headgate.Decision{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.open(c, s.now())
+	return a.plan.Peek(a.state(), a.now, c.Cost), nil
 }
 
 // TakeAll takes all or none.
@@ -177,16 +192,9 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	return nil
 }
 
-// takes reports whether checks request units, and none more than its limit's capacity.
+// takes reports whether no check requests more than its limit's capacity.
 func takes(checks []headgate.Check) bool {
-	some := false
-	for _, c := range checks {
-		some = some || c.Cost > 0
-		if c.Cost > c.Limit.Capacity() {
-			return false
-		}
-	}
-	return some
+	return !slices.ContainsFunc(checks, func(c headgate.Check) bool { return c.Cost > c.Limit.Capacity() })
 }
 
 func admit(ctx context.Context, checks ...headgate.Check) error {

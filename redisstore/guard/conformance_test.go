@@ -89,7 +89,7 @@ func (l completed) complete(ctx context.Context, c headgate.Check, d *headgate.D
 	}
 	look := c
 	look.Cost = 0
-	now, err := l.store.Take(ctx, look)
+	now, err := l.store.Peek(ctx, look)
 	if err != nil {
 		return err
 	}

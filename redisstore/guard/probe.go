@@ -118,6 +118,6 @@ func (g *Guard) ask(s *shard, c *headgate.Check) error {
 	if peek.Limit == (headgate.Limit{}) { // the check of a Reset has none
 		peek.Limit = headgate.PerSecond(1)
 	}
-	_, err := g.inner.Take(ctx, peek)
+	_, err := g.inner.Peek(ctx, peek)
 	return err
 }

@@ -124,10 +124,6 @@ func TestTakeAllAcrossShards(t *testing.T) {
 			name: "all shards down", is: map[string]string{"a": down, "b": down},
 			checks: []headgate.Check{full(open("a/1")), local("b/1")}, want: "+d0 +d9", asked: "",
 		},
-		{
-			name: "looks are part of it", checks: []headgate.Check{costing(open("a/1"), 0), open("b/1")},
-			want: "+10 +9", asked: "a/1 b/1", left: map[string]int64{"a/1": 10, "b/1": 9},
-		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {

@@ -41,6 +41,7 @@ type op uint8
 const (
 	opTake op = iota
 	opTakeAll
+	opPeek
 	opCharge
 	opGive
 	opRenew
@@ -50,7 +51,7 @@ const (
 )
 
 var opNames = [ops]string{
-	opTake: "take", opTakeAll: "take_all", opCharge: "charge", opGive: "give", opRenew: "renew",
+	opTake: "take", opTakeAll: "take_all", opPeek: "peek", opCharge: "charge", opGive: "give", opRenew: "renew",
 	opReset: "reset", opGrant: "grant",
 }
 
@@ -85,6 +86,13 @@ func (t *timed) TakeAll(
 	dst, err := t.Remote.TakeAll(ctx, checks, dst)
 	t.record(opTakeAll, start, err)
 	return dst, err
+}
+
+func (t *timed) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	start := time.Now()
+	d, err := t.Remote.Peek(ctx, c)
+	t.record(opPeek, start, err)
+	return d, err
 }
 
 func (t *timed) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {

@@ -19,6 +19,7 @@ const (
 	Give
 	Reset
 	Renew
+	Peek
 	verbs // the number of verbs
 )
 

@@ -161,6 +161,8 @@ const (
 	// Renew the TTL of the receipt's slot of a concurrency limit. The only decision says in allowed whether it is held,
 	// and nothing else.
 	Verb_VERB_RENEW Verb = 4
+	// Decide the only check and take nothing.
+	Verb_VERB_PEEK Verb = 5
 )
 
 // Enum value maps for Verb.
@@ -171,6 +173,7 @@ var (
 		2: "VERB_GIVE",
 		3: "VERB_RESET",
 		4: "VERB_RENEW",
+		5: "VERB_PEEK",
 	}
 	Verb_value = map[string]int32{
 		"VERB_UNSPECIFIED": 0,
@@ -178,6 +181,7 @@ var (
 		"VERB_GIVE":        2,
 		"VERB_RESET":       3,
 		"VERB_RENEW":       4,
+		"VERB_PEEK":        5,
 	}
 )
 
@@ -393,7 +397,7 @@ type Check struct {
 	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// The limit.
 	Limit *Limit `protobuf:"bytes,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// The units to take. 0 only reads.
+	// The units to take, at least 1. Only VERB_PEEK accepts 0.
 	Cost int64 `protobuf:"varint,3,opt,name=cost,proto3" json:"cost,omitempty"`
 	// The owner of keys that belong together. Empty for a single key.
 	Owner []byte `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -1019,7 +1023,7 @@ const file_headgate_v1_store_proto_rawDesc = "" +
 	"\tOnFailure\x12\x1a\n" +
 	"\x16ON_FAILURE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ON_FAILURE_CLOSED\x10\x01\x12\x14\n" +
-	"\x10ON_FAILURE_LOCAL\x10\x02*\\\n" +
+	"\x10ON_FAILURE_LOCAL\x10\x02*k\n" +
 	"\x04Verb\x12\x14\n" +
 	"\x10VERB_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vVERB_CHARGE\x10\x01\x12\r\n" +
@@ -1027,7 +1031,8 @@ const file_headgate_v1_store_proto_rawDesc = "" +
 	"\n" +
 	"VERB_RESET\x10\x03\x12\x0e\n" +
 	"\n" +
-	"VERB_RENEW\x10\x04*\xcb\x01\n" +
+	"VERB_RENEW\x10\x04\x12\r\n" +
+	"\tVERB_PEEK\x10\x05*\xcb\x01\n" +
 	"\x05Fault\x12\x15\n" +
 	"\x11FAULT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FAULT_INVALID_LIMIT\x10\x01\x12\x17\n" +

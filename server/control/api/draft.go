@@ -94,10 +94,11 @@ type draftStore struct{}
 
 var _ headgate.Limiter = draftStore{}
 
-func (draftStore) Take(_ context.Context, c headgate.Check) (headgate.Decision, error) {
-	if c.Cost != 0 {
-		return headgate.Decision{}, headgate.ErrUnsupported
-	}
+func (draftStore) Take(context.Context, headgate.Check) (headgate.Decision, error) {
+	return headgate.Decision{}, headgate.ErrUnsupported
+}
+
+func (draftStore) Peek(_ context.Context, c headgate.Check) (headgate.Decision, error) {
 	return headgate.Decision{Allowed: true, Limit: c.Limit.Capacity(), Remaining: c.Limit.Capacity()}, nil
 }
 

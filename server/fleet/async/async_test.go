@@ -37,7 +37,7 @@ func takeAsync(t testing.TB, a *Limiter, key string, l headgate.Limit, n int) (p
 func leftAsync(t testing.TB, when, key string, l headgate.Limit, want int64, all ...*Limiter) {
 	t.Helper()
 	for _, a := range all {
-		d, err := a.Take(context.Background(), headgate.Check{Key: key, Limit: l})
+		d, err := a.Peek(context.Background(), headgate.Check{Key: key, Limit: l})
 		if err != nil || d.Remaining != want {
 			t.Errorf("%s: remaining on %s: got %d, %v, want %d", when, a.self.Name, d.Remaining, err, want)
 		}
@@ -133,7 +133,7 @@ func TestAsyncANodeThatStartsAgainBeginsWhereTheOthersAre(t *testing.T) {
 			talk()
 			left = left[:0]
 			for _, a := range all {
-				d, err := a.Take(context.Background(), headgate.Check{Key: "k", Limit: limit})
+				d, err := a.Peek(context.Background(), headgate.Check{Key: "k", Limit: limit})
 				if err != nil || d.Remaining < want-1 {
 					t.Fatalf("after the restart: remaining on %s: got %d, %v, want at least %d", a.self.Name, d.Remaining, err, want-1)
 				}
@@ -167,7 +167,7 @@ func TestAsyncCloseTellsWhatOthersDontKnow(t *testing.T) {
 		if err := all[1].Close(context.Background()); !errors.Is(err, headgate.ErrClosed) {
 			t.Errorf("a second Close: got %v, want ErrClosed", err)
 		}
-		if _, err := all[1].Take(context.Background(), headgate.Check{Key: "k", Limit: limit}); !errors.Is(err, headgate.ErrClosed) {
+		if _, err := all[1].Peek(context.Background(), headgate.Check{Key: "k", Limit: limit}); !errors.Is(err, headgate.ErrClosed) {
 			t.Errorf("Take when closed: got %v, want ErrClosed", err)
 		}
 	})
@@ -256,7 +256,7 @@ func TestAsyncNewcomerRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) 
 				}
 				passed += 60
 				talk()
-				if d, err := all[1].Take(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining < -59 || d.Remaining > -55 {
+				if d, err := all[1].Peek(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining < -59 || d.Remaining > -55 {
 					t.Errorf("remaining when it has heard of the other: got %d, %v, want about -57", d.Remaining, err)
 				}
 				for time.Since(start) < 2*time.Minute { // only the newcomer is asked
@@ -388,7 +388,7 @@ func TestAsyncTellsMoreKeysThanFitOneAfterTheOther(t *testing.T) {
 		right := 0
 		for i := range keys {
 			for _, a := range all {
-				if d, err := a.Take(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err == nil && d.Remaining == 98 {
+				if d, err := a.Peek(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err == nil && d.Remaining == 98 {
 					right++
 				}
 			}
@@ -404,7 +404,7 @@ func TestAsyncTellsMoreKeysThanFitOneAfterTheOther(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		for i := range keys {
 			for _, a := range all {
-				if d, err := a.Take(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err != nil || d.Remaining > 97 {
+				if d, err := a.Peek(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err != nil || d.Remaining > 97 {
 					t.Fatalf("key %d on %s: got %d left, %v, want at most 97", i, a.self.Name, d.Remaining, err)
 				}
 			}

@@ -72,7 +72,7 @@ func TestAsyncStaysWithinItsBound(t *testing.T) {
 				// The debt is repaid, and then all is as new.
 				time.Sleep(interval + time.Duration(j.Bound(nodes)/rate*float64(time.Second)) + time.Duration(tt.burst)*time.Millisecond)
 				for i, a := range all {
-					d, err := a.Take(context.Background(), headgate.Check{Key: "k", Limit: limit})
+					d, err := a.Peek(context.Background(), headgate.Check{Key: "k", Limit: limit})
 					if err != nil || d.Remaining != tt.burst {
 						t.Errorf("node %d after a rest: got %d left, %v, want %d", i, d.Remaining, err, tt.burst)
 					}

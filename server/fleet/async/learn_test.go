@@ -157,9 +157,10 @@ func TestPeeksLearn(t *testing.T) {
 		if got := takeAsync(t, all[1], "k", limit, 5); got != 0 {
 			t.Errorf("passed after a peek: got %d, want none", got)
 		}
-		ds, err := all[2].TakeAll(t.Context(), []headgate.Check{{Key: "k", Limit: limit}, {Key: "new", Limit: limit}}, nil)
-		if err != nil || ds[0].Remaining != 0 || ds[1].Remaining != 20 {
-			t.Errorf("peeks at several: got %+v, %v, want 0 and 20 left", ds, err)
+		for key, want := range map[string]int64{"k": 0, "new": 20} {
+			if d, err := all[2].Peek(t.Context(), headgate.Check{Key: key, Limit: limit}); err != nil || d.Remaining != want {
+				t.Errorf("peek at %s: got %+v, %v, want %d left", key, d, err, want)
+			}
 		}
 		// Nothing is left to remember of keys that were only looked at.
 		time.Sleep(10 * time.Minute)
@@ -261,7 +262,7 @@ func TestAKeyThatWasEvictedIsLearnedAgain(t *testing.T) {
 	takeAsync(t, all[0], "k", limit, 20)
 	await.True(t, "the note to be left", func() bool { return all[0].Stats().Waiting == 0 && all[0].Stats().Sent > 0 })
 	await.True(t, "the other node to know it", func() bool {
-		d, err := all[1].Take(t.Context(), headgate.Check{Key: "k", Limit: limit})
+		d, err := all[1].Peek(t.Context(), headgate.Check{Key: "k", Limit: limit})
 		return err == nil && d.Remaining == 0
 	})
 
@@ -291,7 +292,7 @@ func TestConsumptionElsewhereCountsFromTheSecondDecisionOnRedis(t *testing.T) {
 			unlearned += a.Stats().LookupsDropped - dropped
 			// What this node took is older than S when others have been able to hear of it.
 			await.True(t, "another node to hear of what was taken", func() bool {
-				d, err := observer.Take(t.Context(), headgate.Check{Key: text, Limit: limit})
+				d, err := observer.Peek(t.Context(), headgate.Check{Key: text, Limit: limit})
 				if err != nil {
 					t.Fatal(err)
 				}

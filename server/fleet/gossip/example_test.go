@@ -39,7 +39,7 @@ func ExampleNew() {
 
 	check.Cost = 1
 	for {
-		if d, err = b.Take(context.Background(), headgate.Check{Key: "alice", Limit: check.Limit}); err != nil || d.Remaining == 0 {
+		if d, err = b.Peek(context.Background(), headgate.Check{Key: "alice", Limit: check.Limit}); err != nil || d.Remaining == 0 {
 			break // b has heard
 		}
 		time.Sleep(10 * time.Millisecond)

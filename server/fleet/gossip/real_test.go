@@ -90,7 +90,7 @@ func (h *realHost) take(t *testing.T, key string, limit headgate.Limit, n int) (
 
 func (h *realHost) remaining(t *testing.T, key string, limit headgate.Limit) int64 {
 	t.Helper()
-	d, err := h.Take(t.Context(), headgate.Check{Key: key, Limit: limit})
+	d, err := h.Peek(t.Context(), headgate.Check{Key: key, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

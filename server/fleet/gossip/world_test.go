@@ -288,7 +288,7 @@ func (h *worldHost) take(t *testing.T, key string, limit headgate.Limit, n int) 
 // remaining is what a host thinks is left of a key.
 func (h *worldHost) remaining(t *testing.T, key string, limit headgate.Limit) int64 {
 	t.Helper()
-	d, err := h.Take(t.Context(), h.check(key, limit, 0))
+	d, err := h.Peek(t.Context(), h.check(key, limit, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

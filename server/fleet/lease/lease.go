@@ -24,6 +24,7 @@ type Source interface {
 	// c.Cost is more. The decision's receipt has the units. An error means that the source is unreachable.
 	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
 	Take(ctx context.Context, c headgate.Check) (headgate.Decision, error)
+	Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error)
 	Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error)
 	Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error
 	Reset(ctx context.Context, c headgate.Check) error
@@ -247,8 +248,6 @@ func (l *Limiter) take(ctx context.Context, c *headgate.Check) (headgate.Decisio
 		return headgate.Decision{}, err
 	}
 	switch {
-	case c.Cost == 0:
-		return l.peek(ctx, c)
 	case !algorithm.Grantable(c.Limit.Algorithm):
 		return headgate.Decision{}, headgate.ErrUnsupported
 	case c.Split > 1, c.Cost > c.Limit.Capacity():
@@ -296,9 +295,16 @@ func (l *Limiter) takeExact(ctx context.Context, c headgate.Check) (headgate.Dec
 	return l.source.Take(ctx, c)
 }
 
-// peek returns what remains, in the store and here.
-func (l *Limiter) peek(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
-	d, err := l.takeExact(ctx, cloneCheck(c))
+// Peek returns what remains in the store and here. See [headgate.Limiter].
+func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := l.admit(ctx); err != nil {
+		return headgate.Decision{}, err
+	}
+	l.counts.exact.Add(1)
+	l.counts.calls.Add(1)
+	ctx, end := l.within(ctx)
+	defer end()
+	d, err := l.source.Peek(ctx, cloneCheck(&c))
 	if err != nil || d.Degraded || !algorithm.Grantable(c.Limit.Algorithm) {
 		return d, err
 	}
@@ -307,7 +313,9 @@ func (l *Limiter) peek(ctx context.Context, c *headgate.Check) (headgate.Decisio
 	l.table.each(c.Key, func(h *holding) { held += h.held(now) })
 	if held > 0 {
 		d.Remaining = min(d.Limit, d.Remaining+held)
-		d.Allowed = d.Remaining >= 0
+		if d.Allowed = d.Remaining >= c.Cost; d.Allowed {
+			d.RetryAfter = 0
+		}
 	}
 	return d, nil
 }

@@ -39,7 +39,7 @@ func warm(t *testing.T, l *Limiter, c headgate.Check) (taken int64) {
 func remaining(t *testing.T, w *leaseWire, c headgate.Check) int64 {
 	t.Helper()
 	c.Cost = 0
-	d, err := w.store.Take(context.Background(), c)
+	d, err := w.store.Peek(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

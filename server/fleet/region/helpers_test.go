@@ -190,7 +190,7 @@ func takeRegion(t testing.TB, g headgate.Limiter, key string, l headgate.Limit, 
 func leftInLands(t testing.TB, when, key string, l headgate.Limit, want int64, all []*land) {
 	t.Helper()
 	for i, land := range all {
-		d, err := land.store.Take(context.Background(), headgate.Check{Key: key, Limit: l})
+		d, err := land.store.Peek(context.Background(), headgate.Check{Key: key, Limit: l})
 		if err != nil || d.Remaining != want {
 			t.Errorf("%s: remaining in region %d: got %d, %v, want %d", when, i, d.Remaining, err, want)
 		}

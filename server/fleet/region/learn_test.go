@@ -74,7 +74,7 @@ func TestRegionPeeksLearn(t *testing.T) {
 		limit := headgate.MustParseLimit("20/h fixed-window")
 		takeRegion(t, all[0].nodes[0], "k", limit, 20)
 		time.Sleep(2 * time.Second)
-		if d, err := all[1].nodes[0].Take(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining != 0 {
+		if d, err := all[1].nodes[0].Peek(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining != 0 {
 			t.Errorf("the first peek: got %+v, %v, want none left", d, err)
 		}
 		if got := takeRegion(t, all[1].nodes[0], "k", limit, 5); got != 0 {

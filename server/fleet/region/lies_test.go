@@ -29,7 +29,7 @@ func TestRegionThatIsOldIsBelievedByANewOne(t *testing.T) {
 			time.Sleep(250 * time.Millisecond)
 		}
 		for i, l := range all {
-			if d, err := l.store.Take(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining < -20 || d.Remaining > 10 {
+			if d, err := l.store.Peek(t.Context(), headgate.Check{Key: "k", Limit: limit}); err != nil || d.Remaining < -20 || d.Remaining > 10 {
 				t.Errorf("remaining in region %d: got %d, %v, want about nothing", i, d.Remaining, err)
 			}
 		}
@@ -86,7 +86,7 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)
-			d, err := store.Take(t.Context(), headgate.Check{Key: "k", Limit: limit})
+			d, err := store.Peek(t.Context(), headgate.Check{Key: "k", Limit: limit})
 			own := g.ledger.Tallies(nil, []ledger.Key{hashOfRegion(t, g, "k", limit)})[0].Total
 			if err != nil || d.Remaining+own+g.Stats().Owed*-1 != step.left {
 				t.Errorf("%+v: got %d left and %d owed, %d taken here, %v, want %d", step.tally, d.Remaining, g.Stats().Owed, own, err, step.left)

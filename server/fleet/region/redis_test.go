@@ -73,7 +73,7 @@ func TestRegionsOnRedis(t *testing.T) {
 						t.Fatalf("got %+v, %v, want denied", d, err)
 					}
 				}
-				d, err := stores[r].Take(t.Context(), headgate.Check{Key: key, Limit: limit})
+				d, err := stores[r].Peek(t.Context(), headgate.Check{Key: key, Limit: limit})
 				if err != nil || d.Remaining < want {
 					t.Fatalf("%s: remaining in region %d: got %d, %v, want %d", when, r, d.Remaining, err, want)
 				}
@@ -121,7 +121,7 @@ func TestRegionsOnRedis(t *testing.T) {
 			t.Fatalf("got %+v, %v, want denied", d, err)
 		}
 		takeRegion(t, nodes[1][0], "bucket", limit, 1)
-		d, err := stores[1].Take(t.Context(), headgate.Check{Key: "bucket", Limit: limit})
+		d, err := stores[1].Peek(t.Context(), headgate.Check{Key: "bucket", Limit: limit})
 		if err != nil || d.Remaining < -63 {
 			t.Fatalf("remaining: got %d, %v, want -63", d.Remaining, err)
 		}

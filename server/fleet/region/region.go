@@ -142,10 +142,23 @@ func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 		}
 	}
 	d, err := g.store.Take(ctx, c)
-	if err == nil && c.Cost > 0 {
+	if err == nil {
 		g.ledger.Observe(&c, &k, &d)
 	}
 	return d, err
+}
+
+// Peek returns the decision that Take would return now. See [headgate.Limiter].
+func (g *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	var k ledger.ObservedKey
+	read := c
+	read.Cost = 0 // so that also the first decision on a key waits for other regions
+	if wait := g.ledger.BeforeTake(&read, &k); wait != nil {
+		if err := g.ledger.Await(ctx, wait); err != nil {
+			return headgate.Decision{}, err
+		}
+	}
+	return g.store.Peek(ctx, c)
 }
 
 // TakeAll decides several checks as one by the region's store. See [headgate.Limiter].
@@ -172,7 +185,7 @@ func (g *Limiter) TakeAll(
 	dst, err := g.store.TakeAll(ctx, checks, dst)
 	if err == nil {
 		for i := range checks {
-			if d := &dst[first+i]; checks[i].Cost > 0 && d.Limit > 0 {
+			if d := &dst[first+i]; d.Limit > 0 {
 				g.ledger.Observe(&checks[i], &keys[i], d)
 			}
 		}

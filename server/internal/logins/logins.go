@@ -100,7 +100,7 @@ func (t *Throttle) Denied(ctx context.Context, listener string, kind Kind, from 
 		t.refusedUntil.CompareAndSwap(until, 0)
 		return 0
 	}
-	d, err := t.store.Take(ctx, headgate.Check{Key: key(kind, from), Limit: t.options.Limit})
+	d, err := t.store.Peek(ctx, headgate.Check{Key: key(kind, from), Limit: t.options.Limit})
 	if err == nil && d.Remaining >= 1 {
 		return 0
 	}

@@ -263,6 +263,8 @@ func (s *Server) take(ctx context.Context, f *outcome, key string, negative bool
 		f.decision, f.err = s.returnHits(ctx, check)
 	case f.hits > 0 && s.config.CountDenied:
 		f.decision, f.err = s.takeOrCharge(ctx, &check)
+	case f.hits == 0:
+		f.decision, f.err = s.config.Store.Peek(ctx, check)
 	default:
 		f.decision, f.err = s.config.Store.Take(ctx, check)
 	}
@@ -275,7 +277,7 @@ func (s *Server) returnHits(ctx context.Context, check headgate.Check) (headgate
 		return headgate.Decision{}, err
 	}
 	check.Cost = 0
-	return s.config.Store.Take(ctx, check)
+	return s.config.Store.Peek(ctx, check)
 }
 
 // applyFailurePolicy applies the failure policy, unless the request's context has ended.

@@ -69,7 +69,7 @@ func (s *Server) returnUnitsOf(ctx context.Context, f *outcome, key string) {
 // refreshStatus updates the status of a descriptor after its units were returned.
 func (s *Server) refreshStatus(ctx context.Context, c *rateLimitCall, i int, key string) {
 	f := &c.outcomes[i]
-	d, err := s.config.Store.Take(ctx, headgate.Check{Key: key, Limit: f.limit.storeLimit, OnFailure: s.config.OnFailure})
+	d, err := s.config.Store.Peek(ctx, headgate.Check{Key: key, Limit: f.limit.storeLimit, OnFailure: s.config.OnFailure})
 	if err != nil {
 		s.config.OnError(fmt.Errorf("envoyrls: read a limit after returning units: %w", err))
 		return

@@ -78,7 +78,7 @@ func TestSlotsOfUndeliveredResponsesAreFreed(t *testing.T) {
 				conn := dial(t, address)
 				left := func() int64 {
 					if name == "an operation of the store" {
-						look := operation(take, "jobs")
+						look := operation(headgatev1.Verb_VERB_PEEK, "jobs")
 						look.Checks[0].Limit, look.Checks[0].Cost = held.Checks[0].Limit, 0
 						return do(t, headgatev1.NewStoreClient(conn), look)[0].Decisions[0].Remaining
 					}

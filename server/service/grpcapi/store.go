@@ -149,6 +149,9 @@ func (c *storeCall) execute(ctx context.Context, op *wirev1.Operation) ([]headga
 	case wirev1.Charge:
 		d, err := store.Charge(ctx, op.Checks[0])
 		return append(decisions, d), err
+	case wirev1.Peek:
+		d, err := store.Peek(ctx, op.Checks[0])
+		return append(decisions, d), err
 	case wirev1.Give:
 		return decisions, store.Give(ctx, op.Checks[0], op.Receipt)
 	case wirev1.Renew:
@@ -177,8 +180,11 @@ const (
 
 // validate checks a check under the key that the caller knows. Stores need not validate everything.
 func validate(c *headgate.Check, verb wirev1.Verb) error {
-	if verb == wirev1.Reset { // Reset ignores the limit
-		c.Limit, c.Safe, c.Cost = headgate.PerSecond(1), nil, 0
+	switch verb {
+	case wirev1.Reset: // Reset ignores the limit
+		c.Limit, c.Safe, c.Cost = headgate.PerSecond(1), nil, 1
+	case wirev1.Peek:
+		return c.ValidatePeek()
 	}
 	return c.Validate()
 }

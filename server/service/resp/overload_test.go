@@ -15,6 +15,10 @@ func (overloadedStore) Take(context.Context, headgate.Check) (headgate.Decision,
 	return headgate.Decision{}, headgate.ErrOverloaded
 }
 
+func (overloadedStore) Peek(context.Context, headgate.Check) (headgate.Decision, error) {
+	return headgate.Decision{}, headgate.ErrOverloaded
+}
+
 func (overloadedStore) TakeAll(_ context.Context, _ []headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 	return dst, headgate.ErrOverloaded
 }

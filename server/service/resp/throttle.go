@@ -55,6 +55,9 @@ func (k *executor) throttle(ctx context.Context, args [][]byte) {
 	k.key = appendThrottleKey(k.key[:0], args[1])
 	var d headgate.Decision
 	switch {
+	case quantity == 0:
+		c := headgate.Check{Key: string(k.key), Limit: limit.limit, OnFailure: k.server.config.OnFailure}
+		d, err = k.server.config.Store.Peek(ctx, c)
 	case limit.bound != nil:
 		d, err = limit.bound.Take(borrowedString(k.key), quantity)
 	case k.server.storeBorrowsKeys:

@@ -17,6 +17,11 @@ func (b Decider) Take(ctx context.Context, c headgate.Check) (headgate.Decision,
 	return b.ledger.Take(ctx, c)
 }
 
+// Peek returns the decision that Take would return now. See [headgate.Limiter].
+func (b Decider) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return b.ledger.Peek(ctx, c)
+}
+
 // TakeAll decides several checks as one. See [headgate.Limiter].
 func (b Decider) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,

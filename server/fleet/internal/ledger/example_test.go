@@ -37,7 +37,7 @@ func ExampleLedger() {
 		}
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		d, err := hosts[name].Take(ctx, headgate.Check{Key: "alice", Limit: limit})
+		d, err := hosts[name].Peek(ctx, headgate.Check{Key: "alice", Limit: limit})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func (h *host) take(key string, l headgate.Limit, n int) (passed int) {
 // remaining looks at a key.
 func (h *host) remaining(key string, l headgate.Limit) int64 {
 	h.Helper()
-	d, err := h.Take(context.Background(), headgate.Check{Key: key, Limit: l})
+	d, err := h.Peek(context.Background(), headgate.Check{Key: key, Limit: l})
 	if err != nil {
 		h.Fatal(err)
 	}

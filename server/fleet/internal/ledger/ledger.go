@@ -167,6 +167,7 @@ type request struct {
 	plan      *quota.Plan
 	key       Key
 	units     int64
+	peek      bool // take nothing
 	offset    int64
 	degraded  bool
 	refused   bool // denied because peers are unreachable
@@ -178,15 +179,20 @@ type request struct {
 }
 
 // peeks reports whether a request cannot take anything. Such a request does not change the limit.
-func (a *request) peeks() bool { return a.units == 0 || a.units > a.plan.Capacity() }
+func (a *request) peeks() bool { return a.peek || a.units > a.plan.Capacity() }
 
 // prepare prepares a check. counted is false if the check is denied without being counted.
 func (l *Ledger) prepare(c *headgate.Check) (a request, counted bool, err error) {
-	if c.Cost < 0 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
+	if c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
 		if err := c.Validate(); err != nil {
 			return a, false, err
 		}
 	}
+	return l.prepareValid(c)
+}
+
+// prepareValid is prepare for a check whose fields other than the limit are valid.
+func (l *Ledger) prepareValid(c *headgate.Check) (a request, counted bool, err error) {
 	a.units, a.mayWait, counted = c.Cost, true, true
 	limit := &c.Limit
 	var other headgate.Limit
@@ -242,9 +248,40 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	if !counted {
 		return l.denyUnreachable(&c, now), nil
 	}
+	return l.takeOrPeek(ctx, &a, now)
+}
+
+// Peek returns the decision that Take would return now. See [headgate.Limiter].
+func (l *Ledger) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	if err := l.admit(ctx); err != nil {
+		return d, err
+	}
+	if err := c.ValidatePeek(); err != nil {
+		return d, err
+	}
+	now := l.now()
+	a, counted, err := l.prepareValid(&c)
+	if err != nil {
+		return d, err
+	}
+	if !counted {
+		return l.denyUnreachable(&c, now), nil
+	}
+	a.peek, a.units = true, 0
+	if d, err = l.takeOrPeek(ctx, &a, now); err != nil || c.Cost == 0 {
+		return d, err
+	}
+	a.units = c.Cost
+	with, err := l.takeOrPeek(ctx, &a, now)
+	d.Allowed, d.RetryAfter, d.Delay = with.Allowed, with.RetryAfter, with.Delay
+	return d, err
+}
+
+// takeOrPeek decides a request, after a lookup if that is necessary.
+func (l *Ledger) takeOrPeek(ctx context.Context, a *request, now moment) (d headgate.Decision, err error) {
 	sh := l.shardOf(&a.key)
 	sh.mu.Lock()
-	wait, err := l.take(sh, &a, now, &d)
+	wait, err := l.take(sh, a, now, &d)
 	sh.mu.Unlock()
 	if wait == nil {
 		return d, err
@@ -255,7 +292,7 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	a.mayWait = false
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	_, err = l.take(sh, &a, l.now(), &d)
+	_, err = l.take(sh, a, l.now(), &d)
 	return d, err
 }
 
@@ -264,9 +301,9 @@ func (l *Ledger) take(sh *shard, a *request, now moment, d *headgate.Decision) (
 	r := sh.records[a.key]
 	isNew := r == nil
 	if isNew {
-		if l.asks && a.units == 0 && a.plan.Shared {
+		if l.asks && a.peek && a.plan.Shared {
 			r, _ = l.add(sh, a.key, a.plan, a.offset, now) // to look it up; without room it is not looked up
-		} else if a.units > 0 && a.units <= a.plan.Capacity() {
+		} else if !a.peeks() {
 			if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
 				return nil, err
 			}
@@ -291,7 +328,7 @@ func (l *Ledger) take(sh *shard, a *request, now moment, d *headgate.Decision) (
 	}
 	l.update(r, a.plan, a.offset, now)
 	at := r.at(now)
-	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && !(isNew && a.units > 0) {
+	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && (!isNew || a.peek) {
 		if wait := l.checkLookup(sh, r, a, now); wait != nil {
 			return wait, nil
 		}

@@ -53,7 +53,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, a *request, now moment) *Look
 			return nil
 		}
 		l.markUnlearned(sh, r)
-		if a.units == 0 {
+		if a.peek {
 			sh.push(r, lookupClass) // there is nothing else to send
 		}
 		return nil // the first decision does not wait
@@ -61,7 +61,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, a *request, now moment) *Look
 	if !a.mayWait || l.lookups.start == nil {
 		return nil
 	}
-	if a.units > 0 && !l.peekRecord(r, a.units, now).Allowed {
+	if !a.peek && !l.peekRecord(r, a.units, now).Allowed {
 		return nil // consumption elsewhere does not change a denial
 	}
 	if l.unreachable.Load() || l.lookups.failed.Load()>>GroupOf(&r.key)&1 == 1 || l.lookups.waiting.Load() >= MaxWaiting {
@@ -83,7 +83,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, a *request, now moment) *Look
 // noteRequest records that units of a record were requested. The caller does not wait for a lookup.
 func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
 	if r.at(now)-r.requestedAt > l.lookups.maxAge {
-		l.checkLookup(sh, r, &request{}, now)
+		l.checkLookup(sh, r, &request{peek: true}, now)
 	}
 	r.requestedAt = r.at(now)
 }

@@ -83,7 +83,7 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 	case !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge:
 	case r.status.denied: // consumption elsewhere does not change a denial
 	default:
-		return l.checkLookup(sh, r, &request{mayWait: true}, now)
+		return l.checkLookup(sh, r, &request{peek: true, mayWait: true}, now)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (l *Ledger) decideAll(
 		dst = append(dst, d)
 	}
 	for i := range requests {
-		if a := &requests[i]; open || a.units == 0 {
+		if a := &requests[i]; open {
 			if wait := l.lookupFor(a, now); wait != nil {
 				waits = append(waits, wait)
 			}
@@ -104,9 +104,6 @@ func (l *Ledger) decideAll(
 func (l *Ledger) lookupFor(a *request, now moment) *Lookup {
 	sh := l.shardOf(&a.key)
 	r := sh.records[a.key]
-	if r == nil && a.units == 0 && l.asks && a.plan.Shared {
-		r, _ = l.add(sh, a.key, a.plan, a.offset, now) // without room it is not looked up
-	}
 	if r == nil || !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge {
 		return nil
 	}
@@ -146,14 +143,14 @@ func (l *Ledger) peekReplaced(cur *record, a *request, now moment) headgate.Deci
 // denyWithOthers changes the decision on a check that takes nothing because another check was denied.
 func (l *Ledger) denyWithOthers(a *request, d *headgate.Decision, now moment) {
 	sh := l.shardOf(&a.key)
-	if r := sh.records[a.key]; r != nil && a.units > 0 {
+	if r := sh.records[a.key]; r != nil {
 		r.status.denied = r.status.denied || !d.Allowed
 		l.noteRequest(sh, r, now)
 		l.queueLookup(sh, r)
 	}
-	if d.Allowed && a.units > 0 {
+	if d.Allowed {
 		look := *a
-		look.units = 0
+		look.units, look.peek = 0, true
 		*d = l.peek(&look, now)
 	}
 }

@@ -130,6 +130,10 @@ func (d *deferredLimiter[L]) Take(ctx context.Context, c headgate.Check) (headga
 	return d.active().Take(ctx, c)
 }
 
+func (d *deferredLimiter[L]) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return d.active().Peek(ctx, c)
+}
+
 func (d *deferredLimiter[L]) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
