@@ -34,13 +34,10 @@ func (a *Attributes) findAuthorization() *authorization {
 	if len(lines) == 0 {
 		return &a.auth
 	}
-	for _, line := range lines[1:] {
-		if line != lines[0] {
-			a.auth.err = badAuthorization("it once")
-			return &a.auth
-		}
-	}
 	a.auth = parseAuthorization(lines[0])
+	if !allEqual(lines) {
+		a.auth = authorization{err: badAuthorization("it once")}
+	}
 	return &a.auth
 }
 
@@ -79,17 +76,9 @@ func badAuthorization(want string) *RequestError {
 	return &RequestError{Part: "header Authorization", Want: want}
 }
 
-// hasName reports whether the text begins with the name, which is given in lower case, ignoring case.
-func hasName(text, lower string) bool {
-	if len(text) < len(lower) {
-		return false
-	}
-	for i := range len(lower) {
-		if text[i]|0x20 != lower[i] {
-			return false
-		}
-	}
-	return true
+// hasName reports whether the text begins with the name, ignoring case.
+func hasName(text, name string) bool {
+	return len(text) >= len(name) && strings.EqualFold(text[:len(name)], name)
 }
 
 // hidesScheme reports whether a service that searches the whole value for Basic or Bearer would find one.
@@ -190,12 +179,7 @@ func userOf(plain []byte) (user []byte, ok bool) {
 }
 
 // bearerText returns the token without base64 padding, which services ignore.
-func bearerText(token string) string {
-	for token != "" && token[len(token)-1] == '=' {
-		token = token[:len(token)-1]
-	}
-	return token
-}
+func bearerText(token string) string { return strings.TrimRight(token, "=") }
 
 // isBearerToken reports whether the text is one bearer token. Equals signs are allowed only as padding: text with one
 // in the middle is a list of parameters (RFC 9110, 11.4), of which services read the ones that they know.

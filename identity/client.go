@@ -3,6 +3,7 @@ package identity
 import (
 	"iter"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -94,18 +95,18 @@ func (id *Identifier) forwarded(peer parsedAddr, lines []string) parsedAddr {
 
 // oneAddress reads a header with one address. Several lines must be equal.
 func oneAddress(peer parsedAddr, lines []string, limit int) parsedAddr {
-	if len(lines) > limit {
+	if len(lines) > limit || !allEqual(lines) {
 		return peer
-	}
-	for _, line := range lines[1:] {
-		if line != lines[0] {
-			return peer
-		}
 	}
 	if client, ok := readNode(trim(lines[0])); ok {
 		return client
 	}
 	return peer
+}
+
+// allEqual reports whether the lines of a header, at least one, are equal.
+func allEqual(lines []string) bool {
+	return !slices.ContainsFunc(lines[1:], func(line string) bool { return line != lines[0] })
 }
 
 // skipTrusted reads from the right the addresses that proxies have added, each that of its own peer. The first one that
@@ -196,18 +197,7 @@ const maxNode = 96
 
 // isPort reports whether the text is empty, or a colon and a port.
 func isPort(text string) bool {
-	if text == "" {
-		return true
-	}
-	if text[0] != ':' || len(text) < 2 || len(text) > 6 {
-		return false
-	}
-	for i := 1; i < len(text); i++ {
-		if text[i] < '0' || text[i] > '9' {
-			return false
-		}
-	}
-	return true
+	return text == "" || len(text) > 1 && text[0] == ':' && isPortOrNone(text[1:])
 }
 
 // cutLast cuts at the last separator.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -180,10 +181,8 @@ func (c *Config) validateUser() error {
 			return fmt.Errorf("identity: UserFrom %d: "+
 				"want UserFromBasic, UserFromToken, UserFromHeader or UserFromBasicAndIP", s)
 		}
-		for _, earlier := range c.UserFrom[:i] {
-			if s == earlier {
-				return fmt.Errorf("identity: UserFrom has %v twice: want each once", s)
-			}
+		if slices.Contains(c.UserFrom[:i], s) {
+			return fmt.Errorf("identity: UserFrom has %v twice: want each once", s)
 		}
 		if s == UserFromHeader && !c.trusts() {
 			return fmt.Errorf("identity: UserFrom %v: nobody is trusted to send %s: want TrustedProxies or Hops",

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,9 +42,7 @@ func nominations(lines []string) nomination {
 		if size += len(line) + 1; size > maxConnection {
 			return namesAll
 		}
-		for line != "" {
-			var option string
-			option, line, _ = strings.Cut(line, ",")
+		for option := range strings.SplitSeq(line, ",") {
 			if option = trim(option); option != "" && !isOption(option) {
 				found = namesSome
 			}
@@ -71,9 +70,7 @@ func (a *Attributes) nominated(lower string) bool {
 		return false
 	}
 	for _, line := range a.lines(nameConnection) {
-		for line != "" {
-			var option string
-			option, line, _ = strings.Cut(line, ",")
+		for option := range strings.SplitSeq(line, ",") {
 			if strings.EqualFold(trim(option), lower) {
 				return true
 			}
@@ -107,12 +104,8 @@ func (id *Identifier) identifying() [6]headerName {
 // Identifies reports whether a header, given by its canonical name, identifies the client. A proxy must remove such a
 // field from trailers, because a service may take trailers for headers.
 func (id *Identifier) Identifies(canonical string) bool {
-	for _, name := range id.identifying() {
-		if canonical != "" && name.canonical == canonical {
-			return true
-		}
-	}
-	return false
+	names := id.identifying()
+	return canonical != "" && slices.ContainsFunc(names[:], func(n headerName) bool { return n.canonical == canonical })
 }
 
 // RemoveNominated removes the headers that Connection names, except Upgrade and TE. Rules do not see them, so a
@@ -120,9 +113,7 @@ func (id *Identifier) Identifies(canonical string) bool {
 // reports whether it has removed any. Names are in canonical form.
 func RemoveNominated(header map[string][]string) (removed bool) {
 	for _, line := range header["Connection"] {
-		for line != "" {
-			var option string
-			option, line, _ = strings.Cut(line, ",")
+		for option := range strings.SplitSeq(line, ",") {
 			if option = trim(option); option == "" || isOption(option) {
 				continue
 			}

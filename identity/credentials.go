@@ -38,10 +38,6 @@ var classes = func() (table [256]class) {
 // classesOf returns the classes that contain all bytes of the text.
 func classesOf(s string) class {
 	all := class(0xff)
-	for ; len(s) >= 8; s = s[8:] {
-		all &= classes[s[0]] & classes[s[1]] & classes[s[2]] & classes[s[3]] &
-			classes[s[4]] & classes[s[5]] & classes[s[6]] & classes[s[7]]
-	}
 	for i := range len(s) {
 		all &= classes[s[i]]
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // A headerName is the name of a header in the forms of net/http and gRPC.
@@ -29,22 +28,14 @@ const maxNames = 4096
 
 // headerNames caches the canonical form of names, because computing it allocates.
 type headerNames struct {
-	last  [16]atomic.Pointer[headerName] // recently used, by the address of the lower-case string
-	known atomic.Pointer[map[string]*headerName]
-	mu    sync.Mutex // held while known is replaced
+	known atomic.Pointer[map[string]*headerName] // by the name in lower case
+	mu    sync.Mutex                             // held while known is replaced
 }
 
 // get returns the name, given in lower case.
 func (n *headerNames) get(lower string) *headerName {
-	// Rules use the same string each time, so its address finds the name faster than its contents.
-	at := uintptr(unsafe.Pointer(unsafe.StringData(lower)))
-	last := &n.last[(at>>3^at>>9)%uintptr(len(n.last))]
-	if name := last.Load(); name != nil && name.lower == lower {
-		return name
-	}
 	if known := n.known.Load(); known != nil {
 		if name := (*known)[lower]; name != nil {
-			last.Store(name)
 			return name
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/cipher"
 	"crypto/rand"
+	"hash/maphash"
 	"net/http"
 	"net/netip"
 )
@@ -59,7 +60,7 @@ func New(config Config) (*Identifier, error) {
 	}
 	id.config.Secret = nil
 	id.hasher = newHasher(secret)
-	id.texts.init()
+	id.texts.seed = maphash.MakeSeed()
 	return id, nil
 }
 
@@ -68,11 +69,9 @@ func New(config Config) (*Identifier, error) {
 func (id *Identifier) Read(r *http.Request, into *Attributes) {
 	into.Reset()
 	into.id = id
-	into.header = r.Header
-	into.method = r.Method
-	into.hostSent = r.Host
-	into.remote = r.RemoteAddr
-	into.url = r.URL
+	into.requestParts = requestParts{
+		header: r.Header, method: r.Method, hostSent: r.Host, remote: r.RemoteAddr, url: r.URL,
+	}
 }
 
 // A Call is a request that is not served by net/http, such as a gRPC call.
@@ -93,12 +92,9 @@ type Call struct {
 func (id *Identifier) ReadCall(c *Call, into *Attributes) {
 	into.Reset()
 	into.id = id
-	into.header = c.Header
-	into.lower = true
-	into.method = c.Method
-	into.hostSent = c.Host
-	into.remote = c.Peer
-	into.pathSent = c.Path
+	into.requestParts = requestParts{
+		header: c.Header, lower: true, method: c.Method, hostSent: c.Host, remote: c.Peer, pathSent: c.Path,
+	}
 }
 
 // IsProxy reports whether a peer with this address counts as a proxy: one of TrustedProxies, or any if only Hops is

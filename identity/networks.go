@@ -103,13 +103,6 @@ func lastOf(p netip.Prefix) netip.Addr {
 
 // has reports whether an address, without zone and not mapped, is in the set.
 func (n networks) has(addr netip.Addr) bool {
-	low, high := 0, len(n)
-	for low < high {
-		if mid := (low + high) / 2; n[mid].last.Less(addr) {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low < len(n) && !addr.Less(n[low].first)
+	i, _ := slices.BinarySearchFunc(n, addr, func(r addrRange, addr netip.Addr) int { return r.last.Compare(addr) })
+	return i < len(n) && !addr.Less(n[i].first)
 }

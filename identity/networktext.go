@@ -1,9 +1,7 @@
 package identity
 
 import (
-	"encoding/binary"
-	"math/bits"
-	"math/rand/v2"
+	"hash/maphash"
 	"net/netip"
 	"sync/atomic"
 )
@@ -35,15 +33,13 @@ const textSlots = 4096
 // slot, in which it replaces the one before.
 type networkTexts struct {
 	slots [textSlots]atomic.Pointer[networkText]
-	seed  uint64
+	seed  maphash.Seed
 }
 
 type networkText struct {
 	network netip.Prefix
 	text    string
 }
-
-func (t *networkTexts) init() { t.seed = rand.Uint64() }
 
 func (t *networkTexts) of(network netip.Prefix) string {
 	slot := &t.slots[t.slot(network.Addr())]
@@ -60,8 +56,5 @@ func (t *networkTexts) of(network netip.Prefix) string {
 
 func (t *networkTexts) slot(addr netip.Addr) uint64 {
 	b := addr.As16()
-	high, low := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
-	h, l := bits.Mul64(high^t.seed, 0x9e3779b97f4a7c15)
-	h2, l2 := bits.Mul64(low^h^l, 0xd6e8feb86659fd93)
-	return (h2 ^ l2) % textSlots
+	return maphash.Bytes(t.seed, b[:]) % textSlots
 }

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/headgate/headgate"
 )
@@ -48,12 +49,7 @@ func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 func (a *Attributes) refusesRepeated() bool { return a.id.config.Repeated == RefuseRepeated }
 
 func differ(lines []string) bool {
-	for i := 1; i < len(lines); i++ {
-		if trimSpace(lines[i]) != trimSpace(lines[0]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lines, func(line string) bool { return trimSpace(line) != trimSpace(lines[0]) })
 }
 
 func (a *Attributes) repeatsCookie(name string) bool {

@@ -7,15 +7,7 @@ import (
 )
 
 // trim removes spaces and tabs, which HTTP allows around values.
-func trim(s string) string {
-	for s != "" && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
+func trim(s string) string { return strings.Trim(s, " \t") }
 
 // trimSpace removes everything around a value that some services take for white space, in UTF-8 or ISO 8859-1.
 func trimSpace(s string) string {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 )
 
 // A keySet has the keys in use. It is immutable, and replaced as a whole.
@@ -188,10 +189,8 @@ var strict = base64.RawURLEncoding.Strict()
 
 // decode decodes canonical base64url without padding.
 func decode(text string) ([]byte, error) {
-	for i := range len(text) {
-		if text[i] == '\n' || text[i] == '\r' { // the decoder skips them
-			return nil, base64.CorruptInputError(i)
-		}
+	if i := strings.IndexAny(text, "\r\n"); i >= 0 { // the decoder skips them
+		return nil, base64.CorruptInputError(i)
 	}
 	return strict.DecodeString(text)
 }
