@@ -1,8 +1,6 @@
 package downstream
 
 import (
-	"cmp"
-	"encoding/binary"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,43 +9,21 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// A headerName is the name of a header, with a number that differs for most names.
-type headerName struct {
-	prefix uint64
-	name   string
-}
-
 // appendFields appends the header sorted by name, without the names that omit reports.
 func (w *response) appendFields(omit func(name string) bool) {
 	w.names = w.names[:0]
 	for name, lines := range w.header {
-		if len(lines) == 0 || !http1.IsToken(name) {
-			continue // as are those of late trailers, which contain a colon
+		// Names of unannounced trailers contain a colon, so they are not tokens.
+		if len(lines) > 0 && http1.IsToken(name) && !omit(name) {
+			w.names = append(w.names, name)
 		}
-		w.names = append(w.names, headerName{name: name, prefix: prefixOf(name)})
 	}
-	slices.SortFunc(w.names, func(a, b headerName) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		return cmp.Compare(a.name, b.name)
-	})
-	for i := range w.names {
-		name := w.names[i].name
-		if omit(name) {
-			continue
-		}
+	slices.Sort(w.names)
+	for _, name := range w.names {
 		for _, value := range w.header[name] {
 			w.out = appendField(w.out, name, value)
 		}
 	}
-}
-
-// prefixOf returns the first bytes of a name as a number that sorts like names.
-func prefixOf(name string) uint64 {
-	var b [8]byte
-	copy(b[:], name)
-	return binary.BigEndian.Uint64(b[:])
 }
 
 // appendTrailers appends the trailers.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
@@ -96,44 +97,28 @@ func (h *requestHead) parseLine(b []byte) int {
 // take takes a header line. It returns false if the request is not served here.
 func (h *requestHead) take(b []byte, f http1.Field) bool {
 	name, value := f.Name.Bytes(b), f.Value.Bytes(b)
-	switch len(name) { // the length excludes most names
-	case len("Host"):
-		if string(name) == "Host" {
-			if h.host.To > 0 || !isPlainHost(value) {
-				return false
-			}
-			h.host = f.Value
-			return true // Host is not in Request.Header
-		}
-	case len("Expect"), len("Trailer"), len("Transfer-Encoding"): // "Pragma" and "Upgrade" are as long as the first two
-		switch string(name) {
-		case "Expect", "Trailer", "Upgrade", "Transfer-Encoding":
+	switch string(name) {
+	case "Expect", "Trailer", "Upgrade", "Transfer-Encoding", "Http2-Settings":
+		return false
+	case "Host":
+		if h.host.To > 0 || !isPlainHost(value) {
 			return false
-		case "Pragma":
-			h.noCache = h.noCache || string(value) == "no-cache"
 		}
-	case len("Connection"):
-		if string(name) == "Connection" {
-			switch {
-			case h.seen(b, "Connection"):
-				return false
-			case bytes.EqualFold(value, []byte("close")):
-				h.closes = true
-			case !bytes.EqualFold(value, []byte("keep-alive")):
-				return false
-			}
-		}
-	case len("Content-Length"): // and HTTP2-Settings
-		switch string(name) {
-		case "Http2-Settings":
+		h.host = f.Value
+		return true // Host is not in Request.Header
+	case "Pragma":
+		h.noCache = h.noCache || string(value) == "no-cache"
+	case "Connection":
+		h.closes = bytes.EqualFold(value, []byte("close"))
+		if h.seen(b, "Connection") || !h.closes && !bytes.EqualFold(value, []byte("keep-alive")) {
 			return false
-		case "Content-Length":
-			n, ok := http1.ParseLength(value)
-			if !ok || h.seen(b, "Content-Length") {
-				return false
-			}
-			h.length = n
 		}
+	case "Content-Length":
+		n, ok := http1.ParseLength(value)
+		if !ok || h.seen(b, "Content-Length") {
+			return false
+		}
+		h.length = n
 	}
 	h.fields = append(h.fields, f)
 	return true
@@ -141,12 +126,7 @@ func (h *requestHead) take(b []byte, f http1.Field) bool {
 
 // seen reports whether there was a header of this name.
 func (h *requestHead) seen(b []byte, name string) bool {
-	for _, f := range h.fields {
-		if string(f.Name.Bytes(b)) == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.fields, func(f http1.Field) bool { return string(f.Name.Bytes(b)) == name })
 }
 
 // fill sets the fields of r. text has the bytes of the head, and values has room for one value for each field. It

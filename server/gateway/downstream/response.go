@@ -16,8 +16,8 @@ import (
 type response struct {
 	conn   *conn
 	header http.Header
-	names  []headerName // of the header, sorted
-	out    []byte       // not sent yet
+	names  []string // of the header, sorted; only the memory is kept
+	out    []byte   // not sent yet
 
 	responseFraming
 	preset   presetLines

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
@@ -49,38 +50,24 @@ func (w *response) TakeHeaderLine(name, value string) bool {
 	if w.wrote {
 		return false
 	}
-	for _, other := range w.preset.instead {
-		if other == name {
-			return true
-		}
+	if slices.Contains(w.preset.instead, name) {
+		return true
 	}
-	switch len(name) { // the length excludes most names
-	case len("Date"):
-		w.preset.dated = w.preset.dated || name == "Date"
-	case len("Trailer"):
-		if name == "Trailer" {
+	switch name {
+	case "Connection", "Trailer", "Transfer-Encoding":
+		return false
+	case "Date":
+		w.preset.dated = true
+	case "Content-Type":
+		w.preset.typed = true
+	case "Content-Encoding":
+		w.preset.typed = w.preset.typed || value != ""
+	case "Content-Length":
+		n, ok := http1.ParseLength(value)
+		if !ok || w.length >= 0 {
 			return false
 		}
-	case len("Connection"):
-		if name == "Connection" {
-			return false
-		}
-	case len("Content-Type"):
-		w.preset.typed = w.preset.typed || name == "Content-Type"
-	case len("Content-Length"):
-		if name == "Content-Length" {
-			n, ok := http1.ParseLength(value)
-			if !ok || w.length >= 0 {
-				return false
-			}
-			w.length = n
-		}
-	case len("Content-Encoding"):
-		w.preset.typed = w.preset.typed || name == "Content-Encoding" && value != ""
-	case len("Transfer-Encoding"):
-		if name == "Transfer-Encoding" {
-			return false
-		}
+		w.length = n
 	}
 	w.preset.lines = http1.AppendField(w.preset.lines, name, value)
 	return true

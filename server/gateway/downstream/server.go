@@ -37,12 +37,12 @@ type Server struct {
 	tls      *tls.Config
 	handover *handover
 	ending   atomic.Bool
-	dates    dates
+	lastDate atomic.Pointer[dateText]
 	onEnd    func() // for tests: called for each connection that has ended or was hijacked; may be nil
 
 	mu          sync.Mutex
 	begun       bool
-	listeners   map[net.Listener]struct{}
+	listener    net.Listener
 	conns       map[*conn]struct{}
 	netHTTPRuns sync.WaitGroup // of NetHTTP.Serve
 }
@@ -68,7 +68,7 @@ func (s *Server) begin(l net.Listener) error {
 		s.keepFor = keepFor
 	}
 	s.conns = make(map[*conn]struct{})
-	s.listeners = map[net.Listener]struct{}{l: {}}
+	s.listener = l
 	s.handover = newHandover(l.Addr())
 	if config := s.NetHTTP.TLSConfig; config != nil {
 		s.tls = config.Clone()
@@ -189,8 +189,8 @@ func (s *Server) stop() {
 	s.NetHTTP.SetKeepAlivesEnabled(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for l := range s.listeners {
-		_ = l.Close() // it may be closed already
+	if s.listener != nil {
+		_ = s.listener.Close() // it may be closed already
 	}
 }
 

@@ -18,15 +18,30 @@ func IsHopByHop(canonical string) bool {
 	}
 }
 
+// reservedNames are the names of hop-by-hop fields, and of Host, Expect and Content-Length, by their length, which
+// excludes most other names.
+var reservedNames = func() (byLength [20][]string) {
+	for _, name := range []string{
+		"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "Http2-Settings", "Host", "Expect", "Content-Length",
+	} {
+		byLength[len(name)] = append(byLength[len(name)], name)
+	}
+	return byLength
+}()
+
 // IsReserved reports whether a proxy sets a field of this name itself, on each side, if at all: hop-by-hop fields,
 // Host, Expect and Content-Length. The name may be in any case.
 func IsReserved(name string) bool {
-	switch name = textproto.CanonicalMIMEHeaderKey(name); name {
-	case "Host", "Expect", "Content-Length":
-		return true
-	default:
-		return IsHopByHop(name)
+	if len(name) >= len(reservedNames) {
+		return false
 	}
+	for _, reserved := range reservedNames[len(name)] {
+		if strings.EqualFold(reserved, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // IsPlainConnection reports whether the lines of a Connection field name no other field. It may return false for
