@@ -15,8 +15,9 @@ func TestScripts(t *testing.T) {
 		Dir:           "testdata/script",
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir) // each script has its own directory for state
 			e.Vars = append(e.Vars, "LC_ALL=C")
-			for _, part := range []string{"API", "GRPC", "RESP"} { // scripts run side by side, and turn on what they need
+			for _, part := range []string{"API", "GRPC", "RESP"} { // scripts run in parallel, and turn on what they need
 				e.Vars = append(e.Vars, "HEADGATE_"+part+"_ADDR=off")
 			}
 			return nil

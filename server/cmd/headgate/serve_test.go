@@ -153,7 +153,7 @@ func TestConfigurationWithTwoListenersAndRoutes(t *testing.T) {
 	writeFile(t, path, fmt.Sprintf(`
 rules: rules.yaml
 admin_addr: off
-answers: { x_ratelimit: false }
+responses: { x_ratelimit: false }
 identity: { api_key_header: X-Key }
 gateway:
   listeners: [{ addr: "127.0.0.1:0" }, { addr: "127.0.0.1:0" }]

@@ -44,7 +44,7 @@ type Config struct {
 
 	// Sections without a flag.
 	Identity     Identity     `field:"identity" doc:"How to identify clients."`
-	Answers      Answers      `field:"answers" doc:"Response headers about limits."`
+	Responses    Responses    `field:"responses" doc:"Response headers about limits."`
 	Gateway      Gateway      `field:"gateway" doc:"Listeners, routes, timeouts and size limits of the gateway."`
 	Service      Service      `field:"service" doc:"The decision service."`
 	Memory       Memory       `field:"memory" doc:"The in-memory store. With Redis, it serves on_failure: local and consistency: local."`

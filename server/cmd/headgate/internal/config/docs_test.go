@@ -197,7 +197,7 @@ func TestSchemaAcceptsTheFullFile(t *testing.T) {
 	}
 	for _, text := range []string{
 		"stor: x", "gateway: { max_conns: many }", "gateway: { header_timeout: 10 }", "memory: { max_bytes: lots }",
-		"answers: { reset: x }", "identity: { user_from: x }", "gateway: { listeners: [{ adr: x }] }", "identity: { hops: x }",
+		"responses: { reset: x }", "identity: { user_from: x }", "gateway: { listeners: [{ adr: x }] }", "identity: { hops: x }",
 	} {
 		f, err := source.Read("bad.yaml", []byte(text))
 		if err != nil {

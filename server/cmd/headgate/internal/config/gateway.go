@@ -111,8 +111,8 @@ type Ejection struct {
 	SlowReturn Span          `field:"slow_return" default:"30s" doc:"How long a recovered upstream takes to receive its full share of requests again, or off."`
 }
 
-// Answers configures the response headers about limits.
-type Answers struct {
+// Responses configures the response headers about limits.
+type Responses struct {
 	NoRateLimit  bool          `field:"ratelimit,not" default:"true" doc:"Send RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers)."`
 	NoXRateLimit bool          `field:"x_ratelimit,not" default:"true" doc:"Send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset."`
 	ResetDelta   ResetFormat   `field:"reset" default:"epoch" doc:"Format of X-RateLimit-Reset: epoch (seconds since 1970) or delta (seconds from now)."`

@@ -21,7 +21,7 @@ import (
 // validateSections checks the sections of the file, with the help of the packages that they configure.
 func (c *Config) validateSections() error {
 	if err := c.Fields().Validate(); err != nil {
-		return c.sectionError("answers", err, reflect.TypeFor[Answers]())
+		return c.sectionError("responses", err, reflect.TypeFor[Responses]())
 	}
 	if c.Redis.Nodes < 0 {
 		return c.problemAt("redis.nodes", "", "at least 1")
@@ -96,8 +96,8 @@ func (c *Config) JWTConfig() (*jwt.Config, error) {
 // Fields returns which response headers describe limits.
 func (c *Config) Fields() httplimit.Fields {
 	return httplimit.Fields{
-		NoRateLimit: c.Answers.NoRateLimit, NoXRateLimit: c.Answers.NoXRateLimit,
-		ResetDelta: bool(c.Answers.ResetDelta), Jitter: c.Answers.Jitter,
+		NoRateLimit: c.Responses.NoRateLimit, NoXRateLimit: c.Responses.NoXRateLimit,
+		ResetDelta: bool(c.Responses.ResetDelta), Jitter: c.Responses.Jitter,
 	}
 }
 
