@@ -30,8 +30,8 @@ type Client struct {
 	store      *batcher
 	circuit    *gobreaker.TwoStepCircuitBreaker[any]
 	failing    atomic.Bool  // a call has failed and none has succeeded since; the circuit is used only then
-	noLanes    atomic.Int64 // the service has no batch streams (lanes) until this time after made, in ns; 0 if it has
-	made       time.Time
+	noLanes    atomic.Int64 // the service has no batch streams (lanes) until this time after created, in ns; 0 if it has
+	created    time.Time
 	noLaneTime time.Duration  // the time after which lanes are tried again
 	release    sync.WaitGroup // releases of slots whose callers gave up
 	ids        struct {
@@ -45,10 +45,10 @@ const probeEvery = 500 * time.Millisecond
 
 // New returns a Client. It does not wait for the service. The error describes invalid Options.
 func New(o Options) (*Client, error) {
-	if err := o.fill(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, made: time.Now(), noLaneTime: maxLaneAge}
+	c := &Client{options: o, created: time.Now(), noLaneTime: maxLaneAge}
 	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {

@@ -21,7 +21,7 @@ type lane struct {
 	end      context.CancelFunc
 	timeout  *time.Timer  // cancels the stream when a call exceeds its deadline
 	timedOut *atomic.Bool // set when timeout fires; one per stream, since it may fire when the next stream is open
-	made     time.Time
+	opened   time.Time
 }
 
 const (
@@ -40,7 +40,7 @@ var laneDesc = grpc.StreamDesc{StreamName: "BatchStream", ServerStreams: true, C
 // do makes a call with a deadline. ctx is the parent of the stream's context, and does not end with the call. It
 // returns errUnread if the server has not read the call.
 func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time, q, a grpcwire.Message) error {
-	if l.stream != nil && time.Since(l.made) > maxLaneAge {
+	if l.stream != nil && time.Since(l.opened) > maxLaneAge {
 		l.close()
 	}
 	left := time.Until(deadline)
@@ -72,7 +72,7 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Duration) error {
 	timedOut := &atomic.Bool{}
 	l.timedOut = timedOut
-	l.made = time.Now()
+	l.opened = time.Now()
 	ctx, l.end = context.WithCancel(ctx)
 	end := l.end
 	l.timeout = time.AfterFunc(left, func() {

@@ -35,44 +35,70 @@ var _ headgate.Limiter = (*Store)(nil)
 
 // Take decides a check.
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return s.one(ctx, wirev1.Take, c)
+	return s.operate(ctx, wirev1.Take, c, headgate.Receipt{})
 }
 
 // Peek returns the decision that Take would return now, and takes nothing.
 func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return s.one(ctx, wirev1.Peek, c)
+	return s.operate(ctx, wirev1.Peek, c, headgate.Receipt{})
 }
 
 // Charge takes the cost of a check whether or not it is within the limit.
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return s.one(ctx, wirev1.Charge, c)
+	return s.operate(ctx, wirev1.Charge, c, headgate.Receipt{})
 }
 
-// one executes an operation on one check.
-func (s *Store) one(ctx context.Context, verb wirev1.Verb, c headgate.Check) (headgate.Decision, error) {
+// Renew renews the slot of a concurrency limit for another TTL.
+func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
+	d, err := s.operate(ctx, wirev1.Renew, c, r)
+	return d.Allowed, err
+}
+
+// Give refunds units.
+func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	_, err := s.operate(ctx, wirev1.Give, c, r)
+	return err
+}
+
+// Reset resets the counter of the check's key. The service does so only if it requires a token.
+func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
+	c.Limit, c.Cost, c.Safe = headgate.Limit{}, 0, nil // unused
+	_, err := s.operate(ctx, wirev1.Reset, c, headgate.Receipt{})
+	return err
+}
+
+// operate executes an operation on one check. The decision is empty if the operation has none.
+func (s *Store) operate(
+	ctx context.Context, verb wirev1.Verb, c headgate.Check, r headgate.Receipt,
+) (d headgate.Decision, err error) {
 	if ctx == nil {
-		return headgate.Decision{}, headgate.ErrNilContext
+		return d, headgate.ErrNilContext
 	}
-	validate := c.Validate
-	if verb == wirev1.Peek {
-		validate = c.ValidatePeek
+	switch verb {
+	case wirev1.Peek:
+		err = c.ValidatePeek()
+	case wirev1.Reset:
+		err = headgate.ValidateKey(c.Key)
+	default:
+		err = c.Validate()
 	}
-	if err := validate(); err != nil {
-		return headgate.Decision{}, err
+	if err != nil {
+		return d, err
 	}
 	t := newTask()
-	t.verb, t.one[0] = verb, c
+	t.verb, t.one[0], t.receipt = verb, c, r
+	t.receipt.At = unpackAt(r.At)
 	t.checks = t.one[:]
-	t.safe = verb == wirev1.Peek
+	t.safe = verb == wirev1.Peek || verb == wirev1.Renew || verb == wirev1.Reset
 	mine, err := s.do(ctx, t)
 	if !mine {
-		return headgate.Decision{}, err
+		return d, err
 	}
 	defer t.free()
-	if err != nil {
-		return headgate.Decision{}, err
+	if err == nil && len(t.decisions) > 0 {
+		d = t.decisions[0]
 	}
-	return t.decisions[0], nil
+	return d, err
 }
 
 // TakeAll decides several checks as one.
@@ -105,63 +131,6 @@ func (s *Store) TakeAll(
 		return dst, err
 	}
 	return append(dst, t.decisions...), nil
-}
-
-// Renew renews the slot of a concurrency limit for another TTL.
-func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
-	if ctx == nil {
-		return false, headgate.ErrNilContext
-	}
-	if err := c.Validate(); err != nil {
-		return false, err
-	}
-	t := newTask()
-	t.verb, t.one[0], t.receipt = wirev1.Renew, c, r
-	t.receipt.At = unpackAt(r.At)
-	t.checks = t.one[:]
-	t.safe = true
-	mine, err := s.do(ctx, t)
-	if !mine {
-		return false, err
-	}
-	defer t.free()
-	return err == nil && t.decisions[0].Allowed, err
-}
-
-// Give refunds units.
-func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	if err := c.Validate(); err != nil && ctx != nil {
-		return err
-	}
-	return s.withoutDecision(ctx, wirev1.Give, c, r)
-}
-
-// Reset resets the counter of the check's key. The service does so only if it requires a token.
-func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
-	if err := headgate.ValidateKey(c.Key); err != nil && ctx != nil {
-		return err
-	}
-	return s.withoutDecision(ctx, wirev1.Reset, headgate.Check{
-		Key: c.Key, Owner: c.Owner, Split: c.Split,
-		OnFailure: c.OnFailure,
-	}, headgate.Receipt{})
-}
-
-// withoutDecision executes an operation that returns no decision.
-func (s *Store) withoutDecision(ctx context.Context, verb wirev1.Verb, c headgate.Check, r headgate.Receipt) error {
-	if ctx == nil {
-		return headgate.ErrNilContext
-	}
-	t := newTask()
-	t.verb, t.one[0], t.receipt = verb, c, r
-	t.receipt.At = unpackAt(r.At)
-	t.checks = t.one[:]
-	t.safe = verb == wirev1.Reset
-	mine, err := s.do(ctx, t)
-	if mine {
-		t.free()
-	}
-	return err
 }
 
 // do executes a task. It reports whether the task belongs to the caller again: if not, the task still runs, and the

@@ -46,13 +46,14 @@ type Options struct {
 
 var errNoAddress = errors.New("client: no Address: want one such as 127.0.0.1:8082")
 
-func (o *Options) fill() error {
+// validate checks the options and sets defaults.
+func (o *Options) validate() error {
 	if o.Address == "" {
 		return errNoAddress
 	}
 	if strings.TrimSpace(o.Token) != o.Token ||
 		strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return errors.New("client: Token: want letters, digits and signs of ASCII, without spaces")
+		return errors.New("client: Token: want ASCII letters, digits and punctuation, without spaces")
 	}
 	if o.Deadline == 0 {
 		o.Deadline = DefaultDeadline
@@ -73,7 +74,7 @@ func (o *Options) fill() error {
 		return fmt.Errorf("client: MaxBatch %d: want 1 to 100000, or 0 for %d", o.MaxBatch, DefaultMaxBatch)
 	}
 	if o.OnFailure != headgate.Open && o.OnFailure != headgate.Closed {
-		return fmt.Errorf("client: OnFailure %s: want open or closed: rules are known to the service alone", o.OnFailure)
+		return fmt.Errorf("client: OnFailure %s: want open or closed: only the service knows the rules", o.OnFailure)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -127,11 +127,11 @@ var errGaveUp = errors.New("the caller gave up")
 
 // reportResult reports the result of a call to the circuit. While all calls succeed the circuit is not used, and report
 // is nil.
-func (c *Client) reportResult(how error, report func(error)) {
-	if how == nil && report == nil {
+func (c *Client) reportResult(result error, report func(error)) {
+	if result == nil && report == nil {
 		return
 	}
-	if how != nil {
+	if result != nil {
 		c.failing.Store(true)
 	}
 	if report == nil {
@@ -140,8 +140,8 @@ func (c *Client) reportResult(how error, report func(error)) {
 			return // enough other calls have failed meanwhile
 		}
 	}
-	report(how)
-	if how == nil && c.circuit.State() == gobreaker.StateClosed && c.circuit.Counts().ConsecutiveFailures == 0 {
+	report(result)
+	if result == nil && c.circuit.State() == gobreaker.StateClosed && c.circuit.Counts().ConsecutiveFailures == 0 {
 		c.failing.Store(false)
 	}
 }
@@ -179,8 +179,8 @@ func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 // copy.
 func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
 	a := Answer{
-		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(
-			m.RetryAfterMs), Limit: m.Limit, Remaining: m.Remaining,
+		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs),
+		Limit: m.Limit, Remaining: m.Remaining,
 		Rule: rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
 		Drop: m.Drop, Degraded: m.Degraded,
 	}
@@ -287,11 +287,11 @@ func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, 
 func (c *Client) callBatch(
 	ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse,
 ) error {
-	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.made)) > c.noLanes.Load()) {
+	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.created)) > c.noLanes.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)
 		switch {
 		case status.Code(err) == codes.Unimplemented: // until the service is upgraded
-			c.noLanes.Store(int64(time.Since(c.made) + c.noLaneTime))
+			c.noLanes.Store(int64(time.Since(c.created) + c.noLaneTime))
 		case !errors.Is(err, errUnread):
 			return err
 		}

@@ -35,7 +35,7 @@ type Config struct {
 var errNoEngine = errors.New("grpclimit: no Engine: want one of engine.New")
 
 // fill validates the Config and sets defaults.
-func (c *Config) fill() error {
+func (c *Config) validate() error {
 	if c.Engine == nil {
 		return errNoEngine
 	}

@@ -27,7 +27,7 @@ type Limiter struct {
 
 // New returns a Limiter.
 func New(c Config) (*Limiter, error) {
-	if err := c.fill(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	l := &Limiter{config: c}
@@ -43,13 +43,13 @@ var (
 // A grpcCall is the state of one gRPC call. Calls are pooled: do not use a call, or anything it refers to, after
 // release.
 type grpcCall struct {
-	who     identity.Attributes
-	verdict engine.Verdict
-	served  bool // the handler has returned
+	attributes identity.Attributes
+	verdict    engine.Verdict
+	served     bool // the handler has returned
 }
 
 func (l *Limiter) release(c *grpcCall) {
-	c.who.Reset() // so that the pool does not hold the metadata of old calls
+	c.attributes.Reset() // so that the pool does not hold the metadata of old calls
 	l.pool.Put(c)
 }
 
@@ -61,14 +61,10 @@ func (l *Limiter) Unary(
 	fields, err := l.admit(ctx, info.FullMethod, c)
 	if err != nil {
 		l.release(c)
-		if len(fields) > 0 {
-			l.reportUnsent(ctx, grpc.SetTrailer(ctx, fields))
-		}
+		l.reportUnsent(ctx, grpc.SetTrailer(ctx, fields))
 		return nil, err
 	}
-	if len(fields) > 0 {
-		l.reportUnsent(ctx, grpc.SetHeader(ctx, fields))
-	}
+	l.reportUnsent(ctx, grpc.SetHeader(ctx, fields))
 	if !c.verdict.Settles() {
 		l.release(c)
 		return handler(ctx, req)
@@ -90,17 +86,17 @@ func (l *Limiter) Unary(
 // fields as header if the call is allowed, and as trailer if it is denied.
 func (l *Limiter) admit(ctx context.Context, method string, c *grpcCall) (fields metadata.MD, err error) {
 	l.identify(ctx, method, c)
-	if err := c.who.Malformed(); err != nil {
+	if err := c.attributes.Malformed(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	if err := l.config.Engine.Decide(ctx, &c.who, &c.verdict); err != nil {
+	if err := l.config.Engine.Decide(ctx, &c.attributes, &c.verdict); err != nil {
 		return nil, l.undecided(ctx, method, err)
 	}
 	c.verdict.KeepSlots()
 	return l.conclude(ctx, &c.verdict)
 }
 
-// identify reads the attributes of the client into c.who.
+// identify reads the attributes of the client into c.attributes.
 func (l *Limiter) identify(ctx context.Context, method string, c *grpcCall) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	request := identity.Call{Method: http.MethodPost, Path: method, Header: md}
@@ -110,7 +106,7 @@ func (l *Limiter) identify(ctx context.Context, method string, c *grpcCall) {
 	if authority := md[":authority"]; len(authority) > 0 {
 		request.Host = authority[0]
 	}
-	l.config.Identifier.ReadCall(&request, &c.who)
+	l.config.Identifier.ReadCall(&request, &c.attributes)
 }
 
 // conclude acts on a verdict: it returns the error of a denied call and waits for a delayed one.
@@ -123,7 +119,7 @@ func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metad
 		return nil, dropped
 	case engine.Delay:
 		if err := v.Wait(ctx); err != nil {
-			return nil, gaveUp(ctx, err)
+			return nil, canceled(ctx, err)
 		}
 	}
 	return l.fields(v, retryAfter), nil
@@ -133,7 +129,7 @@ func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metad
 // limiter should not block calls. If the call was cancelled, it returns the status for that.
 func (l *Limiter) undecided(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
-		return gaveUp(ctx, err)
+		return canceled(ctx, err)
 	}
 	l.config.OnError(ctx, fmt.Errorf("decide %s: %w", method, err))
 	return nil

@@ -8,22 +8,26 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// sentMetadata records the metadata that a handler sends, which may contain the cost.
+// sentMetadata records the metadata that a handler sends, which may contain the cost. A nil sentMetadata records nothing.
 type sentMetadata struct {
 	mu              sync.Mutex // handlers may send from several goroutines
 	header, trailer metadata.MD
 }
 
-func (s *sentMetadata) inHeader(md metadata.MD) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.header = metadata.Join(s.header, md)
+func (s *sentMetadata) addHeader(md metadata.MD) {
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.header = metadata.Join(s.header, md)
+	}
 }
 
-func (s *sentMetadata) inTrailer(md metadata.MD) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.trailer = metadata.Join(s.trailer, md)
+func (s *sentMetadata) addTrailer(md metadata.MD) {
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.trailer = metadata.Join(s.trailer, md)
+	}
 }
 
 // value returns the value of a name. A trailer comes later than a header, and has precedence.
@@ -43,11 +47,11 @@ func (s *sentMetadata) value(name string) string {
 
 // record returns the context for a handler, which records metadata sent with grpc.SetHeader and similar functions.
 func (s *sentMetadata) record(ctx context.Context) context.Context {
-	under := grpc.ServerTransportStreamFromContext(ctx)
-	if under == nil {
+	inner := grpc.ServerTransportStreamFromContext(ctx)
+	if inner == nil {
 		return ctx
 	}
-	return grpc.NewContextWithServerTransportStream(ctx, &recordingStream{ServerTransportStream: under, sent: s})
+	return grpc.NewContextWithServerTransportStream(ctx, &recordingStream{ServerTransportStream: inner, sent: s})
 }
 
 // recordingStream is a transport stream that records metadata.
@@ -56,17 +60,17 @@ type recordingStream struct {
 	sent *sentMetadata
 }
 
-func (l *recordingStream) SetHeader(md metadata.MD) error {
-	l.sent.inHeader(md)
-	return l.ServerTransportStream.SetHeader(md)
+func (r *recordingStream) SetHeader(md metadata.MD) error {
+	r.sent.addHeader(md)
+	return r.ServerTransportStream.SetHeader(md)
 }
 
-func (l *recordingStream) SendHeader(md metadata.MD) error {
-	l.sent.inHeader(md)
-	return l.ServerTransportStream.SendHeader(md)
+func (r *recordingStream) SendHeader(md metadata.MD) error {
+	r.sent.addHeader(md)
+	return r.ServerTransportStream.SendHeader(md)
 }
 
-func (l *recordingStream) SetTrailer(md metadata.MD) error {
-	l.sent.inTrailer(md)
-	return l.ServerTransportStream.SetTrailer(md)
+func (r *recordingStream) SetTrailer(md metadata.MD) error {
+	r.sent.addTrailer(md)
+	return r.ServerTransportStream.SetTrailer(md)
 }

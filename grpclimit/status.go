@@ -29,9 +29,9 @@ func denial(v *engine.Verdict, retryAfter time.Duration) error {
 	case engine.Unregistered:
 		code, message = codes.PermissionDenied, "the client is not registered"
 	case engine.Unidentified:
-		code, message = codes.Unauthenticated, "the call does not say who is asking"
+		code, message = codes.Unauthenticated, "the client is not identified"
 		if v.Status == http.StatusBadRequest {
-			code, message = codes.InvalidArgument, "what says who is asking is there several times, or can be read in several ways"
+			code, message = codes.InvalidArgument, "the client's identity is ambiguous: an attribute has several values or readings"
 		}
 	case engine.QueueFull:
 		message = "too many calls are waiting already"
@@ -75,8 +75,8 @@ func violations(v *engine.Verdict) []*errdetails.QuotaFailure_Violation {
 	return list
 }
 
-// gaveUp returns the status of a call that was cancelled while it was delayed.
-func gaveUp(ctx context.Context, err error) error {
+// canceled returns the status of a call whose context ended while it was delayed.
+func canceled(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}

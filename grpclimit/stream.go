@@ -16,14 +16,10 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	fields, err := l.admit(ctx, info.FullMethod, c)
 	if err != nil {
 		l.release(c)
-		if len(fields) > 0 {
-			ss.SetTrailer(fields)
-		}
+		ss.SetTrailer(fields)
 		return err
 	}
-	if len(fields) > 0 {
-		l.reportUnsent(ctx, ss.SetHeader(fields))
-	}
+	l.reportUnsent(ctx, ss.SetHeader(fields))
 	settles := c.verdict.Settles()
 	counts := l.config.PerMessage && info.IsClientStream
 	if !settles && !counts {
@@ -36,7 +32,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		s.ctx = s.sent.record(ctx)
 	}
 	if counts {
-		// It is not reused: a goroutine of the handler may still be receiving when the handler has returned.
+		// Not from the pool: a goroutine of the handler may still be receiving when the handler has returned.
 		s.messages = &grpcCall{}
 		l.identify(ctx, info.FullMethod, s.messages)
 	}
@@ -56,37 +52,31 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	return err
 }
 
-// A stream needs a settlement, or its messages are counted.
+// A stream wraps a stream that is settled at its end, or whose messages are counted.
 type stream struct {
 	grpc.ServerStream
 	limiter  *Limiter
 	ctx      context.Context
 	sent     *sentMetadata // nil if it is not needed
 	messages *grpcCall     // nil if messages are not counted
-	further  bool          // a message has been received
+	received bool          // a message has been received; the call itself pays for the first
 	denied   atomic.Pointer[error]
 }
 
 func (s *stream) Context() context.Context { return s.ctx }
 
 func (s *stream) SetHeader(md metadata.MD) error {
-	if s.sent != nil {
-		s.sent.inHeader(md)
-	}
+	s.sent.addHeader(md)
 	return s.ServerStream.SetHeader(md)
 }
 
 func (s *stream) SendHeader(md metadata.MD) error {
-	if s.sent != nil {
-		s.sent.inHeader(md)
-	}
+	s.sent.addHeader(md)
 	return s.ServerStream.SendHeader(md)
 }
 
 func (s *stream) SetTrailer(md metadata.MD) {
-	if s.sent != nil {
-		s.sent.inTrailer(md)
-	}
+	s.sent.addTrailer(md)
 	s.ServerStream.SetTrailer(md)
 }
 
@@ -98,8 +88,8 @@ func (s *stream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil || s.messages == nil {
 		return err
 	}
-	if !s.further {
-		s.further = true
+	if !s.received {
+		s.received = true
 		return nil
 	}
 	err := s.decide()
@@ -112,23 +102,21 @@ func (s *stream) RecvMsg(m any) error {
 // decide decides a message.
 func (s *stream) decide() error {
 	l, v := s.limiter, &s.messages.verdict
-	if err := l.config.Engine.DecideMore(s.ctx, &s.messages.who, v); err != nil {
+	if err := l.config.Engine.DecideMore(s.ctx, &s.messages.attributes, v); err != nil {
 		return l.undecided(s.ctx, "a message", err)
 	}
 	fields, err := l.conclude(s.ctx, v)
 	if err != nil {
-		if len(fields) > 0 {
-			s.ServerStream.SetTrailer(fields)
-		}
+		s.ServerStream.SetTrailer(fields)
 		return err
 	}
 	if v.Settles() {
-		if err := v.Settle(s.ctx, nothing); err != nil {
+		if err := v.Settle(s.ctx, zeroCost); err != nil {
 			l.config.OnError(s.ctx, fmt.Errorf("settle a message: %w", err))
 		}
 	}
 	return nil
 }
 
-// nothing is the cost of a message if the response states the cost: it does so once, for the whole stream.
-func nothing(string) string { return "0" }
+// zeroCost is the cost of a message under a rule whose cost is in the response: the stream pays it once, at its end.
+func zeroCost(string) string { return "0" }

@@ -129,13 +129,13 @@ func TestEveryVerdictHasItsCode(t *testing.T) {
 		},
 		{
 			name: "unidentified", rule: rules.Rule{ID: "a", Key: key("user"), Limits: limits("1/s"), Fallback: rules.FallbackDeny},
-			code: codes.Unauthenticated, message: "the call does not say who is asking",
+			code: codes.Unauthenticated, message: "the client is not identified",
 		},
 		{
 			name: "two names", rule: rules.Rule{
 				ID: "a", Key: key("header.x-tenant"), Limits: limits("1/s"), Fallback: rules.FallbackSkip,
 			}, md: []string{"x-tenant", "one", "x-tenant", "two"},
-			code: codes.InvalidArgument, message: "what says who is asking is there several times, or can be read in several ways",
+			code: codes.InvalidArgument, message: "the client's identity is ambiguous: an attribute has several values or readings",
 		},
 		{
 			name: "never", rule: rules.Rule{

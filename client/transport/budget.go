@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -83,12 +84,7 @@ func (b *budget) idle(now time.Time) bool {
 	if b.probing && (now.Sub(b.pause) < probingFor || now.Sub(b.lastRequest) < probingFor) {
 		return false
 	}
-	for i := range b.windows {
-		if b.windows[i].until.After(now) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.windows, func(w window) bool { return w.until.After(now) })
 }
 
 // probeWait is how long to wait for the probe. Its response wakes waiting requests earlier.
@@ -112,15 +108,15 @@ func (b *budget) wait(now time.Time) time.Duration {
 func (b *budget) take(now time.Time) {
 	b.underway++
 	b.lastRequest = now
-	kept := b.windows[:0]
+	current := b.windows[:0]
 	for _, w := range b.windows {
 		if !w.until.After(now) && !b.renew(&w, now) {
 			continue
 		}
 		w.left--
-		kept = append(kept, w)
+		current = append(current, w)
 	}
-	b.windows = kept
+	b.windows = current
 }
 
 // renew begins the next window of a quota without a response, and reports whether there is anything to count. If its
@@ -183,10 +179,8 @@ func (b *budget) learn(sent, now time.Time, s *limitInfo) {
 
 // window returns the state of a quota, nil if it is unknown.
 func (b *budget) window(name string) *window {
-	for i := range b.windows {
-		if b.windows[i].name == name {
-			return &b.windows[i]
-		}
+	if i := slices.IndexFunc(b.windows, func(w window) bool { return w.name == name }); i >= 0 {
+		return &b.windows[i]
 	}
 	return nil
 }

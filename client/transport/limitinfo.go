@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
 		return s
 	}
 	if after, ok := retryAfter(r.Header.Get("Retry-After"), date); ok {
-		s.pause = t.believe(after)
+		s.pause = t.bounded(after)
 		return s
 	}
 	for _, w := range s.windows {
@@ -67,8 +68,8 @@ func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
 	return s
 }
 
-// believe limits a pause to the maximum.
-func (t *Transport) believe(d time.Duration) time.Duration { return min(max(d, 0), t.options.MaxPause) }
+// bounded returns a pause within 0 and Options.MaxPause.
+func (t *Transport) bounded(d time.Duration) time.Duration { return min(max(d, 0), t.options.MaxPause) }
 
 // seconds returns a number of seconds as a Duration, saturated.
 func seconds(n int64) time.Duration {
@@ -115,13 +116,13 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 		w := window{name: name, left: left, span: shortPause}
 		span, hasSpan := number(item.Params, "t")
 		for _, policy := range policies {
-			p, of, ok := named(policy)
-			if !ok || of != name {
+			p, policyName, ok := named(policy)
+			if !ok || policyName != name {
 				continue
 			}
 			w.quota, _ = number(p.Params, "q")
 			if length, ok := number(p.Params, "w"); ok {
-				w.span = max(t.believe(seconds(length)), shortPause)
+				w.span = max(t.bounded(seconds(length)), shortPause)
 				if !hasSpan {
 					span, hasSpan = length, true
 				}
@@ -131,7 +132,7 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 		if !hasSpan {
 			continue // nothing to wait for
 		}
-		w.until = now.Add(t.believe(seconds(span)))
+		w.until = now.Add(t.bounded(seconds(span)))
 		windows = append(windows, w)
 	}
 	return windows
@@ -147,20 +148,20 @@ func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 	if err != nil {
 		return nil
 	}
-	of := func(name string) (int64, bool) {
+	value := func(name string) (int64, bool) {
 		member, _ := d.Get(name)
 		item, _ := member.(httpsfv.Item)
 		n, ok := item.Value.(int64)
 		return n, ok && n >= 0
 	}
-	left, hasLeft := of("remaining")
-	reset, hasReset := of("reset")
+	left, hasLeft := value("remaining")
+	reset, hasReset := value("reset")
 	if !hasLeft || !hasReset {
 		return nil
 	}
-	quota, _ := of("limit")
+	quota, _ := value("limit")
 	return []window{{
-		name: "RateLimit", quota: quota, left: left, until: now.Add(t.believe(seconds(reset))),
+		name: "RateLimit", quota: quota, left: left, until: now.Add(t.bounded(seconds(reset))),
 		span: shortPause,
 	}}
 }
@@ -205,22 +206,22 @@ func number(p *httpsfv.Params, name string) (int64, bool) {
 	return n, ok && n >= 0
 }
 
-// families are the prefixes of such fields before the draft, or in its earlier versions.
-var families = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
+// prefixes are the prefixes of Limit, Remaining and Reset fields before the draft, or in its earlier versions.
+var prefixes = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
 
 // readX parses X-RateLimit-Limit, -Remaining and -Reset.
 func (t *Transport) readX(h http.Header, now, date time.Time) []window {
-	for _, family := range families {
-		left, ok := count(h.Get(family + "Remaining"))
+	for _, prefix := range prefixes {
+		left, ok := count(h.Get(prefix + "Remaining"))
 		if !ok {
 			continue
 		}
-		reset, ok := resetIn(h.Get(family+"Reset"), date)
+		reset, ok := resetIn(h.Get(prefix+"Reset"), date)
 		if !ok {
 			continue
 		}
-		quota, _ := count(h.Get(family + "Limit"))
-		return []window{{name: family, quota: quota, left: left, until: now.Add(t.believe(reset)), span: shortPause}}
+		quota, _ := count(h.Get(prefix + "Limit"))
+		return []window{{name: prefix, quota: quota, left: left, until: now.Add(t.bounded(reset)), span: shortPause}}
 	}
 	return nil
 }
@@ -260,7 +261,7 @@ func resetIn(text string, date time.Time) (time.Duration, bool) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
-	case err != nil || f != f || f < 0:
+	case err != nil || math.IsNaN(f) || f < 0:
 		return 0, false
 	case f >= epochSeconds && f < epochMillis:
 		return max(time.UnixMilli(int64(f*1000)).Sub(date), 0), true

@@ -69,7 +69,7 @@ func (e *LimitedError) Error() string {
 // Unwrap returns ErrLimited.
 func (*LimitedError) Unwrap() error { return ErrLimited }
 
-// A Transport is an http.RoundTripper that respects limits before it sends. Create one with NewTransport, and share it:
+// A Transport is an http.RoundTripper that respects limits before it sends. Create one with New, and share it:
 // all requests through it have one budget per key. It is safe for concurrent use.
 //
 // First it applies the limit of its options, then the limits in the server's last responses: it counts down the rest in
@@ -89,12 +89,20 @@ var _ http.RoundTripper = (*Transport)(nil)
 
 // New returns a Transport. The error describes invalid options.
 func New(o Options) (*Transport, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return &Transport{options: o, known: make(map[string]*budget)}, nil
+}
+
+// validate checks the options and sets defaults.
+func (o *Options) validate() error {
 	if (o.Limiter == nil) != (o.Limit == headgate.Limit{}) {
-		return nil, errors.New("transport: Limiter and Limit: want both or none")
+		return errors.New("transport: Limiter and Limit: want both or none")
 	}
 	if o.Limiter != nil {
 		if err := o.Limit.Validate(); err != nil {
-			return nil, fmt.Errorf("transport: %w", err)
+			return fmt.Errorf("transport: %w", err)
 		}
 	}
 	if o.Base == nil {
@@ -110,15 +118,15 @@ func New(o Options) (*Transport, error) {
 		o.MaxPause = DefaultMaxPause
 	}
 	if o.MaxPause < time.Second {
-		return nil, fmt.Errorf("transport: MaxPause %s: want at least 1s, or 0 for %s", o.MaxPause, DefaultMaxPause)
+		return fmt.Errorf("transport: MaxPause %s: want at least 1s, or 0 for %s", o.MaxPause, DefaultMaxPause)
 	}
 	if o.MaxKeys == 0 {
 		o.MaxKeys = DefaultMaxKeys
 	}
 	if o.MaxKeys < 1 {
-		return nil, fmt.Errorf("transport: MaxKeys %d: want at least 1, or 0 for %d", o.MaxKeys, DefaultMaxKeys)
+		return fmt.Errorf("transport: MaxKeys %d: want at least 1, or 0 for %d", o.MaxKeys, DefaultMaxKeys)
 	}
-	return &Transport{options: o, known: make(map[string]*budget)}, nil
+	return nil
 }
 
 // hostKey returns the scheme and host of a request as its key.
@@ -190,8 +198,8 @@ func (p *takenUnits) keep() {
 		ttl = headgate.DefaultTTL
 	}
 	p.renewal.Start(clock.System, ttl, func() {
-		ctx, end := context.WithTimeout(context.Background(), time.Second)
-		defer end()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
 		_, _ = p.limiter.Renew(ctx, p.check, p.receipt) // retried before the slot expires
 	})
 }
@@ -267,8 +275,8 @@ func (p *takenUnits) giveBack() {
 	}
 	p.once.Do(func() {
 		p.renewal.Stop()
-		ctx, end := context.WithTimeout(context.Background(), time.Second)
-		defer end()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
 		_ = p.limiter.Give(ctx, p.check, p.receipt) // on an error, the units come back with time
 	})
 }
