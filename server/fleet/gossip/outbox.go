@@ -88,13 +88,12 @@ type outbox struct {
 	done       []queued
 	lastAlias  uint64 // assigned last
 	generation int    // grows with each host that joins
-	pick       func(int) int
-	free       []*outgoing
+	randomInt  func(n int) int
 	skipped    int64 // resends that were skipped for lack of bandwidth
 }
 
-func newOutbox(interval time.Duration, dice func(int) int) *outbox {
-	return &outbox{interval: interval, keys: map[ledger.Key]*outgoing{}, pick: dice}
+func newOutbox(interval time.Duration, randomInt func(n int) int) *outbox {
+	return &outbox{interval: interval, keys: map[ledger.Key]*outgoing{}, randomInt: randomInt}
 }
 
 // room returns how many more keys fit.
@@ -108,8 +107,7 @@ func (o *outbox) put(t *ledger.Tally, always bool, uptime, now time.Duration) {
 	e := o.keys[t.Key]
 	switch {
 	case e == nil:
-		e = o.newEntry()
-		*e = outgoing{packetTally: packetTally{tally: *t}, version: e.version + 1, changed: now, hot: -1}
+		e = &outgoing{packetTally: packetTally{tally: *t}, changed: now, hot: -1}
 		o.keys[t.Key] = e
 		e.rate = float64(t.Total) / max(uptime-t.Start, 2*time.Second).Seconds()
 		o.addHot(e, now)
@@ -161,9 +159,9 @@ func (o *outbox) addHot(e *outgoing, now time.Duration) {
 
 // makeRoomFor makes room among the hot keys for one with that rate, if one of several is colder.
 func (o *outbox) makeRoomFor(rate float64, now time.Duration) bool {
-	coldest := o.hot[o.pick(len(o.hot))]
+	coldest := o.hot[o.randomInt(len(o.hot))]
 	for range 15 {
-		if e := o.hot[o.pick(len(o.hot))]; e.heat(now) < coldest.heat(now) {
+		if e := o.hot[o.randomInt(len(o.hot))]; e.heat(now) < coldest.heat(now) {
 			coldest = e
 		}
 	}
@@ -207,15 +205,6 @@ func (o *outbox) assignAlias(e *outgoing) {
 	e.alias, e.wholeSends = o.lastAlias, 0
 }
 
-func (o *outbox) newEntry() *outgoing {
-	if n := len(o.free); n > 0 {
-		e := o.free[n-1]
-		o.free = o.free[:n-1]
-		return e
-	}
-	return &outgoing{}
-}
-
 // choose appends the tallies to send now in about so many bytes: whole ones first, then short ones by alias.
 func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*packetTally {
 	o.dropDone(now)
@@ -233,19 +222,7 @@ func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*pack
 	for i := range o.fresh {
 		dst, left = o.chooseFresh(dst, i, left, now)
 	}
-	slices.SortFunc(dst, func(a, b *packetTally) int {
-		switch {
-		case a.short != b.short:
-			if a.short {
-				return 1
-			}
-			return -1
-		case a.short:
-			return cmp.Compare(a.alias, b.alias)
-		default:
-			return 0
-		}
-	})
+	slices.SortFunc(dst, func(a, b *packetTally) int { return cmp.Compare(a.shortAlias(), b.shortAlias()) })
 	return dst
 }
 
@@ -345,8 +322,7 @@ func (o *outbox) dropDone(now time.Duration) {
 			continue
 		}
 		delete(o.keys, w.tally.tally.Key)
-		w.tally.version++
-		o.free = append(o.free, w.tally)
+		w.tally.version++ // so that it is stale in other queues
 	}
 	o.done = append(slices.Delete(o.done, 0, n), again...)
 }

@@ -84,6 +84,14 @@ type packetTally struct {
 	resent bool // sent before; this is not part of the packet
 }
 
+// shortAlias returns the alias of a short tally, and 0 for a whole one.
+func (t *packetTally) shortAlias() uint64 {
+	if t.short {
+		return t.alias
+	}
+	return 0
+}
+
 // A packetWriter writes tallies into one packet.
 type packetWriter struct {
 	head       []byte

@@ -2,6 +2,7 @@ package region
 
 import (
 	"context"
+	"iter"
 	"sync"
 
 	"github.com/headgate/headgate"
@@ -11,10 +12,10 @@ import (
 // chargers is the number of concurrent charges.
 const chargers = 32
 
-// chargeAll charges all owed units to the region's store.
-func (g *Limiter) chargeAll(ctx context.Context) {
+// chargeAll charges the owed units of some keys to the region's store.
+func (g *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *keyState]) {
 	c := charging{region: g, places: make(chan struct{}, chargers)}
-	for key, k := range g.keys {
+	for key, k := range keys {
 		c.start(ctx, key, k)
 	}
 	c.group.Wait()
@@ -25,16 +26,14 @@ func (g *Limiter) chargeAll(ctx context.Context) {
 	g.charges.owed.Store(owed)
 }
 
-// chargeBatch charges the owed units of this round's keys.
-func (g *Limiter) chargeBatch(ctx context.Context) {
-	c := charging{region: g, places: make(chan struct{}, chargers)}
+// batchKeys returns the keys of this round.
+func (g *Limiter) batchKeys(yield func(ledger.Key, *keyState) bool) {
 	for i := range g.batch.Tallies {
 		key := g.batch.Tallies[i].Key
-		if k := g.keys[key]; k != nil {
-			c.start(ctx, key, k)
+		if k := g.keys[key]; k != nil && !yield(key, k) {
+			return
 		}
 	}
-	c.group.Wait()
 }
 
 // charging runs several charges concurrently.

@@ -3,6 +3,7 @@ package region
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -51,9 +52,9 @@ func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 	charging, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
 	defer done()
 	if early {
-		g.chargeBatch(charging)
+		g.chargeAll(charging, g.batchKeys)
 	} else {
-		g.chargeAll(charging)
+		g.chargeAll(charging, maps.All(g.keys))
 		g.sweep()
 	}
 	g.noteLearned(ctx, reports)

@@ -150,14 +150,8 @@ func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
 
 // LookupsDone records which key groups were exchanged, and which of them failed.
 func (l *Ledger) LookupsDone(met, failed uint64) {
-	deaf := &l.lookups.failed
-	for {
-		was := deaf.Load()
-		is := was&^met | failed
-		if is == was || deaf.CompareAndSwap(was, is) {
-			return
-		}
-	}
+	l.lookups.failed.Or(failed)
+	l.lookups.failed.And(^met | failed)
 }
 
 // LookedUp ends the lookup of a key, if it was unlearned.
