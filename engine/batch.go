@@ -47,7 +47,7 @@ type Batch struct {
 	engine  *Engine
 	at      int8
 	store   EachTaker       // nil if the store is no EachTaker
-	places  [BatchSize]int8 // indexes in verdicts
+	indexes [BatchSize]int8 // indexes in verdicts
 	checks  [BatchSize]*headgate.Check
 	dst     [BatchSize]*headgate.Decision
 	failed  [BatchSize]error
@@ -89,12 +89,12 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	if err := v.match(s, t.Rule); err != nil {
 		return err
 	}
-	if v.single() && !t.peeks() && b.asks(ctx, e, e.stores.of(v.matched[0].Rule)) {
+	if v.hasSingleLimit() && !t.peeks() && b.selectStore(ctx, e, e.stores.of(v.matched[0].Rule)) {
 		a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
 		a.add(0)
 		v.binding, v.smooth = 1, true
 		v.decisions = append(v.decisions, headgate.Decision{})
-		b.places[b.waiting], b.checks[b.waiting], b.dst[b.waiting] = int8(at), &v.checks[0], &v.decisions[0]
+		b.indexes[b.waiting], b.checks[b.waiting], b.dst[b.waiting] = int8(at), &v.checks[0], &v.decisions[0]
 		b.waiting++
 		return nil
 	}
@@ -109,9 +109,9 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	return nil
 }
 
-// single reports whether one limit of one rule decides the request and nothing else is counted, not even denials, which
+// hasSingleLimit reports whether one limit of one rule decides the request and nothing else is counted, not even denials, which
 // the next request would depend on.
-func (v *Verdict) single() bool {
+func (v *Verdict) hasSingleLimit() bool {
 	if len(v.matched) != 1 {
 		return false
 	}
@@ -121,9 +121,9 @@ func (v *Verdict) single() bool {
 		r.OnLimit.Action != rules.Delay && r.OnLimit.Action != rules.Shadow
 }
 
-// asks selects the store for the following checks, after deciding those that wait for another. It reports whether the
+// selectStore selects the store for the following checks, after deciding those that wait for another. It reports whether the
 // store is an EachTaker.
-func (b *Batch) asks(ctx context.Context, e *Engine, at int8) bool {
+func (b *Batch) selectStore(ctx context.Context, e *Engine, at int8) bool {
 	if b.engine != e || b.at != at {
 		b.Decide(ctx)
 		b.engine, b.at = e, at
@@ -146,9 +146,9 @@ func (b *Batch) Decide(ctx context.Context) {
 		b.start = time.Time{}
 	}
 	for i := range n {
-		at := b.places[i]
+		at := b.indexes[i]
 		v := &b.verdicts[at]
-		b.errs[at] = v.conclusion(ctx, b.failed[i])
+		b.errs[at] = v.concludeSingle(ctx, b.failed[i])
 		b.failed[i] = nil
 		if b.errs[at] != nil {
 			v.reset(v.engine)
@@ -161,8 +161,8 @@ func (b *Batch) Decide(ctx context.Context) {
 	}
 }
 
-// conclusion sets the verdict on a request whose only check was decided, or failed.
-func (v *Verdict) conclusion(ctx context.Context, failed error) error {
+// concludeSingle sets the verdict on a request whose only check was decided, or failed.
+func (v *Verdict) concludeSingle(ctx context.Context, failed error) error {
 	passes := v.decisions[0].Allowed
 	if failed != nil {
 		if ctx.Err() != nil {
@@ -173,7 +173,7 @@ func (v *Verdict) conclusion(ctx context.Context, failed error) error {
 		}
 		var err error
 		failed = fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.infos[0].store), failed)
-		passes, err = v.fail(ctx, 0, 1, failed)
+		passes, err = v.applyPolicies(ctx, 0, 1, failed)
 		if err != nil {
 			return err
 		}

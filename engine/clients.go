@@ -34,7 +34,7 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	counters, ok := e.withdraw(id)
+	counters, ok := e.removeClient(id)
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrNoClient, rules.Quote(id))
 	}
@@ -48,8 +48,8 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	return errors.Join(errs...)
 }
 
-// withdraw removes a client and returns its counters. It returns false if there is none with that id.
-func (e *Engine) withdraw(id string) ([]counter, bool) {
+// removeClient removes a client and returns its counters. It returns false if there is none with that id.
+func (e *Engine) removeClient(id string) ([]counter, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c, ok := e.registry.Get(id)
@@ -57,7 +57,7 @@ func (e *Engine) withdraw(id string) ([]counter, bool) {
 		return nil, false
 	}
 	counters := e.countersOf(c) // before removal: they depend on the client's limits
-	e.gone.Add(1)
+	e.removedClients.Add(1)
 	e.registry.Remove(id)
 	return counters, true
 }

@@ -32,24 +32,24 @@ func (v *Verdict) concludeTake(ctx context.Context, t *Terms, passes bool, err e
 	n := len(v.checks)
 	if v.binding < n {
 		if !t.peeks() {
-			v.rejected(ctx, v.binding, n)
+			v.handleDenials(ctx, v.binding, n)
 		}
 		if err != nil || !passes {
-			v.release(ctx, v.binding, n) // a denied request holds no slot, not even of a shadow rule
+			v.releaseSlots(ctx, v.binding, n) // a denied request holds no slot, not even of a shadow rule
 		}
 	}
 	if err != nil {
 		return v.denyOverloaded(err)
 	}
 	if !passes && !t.peeks() {
-		v.rejected(ctx, 0, v.binding)
+		v.handleDenials(ctx, 0, v.binding)
 	}
 	if v.delays {
-		v.queue()
+		v.setDelays()
 	}
 	check, wait := v.conclude(passes)
 	v.holds = passes
-	if wait > 0 && !t.Unheld && !v.enter() {
+	if wait > 0 && !t.Unheld && !v.startWaiting() {
 		v.rejectFull(ctx, check)
 	}
 	return nil
@@ -61,7 +61,7 @@ func (v *Verdict) denyOverloaded(err error) error {
 		return err
 	}
 	for i := range v.decisions[:v.binding] {
-		v.decisions[i] = notAsked
+		v.decisions[i] = notChecked
 	}
 	v.Rule = v.rule(0) // any of them: all are undecided
 	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedRetryAfter

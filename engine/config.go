@@ -125,7 +125,7 @@ func (s *stores) of(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency
 
 // addAll adds the limiters of some modes, in the order of the allowed modes.
 func (s *stores) addAll(
-	places *[rules.Local + 1]int8, given map[rules.Consistency]headgate.Limiter, modes []rules.Consistency, of error,
+	indexes *[rules.Local + 1]int8, given map[rules.Consistency]headgate.Limiter, modes []rules.Consistency, of error,
 ) error {
 	for mode, l := range given {
 		if !slices.Contains(modes, mode) {
@@ -137,7 +137,7 @@ func (s *stores) addAll(
 	}
 	for _, mode := range modes {
 		if l := given[mode]; l != nil {
-			places[mode] = s.add(l)
+			indexes[mode] = s.add(l)
 		}
 	}
 	return nil

@@ -80,9 +80,9 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 	if id == "" {
 		// If a client was registered and removed during Match, the number of removed clients has changed, and the match is
 		// not reused.
-		removed, lasting := v.engine.gone.Load(), set.Lasting()
+		removed, lasting := v.engine.removedClients.Load(), set.Lasting()
 		v.matched = set.Match(s, v.matched)
-		if lasting && set.Lasting() && removed == v.engine.gone.Load() {
+		if lasting && set.Lasting() && removed == v.engine.removedClients.Load() {
 			v.set = set
 		}
 		return nil

@@ -285,13 +285,13 @@ func TestOutcomesTellWhatEveryRuleSaid(t *testing.T) {
 		if len(got) != 4 {
 			t.Fatalf("got %d rules, want 4", len(got))
 		}
-		if o := got["own"]; o.Denied != denied || !o.Asked || o.Shadow || len(o.Limits) != 1 {
+		if o := got["own"]; o.Denied != denied || !o.Checked || o.Shadow || len(o.Limits) != 1 {
 			t.Errorf("own: got %+v, want denied %v", o, denied)
 		}
-		if o := got["watched"]; o.Denied != denied || !o.Asked || !o.Shadow || len(o.Limits) != 1 || !o.Limits[0].Shadow {
+		if o := got["watched"]; o.Denied != denied || !o.Checked || !o.Shadow || len(o.Limits) != 1 || !o.Limits[0].Shadow {
 			t.Errorf("watched: got %+v, want denied %v", o, denied)
 		}
-		if o := got["skipped"]; o.Denied || o.Asked || o.Effect != match.Skipped {
+		if o := got["skipped"]; o.Denied || o.Checked || o.Effect != match.Skipped {
 			t.Errorf("skipped: got %+v", o)
 		}
 		if o := got["shadow-block"]; !o.Denied || !o.Shadow || o.Effect != match.Blocked {

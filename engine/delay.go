@@ -61,8 +61,8 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(q, most))
 }
 
-// queue sets how long each check of a rule that delays delays the request.
-func (v *Verdict) queue() {
+// setDelays sets how long each check of a rule that delays delays the request.
+func (v *Verdict) setDelays() {
 	for i := range v.decisions[:v.binding] {
 		d, a := &v.decisions[i], &v.infos[i]
 		m := &v.matched[a.matched]
@@ -97,8 +97,8 @@ func (v *Verdict) useOwnLimit(i int) {
 	}
 }
 
-// enter counts the request as delayed, unless there are too many.
-func (v *Verdict) enter() bool {
+// startWaiting counts the request as delayed, unless there are too many.
+func (v *Verdict) startWaiting() bool {
 	e := v.engine
 	if e.waiting.Add(1) > int64(e.config.MaxWaiting) {
 		e.waiting.Add(-1)
@@ -115,16 +115,16 @@ func (v *Verdict) rejectFull(ctx context.Context, check int) {
 			d.Allowed, d.RetryAfter = false, v.infos[i].wait
 		}
 	}
-	v.undo(ctx, 0, v.binding)
-	v.release(ctx, v.binding, len(v.checks))
+	v.refundChecks(ctx, 0, v.binding)
+	v.releaseSlots(ctx, v.binding, len(v.checks))
 	v.holds, v.Delay = false, 0
 	v.infos[check].full = true
 	v.Decision = v.decisions[check]
 	v.denyByCheck(check)
 }
 
-// leave stops counting the request as delayed.
-func (v *Verdict) leave() {
+// stopWaiting stops counting the request as delayed.
+func (v *Verdict) stopWaiting() {
 	v.waits = false
 	v.engine.waiting.Add(-1)
 }
@@ -137,7 +137,7 @@ func (v *Verdict) Wait(ctx context.Context) error {
 		return nil
 	}
 	err := v.engine.sleep(ctx, v.Delay)
-	v.leave()
+	v.stopWaiting()
 	if err == nil {
 		return nil
 	}

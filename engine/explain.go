@@ -89,7 +89,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 			errs = append(errs, fmt.Errorf("engine: look at rule %s: %w", v.rule(i).ID, err))
 		}
 	}
-	v.predict()
+	v.predictVerdict()
 	outcomes := v.Outcomes()
 	set := e.current.Load()
 	x.Properties = set.Properties("", s)
@@ -161,7 +161,7 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 func byPolicy(c *headgate.Check) headgate.Decision {
 	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
 	if c.OnFailure == headgate.Closed {
-		d.RetryAfter, d.ResetAfter = closedFor, closedFor
+		d.RetryAfter, d.ResetAfter = closedRetryAfter, closedRetryAfter
 		return d
 	}
 	d.Allowed, d.Remaining = true, d.Limit
@@ -189,8 +189,8 @@ func retryAfter(l *headgate.Limit, d *headgate.Decision, cost int64) time.Durati
 	}
 }
 
-// predict sets the verdict that Decide would return.
-func (v *Verdict) predict() {
+// predictVerdict sets the verdict that Decide would return.
+func (v *Verdict) predictVerdict() {
 	for i := range v.matched {
 		if m := &v.matched[i]; m.Effect.Denies() && !shadow(m) {
 			v.deny(m)

@@ -11,8 +11,8 @@ import (
 
 var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store to count in: let pass")
 
-// fail lets policies decide checks of a failed store, and reports whether they allow: closed has precedence.
-func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes bool, err error) {
+// applyPolicies lets policies decide checks of a failed store, and reports whether they allow: closed has precedence.
+func (v *Verdict) applyPolicies(ctx context.Context, from, to int, why error) (passes bool, err error) {
 	e := v.engine
 	e.report(why)
 	var local []int
@@ -24,7 +24,7 @@ func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes boo
 		case c.Cost > d.Limit:
 			d.RetryAfter, passes = headgate.Never, false
 		case c.OnFailure == headgate.Closed:
-			d.RetryAfter, d.ResetAfter, passes = closedFor, closedFor, false
+			d.RetryAfter, d.ResetAfter, passes = closedRetryAfter, closedRetryAfter, false
 		default:
 			d.Allowed, d.Remaining = true, d.Limit-c.Cost
 			if c.OnFailure == headgate.Local {
@@ -39,14 +39,14 @@ func (v *Verdict) fail(ctx context.Context, from, to int, why error) (passes boo
 		e.report(errNoLocal)
 		return true, nil
 	}
-	return v.failLocally(ctx, local)
+	return v.takeLocally(ctx, local)
 }
 
-// closedFor is the RetryAfter of a denial by on_failure: closed. It is a guess.
-const closedFor = time.Second
+// closedRetryAfter is the RetryAfter of a denial by on_failure: closed. It is a guess.
+const closedRetryAfter = time.Second
 
-// failLocally lets the local store decide checks of a failed store.
-func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err error) {
+// takeLocally lets the local store decide checks of a failed store.
+func (v *Verdict) takeLocally(ctx context.Context, list []int) (passes bool, err error) {
 	e := v.engine
 	checks := make([]headgate.Check, len(list))
 	for j, i := range list {
@@ -59,7 +59,7 @@ func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err
 	}
 	ds, err := e.local().takeOrPeek(ctx, checks, make([]headgate.Decision, 0, len(checks)))
 	if err == nil && len(ds) != len(checks) {
-		err = errCount
+		err = errDecisionCount
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -73,7 +73,7 @@ func (v *Verdict) failLocally(ctx context.Context, list []int) (passes bool, err
 		*d = ds[j]
 		d.Degraded = true
 		if d.RetryAfter == headgate.Never { // it may be allowed when the store is reachable again
-			d.RetryAfter = closedFor
+			d.RetryAfter = closedRetryAfter
 		}
 		v.infos[i].store = e.stores.local
 	}

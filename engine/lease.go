@@ -33,22 +33,22 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // because it contains the client's attributes and can be forged.
 func (v *Verdict) AppendLease(dst []byte) []byte {
 	if v.waits {
-		v.leave()
+		v.stopWaiting()
 	}
 	if !v.holds {
 		return dst
 	}
-	start, places := len(dst), 0
+	start, slots := len(dst), 0
 	for i := range v.checks {
-		if v.checks[i].Limit.Algorithm != headgate.Concurrency || v.decisions[i].Receipt.Units == 0 || places == maxSlots {
+		if v.checks[i].Limit.Algorithm != headgate.Concurrency || v.decisions[i].Receipt.Units == 0 || slots == maxSlots {
 			continue
 		}
-		if places++; places == 1 {
+		if slots++; slots == 1 {
 			dst = append(dst, leasePlain)
 		}
 		dst = v.appendSlot(dst, i)
 	}
-	if places == 0 {
+	if slots == 0 {
 		return dst
 	}
 	if s := v.engine.sealer; s != nil {
@@ -89,15 +89,15 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	places, err := e.readLease(lease)
+	slots, err := e.readLease(lease)
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), afterTime)
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer end()
 	var errs []error
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		if err := e.stores.list[e.stores.byMode[rules.ScopeRegion][p.mode]].Give(ctx, p.check, p.receipt); err != nil {
 			errs = append(errs, fmt.Errorf("engine: release a slot: %w", err))
 		}
@@ -115,16 +115,16 @@ func (e *Engine) Renew(ctx context.Context, lease string) (held bool, ttl time.D
 	if ctx == nil {
 		return false, 0, headgate.ErrNilContext
 	}
-	places, err := e.readLease(lease)
+	slots, err := e.readLease(lease)
 	if err != nil {
 		return false, 0, err
 	}
-	ctx, end := context.WithTimeout(ctx, afterTime)
+	ctx, end := context.WithTimeout(ctx, cleanupTimeout)
 	defer end()
 	held, ttl = true, headgate.MaxPeriod
 	var errs []error
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		ttl = min(ttl, ttlOf(&p.check.Limit))
 		ok, err := e.stores.list[e.stores.byMode[rules.ScopeRegion][p.mode]].Renew(ctx, p.check, p.receipt)
 		if err != nil {
@@ -153,18 +153,18 @@ func (e *Engine) readLease(lease string) ([]heldSlot, error) {
 		return nil, ErrLease
 	}
 	r := leaseReader{left: text}
-	var places []heldSlot
+	var slots []heldSlot
 	for len(r.left) > 0 {
 		p := r.slot()
-		if r.bad || len(places) == maxSlots || p.validate() != nil {
+		if r.bad || len(slots) == maxSlots || p.validate() != nil {
 			return nil, ErrLease
 		}
-		places = append(places, p)
+		slots = append(slots, p)
 	}
-	if places == nil {
+	if slots == nil {
 		return nil, ErrLease
 	}
-	return places, nil
+	return slots, nil
 }
 
 // unwrap returns the slots of a lease in binary form.

@@ -112,7 +112,7 @@ func TestWhatWasTakenIsGivenBackWhenALaterStoreDenies(t *testing.T) {
 		t.Errorf("got %v, want %v", *log, want)
 	}
 	for _, o := range v.Outcomes() {
-		if o.Asked != (o.Mode == rules.Local) || o.Denied != (o.Rule.ID == "here") {
+		if o.Checked != (o.Mode == rules.Local) || o.Denied != (o.Rule.ID == "here") {
 			t.Errorf("%s: got %+v", o.Rule.ID, o)
 		}
 	}

@@ -61,13 +61,13 @@ func (e *Engine) reportPenalty(ctx context.Context, r *rules.Rule, err error) {
 	}
 }
 
-// rejected handles denials by the rules of the checks from from to to: it counts the denial, and charges the cost if
+// handleDenials handles denials by the rules of the checks from from to to: it counts the denial, and charges the cost if
 // the rule says so. It ignores rules that did not deny themselves.
-func (v *Verdict) rejected(ctx context.Context, from, to int) {
+func (v *Verdict) handleDenials(ctx context.Context, from, to int) {
 	for next := 0; from < to; from = next {
 		next = v.ruleEnd(from)
 		r := v.rule(from)
-		if r.Penalty == nil && !r.CountRejected || !v.denies(from, next) {
+		if r.Penalty == nil && !r.CountRejected || !v.anyOverLimit(from, next) {
 			continue
 		}
 		if r.Penalty != nil {
@@ -79,8 +79,8 @@ func (v *Verdict) rejected(ctx context.Context, from, to int) {
 	}
 }
 
-// denies reports whether one of the checks is over its limit.
-func (v *Verdict) denies(from, to int) bool {
+// anyOverLimit reports whether one of the checks is over its limit.
+func (v *Verdict) anyOverLimit(from, to int) bool {
 	for i := from; i < to; i++ {
 		d := &v.decisions[i]
 		if !d.Allowed && !(d.Degraded && v.checks[i].OnFailure == headgate.Closed) {
@@ -114,7 +114,7 @@ func (v *Verdict) countDenial(ctx context.Context, check int) {
 
 // chargeDenied charges the cost of a request that the rule of some checks has denied, and updates their RetryAfter.
 func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
-	ctx, end := v.afterwards(ctx, from, to)
+	ctx, end := v.cleanupContext(ctx, from, to)
 	defer end()
 	at := v.infos[from].store
 	for i := from; i < to; i++ {
@@ -129,7 +129,7 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 	}
 	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks[from:to], make([]headgate.Decision, 0, to-from))
 	if err == nil && len(ds) != to-from {
-		err = errCount
+		err = errDecisionCount
 	}
 	if err != nil {
 		v.engine.report(fmt.Errorf("engine: look at rule %s after charging what it denied: %w", v.rule(from).ID, err))
@@ -139,7 +139,7 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 		for i := from; i < to; i++ {
 			d := v.decisions[i]
 			v.decisions[i] = ds[i-from]
-			if err := v.giveBack(ctx, i); err != nil {
+			if err := v.refundAll(ctx, i); err != nil {
 				v.engine.report(err)
 			}
 			v.decisions[i] = d

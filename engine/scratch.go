@@ -54,7 +54,7 @@ type span struct{ from, to int32 }
 // reset clears the verdict.
 func (v *Verdict) reset(e *Engine) {
 	if v.waits {
-		v.leave()
+		v.stopWaiting()
 	}
 	v.stopKeeping()
 	v.Action, v.Reason, v.Degraded, v.Rule, v.Status = Allow, None, false, nil, 0

@@ -32,7 +32,7 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 	if !v.end() || !v.settles {
 		return nil
 	}
-	ctx, end := v.afterwards(ctx, 0, len(v.checks))
+	ctx, end := v.cleanupContext(ctx, 0, len(v.checks))
 	defer end()
 	var errs []error
 	for from, to := 0, 0; from < len(v.checks); from = to {
@@ -50,7 +50,7 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 			switch {
 			case v.decisions[i].Receipt.Units == 0: // nothing was taken
 			case v.checks[i].Limit.Algorithm == headgate.Concurrency:
-				err = v.giveBack(ctx, i)
+				err = v.refundAll(ctx, i)
 			case settles:
 				err = v.settle(ctx, i, units)
 			}
@@ -79,7 +79,7 @@ func (v *Verdict) settle(ctx context.Context, i int, cost int64) error {
 	taken := v.decisions[i].Receipt.Units
 	switch {
 	case cost < taken:
-		return v.give(ctx, i, taken-cost)
+		return v.refund(ctx, i, taken-cost)
 	case cost > taken:
 		return v.charge(ctx, i, cost-taken)
 	default:
@@ -109,14 +109,14 @@ func (v *Verdict) Cancel(ctx context.Context) error {
 	if !v.end() {
 		return nil
 	}
-	ctx, end := v.afterwards(ctx, 0, len(v.checks))
+	ctx, end := v.cleanupContext(ctx, 0, len(v.checks))
 	defer end()
 	var errs []error
 	for i := range v.checks {
 		if i >= v.binding && v.checks[i].Limit.Algorithm != headgate.Concurrency {
 			continue
 		}
-		if err := v.giveBack(ctx, i); err != nil {
+		if err := v.refundAll(ctx, i); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -126,7 +126,7 @@ func (v *Verdict) Cancel(ctx context.Context) error {
 // end ends the request, and reports whether it held anything.
 func (v *Verdict) end() bool {
 	if v.waits {
-		v.leave()
+		v.stopWaiting()
 	}
 	v.stopKeeping()
 	held := v.holds

@@ -41,9 +41,9 @@ func (v *Verdict) takeShadowMeanwhile(ctx context.Context, from, to int, group *
 
 // takeShadow takes for the checks of one shadow rule. It touches only their decisions.
 func (v *Verdict) takeShadow(ctx context.Context, from, to int) {
-	if _, err := v.ask(ctx, from, to); err != nil { // ctx has ended, and with it the request
+	if _, err := v.takeFromStore(ctx, from, to); err != nil { // ctx has ended, and with it the request
 		for i := from; i < to; i++ {
-			v.decisions[i] = notAsked
+			v.decisions[i] = notChecked
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (v *Verdict) stopKeeping() {
 
 // renewAll renews the verdict's slots, and reports those that are not held.
 func (k *slotKeeper) renewAll() {
-	ctx, end := context.WithTimeout(context.Background(), afterTime)
+	ctx, end := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer end()
 	if err := k.verdict.RenewSlots(ctx); err != nil {
 		k.verdict.engine.report(err)

@@ -35,7 +35,7 @@ func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.concludeAllowed() {
 		return nil
 	}
-	passes, err := v.answered(ctx, 0, n, ds, err)
+	passes, err := v.recordDecisions(ctx, 0, n, ds, err)
 	return v.concludeTake(ctx, t, passes, err)
 }
 
@@ -50,33 +50,33 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 		for to < v.binding && v.infos[to].store == at && to-from < headgate.MaxChecks {
 			to++
 		}
-		passes, err := v.ask(ctx, from, to)
+		passes, err := v.takeFromStore(ctx, from, to)
 		if passes && err == nil {
 			continue
 		}
 		if from > 0 {
-			v.undo(ctx, 0, from)
+			v.refundChecks(ctx, 0, from)
 		}
 		for i := to; i < v.binding; i++ {
-			v.decisions[i] = notAsked
+			v.decisions[i] = notChecked
 		}
 		return false, err
 	}
 	return true, nil
 }
 
-// notAsked is the decision of a check that was not made, as [headgate.Limiter] has it.
-var notAsked = headgate.Decision{Allowed: true}
+// notChecked is the decision of a check that was not made, as [headgate.Limiter] has it.
+var notChecked = headgate.Decision{Allowed: true}
 
-// errCount is the error of a store that violates the contract of headgate.Limiter.
-var errCount = errors.New("not as many decisions as checks")
+// errDecisionCount is the error of a store that violates the contract of headgate.Limiter.
+var errDecisionCount = errors.New("not as many decisions as checks")
 
-// ask takes for checks of one store, and lets policies decide if it fails.
-func (v *Verdict) ask(ctx context.Context, from, to int) (passes bool, err error) {
+// takeFromStore takes for checks of one store, and lets policies decide if it fails.
+func (v *Verdict) takeFromStore(ctx context.Context, from, to int) (passes bool, err error) {
 	at := &v.engine.stores.list[v.infos[from].store]
 	dst := v.decisions[from:from:to]
 	ds, err := at.takeOrPeek(ctx, v.checks[from:to], dst)
-	return v.answered(ctx, from, to, ds, err)
+	return v.recordDecisions(ctx, from, to, ds, err)
 }
 
 // takeOrPeek takes for all checks or for none. If the request is a peek, whose checks all have a cost of 0, it peeks at
@@ -97,12 +97,12 @@ func (s *store) takeOrPeek(
 	return dst, nil
 }
 
-// answered records the decisions of a store, or lets policies decide if it failed.
-func (v *Verdict) answered(
+// recordDecisions records the decisions of a store, or lets policies decide if it failed.
+func (v *Verdict) recordDecisions(
 	ctx context.Context, from, to int, ds []headgate.Decision, err error,
 ) (passes bool, _ error) {
 	if err == nil && len(ds) != to-from {
-		err = errCount
+		err = errDecisionCount
 	}
 	if err == nil {
 		if &ds[0] != &v.decisions[from] {
@@ -117,7 +117,7 @@ func (v *Verdict) answered(
 		return false, headgate.ErrOverloaded
 	}
 	err = fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.infos[from].store), err)
-	return v.fail(ctx, from, to, err)
+	return v.applyPolicies(ctx, from, to, err)
 }
 
 // storeName names a store in errors.
@@ -137,32 +137,32 @@ func (e *Engine) storeName(at int8) string {
 	return "unknown"
 }
 
-// undo refunds some checks, because the request is denied.
-func (v *Verdict) undo(ctx context.Context, from, to int) {
-	ctx, end := v.afterwards(ctx, from, to)
+// refundChecks refunds some checks, because the request is denied.
+func (v *Verdict) refundChecks(ctx context.Context, from, to int) {
+	ctx, end := v.cleanupContext(ctx, from, to)
 	defer end()
 	for i := from; i < to; i++ {
-		if err := v.giveBack(ctx, i); err != nil {
+		if err := v.refundAll(ctx, i); err != nil {
 			v.engine.report(err)
 		}
 	}
 }
 
-// giveBack refunds everything that was taken for a check.
-func (v *Verdict) giveBack(ctx context.Context, i int) error {
+// refundAll refunds everything that was taken for a check.
+func (v *Verdict) refundAll(ctx context.Context, i int) error {
 	d := &v.decisions[i]
 	units := d.Receipt.Units
 	if units == 0 {
 		return nil
 	}
-	err := v.give(ctx, i, units)
+	err := v.refund(ctx, i, units)
 	d.Remaining += units
 	d.Receipt, d.Delay = headgate.Receipt{}, 0
 	return err
 }
 
-// give refunds units that were taken for a check.
-func (v *Verdict) give(ctx context.Context, i int, units int64) error {
+// refund refunds units that were taken for a check.
+func (v *Verdict) refund(ctx context.Context, i int, units int64) error {
 	c, a := v.checks[i], &v.infos[i]
 	c.Cost = units
 	if err := v.engine.stores.list[a.store].Give(ctx, c, v.decisions[i].Receipt.Delayed(a.wait)); err != nil {
@@ -171,23 +171,23 @@ func (v *Verdict) give(ctx context.Context, i int, units int64) error {
 	return nil
 }
 
-// release releases the slots that some checks hold under concurrency limits.
-func (v *Verdict) release(ctx context.Context, from, to int) {
+// releaseSlots releases the slots that some checks hold under concurrency limits.
+func (v *Verdict) releaseSlots(ctx context.Context, from, to int) {
 	for i := from; i < to; i++ {
 		if v.checks[i].Limit.Algorithm == headgate.Concurrency && v.decisions[i].Receipt.Units > 0 {
-			v.undo(ctx, i, i+1)
+			v.refundChecks(ctx, i, i+1)
 		}
 	}
 }
 
-// afterTime is the time limit of a store for work after the decision.
-const afterTime = time.Second
+// cleanupTimeout is the time limit of a store for work after the decision.
+const cleanupTimeout = time.Second
 
-// afterwards returns the context for work on some checks that must be done even if ctx has ended.
-func (v *Verdict) afterwards(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
+// cleanupContext returns the context for work on some checks that must be done even if ctx has ended.
+func (v *Verdict) cleanupContext(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
 	for i := from; i < to; i++ {
 		if !v.engine.stores.list[v.infos[i].store].borrows {
-			return context.WithTimeout(context.WithoutCancel(ctx), afterTime)
+			return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		}
 	}
 	return context.Background(), func() {}

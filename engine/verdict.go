@@ -137,17 +137,17 @@ func (v *Verdict) Limits() []Applied {
 	return v.applied
 }
 
-// Asked returns the number of limits that apply to the request: the length of Limits.
-func (v *Verdict) Asked() int { return len(v.checks) }
+// LimitCount returns the number of limits that apply to the request: the length of Limits.
+func (v *Verdict) LimitCount() int { return len(v.checks) }
 
-// At returns the i-th of them without the copies that Limits makes, for callers that read every request's.
-func (v *Verdict) At(i int) Asked {
+// LimitAt returns the i-th limit that applies to the request, without the copies that Limits makes.
+func (v *Verdict) LimitAt(i int) LimitView {
 	a := &v.infos[i]
-	return Asked{Matched: &v.matched[a.matched], Limit: int(a.limit), Decision: &v.decisions[i], Shadow: i >= v.binding}
+	return LimitView{Matched: &v.matched[a.matched], Limit: int(a.limit), Decision: &v.decisions[i], Shadow: i >= v.binding}
 }
 
-// Asked is a limit that applies to a request. It is valid until the verdict is reused, and read-only.
-type Asked struct {
+// A LimitView is a limit that applies to a request. It is valid until the verdict is reused, and read-only.
+type LimitView struct {
 	// Matched is the limit's rule.
 	Matched *match.Result
 	// Limit is its index, as for Matched.Limit.
@@ -174,8 +174,8 @@ type Outcome struct {
 	Mode rules.Consistency
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
-	// Asked reports whether its limits were checked. They are not if another rule denied before.
-	Asked bool
+	// Checked reports whether its limits were checked. They are not if another rule denied before.
+	Checked bool
 	// Denied reports whether it denies or, as a shadow rule, would have.
 	Denied bool
 	// Degraded reports whether the store was unreachable and Rule.OnFailure decided. Remaining is unknown then.
@@ -208,7 +208,7 @@ func (v *Verdict) Outcomes() []Outcome {
 		o.Penalized = int(v.infos[to-1].limit) >= len(v.matched[v.infos[from].matched].Limits)
 		for j := from; j < to; j++ {
 			d := &v.decisions[j]
-			o.Asked = o.Asked || d.Limit != 0
+			o.Checked = o.Checked || d.Limit != 0
 			o.Denied = o.Denied || !d.Allowed
 			o.Degraded = o.Degraded || d.Degraded
 		}

@@ -183,7 +183,7 @@ func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now
 	if tight < 0 || f.NoXRateLimit {
 		return
 	}
-	d := v.At(tight).Decision
+	d := v.LimitAt(tight).Decision
 	t.number(fieldLimit, d.Limit)
 	t.number(fieldRemaining, max(d.Remaining, 0))
 	if f.ResetDelta {
@@ -194,12 +194,12 @@ func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now
 }
 
 // isReported reports whether a limit is reported: it was checked, and is not of a shadow rule.
-func isReported(a *engine.Asked) bool { return !a.Shadow && a.Decision.Limit > 0 }
+func isReported(a *engine.LimitView) bool { return !a.Shadow && a.Decision.Limit > 0 }
 
 // anyReported reports whether any limit is reported.
 func anyReported(v *engine.Verdict) bool {
-	for i := range v.Asked() {
-		if a := v.At(i); isReported(&a) {
+	for i := range v.LimitCount() {
+		if a := v.LimitAt(i); isReported(&a) {
 			return true
 		}
 	}
@@ -207,13 +207,13 @@ func anyReported(v *engine.Verdict) bool {
 }
 
 // hasState reports whether the rest of a limit is known, because the store was reachable.
-func hasState(a *engine.Asked) bool { return isReported(a) && !a.Decision.Degraded }
+func hasState(a *engine.LimitView) bool { return isReported(a) && !a.Decision.Degraded }
 
 // policies writes the value of RateLimit-Policy.
 func (t *fieldText) policies(v *engine.Verdict) {
 	start := len(t.buf)
-	for i := range v.Asked() {
-		a := v.At(i)
+	for i := range v.LimitCount() {
+		a := v.LimitAt(i)
 		if !isReported(&a) {
 			continue
 		}
@@ -228,8 +228,8 @@ func (t *fieldText) policies(v *engine.Verdict) {
 // states writes the value of RateLimit.
 func (t *fieldText) states(v *engine.Verdict, retryAfter int64) {
 	start := len(t.buf)
-	for i := range v.Asked() {
-		a := v.At(i)
+	for i := range v.LimitCount() {
+		a := v.LimitAt(i)
 		if !hasState(&a) {
 			continue
 		}
@@ -264,7 +264,7 @@ func appendQuota(dst []byte, l *headgate.Limit) []byte {
 }
 
 // appendState appends the rest of a limit, and the seconds until more is available.
-func appendState(dst []byte, a *engine.Asked, retryAfter int64) []byte {
+func appendState(dst []byte, a *engine.LimitView, retryAfter int64) []byte {
 	d := a.Decision
 	dst = append(dst, ";r="...)
 	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
@@ -296,16 +296,16 @@ func PolicyName(limits []engine.Applied, i int) string {
 
 // hasSeveral reports whether other limits of the same rule apply. They are adjacent.
 func hasSeveral(v *engine.Verdict, i int) bool {
-	m := v.At(i).Matched
-	return i > 0 && v.At(i-1).Matched == m || i+1 < v.Asked() && v.At(i+1).Matched == m
+	m := v.LimitAt(i).Matched
+	return i > 0 && v.LimitAt(i-1).Matched == m || i+1 < v.LimitCount() && v.LimitAt(i+1).Matched == m
 }
 
 // tightest returns the index of the limit for X-RateLimit, -1 if none has a state.
 func tightest(v *engine.Verdict) int {
 	var least *headgate.Decision
 	index := -1
-	for i := range v.Asked() {
-		a := v.At(i)
+	for i := range v.LimitCount() {
+		a := v.LimitAt(i)
 		d := a.Decision
 		switch {
 		case !hasState(&a):

@@ -83,10 +83,10 @@ func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte
 	dst = append(dst, '"')
 	first, asked := true, 0
 	if v != nil {
-		asked = v.Asked()
+		asked = v.LimitCount()
 	}
 	for i := range asked {
-		a := v.At(i)
+		a := v.LimitAt(i)
 		if !isReported(&a) || a.Decision.Allowed {
 			continue
 		}

@@ -255,7 +255,7 @@ func takerAndDecider(list []rules.Rule) (taken, decided func() error, err error)
 	}
 	var v engine.Verdict
 	decided = func() error {
-		if err := e.Decide(ctx, &asked[decides], &v); err != nil || !v.Action.Passes() || v.Asked() != 3 {
+		if err := e.Decide(ctx, &asked[decides], &v); err != nil || !v.Action.Passes() || v.LimitCount() != 3 {
 			return errors.Join(harness.ErrDenied, err)
 		}
 		decides = (decides + 1) % decidedUsers

@@ -63,7 +63,7 @@ func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (result verdict, decid
 		return blocked, true
 	case o.Effect != match.Limited:
 		return allowed, true
-	case !o.Asked:
+	case !o.Checked:
 		return 0, false
 	case !o.Denied && v.Action == engine.Delay && v.Rule == o.Rule:
 		return delayed, true
