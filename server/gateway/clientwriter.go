@@ -59,8 +59,8 @@ func (ex *exchange) HeaderLines() (room []byte, ok bool) {
 }
 
 // SetHeaderLines implements httplimit.ProxyWriter. Its caller does not read Header.
-func (ex *exchange) SetHeaderLines(lines []byte, instead []string) {
-	ex.writer.lines.SetHeaderLines(lines, instead)
+func (ex *exchange) SetHeaderLines(lines []byte, replaced []string) {
+	ex.writer.lines.SetHeaderLines(lines, replaced)
 	ex.writer.direct = true
 }
 
@@ -78,7 +78,7 @@ func (ex *exchange) TakeHeaderLine(name, value string) bool {
 
 // Kept implements httplimit.ProxyWriter. If the same request is repeated, its client is the same, as long as no handler
 // in between changes requests.
-func (ex *exchange) Kept() (place *any, repeats bool) {
+func (ex *exchange) Kept() (state *any, repeats bool) {
 	if ex.writer.lines == nil || !ex.request.plain || !ex.g.keepsState {
 		return nil, false
 	}

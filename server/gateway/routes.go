@@ -7,28 +7,28 @@ import (
 
 // routeTable finds the route of a request.
 type routeTable struct {
-	all   []*route
-	hosts map[string][]*route // by host, the longest path first
-	below map[string][]*route // wildcard hosts, by their part after *.
-	any   []*route            // for any host
+	all       []*route
+	hosts     map[string][]*route // by host, the longest path first
+	wildcards map[string][]*route // by the part of the host after *.
+	anyHost   []*route            // routes without a host
 }
 
 func newRouteTable(all []*route) routeTable {
-	t := routeTable{all: all, hosts: make(map[string][]*route), below: make(map[string][]*route)}
+	t := routeTable{all: all, hosts: make(map[string][]*route), wildcards: make(map[string][]*route)}
 	for _, r := range all {
 		switch parent, wild := strings.CutPrefix(r.config.Host, "*."); {
 		case r.config.Host == "":
-			t.any = append(t.any, r)
+			t.anyHost = append(t.anyHost, r)
 		case wild:
-			t.below[parent] = append(t.below[parent], r)
+			t.wildcards[parent] = append(t.wildcards[parent], r)
 		default:
 			t.hosts[r.config.Host] = append(t.hosts[r.config.Host], r)
 		}
 	}
 	longestFirst := func(a, b *route) int { return len(b.config.Path) - len(a.config.Path) }
-	slices.SortStableFunc(t.any, longestFirst)
-	for _, of := range []map[string][]*route{t.hosts, t.below} {
-		for _, list := range of {
+	slices.SortStableFunc(t.anyHost, longestFirst)
+	for _, byHost := range []map[string][]*route{t.hosts, t.wildcards} {
+		for _, list := range byHost {
 			slices.SortStableFunc(list, longestFirst)
 		}
 	}
@@ -42,19 +42,19 @@ func (t *routeTable) find(host, path string) *route {
 			return r
 		}
 	}
-	if len(t.below) > 0 {
+	if len(t.wildcards) > 0 {
 		for parent := host; ; {
 			_, after, ok := strings.Cut(parent, ".")
 			if !ok {
 				break
 			}
 			parent = after
-			if r := longest(t.below[parent], path); r != nil {
+			if r := longest(t.wildcards[parent], path); r != nil {
 				return r
 			}
 		}
 	}
-	return longest(t.any, path)
+	return longest(t.anyHost, path)
 }
 
 // longest returns the route with the longest path that matches. The list is sorted by length, longest first.

@@ -48,11 +48,11 @@ type link struct {
 	tls    *tls.ConnectionState
 }
 
-// A keptValue is what a handler keeps between the requests of a connection.
+// A keptValue is a value that a handler keeps between the requests of a connection, by ResponseWriter.Kept.
 type keptValue struct {
 	value   any
 	used    bool // the handler of this request has called Kept
-	repeats bool // so has the handler of the last request, whose head was the same
+	repeats bool // the last request had the same head, and its handler has called Kept
 }
 
 func newConn(s *Server, nc net.Conn) *conn {

@@ -63,27 +63,25 @@ func (c *conn) handOver() bool {
 		slot.SetKind(conns.Busy)
 		slot.SetHolder(nil) // from now on net/http reports its state
 	}
-	to := c.link.rwc
-	if rest := c.in.bytes(); len(rest) > 0 {
-		again := &replayedConn{Conn: c.link.rwc, rest: append([]byte(nil), rest...)}
-		// net/http waits for as many bytes as the HTTP/2 preface has. A shorter request is invalid, so the bytes that are
-		// added here come after the response that refuses it.
-		for len(again.rest) < len(http2Preface) {
-			again.rest = append(again.rest, '\n')
+	rest := c.in.bytes()
+	if len(rest) == 0 {
+		given := c.server.handover.give(c.link.rwc)
+		if given {
+			c.server.forget(c)
 		}
-		again.plain = !bytes.HasPrefix(rest, http2Preface)
-		again.from.Store(c)
-		to = again
-		if secure, ok := c.link.rwc.(*tls.Conn); ok {
-			to = &replayedTLSConn{replayedConn: again, secure: secure}
-		}
-		return c.server.handover.give(to)
+		return given
 	}
-	if !c.server.handover.give(to) {
-		return false
+	replayed := &replayedConn{Conn: c.link.rwc, rest: bytes.Clone(rest), plain: !bytes.HasPrefix(rest, http2Preface)}
+	// net/http waits for as many bytes as the HTTP/2 preface has. A shorter request is invalid: net/http refuses it, and
+	// never uses the bytes that are added here.
+	for len(replayed.rest) < len(http2Preface) {
+		replayed.rest = append(replayed.rest, '\n')
 	}
-	c.server.forget(c)
-	return true
+	replayed.from.Store(c)
+	if secure, ok := c.link.rwc.(*tls.Conn); ok {
+		return c.server.handover.give(&replayedTLSConn{replayedConn: replayed, secure: secure})
+	}
+	return c.server.handover.give(replayed)
 }
 
 // A replayedConn is a connection whose first bytes have been read already, and are read again.

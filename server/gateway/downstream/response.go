@@ -43,10 +43,10 @@ type responseFraming struct {
 
 // presetLines are the header lines in wire format that the handler has set.
 type presetLines struct {
-	lines   []byte
-	instead []string // names of headers that are omitted in return
-	typed   bool     // the Content-Type need not be detected; also set for one in Header
-	dated   bool     // there is a Date; also set for one in Header
+	lines    []byte
+	replaced []string // names of headers that are omitted because lines replace them
+	typed    bool     // the Content-Type need not be detected, because the lines or Header have one
+	dated    bool     // the lines or Header have a Date
 }
 
 // A writeTimeout bounds how long a write may take.
@@ -76,7 +76,7 @@ func (w *response) begin(r *http.Request) {
 	}
 	w.out = w.out[:0]
 	w.responseFraming = responseFraming{head: r.Method == http.MethodHead, length: -1}
-	w.preset.lines, w.preset.instead, w.preset.typed, w.preset.dated = w.preset.lines[:0], nil, false, false
+	w.preset.lines, w.preset.replaced, w.preset.typed, w.preset.dated = w.preset.lines[:0], nil, false, false
 	w.closes, w.wrote = r.Close, false
 	w.status, w.written = 0, 0
 	w.trailers = w.trailers[:0]

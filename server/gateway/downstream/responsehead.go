@@ -12,7 +12,7 @@ import (
 // takeLength takes the Content-Length of the header, or deletes one that is invalid.
 func (w *response) takeLength() {
 	lines := w.header["Content-Length"]
-	if len(lines) == 0 || slices.Contains(w.preset.instead, "Content-Length") {
+	if len(lines) == 0 || slices.Contains(w.preset.replaced, "Content-Length") {
 		return
 	}
 	if n, ok := http1.ParseLength(lines[0]); ok && len(lines) == 1 && w.length < 0 {
@@ -36,7 +36,7 @@ func (w *response) beginHead() {
 	w.out = appendStatus(w.out, w.status)
 	if p := &w.preset; len(p.lines) > 0 {
 		w.out = append(w.out, p.lines...)
-		p.typed = p.typed || slices.Contains(p.instead, "Content-Type")
+		p.typed = p.typed || slices.Contains(p.replaced, "Content-Type")
 	}
 	if len(w.header) > 0 {
 		w.appendHeader(closes)
@@ -68,7 +68,7 @@ func (w *response) appendHeader(closes bool) {
 		w.preset.typed = true
 	}
 	w.appendFields(func(name string) bool {
-		if w.preset.instead != nil && slices.Contains(w.preset.instead, name) {
+		if w.preset.replaced != nil && slices.Contains(w.preset.replaced, name) {
 			return true
 		}
 		switch name {

@@ -26,16 +26,16 @@
 //
 // # Responses
 //
-// They are parsed as strictly as by net/http, and more strictly where parsers are known to differ. Refused with 502,
-// unlike there, is a response if
+// They are parsed as strictly as by net/http, and more strictly where parsers are known to differ. Unlike net/http, Forward
+// refuses a response, with 502, if
 //
 //	a header is folded over several lines
-//	a header's name is not valid: it has a space before the colon or in it
+//	the name of a header is invalid: it has a space before the colon or in it
 //	a line ends without a carriage return, among the trailers
 //	there are both Content-Length and Transfer-Encoding
 //	the Transfer-Encoding is not just chunked: in HTTP/1.0 there can be none
-//	the response is not of HTTP/1
-//	the status line is not valid: a status below 100 or with a sign, or a control character
+//	the response is not HTTP/1
+//	the status line is invalid: a status below 100 or with a sign, or a control character
 //	too many interim responses
 //	101 Switching Protocols
 //

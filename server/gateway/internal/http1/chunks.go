@@ -17,17 +17,17 @@ type Chunks struct {
 const (
 	// maxChunkLine bounds the line in front of a chunk. Extensions are in it, and are ignored.
 	maxChunkLine = 4096
-	// maxOverhead, and the allowances in begin, are those of net/http: a client may send single bytes, but may not hide
-	// next to nothing in extensions.
+	// maxOverhead, and the allowances in begin, are those of net/http. They allow chunks of single bytes, but no long
+	// extensions around little data.
 	maxOverhead = 16 << 10
 )
 
 // Reasons why a chunked body is refused.
 var (
-	errChunkLine     = errors.New("the line before a chunk is not valid")
-	errChunkSize     = errors.New("the size of a chunk is not valid")
-	errChunkEnd      = errors.New("a chunk does not end where it should")
-	errChunkOverhead = errors.New("the chunks have too little in them")
+	errChunkLine     = errors.New("the line in front of a chunk is invalid")
+	errChunkSize     = errors.New("the size of a chunk is invalid")
+	errChunkEnd      = errors.New("a chunk does not end with CR and LF")
+	errChunkOverhead = errors.New("the chunks have too little data for their overhead")
 )
 
 // Left returns how many bytes of the current chunk's data have not been decoded yet.

@@ -39,8 +39,8 @@ type Field struct{ Name, Value Span }
 
 // Reasons why a field is refused.
 var (
-	ErrFieldName  = errors.New("a header's name is not valid")
-	ErrFieldValue = errors.New("a header's value is not valid")
+	ErrFieldName  = errors.New("the name of a header is invalid")
+	ErrFieldValue = errors.New("the value of a header is invalid")
 	ErrNoColon    = errors.New("a header line has no colon")
 )
 

@@ -18,15 +18,15 @@ type id struct {
 // New returns a random id, as the lines of a header. It is not secret.
 func New() []string {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
-	made := new(id)
+	created := new(id)
 	first, second := rand.Uint64(), rand.Uint64()
 	for i := range length / 2 {
-		made.text[i], made.text[i+length/2] = digits[first&31], digits[second&31]
+		created.text[i], created.text[i+length/2] = digits[first&31], digits[second&31]
 		first >>= 5
 		second >>= 5
 	}
-	made.lines[0] = unsafe.String(&made.text[0], length)
-	return made.lines[:]
+	created.lines[0] = unsafe.String(&created.text[0], length)
+	return created.lines[:]
 }
 
 // maxLength bounds the length of an id from a proxy.
