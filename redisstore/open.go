@@ -49,7 +49,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		s.preload(ctx)
 	case o.StartUnreachable && !topology.IsPermanent(err):
 		s.log.Warn("redis unreachable, starting without it", "err", err)
-		s.background.start(s.connectLater)
+		s.background.Start(s.connectLater)
 	default:
 		_ = s.Close()
 		return nil, suggestStartUnreachable(err)
@@ -93,15 +93,15 @@ func (s *Store) connectLater() {
 	timeout := 2 * s.client.Endpoint().DialTimeout
 	var lastError string
 	for delay := firstLaterDelay; ; delay = min(2*delay, maxLaterDelay) {
-		if clock.Sleep(s.background.life, s.clock, delay) != nil {
+		if clock.Sleep(s.background.Context(), s.clock, delay) != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(s.background.life, timeout)
+		ctx, cancel := context.WithTimeout(s.background.Context(), timeout)
 		err := s.connect(ctx)
 		cancel()
 		if err == nil {
 			s.servers.unusable.Store(nil)
-			ctx, cancel := context.WithTimeout(s.background.life, timeout)
+			ctx, cancel := context.WithTimeout(s.background.Context(), timeout)
 			s.preload(ctx)
 			cancel()
 			s.log.Info("redis reachable")

@@ -51,7 +51,7 @@ func (s *Store) loadSecret(ctx context.Context) (*keyMaker, error) {
 	keys := newKeyMaker(s.prefix, secret)
 	s.keys.Store(keys)
 	interval := s.secret.interval
-	s.background.start(func() { s.watchSecret(secret, interval) })
+	s.background.Start(func() { s.watchSecret(secret, interval) })
 	return keys, nil
 }
 
@@ -80,8 +80,8 @@ func (s *Store) putSecret(ctx context.Context, ours []byte) ([]byte, error) {
 
 // watchSecret checks the secret until the store is closed.
 func (s *Store) watchSecret(secret []byte, interval time.Duration) {
-	for clock.Sleep(s.background.life, s.clock, interval) == nil {
-		ctx, cancel := context.WithTimeout(s.background.life, defaultSecretInterval)
+	for clock.Sleep(s.background.Context(), s.clock, interval) == nil {
+		ctx, cancel := context.WithTimeout(s.background.Context(), defaultSecretInterval)
 		found, err := s.putSecret(ctx, secret)
 		cancel()
 		if err != nil || string(found) == string(secret) {

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/internal/clock"
+	"github.com/headgate/headgate/redisstore/internal/background"
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
@@ -33,14 +34,13 @@ type Store struct {
 	servers     inspection
 	lostRefunds atomic.Int64
 
-	closed     atomic.Bool
-	background *background
+	background *background.Group
 }
 
 func newStore(c *topology.Client, o Options) *Store {
 	s := &Store{
 		client: c, prefix: o.Prefix, now: o.Now, clock: o.Clock, rand: o.Rand, log: o.Logger,
-		secret: newSecretOptions(), background: newBackground(),
+		secret: newSecretOptions(), background: background.New(),
 	}
 	if len(o.Secret) > 0 {
 		s.keys.Store(newKeyMaker(o.Prefix, o.Secret))
@@ -50,12 +50,11 @@ func newStore(c *topology.Client, o Options) *Store {
 
 // Close closes the connections. Active calls fail.
 func (s *Store) Close() error {
-	if !s.background.close() {
+	if !s.background.Stop() {
 		return headgate.ErrClosed
 	}
-	s.closed.Store(true)
 	s.client.Close()
-	s.background.running.Wait()
+	s.background.Wait()
 	return nil
 }
 
@@ -71,7 +70,7 @@ func (s *Store) begin(ctx context.Context) (*keyMaker, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.closed.Load() {
+	if s.background.Stopped() {
 		return nil, headgate.ErrClosed
 	}
 	if keys := s.keys.Load(); keys != nil {
@@ -85,7 +84,7 @@ func (s *Store) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	if s.closed.Load() {
+	if s.background.Stopped() {
 		return headgate.ErrClosed
 	}
 	return nil

@@ -267,7 +267,7 @@ func (b *batch) refund(ctx context.Context, taken []int) {
 		b.untake(i)
 	}
 	done := make(chan struct{})
-	started := b.store.background.start(func() {
+	started := b.store.background.Start(func() {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(context.Background(), refundTimeout)
 		defer cancel()

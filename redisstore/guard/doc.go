@@ -35,7 +35,7 @@
 //
 // # Policies
 //
-// Check.OnFailure decides a check whose shard cannot be asked or failed. Such a decision is Degraded, and counted in
+// Check.OnFailure decides a check whose shard is unavailable or failed. Such a decision is Degraded, and counted in
 // [Stats]. A cost above the limit's capacity is denied by every policy.
 //
 //	Open    allowed. Remaining is the capacity less the cost.

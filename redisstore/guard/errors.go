@@ -8,7 +8,7 @@ import (
 )
 
 // ErrUnavailable is wrapped by the errors of operations that failed because the store did not respond.
-var ErrUnavailable = errors.New("the store cannot be asked")
+var ErrUnavailable = errors.New("the store is unavailable")
 
 // An Error says which operation failed, where and why. It wraps ErrUnavailable and Err.
 type Error struct {
@@ -18,7 +18,7 @@ type Error struct {
 	Shard string
 	// Err is the error of the store: now, or when the circuit opened.
 	Err error
-	// Sent tells that the store was called and its response is missing, so it may have done the operation.
+	// Sent reports that the store was called and did not respond, so it may have done the operation.
 	Sent bool
 }
 
@@ -42,7 +42,7 @@ func (e *Error) Unwrap() []error {
 	return []error{ErrUnavailable, e.Err}
 }
 
-// A result is what came of a call.
+// A result says how a call ended.
 type result uint8
 
 const (

@@ -14,10 +14,10 @@ type Event struct {
 	At time.Time
 	// Err is the last error of the shard.
 	Err error
-	// Started tells for Opened that the shard has never responded since the guard was created.
+	// Started reports, for Opened, that the shard has not responded since the guard was created.
 	Started bool
-	// Down is for Recovered how long the circuit was open, and Degraded how many decisions policies made meanwhile. For
-	// Deciding they are how long the shard refused to decide, and how many calls.
+	// For Recovered, Down is how long the circuit was open, and Degraded how many decisions policies made meanwhile. For
+	// Deciding, Down is how long the shard refused to decide, and Degraded how many calls it refused.
 	Down     time.Duration
 	Degraded int64
 }
@@ -42,7 +42,7 @@ var eventTexts = [eventKinds]string{
 	Opened:    "store is down, policies decide",
 	StillDown: "store is still down",
 	Recovered: "store is back, decisions are exact again",
-	Vanished:  "shard was down and is not asked for any more",
+	Vanished:  "shard was down and is no longer used",
 	Refusing:  "store refuses to decide, policies decide what it refuses",
 	Deciding:  "store refuses nothing any more, decisions are exact again",
 }
@@ -73,7 +73,7 @@ func (g *Guard) deliverEvents(deliver func(Event)) {
 		select {
 		case e := <-g.events:
 			deliver(e)
-		case <-g.background.life.Done():
+		case <-g.background.Context().Done():
 			for { // deliver the events from before Close
 				select {
 				case e := <-g.events:

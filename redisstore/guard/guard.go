@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -12,11 +11,12 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 	"github.com/headgate/headgate/redisstore/guard/internal/deadline"
+	"github.com/headgate/headgate/redisstore/internal/background"
 )
 
 var _ headgate.Limiter = (*Guard)(nil)
 
-// A Guard is a headgate.Limiter that asks another one, and decides by policy when that one fails. Create one with New.
+// A Guard is a headgate.Limiter in front of another one, and decides by policy when that one fails. Create one with New.
 // It is safe for concurrent use.
 type Guard struct {
 	inner   headgate.Limiter
@@ -38,25 +38,7 @@ type Guard struct {
 	events   chan Event
 	refunds  chan refund
 
-	background background
-}
-
-// background is the goroutines of a guard, which Close ends.
-type background struct {
-	mu      sync.Mutex // held to start a goroutine, and to close
-	closed  atomic.Bool
-	life    context.Context // ends with Close
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-}
-
-// start runs a function in a goroutine, unless the guard is closed.
-func (b *background) start(run func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.closed.Load() {
-		b.running.Go(run)
-	}
+	background *background.Group
 }
 
 // New returns a guard of inner. Close ends its goroutines.
@@ -69,7 +51,8 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		inner: inner, options: o, clock: o.Clock, start: o.Clock.Now(), local: o.Local,
-		events: make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
+		background: background.New(),
+		events:     make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
 	}
 	if g.local == nil {
 		own, err := memstore.New(memstore.Options{MaxBytes: localBytes, Now: o.Now})
@@ -89,15 +72,13 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	if g.shards.store == nil {
 		g.shards.only = g.newShard("")
 	}
-	b := &g.background
-	b.life, b.cancel = context.WithCancel(context.Background())
 	onEvent := o.OnEvent
 	if onEvent == nil {
 		onEvent = logEvent
 	}
-	b.running.Go(func() { g.deliverEvents(onEvent) })
+	g.background.Start(func() { g.deliverEvents(onEvent) })
 	for range refunders {
-		b.running.Go(g.refundAll)
+		g.background.Start(g.refundAll)
 	}
 	return g, nil
 }
@@ -105,15 +86,10 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 // Close ends the goroutines of the guard and waits for them; OnEvent is not called any more. Methods fail with
 // headgate.ErrClosed after Close. It does not close the store.
 func (g *Guard) Close() error {
-	b := &g.background
-	b.mu.Lock()
-	closed := b.closed.Swap(true)
-	b.mu.Unlock()
-	if closed {
+	if !g.background.Stop() {
 		return headgate.ErrClosed
 	}
-	b.cancel()
-	b.running.Wait()
+	g.background.Wait()
 	g.dropRefunds()
 	if g.own != nil {
 		return g.own.Close()
@@ -137,7 +113,7 @@ func (g *Guard) checkOpen(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if g.background.closed.Load() {
+	if g.background.Stopped() {
 		return headgate.ErrClosed
 	}
 	return nil

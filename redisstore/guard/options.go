@@ -24,7 +24,7 @@ type Options struct {
 	// DenyCache is how long a denial is remembered at most, up to a minute. Default DefaultDenyCache. If it is negative,
 	// denials are not remembered, and callers of one key do not wait for each other.
 	DenyCache time.Duration
-	// Local decides checks with the policy headgate.Local when their shard cannot be asked. Default: a memstore with
+	// Local decides checks with the policy headgate.Local when their shard is unavailable. Default: a memstore with
 	// 64 MiB.
 	Local headgate.Limiter
 	// Nodes returns how many nodes share a limit. It is called for every decision under a share. Default 1.

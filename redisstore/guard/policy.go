@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// degrade decides a check by its policy, because its shard cannot be asked.
+// degrade decides a check by its policy, because its shard is unavailable.
 func (g *Guard) degrade(ctx context.Context, s *shard, c *headgate.Check) (headgate.Decision, error) {
 	d, denied := decideWithoutCounter(s, c)
 	if !denied && c.OnFailure == headgate.Local {

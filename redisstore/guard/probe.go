@@ -75,7 +75,7 @@ func (g *Guard) awaitProbe(s *shard, wait time.Duration, maybeLate bool) bool {
 		if maybeLate {
 			step = min(step, lateInterval)
 		}
-		if clock.Sleep(g.background.life, g.clock, step) != nil {
+		if clock.Sleep(g.background.Context(), g.clock, step) != nil {
 			return false
 		}
 		if maybeLate && g.traffic.LastReceived(s.name).UnixNano() > s.circuit.changedAt.Load() {
@@ -92,7 +92,7 @@ func (g *Guard) probe(s *shard) (up bool, err error) {
 		check = &f.check
 	}
 	err = g.ask(s, check)
-	switch classify(g.background.life, err) {
+	switch classify(g.background.Context(), err) {
 	case responded, refused:
 		return true, nil
 	case canceled:
@@ -105,7 +105,7 @@ func (g *Guard) probe(s *shard) (up bool, err error) {
 
 // ask asks a shard whether it works. If the store is not a Prober, it peeks at a check, which may be nil.
 func (g *Guard) ask(s *shard, c *headgate.Check) error {
-	ctx := g.withDeadline(g.background.life, s.name)
+	ctx := g.withDeadline(g.background.Context(), s.name)
 	defer ctx.End()
 	if g.prober != nil {
 		return g.prober.Probe(ctx, s.name)

@@ -34,10 +34,10 @@ func (g *Guard) refundLater(s *shard, c *headgate.Check, receipt headgate.Receip
 func (g *Guard) refundAll() {
 	for {
 		select {
-		case <-g.background.life.Done():
+		case <-g.background.Context().Done():
 			return
 		case r := <-g.refunds:
-			result, err := g.give(g.background.life, r.shard, &r.check, r.receipt)
+			result, err := g.give(g.background.Context(), r.shard, &r.check, r.receipt)
 			g.countRefund(result == responded && err == nil)
 		}
 	}

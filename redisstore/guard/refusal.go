@@ -17,7 +17,7 @@ const (
 )
 
 // A refusal is the state of a shard that works and refuses to decide some checks: its memory is full, or their keys
-// have values of another program. The shard is still asked, since it may decide other checks.
+// have values of another program. The shard is still called, since it may decide other checks.
 type refusal struct {
 	check headgate.Check // the first one
 	since time.Time
@@ -35,7 +35,7 @@ func (g *Guard) recordRefusal(s *shard, c *headgate.Check, err error, now time.T
 		first.record(err, now)
 		if s.refusal.CompareAndSwap(nil, first) {
 			g.send(Event{Kind: Refusing, Shard: s.name, Err: err})
-			g.background.start(func() { g.awaitDeciding(s, first) })
+			g.background.Start(func() { g.awaitDeciding(s, first) })
 			return
 		}
 		if r = s.refusal.Load(); r == nil { // another one has begun and ended
@@ -51,15 +51,15 @@ func (r *refusal) record(err error, now time.Time) {
 	r.count.Add(1)
 }
 
-// awaitDeciding ends a refusal when the shard has refused nothing for a while and decides when it is asked. It asks, so
-// that the state is also right on a node without requests.
+// awaitDeciding ends a refusal when the shard has refused nothing for a while and responds to a probe. Without the probe,
+// a node without requests would report the end too early.
 func (g *Guard) awaitDeciding(s *shard, r *refusal) {
-	for clock.Sleep(g.background.life, g.clock, refusalInterval) == nil {
+	for clock.Sleep(g.background.Context(), g.clock, refusalInterval) == nil {
 		if g.clock.Since(time.Unix(0, r.last.Load())) < refusalTime || s.circuit.open.Load() {
 			continue
 		}
 		err := g.ask(s, &r.check)
-		switch classify(g.background.life, err) {
+		switch classify(g.background.Context(), err) {
 		case responded:
 			s.refusal.Store(nil)
 			g.send(Event{Kind: Deciding, Shard: s.name, Down: g.clock.Since(r.since), Degraded: r.count.Load()})

@@ -46,7 +46,7 @@ func (g *Guard) openCircuit(s *shard, generation int64) {
 	s.used.Store(true)
 	s.queue.Dismiss(admission.Unavailable)
 	g.send(Event{Kind: Opened, Shard: s.name, Err: s.lastErr(), Started: !s.responded.Load()})
-	g.background.start(func() { g.probeUntilUp(s, wait) })
+	g.background.Start(func() { g.probeUntilUp(s, wait) })
 }
 
 // closeCircuit closes the circuit of a shard, which has responded to a probe.

@@ -15,7 +15,7 @@ import (
 type Shard struct {
 	// Name is the store's name for it, or empty if the store is not Sharded.
 	Name string
-	// Open reports whether its circuit is open. It is not asked then.
+	// Open reports whether its circuit is open. The shard is not called then.
 	Open bool
 	// Refuses is why it refuses to decide some checks although it works: its memory is full, or a key has a value of
 	// another program. Policies decide these checks. It is nil if the shard has refused nothing for some seconds.

@@ -34,7 +34,7 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	return d, err
 }
 
-// TakeAll takes all or none. See [headgate.Limiter], and the package comment for the order in which shards are asked.
+// TakeAll takes all or none. See [headgate.Limiter], and the package comment for the order in which shards are called.
 func (g *Guard) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {

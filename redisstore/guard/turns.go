@@ -238,14 +238,14 @@ func (g *Guard) markSent(checks []pendingCheck) int64 {
 }
 
 // learn remembers the responses to checks, and ends their turns.
-func (g *Guard) learn(checks []pendingCheck, asked int64, decisions []headgate.Decision) {
+func (g *Guard) learn(checks []pendingCheck, calledAt int64, decisions []headgate.Decision) {
 	if g.denials == nil {
 		return
 	}
 	now := g.micros()
 	for i := range checks {
 		p, d := &checks[i], &decisions[i]
-		r := admission.Result{Kind: admission.NotTaken, Remaining: d.Remaining, Asked: asked}
+		r := admission.Result{Kind: admission.NotTaken, Remaining: d.Remaining, CalledAt: calledAt}
 		switch {
 		case d.Degraded:
 			r.Kind = admission.Unclear
@@ -253,7 +253,7 @@ func (g *Guard) learn(checks []pendingCheck, asked int64, decisions []headgate.D
 			r.Kind = admission.NotSent
 		default:
 			r.Denial = g.denials.Learn(p.hash, p.check, admission.Response{
-				Asked: asked, Answered: now, Generation: p.generation, Decision: d,
+				CalledAt: calledAt, RespondedAt: now, Generation: p.generation, Decision: d,
 			})
 			if d.Receipt.Units > 0 {
 				r.Kind = admission.Taken

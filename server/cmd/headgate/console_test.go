@@ -283,7 +283,7 @@ func (f *consoleFleet) unknown(t *testing.T) {
 	f.redis.Kill()
 	look()
 	b.see("that it is unknown", `document.querySelector('[data-table=keys] [data-label=Left]')?.textContent === "unknown"`)
-	b.seeText("the store cannot be asked")
+	b.seeText("the store is unavailable")
 }
 
 func (f *consoleFleet) harmless(t *testing.T) {

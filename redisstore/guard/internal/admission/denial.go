@@ -11,12 +11,8 @@ import (
 // immutable. Times count from the call, which is before the store decided, so nothing is denied for longer than the
 // store said.
 type Denial struct {
-	hash       uint64
-	key, owner string
-	limit      headgate.Limit
-	split      int
-
-	asked    int64 // when the store was called
+	denialID
+	calledAt int64 // when the store was called
 	duration int64 // of the call, in which the store decided
 	until    int64 // when the denial expires
 	kind     denialKind
@@ -25,6 +21,14 @@ type Denial struct {
 	reset     int64 // when the key has its full capacity again
 	unitTime  int64 // µs in which one unit comes back, for draining
 	costs     []costDenial
+}
+
+// A denialID says which checks a Denial is about.
+type denialID struct {
+	hash       uint64 // of the key
+	key, owner string
+	limit      headgate.Limit
+	split      int
 }
 
 // A denialKind says for which costs a Denial holds.
@@ -63,15 +67,9 @@ func (e *Denial) Matches(hash uint64, c *headgate.Check) bool {
 	return e.hash == hash && e.key == c.Key && e.owner == c.Owner && e.limit == c.Limit && e.split == c.Split
 }
 
-// same reports whether two denials are about the same key and limit.
-func (e *Denial) same(other *Denial) bool {
-	return e.hash == other.hash && e.key == other.key && e.owner == other.owner && e.limit == other.limit &&
-		e.split == other.split
-}
-
 // Decide returns the decision about a cost at a time, if the denial covers both.
 func (e *Denial) Decide(cost, now int64) (headgate.Decision, bool) {
-	if now < e.asked || now >= e.until {
+	if now < e.calledAt || now >= e.until {
 		return headgate.Decision{}, false
 	}
 	d := headgate.Decision{Limit: e.limit.Capacity()}
@@ -127,11 +125,11 @@ func (e *Denial) uncertainty(cost, now int64) int64 {
 // Share returns the decision about a cost for a caller that waited when the store was called. It stands even if the
 // denial has expired.
 func (e *Denial) Share(cost, now int64) (headgate.Decision, bool) {
-	d, ok := e.Decide(cost, e.asked)
+	d, ok := e.Decide(cost, e.calledAt)
 	if !ok {
 		return d, false
 	}
-	since := Micros(max(0, now-e.asked))
+	since := Micros(max(0, now-e.calledAt))
 	if d.RetryAfter != headgate.Never {
 		d.RetryAfter = max(time.Microsecond, d.RetryAfter-since)
 	}
@@ -141,14 +139,14 @@ func (e *Denial) Share(cost, now int64) (headgate.Decision, bool) {
 
 // newDenial returns what a decision says about a check for at most hold µs, or nil if it denies nothing. old is the
 // entry before it, or nil.
-func newDenial(hash uint64, c *headgate.Check, asked, hold int64, d *headgate.Decision, old *Denial) *Denial {
+func newDenial(hash uint64, c *headgate.Check, calledAt, hold int64, d *headgate.Decision, old *Denial) *Denial {
 	if d.Limit != c.Limit.Capacity() {
 		return nil
 	}
 	e := &Denial{
-		hash: hash, key: c.Key, owner: c.Owner, limit: c.Limit, split: c.Split,
-		asked: asked, until: asked + hold,
-		remaining: d.Remaining, reset: asked + d.ResetAfter.Microseconds(),
+		denialID: denialID{hash: hash, key: c.Key, owner: c.Owner, limit: c.Limit, split: c.Split},
+		calledAt: calledAt, until: calledAt + hold,
+		remaining: d.Remaining, reset: calledAt + d.ResetAfter.Microseconds(),
 	}
 	if isEstimate(c) {
 		hold = max(1, hold/estimateShare)
@@ -200,11 +198,11 @@ func (e *Denial) coverAllCosts(c *headgate.Check, d *headgate.Decision) bool {
 // coverCost makes the denial hold for one cost, besides those of the entry before it that still hold.
 func (e *Denial) coverCost(c *headgate.Check, d *headgate.Decision, hold int64, old *Denial) {
 	s := costDenial{
-		cost: min(c.Cost, d.Limit+1), until: e.asked + hold, retry: forever,
+		cost: min(c.Cost, d.Limit+1), until: e.calledAt + hold, retry: forever,
 		remaining: d.Remaining, reset: e.reset,
 	}
 	if d.RetryAfter != headgate.Never {
-		s.retry = e.asked + d.RetryAfter.Microseconds()
+		s.retry = e.calledAt + d.RetryAfter.Microseconds()
 		s.until = min(s.until, s.retry)
 	}
 	e.kind, e.until = perCost, s.until
@@ -213,7 +211,7 @@ func (e *Denial) coverCost(c *headgate.Check, d *headgate.Decision, hold int64, 
 		return
 	}
 	for _, s := range old.costs {
-		if s.cost != e.costs[0].cost && s.until > e.asked && old.asked <= e.asked && len(e.costs) < maxCosts {
+		if s.cost != e.costs[0].cost && s.until > e.calledAt && old.calledAt <= e.calledAt && len(e.costs) < maxCosts {
 			e.costs = append(e.costs, s)
 			e.until = max(e.until, s.until)
 		}

@@ -67,7 +67,7 @@ func (t *DenyCache) find(hash uint64, c *headgate.Check) *Denial {
 	set := t.set(hash)
 	var latest *Denial
 	for i := range set {
-		if e := set[i].Load(); e != nil && e.Matches(hash, c) && (latest == nil || e.asked > latest.asked) {
+		if e := set[i].Load(); e != nil && e.Matches(hash, c) && (latest == nil || e.calledAt > latest.calledAt) {
 			latest = e
 		}
 	}
@@ -89,9 +89,9 @@ func (t *DenyCache) Uncertainty(hash uint64, c *headgate.Check, now int64) int64
 // A Response is the store's decision of a check, with the times of call and response in µs, and the generation of the
 // check's hash before the call.
 type Response struct {
-	Asked, Answered int64
-	Generation      uint32
-	Decision        *headgate.Decision
+	CalledAt, RespondedAt int64
+	Generation            uint32
+	Decision              *headgate.Decision
 }
 
 // Learn remembers what a response denies. It returns the denial, even if there was no room to remember it, or nil.
@@ -105,34 +105,34 @@ func (t *DenyCache) Learn(hash uint64, c *headgate.Check, r Response) *Denial {
 	if !d.Allowed || old != nil && d.Remaining <= 0 {
 		// A key that was denied lately will be denied again, and if nothing remains we may know until when. Other keys get
 		// no entry for that.
-		e = newDenial(hash, c, r.Asked, t.hold, d, old)
+		e = newDenial(hash, c, r.CalledAt, t.hold, d, old)
 	}
 	var stored *Denial
 	if e != nil {
-		e.duration = max(0, r.Answered-r.Asked)
-		if t.put(e, r.Generation, r.Asked) {
+		e.duration = max(0, r.RespondedAt-r.CalledAt)
+		if t.put(e, r.Generation, r.CalledAt) {
 			stored = e
 		}
 	}
 	if d.Allowed {
-		t.expire(hash, c, r.Asked, stored)
+		t.expire(hash, c, r.CalledAt, stored)
 	}
 	return e
 }
 
 // expire removes the entries of a check's key, under any limit, up to a time and except for one. If none is kept, the
 // entry of the check's own limit stays in a form that denies nothing.
-func (t *DenyCache) expire(hash uint64, c *headgate.Check, asked int64, except *Denial) {
+func (t *DenyCache) expire(hash uint64, c *headgate.Check, calledAt int64, except *Denial) {
 	set := t.set(hash)
 	for i := range set {
 		old := set[i].Load()
 		switch {
-		case old == nil || old == except || old.hash != hash || old.key != c.Key || old.asked > asked:
+		case old == nil || old == except || old.hash != hash || old.key != c.Key || old.calledAt > calledAt:
 		case except != nil || !old.Matches(hash, c):
 			t.remove(&set[i], old)
-		case old.until > old.asked:
+		case old.until > old.calledAt:
 			expired := *old
-			expired.until, expired.costs = expired.asked, nil
+			expired.until, expired.costs = expired.calledAt, nil
 			set[i].CompareAndSwap(old, &expired)
 		}
 	}
@@ -148,7 +148,7 @@ func (t *DenyCache) put(e *Denial, generation uint32, now int64) bool {
 	e.key, e.owner = strings.Clone(e.key), strings.Clone(e.owner)
 	entry := t.entryFor(e, now)
 	for old := entry.Load(); ; old = entry.Load() {
-		if old != nil && old.asked > e.asked && e.same(old) {
+		if old != nil && old.calledAt > e.calledAt && e.denialID == old.denialID {
 			return false
 		}
 		if entry.CompareAndSwap(old, e) {
@@ -173,12 +173,12 @@ func (t *DenyCache) entryFor(e *Denial, now int64) *atomic.Pointer[Denial] {
 		rank := int64(-1)
 		switch {
 		case other == nil:
-		case e.same(other):
+		case e.denialID == other.denialID:
 			return &set[i]
 		case other.until <= now:
 			rank = 0
 		default:
-			rank = max(1, other.asked)
+			rank = max(1, other.calledAt)
 		}
 		if rank < bestRank {
 			best, bestRank = i, rank

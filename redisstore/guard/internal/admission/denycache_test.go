@@ -40,7 +40,7 @@ func TestDenialsAreBounded(t *testing.T) {
 	deny := func(c headgate.Check, at int64) {
 		d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
 		hash := cache.Hash(&c)
-		cache.Learn(hash, &c, Response{Asked: at, Answered: at, Generation: cache.Generation(hash), Decision: &d})
+		cache.Learn(hash, &c, Response{CalledAt: at, RespondedAt: at, Generation: cache.Generation(hash), Decision: &d})
 	}
 	count := func() (n, long int64) {
 		for i := range cache.sets {

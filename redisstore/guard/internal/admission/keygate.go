@@ -96,7 +96,7 @@ type Wake struct {
 	Failed bool    // the other caller got no response
 }
 
-// A ResultKind is what came of a turn.
+// A ResultKind says how a turn ended.
 type ResultKind uint8
 
 // Kinds of results.
@@ -112,7 +112,7 @@ const (
 type Result struct {
 	Kind      ResultKind
 	Remaining int64 // if it is known
-	Asked     int64 // when the store was called, in µs
+	CalledAt  int64 // when the store was called, in µs
 	Denial    *Denial
 }
 
@@ -229,7 +229,7 @@ func (k *keyState) learn(t *Turn, r *Result, now int64) {
 	if t.number > k.sentAtResponse { // the least, if Remaining includes none of the calls in flight
 		k.available = max(k.available, remaining-float64(k.units))
 	}
-	k.available = min(k.available, remaining+k.refilled(now-r.Asked)) // the most, if it includes all of them
+	k.available = min(k.available, remaining+k.refilled(now-r.CalledAt)) // the most, if it includes all of them
 	k.sentAtResponse = k.sent
 }
 
