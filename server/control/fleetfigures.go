@@ -3,6 +3,8 @@ package control
 import (
 	"fmt"
 	"math"
+	"reflect"
+	"strings"
 
 	"github.com/headgate/headgate/rules/file/source"
 )
@@ -73,40 +75,38 @@ const (
 
 // each calls count for all counters and ms for all times, with their paths. Least is the minimum of a time.
 func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, least float64)) {
-	count("live", &f.Live)
-	count("known", &f.Known)
-	for i := range f.Sync {
-		n := &f.Sync[i]
-		at := fmt.Sprintf("sync[%d].", i)
-		ms(at+"lag_ms", &n.LagMS, 0)
-		ms(at+"lag_max_ms", &n.LagMaxMS, 0)
-		ms(at+"clock_ahead_ms", &n.ClockAheadMS, -MaxFigureMS)
-		for _, c := range []struct {
-			name string
-			n    *int64
-		}{
-			{"over", &n.Over},
-			{"over_max", &n.OverMax},
-			{"applied", &n.Applied},
-			{"lost", &n.Lost},
-			{"clocks_off", &n.ClocksOff},
-			{"keys", &n.Keys},
-			{"waiting", &n.Waiting},
-			{"sent", &n.Sent},
-			{"received", &n.Received},
-			{"failed", &n.Failed},
-			{"refused", &n.Refused},
-		} {
-			count(at+c.name, c.n)
+	eachFigure(reflect.ValueOf(f).Elem(), "", func(path string, figure any) {
+		switch v := figure.(type) {
+		case *int64:
+			count(path, v)
+		case *float64:
+			least := 0.0
+			if strings.HasSuffix(path, ".clock_ahead_ms") {
+				least = -MaxFigureMS
+			}
+			ms(path, v, least)
 		}
-	}
-	if l := f.Leases; l != nil {
-		count("leases.keys", &l.Keys)
-		count("leases.calls", &l.Calls)
-		count("leases.failed", &l.Failed)
-		count("leases.granted", &l.Granted)
-		count("leases.returned", &l.Returned)
-		count("leases.expired", &l.Expired)
+	})
+}
+
+// eachFigure calls do with a pointer to each field of a struct, and of the structs in it.
+func eachFigure(v reflect.Value, path string, do func(path string, figure any)) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			eachFigure(v.Field(i), source.Join(path, name), do)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			eachFigure(v.Index(i), fmt.Sprintf("%s[%d]", path, i), do)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			eachFigure(v.Elem(), path, do)
+		}
+	default:
+		do(path, v.Addr().Interface())
 	}
 }
 

@@ -48,7 +48,9 @@ var jsonCodec = sync.OnceValue(func() *source.Codec {
 			(*into)[field.Name] = text
 		}
 	}, nil)
-	source.RegisterNode(c, func(_ *source.Decoder, n *source.Node, _ string, into *json.RawMessage) { *into = source.JSON(n) }, nil)
+	source.RegisterNode(c, func(_ *source.Decoder, n *source.Node, _ string, into *json.RawMessage) {
+		*into = source.JSON(n)
+	}, nil)
 	return c
 })
 

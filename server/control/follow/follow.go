@@ -180,8 +180,8 @@ func (f *Follower) openDisk() {
 }
 
 func (f *Follower) diskFailed(err error) {
-	f.log.Warn("rules are not stored on disk: without the rules service the node would start with the stored rules, or none",
-		"err", err.Error())
+	f.log.Warn("rules are not stored on disk: without the rules service the node would start with the stored rules, "+
+		"or none", "err", err.Error())
 	f.change(func(s *Status) { s.Disk = err.Error() })
 }
 

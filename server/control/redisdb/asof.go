@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 // Redis has no snapshots, and a script that reads everything would block the server. So objects are read in pages
@@ -124,14 +125,16 @@ func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kin
 			if err != nil {
 				return fmt.Errorf("%w: %w", errReply, err)
 			}
-			op, err := unpackOp(answer[i+1], namespace)
+			op, err := unpackOp(answer[i+1])
 			if err != nil {
 				return err
 			}
-			if op.was == nil {
+			if op.Was == nil {
 				continue
 			}
-			if err := each(first, op.was); err != nil {
+			o := &control.Object{Namespace: namespace, Kind: kind, ID: op.ID}
+			setContent(o, op.Was)
+			if err := each(first, o); err != nil {
 				return err
 			}
 		}
@@ -141,13 +144,10 @@ func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kin
 
 // At returns the objects of a kind at a revision.
 func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
-	ctx, cancel := withTimeout(ctx, streamTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.StreamTimeout)
 	defer cancel()
 	var list []control.Object
-	err := db.asOf(ctx, namespace, kind, revision, func(o *control.Object) error {
-		list = append(list, *o)
-		return nil
-	})
+	err := db.asOf(ctx, namespace, kind, revision, tables.Collect(&list))
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redis/rueidis"
-
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 // Commit applies a change.
@@ -15,7 +14,7 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	keys := append([]string{
 		db.key("progress"), db.key("objects"), db.key("index"), db.key("changes"), db.key("ops"),
@@ -35,11 +34,11 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 		args = append(args, string(op.Kind), strconv.Itoa(slices.Index(kinds, op.Kind)+1), nodes, op.ID, formatInt(op.Base),
 			put, string(op.Body))
 	}
-	answer, err := commitScript.Exec(ctx, db.client, keys, args).ToArray()
-	if err != nil {
-		return db.fault("commit to", err)
+	r := newReply(commitScript.Exec(ctx, db.client, keys, args))
+	if r.err != nil {
+		return db.fault("commit to", r.err)
 	}
-	if err := readCommitReply(c, answer); err != nil {
+	if err := readCommitReply(c, r); err != nil {
 		return err
 	}
 	db.changes.Notify()
@@ -47,42 +46,23 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 }
 
 // readCommitReply copies the script's reply into the change, or returns a conflict.
-func readCommitReply(c *control.Change, answer []rueidis.RedisMessage) error {
-	if len(answer) < 3 {
+func readCommitReply(c *control.Change, r *reply) error {
+	if r.text() == "conflict" {
+		place, conflict := r.number(), &control.Conflict{Namespace: c.Namespace, Want: c.Base, Have: r.number()}
+		if place > 0 {
+			op := &c.Ops[place-1]
+			conflict.Kind, conflict.ID, conflict.Want = op.Kind, op.ID, op.Base
+		}
+		if r.err != nil {
+			return r.err
+		}
+		return conflict
+	}
+	revision, now, before := r.number(), r.number(), r.texts()
+	if r.err != nil || len(before) != len(c.Ops) {
 		return errReply
 	}
-	word, err := answer[0].ToString()
-	if err != nil {
-		return err
-	}
-	if word == "conflict" {
-		place, err := answer[1].AsInt64()
-		if err != nil {
-			return err
-		}
-		have, err := answer[2].AsInt64()
-		if err != nil {
-			return err
-		}
-		if place == 0 {
-			return &control.Conflict{Namespace: c.Namespace, Want: c.Base, Have: have}
-		}
-		op := &c.Ops[place-1]
-		return &control.Conflict{Namespace: c.Namespace, Kind: op.Kind, ID: op.ID, Want: op.Base, Have: have}
-	}
-	revision, err := answer[1].AsInt64()
-	if err != nil {
-		return err
-	}
-	now, err := answer[2].AsInt64()
-	if err != nil {
-		return err
-	}
-	before, err := answer[3].AsStrSlice()
-	if err != nil || len(before) != len(c.Ops) {
-		return errReply
-	}
-	c.Revision, c.Time = revision, timeOf(now)
+	c.Revision, c.Time = revision, tables.TimeOf(now)
 	for i := range c.Ops {
 		c.Ops[i].Before = nil
 		if before[i] == "" {

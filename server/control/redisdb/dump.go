@@ -16,11 +16,12 @@ import (
 
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/internal/dump"
+	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 // Dump writes a backup of the moment at which it begins.
 func (db *DB) Dump(ctx context.Context, w io.Writer) error {
-	ctx, cancel := withTimeout(ctx, streamTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.StreamTimeout)
 	defer cancel()
 	out, err := dump.NewWriter(w, time.Now())
 	if err != nil {
@@ -115,38 +116,28 @@ func (db *DB) namespaces(ctx context.Context) ([]dump.Namespace, error) {
 // dumpChanges writes the log up to a revision.
 func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) error {
 	for after := int64(0); ; {
-		metas, err := db.logOfAll(ctx, &control.LogQuery{After: after, Before: last + 1, Limit: logPage})
+		entries, err := db.logOfAll(ctx, &control.LogQuery{After: after, Before: last + 1, Limit: logPage})
 		if err != nil {
 			return err
 		}
-		for _, m := range metas {
-			after = m.revision
-			err := out.Write(dump.Line{Change: &dump.Change{
-				Revision: m.revision, Namespace: m.namespace, Time: m.time, Actor: m.actor, From: m.from, Action: m.action, Note: m.notes,
-			}})
-			if err != nil {
+		for _, e := range entries {
+			after = e.Revision
+			if err := out.Write(dump.Line{Change: &e.Change}); err != nil {
 				return err
 			}
 			count := 0
-			err = db.ops(ctx, m, func(o *op) error {
+			err = db.ops(ctx, e, func(op *dump.Op) error {
 				count++
-				made := dump.Op{Kind: o.kind, ID: o.id, Body: o.body}
-				if w := o.was; w != nil {
-					made.Was = &dump.Was{
-						Revision: w.Revision, Created: w.Created.UnixMicro(), Updated: w.Updated.UnixMicro(),
-						By: w.By, Body: w.Body,
-					}
-				}
-				return out.Write(dump.Line{Op: &made})
+				return out.Write(dump.Line{Op: op})
 			})
-			if err == nil && count != m.ops {
+			if err == nil && count != e.ops {
 				err = errors.New("back up: the log was pruned meanwhile; try again")
 			}
 			if err != nil {
 				return err
 			}
 		}
-		if len(metas) < logPage {
+		if len(entries) < logPage {
 			return nil
 		}
 	}
@@ -159,7 +150,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := withTimeout(ctx, streamTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.StreamTimeout)
 	defer cancel()
 	if last, _, err := db.Revision(ctx, ""); err != nil {
 		return err
@@ -177,7 +168,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	if err == nil {
 		db.changes.Notify()
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), tables.CallTimeout)
 	defer cancel()
 	return errors.Join(err, s.end(ending))
 }
@@ -194,7 +185,7 @@ type staging struct {
 }
 
 // stagingLife is the time after which the lock of a crashed restore expires.
-const stagingLife = streamTimeout + time.Minute
+const stagingLife = tables.StreamTimeout + time.Minute
 
 func (s *staging) lock() string { return s.db.key("restore", "lock") }
 func (s *staging) list() string { return s.db.key("restore", "keys") }
@@ -255,10 +246,10 @@ func (s *staging) zadd(key string, score float64, member string) {
 func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 	s.hset(s.key("progress"), "form", strconv.Itoa(formatVersion))
 	counts := map[string]int64{}
-	var current *meta
+	var current *logEntry
 	closeChange := func() {
 		if current != nil {
-			s.hset(s.key("changes"), formatInt(current.revision), packMeta(current))
+			s.hset(s.key("changes"), formatInt(current.Revision), current.pack())
 		}
 	}
 	for {
@@ -280,17 +271,16 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 		case line.Object != nil:
 			o := line.Object
 			name := objectName(o.Kind, o.Namespace, o.ID)
-			s.hset(s.key("objects"), name, packObject(o.Revision, o.Created, o.Updated, o.By, o.Body))
+			s.hset(s.key("objects"), name, packObject(&dump.Was{
+				Revision: o.Revision, Created: o.Created, Updated: o.Updated, By: o.By, Body: o.Body,
+			}))
 			s.zadd(s.key("index"), 0, name)
 			s.zadd(s.key("touched", string(o.Kind), o.Namespace), float64(o.Revision), o.ID)
 			counts[o.Namespace]++
 		case line.Change != nil:
 			closeChange()
 			c := line.Change
-			current = &meta{
-				revision: c.Revision, namespace: c.Namespace, time: c.Time, actor: c.Actor, from: c.From,
-				action: c.Action, notes: c.Note,
-			}
+			current = &logEntry{Change: *c}
 			s.zadd(s.key("log"), float64(c.Revision), formatInt(c.Revision))
 			s.zadd(s.key("log", c.Namespace), float64(c.Revision), formatInt(c.Revision))
 		case line.Op != nil && current == nil:
@@ -315,18 +305,14 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 }
 
 // op adds a part of a change. Changes are in order, so the last one that touches an object stays.
-func (s *staging) op(m *meta, o *dump.Op) {
-	was := ""
-	if w := o.Was; w != nil {
-		was = packObject(w.Revision, w.Created, w.Updated, w.By, w.Body)
-	}
-	place := strconv.Itoa(m.ops)
-	s.hset(s.key("ops"), formatInt(m.revision)+"\x00"+place, packOp(o.Kind, o.ID, o.Body, was))
-	s.zadd(s.key("history"), 0, objectName(o.Kind, m.namespace, o.ID)+"\x00"+formatPadded(m.revision)+"\x00"+place)
-	s.zadd(s.key("touched", string(o.Kind), m.namespace), float64(m.revision), o.ID)
-	m.ops++
-	if !m.touched(o.Kind) {
-		m.kinds += " " + string(o.Kind) + " "
+func (s *staging) op(e *logEntry, op *dump.Op) {
+	place := strconv.Itoa(e.ops)
+	s.hset(s.key("ops"), formatInt(e.Revision)+"\x00"+place, packOp(op))
+	s.zadd(s.key("history"), 0, objectName(op.Kind, e.Namespace, op.ID)+"\x00"+formatPadded(e.Revision)+"\x00"+place)
+	s.zadd(s.key("touched", string(op.Kind), e.Namespace), float64(e.Revision), op.ID)
+	e.ops++
+	if !e.hasKind(op.Kind) {
+		e.kinds += " " + string(op.Kind) + " "
 	}
 }
 
@@ -373,13 +359,10 @@ func (s *staging) oldKeys(ctx context.Context) (at int64, keys []string, err err
 		}
 		keys = append(append(keys, s.db.key("log", n.Name)), s.db.touched(n.Name)...)
 	}
-	for _, parts := range [][]string{
-		{"objects"}, {"index"}, {"changes"}, {"ops"}, {"log"}, {"history"}, {"counts"}, {"states"}, {
-			"states",
-			"index",
-		}, {"states", "expiry"},
+	for _, name := range []string{
+		"objects", "index", "changes", "ops", "log", "history", "counts", "states", "states:index", "states:expiry",
 	} {
-		keys = append(keys, s.db.key(parts...))
+		keys = append(keys, s.db.key(name))
 	}
 	return at, keys, nil
 }

@@ -11,36 +11,35 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/dump"
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 // Log returns changes of the log.
 func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	q.Limit = max(q.Limit, 1)
-	var metas []*meta
-	var err error
+	find := db.logOfAll
 	if q.ID != "" {
-		metas, err = db.logOfID(ctx, &q)
-	} else {
-		metas, err = db.logOfAll(ctx, &q)
+		find = db.logOfID
 	}
+	entries, err := find(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]control.Change, 0, len(metas))
-	for _, m := range metas {
+	var list []control.Change
+	for _, e := range entries {
 		c := control.Change{
-			Revision: m.revision, Namespace: m.namespace, Time: timeOf(
-				m.time), Actor: m.actor, From: m.from, Action: m.action, Note: m.notes, Base: control.Any,
+			Revision: e.Revision, Namespace: e.Namespace, Time: tables.TimeOf(e.Time), Actor: e.Actor, From: e.From,
+			Action: e.Action, Note: e.Note, Base: control.Any,
 		}
-		err := db.ops(ctx, m, func(o *op) error {
-			made := control.Op{Kind: o.kind, ID: o.id, Body: o.body}
-			if o.was != nil {
-				made.Base, made.Before = o.was.Revision, o.was.Body
+		err := db.ops(ctx, e, func(op *dump.Op) error {
+			logged := control.Op{Kind: op.Kind, ID: op.ID, Body: op.Body}
+			if op.Was != nil {
+				logged.Base, logged.Before = op.Was.Revision, op.Was.Body
 			}
-			c.Ops = append(c.Ops, made)
+			c.Ops = append(c.Ops, logged)
 			return nil
 		})
 		if err != nil {
@@ -50,9 +49,6 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 			list = append(list, c)
 		}
 	}
-	if len(list) == 0 {
-		return nil, nil
-	}
 	return list, nil
 }
 
@@ -60,13 +56,13 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 const logPage = 200
 
 // logOfAll finds changes by namespace and kind.
-func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*meta, error) {
+func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*logEntry, error) {
 	key := db.key("log")
 	if q.Namespace != "" {
 		key = db.key("log", q.Namespace)
 	}
 	after, before := q.After, q.Before
-	var list []*meta
+	var list []*logEntry
 	for {
 		low, high := "("+formatInt(after), "+inf"
 		if before > 0 {
@@ -86,15 +82,15 @@ func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*meta, error
 		if err != nil {
 			return nil, db.fault("read the log of", err)
 		}
-		metas, err := db.metas(ctx, revisions)
+		entries, err := db.entries(ctx, revisions)
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range metas {
-			if q.Kind != "" && !m.touched(q.Kind) {
+		for _, e := range entries {
+			if q.Kind != "" && !e.hasKind(q.Kind) {
 				continue
 			}
-			if list = append(list, m); len(list) == q.Limit {
+			if list = append(list, e); len(list) == q.Limit {
 				return list, nil
 			}
 		}
@@ -110,7 +106,7 @@ func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*meta, error
 }
 
 // logOfID finds changes by the history of an object, or of all objects with its id.
-func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*meta, error) {
+func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*logEntry, error) {
 	namespaces := []string{q.Namespace}
 	if q.Namespace == "" {
 		fields, err := db.client.Do(ctx, db.client.B().Hkeys().Key(db.key("progress")).Build()).AsStrSlice()
@@ -161,12 +157,12 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*meta, error)
 	if q.Newest {
 		slices.Reverse(revisions)
 	}
-	return db.metas(ctx, revisions[:min(len(revisions), q.Limit)])
+	return db.entries(ctx, revisions[:min(len(revisions), q.Limit)])
 }
 
-// metas reads the metadata of changes. Pruned changes are left out.
-func (db *DB) metas(ctx context.Context, revisions []int64) ([]*meta, error) {
-	var list []*meta
+// entries reads changes without their parts. Pruned changes are left out.
+func (db *DB) entries(ctx context.Context, revisions []int64) ([]*logEntry, error) {
+	var list []*logEntry
 	for some := range slices.Chunk(revisions, logPage) {
 		var fields []string
 		for _, revision := range some {
@@ -184,11 +180,11 @@ func (db *DB) metas(ctx context.Context, revisions []int64) ([]*meta, error) {
 			if err != nil {
 				return nil, db.fault("read the log of", err)
 			}
-			m, err := unpackMeta(some[i], packed)
+			e, err := unpackLogEntry(some[i], packed)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, m)
+			list = append(list, e)
 		}
 	}
 	return list, nil
@@ -196,21 +192,21 @@ func (db *DB) metas(ctx context.Context, revisions []int64) ([]*meta, error) {
 
 // Committed returns when a revision was committed.
 func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
-	found, err := db.metas(ctx, []int64{revision})
+	found, err := db.entries(ctx, []int64{revision})
 	if err != nil || len(found) == 0 {
 		return time.Time{}, err
 	}
-	return timeOf(found[0].time), nil
+	return tables.TimeOf(found[0].Time), nil
 }
 
 // ops calls each for the parts of a change.
-func (db *DB) ops(ctx context.Context, m *meta, each func(*op) error) error {
-	for from := 0; from < m.ops; from += db.batch {
+func (db *DB) ops(ctx context.Context, e *logEntry, each func(*dump.Op) error) error {
+	for from := 0; from < e.ops; from += db.batch {
 		var fields []string
-		for place := from; place < min(m.ops, from+db.batch); place++ {
-			fields = append(fields, formatInt(m.revision)+"\x00"+strconv.Itoa(place))
+		for place := from; place < min(e.ops, from+db.batch); place++ {
+			fields = append(fields, formatInt(e.Revision)+"\x00"+strconv.Itoa(place))
 		}
 		answer, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("ops")).Field(fields...).Build()).ToArray()
 		if err != nil {
@@ -224,11 +220,11 @@ func (db *DB) ops(ctx context.Context, m *meta, each func(*op) error) error {
 			if err != nil {
 				return db.fault("read the log of", err)
 			}
-			o, err := unpackOp(packed, m.namespace)
+			op, err := unpackOp(packed)
 			if err != nil {
 				return err
 			}
-			if err := each(&o); err != nil {
+			if err := each(op); err != nil {
 				return err
 			}
 		}
@@ -238,48 +234,38 @@ func (db *DB) ops(ctx context.Context, m *meta, each func(*op) error) error {
 
 // Since returns the current state of the objects that were changed after a revision.
 func (db *DB) Since(ctx context.Context, namespace string, after int64, limit int) ([]control.Object, int64, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
-	keys, args := []string{db.key("progress"), db.key("objects")}, []string{
-		namespace, formatInt(after),
-		strconv.Itoa(limit),
+	keys := []string{db.key("progress"), db.key("objects")}
+	args := []string{namespace, formatInt(after), strconv.Itoa(limit)}
+	for _, kind := range control.NodeKinds() {
+		keys, args = append(keys, db.key("touched", string(kind), namespace)), append(args, string(kind))
 	}
-	for _, kind := range control.Kinds() {
-		if kind.ForNodes() {
-			keys, args = append(keys, db.key("touched", string(kind), namespace)), append(args, string(kind))
-		}
+	r := newReply(sinceScript.Exec(ctx, db.client, keys, args))
+	if r.err != nil {
+		return nil, 0, db.fault("read", r.err)
 	}
-	answer, err := sinceScript.Exec(ctx, db.client, keys, args).ToArray()
-	if err != nil {
-		return nil, 0, db.fault("read", err)
-	}
-	switch word, err := answer[0].ToString(); {
-	case err != nil:
-		return nil, 0, err
+	switch word := r.text(); {
 	case word == "many":
 		return nil, 0, tables.TooMany(namespace, after, limit)
-	case word != "done" || len(answer) != 3:
+	case word != "done":
 		return nil, 0, tables.Pruned(namespace, after)
 	}
-	revision, err := answer[1].AsInt64()
-	if err != nil {
-		return nil, 0, err
-	}
-	found, err := answer[2].AsStrSlice()
-	if err != nil {
-		return nil, 0, err
+	revision, found := r.number(), r.texts()
+	if r.err != nil {
+		return nil, 0, r.err
 	}
 	var changed []control.Object
 	for i := 0; i+3 < len(found); i += 4 {
 		o := control.Object{Namespace: namespace, Kind: control.Kind(found[i]), ID: found[i+1]}
 		if found[i+3] != "" {
-			err = unpackObject(found[i+3], &o)
+			r.err = unpackObject(found[i+3], &o)
 		} else {
-			o.Revision, err = strconv.ParseInt(found[i+2], 10, 64)
-			o.Created, o.Updated = timeOf(0), timeOf(0)
+			o.Revision, r.err = strconv.ParseInt(found[i+2], 10, 64)
+			o.Created, o.Updated = tables.TimeOf(0), tables.TimeOf(0)
 		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("%w: %w", errReply, err)
+		if r.err != nil {
+			return nil, 0, fmt.Errorf("%w: %w", errReply, r.err)
 		}
 		changed = append(changed, o)
 	}
@@ -288,7 +274,7 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 
 // Prune deletes changes older than a time, except those that are the latest of an object.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
-	ctx, cancel := withTimeout(ctx, streamTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.StreamTimeout)
 	defer cancel()
 	total := 0
 	for after := int64(0); ; {
@@ -298,15 +284,15 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 		if err != nil {
 			return total, db.fault("prune", err)
 		}
-		metas, err := db.metas(ctx, revisions)
+		entries, err := db.entries(ctx, revisions)
 		if err != nil {
 			return total, err
 		}
-		for _, m := range metas {
-			if m.time >= before.UnixMicro() {
+		for _, e := range entries {
+			if e.Time >= before.UnixMicro() {
 				continue
 			}
-			n, err := db.prune(ctx, m)
+			n, err := db.prune(ctx, e)
 			if total += int(n); err != nil {
 				return total, err
 			}
@@ -318,12 +304,12 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	}
 }
 
-func (db *DB) prune(ctx context.Context, m *meta) (int64, error) {
+func (db *DB) prune(ctx context.Context, e *logEntry) (int64, error) {
 	keys := append([]string{
-		db.key("progress"), db.key("objects"), db.key("changes"), db.key("ops"), db.key("log"), db.key("log",
-			m.namespace), db.key("history"),
-	}, db.touched(m.namespace)...)
-	args := append([]string{m.namespace, formatInt(m.revision), formatPadded(m.revision), strconv.Itoa(m.ops)},
+		db.key("progress"), db.key("objects"), db.key("changes"), db.key("ops"), db.key("log"), db.key("log", e.Namespace),
+		db.key("history"),
+	}, db.touched(e.Namespace)...)
+	args := append([]string{e.Namespace, formatInt(e.Revision), formatPadded(e.Revision), strconv.Itoa(e.ops)},
 		kindNames()...)
 	n, err := pruneScript.Exec(ctx, db.client, keys, args).AsInt64()
 	return n, db.fault("prune", err)

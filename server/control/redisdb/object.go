@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/dump"
+	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 // Stored values are texts separated by NUL. No text contains one: control.Change.Validate checks that, and JSON has
@@ -29,107 +32,132 @@ func splitName(name string) (kind control.Kind, namespace, id string, err error)
 // formatPadded formats a revision so that texts sort like numbers.
 func formatPadded(revision int64) string { return fmt.Sprintf("%016d", revision) }
 
-func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
-
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// packObject encodes an object.
-func packObject(revision, created, updated int64, by string, body []byte) string {
-	return formatInt(revision) + "\x00" + formatInt(created) + "\x00" + formatInt(updated) + "\x00" + by + "\x00" +
-		string(body)
+// packObject encodes an object without its name.
+func packObject(o *dump.Was) string {
+	return strings.Join([]string{
+		formatInt(o.Revision), formatInt(o.Created), formatInt(o.Updated), o.By, string(o.Body),
+	}, "\x00")
 }
 
 // unpackObject decodes an object whose name is set.
 func unpackObject(packed string, o *control.Object) error {
-	parts := strings.SplitN(packed, "\x00", 5)
-	if len(parts) != 5 {
-		return fmt.Errorf("%w: %s %s", errReply, o.Kind, o.ID)
+	was, err := unpackParts(strings.SplitN(packed, "\x00", 5))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", o.Kind, o.ID, err)
 	}
-	return readObject(parts, o)
-}
-
-func readObject(parts []string, o *control.Object) error {
-	var numbers [3]int64
-	for i := range numbers {
-		n, err := strconv.ParseInt(parts[i], 10, 64)
-		if err != nil {
-			return fmt.Errorf("%w: %s %s: %w", errReply, o.Kind, o.ID, err)
-		}
-		numbers[i] = n
-	}
-	o.Revision, o.Created, o.Updated, o.By, o.Body = numbers[0], timeOf(numbers[1]), timeOf(numbers[2]), parts[3], []byte(
-		parts[4])
+	setContent(o, was)
 	return nil
 }
 
-// An op is a part of a change: what it did to one object.
-type op struct {
-	kind control.Kind
-	id   string
-	body []byte          // nil if deleted
-	was  *control.Object // nil if it did not exist
+func setContent(o *control.Object, was *dump.Was) {
+	o.Revision, o.Created, o.Updated = was.Revision, tables.TimeOf(was.Created), tables.TimeOf(was.Updated)
+	o.By, o.Body = was.By, was.Body
 }
 
-// packOp encodes an op, like commit.lua. was is a result of packObject, empty for none.
-func packOp(kind control.Kind, id string, body []byte, was string) string {
-	put := "1"
-	if body == nil {
+func unpackParts(parts []string) (*dump.Was, error) {
+	if len(parts) != 5 {
+		return nil, errReply
+	}
+	was := &dump.Was{By: parts[3], Body: []byte(parts[4])}
+	for i, into := range []*int64{&was.Revision, &was.Created, &was.Updated} {
+		n, err := strconv.ParseInt(parts[i], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errReply, err)
+		}
+		*into = n
+	}
+	return was, nil
+}
+
+// packOp encodes a part of a change, like commit.lua.
+func packOp(op *dump.Op) string {
+	put, was := "1", ""
+	if op.Body == nil {
 		put = "0"
 	}
-	return string(kind) + "\x00" + id + "\x00" + put + "\x00" + string(body) + "\x00" + was
+	if op.Was != nil {
+		was = packObject(op.Was)
+	}
+	return strings.Join([]string{string(op.Kind), op.ID, put, string(op.Body), was}, "\x00")
 }
 
-func unpackOp(packed, namespace string) (op, error) {
+func unpackOp(packed string) (*dump.Op, error) {
 	parts := strings.Split(packed, "\x00")
 	if len(parts) != 5 && len(parts) != 9 {
-		return op{}, fmt.Errorf("%w: part of a change of namespace %s", errReply, namespace)
+		return nil, fmt.Errorf("%w: part of a change", errReply)
 	}
-	o := op{kind: control.Kind(parts[0]), id: parts[1]}
+	op := &dump.Op{Kind: control.Kind(parts[0]), ID: parts[1]}
 	if parts[2] == "1" {
-		o.body = []byte(parts[3])
+		op.Body = []byte(parts[3])
 	}
-	if len(parts) == 9 {
-		o.was = &control.Object{Namespace: namespace, Kind: o.kind, ID: o.id}
-		return o, readObject(parts[4:], o.was)
+	if len(parts) == 5 {
+		return op, nil
 	}
-	return o, nil
+	var err error
+	op.Was, err = unpackParts(parts[4:])
+	return op, err
 }
 
-// A meta is the metadata of a change.
-type meta struct {
-	revision                              int64
-	namespace, actor, from, action, notes string
-	time                                  int64
-	ops                                   int
-	kinds                                 string // each surrounded by spaces
+// A logEntry is a change in the log, without its parts.
+type logEntry struct {
+	dump.Change
+	ops   int
+	kinds string // each surrounded by spaces
 }
 
-func (m *meta) touched(kind control.Kind) bool {
-	return strings.Contains(m.kinds, " "+string(kind)+" ")
+func (e *logEntry) hasKind(kind control.Kind) bool {
+	return strings.Contains(e.kinds, " "+string(kind)+" ")
 }
 
-func packMeta(m *meta) string {
+func (e *logEntry) pack() string {
 	return strings.Join([]string{
-		m.namespace, formatInt(m.time), m.actor, m.from, m.action, m.notes, strconv.Itoa(m.ops),
-		m.kinds,
+		e.Namespace, formatInt(e.Time), e.Actor, e.From, e.Action, e.Note, strconv.Itoa(e.ops), e.kinds,
 	}, "\x00")
 }
 
-func unpackMeta(revision int64, packed string) (*meta, error) {
+func unpackLogEntry(revision int64, packed string) (*logEntry, error) {
 	parts := strings.Split(packed, "\x00")
 	if len(parts) != 8 {
 		return nil, fmt.Errorf("%w: change %d", errReply, revision)
 	}
-	m := &meta{
-		revision: revision, namespace: parts[0], actor: parts[2], from: parts[3], action: parts[4], notes: parts[5],
-		kinds: parts[7],
-	}
+	e := &logEntry{Change: dump.Change{
+		Revision: revision, Namespace: parts[0], Actor: parts[2], From: parts[3], Action: parts[4], Note: parts[5],
+	}, kinds: parts[7]}
 	var err error
-	if m.time, err = strconv.ParseInt(parts[1], 10, 64); err == nil {
-		m.ops, err = strconv.Atoi(parts[6])
+	if e.Time, err = strconv.ParseInt(parts[1], 10, 64); err == nil {
+		e.ops, err = strconv.Atoi(parts[6])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: change %d: %w", errReply, revision, err)
 	}
-	return m, nil
+	return e, nil
 }
+
+// A reply reads the values of a script's reply, in their order, until one has the wrong form.
+type reply struct {
+	values []rueidis.RedisMessage
+	err    error
+}
+
+func newReply(result rueidis.RedisResult) *reply {
+	values, err := result.ToArray()
+	return &reply{values, err}
+}
+
+// next reads the next value.
+func next[T any](r *reply, read func(*rueidis.RedisMessage) (T, error)) (value T) {
+	if r.err == nil && len(r.values) == 0 {
+		r.err = errReply
+	}
+	if r.err == nil {
+		value, r.err = read(&r.values[0])
+		r.values = r.values[1:]
+	}
+	return value
+}
+
+func (r *reply) number() int64   { return next(r, (*rueidis.RedisMessage).AsInt64) }
+func (r *reply) text() string    { return next(r, (*rueidis.RedisMessage).ToString) }
+func (r *reply) texts() []string { return next(r, (*rueidis.RedisMessage).AsStrSlice) }

@@ -39,7 +39,7 @@ func (db *DB) progress(ctx context.Context, namespace string) (progress, error) 
 
 // Revision returns the revisions of the last changes.
 func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes int64, err error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	p, err := db.progress(ctx, namespace)
 	return p.last, p.nodes, db.fault("read", err)
@@ -47,7 +47,7 @@ func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes in
 
 // Get returns an object.
 func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	packed, err := db.client.Do(ctx,
 		db.client.B().Hget().Key(db.key("objects")).Field(objectName(kind, namespace, id)).Build()).ToString()
@@ -96,29 +96,16 @@ func (db *DB) page(ctx context.Context, from, to string, look, most int, search,
 		s := tables.SearchFor(search)
 		args = append(append(args[:5], s.ID, s.Body), s.Names...)
 	}
-	answer, err := pageScript.Exec(ctx, db.client, keys, args).ToArray()
-	if err != nil {
-		return nil, db.fault("read", err)
+	r := newReply(pageScript.Exec(ctx, db.client, keys, args))
+	if r.err != nil {
+		return nil, db.fault("read", r.err)
 	}
-	if len(answer) != 4 {
-		return nil, errReply
+	p := &page{progress: r.number(), last: r.text(), count: int(r.number())}
+	found := r.texts()
+	if r.err != nil {
+		return nil, r.err
 	}
-	p := &page{}
-	if p.progress, err = answer[0].AsInt64(); err != nil {
-		return nil, err
-	}
-	if p.last, err = answer[1].ToString(); err != nil {
-		return nil, err
-	}
-	count, err := answer[2].AsInt64()
-	if err != nil {
-		return nil, err
-	}
-	p.count = int(count)
-	found, err := answer[3].AsStrSlice()
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	for i := 0; i+1 < len(found); i += 2 {
 		var o control.Object
 		if o.Kind, o.Namespace, o.ID, err = splitName(found[i]); err != nil {
@@ -134,7 +121,7 @@ func (db *DB) page(ctx context.Context, from, to string, look, most int, search,
 
 // List returns a page of objects.
 func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	limit := max(q.Limit, 1)
 	var list []control.Object
@@ -156,7 +143,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 
 // Count returns how many objects there are.
 func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	from, to := bounds(&q)
 	if q.Search == "" {
@@ -177,7 +164,7 @@ func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 
 // Namespaces returns the names of the namespaces that have objects.
 func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	names, err := db.client.Do(ctx, db.client.B().Hkeys().Key(db.key("counts")).Build()).AsStrSlice()
 	slices.Sort(names)
@@ -188,16 +175,13 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 func (db *DB) Snapshot(
 	ctx context.Context, namespace string, each func(*control.Object) error,
 ) (revision int64, err error) {
-	ctx, cancel := withTimeout(ctx, streamTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.StreamTimeout)
 	defer cancel()
 	p, err := db.progress(ctx, namespace)
 	if err != nil {
 		return 0, db.fault("read", err)
 	}
-	for _, kind := range control.Kinds() {
-		if !kind.ForNodes() {
-			continue
-		}
+	for _, kind := range control.NodeKinds() {
 		if err := db.asOf(ctx, namespace, kind, p.nodes, each); err != nil {
 			return 0, err
 		}

@@ -1,6 +1,7 @@
 package redisdb
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // for the scripts
 	"errors"
@@ -16,15 +17,12 @@ import (
 
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/internal/notify"
+	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 const (
 	// connectTimeout is the timeout of a connection.
 	connectTimeout = 5 * time.Second
-	// callTimeout is the timeout of calls without a deadline.
-	callTimeout = 30 * time.Second
-	// streamTimeout is the timeout of calls that transfer everything.
-	streamTimeout = 10 * time.Minute
 	// pollInterval is the poll interval of watches.
 	pollInterval = 5 * time.Second
 	// formatVersion is the version of the storage format.
@@ -81,8 +79,9 @@ var (
 	statesScript   = rueidis.NewLuaScriptRetryable(statesText)
 	finishScript   = rueidis.NewLuaScript(finishText)
 	// The keys of a state are dropped together, so that no reader sees a part of it.
-	dropStateScript = rueidis.NewLuaScriptRetryable(
-		"redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[2], ARGV[1]) return redis.call('ZREM', KEYS[3], ARGV[1])")
+	dropStateScript = rueidis.NewLuaScriptRetryable(`
+		redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[2], ARGV[1])
+		return redis.call('ZREM', KEYS[3], ARGV[1])`)
 	infoScript = rueidis.NewLuaScriptRetryable("return redis.call('INFO', ARGV[1])")
 )
 
@@ -93,15 +92,13 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Prefix == "" {
-		o.Prefix = "headgate"
-	}
+	o.Prefix = cmp.Or(o.Prefix, "headgate")
 	if strings.ContainsAny(o.Prefix, "{}\x00") {
 		return nil, fmt.Errorf("open %s: prefix %q: want no braces", name, o.Prefix)
 	}
-	db := &DB{name: "redis " + name, tag: "{" + o.Prefix + ":rules}:", batch: readBatch, log: o.Logger}
-	if db.log == nil {
-		db.log = slog.New(slog.DiscardHandler)
+	db := &DB{
+		name: "redis " + name, tag: "{" + o.Prefix + ":rules}:", batch: readBatch,
+		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 	}
 	if db.client, err = rueidis.NewClient(option); err != nil {
 		return nil, db.fault("open", err)
@@ -118,7 +115,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 
 // check writes or checks the format's version, and logs a warning if the server may lose data.
 func (db *DB) check(ctx context.Context) error {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	err := db.client.Do(ctx, db.client.B().Hsetnx().Key(db.key("progress")).Field("form").Value(
 		strconv.Itoa(formatVersion)).Build()).Error()
@@ -189,19 +186,11 @@ func (db *DB) Close() error {
 
 // Watch yields the revisions of all instances: at once with a notification, within seconds without.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
-	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: callTimeout},
+	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: tables.CallTimeout},
 		func(ctx context.Context) (int64, error) {
 			last, _, err := db.Revision(ctx, "")
 			return last, err
 		})
-}
-
-// withTimeout adds a timeout to a context without a deadline.
-func withTimeout(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, most)
 }
 
 // fault wraps an error of Redis or the network with the operation.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 // sweepBatch is the number of expired states that a write deletes: more than one, so that they do not pile up.
@@ -19,7 +20,7 @@ func (db *DB) PutState(ctx context.Context, s control.State) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	keys := []string{db.key("states"), db.key("states", "index"), db.key("states", "expiry")}
 	args := []string{stateName(s.Bucket, s.ID), formatInt(s.Expires.UnixMicro()), string(s.Body), strconv.Itoa(sweepBatch)}
@@ -28,7 +29,7 @@ func (db *DB) PutState(ctx context.Context, s control.State) error {
 
 // GetState returns a state.
 func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	name := stateName(bucket, id)
 	list, _, err := db.states(ctx, "["+name, "["+name, 1, 1)
@@ -43,7 +44,7 @@ func (db *DB) GetState(ctx context.Context, bucket, id string) (*control.State, 
 
 // States returns the states of a bucket.
 func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.State, error) {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	return db.allStates(ctx, "["+bucket+"\x00", "("+bucket+"\x01", max(limit, 1))
 }
@@ -68,20 +69,13 @@ func (db *DB) states(
 	ctx context.Context, from, to string, look, most int,
 ) (list []control.State, last string, err error) {
 	keys := []string{db.key("states"), db.key("states", "index")}
-	answer, err := statesScript.Exec(ctx, db.client, keys,
-		[]string{from, to, strconv.Itoa(look), strconv.Itoa(most)}).ToArray()
-	if err != nil {
-		return nil, "", db.fault("read", err)
+	r := newReply(statesScript.Exec(ctx, db.client, keys, []string{from, to, strconv.Itoa(look), strconv.Itoa(most)}))
+	if r.err != nil {
+		return nil, "", db.fault("read", r.err)
 	}
-	if len(answer) != 2 {
-		return nil, "", errReply
-	}
-	if last, err = answer[0].ToString(); err != nil {
-		return nil, "", err
-	}
-	found, err := answer[1].AsStrSlice()
-	if err != nil {
-		return nil, "", err
+	last, found := r.text(), r.texts()
+	if r.err != nil {
+		return nil, "", r.err
 	}
 	for i := 0; i+1 < len(found); i += 2 {
 		bucket, id, _ := strings.Cut(found[i], "\x00")
@@ -90,14 +84,14 @@ func (db *DB) states(
 		if err != nil {
 			return nil, "", fmt.Errorf("%w: %w", errReply, err)
 		}
-		list = append(list, control.State{Bucket: bucket, ID: id, Expires: timeOf(n), Body: []byte(body)})
+		list = append(list, control.State{Bucket: bucket, ID: id, Expires: tables.TimeOf(n), Body: []byte(body)})
 	}
 	return list, last, nil
 }
 
 // DeleteState deletes a state.
 func (db *DB) DeleteState(ctx context.Context, bucket, id string) error {
-	ctx, cancel := withTimeout(ctx, callTimeout)
+	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	keys := []string{db.key("states"), db.key("states", "index"), db.key("states", "expiry")}
 	return db.fault("write to", dropStateScript.Exec(ctx, db.client, keys, []string{stateName(bucket, id)}).Error())

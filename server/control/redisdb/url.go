@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/internal/redisurl"
+	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
 // parseURL parses a URL and returns its display name. No error contains a password.
@@ -22,11 +23,11 @@ func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 		return o, "", fmt.Errorf("open Redis: %w", err)
 	}
 	o = rueidis.ClientOption{
-		InitAddress: e.Addrs, Username: e.Login.User, Password: e.Login.Password, SelectDB: e.DB, TLSConfig: e.TLS, AlwaysRESP2: e.RESP2,
-		DisableCache: true, ForceSingleClient: e.Kind == redisurl.Standalone, ConnWriteTimeout: cmp.Or(e.HangTimeout,
-			callTimeout),
-		Dialer: net.Dialer{Timeout: cmp.Or(e.DialTimeout,
-			connectTimeout)}, ClientName: "headgate-rules", RetryDelay: retryDelay,
+		InitAddress: e.Addrs, Username: e.Login.User, Password: e.Login.Password, SelectDB: e.DB, TLSConfig: e.TLS,
+		AlwaysRESP2: e.RESP2, ClientName: "headgate-rules", RetryDelay: retryDelay,
+		DisableCache: true, ForceSingleClient: e.Kind == redisurl.Standalone,
+		ConnWriteTimeout: cmp.Or(e.HangTimeout, tables.CallTimeout),
+		Dialer:           net.Dialer{Timeout: cmp.Or(e.DialTimeout, connectTimeout)},
 	}
 	if e.Network == "unix" {
 		o.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -35,7 +36,8 @@ func parseURL(raw string) (o rueidis.ClientOption, name string, err error) {
 	}
 	if e.Kind == redisurl.Sentinel {
 		o.Sentinel = rueidis.SentinelOption{
-			MasterSet: e.Master, Username: e.Sentinel.User, Password: e.Sentinel.Password, Dialer: o.Dialer, ClientName: o.ClientName, TLSConfig: e.TLS,
+			MasterSet: e.Master, Username: e.Sentinel.User, Password: e.Sentinel.Password, Dialer: o.Dialer,
+			ClientName: o.ClientName, TLSConfig: e.TLS,
 		}
 	}
 	return o, displayURL(raw, e), nil

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
 )
 
 // A Collection names the objects of one kind.
@@ -24,18 +27,30 @@ const (
 	Overrides Collection = "overrides"
 )
 
-// one returns the JSON field of an object of the collection.
-func (c Collection) one() string { return string(c[:len(c)-1]) }
-
 func (c Collection) path(id string) string { return "/v1/" + string(c) + "/" + url.PathEscape(id) }
 
 // An Object is a rule, a client or an override of the service.
 type Object struct {
-	Body     json.RawMessage // as in a rules file, JSON
-	Revision int64
-	Created  time.Time
-	Updated  time.Time
-	By       string
+	Body     json.RawMessage `json:"-"` // as in a rules file, JSON
+	Revision int64           `json:"revision"`
+	Created  time.Time       `json:"created"`
+	Updated  time.Time       `json:"updated"`
+	By       string          `json:"by"`
+}
+
+// An item is an Object in a response, with its body in one of these fields.
+type item struct {
+	Object
+	Rule     json.RawMessage `json:"rule"`
+	Client   json.RawMessage `json:"client"`
+	Override json.RawMessage `json:"override"`
+}
+
+func (i *item) object() (*Object, error) {
+	if i.Body = slices.Concat(i.Rule, i.Client, i.Override); len(i.Body) == 0 {
+		return nil, errors.New("a response without an object")
+	}
+	return &i.Object, nil
 }
 
 // A Page is a part of a list. Next is the cursor of the next page, empty if there is none.
@@ -69,59 +84,36 @@ func (q *Query) values() url.Values {
 
 // List returns a page of objects, sorted by id.
 func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error) {
-	var response map[string]json.RawMessage
-	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: "/v1/" + string(of), query: q.values()},
-		&response); err != nil {
+	var response struct {
+		Rules     []item `json:"rules"`
+		Clients   []item `json:"clients"`
+		Overrides []item `json:"overrides"`
+		Next      string `json:"next"`
+		Total     int    `json:"total"`
+		Revision  int64  `json:"revision"`
+	}
+	request := apiCall{method: http.MethodGet, path: "/v1/" + string(of), query: q.values()}
+	if _, err := c.do(ctx, request, &response); err != nil {
 		return nil, err
 	}
-	var list []map[string]json.RawMessage
-	page := &Page{}
-	for _, field := range []struct {
-		name string
-		into any
-	}{{string(of), &list}, {"next", &page.Next}, {"total", &page.Total}, {"revision", &page.Revision}} {
-		if raw := response[field.name]; raw != nil {
-			if err := json.Unmarshal(raw, field.into); err != nil {
-				return nil, fmt.Errorf("GET %s/v1/%s: %s: %w", c.name, of, field.name, err)
-			}
-		}
-	}
-	for _, item := range list {
-		object, err := objectOf(of, item)
+	page := &Page{Next: response.Next, Total: response.Total, Revision: response.Revision}
+	for _, i := range slices.Concat(response.Rules, response.Clients, response.Overrides) {
+		object, err := i.object()
 		if err != nil {
-			return nil, fmt.Errorf("GET %s/v1/%s: %w", c.name, of, err)
+			return nil, fmt.Errorf("GET %s%s: %w", c.name, request.path, err)
 		}
 		page.Objects = append(page.Objects, *object)
 	}
 	return page, nil
 }
 
-// objectOf decodes an object and its metadata.
-func objectOf(of Collection, item map[string]json.RawMessage) (*Object, error) {
-	object := &Object{Body: item[of.one()]}
-	for _, field := range []struct {
-		name string
-		into any
-	}{{"revision", &object.Revision}, {"created", &object.Created}, {"updated", &object.Updated}, {"by", &object.By}} {
-		if raw := item[field.name]; raw != nil {
-			if err := json.Unmarshal(raw, field.into); err != nil {
-				return nil, fmt.Errorf("%s: %w", field.name, err)
-			}
-		}
-	}
-	if object.Body == nil {
-		return nil, fmt.Errorf("no %s in the response", of.one())
-	}
-	return object, nil
-}
-
 // Get returns one object.
 func (c *Client) Get(ctx context.Context, of Collection, id string) (*Object, error) {
-	var item map[string]json.RawMessage
-	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: of.path(id)}, &item); err != nil {
+	var i item
+	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: of.path(id)}, &i); err != nil {
 		return nil, err
 	}
-	object, err := objectOf(of, item)
+	object, err := i.object()
 	if err != nil {
 		return nil, fmt.Errorf("GET %s%s: %w", c.name, of.path(id), err)
 	}
@@ -155,35 +147,18 @@ type Document struct {
 	Media string
 }
 
-// An Applied is the result of applying a file, or of its dry run.
-type Applied struct {
-	Revision  int64  `json:"revision"`
-	Diff      []Diff `json:"diff"`
-	Unchanged int    `json:"unchanged"`
-}
-
-// A Diff is an object that differs.
-type Diff struct {
-	Kind   control.Kind    `json:"kind"`
-	ID     string          `json:"id"`
-	Action string          `json:"action"` // create, update or delete
-	Before json.RawMessage `json:"before,omitempty"`
-	After  json.RawMessage `json:"after,omitempty"`
-	Text   string          `json:"text,omitempty"` // for people
-}
+// An Applied is the result of applying a file, or of its dry run. A Diff is an object that differs.
+type (
+	Applied = edit.Result
+	Diff    = edit.Difference
+)
 
 // Apply updates the namespace to a file. With prune, objects that are not in the file are deleted; with dryRun nothing
 // is changed. base is the required revision of the namespace, or control.Any.
 func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, base int64) (*Applied, error) {
-	query := url.Values{}
-	if prune {
-		query.Set("prune", "true")
-	}
-	if dryRun {
-		query.Set("dry_run", "true")
-	}
 	apply := apiCall{
-		method: http.MethodPost, path: "/v1/rules:apply", query: query, body: bytes.NewReader(file.Body), media: file.Media,
+		method: http.MethodPost, path: "/v1/rules:apply", query: flags{"prune": prune, "dry_run": dryRun}.values(),
+		body: bytes.NewReader(file.Body), media: file.Media,
 	}
 	if base != control.Any {
 		apply.header = http.Header{"If-Match": {etag(base)}}
@@ -206,13 +181,10 @@ func (c *Client) Validate(ctx context.Context, file Document) error {
 
 // Rollback restores the namespace's rules of a revision, and with all also its clients and overrides.
 func (c *Client) Rollback(ctx context.Context, revision int64, all bool) (*Applied, error) {
-	query := url.Values{}
-	if all {
-		query.Set("all", "true")
-	}
 	applied := &Applied{}
 	_, err := c.do(ctx, apiCall{
-		method: http.MethodPost, path: "/v1/revisions/" + strconv.FormatInt(revision, 10) + ":rollback", query: query,
+		method: http.MethodPost, path: "/v1/revisions/" + strconv.FormatInt(revision, 10) + ":rollback",
+		query: flags{"all": all}.values(),
 	}, applied)
 	if err != nil {
 		return nil, err
@@ -289,22 +261,48 @@ type Restored struct {
 
 // Restore loads a backup into a service without any changes, or, with replace, in place of everything. Only its
 // context bounds it.
-func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (Restored, error) {
-	var restored Restored
-	query := url.Values{}
-	if replace {
-		query.Set("replace", "true")
-	}
-	response, err := c.send(ctx, apiCall{
-		method: http.MethodPost, path: "/v1/restore", query: query, body: r,
-		media: "application/octet-stream",
-	})
+func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (restored Restored, err error) {
+	err = c.upload(ctx, apiCall{
+		path: "/v1/restore", query: flags{"replace": replace}.values(), body: r, media: "application/octet-stream",
+	}, &restored)
+	return restored, err
+}
+
+// Import registers clients, one line of JSON each. With prune, other clients are removed. Only its context bounds it.
+func (c *Client) Import(ctx context.Context, lines io.Reader, prune bool) (*edit.Imported, error) {
+	imported := &edit.Imported{}
+	err := c.upload(ctx, apiCall{
+		path: "/v1/clients:import", query: flags{"prune": prune}.values(), body: lines, media: control.SnapshotType,
+	}, imported)
 	if err != nil {
-		return restored, err
+		return nil, err
+	}
+	return imported, nil
+}
+
+// upload posts a body of any size and decodes the response.
+func (c *Client) upload(ctx context.Context, request apiCall, out any) error {
+	request.method = http.MethodPost
+	response, err := c.send(ctx, request)
+	if err != nil {
+		return err
 	}
 	defer discard(response)
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxProblem)).Decode(&restored); err != nil {
-		return restored, fmt.Errorf("restore: %w", err)
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxProblem)).Decode(out); err != nil {
+		return fmt.Errorf("POST %s%s: %w", c.name, request.path, err)
 	}
-	return restored, nil
+	return nil
+}
+
+// flags are boolean query parameters.
+type flags map[string]bool
+
+func (f flags) values() url.Values {
+	v := url.Values{}
+	for name, set := range f {
+		if set {
+			v.Set(name, "true")
+		}
+	}
+	return v
 }

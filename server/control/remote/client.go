@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -84,15 +85,9 @@ func New(c Config) (*Client, error) {
 	if c.Timeout < 0 {
 		return nil, fmt.Errorf("remote: Timeout %s: want a time above 0", c.Timeout)
 	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
-	if c.Namespace == "" {
-		c.Namespace = DefaultNamespace
-	}
-	if c.UserAgent == "" {
-		c.UserAgent = "headgate"
-	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
+	c.UserAgent = cmp.Or(c.UserAgent, "headgate")
 	dialer := &net.Dialer{Timeout: c.Timeout, KeepAlive: 15 * time.Second}
 	dial, name := dialer.DialContext, strings.TrimSuffix(u.String(), "/")
 	if network == "unix" {

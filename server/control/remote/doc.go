@@ -6,7 +6,7 @@
 //
 //	found, err := c.Get(ctx, remote.Rules, "search-per-user")
 //	if err != nil { ... }
-//	_, err = c.Put(ctx, remote.Rules, "search-per-user", body, found.Revision) // *Error with status 412: changed meanwhile
+//	_, err = c.Put(ctx, remote.Rules, "search-per-user", body, found.Revision) // *Error: 412 if changed meanwhile
 //
 // Every call ends with its context or after Config.Timeout. A refused call returns an [*Error] with the positions of
 // all problems.

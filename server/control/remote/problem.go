@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/control/edit"
 )
 
 // An Error is the service's response to a refused call (RFC 9457).
@@ -20,23 +23,14 @@ type Error struct {
 	Title  string `json:"title,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Errors are the problems of the request's content.
-	Errors []Place `json:"errors,omitempty"`
+	Errors []source.Problem `json:"errors,omitempty"`
 	// Diff and Current show the conflict and the current object if it was changed meanwhile.
 	Diff    string          `json:"diff,omitempty"`
 	Current json.RawMessage `json:"current,omitempty"`
 	// Import is the progress of a failed import, nil if it changed nothing.
-	Import *Imported `json:"import,omitempty"`
+	Import *edit.Imported `json:"import,omitempty"`
 	// RetryAfter is when to retry, if the service says so.
 	RetryAfter time.Duration `json:"-"`
-}
-
-// A Place is one problem and its position.
-type Place struct {
-	Path   string `json:"path"`
-	Value  string `json:"value,omitempty"`
-	Want   string `json:"want,omitempty"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
 }
 
 func (e *Error) Error() string {
@@ -45,8 +39,12 @@ func (e *Error) Error() string {
 	if text := e.summary(); text != "" {
 		b.WriteString(": " + text)
 	}
-	for i := range e.Errors {
-		b.WriteString("\n  " + e.Errors[i].String())
+	for _, p := range e.Errors {
+		b.WriteString("\n  ")
+		if p.Line > 0 {
+			fmt.Fprintf(&b, "line %d: ", p.Line)
+		}
+		b.WriteString(strings.TrimSuffix(p.String(), ": want "))
 	}
 	if i := e.Import; i != nil {
 		fmt.Fprintf(&b, "\n  done before it: %d clients: created %d, updated %d, deleted %d, unchanged %d; revision %d",
@@ -59,33 +57,12 @@ func (e *Error) Error() string {
 func (e *Error) summary() string {
 	text := cmp.Or(e.Detail, e.Title)
 	if len(e.Errors) == 1 {
-		text = strings.Replace(text, ": "+e.Errors[0].text(), "", 1)
+		text = strings.Replace(text, ": "+e.Errors[0].String(), "", 1)
 	}
 	if e.Import != nil {
 		text = strings.TrimSuffix(text, " What came before it is done: see import.")
 	}
 	return text
-}
-
-func (p *Place) String() string {
-	if p.Line > 0 {
-		return "line " + strconv.Itoa(p.Line) + ": " + p.text()
-	}
-	return p.text()
-}
-
-// text returns the problem without its line.
-func (p *Place) text() string {
-	var parts []string
-	for _, part := range []string{p.Path, p.Value} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	if p.Want != "" {
-		parts = append(parts, "want "+p.Want)
-	}
-	return strings.Join(parts, ": ")
 }
 
 // maxLine bounds the text shown of a response that is not a problem.

@@ -18,10 +18,12 @@ type Search struct {
 // fieldNames are the field names of rules, clients and overrides, and the attributes without a user-defined name:
 // "path", but not "header.x-plan".
 var fieldNames = []string{
-	"after", "all", "any", "api_key", "attributes", "bearer", "block", "case", "client", "consistency", "cost", "count_rejected", "description",
-	"enabled", "estimate", "expires", "fallback", "for", "header", "host", "id", "ip", "key", "limits", "max", "method", "min", "name",
-	"namespace", "not", "note", "on_failure", "on_limit", "overrides", "owner", "partition", "path", "penalty", "priority", "region",
-	"response_header", "rule", "rules", "safe", "scope", "split", "status", "trailing_slash", "unlimited", "unregistered", "user", "when",
+	"after", "all", "any", "api_key", "attributes", "bearer", "block", "case", "client", "consistency", "cost",
+	"count_rejected", "description", "enabled", "estimate", "expires", "fallback", "for", "header", "host",
+	"id", "ip", "key", "limits", "max", "method", "min", "name", "namespace", "not", "note", "on_failure",
+	"on_limit", "overrides", "owner", "partition", "path", "penalty", "priority", "region", "response_header",
+	"rule", "rules", "safe", "scope", "split", "status", "trailing_slash", "unlimited", "unregistered", "user",
+	"when",
 }
 
 // SearchFor returns the Search for a text.
