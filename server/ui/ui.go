@@ -18,34 +18,34 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy lets the page load what is beside it and ask who served it; scripts and styles in the page itself do not run,
-// nothing makes HTML of text, and no other page may frame it.
+// policy is the Content-Security-Policy. The page loads files and calls APIs of its own origin only. Inline scripts and
+// styles do not run, text cannot become HTML, and other pages cannot frame it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// index is the page, which finds out by its address what to show.
+// index is the file of all pages. Its script shows the page of the current address.
 const index = "index.html"
 
-// pages are the addresses that the console shows something at; src/route.ts has them as well.
+// pages are the paths of the console's pages. src/route.ts has the same list.
 var pages = map[string]bool{
 	"/": true, "/rules": true, "/explain": true, "/clients": true, "/overrides": true, "/audit": true, "/tokens": true, "/signin": true,
 }
 
-// isPage reports whether the console shows something at a path: at those of pages, and at one for each rule.
-func isPage(at string) bool {
-	rule, ok := strings.CutPrefix(at, "/rules/")
-	return pages[at] || ok && rule != "" && !strings.Contains(rule, "/")
+// isPage reports whether a path is a page of the console: one of pages, or that of a rule.
+func isPage(path string) bool {
+	rule, ok := strings.CutPrefix(path, "/rules/")
+	return pages[path] || ok && rule != "" && !strings.Contains(rule, "/")
 }
 
-// A file is one of the console's, as it is sent.
+// A file is a file of the console.
 type file struct {
-	kind        string
+	contentType string
 	plain, gzip []byte
-	tag         string // of the plain form, without quotes
+	etag        string // of the plain form, without quotes
 }
 
-// Handler serves the console, and has others answer what is not of it: the rules service, metrics and health. It fails
-// only if the console was not built.
+// Handler returns a handler that serves the console, and calls others for all other paths: the rules service, metrics
+// and health. It fails only if the console was not built.
 func Handler(others http.Handler) (http.Handler, error) {
 	files, err := read(dist)
 	if err != nil {
@@ -55,7 +55,7 @@ func Handler(others http.Handler) (http.Handler, error) {
 		name := strings.TrimPrefix(r.URL.Path, "/")
 		if isPage(r.URL.Path) {
 			name = index
-		} else if name == index { // it has one address
+		} else if name == index { // the page is at /, not at /index.html
 			name = ""
 		}
 		f, ok := files[name]
@@ -72,13 +72,13 @@ func Handler(others http.Handler) (http.Handler, error) {
 }
 
 // read returns the files of the console by their paths.
-func read(from fs.FS) (map[string]*file, error) {
+func read(embedded fs.FS) (map[string]*file, error) {
 	files := make(map[string]*file)
-	err := fs.WalkDir(from, "dist", func(at string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(embedded, "dist", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		data, err := fs.ReadFile(from, at)
+		data, err := fs.ReadFile(embedded, name)
 		if err != nil {
 			return err
 		}
@@ -87,8 +87,8 @@ func read(from fs.FS) (map[string]*file, error) {
 			return err
 		}
 		sum := sha256.Sum256(data)
-		files[strings.TrimPrefix(at, "dist/")] = &file{
-			kind: kind(at), plain: data, gzip: packed, tag: base64.RawURLEncoding.EncodeToString(sum[:12]),
+		files[strings.TrimPrefix(name, "dist/")] = &file{
+			contentType: contentType(name), plain: data, gzip: packed, etag: base64.RawURLEncoding.EncodeToString(sum[:12]),
 		}
 		return nil
 	})
@@ -98,8 +98,8 @@ func read(from fs.FS) (map[string]*file, error) {
 	return files, err
 }
 
-// kind returns the type of a file by its name. What hosts say of names is not asked: it differs.
-func kind(name string) string {
+// contentType returns the type of a file by its extension. Package mime would use the tables of the host, which differ.
+func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
 		return "text/html; charset=utf-8"
@@ -129,7 +129,7 @@ func compress(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// serve sends the file. One whose name has a hash of its content never changes.
+// serve sends the file. hashed reports whether its name contains a hash of its content, so that it can be cached forever.
 func (f *file) serve(w http.ResponseWriter, r *http.Request, hashed bool) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -139,19 +139,19 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, hashed bool) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Vary", "Accept-Encoding")
-	h.Set("Content-Type", f.kind)
+	h.Set("Content-Type", f.contentType)
 	if hashed {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	} else {
 		h.Set("Cache-Control", "no-cache")
 	}
-	body, tag := f.plain, `"`+f.tag+`"`
-	if len(f.gzip) < len(f.plain) && takesGzip(r.Header.Values("Accept-Encoding")) {
-		body, tag = f.gzip, `"`+f.tag+`-gz"`
+	body, tag := f.plain, `"`+f.etag+`"`
+	if len(f.gzip) < len(f.plain) && acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		body, tag = f.gzip, `"`+f.etag+`-gz"`
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("ETag", tag)
-	if has(r.Header.Values("If-None-Match"), tag) {
+	if matchesETag(r.Header.Values("If-None-Match"), tag) {
 		h.Del("Content-Encoding")
 		w.WriteHeader(http.StatusNotModified)
 		return
@@ -163,22 +163,21 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, hashed bool) {
 	}
 }
 
-// has reports whether a tag is in a list of those that a browser has.
-func has(list []string, tag string) bool {
-	for _, given := range strings.Split(strings.Join(list, ","), ",") {
-		if given = strings.TrimSpace(given); given == "*" || strings.TrimPrefix(given, "W/") == tag {
+// matchesETag reports whether an If-None-Match header contains a tag.
+func matchesETag(header []string, tag string) bool {
+	for entry := range strings.SplitSeq(strings.Join(header, ","), ",") {
+		if entry = strings.TrimSpace(entry); entry == "*" || strings.TrimPrefix(entry, "W/") == tag {
 			return true
 		}
 	}
 	return false
 }
 
-// takesGzip reports whether an Accept-Encoding allows gzip. What it says of gzip counts before what it says of all
-// others.
-func takesGzip(list []string) bool {
+// acceptsGzip reports whether an Accept-Encoding header allows gzip. An entry for gzip takes precedence over one for *.
+func acceptsGzip(header []string) bool {
 	allowed := false
-	for _, given := range strings.Split(strings.Join(list, ","), ",") {
-		coding, params, err := mime.ParseMediaType(strings.TrimSpace(given))
+	for entry := range strings.SplitSeq(strings.Join(header, ","), ",") {
+		coding, params, err := mime.ParseMediaType(strings.TrimSpace(entry))
 		if err != nil || coding != "gzip" && coding != "*" {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/internal/attempts"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -214,57 +214,72 @@ func p99(list []time.Duration) time.Duration {
 	return list[len(list)*99/100]
 }
 
-// One client floods at 50 times its limit, 20 others behave: they are served as well as when it behaves, too.
-func TestNoisyClientDoesNotSlowOthers(t *testing.T) {
+// limitedNeighbourhood returns clients of a gateway that limits each of them.
+func limitedNeighbourhood(t *testing.T) *neighbourhood {
+	t.Helper()
 	upstream := smallService(t)
 	rules := rulesFile(t, fmt.Sprintf("rules:\n  - { id: per-client, key: [api_key], limits: [%d/s burst %d] }\n", perSecond, perSecond))
-	p := serve(t, onFreePort("--upstream", upstream.URL, "--rules", rules)...)
-	n := newNeighbourhood(t, p.gateway)
-	n.run(200*time.Millisecond, perSecond, new(phase)) // connections are made
-	const rounds, lasts = 10, 250 * time.Millisecond
-	attempts.OneOf(t, 10, func() error {
-		// By turns, so that what else the machine does strikes both.
-		var quiet, flood phase
-		for range rounds {
-			n.run(lasts, perSecond, &quiet)
-			n.run(lasts, floodFactor*perSecond, &flood)
-		}
-		if quiet.throttled+flood.throttled > 0 {
-			t.Fatalf("got %d neighbours' requests throttled, want none", quiet.throttled+flood.throttled)
-		}
-		if got := flood.noisyNo.Load(); got < 4*flood.noisyOK.Load() {
-			return fmt.Errorf("got %d of the flood stopped and %d let through: it was no flood", got, flood.noisyOK.Load())
-		}
-		without, with := p99(quiet.took), p99(flood.took)
-		ratio := float64(with) / float64(without)
-		t.Logf("p99 of the neighbours: %v without the flood, %v with it: %.2f times; the flood: %d let through, %d stopped",
-			without, with, ratio, flood.noisyOK.Load(), flood.noisyNo.Load())
-		// On a quiet machine it is 1.2 at most. The race detector makes the flood itself so dear that it disturbs everybody.
-		if ratio > disturbed && !raceEnabled {
-			return fmt.Errorf("got %.2f times the p99, want at most %v", ratio, disturbed)
-		}
-		return nil
-	})
+	n := newNeighbourhood(t, serve(t, onFreePort("--upstream", upstream.URL, "--rules", rules)...).gateway)
+	n.run(200*time.Millisecond, perSecond, new(phase)) // open the connections
+	return n
 }
 
-// disturbed is how many times their p99 without a flood neighbours who suffer from it have: with no limits it is about
-// seven.
-const disturbed = 2.5
+// One client sends 50 times its limit. It is denied, and 20 other clients are not.
+func TestNoisyClientIsDeniedAndOthersAreNot(t *testing.T) {
+	n := limitedNeighbourhood(t)
+	var flood phase
+	n.run(time.Second, floodFactor*perSecond, &flood)
+	if flood.throttled > 0 || len(flood.took) == 0 {
+		t.Errorf("got %d of %d requests of the others denied, want none", flood.throttled, len(flood.took))
+	}
+	if flood.noisyNo.Load() == 0 {
+		t.Errorf("got %d requests of the noisy client allowed and none denied", flood.noisyOK.Load())
+	}
+}
 
-// The same without limits: the test above would see it.
-func TestNoisyClientWithoutLimitsSlowsOthers(t *testing.T) {
+// maxSlowdown is the largest factor by which a flood may raise the p99 of other clients. Without limits it is about
+// seven.
+const maxSlowdown = 2.5
+
+func needSoak(t *testing.T) {
+	t.Helper()
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("it needs a quiet machine: set HEADGATE_SOAK=1")
+	}
+}
+
+// The p99 of other clients with a flood is close to that without one. Quiet rounds and floods alternate, so that other
+// work on the machine affects both.
+func TestSoakNoisyClientDoesNotSlowOthers(t *testing.T) {
+	needSoak(t)
+	n := limitedNeighbourhood(t)
+	const rounds, duration = 40, 250 * time.Millisecond
+	var quiet, flood phase
+	for range rounds {
+		n.run(duration, perSecond, &quiet)
+		n.run(duration, floodFactor*perSecond, &flood)
+	}
+	if got := flood.noisyNo.Load(); got < 4*flood.noisyOK.Load() {
+		t.Errorf("got %d requests of the flood denied and %d allowed, want at least 4 times as many denied", got, flood.noisyOK.Load())
+	}
+	without, with := p99(quiet.took), p99(flood.took)
+	if float64(with) > maxSlowdown*float64(without) {
+		t.Errorf("p99 of the others: got %v with the flood and %v without, want at most %v times as much", with, without, maxSlowdown)
+	}
+}
+
+// Without limits the flood slows the others down: the test above would notice it.
+func TestSoakNoisyClientWithoutLimitsSlowsOthers(t *testing.T) {
+	needSoak(t)
 	upstream := smallService(t)
-	p := serve(t, onFreePort("--upstream", upstream.URL, "--rules", rulesFile(t, "rules: []\n"))...)
-	n := newNeighbourhood(t, p.gateway)
-	attempts.OneOf(t, 20, func() error {
-		var quiet, flood phase
-		n.run(500*time.Millisecond, perSecond, &quiet)
+	n := newNeighbourhood(t, serve(t, onFreePort("--upstream", upstream.URL, "--rules", rulesFile(t, "rules: []\n"))...).gateway)
+	var quiet, flood phase
+	for range 5 {
+		n.run(time.Second, perSecond, &quiet)
 		n.run(time.Second, floodFactor*perSecond, &flood)
-		without, with := p99(quiet.took), p99(flood.took)
-		t.Logf("p99 of the neighbours: %v without the flood, %v with it", without, with)
-		if float64(with) < disturbed*float64(without) {
-			return fmt.Errorf("got %v without the flood and %v with it: the service bears it, so that nothing is shown", without, with)
-		}
-		return nil
-	})
+	}
+	without, with := p99(quiet.took), p99(flood.took)
+	if float64(with) < maxSlowdown*float64(without) {
+		t.Errorf("p99 of the others: got %v with the flood and %v without, want at least %v times as much", with, without, maxSlowdown)
+	}
 }

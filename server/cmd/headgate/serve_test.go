@@ -402,7 +402,8 @@ func TestErrorNamesAnAddressInUse(t *testing.T) {
 		{"--gateway-addr", addr, "--admin-addr", "off"},
 		{"--gateway-addr", "127.0.0.1:0", "--admin-addr", addr},
 	} {
-		out, err := exec.Command("headgate", append([]string{"serve"}, args...)...).CombinedOutput()
+		args = append([]string{"serve", "--data-dir", t.TempDir()}, args...)
+		out, err := exec.Command("headgate", args...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), addr) || !strings.Contains(string(out), "address already in use") {
 			t.Errorf("%q: got %v, %s", args, err, out)
 		}
