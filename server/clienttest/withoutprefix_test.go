@@ -22,6 +22,10 @@ func (s withoutPrefix) Take(ctx context.Context, c headgate.Check) (headgate.Dec
 	return s.Limiter.Take(ctx, trim(c))
 }
 
+func (s withoutPrefix) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return s.Limiter.Peek(ctx, trim(c))
+}
+
 func (s withoutPrefix) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
