@@ -26,8 +26,8 @@
 //
 // # Responses
 //
-// They are parsed as strictly as by net/http, and more strictly where parsers are known to differ. Unlike net/http, Forward
-// refuses a response, with 502, if
+// They are parsed as strictly as by net/http, and more strictly where parsers are known to differ. Unlike net/http,
+// Forward refuses a response, with 502, if
 //
 //	a header is folded over several lines
 //	the name of a header is invalid: it has a space before the colon or in it
