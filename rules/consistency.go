@@ -9,7 +9,8 @@ type incompatibility struct {
 	why       string
 }
 
-// incompatibilities lists those that have a reason of their own. Exact and local support every algorithm.
+// incompatibilities lists those that have a reason of their own. Gossip has those of async. Exact and local support
+// every algorithm.
 var incompatibilities = []incompatibility{
 	{
 		Lease, headgate.LeakyBucket,
@@ -23,17 +24,12 @@ var incompatibilities = []incompatibility{
 	{Async, headgate.SlidingLog, "nodes exchange how many units were consumed, not when"},
 	{Async, headgate.SlidingBuckets, "nodes exchange one total per key, and this needs one per bucket"},
 	{Async, headgate.Concurrency, "a slot must be known to be free when it is taken"},
-
-	{Gossip, headgate.LeakyBucket, "a node does not know the queues of other nodes, so it cannot space requests"},
-	{Gossip, headgate.SlidingLog, "nodes exchange how many units were consumed, not when"},
-	{Gossip, headgate.SlidingBuckets, "nodes exchange one total per key, and this needs one per bucket"},
-	{Gossip, headgate.Concurrency, "a slot must be known to be free when it is taken"},
 }
 
 // Compatible reports whether limits of an algorithm can be counted in a mode, and if not, why.
 func Compatible(mode Consistency, algorithm headgate.Algorithm) (ok bool, why string) {
 	for _, m := range incompatibilities {
-		if m.mode == mode && m.algorithm == algorithm {
+		if m.algorithm == algorithm && (m.mode == mode || m.mode == Async && mode == Gossip) {
 			return false, m.why
 		}
 	}

@@ -51,9 +51,7 @@ func (c *Cost) Settle(header string) (int64, bool) { return c.read(header) }
 // largest counts: the service may use any of them.
 func (c *Cost) read(text string) (int64, bool) {
 	n, ok := c.Min, false
-	for more := true; more; {
-		var one string
-		one, text, more = strings.Cut(text, ",")
+	for one := range strings.SplitSeq(text, ",") {
 		if value, valid := c.readOne(one); valid {
 			n, ok = max(n, value), true
 		}

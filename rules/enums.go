@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,6 +107,7 @@ var (
 	actionNames       = []string{"reject", "delay", "drop", "shadow"}
 	unregisteredNames = []string{"default", "deny"}
 	strictnessNames   = []string{"default", "exact", "ignore"}
+	policyNames       = []string{headgate.Open.String(), headgate.Closed.String(), headgate.Local.String()}
 )
 
 func (o Owner) String() string        { return enumName(ownerNames, uint8(o)) }
@@ -131,52 +133,42 @@ func (d Denials) String() string {
 
 // ParseOwner parses "client" or "shared".
 func ParseOwner(text string) (Owner, error) {
-	n, err := parseEnum("owner", ownerNames[1:], text)
-	return Owner(n + 1), err
+	return parseEnum[Owner]("owner", ownerNames, OwnerClient, text)
 }
 
 // ParseFallback parses "ip", "skip" or "deny".
 func ParseFallback(text string) (Fallback, error) {
-	n, err := parseEnum("fallback", fallbackNames, text)
-	return Fallback(n), err
+	return parseEnum[Fallback]("fallback", fallbackNames, FallbackIP, text)
 }
 
 // ParseConsistency parses "exact", "lease", "async", "gossip" or "local".
 func ParseConsistency(text string) (Consistency, error) {
-	n, err := parseEnum("consistency", consistencyNames[1:], text)
-	return Consistency(n + 1), err
+	return parseEnum[Consistency]("consistency", consistencyNames, Exact, text)
 }
 
 // ParseScope parses "region" or "global".
 func ParseScope(text string) (Scope, error) {
-	n, err := parseEnum("scope", scopeNames, text)
-	return Scope(n), err
+	return parseEnum[Scope]("scope", scopeNames, ScopeRegion, text)
 }
 
 // ParsePartition parses "full" or "share".
 func ParsePartition(text string) (headgate.Partition, error) {
-	n, err := parseEnum("partition", partitionNames, text)
-	return headgate.Partition(n), err
+	return parseEnum[headgate.Partition]("partition", partitionNames, 0, text)
 }
 
 // ParseUnregistered parses "default" or "deny".
 func ParseUnregistered(text string) (Unregistered, error) {
-	n, err := parseEnum("unregistered", unregisteredNames, text)
-	return Unregistered(n), err
+	return parseEnum[Unregistered]("unregistered", unregisteredNames, UnregisteredDefault, text)
 }
 
 // ParseStrictness parses "exact" or "ignore".
 func ParseStrictness(text string) (Strictness, error) {
-	n, err := parseEnum("case", strictnessNames[1:], text)
-	return Strictness(n + 1), err
+	return parseEnum[Strictness]("case", strictnessNames, StrictExact, text)
 }
 
 // ParsePolicy parses "open", "closed" or "local".
 func ParsePolicy(text string) (headgate.Policy, error) {
-	n, err := parseEnum("on_failure", []string{
-		headgate.Open.String(), headgate.Closed.String(), headgate.Local.String(),
-	}, text)
-	return headgate.Policy(n), err
+	return parseEnum[headgate.Policy]("on_failure", policyNames, 0, text)
 }
 
 // ParseOnLimit parses "reject", "delay 2s", "drop" or "shadow".
@@ -186,8 +178,8 @@ func ParseOnLimit(text string) (OnLimit, error) {
 	if len(words) == 0 {
 		return OnLimit{}, newParseError("on_limit", text, want)
 	}
-	n, err := parseEnum("on_limit", actionNames, words[0])
-	o := OnLimit{Action: Action(n)}
+	action, err := parseEnum("on_limit", actionNames, Reject, words[0])
+	o := OnLimit{Action: action}
 	wantWords := 1
 	if o.Action == Delay {
 		wantWords = 2
@@ -244,13 +236,12 @@ func enumName(words []string, n uint8) string {
 	return "unknown " + strconv.Itoa(int(n))
 }
 
-func parseEnum(field string, words []string, text string) (int, error) {
-	for i, w := range words {
-		if w == text {
-			return i, nil
-		}
+// parseEnum parses one of the names from that of first on.
+func parseEnum[T ~uint8](field string, names []string, first T, text string) (T, error) {
+	if i := slices.Index(names[first:], text); i >= 0 {
+		return first + T(i), nil
 	}
-	return 0, newParseError(field, text, oneOf(words))
+	return 0, newParseError(field, text, oneOf(names[first:]))
 }
 
 // oneOf lists words: "a, b or c".
