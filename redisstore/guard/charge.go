@@ -8,8 +8,8 @@ import (
 
 // Charge takes the cost even if it exceeds the limit. See [headgate.Limiter].
 //
-// If the shard is unavailable, the policy Local charges the local limiter. Open and Closed lose the charge: the decision
-// is Degraded, its receipt is empty, and Stats count it.
+// If the shard is unavailable, the policy Local charges the local limiter. Open and Closed lose the charge: the
+// decision is Degraded, its receipt is empty, and Stats count it.
 func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err

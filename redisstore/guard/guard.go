@@ -16,7 +16,8 @@ import (
 
 var _ headgate.Limiter = (*Guard)(nil)
 
-// A Guard is a headgate.Limiter in front of another one, and decides by policy when that one fails. Create one with New.
+// A Guard is a headgate.Limiter in front of another one, and decides by policy when that one fails. Create one with
+// New.
 // It is safe for concurrent use.
 type Guard struct {
 	inner   headgate.Limiter

@@ -51,8 +51,8 @@ func (r *refusal) record(err error, now time.Time) {
 	r.count.Add(1)
 }
 
-// awaitDeciding ends a refusal when the shard has refused nothing for a while and responds to a probe. Without the probe,
-// a node without requests would report the end too early.
+// awaitDeciding ends a refusal when the shard has refused nothing for a while and responds to a probe. Without the
+// probe, a node without requests would report the end too early.
 func (g *Guard) awaitDeciding(s *shard, r *refusal) {
 	for clock.Sleep(g.background.Context(), g.clock, refusalInterval) == nil {
 		if g.clock.Since(time.Unix(0, r.last.Load())) < refusalTime || s.circuit.open.Load() {

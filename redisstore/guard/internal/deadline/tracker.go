@@ -44,8 +44,8 @@ func NewTracker(clk clock.Clock, timeout time.Duration, traffic Traffic) *Tracke
 	return &Tracker{clock: clk, timeout: timeout, traffic: traffic}
 }
 
-// Begin returns a context for a call of a shard that begins now. The call may have waited before, so its deadline may be
-// less than a timeout from now. Call End when the call has returned.
+// Begin returns a context for a call of a shard that begins now. The call may have waited before, so its deadline may
+// be less than a timeout from now. Call End when the call has returned.
 func (t *Tracker) Begin(ctx context.Context, shard string, now, deadline time.Time) *Context {
 	c := &Context{
 		Context: ctx, tracker: t, shard: shard, began: now, deadline: deadline, done: make(chan struct{}),
