@@ -25,14 +25,14 @@ func (p *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, pat
 	if len(missed) == 0 && p.failing == 0 {
 		return
 	}
-	var met, bad uint64
+	var exchanged, failed uint64
 	for i := range tallies {
-		met |= 1 << ledger.GroupOf(&tallies[i].Key)
+		exchanged |= 1 << ledger.GroupOf(&tallies[i].Key)
 	}
 	for _, i := range missed {
-		bad |= 1 << ledger.GroupOf(&tallies[i].Key)
+		failed |= 1 << ledger.GroupOf(&tallies[i].Key)
 	}
-	for rest := bad; rest != 0; rest &= rest - 1 {
+	for rest := failed; rest != 0; rest &= rest - 1 {
 		g := bits.TrailingZeros64(rest)
 		if p.failing>>g&1 == 0 {
 			p.since[g] = began
@@ -41,7 +41,7 @@ func (p *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, pat
 			p.unreachable |= 1 << g
 		}
 	}
-	p.failing = p.failing&^met | bad
+	p.failing = p.failing&^exchanged | failed
 	p.unreachable &= p.failing
 }
 
@@ -51,12 +51,12 @@ func (p *keyGroups) addProbes(b *exchange.Batch) {
 	if p.failing == 0 {
 		return
 	}
-	var met uint64
+	var exchanged uint64
 	for i := range b.Tallies {
-		met |= 1 << ledger.GroupOf(&b.Tallies[i].Key)
+		exchanged |= 1 << ledger.GroupOf(&b.Tallies[i].Key)
 	}
 	for g := range fleet.KeyGroups {
-		if met>>g&1 == 1 {
+		if exchanged>>g&1 == 1 {
 			continue
 		}
 		key := ledger.Key{byte(g)} // any key of the group, as there is nothing to send

@@ -134,7 +134,7 @@ func countsOnce(t *testing.T, seed uint64, loses int, wipes bool) {
 	}()
 	check := headgate.Check{Key: "k", Limit: headgate.Per(1000, 300*24*time.Hour)}
 	remaining := func(a *Limiter) int64 {
-		d, err := a.Take(context.Background(), check)
+		d, err := a.Peek(context.Background(), check)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,12 +81,12 @@ func (g *Limiter) updateClockLocked() {
 
 // checkClock returns 1 for a host whose clock is off, and reports that once.
 func (g *Limiter) checkClock(reported *bool, host string, off time.Duration) int64 {
-	is := skew.IsOff(off, *reported)
-	if is && !*reported {
+	isOff := skew.IsOff(off, *reported)
+	if isOff && !*reported {
 		g.events.notify(HostClockOff, host, "by "+off.Round(time.Millisecond).String())
 	}
-	*reported = is
-	if is {
+	*reported = isOff
+	if isOff {
 		return 1
 	}
 	return 0

@@ -96,14 +96,14 @@ func newNotifier(clock clock.Stopwatch, to func(Event)) *notifier {
 	if to == nil {
 		to = logEvent
 	}
-	h := &notifier{clock: clock, onEvent: to, events: make(chan Event, eventQueue), done: make(chan struct{})}
+	n := &notifier{clock: clock, onEvent: to, events: make(chan Event, eventQueue), done: make(chan struct{})}
 	go func() {
-		defer close(h.done)
-		for e := range h.events {
-			h.onEvent(e)
+		defer close(n.done)
+		for e := range n.events {
+			n.onEvent(e)
 		}
 	}()
-	return h
+	return n
 }
 
 // logEvent is the default of Options.OnEvent.
@@ -126,33 +126,33 @@ func logEvent(e Event) {
 }
 
 // notify queues an event. It never waits.
-func (h *notifier) notify(kind EventKind, host, detail string) {
-	h.counts[kind].Add(1)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
+func (n *notifier) notify(kind EventKind, host, detail string) {
+	n.counts[kind].Add(1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
 		return
 	}
-	now := h.clock.Elapsed()
-	if kind.noisy() && h.notified[kind] && now-h.last[kind] < eventInterval {
-		h.suppressed[kind]++
+	now := n.clock.Elapsed()
+	if kind.noisy() && n.notified[kind] && now-n.last[kind] < eventInterval {
+		n.suppressed[kind]++
 		return
 	}
 	select {
-	case h.events <- Event{Kind: kind, Host: host, Detail: detail, Suppressed: h.suppressed[kind]}:
-		h.notified[kind], h.last[kind], h.suppressed[kind] = true, now, 0
+	case n.events <- Event{Kind: kind, Host: host, Detail: detail, Suppressed: n.suppressed[kind]}:
+		n.notified[kind], n.last[kind], n.suppressed[kind] = true, now, 0
 	default:
-		h.dropped.Add(1)
+		n.dropped.Add(1)
 	}
 }
 
 // close handles the queued events and stops.
-func (h *notifier) close() {
-	h.mu.Lock()
-	if !h.closed {
-		h.closed = true
-		close(h.events)
+func (n *notifier) close() {
+	n.mu.Lock()
+	if !n.closed {
+		n.closed = true
+		close(n.events)
 	}
-	h.mu.Unlock()
-	<-h.done
+	n.mu.Unlock()
+	<-n.done
 }

@@ -39,8 +39,8 @@ type inbox struct {
 }
 
 // Receive implements Listener.
-func (e receiver) Receive(packet []byte) {
-	g := e.gossip
+func (r receiver) Receive(packet []byte) {
+	g := r.gossip
 	g.inbox.receivedCount.Add(1)
 	g.inbox.receivedBytes.Add(int64(len(packet) + packetOverhead))
 	from, ok := g.receive(packet)
@@ -165,24 +165,24 @@ func (g *Limiter) countMalformed(err error) {
 }
 
 // Joined implements Listener.
-func (e receiver) Joined(host string) {
-	if host != e.gossip.self.Name && e.gossip.members.join(host) {
-		e.gossip.events.notify(HostJoined, host, "")
+func (r receiver) Joined(host string) {
+	if host != r.gossip.self.Name && r.gossip.members.join(host) {
+		r.gossip.events.notify(HostJoined, host, "")
 	}
 }
 
 // State implements Listener.
-func (e receiver) State() []byte { return e.gossip.state() }
+func (r receiver) State() []byte { return r.gossip.state() }
 
 // Merge implements Listener.
-func (e receiver) Merge(state []byte) {
+func (r receiver) Merge(state []byte) {
 	for len(state) > 0 {
 		size, n := binary.Uvarint(state)
 		if n <= 0 || size > maxPacket || size > uint64(len(state)-n) {
-			e.gossip.countMalformed(nil)
+			r.gossip.countMalformed(nil)
 			return
 		}
-		e.gossip.receive(state[n : n+int(size)])
+		r.gossip.receive(state[n : n+int(size)])
 		state = state[n+int(size):]
 	}
 }
@@ -196,14 +196,14 @@ func (g *Limiter) state() []byte {
 	head.uptime, tallies = g.sender.talliesOf(keys)
 	head.wallClock = g.ledger.WallClock(head.uptime)
 	var state, packet []byte
-	var l packetWriter
+	var writer packetWriter
 	for first := true; first || len(tallies) > 0; first = false { // at least one, for the clock
-		l.start(&head)
+		writer.start(&head)
 		n := 0
-		for n < len(tallies) && l.add(&packetTally{tally: tallies[n]}) {
+		for n < len(tallies) && writer.add(&packetTally{tally: tallies[n]}) {
 			n++
 		}
-		packet = l.finish(packet[:0])
+		packet = writer.finish(packet[:0])
 		if n == 0 && len(tallies) > 0 || len(state)+len(packet)+binary.MaxVarintLen32 > maxState {
 			break
 		}

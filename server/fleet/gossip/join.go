@@ -109,10 +109,10 @@ func (j *joiner) join(addrs []string) (joined int, err error) {
 
 // missing returns the addresses of hosts to join that are not members.
 func (j *joiner) missing() (addrs []string, err error) {
-	there, dead := j.mesh.members()
+	members, dead := j.mesh.members()
 	add := func(addr string) {
-		if addr != "" && !there[addr] {
-			there[addr] = true
+		if addr != "" && !members[addr] {
+			members[addr] = true
 			addrs = append(addrs, addr)
 		}
 	}

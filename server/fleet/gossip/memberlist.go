@@ -258,8 +258,8 @@ func (m *memberMesh) add(node *memberlist.Node) {
 func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if kept := m.nodes[node.Name]; kept != nil {
-		m.nodes[node.Name] = &meshNode{Node: kept.Node}
+	if known := m.nodes[node.Name]; known != nil {
+		m.nodes[node.Name] = &meshNode{Node: known.Node}
 	}
 }
 
@@ -336,18 +336,18 @@ func (m *memberMesh) forget(name string) {
 }
 
 // members returns the addresses of members, including this host, and those of other known hosts.
-func (m *memberMesh) members() (there map[string]bool, dead []string) {
-	there = map[string]bool{m.Addr(): true}
+func (m *memberMesh) members() (members map[string]bool, dead []string) {
+	members = map[string]bool{m.Addr(): true}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, node := range m.nodes {
 		if node.member {
-			there[node.Address()] = true
+			members[node.Address()] = true
 		} else {
 			dead = append(dead, node.Address())
 		}
 	}
-	return there, dead
+	return members, dead
 }
 
 // address returns the present or last address of a host, or "".

@@ -51,9 +51,9 @@ type outgoing struct {
 
 // same reports whether an alias of this tally stands for the other as well.
 func (e *outgoing) same(t *ledger.Tally) bool {
-	was := &e.tally
-	return was.Start == t.Start && was.Window == t.Window && was.Offset == t.Offset && was.Reset == t.Reset &&
-		was.Limit == t.Limit
+	ours := &e.tally
+	return ours.Start == t.Start && ours.Window == t.Window && ours.Offset == t.Offset && ours.Reset == t.Reset &&
+		ours.Limit == t.Limit
 }
 
 // heat returns the rate, lowered for a key that has not changed for some time.

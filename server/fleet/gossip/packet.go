@@ -20,7 +20,7 @@ import (
 //	number    varint    counts the packets of an incarnation
 //	uptime    varint    of the host when it wrote this, µs
 //	time      varint    of day of the host when it wrote this, µs since 1970
-//	limits    varint count, then each: algorithm, flags, count, and the fields that the flags announce
+//	limits    varint count, then each: algorithm and a flag, count, period and burst
 //	whole     varint count, then each: key 16 bytes, index in limits and flags, start µs, total, level, and the
 //	          fields that the flags announce: alias, window, offset, and a sum
 //	short     varint count, then each: alias minus the one before, total, level, and a sum
@@ -34,7 +34,7 @@ import (
 // Keys are sent with all of their 128 bits, of which an attacker knows none, since the hash is keyed: among a billion
 // keys the chance that any two share a counter is below 10^-20.
 const (
-	packetVersion = 3
+	packetVersion = 4
 	// maxPacket keeps a packet, with the headers of memberlist and IP, within an Ethernet frame: label, checksum and
 	// encryption take up to 100 bytes, IPv6 and UDP 48.
 	maxPacket = 1300
@@ -104,40 +104,40 @@ type packetWriter struct {
 	lastAlias  uint64 // written last
 }
 
-func (l *packetWriter) start(h *header) {
-	*l = packetWriter{
-		head: h.append(l.head[:0]), limits: l.limits[:0], limitBytes: l.limitBytes[:0],
-		wholeBytes: l.wholeBytes[:0], shortBytes: l.shortBytes[:0],
+func (w *packetWriter) start(h *header) {
+	*w = packetWriter{
+		head: h.append(w.head[:0]), limits: w.limits[:0], limitBytes: w.limitBytes[:0],
+		wholeBytes: w.wholeBytes[:0], shortBytes: w.shortBytes[:0],
 	}
 }
 
 // size returns the size of the packet: three counts take at most two bytes each.
-func (l *packetWriter) size() int {
-	return len(l.head) + len(l.limitBytes) + len(l.wholeBytes) + len(l.shortBytes) + 6
+func (w *packetWriter) size() int {
+	return len(w.head) + len(w.limitBytes) + len(w.wholeBytes) + len(w.shortBytes) + 6
 }
 
 // add adds a tally. It returns false if the packet is full. Short ones must be in the order of their aliases.
-func (l *packetWriter) add(t *packetTally) bool {
-	dict, limits, whole, short := len(l.limitBytes), len(l.limits), len(l.wholeBytes), len(l.shortBytes)
+func (w *packetWriter) add(t *packetTally) bool {
+	limitsEnd, limits, whole, short := len(w.limitBytes), len(w.limits), len(w.wholeBytes), len(w.shortBytes)
 	if t.short {
-		l.shortBytes = binary.AppendUvarint(l.shortBytes, t.alias-l.lastAlias)
-		l.shortBytes = appendUnits(l.shortBytes, t.tally.Total)
-		l.shortBytes = appendUnits(l.shortBytes, t.tally.Level)
-		l.shortBytes = appendSum(l.shortBytes, &t.tally)
+		w.shortBytes = binary.AppendUvarint(w.shortBytes, t.alias-w.lastAlias)
+		w.shortBytes = appendUnits(w.shortBytes, t.tally.Total)
+		w.shortBytes = appendUnits(w.shortBytes, t.tally.Level)
+		w.shortBytes = appendSum(w.shortBytes, &t.tally)
 	} else {
-		place := l.limitIndex(&t.tally.Limit)
-		l.wholeBytes = appendWhole(l.wholeBytes, t, place)
+		index := w.limitIndex(&t.tally.Limit)
+		w.wholeBytes = appendWhole(w.wholeBytes, t, index)
 	}
-	if l.size() > maxPacket {
-		l.limitBytes, l.limits = l.limitBytes[:dict], l.limits[:limits]
-		l.wholeBytes, l.shortBytes = l.wholeBytes[:whole], l.shortBytes[:short]
+	if w.size() > maxPacket {
+		w.limitBytes, w.limits = w.limitBytes[:limitsEnd], w.limits[:limits]
+		w.wholeBytes, w.shortBytes = w.wholeBytes[:whole], w.shortBytes[:short]
 		return false
 	}
 	if t.short {
-		l.shorts++
-		l.lastAlias = t.alias
+		w.shorts++
+		w.lastAlias = t.alias
 	} else {
-		l.wholes++
+		w.wholes++
 	}
 	return true
 }
@@ -209,64 +209,41 @@ func appendSum(b []byte, t *ledger.Tally) []byte {
 }
 
 // limitIndex returns the index of a limit in the packet.
-func (l *packetWriter) limitIndex(limit *headgate.Limit) int {
-	for i := range l.limits {
-		if l.limits[i] == *limit {
+func (w *packetWriter) limitIndex(limit *headgate.Limit) int {
+	for i := range w.limits {
+		if w.limits[i] == *limit {
 			return i
 		}
 	}
-	l.limits = append(l.limits, *limit)
-	l.limitBytes = appendLimit(l.limitBytes, limit)
-	return len(l.limits) - 1
+	w.limits = append(w.limits, *limit)
+	w.limitBytes = appendLimit(w.limitBytes, limit)
+	return len(w.limits) - 1
 }
 
 // finish appends the packet to b.
-func (l *packetWriter) finish(b []byte) []byte {
-	b = append(b, l.head...)
-	b = binary.AppendUvarint(b, uint64(len(l.limits)))
-	b = append(b, l.limitBytes...)
-	b = binary.AppendUvarint(b, uint64(l.wholes))
-	b = append(b, l.wholeBytes...)
-	b = binary.AppendUvarint(b, uint64(l.shorts))
-	return append(b, l.shortBytes...)
+func (w *packetWriter) finish(b []byte) []byte {
+	b = append(b, w.head...)
+	b = binary.AppendUvarint(b, uint64(len(w.limits)))
+	b = append(b, w.limitBytes...)
+	b = binary.AppendUvarint(b, uint64(w.wholes))
+	b = append(b, w.wholeBytes...)
+	b = binary.AppendUvarint(b, uint64(w.shorts))
+	return append(b, w.shortBytes...)
 }
 
-// These flags say which fields of a limit follow.
-const (
-	hasBurst = 1 << iota
-	hasBuckets
-	hasTTL
-	isStaggered
-	limitFlags
-)
+// isStaggered is a flag beside the algorithm of a limit.
+const isStaggered = 1
 
+// appendLimit appends a limit of an algorithm that nodes share, which has no other fields.
 func appendLimit(b []byte, l *headgate.Limit) []byte {
-	var flags byte
-	if l.Burst != 0 {
-		flags |= hasBurst
-	}
-	if l.Buckets != 0 {
-		flags |= hasBuckets
-	}
-	if l.TTL != 0 {
-		flags |= hasTTL
-	}
+	algorithm := byte(l.Algorithm) << 1
 	if l.Staggered {
-		flags |= isStaggered
+		algorithm |= isStaggered
 	}
-	b = append(b, byte(l.Algorithm), flags)
+	b = append(b, algorithm)
 	b = appendUnits(b, l.Count)
 	b = appendMicros(b, l.Period)
-	if l.Burst != 0 {
-		b = appendUnits(b, l.Burst)
-	}
-	if l.Buckets != 0 {
-		b = binary.AppendUvarint(b, uint64(l.Buckets))
-	}
-	if l.TTL != 0 {
-		b = appendMicros(b, l.TTL)
-	}
-	return b
+	return appendUnits(b, l.Burst)
 }
 
 func appendMicros(b []byte, d time.Duration) []byte {

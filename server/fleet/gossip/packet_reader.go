@@ -106,24 +106,11 @@ func (r *packetReader) micros() time.Duration {
 }
 
 func (r *packetReader) limit() headgate.Limit {
-	l := headgate.Limit{Algorithm: headgate.Algorithm(r.byte())}
-	flags := r.byte()
-	if flags >= limitFlags {
-		r.malformed = true
+	algorithm := r.byte()
+	return headgate.Limit{
+		Algorithm: headgate.Algorithm(algorithm >> 1), Staggered: algorithm&isStaggered != 0,
+		Count: r.units(), Period: r.micros(), Burst: r.units(),
 	}
-	l.Count = r.units()
-	l.Period = r.micros()
-	if flags&hasBurst != 0 {
-		l.Burst = r.units()
-	}
-	if flags&hasBuckets != 0 {
-		l.Buckets = int(min(r.uvarint(), headgate.MaxBuckets+1)) // Validate refuses more
-	}
-	if flags&hasTTL != 0 {
-		l.TTL = r.micros()
-	}
-	l.Staggered = flags&isStaggered != 0
-	return l
 }
 
 // header reads the part before the tallies. name is part of the packet, and must be copied to be kept.
@@ -164,15 +151,15 @@ func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]pa
 		}
 		dst = append(dst, t)
 	}
-	nick := uint64(0)
+	alias := uint64(0)
 	for range r.count(maxTallies, 7) {
 		step := r.uvarint()
-		nick += step
-		t := packetTally{alias: nick, short: true}
+		alias += step
+		t := packetTally{alias: alias, short: true}
 		t.tally.Total = r.units()
 		t.tally.Level = r.units()
 		r.sum(&t.tally)
-		if r.malformed || step == 0 || nick < step {
+		if r.malformed || step == 0 || alias < step {
 			return dst, limits, errMalformed
 		}
 		dst = append(dst, t)

@@ -18,8 +18,8 @@ func someTold(random *rand.Rand, nick uint64, short bool) packetTally {
 		headgate.PerSecond(100),
 		{Algorithm: headgate.GCRA, Count: 5, Period: time.Minute, Burst: 1 << 20},
 		{Algorithm: headgate.FixedWindow, Count: 1, Period: time.Hour, Staggered: true},
-		{Algorithm: headgate.SlidingBuckets, Count: 7, Period: time.Second, Buckets: 20},
-		{Algorithm: headgate.Concurrency, Count: 7, TTL: time.Second},
+		{Algorithm: headgate.SlidingWindow, Count: 7, Period: time.Second},
+		{Algorithm: headgate.TokenBucket, Count: 7, Period: time.Second, Burst: 20},
 	}
 	t := packetTally{alias: nick, short: short}
 	t.tally.Total = random.Int64N(1 << uint(random.IntN(50)+1))

@@ -126,15 +126,15 @@ type limitTable map[headgate.Limit]*headgate.Limit
 const maxLimitTable = 1024
 
 func (g limitTable) get(l *headgate.Limit) *headgate.Limit {
-	if kept := g[*l]; kept != nil {
-		return kept
+	if stored := g[*l]; stored != nil {
+		return stored
 	}
 	if len(g) >= maxLimitTable {
 		clear(g)
 	}
-	kept := *l
-	g[kept] = &kept
-	return &kept
+	stored := *l
+	g[stored] = &stored
+	return &stored
 }
 
 // peerStates are the hosts that sent packets, by name.

@@ -48,7 +48,7 @@ type Stats struct {
 // Stats returns the present figures.
 func (g *Limiter) Stats() Stats {
 	s, h := g.sender, &g.inbox
-	made := Stats{
+	stats := Stats{
 		Live: g.Live(), Known: g.Known(),
 		Sent: s.sent.Load(), SentBytes: s.sentBytes.Load(),
 		Forwarded: s.forwardedCount.Load(), NotForwarded: s.notForwarded.Load(), SendErrors: s.sendErrors.Load(),
@@ -62,16 +62,16 @@ func (g *Limiter) Stats() Stats {
 		ClockAhead:    time.Duration(g.clocks.ahead.Load()), ClocksOff: int(g.clocks.hostsOff.Load()),
 		Ledger: g.ledger.Stats(),
 	}
-	if made.Received > 0 {
+	if stats.Received > 0 {
 		least := g.options.Interval
 		if m, ok := g.currentMesh().(*memberMesh); ok {
 			least += m.longestDelay()
 		}
-		made.Ledger.Lag += least
-		made.Ledger.LagMax += least
+		stats.Ledger.Lag += least
+		stats.Ledger.LagMax += least
 	}
 	if m, ok := g.currentMesh().(*memberMesh); ok {
-		made.StreamsRefused = m.streams.count.Load()
+		stats.StreamsRefused = m.streams.count.Load()
 	}
-	return made
+	return stats
 }

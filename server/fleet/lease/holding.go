@@ -107,16 +107,16 @@ func callsFor(l headgate.Limit) time.Duration {
 // returned first.
 func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *holding {
 	now := l.clock.Elapsed()
-	made := &holding{
+	created := &holding{
 		hash: hash, key: strings.Clone(c.Key), owner: strings.Clone(c.Owner), limit: c.Limit, capacity: c.Limit.Capacity(),
 		calls:  callState{every: callsFor(c.Limit), slotAt: now - callsAtOnce*callsEvery},
 		demand: demandState{sampledAt: now}, visits: visitState{scheduled: true},
 	}
 	s := l.table.shard(hash)
 	s.mu.Lock()
-	h := l.table.add(s, made)
+	h := l.table.add(s, created)
 	s.mu.Unlock()
-	if h == made {
+	if h == created {
 		l.wheel.add(h, l.options.TTL)
 		l.returnOtherLimits(ctx, h)
 	}

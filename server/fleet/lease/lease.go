@@ -262,8 +262,8 @@ func (l *Limiter) take(ctx context.Context, c *headgate.Check) (headgate.Decisio
 		if h == nil {
 			return l.takeExact(ctx, cloneCheck(c))
 		}
-		d, w, how := l.decideOrWait(h, c)
-		switch how {
+		d, w, result := l.decideOrWait(h, c)
+		switch result {
 		case decided:
 			return d, nil
 		case removed:

@@ -192,9 +192,9 @@ func (l *Limiter) Close(ctx context.Context) error {
 		return headgate.ErrNilContext
 	}
 	l.mu.Lock()
-	was := l.closed.Swap(true)
+	alreadyClosed := l.closed.Swap(true)
 	l.mu.Unlock()
-	if was {
+	if alreadyClosed {
 		return headgate.ErrClosed
 	}
 	defer l.endLife()

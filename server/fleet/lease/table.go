@@ -64,8 +64,8 @@ func (t *table) find(hash uint64, key string, limit *headgate.Limit) *holding {
 }
 
 // add adds a holding, unless there is one already, which it returns. Without room it returns nil. The shard is locked.
-func (t *table) add(s *shard, made *holding) *holding {
-	if h := t.find(made.hash, made.key, &made.limit); h != nil {
+func (t *table) add(s *shard, created *holding) *holding {
+	if h := t.find(created.hash, created.key, &created.limit); h != nil {
 		return h
 	}
 	if s.keys >= t.maxPerShard && !s.evict() {
@@ -74,11 +74,11 @@ func (t *table) add(s *shard, made *holding) *holding {
 	if buckets := *s.buckets.Load(); s.keys >= 2*len(buckets) {
 		s.grow(buckets)
 	}
-	at := bucketOf(*s.buckets.Load(), made.hash)
-	made.next.Store(at.Load())
-	at.Store(made)
+	at := bucketOf(*s.buckets.Load(), created.hash)
+	created.next.Store(at.Load())
+	at.Store(created)
 	s.keys++
-	return made
+	return created
 }
 
 func (s *shard) grow(old []atomic.Pointer[holding]) {

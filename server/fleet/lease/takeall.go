@@ -21,11 +21,11 @@ func (l *Limiter) TakeAll(
 		if l.decideLocally(&checks[0], d) {
 			return dst, nil
 		}
-		made, err := l.take(ctx, &checks[0])
+		decision, err := l.take(ctx, &checks[0])
 		if err != nil {
 			return dst[:len(dst)-1], err
 		}
-		*d = made
+		*d = decision
 		return dst, nil
 	}
 	return l.takeSeveral(ctx, checks, dst)
@@ -49,26 +49,26 @@ func (l *Limiter) takeSeveral(
 	for range checks {
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
-	made := dst[before:]
+	decisions := dst[before:]
 	for i := range checks { // a known denial need not touch the others
-		if l.deniedLocally(&checks[i], &made[i]) {
+		if l.deniedLocally(&checks[i], &decisions[i]) {
 			return dst, nil
 		}
 	}
 	for i := range checks {
 		var err error
-		if !l.decideLocally(&checks[i], &made[i]) {
-			made[i], err = l.take(ctx, &checks[i])
+		if !l.decideLocally(&checks[i], &decisions[i]) {
+			decisions[i], err = l.take(ctx, &checks[i])
 		}
-		if err == nil && made[i].Allowed {
+		if err == nil && decisions[i].Allowed {
 			continue
 		}
-		l.undo(ctx, checks[:i], made[:i])
+		l.undo(ctx, checks[:i], decisions[:i])
 		if err != nil {
 			return dst[:before], err
 		}
-		for j := i + 1; j < len(made); j++ {
-			made[j] = headgate.Decision{Allowed: true}
+		for j := i + 1; j < len(decisions); j++ {
+			decisions[j] = headgate.Decision{Allowed: true}
 		}
 		return dst, nil
 	}
@@ -99,9 +99,9 @@ func (l *Limiter) deniedLocally(c *headgate.Check, d *headgate.Decision) bool {
 }
 
 // undo puts back what checks took.
-func (l *Limiter) undo(ctx context.Context, checks []headgate.Check, made []headgate.Decision) {
-	for i := range made {
-		d := &made[i]
+func (l *Limiter) undo(ctx context.Context, checks []headgate.Check, decisions []headgate.Decision) {
+	for i := range decisions {
+		d := &decisions[i]
 		if d.Receipt.Units > 0 {
 			c := checks[i]
 			c.Cost = d.Receipt.Units
@@ -241,10 +241,10 @@ func (l *Limiter) drop(h *holding, resetting int) {
 
 // returnOtherLimits returns to the store the units of a key that are held under other limits. If the store fails, they
 // stay consumed.
-func (l *Limiter) returnOtherLimits(ctx context.Context, made *holding) {
+func (l *Limiter) returnOtherLimits(ctx context.Context, current *holding) {
 	var list []refund
-	l.table.each(made.key, func(h *holding) {
-		if h != made {
+	l.table.each(current.key, func(h *holding) {
+		if h != current {
 			list = h.appendUnused(list)
 		}
 	})

@@ -106,10 +106,10 @@ func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
 	reading := time.UnixMicro(reports[i].Now).Sub(g.clock.Start)
 	off := g.storeClock.Update(reading, asked, g.clock.Elapsed()) - g.link.ClockSkew.Ahead()
 	g.storeClockOff.Store(int64(off))
-	if is := skew.IsOff(off, g.storeClockReported); is != g.storeClockReported {
-		g.storeClockReported = is
+	if isOff := skew.IsOff(off, g.storeClockReported); isOff != g.storeClockReported {
+		g.storeClockReported = isOff
 		kind := fleet.StoreClockRight
-		if is {
+		if isOff {
 			kind = fleet.StoreClockOff
 		}
 		g.link.Settings.OnEvent(fleet.Event{Kind: kind, Off: off})

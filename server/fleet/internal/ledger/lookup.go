@@ -132,26 +132,26 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 
 // ExchangeDone is called after an exchange of tallies, with the indices of those that were missed.
 func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
-	var met, bad uint64
+	var exchanged, failed uint64
 	for i := range tallies {
-		met |= 1 << GroupOf(&tallies[i].Key)
+		exchanged |= 1 << GroupOf(&tallies[i].Key)
 	}
 	for _, i := range missed {
 		t := &tallies[i]
-		bad |= 1 << GroupOf(&t.Key)
+		failed |= 1 << GroupOf(&t.Key)
 		l.LookedUp(t, false)
 		t.Unlearned = false
 	}
-	l.LookupsDone(met, bad)
+	l.LookupsDone(exchanged, failed)
 	for i := range tallies {
 		l.LookedUp(&tallies[i], true)
 	}
 }
 
 // LookupsDone records which key groups were exchanged, and which of them failed.
-func (l *Ledger) LookupsDone(met, failed uint64) {
+func (l *Ledger) LookupsDone(exchanged, failed uint64) {
 	l.lookups.failed.Or(failed)
-	l.lookups.failed.And(^met | failed)
+	l.lookups.failed.And(^exchanged | failed)
 }
 
 // LookedUp ends the lookup of a key, if it was unlearned.

@@ -26,7 +26,7 @@ func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 		l.replace(r.current(), r, p, offset, now)
 		return
 	}
-	old, was := r.plan, r.at(now)
+	old, before := r.plan, r.at(now)
 	r.plan, r.offset = p, offset
 	switch {
 	case old.IsBucket():
@@ -35,7 +35,7 @@ func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 		}
 	case old.Shape() != p.Shape():
 		at := r.at(now)
-		shift := at - was
+		shift := at - before
 		r.consumed.Adopt(old, p, shift, at)
 		if r.optional.local != nil {
 			r.optional.local.Adopt(l.localPlan(old), l.localPlan(p), shift, at)

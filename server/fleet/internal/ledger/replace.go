@@ -189,16 +189,16 @@ func (r *record) clone() *record {
 	other.peers = slices.Clone(r.peers)
 	other.consumed = r.consumed.Clone()
 	if r.optional.local != nil {
-		alone := r.optional.local.Clone()
-		other.optional.local = &alone
+		local := r.optional.local.Clone()
+		other.optional.local = &local
 	}
 	if r.optional.kinds != nil {
-		kin := *r.optional.kinds
-		other.optional.kinds = &kin
+		kinds := *r.optional.kinds
+		other.optional.kinds = &kinds
 	}
 	if r.optional.observed != nil {
-		region := *r.optional.observed
-		other.optional.observed = &region
+		observed := *r.optional.observed
+		other.optional.observed = &observed
 	}
 	return &other
 }

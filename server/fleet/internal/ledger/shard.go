@@ -189,21 +189,21 @@ func (sh *shard) push(r *record, class int8) {
 
 // compact removes entries that do not count, which may be more than half.
 func (q *queue) compact(class int8) {
-	kept := q.entries[:0]
+	current := q.entries[:0]
 	for _, r := range q.entries[q.head:] {
 		if r.status.class == class {
 			r.status.class = none // keeps one of two entries
-			kept = append(kept, r)
+			current = append(current, r)
 		}
 	}
-	for _, r := range kept {
+	for _, r := range current {
 		r.status.class = class
 	}
-	clear(q.entries[len(kept):])
-	if len(kept) > cap(kept)*3/4 { // otherwise it would have to be compacted again soon
-		kept = slices.Grow(kept, cap(kept))
+	clear(q.entries[len(current):])
+	if len(current) > cap(current)*3/4 { // otherwise it would have to be compacted again soon
+		current = slices.Grow(current, cap(current))
 	}
-	q.entries, q.head = kept, 0
+	q.entries, q.head = current, 0
 }
 
 // pop returns the oldest record of a queue, or nil.

@@ -30,12 +30,12 @@ func (l *Ledger) isUnreachable(c *headgate.Check) bool {
 	if l.unreachable.Load() {
 		return true
 	}
-	cut := l.unreachableGroups.Load()
-	if cut == 0 {
+	groups := l.unreachableGroups.Load()
+	if groups == 0 {
 		return false
 	}
 	key := l.hash(c.Key, 0) // the kind is not in the first byte
-	return cut>>GroupOf(&key)&1 == 1
+	return groups>>GroupOf(&key)&1 == 1
 }
 
 // limitWhenUnreachable sets the limit for a check when some nodes are unreachable. counted is false if the check is
@@ -90,9 +90,9 @@ func (l *Ledger) members() (live, known int64) {
 // localPlan returns the plan under which this node's own consumption is bounded; see LocalCap.
 func (l *Ledger) localPlan(p *quota.Plan) *quota.Plan {
 	limit := quota.Share(p.Limit, int64(l.options.LocalCap), 100)
-	made, err := l.plans.Get(&limit, quota.NewPlan)
+	plan, err := l.plans.Get(&limit, quota.NewPlan)
 	if err != nil {
 		return p
 	}
-	return made
+	return plan
 }

@@ -34,17 +34,17 @@ func (p *Table) IDs() []ID {
 }
 
 // setID sets the peer of a slot, and clears older incarnations of it.
-func (p *Table) setID(i int, of fleet.Peer) {
+func (p *Table) setID(i int, peer fleet.Peer) {
 	ids := slices.Clone(p.IDs())
 	for len(ids) < len(p.slots) {
 		ids = append(ids, ID{})
 	}
 	for j := range p.slots {
-		if p.slots[j].peer.Name == of.Name {
+		if p.slots[j].peer.Name == peer.Name {
 			ids[j].Hash = 0
 		}
 	}
-	ids[i] = ID{Gen: p.slots[i].gen, Hash: Hash(of)}
+	ids[i] = ID{Gen: p.slots[i].gen, Hash: Hash(peer)}
 	p.ids.Store(&ids)
 }
 
@@ -62,10 +62,10 @@ type peerSlot struct {
 const MaxSlots = 1024
 
 // Slot returns the slot of a peer and its generation.
-func (p *Table) Slot(of fleet.Peer, now int64) (int32, uint32) {
+func (p *Table) Slot(peer fleet.Peer, now int64) (int32, uint32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i, ok := p.slotOf[of]; ok {
+	if i, ok := p.slotOf[peer]; ok {
 		p.slots[i].updatedAt = now
 		return i, p.slots[i].gen
 	}
@@ -84,9 +84,9 @@ func (p *Table) Slot(of fleet.Peer, now int64) (int32, uint32) {
 		}
 		delete(p.slotOf, p.slots[i].peer)
 	}
-	p.slots[i] = peerSlot{peer: of, gen: p.slots[i].gen + 1, updatedAt: now, ahead: 1 << 62}
-	p.slotOf[of] = int32(i)
-	p.setID(i, of)
+	p.slots[i] = peerSlot{peer: peer, gen: p.slots[i].gen + 1, updatedAt: now, ahead: 1 << 62}
+	p.slotOf[peer] = int32(i)
+	p.setID(i, peer)
 	return int32(i), p.slots[i].gen
 }
 

@@ -28,8 +28,8 @@ const (
 
 // IsOff reports whether a clock is off by MaxClockSkew or more. One that was off stays so until it is 10 % closer, so
 // that the report does not flap.
-func IsOff(off time.Duration, was bool) bool {
-	if was {
+func IsOff(off time.Duration, wasOff bool) bool {
+	if wasOff {
 		return off.Abs() >= fleet.MaxClockSkew*9/10
 	}
 	return off.Abs() >= fleet.MaxClockSkew
