@@ -9,7 +9,7 @@ import (
 // Wait takes c as soon as l allows it, and then waits for the Decision's Delay. If ctx would end before that, it
 // returns at once, having taken nothing, with an error that wraps context.DeadlineExceeded; if the cost can never pass,
 // with ErrNever. If ctx ends during the Delay, the units are given back. For concurrency limits it returns
-// ErrUnsupported, because the caller would have no receipt to release the slot with: use Take.
+// ErrUnsupported: use [Hold].
 //
 // Waiters are not queued: when several wait on one key, the first to ask after units come back takes them. Use package
 // pacer where order matters.

@@ -20,7 +20,7 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 		dst := make([]headgate.Decision, 0, len(all))
 		for what, decide := range map[string]func(){
 			"Bound.Allow":   func() { b.Allow("alice") },
-			"Bound.Take":    func() { _, _ = b.Take("alice", 1) },
+			"Bound.Take":    func() { _, _ = b.Take(context.Background(), "alice", 1) },
 			"Store.Take":    func() { _, _ = s.Take(ctx, check) },
 			"Store.TakeAll": func() { _, _ = s.TakeAll(ctx, all, dst) },
 		} {

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -105,7 +106,7 @@ func TestDeniedKeysThatHaveDrainedMakeRoom(t *testing.T) {
 			clock.advance(10 * time.Second)
 			b := bind(t, s, limit)
 			for i := 0; s.Stats().Evictions == 0; i++ {
-				if d, err := b.Take(key(i), 1); err != nil || !d.Allowed {
+				if d, err := b.Take(context.Background(), key(i), 1); err != nil || !d.Allowed {
 					t.Fatalf("key %d: %+v, %v; want it allowed", i, d, err)
 				}
 			}

@@ -170,7 +170,7 @@ func ExampleBound_Take() {
 		return
 	}
 	for range 4 {
-		d, err := logins.Take("login/alice", 1)
+		d, err := logins.Take(context.Background(), "login/alice", 1)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
@@ -14,8 +15,8 @@ func fill(t *testing.T, s *Store, limit string) (refused string) {
 	t.Helper()
 	b := bind(t, s, limit)
 	for i := range 1_000_000 {
-		d, err := b.Take(key(i), 1)
-		for ; err == nil && d.Allowed; d, err = b.Take(key(i), 1) {
+		d, err := b.Take(context.Background(), key(i), 1)
+		for ; err == nil && d.Allowed; d, err = b.Take(context.Background(), key(i), 1) {
 		}
 		if errors.Is(err, headgate.ErrFull) {
 			return key(i)

@@ -37,7 +37,7 @@ func newStore(t testing.TB, o Options) *Store {
 	return s
 }
 
-func bind(t testing.TB, s *Store, limit string) *Bound {
+func bind(t testing.TB, s *Store, limit string) *headgate.Bound {
 	t.Helper()
 	b, err := s.Bind(headgate.MustParseLimit(limit))
 	if err != nil {

@@ -23,7 +23,7 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 			for g := range 4 {
 				wg.Go(func() {
 					for i := range perGoroutine {
-						if _, err := b.Take(key(g*perGoroutine+i), 1); err != nil && !errors.Is(err, headgate.ErrFull) {
+						if _, err := b.Take(context.Background(), key(g*perGoroutine+i), 1); err != nil && !errors.Is(err, headgate.ErrFull) {
 							t.Error(err)
 							return
 						}
@@ -137,7 +137,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 			b := bind(t, s, limit)
 			refused := -1
 			for i := range 1_000_000 {
-				_, err := b.Take(key(i), 1)
+				_, err := b.Take(context.Background(), key(i), 1)
 				if errors.Is(err, headgate.ErrFull) {
 					refused = i
 					break
@@ -145,7 +145,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if d, err := b.Take(key(i), 1); err != nil || d.Allowed {
+				if d, err := b.Take(context.Background(), key(i), 1); err != nil || d.Allowed {
 					t.Fatalf("second take of %s: allowed %v, err %v; want a denial", key(i), d.Allowed, err)
 				}
 			}
@@ -167,7 +167,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 			}
 			clock.advance(2 * time.Hour)
 			s.sweepAll()
-			if d, err := b.Take(key(refused), 1); err != nil || !d.Allowed {
+			if d, err := b.Take(context.Background(), key(refused), 1); err != nil || !d.Allowed {
 				t.Errorf("once the others have died: %v, %v; want it allowed", d, err)
 			}
 		})

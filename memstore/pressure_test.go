@@ -122,11 +122,11 @@ func TestFullMemoryStillServesKnownKeysAndOtherKinds(t *testing.T) {
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 			b := bind(t, s, flood)
 			for i := range 500_000 / slower {
-				if _, err := b.Take(key(i), 1); err != nil {
+				if _, err := b.Take(context.Background(), key(i), 1); err != nil {
 					t.Fatalf("%s: %v, want another key to make room", key(i), err)
 				}
 				if i%1000 == 0 {
-					if _, err := b.Take(key(i), 1); err != nil {
+					if _, err := b.Take(context.Background(), key(i), 1); err != nil {
 						t.Fatalf("%s, once more: %v", key(i), err)
 					}
 				}

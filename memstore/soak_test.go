@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // A shuffledClock runs ahead by a little with every reading, and hands its readings out of order: some come late by up
@@ -56,7 +58,7 @@ func TestSoakNeverMoreThanBurstPlusRate(t *testing.T) {
 	type counter struct{ admitted [5]atomic.Int64 }
 	clock := &shuffledClock{jumps: 1 << 22}
 	s := newStore(t, Options{Now: clock.Now})
-	bounds := make([]*Bound, len(limits))
+	bounds := make([]*headgate.Bound, len(limits))
 	for i, l := range limits {
 		bounds[i] = bind(t, s, l)
 	}

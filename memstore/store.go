@@ -74,12 +74,21 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the goroutines of the store and waits for them. Methods fail with headgate.ErrClosed after Close.
-func (s *Store) Close() error {
-	if s.closed.Swap(true) {
-		return headgate.ErrClosed
+// MustNew is New for options known to be valid. It panics on an error.
+func MustNew(o Options) *Store {
+	s, err := New(o)
+	if err != nil {
+		panic(err)
 	}
-	close(s.stop)
+	return s
+}
+
+// Close ends the goroutines of the store and waits for them. Methods fail with headgate.ErrClosed after Close. Closing
+// again does nothing.
+func (s *Store) Close() error {
+	if !s.closed.Swap(true) {
+		close(s.stop)
+	}
 	s.running.Wait()
 	return nil
 }

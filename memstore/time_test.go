@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func TestClockJumps(t *testing.T) {
 			b := bind(t, s, limit)
 			take(t, s, "alice", limit, 10)
 			clock.advance(jump)
-			if d, err := b.Take("alice", 10); err != nil || !d.Allowed {
+			if d, err := b.Take(context.Background(), "alice", 10); err != nil || !d.Allowed {
 				t.Errorf("%s: after a jump of %s ahead: %+v, %v; want it allowed", limit, jump, d, err)
 			}
 			if b.Allow("alice") {
@@ -126,7 +127,7 @@ func TestClockJumps(t *testing.T) {
 				t.Errorf("%s: after a jump of %s back: admits more than the burst", limit, jump)
 			}
 			clock.advance(jump + 2*time.Second)
-			if d, err := b.Take("alice", 10); err != nil || !d.Allowed {
+			if d, err := b.Take(context.Background(), "alice", 10); err != nil || !d.Allowed {
 				t.Errorf("%s: 2 s after a jump of %s and back: %+v, %v; want it allowed", limit, jump, d, err)
 			}
 		}
@@ -143,7 +144,7 @@ func TestDeadEntriesDoNotComeBack(t *testing.T) {
 		clock.advance(12 * time.Hour)
 		s.sweepAll()
 	}
-	if d, err := b.Take("alice", 10); err != nil || !d.Allowed {
+	if d, err := b.Take(context.Background(), "alice", 10); err != nil || !d.Allowed {
 		t.Errorf("after 30 days: %+v, %v; want it allowed", d, err)
 	}
 	if got := s.Stats().Keys; got != 1 {

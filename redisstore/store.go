@@ -48,10 +48,10 @@ func newStore(c *topology.Client, o Options) *Store {
 	return s
 }
 
-// Close closes the connections. Active calls fail.
+// Close closes the connections. Active calls fail. Closing again does nothing.
 func (s *Store) Close() error {
 	if !s.background.Stop() {
-		return headgate.ErrClosed
+		return nil
 	}
 	s.client.Close()
 	s.background.Wait()

@@ -39,7 +39,7 @@ func serveRESP(l net.Listener, _ string) (func() error, error) {
 		return nil, err
 	}
 	s, err := resp.New(resp.Config{
-		Engine: e, Store: store, Bind: func(limit headgate.Limit) (resp.Bound, error) { return store.Bind(limit) },
+		Engine: e, Store: store, Bind: func(limit headgate.Limit) (resp.Bound, error) { return store.Prepare(limit, headgate.Open) },
 	})
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) 
 // ask makes decisions about one name after the other, starting at from, until the time has come, and returns their
 // number. It takes names in memory order, because a request's key was just read; their places in the store are random
 // anyway.
-func ask(ctx context.Context, limit *memstore.Bound, names []string, from int, until time.Time) (n int64) {
+func ask(ctx context.Context, limit *headgate.Bound, names []string, from int, until time.Time) (n int64) {
 	const batch = 1000
 	for time.Now().Before(until) && ctx.Err() == nil {
 		for range batch {

@@ -85,10 +85,10 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 }
 
 // Close ends the goroutines of the guard and waits for them; OnEvent is not called any more. Methods fail with
-// headgate.ErrClosed after Close. It does not close the store.
+// headgate.ErrClosed after Close. It does not close the store. Closing again does nothing.
 func (g *Guard) Close() error {
 	if !g.background.Stop() {
-		return headgate.ErrClosed
+		return nil
 	}
 	g.background.Wait()
 	g.dropRefunds()

@@ -186,7 +186,8 @@ func (h *holding) denies(now time.Duration) bool {
 const closeReturners = 32
 
 // Close returns the held units, until ctx ends, and stops everything: waiting and later callers get headgate.ErrClosed.
-// It does not close the source.
+// It does not close the source. Closing
+// again does nothing.
 func (l *Limiter) Close(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -195,7 +196,7 @@ func (l *Limiter) Close(ctx context.Context) error {
 	alreadyClosed := l.closed.Swap(true)
 	l.mu.Unlock()
 	if alreadyClosed {
-		return headgate.ErrClosed
+		return nil
 	}
 	defer l.endLife()
 	stop := context.AfterFunc(ctx, l.endLife) // without time left, it does not wait for calls either

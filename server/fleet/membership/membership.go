@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/rounds"
@@ -193,10 +194,10 @@ func (r *Membership) Stats() Stats {
 	return s
 }
 
-// Close removes this node from the list, until ctx ends, and stops refreshing.
+// Close removes this node from the list, until ctx ends, and stops refreshing. Closing again does nothing.
 func (r *Membership) Close(ctx context.Context) error {
-	if err := r.rounds.Stop(ctx); err != nil {
-		return err
+	if errors.Is(r.rounds.Stop(ctx), headgate.ErrClosed) {
+		return nil
 	}
 	ctx, done := clock.WithTimeout(ctx, r.clock, 2*r.options.Interval)
 	defer done()

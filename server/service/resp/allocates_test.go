@@ -41,7 +41,7 @@ func readyConn(t testing.TB, bind bool) (*conn, *workspace) {
 	}
 	config := Config{Engine: e, Store: store}
 	if bind {
-		config.Bind = func(l headgate.Limit) (Bound, error) { return store.Bind(l) }
+		config.Bind = func(l headgate.Limit) (Bound, error) { return store.Prepare(l, headgate.Open) }
 	}
 	s, err := New(config)
 	if err != nil {

@@ -34,7 +34,7 @@ func Example() {
 	}
 	s, err := resp.New(resp.Config{
 		Engine: e, Store: store,
-		Bind: func(l headgate.Limit) (resp.Bound, error) { return store.Bind(l) },
+		Bind: func(l headgate.Limit) (resp.Bound, error) { return store.Prepare(l, headgate.Open) },
 	})
 	if err != nil {
 		panic(err)

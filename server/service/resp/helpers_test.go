@@ -91,7 +91,7 @@ func onMemory(t testing.TB, o memstore.Options) resp.Config {
 	store := newStore(t, o)
 	return resp.Config{
 		Engine: newEngine(t, engine.Config{Store: store}), Store: store, Logger: slog.New(slog.DiscardHandler),
-		Bind: func(l headgate.Limit) (resp.Bound, error) { return store.Bind(l) },
+		Bind: func(l headgate.Limit) (resp.Bound, error) { return store.Prepare(l, headgate.Open) },
 	}
 }
 

@@ -88,7 +88,8 @@ func (r *Loop) Hurry() {
 	}
 }
 
-// Stop ends the loop and waits for the current round, which is canceled when ctx ends.
+// Stop ends the loop and waits for the current round, which is canceled when ctx ends. It returns headgate.ErrClosed if
+// the loop was stopped before.
 func (r *Loop) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	if r.closing {
@@ -107,11 +108,12 @@ func (r *Loop) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Finish stops the loop, runs more rounds until there is nothing left to do or ctx ends, and calls end.
+// Finish stops the loop, runs more rounds until there is nothing left to do or ctx ends, and calls end. Finishing again
+// does nothing.
 func (r *Loop) Finish(ctx context.Context, round func(context.Context) (more bool, err error), end func() error) error {
 	err := r.Stop(ctx)
-	if err != nil {
-		return err
+	if errors.Is(err, headgate.ErrClosed) {
+		return nil
 	}
 	for more := true; more && err == nil && ctx.Err() == nil; {
 		more, err = round(ctx)

@@ -211,7 +211,7 @@ func (n *Node) openRESP() (protocolServer, error) {
 		Version: n.options.Version, Logger: n.log.With("listener", "resp"),
 	}
 	if memory := n.stores.memory; !n.stores.shared() {
-		c.Bind = func(l headgate.Limit) (resp.Bound, error) { return memory.Bind(l) }
+		c.Bind = func(l headgate.Limit) (resp.Bound, error) { return memory.Prepare(l, headgate.Open) }
 	}
 	return resp.New(c)
 }

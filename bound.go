@@ -1,0 +1,171 @@
+package headgate
+
+import (
+	"context"
+	"errors"
+)
+
+// A Bound is a Limiter together with one limit: what most programs pass around. Create one with [Bind]. Most callers
+// want Allow, or Wait in a worker.
+//
+// A Bound is safe for concurrent use. It has no counters of its own: all Bounds of a Limiter share those of its keys,
+// as do copies of a Bound. Methods without a context cannot be canceled; use Take with a Limiter that needs a network.
+type Bound struct {
+	limiter  Limiter
+	limit    Limit
+	policy   Policy
+	prepared PreparedLimit // an unprepared if the limiter is no Preparer
+}
+
+// Bind returns the limit, ready to decide keys with any Limiter: in memory, Redis, behind a guard or across a fleet.
+// The error is that of limit.Validate.
+func Bind(l Limiter, limit Limit) (*Bound, error) { return bind(l, limit, Open) }
+
+// MustBind is Bind for limits known to be valid, such as constants. It panics on an error.
+func MustBind(l Limiter, limit Limit) *Bound {
+	b, err := Bind(l, limit)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func bind(l Limiter, limit Limit, policy Policy) (*Bound, error) {
+	if l == nil {
+		return nil, errNilLimiter
+	}
+	if err := limit.Validate(); err != nil {
+		return nil, err
+	}
+	b := &Bound{limiter: l, limit: limit, policy: policy}
+	b.prepared = unprepared{b}
+	if p, ok := l.(Preparer); ok {
+		prepared, err := p.Prepare(limit, policy)
+		if err != nil {
+			return nil, err
+		}
+		b.prepared = prepared
+	}
+	return b, nil
+}
+
+var errNilLimiter = errors.New("nil limiter: want one such as a memstore.Store")
+
+// WithPolicy returns a Bound that decides by the policy when its Limiter fails. The default is Open. It applies to Allow
+// and AllowN, and to all methods if the Limiter has policies of its own, as a guard has. Local needs such a Limiter; in
+// others it is Open.
+func (b *Bound) WithPolicy(p Policy) *Bound {
+	with, err := bind(b.limiter, b.limit, p)
+	if err != nil {
+		panic(err) // it was bound before
+	}
+	return with
+}
+
+// Limit returns the limit.
+func (b *Bound) Limit() Limit { return b.limit }
+
+// Check returns the check of n units for a key, for TakeAll and for functions that need a Check.
+func (b *Bound) Check(key string, n int64) Check {
+	return Check{Key: key, Limit: b.limit, Cost: n, OnFailure: b.policy}
+}
+
+// Allow takes one unit for the key and reports whether the request is allowed.
+//
+// If the Limiter fails or its memory is full, the policy decides: the request is allowed, unless WithPolicy(Closed) says
+// otherwise. After a mistake of the caller it is denied: an empty or too long key, or a Limiter that is closed. Take
+// returns the error.
+func (b *Bound) Allow(key string) bool { return b.prepared.Allow(key, 1) }
+
+// AllowN is like Allow for n units. It returns false for n < 1.
+func (b *Bound) AllowN(key string, n int64) bool { return b.prepared.Allow(key, n) }
+
+// Take takes n units for the key if that is allowed. See [Limiter].
+func (b *Bound) Take(ctx context.Context, key string, n int64) (Decision, error) {
+	if _, none := b.prepared.(unprepared); none || ctx == nil || ctx.Err() != nil {
+		return b.limiter.Take(ctx, b.Check(key, n))
+	}
+	return b.prepared.Take(key, n)
+}
+
+// Peek decides n units for the key and takes nothing. See [Limiter].
+func (b *Bound) Peek(ctx context.Context, key string, n int64) (Decision, error) {
+	return b.limiter.Peek(ctx, b.Check(key, n))
+}
+
+// Wait takes one unit as soon as it is allowed. See the function [Wait].
+func (b *Bound) Wait(ctx context.Context, key string) error { return b.WaitN(ctx, key, 1) }
+
+// WaitN is like Wait for n units.
+func (b *Bound) WaitN(ctx context.Context, key string, n int64) error {
+	return Wait(ctx, b.limiter, b.Check(key, n))
+}
+
+// Delay takes n units now, and says how long to wait before using them. See the function [Delay].
+func (b *Bound) Delay(ctx context.Context, key string, n int64) (Decision, error) {
+	return Delay(ctx, b.limiter, b.Check(key, n))
+}
+
+// Hold waits for a slot of a concurrency limit. See the function [Hold].
+func (b *Bound) Hold(ctx context.Context, key string) (release func(), err error) {
+	return Hold(ctx, b.limiter, b.Check(key, 1))
+}
+
+// Charge takes n units whether or not they are within the limit. See [Limiter].
+func (b *Bound) Charge(ctx context.Context, key string, n int64) (Decision, error) {
+	return b.limiter.Charge(ctx, b.Check(key, n))
+}
+
+// Give gives back n of the units that were taken with the receipt. See [Limiter].
+func (b *Bound) Give(ctx context.Context, key string, n int64, r Receipt) error {
+	return b.limiter.Give(ctx, b.Check(key, n), r)
+}
+
+// Settle replaces the units that were taken with the receipt by those that were used. See the function [Settle].
+func (b *Bound) Settle(ctx context.Context, key string, r Receipt, used int64) error {
+	return Settle(ctx, b.limiter, b.Check(key, 1), r, used)
+}
+
+// Reset clears the consumption of the key.
+func (b *Bound) Reset(ctx context.Context, key string) error {
+	return b.limiter.Reset(ctx, Check{Key: key})
+}
+
+// A Preparer is a Limiter that decides faster if it knows the limit in advance. [Bind] uses it. memstore.Store is one.
+type Preparer interface {
+	Limiter
+	// Prepare returns a form of the limiter for one limit. The policy decides when the limiter fails. The error is that
+	// of limit.Validate.
+	Prepare(limit Limit, onFailure Policy) (PreparedLimit, error)
+}
+
+// A PreparedLimit decides keys by one limit, as the methods of [Bound] with the same names do. It is safe for concurrent
+// use.
+type PreparedLimit interface {
+	Allow(key string, n int64) bool
+	Take(key string, n int64) (Decision, error)
+}
+
+// unprepared is the PreparedLimit of a Limiter that is no Preparer.
+type unprepared struct{ *Bound }
+
+func (u unprepared) Allow(key string, n int64) bool {
+	d, err := u.Take(key, n)
+	if err != nil {
+		return u.policy.Allows(err)
+	}
+	return d.Allowed
+}
+
+func (u unprepared) Take(key string, n int64) (Decision, error) {
+	return u.limiter.Take(context.Background(), u.Check(key, n))
+}
+
+// Allows reports whether a request passes although its decision failed with err: not under Closed, and not after a
+// mistake of the caller or when the limiter is overloaded.
+func (p Policy) Allows(err error) bool {
+	var input *InputError
+	mistake := errors.Is(err, ErrClosed) || errors.Is(err, ErrNilContext) || errors.Is(err, ErrUnsupported) ||
+		errors.Is(err, ErrOverloaded) || errors.As(err, &input)
+	return p != Closed && !mistake
+}
