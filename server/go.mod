@@ -12,6 +12,7 @@ require (
 	github.com/hashicorp/go-msgpack/v2 v2.1.5
 	github.com/hashicorp/memberlist v0.7.0
 	github.com/headgate/headgate v0.1.0
+	github.com/headgate/headgate/client v0.1.0
 	github.com/headgate/headgate/proto v0.1.0
 	github.com/headgate/headgate/redisstore v0.1.0
 	github.com/headgate/headgate/rules/file v0.1.0
