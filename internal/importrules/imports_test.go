@@ -35,11 +35,11 @@ var library = []libraryPackage{
 	{dir: "rules/internal/pattern", mayImport: []string{"."}},
 	{dir: "rules/internal/yield"},
 	{dir: "rules", mayImport: []string{".", "rules/internal/pattern", "rules/internal/yield"}},
-	{dir: "rules/registry", mayImport: []string{".", "rules", "rules/internal/pattern"}},
+	{dir: "rules/registry", mayImport: []string{".", "rules", "rules/internal/pattern", "rules/internal/yield"}},
 	{dir: "rules/match", mayImport: []string{".", "rules", "rules/internal/pattern", "rules/internal/yield", "rules/registry"}},
 	{dir: "identity", mayImport: []string{"."}},
 	{dir: "internal/clock"},
-	{dir: "internal/renewal"},
+	{dir: "internal/renewal", mayImport: []string{"internal/clock"}},
 	{dir: "engine", mayImport: []string{".", "rules", "rules/match", "rules/registry", "identity", "internal/clock", "internal/renewal"}},
 	{dir: "httplimit", mayImport: []string{".", "rules", "rules/match", "identity", "engine"}},
 }

@@ -12,8 +12,9 @@ type Exchange interface {
 	// Exchange stores this node's notes, and calls received for each note that a peer stored under one of their keys. The
 	// int is the index of the note with the same key. Without notes, Exchange only checks that the exchange responds.
 	//
-	// missed has the indices of notes that may not have been stored, and err is the reason. Notes of one group of keys, see
-	// [KeyGroups], are stored together and missed together. A [*ForeignError] means that another fleet stores notes there.
+	// missed has the indices of notes that may not have been stored, and err is the reason. Notes of one group of keys,
+	// see [KeyGroups], are stored together and missed together. A [*ForeignError] means that another fleet stores notes
+	// there.
 	Exchange(ctx context.Context, notes []Note, received func(int, PeerNote)) (missed []int, err error)
 }
 
@@ -40,8 +41,8 @@ type ForeignError struct {
 }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("a fleet with another secret uses the name %q: give each fleet its own name, or all nodes one secret",
-		e.Name)
+	return fmt.Sprintf(
+		"a fleet with another secret uses the name %q: give each fleet its own name, or all nodes one secret", e.Name)
 }
 
 // KeyGroups is the number of groups of keys that can be unreachable independently of each other. The first byte of a

@@ -90,7 +90,9 @@ var errMissing = errors.New("region: New: want a store, a RegionStore and an Exc
 
 // New returns a limiter that shares the counters of a region's store with other regions. It must be closed; it does not
 // close the stores and the exchange.
-func New(lo fleet.LedgerOptions, store headgate.Limiter, rs fleet.RegionStore, x fleet.Exchange, o Options) (*Limiter, error) {
+func New(
+	lo fleet.LedgerOptions, store headgate.Limiter, rs fleet.RegionStore, x fleet.Exchange, o Options,
+) (*Limiter, error) {
 	if store == nil || rs == nil || x == nil {
 		return nil, errMissing
 	}
