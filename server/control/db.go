@@ -89,7 +89,7 @@ var (
 	// ErrNotEmpty means that a database to restore into is not empty.
 	ErrNotEmpty = errors.New("the database is not empty")
 	// ErrFull means that a disk or server has no space for a write. Reads still work.
-	ErrFull = errors.New("no room to write")
+	ErrFull = errors.New("no space left to write")
 	// ErrUnwritable means that a database refuses writes but can be read: its disk is read-only or broken, or its server
 	// is a replica.
 	ErrUnwritable = errors.New("the database cannot be written")
@@ -113,9 +113,9 @@ func (c *Conflict) Error() string {
 	}
 	switch {
 	case c.Want == Absent:
-		return fmt.Sprintf("%s is there already, at revision %d", what, c.Have)
+		return fmt.Sprintf("%s exists already, at revision %d", what, c.Have)
 	case c.Have == Absent:
-		return fmt.Sprintf("%s is not there", what)
+		return fmt.Sprintf("%s does not exist", what)
 	}
 	return fmt.Sprintf("%s is at revision %d, not %d", what, c.Have, c.Want)
 }

@@ -76,7 +76,7 @@ func Remedy(err error) string {
 		return "save what is still open with \"headgate backup\", put the file back or restart, " +
 			"and restore the backup if needed"
 	case errors.Is(err, ErrFull):
-		return "make room on its disk"
+		return "free space on its disk"
 	default:
 		return "make its disk or server writable"
 	}

@@ -17,7 +17,7 @@ const (
 )
 
 // ErrInvalid means that no database accepts a change or a state, whatever its content.
-var ErrInvalid = errors.New("not something that can be kept")
+var ErrInvalid = errors.New("cannot be stored")
 
 // Kinds returns all kinds, in the order of snapshots.
 func Kinds() []Kind {
@@ -31,7 +31,8 @@ func (c *Change) Validate() error {
 	}
 	for _, text := range []string{c.Actor, c.From, c.Action, c.Note} {
 		if len(text) > MaxText || !IsText(text) {
-			return fmt.Errorf("%w: what a change says of itself: want UTF-8 without NUL, at most %d bytes", ErrInvalid, MaxText)
+			return fmt.Errorf("%w: actor, address, action and note: want UTF-8 without NUL, at most %d bytes",
+				ErrInvalid, MaxText)
 		}
 	}
 	if len(c.Ops) == 0 || len(c.Ops) > MaxOps {
@@ -51,7 +52,7 @@ func (c *Change) Validate() error {
 			return err
 		}
 		if seen[name{op.Kind, op.ID}] {
-			return fmt.Errorf("%w: %s %q stands in one change twice", ErrInvalid, op.Kind, op.ID)
+			return fmt.Errorf("%w: %s %q is in one change twice", ErrInvalid, op.Kind, op.ID)
 		}
 		seen[name{op.Kind, op.ID}] = true
 	}
@@ -69,7 +70,7 @@ func (op *Op) validate() error {
 	case op.Base < Any:
 		return fmt.Errorf("%w: %s %q: base %d", ErrInvalid, op.Kind, op.ID, op.Base)
 	case op.Body == nil && op.Base == Absent:
-		return fmt.Errorf("%w: %s %q is to be deleted, and not to be there", ErrInvalid, op.Kind, op.ID)
+		return fmt.Errorf("%w: %s %q is to be deleted, but must not exist", ErrInvalid, op.Kind, op.ID)
 	case op.Body == nil:
 		return nil
 	}
@@ -96,10 +97,10 @@ func checkID(what, id string) error {
 
 func checkBody(what string, body []byte) error {
 	if len(body) > MaxBody {
-		return fmt.Errorf("%w: %s: %d bytes, where %d are the most", ErrInvalid, what, len(body), MaxBody)
+		return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrInvalid, what, len(body), MaxBody)
 	}
 	if !utf8.Valid(body) || !json.Valid(body) {
-		return fmt.Errorf("%w: %s: its body is no JSON", ErrInvalid, what)
+		return fmt.Errorf("%w: %s: its body is not valid JSON", ErrInvalid, what)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (d *consoleDesk) overrides(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.click("main button", "Save")
-	b.seeText("Somebody else was faster")
+	b.seeText("Somebody else has changed it")
 	b.click("main button", "Show what it is against that")
 	b.see("what would be overwritten", `document.querySelector(".review .diff .del ~ .del")?.textContent.includes("second sale")`)
 	b.click("main button", "Save")

@@ -33,7 +33,7 @@ func (f *consoleFleet) revoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.click("main button", "Review")
-	b.seeText("The token is not good")
+	b.seeText("The token is invalid")
 	b.see("what was written", `document.querySelector("#rule-text")?.value.includes("4000/d")`)
 
 	b.click("nav a", "Rules")

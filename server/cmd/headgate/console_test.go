@@ -129,7 +129,7 @@ func (f *consoleFleet) signsIn(t *testing.T) {
 	b := f.browser
 	b.open("/signin")
 	b.signIn("hg_nobody_0000")
-	b.seeText("The token is not good")
+	b.seeText("The token is invalid")
 	if file := ask[int](b, "sessionStorage.length"); file != 0 {
 		t.Errorf("%d things are kept of a wrong token", file)
 	}
@@ -385,7 +385,7 @@ func (f *consoleFleet) editsAtOnce(t *testing.T) {
 	b.see("what would change", `document.querySelector(".review .diff .del").textContent.includes("1000/d") && document.querySelector(".review .diff .add").textContent.includes("3000/d")`)
 	putRule(t, f.at, "leased", strings.Replace(consoleLeased, "1000/d", "2000/d", 1)) // somebody else is faster
 	b.click("main button", "Save")
-	b.seeText("Somebody else was faster")
+	b.seeText("Somebody else has changed it")
 	b.see("the difference", `document.querySelector(".review .notice .del").textContent.includes("2000/d") && document.querySelector(".review .notice .add").textContent.includes("3000/d")`)
 	b.click("main button", "Keep what I wrote")
 	b.see("what would change now", `!document.querySelector(".review .notice") && document.querySelector(".review .diff .del").textContent.includes("2000/d")`)

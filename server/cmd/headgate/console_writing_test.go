@@ -272,7 +272,7 @@ func (d *consoleDesk) deletesRule(t *testing.T) {
 	b.asked("Delete the rule as-text?")
 	putRule(t, d.at, "as-text", `{"id":"as-text","limits":["4/s"]}`) // somebody else is faster
 	b.click("dialog button", "Delete as-text")
-	b.seeText("Somebody else was faster")
+	b.seeText("Somebody else has changed it")
 	b.see("what is there", `document.querySelector("dialog .diff").textContent.includes("-limits: [4/s]")`)
 	d.has(t, "/v1/rules/as-text", "4/s")
 	b.write("#delete-note", "nobody needs it")

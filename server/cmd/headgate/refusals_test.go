@@ -34,7 +34,7 @@ func TestRefusalsArePrintedOnceWithAdvice(t *testing.T) {
 		args []string
 	}{
 		{"headgate: the rules service says 422: One thing is wrong with it.\n  role: \"boss\": want one of viewer, editor, admin, node\n", []string{"tokens", "create", "--role", "boss"}},
-		{"headgate: the rules service says 401: The token is not good: there is none like it, it was revoked, or its time is over.\n  set a token with --token-file, ", []string{"rules", "list", "--token-file", wrong}},
+		{"headgate: the rules service says 401: The token is invalid: it does not exist, was revoked, or has expired.\n  set a token with --token-file, ", []string{"rules", "list", "--token-file", wrong}},
 		{"headgate: token: " + lines + ": want one line of printable ASCII characters without spaces\n", []string{"rules", "list", "--token-file", lines}},
 		{"headgate: nothing listens at http://127.0.0.1:1: is the rules service running?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},
 		{"headgate: the rules service says 400: Client sent an HTTP request to an HTTPS server.\n", []string{"rules", "list", "--server", strings.Replace(secure.URL, "https", "http", 1)}},
@@ -54,7 +54,7 @@ func TestRevisionConflictShowsTheDifference(t *testing.T) {
 	writeFile(t, path, strings.ReplaceAll(searchRule, "10/s burst 20", "30/s"))
 	for _, args := range [][]string{{"apply", "-f", path, "--revision", "1"}, {"delete", "search-per-user", "--revision", "1"}} {
 		got := s.says(append([]string{"rules"}, args...)...)
-		if !strings.Contains(got, "says 412: Somebody else was faster: ") || !strings.Contains(got, "\n  -limits: [10/s burst 20, ") {
+		if !strings.Contains(got, "says 412: Somebody else has changed it: ") || !strings.Contains(got, "\n  -limits: [10/s burst 20, ") {
 			t.Errorf("headgate rules %s: got\n%s\nwant what differs", strings.Join(args, " "), got)
 		}
 	}

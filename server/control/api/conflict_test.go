@@ -85,7 +85,7 @@ func TestWhatAnotherServerHasChangedIsKnown(t *testing.T) {
 	a.call("DELETE", "/v1/rules/search", "").wants(200)
 }
 
-// fullDB can have no room to write.
+// fullDB can have no space left to write.
 type fullDB struct {
 	control.DB
 	full atomic.Bool
@@ -120,7 +120,7 @@ func TestAFullDiskRefusesWritesAndReadsGoOn(t *testing.T) {
 		if strings.HasSuffix(path, ":apply") {
 			path += "?prune"
 		}
-		s.call(tt[0], path, tt[2]).wants(http.StatusInsufficientStorage, "no room")
+		s.call(tt[0], path, tt[2]).wants(http.StatusInsufficientStorage, "is full")
 	}
 	s.call("GET", "/v1/rules/search", "").wants(200)
 	s.call("GET", "/v1/snapshot", "").wants(200, `"search"`)

@@ -61,7 +61,7 @@ func (s *Server) getKeys(c *call) error {
 // pollNodes queries the nodes of the call's namespace. It returns an error if none responds.
 func (s *Server) pollNodes(c *call, q keys.Query) (*keys.Poll, error) {
 	if len(q.Attributes) == 0 {
-		return nil, problem.New(http.StatusBadRequest, "Say who: an attribute and its value, as in user=acme.")
+		return nil, problem.New(http.StatusBadRequest, "Name the client by an attribute and its value, as in user=acme.")
 	}
 	client, err := keys.ReadAttributes(s.config.Identifier, q.Attributes)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Server) resetKeys(c *call) error {
 // respondKeys serves POST /v1/hooks/keys.
 func (s *Server) respondKeys(c *call) error {
 	if s.config.Responder == nil {
-		return problem.New(http.StatusNotFound, "This is no node of a rules service.")
+		return problem.New(http.StatusNotFound, "This process is not a node of a rules service.")
 	}
 	s.config.Responder.ServeHTTP(c.w, c.r)
 	return nil

@@ -45,7 +45,7 @@ func TestANodeSignsOffNobodyElse(t *testing.T) {
 	s := open(t, api.Config{})
 	mine, other := s.token("mine", token.Node, "default"), s.token("other", token.Node, "*")
 	s.as(mine, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(200)
-	s.as(other, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(403, "by another token than other")
+	s.as(other, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(403, "with another token than other")
 	s.as(other, "DELETE", "/v1/nodes/n1"+strings.Replace(startedAt(firstStart), "?", "?namespace=shop&", 1), "").wants(404)
 	s.as(mine, "DELETE", "/v1/nodes/n1", "").wants(400, `"path":"?started"`)
 	s.as(mine, "DELETE", "/v1/nodes/n1?started=now", "").wants(400, `"path":"?started"`)

@@ -91,7 +91,8 @@ func (s *Server) deleteNode(c *call) error {
 		}
 	}
 	if isNode && started.IsZero() {
-		return problem.InvalidQuery("started", "", "when the node was started: another may go by its id by now")
+		want := "the time at which the node was started: another node may have its ID by now"
+		return problem.InvalidQuery("started", "", want)
 	}
 	n, err := s.nodes.Get(c.r.Context(), c.namespace, id)
 	switch {
@@ -101,10 +102,10 @@ func (s *Server) deleteNode(c *call) error {
 		return problem.New(http.StatusNotFound, "There is no node %s in the namespace %s.", rules.Quote(id), c.namespace)
 	case isNode && n.By != c.caller.ID:
 		return problem.New(http.StatusForbidden,
-			"The node %s says how it is by another token than %s, which is for no node but its own.", id, c.caller.ID)
+			"The node %s sends its heartbeats with another token than %s, which may remove only its own nodes.", id, c.caller.ID)
 	case !started.IsZero() && !n.Started.Equal(started):
 		return problem.New(http.StatusPreconditionFailed,
-			"The node %s was started at %s: another goes by this id now.", id, n.Started.Format(time.RFC3339Nano))
+			"The node %s was started at %s: another node has this ID now.", id, n.Started.Format(time.RFC3339Nano))
 	}
 	if err := s.nodes.Delete(c.r.Context(), n); err != nil {
 		return err

@@ -66,7 +66,7 @@ func problemOfRequest(err error) *problem.Error {
 		}
 		return p
 	case errors.As(err, &conflict):
-		return problem.New(http.StatusPreconditionFailed, "Somebody else was faster: %s.", conflict.Error())
+		return problem.New(http.StatusPreconditionFailed, "Somebody else has changed it: %s.", conflict.Error())
 	case errors.Is(err, edit.ErrTooManyChanges):
 		return problem.New(http.StatusUnprocessableEntity, "%v.", err)
 	case errors.As(err, &fullImport):
@@ -76,7 +76,7 @@ func problemOfRequest(err error) *problem.Error {
 		return problem.New(http.StatusServiceUnavailable, "There are %d nodes, which is the most.", fullNodes.Max)
 	case errors.Is(err, token.ErrInvalid):
 		return problem.New(http.StatusUnauthorized,
-			"The token is not good: there is none like it, it was revoked, or its time is over.")
+			"The token is invalid: it does not exist, was revoked, or has expired.")
 	case errors.As(err, &throttled):
 		p := problem.New(http.StatusTooManyRequests, "Too many logins from this address have failed.")
 		p.RetryAfter = throttled.RetryAfter
@@ -89,17 +89,16 @@ func problemOfRequest(err error) *problem.Error {
 func problemOfDatabase(err error) (p *problem.Error, internal bool) {
 	switch {
 	case errors.Is(err, control.ErrNotFound):
-		return problem.New(http.StatusNotFound, "There is no such thing."), false
+		return problem.New(http.StatusNotFound, "The object does not exist."), false
 	case errors.Is(err, control.ErrInvalid):
 		return problem.New(http.StatusUnprocessableEntity, "%v.", err), false
 	case errors.Is(err, control.ErrPruned):
 		return problem.New(http.StatusGone, "The log does not reach back that far."), false
 	case errors.Is(err, control.ErrNotEmpty):
-		return problem.New(http.StatusConflict, "The database is not as new: somebody has made something in it. "+
-			"?replace, as headgate restore --replace, gives that up for the backup; "+
-			"headgate restore --db fills a new one."), false
+		return problem.New(http.StatusConflict, "The database is not empty. To replace its content by the backup, "+
+			"use ?replace or headgate restore --replace. To fill a new database, use headgate restore --db."), false
 	case errors.Is(err, control.ErrFull):
-		return problem.New(http.StatusInsufficientStorage, "The database has no room: nothing was changed. "+
+		return problem.New(http.StatusInsufficientStorage, "The database is full: nothing was changed. "+
 			"Rules in force stay. An operator has to %s.", control.Remedy(err)), true
 	case errors.Is(err, control.ErrFileGone):
 		return problem.New(http.StatusServiceUnavailable, "The file of the database was removed or replaced while it was "+
@@ -108,9 +107,9 @@ func problemOfDatabase(err error) (p *problem.Error, internal bool) {
 		return problem.New(http.StatusServiceUnavailable, "The database cannot be written: nothing was changed. "+
 			"Rules in force stay. An operator has to %s; the log says more.", control.Remedy(err)), false
 	case errors.Is(err, context.Canceled):
-		return problem.New(problem.StatusClientClosed, "The caller has gone."), false
+		return problem.New(problem.StatusClientClosed, "The caller has disconnected."), false
 	default:
-		p := problem.New(http.StatusServiceUnavailable, "The database could not be asked; the log says why.")
+		p := problem.New(http.StatusServiceUnavailable, "The database did not respond; the log says why.")
 		p.RetryAfter = time.Second
 		return p, true
 	}

@@ -234,7 +234,7 @@ func (s *Server) authenticate(c *call) (*token.Principal, error) {
 	scheme, text, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	text = strings.TrimSpace(text)
 	if !strings.EqualFold(scheme, "Bearer") || text == "" {
-		return nil, problem.New(http.StatusUnauthorized, "Show a token: Authorization: Bearer TOKEN.")
+		return nil, problem.New(http.StatusUnauthorized, "Send a token: Authorization: Bearer TOKEN.")
 	}
 	return s.tokens.Authenticate(c.r.Context(), text, s.config.From(c.r))
 }

@@ -83,7 +83,7 @@ func (s *Server) createToken(c *call) error {
 	}
 	if !c.caller.CoversEach(draft.Namespaces) {
 		return problem.New(http.StatusForbidden,
-			"The token %s is not for all of the namespaces %s, so that it cannot make one that is.",
+			"The token %s is not for all of the namespaces %s, so it cannot create one that is.",
 			c.caller.ID, strings.Join(draft.Namespaces, ", "))
 	}
 	created, secret, err := s.tokens.Create(c.r.Context(), c.change(control.SystemNamespace, "tokens.create"), draft)

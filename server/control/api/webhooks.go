@@ -127,7 +127,7 @@ func (s *Server) retryDelivery(c *call) error {
 // receiveHook serves POST /v1/hooks/rules.
 func (s *Server) receiveHook(c *call) error {
 	if s.config.Hook == nil {
-		return problem.New(http.StatusNotFound, "This is no node that takes webhooks.")
+		return problem.New(http.StatusNotFound, "This process does not receive webhooks.")
 	}
 	s.config.Hook.ServeHTTP(c.w, c.r)
 	return nil

@@ -47,7 +47,7 @@ func (e *StaleError) Error() string { return e.message }
 
 func staleNamespace(ns *namespace) *StaleError {
 	return &StaleError{Namespace: ns.last, message: fmt.Sprintf(
-		"Somebody else was faster: the namespace %s is at revision %d.", ns.name, ns.last)}
+		"Somebody else has changed the namespace %s: it is at revision %d.", ns.name, ns.last)}
 }
 
 // checkConditions returns a *StaleError unless the conditions hold for the current object, which is nil if it does not
@@ -60,11 +60,12 @@ func checkConditions(match, noneMatch *Condition, current *control.Object, body 
 	var message string
 	switch {
 	case match.Given && !match.Matches(revision) && current == nil:
-		return &StaleError{message: "It is not there: somebody else has deleted it, or it never was."}
+		return &StaleError{message: "It does not exist: somebody else has deleted it, or it never existed."}
 	case match.Given && !match.Matches(revision):
-		message = fmt.Sprintf("Somebody else was faster: it is at revision %d, changed by %s.", current.Revision, current.By)
+		message = fmt.Sprintf("Somebody else has changed it: it is at revision %d, changed by %s.",
+			current.Revision, current.By)
 	case noneMatch.Given && noneMatch.Matches(revision):
-		message = fmt.Sprintf("It is there already, at revision %d.", current.Revision)
+		message = fmt.Sprintf("It exists already, at revision %d.", current.Revision)
 	default:
 		return nil
 	}

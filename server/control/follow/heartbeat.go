@@ -16,9 +16,9 @@ const (
 	minHeartbeat     = time.Second
 	maxHeartbeat     = 5 * time.Minute
 	heartbeatTimeout = 5 * time.Second
-	// farewell is the time for the last messages once the node stops.
+	// leaveTimeout is the time for the last messages once the node stops.
 	leaveTimeout = time.Second
-	// soon bounds the random delay before new rules are reported, so that not all nodes report at once.
+	// maxReportDelay bounds the random delay before new rules are reported, so that not all nodes report at once.
 	maxReportDelay = 300 * time.Millisecond
 )
 
@@ -34,7 +34,7 @@ func (f *Follower) heartbeats(ctx context.Context) {
 	}
 }
 
-// sendHeartbeats sends heartbeats until ctx ends, each with the context speaking.
+// sendHeartbeats sends heartbeats until ctx ends, each with sendCtx.
 func (f *Follower) sendHeartbeats(ctx, sendCtx context.Context) {
 	next := time.Duration(0)
 	var refused string

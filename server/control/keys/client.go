@@ -34,7 +34,7 @@ var (
 	errBadResponse       = errors.New("its response is not that of a node")
 	errTooLong           = fmt.Errorf("its response is longer than %d MB", maxResponse>>20)
 	errUnknownAttributes = errors.New("it does not identify clients by these attributes")
-	errNoSecret          = errors.New("not asked: values that may be secret, such as API keys, are sent to nodes " +
+	errNoSecret          = errors.New("not queried: values that may be secret, such as API keys, are sent to nodes " +
 		"only if all have the same --key-secret-file")
 	errOtherSecret = errors.New("it has a different --key-secret-file and cannot decrypt the client's attributes")
 	errSignature   = errors.New("it rejected the signature: it has just restarted, or its clock is minutes off")

@@ -62,17 +62,17 @@ func (r *Responder) respond(w http.ResponseWriter, request *http.Request) (*Resp
 			"The body is longer than %d bytes, or did not arrive.", maxQuery)
 	}
 	if err := r.verifier.Verify(request.Header.Get(signature.Header), body, time.Now()); err != nil {
-		return nil, problem.New(http.StatusUnauthorized, "The question is refused: %v.", err)
+		return nil, problem.New(http.StatusUnauthorized, "The query is refused: %v.", err)
 	}
 	var q Query
 	if err := json.Unmarshal(body, &q); err != nil {
-		return nil, problem.New(http.StatusBadRequest, "The question cannot be read: %v.", err)
+		return nil, problem.New(http.StatusBadRequest, "The query cannot be read: %v.", err)
 	}
 	if q.Namespace != r.namespace {
 		return nil, problem.New(http.StatusNotFound, "The rules in force here are those of the namespace %s.", r.namespace)
 	}
 	if err := q.unseal(r.identity); err != nil {
-		return nil, problem.New(http.StatusForbidden, "The question cannot be read: %v.", err)
+		return nil, problem.New(http.StatusForbidden, "The query cannot be read: %v.", err)
 	}
 	client, err := ReadAttributes(r.identity, q.Attributes)
 	if err != nil {

@@ -15,14 +15,16 @@ import (
 
 // A Writer writes lines. Create one with NewWriter.
 type Writer struct {
-	w    io.Writer
-	most int
-	sum  hash.Hash
-	line bytes.Buffer
+	w        io.Writer
+	maxBytes int
+	sum      hash.Hash
+	line     bytes.Buffer
 }
 
-// NewWriter returns a Writer of lines of at most so many bytes.
-func NewWriter(w io.Writer, most int) *Writer { return &Writer{w: w, most: most, sum: sha256.New()} }
+// NewWriter returns a Writer of lines of at most maxBytes.
+func NewWriter(w io.Writer, maxBytes int) *Writer {
+	return &Writer{w: w, maxBytes: maxBytes, sum: sha256.New()}
+}
 
 // Write writes a value as a line.
 func (w *Writer) Write(v any) error {
@@ -32,8 +34,8 @@ func (w *Writer) Write(v any) error {
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
-	if w.line.Len() > w.most {
-		return fmt.Errorf("line of %d bytes: want at most %d", w.line.Len(), w.most)
+	if w.line.Len() > w.maxBytes {
+		return fmt.Errorf("line of %d bytes: want at most %d", w.line.Len(), w.maxBytes)
 	}
 	w.sum.Write(w.line.Bytes())
 	_, err := w.w.Write(w.line.Bytes())
@@ -49,11 +51,11 @@ type Reader struct {
 	sum   hash.Hash
 }
 
-// NewReader returns a Reader of lines of at most so many bytes.
-func NewReader(r io.Reader, most int) *Reader {
-	made := &Reader{lines: bufio.NewScanner(r), sum: sha256.New()}
-	made.lines.Buffer(make([]byte, 64<<10), most+1)
-	return made
+// NewReader returns a Reader of lines of at most maxBytes.
+func NewReader(r io.Reader, maxBytes int) *Reader {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxBytes+1)
+	return &Reader{lines: lines, sum: sha256.New()}
 }
 
 // Next reads a line into a value. It returns io.ErrUnexpectedEOF if there is none.

@@ -12,8 +12,8 @@ const (
 	retryMax = 5 * time.Second
 )
 
-// Listen calls hear until ctx ends. Whenever hear returns, Listen passes its error to failed and calls it again after
-// a pause.
+// Listen calls receive until ctx ends. Whenever receive returns, Listen passes its error to failed and calls it again
+// after a pause.
 func Listen(ctx context.Context, receive func(context.Context) error, failed func(error)) {
 	wait := retryMin
 	for ctx.Err() == nil {

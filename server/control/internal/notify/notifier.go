@@ -65,8 +65,8 @@ func (p *Notifier) Watch(ctx context.Context, t Timing, ask func(context.Context
 			if !open || ctx.Err() != nil {
 				return
 			}
-			asking, cancel := context.WithTimeout(ctx, t.Timeout)
-			now, err := ask(asking)
+			askCtx, cancel := context.WithTimeout(ctx, t.Timeout)
+			now, err := ask(askCtx)
 			cancel()
 			if err == nil && (!known || now != last) {
 				if last, known = now, true; !yield(now) {
