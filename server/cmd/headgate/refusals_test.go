@@ -54,7 +54,7 @@ func TestRevisionConflictShowsTheDifference(t *testing.T) {
 	writeFile(t, path, strings.ReplaceAll(searchRule, "10/s burst 20", "30/s"))
 	for _, args := range [][]string{{"apply", "-f", path, "--revision", "1"}, {"delete", "search-per-user", "--revision", "1"}} {
 		got := s.says(append([]string{"rules"}, args...)...)
-		if !strings.Contains(got, "says 412: Somebody else has changed it: ") || !strings.Contains(got, "\n  -limits: [10/s burst 20, ") {
+		if !strings.Contains(got, "says 412: Somebody else has changed ") || !strings.Contains(got, "\n  -limits: [10/s burst 20, ") {
 			t.Errorf("headgate rules %s: got\n%s\nwant what differs", strings.Join(args, " "), got)
 		}
 	}
