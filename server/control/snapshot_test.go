@@ -110,8 +110,8 @@ func TestTheLargestBodyThatIsKeptFitsALine(t *testing.T) {
 func TestAConflictSaysWhatItIsAbout(t *testing.T) {
 	for want, c := range map[string]control.Conflict{
 		"rule a is at revision 3, not 2":         {Kind: control.KindRule, ID: "a", Want: 2, Have: 3},
-		"rule a exists already, at revision 3": {Kind: control.KindRule, ID: "a", Want: control.Absent, Have: 3},
-		"rule a does not exist":                    {Kind: control.KindRule, ID: "a", Want: 2},
+		"rule a exists already, at revision 3":   {Kind: control.KindRule, ID: "a", Want: control.Absent, Have: 3},
+		"rule a does not exist":                  {Kind: control.KindRule, ID: "a", Want: 2},
 		"namespace shop is at revision 3, not 2": {Namespace: "shop", Want: 2, Have: 3},
 	} {
 		if got := c.Error(); got != want || !errors.Is(&c, control.ErrConflict) {
