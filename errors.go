@@ -13,8 +13,8 @@ var (
 	ErrInvalidCheck = errors.New("invalid check")
 	// ErrNilContext is returned when ctx is nil.
 	ErrNilContext = errors.New("nil context: pass context.Background() or the request's")
-	// ErrNever is returned by [Wait] for a cost that no amount of waiting lets pass.
-	ErrNever = errors.New("cost is above the limit's capacity and can never pass")
+	// ErrNever is returned by [Wait] and [Hold] for a cost that no amount of waiting lets pass.
+	ErrNever = errors.New("this cost can never pass")
 	// ErrUnsupported is returned for an operation that the limit's algorithm does not have.
 	ErrUnsupported = errors.New("unsupported by this algorithm")
 	// ErrFull is returned by a bounded store that has no room for a new key.
@@ -26,9 +26,9 @@ var (
 	ErrClosed = errors.New("limiter is closed")
 )
 
-// InputError says what is wrong with a Limit or a Check, and what would be valid.
+// An InputError says what is wrong with a Limit, a Check or an option, and what would be valid.
 type InputError struct {
-	// Err is ErrInvalidLimit or ErrInvalidCheck.
+	// Err is ErrInvalidLimit or ErrInvalidCheck, or an error of another package, such as pacer.ErrInvalidOption.
 	Err error
 	// Field is the name of the invalid field, such as "Count".
 	Field string
@@ -42,7 +42,7 @@ func (e *InputError) Error() string {
 	return e.Err.Error() + ": " + e.Field + " " + e.Value + ": want " + e.Want
 }
 
-// Unwrap returns ErrInvalidLimit or ErrInvalidCheck.
+// Unwrap returns Err.
 func (e *InputError) Unwrap() error { return e.Err }
 
 func badLimit(field, value, want string) error {

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/headgate/headgate/internal/clock"
-	"github.com/headgate/headgate/internal/renewal"
 )
 
 // Hold waits until a slot of a concurrency limit is free and takes it. It renews the slot until release is called, so
@@ -27,21 +24,53 @@ func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", quote(c.Key), err)
 	}
-	background := context.WithoutCancel(ctx)
-	var renewals renewal.Renewal
-	renewals.Start(clock.System, cmp.Or(c.Limit.TTL, DefaultTTL), func() {
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		// A slot that could not be renewed is tried again before it expires, and taken again after that.
-		_, _ = l.Renew(ctx, c, d.Receipt)
-	})
-	return sync.OnceFunc(func() {
-		renewals.Stop()
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		// A slot that could not be released becomes free after its TTL.
-		_ = l.Give(ctx, c, d.Receipt)
-	}), nil
+	h := &heldSlot{ctx: context.WithoutCancel(ctx), limiter: l, check: c, receipt: d.Receipt}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.timer = time.AfterFunc(h.interval(), h.renew)
+	return h.release, nil
+}
+
+// A heldSlot is a slot that is renewed until it is released.
+type heldSlot struct {
+	ctx     context.Context // of Hold, without its end
+	limiter Limiter
+	check   Check
+	receipt Receipt
+
+	mu       sync.Mutex // held during a renewal, so that none follows the release
+	timer    *time.Timer
+	released bool
+}
+
+// interval returns the time between two renewals: the slot outlives one that fails.
+func (h *heldSlot) interval() time.Duration {
+	return max(cmp.Or(h.check.Limit.TTL, DefaultTTL)/3, time.Millisecond)
+}
+
+func (h *heldSlot) renew() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released {
+		return
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, time.Second)
+	defer cancel()
+	_, _ = h.limiter.Renew(ctx, h.check, h.receipt) // after a failure the next renewal takes the slot again
+	h.timer.Reset(h.interval())
+}
+
+func (h *heldSlot) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.released {
+		return
+	}
+	h.released = true
+	h.timer.Stop()
+	ctx, cancel := context.WithTimeout(h.ctx, time.Second)
+	defer cancel()
+	_ = h.limiter.Give(ctx, h.check, h.receipt) // after a failure the slot becomes free when its TTL ends
 }
 
 // The time between two attempts to take a slot grows from minSlotWait to maxSlotWait.
@@ -61,7 +90,7 @@ func takeSlot(ctx context.Context, l Limiter, c Check) (Decision, error) {
 		if d.RetryAfter == Never {
 			return d, fmt.Errorf("%d of %d slots: %w", c.Cost, d.Limit, ErrNever)
 		}
-		if err := clock.Sleep(ctx, clock.System, min(wait, max(d.RetryAfter, time.Microsecond))); err != nil {
+		if err := pause(ctx, min(wait, max(d.RetryAfter, time.Microsecond))); err != nil {
 			return Decision{}, err
 		}
 	}

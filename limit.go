@@ -61,6 +61,9 @@ func PerMinute(count int64) Limit { return Per(count, time.Minute) }
 // PerHour returns a token-bucket limit of count units an hour.
 func PerHour(count int64) Limit { return Per(count, time.Hour) }
 
+// PerDay returns a token-bucket limit of count units in 24 hours. A quota by the calendar day is a fixed-window.
+func PerDay(count int64) Limit { return Per(count, day) }
+
 // InFlight returns a concurrency limit of count units in flight at once.
 func InFlight(count int64) Limit { return Limit{Algorithm: Concurrency, Count: count} }
 

@@ -6,20 +6,22 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // Errors that callers distinguish with [errors.Is]. None of them changes any state.
 var (
 	// ErrInvalidOption is wrapped by every error about an option or a rate, and is an [*InputError].
 	ErrInvalidOption = errors.New("invalid option")
-	// ErrInvalidCount is wrapped if a count is less than 1, and is an [*InputError].
-	ErrInvalidCount = errors.New("invalid count")
+	// ErrInvalidCount is wrapped if a count is less than 1, and is an [*InputError]. It is headgate.ErrInvalidCheck.
+	ErrInvalidCount = headgate.ErrInvalidCheck
 	// ErrNever is wrapped if a count can never pass, and is an [*InputError]: it is above the pacer's capacity, or it
 	// takes more than 73 years together with the waiting callers. In the second case it may pass when fewer callers
-	// wait. Waiting callers also get it if a new rate makes their wait that long.
-	ErrNever = errors.New("count can never pass")
-	// ErrNilContext is returned when ctx is nil.
-	ErrNilContext = errors.New("nil context: pass context.Background() or the request's")
+	// wait. Waiting callers also get it if a new rate makes their wait that long. It is headgate.ErrNever.
+	ErrNever = headgate.ErrNever
+	// ErrNilContext is returned when ctx is nil. It is headgate.ErrNilContext.
+	ErrNilContext = headgate.ErrNilContext
 	// ErrNilJob is returned by [Queue.Submit] without a function.
 	ErrNilJob = errors.New("nil job: pass a function, or use Acquire")
 	// ErrDeadline is wrapped by a [*DeadlineError]: the context's deadline comes before the caller's time.
@@ -30,30 +32,15 @@ var (
 	ErrTooManyReservations = errors.New("too many reservations")
 	// ErrJobExited is the result of a job that ended its goroutine with [runtime.Goexit] instead of returning.
 	ErrJobExited = errors.New("job ended its goroutine instead of returning")
-	// ErrClosed is returned by a closed [Queue] or [TokenQueue], also to callers that were waiting.
-	ErrClosed = errors.New("closed")
+	// ErrClosed is returned by a closed [Queue] or [TokenQueue], also to callers that were waiting. It is
+	// headgate.ErrClosed.
+	ErrClosed = headgate.ErrClosed
 	// ErrUninitialized is returned by the methods of a pacer that was not created by its New function.
 	ErrUninitialized = errors.New("uninitialized pacer: create it with its New function")
 )
 
-// InputError describes an invalid option or count.
-type InputError struct {
-	// Err is ErrInvalidOption, ErrInvalidCount or ErrNever.
-	Err error
-	// Field is the invalid input, such as "Rate.Per".
-	Field string
-	// Value is the given value.
-	Value string
-	// Want describes a valid value.
-	Want string
-}
-
-func (e *InputError) Error() string {
-	return e.Err.Error() + ": " + e.Field + " " + e.Value + ": want " + e.Want
-}
-
-// Unwrap returns ErrInvalidOption, ErrInvalidCount or ErrNever.
-func (e *InputError) Unwrap() error { return e.Err }
+// An InputError describes an invalid option or count. It is that of package headgate.
+type InputError = headgate.InputError
 
 // DeadlineError is returned at once, and nothing is taken, if the context's deadline comes before the end of the wait.
 // [errors.Is] reports that it is both [ErrDeadline] and [context.DeadlineExceeded].

@@ -191,5 +191,5 @@ func ExampleTokenQueue_Close() {
 	time.AfterFunc(10*time.Millisecond, tokens.Close)
 	_, err = tokens.Acquire(context.Background(), 1)
 	fmt.Println(err)
-	// Output: closed
+	// Output: limiter is closed
 }

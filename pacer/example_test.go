@@ -132,7 +132,7 @@ func ExampleAllowance() {
 	// 60: true
 	// 60 more: false
 	// left: 40
-	// 101: count can never pass: n 101: want at most 100, the capacity
+	// 101: this cost can never pass: n 101: want at most 100, the capacity
 }
 
 func ExampleTokenQueue() {

@@ -1,8 +1,6 @@
 package pacer
 
-import (
-	"time"
-)
+import "time"
 
 // Rate is a number of permits per length of time, such as 300 per second or 7 per hour. It is exact: 300 per second is
 // not rounded to one permit every so many nanoseconds.
@@ -15,8 +13,17 @@ type Rate struct {
 	Per time.Duration
 }
 
-// PerSecond returns the rate of the given number of permits per second.
+// PerSecond returns a rate of permits per second.
 func PerSecond(permits int64) Rate { return Rate{Permits: permits, Per: time.Second} }
+
+// PerMinute returns a rate of permits per minute.
+func PerMinute(permits int64) Rate { return Rate{Permits: permits, Per: time.Minute} }
+
+// PerHour returns a rate of permits per hour.
+func PerHour(permits int64) Rate { return Rate{Permits: permits, Per: time.Hour} }
+
+// PerDay returns a rate of permits per 24 hours.
+func PerDay(permits int64) Rate { return Rate{Permits: permits, Per: 24 * time.Hour} }
 
 // String returns the rate in the form "300 per 1s".
 func (r Rate) String() string { return decimal(r.Permits) + " per " + r.Per.String() }
