@@ -75,16 +75,18 @@ func ParseAlgorithm(name string) (Algorithm, error) {
 			return Algorithm(a), nil
 		}
 	}
-	return 0, badLimit("Algorithm", quote(name), algorithmList())
+	return 0, badLimit("Algorithm", quote(name), algorithmList()+suggest(name, algorithmNames()))
 }
 
-func algorithmList() string {
+func algorithmNames() []string {
 	names := make([]string, len(algorithms))
 	for i := range algorithms {
 		names[i] = algorithms[i].name
 	}
-	return "one of " + strings.Join(names, ", ")
+	return names
 }
+
+func algorithmList() string { return "one of " + strings.Join(algorithmNames(), ", ") }
 
 // algorithmsWith lists the algorithms that have a setting, followed by a verb in its singular or plural form.
 func algorithmsWith(s settings, singular, plural string) string {

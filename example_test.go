@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -214,6 +217,161 @@ func ExampleParseLimit() {
 	// sliding-buckets 100 1h0m0s 100
 	// concurrency 50 0s 50
 	// invalid limit: Period "fortnight": want a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d
+}
+
+func ExampleParseLimit_spellings() {
+	for _, text := range []string{"10 per second", "100 per 15 minutes", "0.5/s", "1k/min", "10/secnd"} {
+		limit, err := headgate.ParseLimit(text)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(limit)
+	}
+	// Output:
+	// 10/s
+	// 100/15m
+	// 1/2s
+	// 1000/m
+	// invalid limit: Period "secnd": want a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d; did you mean "second"?
+}
+
+// A Limit can be a flag.
+func ExampleLimit_Set() {
+	limit := headgate.PerSecond(10)
+	flags := flag.NewFlagSet("server", flag.ContinueOnError)
+	flags.Var(&limit, "limit", "requests of a client")
+	err := flags.Parse([]string{"-limit", "5 per minute"})
+	fmt.Println(limit, err)
+	// Output: 5/m <nil>
+}
+
+func ExampleLimit_LogValue() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	log.Info("limit changed", "limit", headgate.PerMinute(5))
+	// Output: level=INFO msg="limit changed" limit=5/m
+}
+
+func ExamplePerDay() {
+	fmt.Println(headgate.PerDay(10_000))
+	// Output: 10000/d
+}
+
+// The same program counts in memory, in Redis or behind a guard: only the first argument of Bind changes.
+func ExampleBind() {
+	store, clock := newStore()
+	defer store.Close()
+	perUser, err := headgate.Bind(store, headgate.PerSecond(2))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(perUser.Allow("alice"), perUser.Allow("alice"), perUser.Allow("alice"))
+	clock.Advance(500 * time.Millisecond)
+	fmt.Println(perUser.Allow("alice"), perUser.Allow("bob"))
+	// Output:
+	// true true false
+	// true true
+}
+
+func ExampleBound_Take() {
+	store, _ := newStore()
+	defer store.Close()
+	perUser := headgate.MustBind(store, headgate.PerMinute(10))
+
+	d, err := perUser.Take(context.Background(), "alice", 4)
+	fmt.Println(d.Allowed, d.Remaining, err)
+	d, err = perUser.Take(context.Background(), "alice", 8)
+	fmt.Println(d.Allowed, d.RetryAfter, err)
+	// Output:
+	// true 6 <nil>
+	// false 12s <nil>
+}
+
+// An unreachable or full limiter allows by default. WithPolicy changes that.
+func ExampleBound_WithPolicy() {
+	store, _ := newStore()
+	defer store.Close()
+	logins := headgate.MustBind(store, headgate.PerMinute(5)).WithPolicy(headgate.Closed)
+	fmt.Println(logins.Allow("alice"), logins.Allow("")) // a mistake is denied under every policy
+	// Output: true false
+}
+
+// Delay schedules work instead of blocking.
+func ExampleBound_Delay() {
+	store, _ := newStore()
+	defer store.Close()
+	mails := headgate.MustBind(store, headgate.MustParseLimit("10/s burst 1"))
+	for range 3 {
+		d, err := mails.Delay(context.Background(), "smtp.example.com", 1)
+		fmt.Println(d.Allowed, d.Delay, err)
+	}
+	// Output:
+	// true 0s <nil>
+	// true 100ms <nil>
+	// true 200ms <nil>
+}
+
+// Hold bounds how many run at once, in all processes that share the limiter.
+func ExampleHold() {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	reports := headgate.Check{Key: "reports", Limit: headgate.InFlight(1), Cost: 1}
+	release, err := headgate.Hold(context.Background(), store, reports)
+	d, _ := store.Peek(context.Background(), reports)
+	fmt.Println(err, d.Allowed)
+	release()
+	d, _ = store.Peek(context.Background(), reports)
+	fmt.Println(d.Allowed)
+	// Output:
+	// <nil> false
+	// true
+}
+
+func ExampleDo() {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	reports := headgate.Check{Key: "reports", Limit: headgate.InFlight(2), Cost: 1}
+	err = headgate.Do(context.Background(), store, reports, func() error {
+		fmt.Println("at most two at once")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// at most two at once
+	// <nil>
+}
+
+// Take an estimate, and settle it when the cost is known.
+func ExampleSettle() {
+	store, _ := newStore()
+	defer store.Close()
+	ctx := context.Background()
+	tokens := headgate.Check{Key: "llm/alice", Limit: headgate.PerMinute(1000), Cost: 300}
+	for _, used := range []int64{120, 450} {
+		d, _ := store.Take(ctx, tokens)
+		err := headgate.Settle(ctx, store, tokens, d.Receipt, used)
+		left, _ := store.Peek(ctx, tokens)
+		fmt.Println(used, "used,", left.Remaining, "left", err)
+	}
+	// Output:
+	// 120 used, 880 left <nil>
+	// 450 used, 430 left <nil>
 }
 
 var perUser = headgate.MustParseLimit("1000/h sliding-window")

@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -24,8 +25,9 @@ var units = []struct {
 
 // longUnits are other names of the units.
 var longUnits = map[string]string{
-	"day": "d", "days": "d", "hour": "h", "hours": "h", "min": "m", "minute": "m", "minutes": "m",
-	"sec": "s", "second": "s", "seconds": "s", "µs": "us", "μs": "us",
+	"day": "d", "days": "d", "hour": "h", "hours": "h", "hr": "h", "hrs": "h",
+	"min": "m", "mins": "m", "minute": "m", "minutes": "m", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+	"millisecond": "ms", "milliseconds": "ms", "microsecond": "us", "microseconds": "us", "µs": "us", "μs": "us",
 }
 
 // ParseLimit parses a limit: a count and a period, then in any order an algorithm and its settings.
@@ -38,14 +40,22 @@ var longUnits = map[string]string{
 //	1000/h fixed-window staggered
 //	50 concurrent ttl 30s
 //
-// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). The error is
-// an *InputError.
+// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). Counts may have
+// a suffix k, M or G, and the first one a fraction. Other spellings that people use are read as well; String returns the
+// one above:
+//
+//	10 per second        10/s
+//	100 per 15 minutes   100/15m
+//	0.5/s                1/2s
+//	1.5k/min             1500/m
+//
+// The error is an *InputError. It suggests the nearest valid word.
 func ParseLimit(s string) (Limit, error) {
 	const most = 256
 	if len(s) > most {
 		return Limit{}, badLimit("text", quote(s), "at most "+strconv.Itoa(most)+" bytes")
 	}
-	p := limitParser{text: s, words: strings.Fields(s)}
+	p := limitParser{text: s, words: strings.Fields(slashSpaces.Replace(s))}
 	l, err := p.parse()
 	if err != nil {
 		return Limit{}, err
@@ -79,27 +89,33 @@ const (
 	seenStaggered
 )
 
-func (p *limitParser) parse() (Limit, error) {
-	var l Limit
+func (p *limitParser) parse() (l Limit, err error) {
 	first, ok := p.next()
 	if !ok {
 		return l, badLimit("text", `""`, `a limit such as "10/s" or "50 concurrent"`)
 	}
 	count, period, rated := strings.Cut(first, "/")
-	n, err := parseCount("Count", count)
-	if err != nil {
-		return l, err
+	if !rated && len(p.words) > 1 && p.words[0] == "per" {
+		p.next()
+		period, _ = p.next()
+		if rated = true; isNumber(period) {
+			unit, _ := p.next()
+			period += unit
+		}
 	}
-	l.Count = n
-	if rated {
-		if l.Period, err = parsePeriod("Period", period); err != nil {
+	if !rated {
+		if l.Count, err = parseCount("Count", count); err != nil {
 			return l, err
 		}
-	} else {
 		if word, ok := p.next(); !ok || word != "concurrent" {
 			return l, badLimit("text", quote(p.text), `a period as in "`+count+`/s", or "`+count+` concurrent"`)
 		}
 		l.Algorithm, p.seen[seenAlgorithm] = Concurrency, true
+	} else if l.Period, err = parsePeriod("Period", period); err == nil {
+		err = l.setRate(count)
+	}
+	if err != nil {
+		return l, err
 	}
 	for {
 		word, ok := p.next()
@@ -134,7 +150,8 @@ func (p *limitParser) setting(l *Limit, word string) (err error) {
 	}
 	a, err := ParseAlgorithm(word)
 	if err != nil || a == Concurrency {
-		return badLimit("text", quote(word), `"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList())
+		return badLimit("text", quote(word),
+			`"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList()+suggest(word, settingNames()))
 	}
 	l.Algorithm = a
 	if err := p.once(seenAlgorithm, "an algorithm"); err != nil {
@@ -171,18 +188,67 @@ func (p *limitParser) once(setting int, name string) error {
 	return nil
 }
 
-// parseCount accepts only decimal digits: no sign, fraction or exponent.
+// settingNames returns the words that may follow the count and period.
+func settingNames() []string {
+	return append(algorithmNames(), "burst", "ttl", "staggered", "concurrent", "per")
+}
+
+// slashSpaces removes the spaces around a slash.
+var slashSpaces = strings.NewReplacer(" / ", "/", " /", "/", "/ ", "/")
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// setRate sets the count, which may have a fraction: that of 0.5 per second is 1 per 2 seconds.
+func (l *Limit) setRate(count string) error {
+	whole, fraction, _ := strings.Cut(count, ".")
+	digits := strings.TrimRight(fraction, "kKMG")
+	suffix := fraction[len(digits):]
+	if digits = strings.TrimRight(digits, "0"); digits == "" {
+		n, err := parseCount("Count", whole+suffix)
+		l.Count = n
+		return err
+	}
+	const mostDigits = 6
+	n, err := parseCount("Count", whole+digits+suffix)
+	if err != nil || len(digits) > mostDigits || !isNumber(whole) {
+		return badLimit("Count", quote(count), "a number from 0.000001 to "+strconv.FormatInt(MaxCount, 10))
+	}
+	parts := int64(math.Pow10(len(digits)))
+	common := gcd(n, parts)
+	if l.Period > MaxPeriod/time.Duration(parts/common) {
+		return badLimit("Count", quote(count), "a whole number: with a fraction the period is too long")
+	}
+	l.Count = n / common
+	l.Period *= time.Duration(parts / common)
+	return nil
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// multiples are the suffixes of a count.
+var multiples = map[byte]uint64{'k': 1e3, 'K': 1e3, 'M': 1e6, 'G': 1e9}
+
+// parseCount accepts decimal digits and a suffix: no sign, fraction or exponent.
 func parseCount(field, s string) (int64, error) {
-	n, err := strconv.ParseUint(s, 10, 63)
-	if err != nil || n == 0 || n > MaxCount {
+	digits, multiple := s, uint64(1)
+	if s != "" && multiples[s[len(s)-1]] != 0 {
+		digits, multiple = s[:len(s)-1], multiples[s[len(s)-1]]
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || n == 0 || n > MaxCount/multiple {
 		return 0, badLimit(field, quote(s), "a whole number from 1 to "+strconv.FormatInt(MaxCount, 10))
 	}
-	return int64(n), nil
+	return int64(n * multiple), nil
 }
 
 func parsePeriod(field, s string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
-		return 0, badLimit(field, quote(s), "a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d")
+		return 0, badLimit(field, quote(s), "a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d"+suggestUnit(s))
 	}
 	if size, ok := unitSize(s); ok {
 		return size, nil
@@ -213,6 +279,7 @@ func parsePeriod(field, s string) (time.Duration, error) {
 }
 
 func unitSize(name string) (time.Duration, bool) {
+	name = strings.ToLower(name)
 	if short, ok := longUnits[name]; ok {
 		name = short
 	}
@@ -279,8 +346,14 @@ func (l Limit) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText parses a limit as ParseLimit does.
-func (l *Limit) UnmarshalText(text []byte) error {
-	parsed, err := ParseLimit(string(text))
+func (l *Limit) UnmarshalText(text []byte) error { return l.Set(string(text)) }
+
+// LogValue returns the limit as text. It implements [slog.LogValuer].
+func (l Limit) LogValue() slog.Value { return slog.StringValue(l.String()) }
+
+// Set parses a limit as ParseLimit does. With String it implements [flag.Value].
+func (l *Limit) Set(text string) error {
+	parsed, err := ParseLimit(text)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,9 @@ package headgate_test
 
 import (
 	"encoding/json"
+	"flag"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +65,6 @@ func TestParseLimitRefuses(t *testing.T) {
 		"0/s":                             "Count",
 		"-1/s":                            "Count",
 		"+1/s":                            "Count",
-		"1.5/s":                           "Count",
 		"1e3/s":                           "Count",
 		"1_000/s":                         "Count",
 		"1099511627777/s":                 "Count",
@@ -78,7 +80,6 @@ func TestParseLimitRefuses(t *testing.T) {
 		"10/367d":                         "Period",
 		"10/9223372036854775807d":         "Period",
 		"10/106751d106751d":               "Period",
-		"10 / s":                          "text",
 		"10/s burst":                      "Burst",
 		"10/s burst 0":                    "Burst",
 		"10/s burst -1":                   "Burst",
@@ -190,4 +191,55 @@ func FuzzParseLimit(f *testing.F) {
 			t.Fatalf("%q: capacity %d", text, l.Capacity())
 		}
 	})
+}
+
+func TestParseLimitReadsWhatPeopleType(t *testing.T) {
+	for text, want := range map[string]string{
+		"10 per second": "10/s", "100 per 15 minutes": "100/15m", "100 per 15min burst 7": "100/15m burst 7",
+		"0.5/s": "1/2s", "1.5/s": "3/2s", "0.001/s": "1/1000s", "2.50/m fixed-window": "5/2m fixed-window",
+		"1k/m": "1000/m", "1.5k/min": "1500/m", "2M/d": "2000000/d", "10/sec": "10/s", "10/Sec": "10/s",
+		"10 / s": "10/s", "10/ s burst 1k": "10/s burst 1000", "3 per hour sliding-log": "3/h sliding-log",
+	} {
+		l, err := headgate.ParseLimit(text)
+		if err != nil || l.String() != want {
+			t.Errorf("%q: got %s, %v, want %s", text, l, err, want)
+			continue
+		}
+		again, err := headgate.ParseLimit(l.String())
+		if err != nil || again != l {
+			t.Errorf("%q: its text %q is read as %s, %v", text, l, again, err)
+		}
+	}
+}
+
+func TestParseLimitSuggestsTheNearestSpelling(t *testing.T) {
+	for text, want := range map[string]string{
+		"10/secnd": `did you mean "second"?`, "10/s slidingwindow": `did you mean "sliding-window"?`,
+		"10/s brust 20": `did you mean "burst"?`, "10/month": `"30d"`, "10/week": `"7d"`, "10/s tokenbucket": `"token-bucket"`,
+	} {
+		if _, err := headgate.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want it to say %s", text, err, want)
+		}
+	}
+	if _, err := headgate.ParseAlgorithm("fixed_window"); err == nil || !strings.Contains(err.Error(), `did you mean "fixed-window"?`) {
+		t.Errorf("got %v, want it to suggest fixed-window", err)
+	}
+}
+
+func TestLimitIsAFlagAndALogValue(t *testing.T) {
+	flags := flag.NewFlagSet("test", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	limit := headgate.PerSecond(10)
+	flags.Var(&limit, "limit", "")
+	if err := flags.Parse([]string{"-limit", "5 per minute"}); err != nil || limit != headgate.PerMinute(5) {
+		t.Errorf("got %s, %v, want 5/m", limit, err)
+	}
+	if err := flags.Parse([]string{"-limit", "fast"}); err == nil || limit != headgate.PerMinute(5) {
+		t.Errorf("got %s, %v, want an error and the limit as it was", limit, err)
+	}
+	var text strings.Builder
+	slog.New(slog.NewTextHandler(&text, nil)).Info("", "limit", limit)
+	if !strings.Contains(text.String(), "limit=5/m") {
+		t.Errorf("got the log line %q, want limit=5/m", text.String())
+	}
 }
