@@ -66,7 +66,7 @@ run: need-go ## Build and run everything: a gateway on port 8080 in front of a b
 
 .PHONY: demo
 demo: need-go ## Show in the terminal what the algorithms do
-	go run ./internal/demo
+	go run ./server/cmd/headgate demo
 
 # The packages that the console is built with, as package-lock.json has them.
 server/ui/node_modules/.package-lock.json: server/ui/package-lock.json server/ui/package.json server/ui/.npmrc

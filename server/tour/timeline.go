@@ -1,4 +1,4 @@
-package main
+package tour
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 // showAlgorithms is the second scene: the same burst through every algorithm.
@@ -15,13 +16,13 @@ func (d *demo) showAlgorithms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.title("2  One burst, every algorithm")
-	d.line("  The same requests and the limit of 5/s (concurrency: 5 at once, each 300 ms).")
-	d.line("  " + d.paint(green, passed) + " passes, " + d.paint(red, denied) +
+	d.Title("2  One burst, every algorithm")
+	d.Line("  The same requests and the limit of 5/s (concurrency: 5 at once, each 300 ms).")
+	d.Line("  " + d.Paint(terminal.Green, passed) + " passes, " + d.Paint(terminal.Red, denied) +
 		" is denied; on the right, the most that passed within one second.")
-	d.line("")
+	d.Line("")
 	for _, line := range d.timeline(all) {
-		d.line(line)
+		d.Line(line)
 	}
 	return nil
 }
@@ -36,7 +37,7 @@ const (
 // timeline returns a picture of the lanes.
 func (d *demo) timeline(all []*lane) []string {
 	lines := []string{
-		d.paint(dim, fmt.Sprintf(laneAt, "", ruler(), "")),
+		d.Paint(terminal.Dim, fmt.Sprintf(laneAt, "", ruler(), "")),
 		fmt.Sprintf(laneAt, "asked", d.strip(func(n int) string {
 			if arrivals(n) {
 				return "▪"
@@ -49,9 +50,9 @@ func (d *demo) timeline(all []*lane) []string {
 		lines = append(lines, fmt.Sprintf(laneAt, l.name, d.strip(func(n int) string {
 			switch {
 			case at[n]:
-				return d.paint(green, passed)
+				return d.Paint(terminal.Green, passed)
 			case l.asked[n]:
-				return d.paint(red, denied)
+				return d.Paint(terminal.Red, denied)
 			}
 			return " "
 		}), d.verdict(l)))
@@ -59,7 +60,7 @@ func (d *demo) timeline(all []*lane) []string {
 			gone := columns(l.goAt)
 			lines = append(lines, fmt.Sprintf(laneAt, "  and lets go", d.strip(func(n int) string {
 				if gone[n] {
-					return d.paint(cyan, passed)
+					return d.Paint(terminal.Cyan, passed)
 				}
 				return " "
 			}), d.peak(l.goAt, l.limit)))
@@ -84,7 +85,7 @@ func (d *demo) peak(times []time.Duration, limit headgate.Limit) string {
 	n := most(times, limit.Period)
 	text := fmt.Sprintf("%2d in %.0f s", n, limit.Period.Seconds())
 	if int64(n) > limit.Count {
-		return d.paint(amber, text)
+		return d.Paint(terminal.Amber, text)
 	}
 	return text
 }
@@ -106,7 +107,7 @@ func (d *demo) strip(of func(n int) string) string {
 	for n := range slots {
 		cell := of(n)
 		if cell == " " && n%perSecond == 0 {
-			cell = d.paint(dim, border)
+			cell = d.Paint(terminal.Dim, border)
 		}
 		b.WriteString(cell)
 	}

@@ -1,12 +1,10 @@
-package main
+package tour
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/memstore"
 )
 
 // slot is the time of one column of a timeline, and slots is the number of columns.
@@ -52,11 +50,8 @@ func lanes() []*lane {
 
 // runLanes sends the arrivals through every lane, in virtual time.
 func runLanes(ctx context.Context) ([]*lane, error) {
-	midnight := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	var sinceMidnight atomic.Int64 // the store reads its clock from its own goroutine too
-	store, err := memstore.New(memstore.Options{
-		Now: func() time.Time { return midnight.Add(time.Duration(sinceMidnight.Load())) },
-	})
+	var clock virtualClock
+	store, err := clock.newStore()
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +59,7 @@ func runLanes(ctx context.Context) ([]*lane, error) {
 	all := lanes()
 	for n := range slots {
 		now := time.Duration(n) * slot
-		sinceMidnight.Store(int64(now))
+		clock.set(now)
 		for _, l := range all {
 			if err := l.step(ctx, store, n, now); err != nil {
 				return nil, err

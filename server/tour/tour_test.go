@@ -1,7 +1,8 @@
-package main
+package tour
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -9,13 +10,15 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 // newDemo returns a small demonstration and what it writes to.
 func newDemo(live bool) (*demo, *strings.Builder) {
 	var out strings.Builder
 	return &demo{
-		screen: &screen{w: &out, live: live}, flood: 300 * time.Millisecond, keys: 1000, measure: 10 * time.Millisecond,
+		Screen: &terminal.Screen{W: &out, Live: live}, flood: 300 * time.Millisecond, keys: 1000, measure: 10 * time.Millisecond,
 	}, &out
 }
 
@@ -39,7 +42,7 @@ func TestTheDemonstrationShowsAllScenesInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			wants(t, escapes.ReplaceAllString(out.String(), ""),
-				`(?s)A noisy neighbour.*noisy asked \d+ times.*One burst, every algorithm.*Decisions.*Now yours.*perAddress\.Allow`,
+				`(?s)A noisy neighbour.*noisy asked \d+ times.*One burst, every algorithm.*Worked examples.*Decisions.*Now yours.*perAddress\.Allow`,
 				`alice, bob and carol asked \d+ times and did not notice: 0 denied\.`,
 				`  [\d.]+ million decisions/s on \d+ cores, over 1,000 keys, \d+ bytes a key\n`)
 		})
@@ -58,11 +61,6 @@ func TestNothingIsWiderThan80Columns(t *testing.T) {
 			}
 		}
 	}
-	for line := range strings.Lines(usage) {
-		if n := utf8.RuneCountInString(line) - 1; n > 80 {
-			t.Errorf("usage: got %d columns: %s", n, line)
-		}
-	}
 }
 
 func TestAScreenThatIsNotLiveGetsNoEscapes(t *testing.T) {
@@ -75,45 +73,20 @@ func TestAScreenThatIsNotLiveGetsNoEscapes(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
-	for _, tt := range []struct {
-		args   []string
-		code   int
-		stdout string
-		stderr string
-	}{
-		{args: []string{"-h"}, stdout: "^Usage: "},
-		{args: []string{"--help"}, stdout: "-for TIME"},
-		{args: []string{"-for", "0s"}, code: exitUsage, stderr: "-for 0s: want"},
-		{args: []string{"-for", "-1s"}, code: exitUsage, stderr: "-for -1s: want"},
-		{args: []string{"-for", "soon"}, code: exitUsage, stderr: "(?s)soon.*Usage: "},
-		{args: []string{"-what"}, code: exitUsage, stderr: "(?s)-what.*Usage: "},
-		{args: []string{"6s"}, code: exitUsage, stderr: `unexpected "6s"`},
-	} {
-		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
-			var stdout, stderr strings.Builder
-			if code := run(t.Context(), tt.args, &stdout, &stderr, false); code != tt.code {
-				t.Errorf("got exit code %d, want %d", code, tt.code)
-			}
-			for _, stream := range []struct{ got, want string }{{stdout.String(), tt.stdout}, {stderr.String(), tt.stderr}} {
-				if stream.want == "" && stream.got != "" {
-					t.Errorf("got %q, want nothing", stream.got)
-				}
-				wants(t, stream.got, stream.want)
-			}
-		})
+func TestNegativeTimeIsRefused(t *testing.T) {
+	var out strings.Builder
+	err := Run(t.Context(), Options{Out: &out, Flood: -time.Second})
+	if err == nil || !strings.Contains(err.Error(), "want a time such as 6s") {
+		t.Errorf("got error %v, want one that shows a time", err)
 	}
 }
 
-func TestWhatWasInterruptedBeforeItBeganEndsWith130(t *testing.T) {
+func TestInterruptedBeforeTheStartEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var stdout, stderr strings.Builder
-	if code := run(ctx, nil, &stdout, &stderr, false); code != exitInterrupted {
-		t.Errorf("got exit code %d, want %d", code, exitInterrupted)
-	}
-	if stderr.Len() > 0 {
-		t.Errorf("got %q on stderr, want nothing", stderr.String())
+	var out strings.Builder
+	if err := Run(ctx, Options{Out: &out}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package tour
 
 import (
 	"context"
@@ -11,24 +11,25 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// showSpeed is the third scene: decisions per second.
+// showSpeed is the fourth scene: decisions per second.
 func (d *demo) showSpeed(ctx context.Context) error {
-	d.title("3  Decisions")
-	if d.live {
-		d.draw([]string{d.paint(dim, "  measuring …")})
+	d.Title("4  Decisions")
+	if d.Live {
+		d.Draw([]string{d.Paint(terminal.Dim, "  measuring …")})
 	}
 	s, err := measure(ctx, d.keys, d.measure)
 	if err != nil {
 		return err
 	}
 	result := fmt.Sprintf("  %s decisions/s on %d cores, over %s keys, %.0f bytes a key",
-		d.paint(bold, millions(s.perSecond)), s.cores, grouped(int64(d.keys)), s.bytesPerKey)
-	if d.live {
-		d.draw([]string{result})
+		d.Paint(terminal.Bold, millions(s.perSecond)), s.cores, grouped(int64(d.keys)), s.bytesPerKey)
+	if d.Live {
+		d.Draw([]string{result})
 	} else {
-		d.line(result)
+		d.Line(result)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package tour
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 func TestTheNoisyNeighbourIsHeldToItsLimitAndTheOthersAreLeftAlone(t *testing.T) {
@@ -109,9 +110,9 @@ func TestAnInterruptEndsTheLiveViewAtOnce(t *testing.T) {
 				const after = 1234 * time.Millisecond
 				time.AfterFunc(after, cancel)
 				start := time.Now()
-				var stdout, stderr strings.Builder
-				if code := run(ctx, []string{"-for", "1h"}, &stdout, &stderr, live); code != exitInterrupted {
-					t.Errorf("got exit code %d, want %d", code, exitInterrupted)
+				var stdout strings.Builder
+				if err := Run(ctx, Options{Out: &stdout, Live: live, Flood: time.Hour}); !errors.Is(err, context.Canceled) {
+					t.Errorf("got error %v, want %v", err, context.Canceled)
 				}
 				if took := time.Since(start); took != after {
 					t.Errorf("got an end after %v, want %v", took, after)
@@ -119,16 +120,13 @@ func TestAnInterruptEndsTheLiveViewAtOnce(t *testing.T) {
 				if live && !strings.HasSuffix(stdout.String(), "\x1b[?7h\x1b[?25h\r\x1b[K") {
 					t.Errorf("the terminal is not as it was: got %q at the end", stdout.String()[stdout.Len()-40:])
 				}
-				if stderr.Len() > 0 {
-					t.Errorf("got %q on stderr, want nothing", stderr.String())
-				}
 			})
 		})
 	}
 }
 
 func TestACellIsFilledAsFarAsRequestsPassed(t *testing.T) {
-	d := &demo{screen: &screen{live: true}}
+	d := &demo{Screen: &terminal.Screen{Live: true}}
 	for _, tt := range []struct {
 		count count
 		want  string

@@ -1,4 +1,4 @@
-package main
+package tour
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 // showNeighbour is the first scene: one client floods, and the others do not notice.
@@ -16,15 +17,15 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 		return err
 	}
 	defer closeStore(store)
-	d.title("1  A noisy neighbour")
-	d.line("  Each client may have " + d.paint(bold, perClient.String()) + ". noisy asks for 50 times that;")
-	d.line("  alice, bob and carol stay below it, carol with 12 at once every 2 s.")
-	d.line("")
+	d.Title("1  A noisy neighbour")
+	d.Line("  Each client may have " + d.Paint(terminal.Bold, perClient.String()) + ". noisy asks for 50 times that;")
+	d.Line("  alice, bob and carol stay below it, carol with 12 at once every 2 s.")
+	d.Line("")
 
 	f := newFlood(store, d.flood)
 	done := make(chan error, 1)
 	go func() { done <- f.run(ctx) }()
-	if d.live {
+	if d.Live {
 		err = d.watch(f, done)
 	} else {
 		err = d.log(f, done)
@@ -32,16 +33,16 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.line("")
+	d.Line("")
 	for _, sentence := range f.summary() {
-		d.line("  " + sentence)
+		d.Line("  " + sentence)
 	}
 	return nil
 }
 
 // watch draws the flood over and over until it is done.
 func (d *demo) watch(f *flood, done <-chan error) error {
-	defer d.still()()
+	defer d.Still()()
 	const framesPerSecond = 12 // not a multiple of the clients' rates, so that frames show all their states
 	ticker := time.NewTicker(time.Second / framesPerSecond)
 	defer ticker.Stop()
@@ -55,7 +56,7 @@ func (d *demo) watch(f *flood, done <-chan error) error {
 		case <-ticker.C:
 		}
 		now := f.sample()
-		d.draw(d.frame(f, now, lastSecond[0]))
+		d.Draw(d.frame(f, now, lastSecond[0]))
 		if finished {
 			return err
 		}
@@ -67,7 +68,7 @@ func (d *demo) watch(f *flood, done <-chan error) error {
 
 // log writes one line per second until the flood is done.
 func (d *demo) log(f *flood, done <-chan error) error {
-	d.line(f.logHead())
+	d.Line(f.logHead())
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	before := f.nothing()
@@ -78,7 +79,7 @@ func (d *demo) log(f *flood, done <-chan error) error {
 		case <-ticker.C:
 		}
 		now := f.sample()
-		d.line(f.logLine(now, before))
+		d.Line(f.logLine(now, before))
 		before = now
 	}
 }

@@ -1,24 +1,26 @@
-package main
+package tour
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 // frame returns the live view of a flood: for each client a bar, and its rates since an earlier sample.
 func (d *demo) frame(f *flood, now, earlier sample) []string {
-	lines := []string{d.paint(dim, fmt.Sprintf("  %-6s %7s  %-*s %9s %9s  %s",
+	lines := []string{d.Paint(terminal.Dim, fmt.Sprintf("  %-6s %7s  %-*s %9s %9s  %s",
 		"", "asks/s", cells, "", "allowed/s", "denied/s", "may come back"))}
 	for i, c := range f.clients {
 		rates := now.perSecond(i, earlier)
 		allowed, denied := fmt.Sprintf("%9d", rates.allowed), fmt.Sprintf("%9d", rates.denied)
 		if rates.denied > 0 {
-			denied = d.paint(red, denied)
+			denied = d.Paint(terminal.Red, denied)
 		}
 		lines = append(lines, fmt.Sprintf("  %-6s %7d  %s %s %s  %s",
-			c.name, rates.asked(), d.bar(c, now.at, f.duration), d.paint(green, allowed), denied, f.comeBack(c, now.at)))
+			c.name, rates.asked(), d.bar(c, now.at, f.duration), d.Paint(terminal.Green, allowed), denied, f.comeBack(c, now.at)))
 	}
 	return lines
 }
@@ -43,14 +45,14 @@ func (d *demo) cell(c count) string {
 	blocks := []rune(" ▁▂▃▄▅▆▇█")
 	switch {
 	case c.asked() == 0:
-		return d.paint(dim, "╌")
+		return d.Paint(terminal.Dim, "╌")
 	case c.denied == 0:
-		return d.paint(green, "█")
+		return d.Paint(terminal.Green, "█")
 	case c.allowed == 0:
-		return d.paint(red, "█")
+		return d.Paint(terminal.Red, "█")
 	}
 	filled := (c.allowed*eighths + c.asked()/2) / c.asked()
-	return d.paint(mixed, string(blocks[min(max(filled, 1), eighths-1)]))
+	return d.Paint(terminal.Mixed, string(blocks[min(max(filled, 1), eighths-1)]))
 }
 
 // comeBack returns the text that says when a client's next request will pass.

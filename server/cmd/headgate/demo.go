@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/internal/terminal"
+	"github.com/headgate/headgate/server/tour"
+)
+
+// exitInterrupted is the exit code of a command that Ctrl-C ended.
+const exitInterrupted = 130
+
+// untilInterrupted returns a context that ends with Ctrl-C or SIGTERM. A second signal ends the process at once.
+func untilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+func (p *program) demoCommand() *cobra.Command {
+	var flood time.Duration
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Show in the terminal what the algorithms do",
+		Long: `Show in the terminal what Headgate does, with a real store in this process:
+
+  1  a noisy neighbour: one client floods, three stay below their limits; in real time
+  2  one burst through every algorithm, and what passes; in virtual time
+  3  the worked examples of the documentation: a bucket of 10, three hosts, window borders
+  4  how many decisions a second this machine makes
+
+In a terminal the view is live and in colour. Piped, or with NO_COLOR set, it is plain lines.
+
+The exit code is 0, or 130 after Ctrl-C.`,
+		Example: `  headgate demo
+  headgate demo --for 2s | less`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if flood <= 0 {
+				return fmt.Errorf("--for %v: want a time such as 6s", flood)
+			}
+			ctx, stop := untilInterrupted(c.Context())
+			defer stop()
+			err := tour.Run(ctx, tour.Options{Out: p.stdout, Live: terminal.Is(p.stdout, p.environ), Flood: flood})
+			if errors.Is(err, context.Canceled) {
+				return exitCodeError(exitInterrupted)
+			}
+			return err
+		},
+	}
+	c.Flags().DurationVar(&flood, "for", tour.DefaultFlood, "`TIME` for which the noisy neighbour floods")
+	_ = c.RegisterFlagCompletionFunc("for",
+		cobra.FixedCompletions([]string{"2s", "6s", "30s"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	return c
+}

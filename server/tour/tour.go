@@ -1,0 +1,102 @@
+// Package tour shows Headgate at work in a terminal: a noisy neighbour that is held to its limit without effect on
+// others, one burst through every algorithm, the worked examples of the documentation, and the decisions per second on
+// this machine.
+package tour
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/headgate/headgate/server/internal/terminal"
+)
+
+// Options are the settings of Run.
+type Options struct {
+	// Out receives the text.
+	Out io.Writer
+	// Live draws in colour and in place; Out is a terminal then. Default plain lines.
+	Live bool
+	// Flood is how long the noisy neighbour floods. Default DefaultFlood.
+	Flood time.Duration
+}
+
+// DefaultFlood is how long the noisy neighbour floods.
+const DefaultFlood = 6 * time.Second
+
+func (o *Options) validate() error {
+	if o.Flood < 0 {
+		return fmt.Errorf("the noisy neighbour floods for %v: want a time such as 6s", o.Flood)
+	}
+	if o.Flood == 0 {
+		o.Flood = DefaultFlood
+	}
+	return nil
+}
+
+// Run plays all scenes. It returns the error of ctx if that ends first.
+func Run(ctx context.Context, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	d := demo{
+		Screen:  &terminal.Screen{W: o.Out, Live: o.Live},
+		flood:   o.Flood,
+		keys:    1_000_000,
+		measure: time.Second,
+	}
+	err := d.show(ctx)
+	if ctx.Err() != nil {
+		d.Wipe()
+		return ctx.Err()
+	}
+	return err
+}
+
+// A demo has the settings of the scenes and the screen. Nothing on it is wider than 80 columns.
+type demo struct {
+	*terminal.Screen
+	flood   time.Duration // how long the noisy neighbour floods
+	keys    int           // number of keys for the measurement
+	measure time.Duration // duration of the measurement
+}
+
+// show plays the scenes one after the other, until the end or until ctx is done.
+func (d *demo) show(ctx context.Context) error {
+	d.Line(d.Paint(terminal.Bold, "Headgate") + " decides how much of a service each client may take.")
+	for _, scene := range []func(context.Context) error{
+		d.showNeighbour, d.showAlgorithms, d.showWorkedExamples, d.showSpeed, d.showNext,
+	} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := scene(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryIt shows the library in a few lines; README.md has the whole program.
+var tryIt = []string{
+	`store, err := memstore.New(memstore.Options{})`,
+	`perAddress, err := store.Bind(headgate.MustParseLimit("10/s burst 20"))`,
+	`if err != nil || !perAddress.Allow(host) {`,
+	`    http.Error(w, "too many requests", http.StatusTooManyRequests)`,
+	`    return`,
+	`}`,
+}
+
+func (d *demo) showNext(context.Context) error {
+	d.Title("Now yours")
+	for _, line := range tryIt {
+		d.Line("    " + d.Paint(terminal.Cyan, line))
+	}
+	d.Line("")
+	d.Line("  README.md has the whole program, docs/algorithms.md says which algorithm when.")
+	return nil
+}
+
+// closeStore closes a store. That fails only if it was closed already.
+func closeStore(s io.Closer) { s.Close() }
