@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/rules"
 )
 
 // Config configures the middleware. Only Engine is required.
@@ -18,6 +19,10 @@ type Config struct {
 	// Identifier identifies clients. Default is that of the zero identity.Config, which trusts no proxy: the client is
 	// the connected peer.
 	Identifier *identity.Identifier
+	// Attributes returns what the program itself knows of a request, such as the user and plan that an authentication
+	// middleware has put into its context. These attributes replace those of the Identifier; others are as before. It
+	// must be safe for concurrent use. Default none.
+	Attributes func(r *http.Request) rules.Attributes
 	// Fields selects the header fields that report limits to clients. Default both dialects.
 	Fields Fields
 	// OnError is called when a request could not be decided or its cost could not be settled. It must be safe for

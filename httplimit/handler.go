@@ -133,11 +133,11 @@ func (h *handler) decide(
 		h.release(x)
 		return who, false
 	}
-	if err := h.Engine.Decide(ctx, who, v); err != nil {
+	if err := h.Engine.Decide(ctx, h.subject(r, who), v); err != nil {
 		h.undecided(w, r, x, err)
 		return who, false
 	}
-	x.store(who != &x.who && who.Lasting())
+	x.store(who != &x.who && who.Lasting() && h.Attributes == nil)
 	return who, true
 }
 
