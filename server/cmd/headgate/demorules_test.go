@@ -79,7 +79,9 @@ func TestDemoRulesComeBackWithTheBuiltInService(t *testing.T) {
 		t.Errorf("in front of the built-in service again: got %d rules, want %d", got, demo)
 	}
 	client := rulesService(t, p)
-	for _, id := range []string{"demo-per-address", "demo-per-key", "demo-keys-per-address"} {
+	for _, id := range []string{
+		"demo-per-address", "demo-per-key", "demo-keys-per-address", "demo-per-client", "demo-search-shadow",
+	} {
 		if err := client.Delete(t.Context(), remote.Rules, id, control.Any); err != nil {
 			t.Fatal(err)
 		}

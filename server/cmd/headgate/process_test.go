@@ -59,6 +59,7 @@ func serve(t *testing.T, args ...string) *process {
 			p.cmd.Env = append(p.cmd.Env, pair)
 		}
 	}
+	p.cmd.Env = append(p.cmd.Env, "HEADGATE_DEMO_TRAFFIC=off")   // a flag turns it on
 	p.cmd.Env = append(p.cmd.Env, "XDG_STATE_HOME="+t.TempDir()) // so that each has a database of its own
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

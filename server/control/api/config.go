@@ -49,6 +49,8 @@ type Config struct {
 	ReadOnly string
 	// NoOverrides, if not empty, is the reason why overrides are not possible, in the same form.
 	NoOverrides string
+	// DemoTraffic returns the switch of the demo traffic of this process, or nil if it has none. Default none.
+	DemoTraffic func() Switch
 	// Hook serves /v1/hooks/rules, the webhooks of another rules service. Make it with webhook.NewReceiver. Default none.
 	Hook http.Handler
 	// Responder serves /v1/hooks/keys, the queries of other rules services about Node. Make it with keys.NewResponder.
@@ -73,6 +75,12 @@ type Config struct {
 	Logger *slog.Logger
 	// Now returns the current time. Default time.Now.
 	Now func() time.Time
+}
+
+// A Switch turns something on or off. It is safe for concurrent use.
+type Switch interface {
+	On() bool
+	Switch(on bool)
 }
 
 var (

@@ -99,6 +99,9 @@ var routes = prepare(slices.Concat(
 			serve: createObject(control.KindOverride),
 		},
 
+		{
+			Method: "PUT", Path: "/v1/demo-traffic", Roles: editors, scope: anyNamespace, serve: (*Server).switchDemoTraffic,
+		},
 		{Method: "GET", Path: "/v1/watch", Roles: allRoles, stream: true, serve: (*Server).watch},
 		{Method: "GET", Path: "/v1/snapshot", Roles: nodeRoles, Query: []string{"since"}, serve: (*Server).getSnapshot},
 		{Method: "GET", Path: "/v1/nodes", Roles: viewers, serve: (*Server).listNodes},

@@ -76,6 +76,7 @@ func TestFlagsOverrideVariablesAndThoseTheFile(t *testing.T) {
 		"key-secret-file":  {"a.txt", "b.txt", "/c.txt", ""},
 		"namespace":        {"a", "b", "c", ""},
 		"region":           {"a", "b", "c", ""},
+		"demo-traffic":     {"on", "off", "on", ""},
 		"log-format":       {"text", "json", "text", "json"},
 		"log-level":        {"debug", "warn", "error", "info"},
 	}

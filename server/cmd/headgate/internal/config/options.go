@@ -149,6 +149,29 @@ func (c *Config) NeedsDemo() bool {
 	return !c.GatewayOff() && c.Upstream == "" && len(c.Gateway.Routes) == 0
 }
 
+// WantsDemoTraffic reports whether made-up clients send requests to the built-in service.
+func (c *Config) WantsDemoTraffic() bool { return c.NeedsDemo() && !isOneOf(c.DemoTraffic, offWords) }
+
+// The values of demo_traffic.
+var (
+	onWords  = []string{"on", "true"}
+	offWords = []string{Off, "false"}
+)
+
+func isOneOf(value string, words []string) bool { return slices.Contains(words, value) }
+
+func (c *Config) validateDemoTraffic() error {
+	switch on := isOneOf(c.DemoTraffic, onWords); {
+	case c.DemoTraffic == "" || isOneOf(c.DemoTraffic, offWords):
+		return nil
+	case !on:
+		return &valueError{"no such value", "on or off"}
+	case !c.NeedsDemo():
+		return &valueError{"on without the built-in service", "off, or no upstream: it is never sent to your service"}
+	}
+	return nil
+}
+
 // onlyFromProxies returns the headers that only proxies may send: the gateway's default, and those in which a proxy
 // names the user and the client's address.
 func (c *Config) onlyFromProxies() []string {

@@ -40,6 +40,7 @@ func (c *Config) validate() error {
 		{"resp-addr", func() error { return validateListenAddress(c.RESPAddr) }},
 		{"envoy-config", c.validateEnvoy},
 		{"admin-addr", func() error { return validateListenAddress(c.AdminAddr) }},
+		{"demo-traffic", c.validateDemoTraffic},
 		{"log-format", c.validateLog},
 		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
 		{"gateway-addr", c.validateListeners},

@@ -7,7 +7,9 @@ import (
 
 	_ "embed"
 
+	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api"
 )
 
 //go:embed demo.yaml
@@ -24,6 +26,31 @@ const demoActor = "headgate"
 
 // demoRemoval is the action of a change that removes demo rules.
 const demoRemoval = "rules.delete"
+
+// trafficRule is the demo rule that limits the clients of the demo traffic.
+const trafficRule = "demo-per-client"
+
+// openDemoTraffic creates the demo traffic if the gateway is in front of the built-in upstream.
+func (n *Node) openDemoTraffic() {
+	url := n.gatewayURL()
+	if n.demo == nil || n.followed == nil || !strings.HasPrefix(url, "http://") {
+		return
+	}
+	n.traffic = &demo.Traffic{
+		URL: strings.TrimSuffix(url, "/"), Logger: n.log,
+		// Under other rules, the traffic would use up the limits of the user's own requests from this host.
+		Allowed: func() bool { return n.engine.Rules().Rule(trafficRule) != nil },
+	}
+	n.traffic.Switch(n.config.WantsDemoTraffic())
+}
+
+// demoSwitch returns the switch of the demo traffic, or nil if there is none.
+func (n *Node) demoSwitch() api.Switch {
+	if n.traffic == nil {
+		return nil
+	}
+	return n.traffic
+}
 
 // demoRulesRemoved reports whether removeDemoRules made the last change of the rules and no rules are left.
 func (n *Node) demoRulesRemoved(ctx context.Context) (bool, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/identity/jwt"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/clientip"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/gateway"
 	"github.com/headgate/headgate/server/service"
@@ -57,8 +58,9 @@ type Node struct {
 	engine      *engine.Engine
 	gateway     *gateway.Gateway // nil if it is off
 	service     decisionService
-	admin       *server // nil if it is off
-	demo        *server // the built-in upstream; nil if one is configured
+	admin       *server       // nil if it is off
+	demo        *server       // the built-in upstream; nil if one is configured
+	traffic     *demo.Traffic // nil unless the built-in upstream is used
 
 	reloads chan struct{}
 }
@@ -243,7 +245,11 @@ func (n *Node) openGateway() error {
 	if n.gateway, err = gateway.New(settings); err != nil {
 		return err
 	}
-	return n.gateway.Listen()
+	if err := n.gateway.Listen(); err != nil {
+		return err
+	}
+	n.openDemoTraffic()
+	return nil
 }
 
 // faultLogger returns a function for the errors of a part. It counts all of them and logs at most one per second.

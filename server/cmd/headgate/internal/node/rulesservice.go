@@ -222,6 +222,7 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.log
 	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id,
 		n.config.ControlNamespace(), n.identity
+	settings.DemoTraffic = n.demoSwitch
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
 		return err
 	}

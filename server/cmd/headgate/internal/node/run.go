@@ -53,6 +53,9 @@ func (n *Node) Run(ctx context.Context) error {
 		group.Go(func() { n.stores.watchServers(serving) })
 	}
 	group.Go(func() { n.reloadOnDemand(serving) })
+	if n.traffic != nil {
+		group.Go(func() { n.traffic.Run(serving) })
+	}
 	group.Go(func() { watchProxies(serving, n.identity, n.log) })
 	draining, drained := context.WithCancel(context.WithoutCancel(ctx))
 	defer drained()

@@ -37,6 +37,12 @@ func (n *Node) Status() telemetry.Status {
 	if warning := untrustedProxies(n.identity); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
+	if n.traffic != nil {
+		s.DemoTraffic = "off"
+		if n.traffic.On() {
+			s.DemoTraffic = "on"
+		}
+	}
 	if n.gateway != nil {
 		s.Upstreams = upstreamStatus(n.gateway)
 	}

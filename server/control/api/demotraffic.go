@@ -1,0 +1,31 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/server/control/internal/problem"
+)
+
+// switchDemoTraffic serves PUT /v1/demo-traffic: it turns the demo traffic of this process on or off.
+func (s *Server) switchDemoTraffic(c *call) error {
+	var body struct {
+		On *bool `field:"on"`
+	}
+	if err := c.readJSON(&body); err != nil {
+		return err
+	}
+	if body.On == nil {
+		return problem.New(http.StatusBadRequest, `The body has no "on": want {"on": true} or {"on": false}.`)
+	}
+	var traffic Switch
+	if s.config.DemoTraffic != nil {
+		traffic = s.config.DemoTraffic()
+	}
+	if traffic == nil {
+		return problem.New(http.StatusNotFound, "This node has no demo traffic: it is only for the built-in service.")
+	}
+	traffic.Switch(*body.On)
+	return c.respond(http.StatusOK, struct {
+		On bool `json:"on"`
+	}{traffic.On()})
+}
