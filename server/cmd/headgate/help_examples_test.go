@@ -45,6 +45,7 @@ func (s *shell) typed(line string) (said string, code int) {
 // Words of examples that cannot be run here: they go on for ever, or are of servers, paths and moments that a test does not have.
 var notHere = []string{
 	"headgate serve", "source <(", "redis://cache", "--db /var/lib", "--token-file first-token", "webhooks retry", "headgate demo",
+	"headgate doctor", // it checks the default ports; TestDoctor… run it
 }
 
 // What each command's help shows can be typed as it is, where there is what it speaks of.

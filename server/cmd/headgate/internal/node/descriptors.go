@@ -59,12 +59,31 @@ func (d *descriptors) short() bool { return d.share.Shared != nil }
 
 // divideDescriptors divides the descriptors of the process, and logs if they are too few.
 func (n *Node) divideDescriptors() error {
-	c := n.config
+	need, err := countDescriptors(n.config)
+	if err != nil {
+		return err
+	}
+	n.descriptors = planDescriptors(conns.DescriptorLimit(), need)
+	n.descriptors.logShortage(n.log, n.config.IsSet("config"))
+	return nil
+}
+
+// Descriptors returns how many file descriptors the process may open, 0 if that is not known, and how many a node with
+// this configuration needs at most.
+func Descriptors(c *config.Config) (limit, needed int, err error) {
+	need, err := countDescriptors(c)
+	if err != nil {
+		return 0, 0, err
+	}
+	return conns.DescriptorLimit(), need.total(), nil
+}
+
+func countDescriptors(c *config.Config) (*descriptorNeed, error) {
 	need := &descriptorNeed{listeners: map[string]int{}}
 	if !c.GatewayOff() {
 		settings, err := c.GatewayConfig("http://127.0.0.1:1") // any URL: only the connections are counted
 		if err != nil {
-			return err
+			return nil, err
 		}
 		need.addGateway(&settings)
 	}
@@ -80,9 +99,7 @@ func (n *Node) divideDescriptors() error {
 			need.listeners[name] = cmp.Or(c.Service.MaxConns, service.DefaultMaxConns)
 		}
 	}
-	n.descriptors = planDescriptors(conns.DescriptorLimit(), need)
-	n.descriptors.logShortage(n.log, c.IsSet("config"))
-	return nil
+	return need, nil
 }
 
 // addGateway adds the connections of a gateway.

@@ -1,0 +1,46 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxSkew is the clock skew of another host above which there is a warning.
+const maxSkew = time.Second
+
+const fixSkew = "synchronize the clocks of both hosts, for example with chrony or systemd-timesyncd"
+
+// checkClock checks that the clock of this host is synchronized. The checks of other hosts compare their clocks.
+func (r *run) checkClock(context.Context) {
+	const check = "clock"
+	synchronized, known := clockSynchronized()
+	switch {
+	case !known:
+		r.add(Result{check, Skipped, "this system does not report whether its clock is synchronized", ""})
+	case !synchronized:
+		r.add(Result{
+			check, Warning, "the clock of this host is not synchronized: aligned windows and expiry times go by it",
+			"run an NTP client, for example: timedatectl set-ntp true",
+		})
+	default:
+		r.ok(check, "synchronized")
+	}
+}
+
+// checkSkew adds a warning if a host's clock is off by more than the reading may be wrong. It reports whether it is not.
+func (r *run) checkSkew(check, host string, skew, tolerance time.Duration) bool {
+	if skew.Abs() <= maxSkew+tolerance {
+		return true
+	}
+	direction := "behind"
+	if skew > 0 {
+		direction = "ahead of"
+	}
+	r.add(Result{
+		check, Warning,
+		fmt.Sprintf("the clock of %s is %v %s that of this host", host, skew.Abs().Round(10*time.Millisecond), direction),
+		fixSkew,
+	})
+	return false
+}
