@@ -133,8 +133,10 @@ func TestProgramsCompileFewModules(t *testing.T) {
 		most     int
 	}{
 		{
-			"Redis", []string{repository + "/redisstore"},
-			[]string{repository + "/redisstore", repository + "/redisstore/guard"}, 6,
+			"Redis",
+			[]string{repository + "/redisstore"},
+			[]string{repository + "/redisstore", repository + "/redisstore/guard"},
+			6,
 		},
 		{"outgoing requests", []string{repository + "/client"}, []string{repository + "/client/transport"}, 3},
 	} {
