@@ -27,10 +27,10 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		g.changeUnits(&c, -c.Cost)
 		return err
 	}})
-	switch {
-	case result == failed || result == refused:
+	switch result {
+	case failed, refused:
 		return g.degradeCharge(ctx, s, &c)
-	case result == starved:
+	case starved:
 		g.counters.chargesDropped.Add(1)
 	}
 	if err != nil {

@@ -60,8 +60,6 @@ func FuzzJSONAgreesWithTheStandardLibrary(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := source.Read("a.json", text)
-		if err == nil {
-		}
 		text = bytes.TrimPrefix(text, []byte("\ufeff"))
 		if !json.Valid(text) || !utf8.Valid(text) {
 			if !errors.Is(err, source.ErrSyntax) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
@@ -19,18 +20,21 @@ import (
 	"github.com/headgate/headgate/server/fleet/lease"
 )
 
-// fleetClock is a clock of a test for what has a clock of its own.
+// A fleetClock is the clock of a test whose timers run by the system's.
 type fleetClock struct {
 	*limittest.Clock
-	start time.Time
 }
 
-func (c fleetClock) Now() time.Duration { return c.Clock.Now().Sub(c.start) }
+func (c fleetClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-func (c fleetClock) AfterFunc(d time.Duration, f func()) nodes.Timer { return time.AfterFunc(d, f) }
+func (fleetClock) AfterFunc(d time.Duration, f func()) clock.Timer {
+	return clock.System.AfterFunc(d, f)
+}
 
-// onEveryMode runs a test with the rules of each mode: in memory, in Redis, by leases of Redis, and by what nodes tell
-// each other.
+func (fleetClock) NewTimer(d time.Duration) clock.Timer { return clock.System.NewTimer(d) }
+
+// onEveryMode runs a test with the rules of each mode: in memory, in Redis, by leases, and by the counters that nodes
+// exchange.
 func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Consistency)) {
 	t.Helper()
 	clocks := func(t *testing.T) (*bench, *memstore.Store) {
@@ -61,7 +65,7 @@ func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Cons
 	t.Run("lease", func(t *testing.T) {
 		b, local := clocks(t)
 		store := inRedis(t, b)
-		lease, err := lease.New(store, lease.Options{Clock: fleetClock{b.Clock, b.Now()}, Timeout: 10 * time.Second})
+		lease, err := lease.New(store, lease.Options{Clock: fleetClock{b.Clock}, Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +80,7 @@ func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Cons
 	})
 	t.Run("ledger", func(t *testing.T) {
 		b, local := clocks(t)
-		ledger, err := async.NewLocal(nodes.LedgerOptions{Clock: fleetClock{b.Clock, b.Now()}, Epoch: b.Now()})
+		ledger, err := async.NewLocal(nodes.LedgerOptions{Clock: fleetClock{b.Clock}})
 		if err != nil {
 			t.Fatal(err)
 		}
