@@ -12,6 +12,20 @@
 // none, denials and peeks that change nothing. Concurrent checks do the same from many goroutines. All random choices
 // derive from Options.Seed, so that failures are reproducible.
 //
+// # Testing a Limiter of your own
+//
+// Pass every method of headgate.Limiter through Run. Read the time only from now, and count in whole microseconds.
+// headgate.Check.Validate, ValidatePeek, ValidateRefund and ValidateAll return the errors that the suite expects.
+//
+// # Testing an algorithm of your own
+//
+// Implement it as a Limiter for its limits, and write its decisions as a script, which [RunScript] replays.
+//
+// # Testing code that is limited
+//
+// [Allowing] and [Denying] return limiters that always decide alike, and a [Recorder] records what was asked. A [Clock]
+// sets the time of a memstore.Store; in a bubble of testing/synctest the store needs none.
+//
 // # Scripts
 //
 // A script is lines of text. A # at the beginning of a line or after a space begins a comment.

@@ -40,12 +40,31 @@ func caseChecks() ([]check, error) {
 	return checks, nil
 }
 
-func (tr *trial) replay(c scriptCase) {
+func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }
+
+// RunScript replays a script, each case as a subtest on a limiter of its own. name is the file of the script, for error
+// messages.
+func RunScript(t *testing.T, name, script string, newLimiter Maker) {
+	t.Helper()
+	s, err := parseScript(name, script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.cases {
+		t.Run(c.name, func(t *testing.T) {
+			clock := NewClock()
+			replay(t, newLimiter(t, clock.Now), clock, c)
+		})
+	}
+}
+
+func replay(t testing.TB, l headgate.Limiter, clock *Clock, c scriptCase) {
+	t.Helper()
 	receipts := make(map[string]headgate.Receipt)
 	for _, s := range c.steps {
-		tr.goTo(s.at)
-		if err := s.play(tr.limiter, receipts); err != nil {
-			tr.Errorf("%s: %s\n\t%s", s.pos, s.text, strings.ReplaceAll(err.Error(), "\n", "\n\t"))
+		clock.goTo(s.at)
+		if err := s.play(l, receipts); err != nil {
+			t.Errorf("%s: %s\n\t%s", s.pos, s.text, strings.ReplaceAll(err.Error(), "\n", "\n\t"))
 		}
 	}
 }

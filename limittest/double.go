@@ -1,0 +1,95 @@
+package limittest
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Allowing returns a Limiter for tests of code that is limited: it allows every valid check and counts nothing.
+func Allowing() headgate.Limiter { return fixed{allowed: true} }
+
+// Denying returns a Limiter for tests of code that is limited: it denies every valid check with this RetryAfter.
+func Denying(retryAfter time.Duration) headgate.Limiter { return fixed{retryAfter: retryAfter} }
+
+// fixed is a Limiter that always decides alike.
+type fixed struct {
+	allowed    bool
+	retryAfter time.Duration
+}
+
+var _ headgate.Limiter = fixed{}
+
+// decide returns the decision on a check. Receipts are for the units of allowed checks.
+func (f fixed) decide(c headgate.Check) headgate.Decision {
+	d := headgate.Decision{Allowed: f.allowed, Limit: c.Limit.Capacity(), RetryAfter: f.retryAfter, ResetAfter: f.retryAfter}
+	if f.allowed {
+		d.Remaining = d.Limit
+		d.Receipt = headgate.Receipt{At: Start.UnixMicro(), Units: c.Cost}
+		if c.Limit.Algorithm == headgate.Concurrency {
+			d.Receipt.Lease = 1
+		}
+	}
+	return d
+}
+
+func (f fixed) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := admit(ctx, c.Validate()); err != nil {
+		return headgate.Decision{}, err
+	}
+	return f.decide(c), nil
+}
+
+func (f fixed) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := admit(ctx, c.ValidatePeek()); err != nil {
+		return headgate.Decision{}, err
+	}
+	d := f.decide(c)
+	d.Receipt = headgate.Receipt{}
+	return d, nil
+}
+
+func (f fixed) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	if err := admit(ctx, headgate.ValidateAll(checks)); err != nil {
+		return dst, err
+	}
+	for _, c := range checks {
+		if err := c.Validate(); err != nil {
+			return dst, err
+		}
+	}
+	for _, c := range checks {
+		dst = append(dst, f.decide(c))
+	}
+	return dst, nil
+}
+
+func (f fixed) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return f.Take(ctx, c)
+}
+
+func (f fixed) Renew(ctx context.Context, c headgate.Check, _ headgate.Receipt) (bool, error) {
+	return f.allowed, admit(ctx, c.Validate())
+}
+
+func (f fixed) Give(ctx context.Context, c headgate.Check, _ headgate.Receipt) error {
+	return admit(ctx, c.Validate())
+}
+
+func (f fixed) Reset(ctx context.Context, c headgate.Check) error {
+	return admit(ctx, headgate.ValidateKey(c.Key))
+}
+
+// admit returns the error of a context, or else err.
+func admit(ctx context.Context, err error) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
