@@ -106,6 +106,9 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 			if m.Effect.Denies() {
 				if !shadow(m) {
 					v.deny(m)
+					if v.engine.config.Observe != nil && (m.Effect == match.Blocked || m.Effect == match.UnknownClient) {
+						v.keys = m.AppendKeyBase(v.keys, s) // for BlockedClient
+					}
 					return nil
 				}
 				smooth = false

@@ -88,6 +88,47 @@ func (m *Result) keyFormat() *keyFormat {
 	return &m.compiled.byKey
 }
 
+// KeyPrefixLen returns the length of the part of a key in front of the values.
+func (m *Result) KeyPrefixLen() int { return len(m.keyFormat().prefix) }
+
+// ByIP reports whether the client is counted by its address, because an attribute of the rule's key is missing.
+func (m *Result) ByIP() bool { return m.byIP }
+
+// KeyAttributes returns the attributes whose values are in the keys of a rule: those of the rule's key or, if byIP, the
+// address.
+func KeyAttributes(r *rules.Rule, byIP bool) []headgate.Attribute {
+	if byIP {
+		return []headgate.Attribute{{Kind: headgate.AttrIP}}
+	}
+	list := make([]headgate.Attribute, len(r.Key))
+	for i, a := range r.Key {
+		list[i] = sourceOf(a).attribute
+	}
+	return list
+}
+
+// SplitValues returns the values in a key: AppendKeyBase without its first KeyPrefixLen bytes. A value that was replaced
+// by its hash is returned as hashed, in hexadecimal digits.
+func SplitValues(text string) (values []string, hashed []bool) {
+	for len(text) > 0 {
+		size, n := binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))
+		if n <= 0 || size > uint64(len(text)-n) {
+			return values, hashed // cut off
+		}
+		text = text[n:]
+		isHash := size == 0 && len(text) >= sha256.Size
+		if isHash {
+			values = append(values, hex.EncodeToString([]byte(text[:sha256.Size])))
+			text = text[sha256.Size:]
+		} else {
+			values = append(values, text[:size])
+			text = text[size:]
+		}
+		hashed = append(hashed, isHash)
+	}
+	return values, hashed
+}
+
 // AppendKey appends the key of the counter of one of the limits: a headgate.Check's Key. The subject is the one that
 // was matched. The key is AppendKeyBase followed by the limit's name.
 func (m *Result) AppendKey(dst []byte, s rules.Subject, limit int) []byte {

@@ -50,6 +50,8 @@ type decisions struct {
 	table       atomic.Pointer[counterTable]
 	mu          sync.Mutex // held to change the table
 	requests    [verdicts]atomic.Uint64
+	degraded    atomic.Uint64 // requests that a fallback decided
+	shadowed    atomic.Uint64 // requests that a shadow rule would have denied
 	noRule      ruleCounters
 	removedRule ruleCounters
 }

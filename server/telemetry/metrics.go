@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
 // Metrics has all metrics. Create it with New. It is safe for concurrent use.
@@ -25,6 +26,7 @@ type Metrics struct {
 	storeTime    *prometheus.HistogramVec
 	storeErrors  *prometheus.CounterVec
 	faults       *prometheus.CounterVec
+	recorder     *traffic.Recorder // nil until Record
 }
 
 // New returns the metrics of a program of that version, including those of the Go runtime and the process.
@@ -94,7 +96,10 @@ func (m *Metrics) Handler() http.Handler {
 
 // ExpectRules prepares for rules that are about to come into force, beside the current ones, so that even their first
 // decision is counted. SetRules must follow or, if they are refused, KeepRules.
-func (m *Metrics) ExpectRules(set *match.Set, shared bool) { m.decisions.expect(set.Rules(), shared) }
+func (m *Metrics) ExpectRules(set *match.Set, shared bool) {
+	m.decisions.expect(set.Rules(), shared)
+	m.recordRules(set)
+}
 
 // A RuleLoad is a set of rules that came into force.
 type RuleLoad struct {
@@ -110,11 +115,15 @@ type RuleLoad struct {
 // others keep them.
 func (m *Metrics) SetRules(l RuleLoad) {
 	m.decisions.setRules(l.Set.Rules(), l.Shared)
+	m.recordRules(l.Set)
 	m.rules.accept(&l)
 }
 
 // KeepRules reverts ExpectRules: the rules in force stay.
-func (m *Metrics) KeepRules(set *match.Set, shared bool) { m.decisions.setRules(set.Rules(), shared) }
+func (m *Metrics) KeepRules(set *match.Set, shared bool) {
+	m.decisions.setRules(set.Rules(), shared)
+	m.recordRules(set)
+}
 
 // RulesAdvanced sets the revision of the rules in force after a change of clients only.
 func (m *Metrics) RulesAdvanced(revision uint64, loaded time.Time) { m.rules.advance(revision, loaded) }

@@ -8,6 +8,9 @@ import (
 
 // Observe counts a verdict. It is for engine.Config.Observe, and does not allocate.
 func (m *Metrics) Observe(v *engine.Verdict) {
+	if m.recorder != nil {
+		m.recorder.Observe(v)
+	}
 	d := m.decisions
 	d.requests[verdictOf[v.Action]].Add(1)
 	if v.Took > 0 {
@@ -17,14 +20,14 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		m.pass(v)
 		return
 	}
-	limited := false
+	limited, shadow := false, false
 	for i, outcomes := 0, v.Outcomes(); i < len(outcomes); i++ {
 		o := &outcomes[i]
 		result, decided := outcomeVerdict(v, o)
 		if !decided {
 			continue
 		}
-		limited = true
+		limited, shadow = true, shadow || result == shadowed
 		counters := d.countersOf(o.Rule)
 		if o.Degraded {
 			counters.fallback[result].Add(1)
@@ -35,6 +38,12 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	}
 	if !limited {
 		d.noRule.counts[allowed].Add(1)
+	}
+	if shadow {
+		d.shadowed.Add(1)
+	}
+	if v.Degraded {
+		d.degraded.Add(1)
 	}
 }
 

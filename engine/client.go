@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"unsafe"
+
+	"github.com/headgate/headgate/rules/match"
+)
+
+// A ClientView is a client as one rule counts it. It is valid until the verdict is reused, and read-only.
+type ClientView struct {
+	// Matched is the rule.
+	Matched *match.Result
+	// Values are the values of Matched.KeyAttributes, as match.SplitValues reads them.
+	Values string
+	// Cost is the number of units that the request asked for.
+	Cost int64
+	// Checked reports whether the rule decided. It did not if another rule denied before.
+	Checked bool
+	// Denied reports whether the rule denies or, as a shadow rule, would have.
+	Denied bool
+	// Shadow reports whether the rule has on_limit: shadow.
+	Shadow bool
+}
+
+// ClientAt sets c to the client of the rule whose limits begin at the i-th of LimitCount, and returns where the limits
+// of the next rule begin.
+func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
+	info, check := &v.infos[i], &v.checks[i]
+	m := &v.matched[info.matched]
+	c.Matched, c.Cost, c.Shadow = m, check.Cost, i >= v.binding
+	c.Values = check.Key[m.KeyPrefixLen() : len(check.Key)-len(m.LimitName(int(info.limit)))]
+	next = v.ruleEnd(i)
+	if v.Smooth() {
+		c.Checked, c.Denied = true, false
+		return next
+	}
+	c.Checked, c.Denied = false, false
+	for j := i; j < next; j++ {
+		c.Checked = c.Checked || v.decisions[j].Limit != 0
+		c.Denied = c.Denied || !v.decisions[j].Allowed
+	}
+	c.Denied = c.Denied && c.Checked
+	return next
+}
+
+// BlockedClient sets c to the client that a rule denies regardless of its counters. It returns false if no rule does, or
+// if the client is not known.
+func (v *Verdict) BlockedClient(c *ClientView) bool {
+	if len(v.checks) > 0 || len(v.keys) == 0 || v.Action.Passes() {
+		return false
+	}
+	for i := range v.matched {
+		if m := &v.matched[i]; m.Rule == v.Rule {
+			key := unsafe.String(unsafe.SliceData(v.keys), len(v.keys))
+			*c = ClientView{Matched: m, Values: key[m.KeyPrefixLen():], Cost: 1, Checked: true, Denied: true}
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,74 @@
+package traffic
+
+import (
+	"cmp"
+	"slices"
+)
+
+// clientSums add up the requests of clients under rules.
+type clientSums map[clientRule]*ClientCount
+
+type clientRule struct {
+	client RawClient
+	rule   string
+}
+
+func (s clientSums) add(c *ClientCount) {
+	key := clientRule{c.Client, c.Rule}
+	sum := s[key]
+	if sum == nil {
+		sum = &ClientCount{Client: c.Client, Rule: c.Rule}
+		s[key] = sum
+	}
+	sum.Requests += c.Requests
+	sum.Denied += c.Denied
+	sum.Error += c.Error
+	sum.Shadow = sum.Shadow || c.Shadow
+}
+
+// list returns all clients.
+func (s clientSums) list() []ClientCount {
+	list := make([]ClientCount, 0, len(s))
+	for _, c := range s {
+		c.Allowed = c.Requests - min(c.Requests, c.Denied)
+		if c.Shadow {
+			c.Allowed = c.Requests
+		}
+		list = append(list, *c)
+	}
+	return list
+}
+
+// sorted returns all clients in an order: the most denied or the heaviest first.
+func (s clientSums) sorted(byDenied bool) []ClientCount {
+	list := s.list()
+	slices.SortFunc(list, func(a, b ClientCount) int {
+		denied, requests := cmp.Compare(b.Denied, a.Denied), cmp.Compare(b.Requests, a.Requests)
+		if !byDenied {
+			denied, requests = requests, denied
+		}
+		return cmp.Or(denied, requests, cmp.Compare(a.Client, b.Client), cmp.Compare(a.Rule, b.Rule))
+	})
+	return list
+}
+
+// trim keeps the heaviest and the most denied clients, at most n each.
+func (s clientSums) trim(n int) {
+	if len(s) <= n {
+		return
+	}
+	kept := make(map[clientRule]bool, 2*n)
+	for _, byDenied := range []bool{false, true} {
+		list := s.sorted(byDenied)
+		for i := range list[:n] {
+			if !byDenied || list[i].Denied > 0 {
+				kept[clientRule{list[i].Client, list[i].Rule}] = true
+			}
+		}
+	}
+	for key := range s {
+		if !kept[key] {
+			delete(s, key)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package traffic
+
+// Counts are the requests of a rule, or of all rules, in some time.
+type Counts struct {
+	// Requests are the sum of Denied, Delayed and those that passed at once.
+	Requests uint64 `json:"q,omitempty"`
+	Denied   uint64 `json:"d,omitempty"`
+	Delayed  uint64 `json:"w,omitempty"`
+	// ShadowDenied are requests that a shadow rule would have denied.
+	ShadowDenied uint64 `json:"s,omitempty"`
+	// Degraded are requests that on_failure decided.
+	Degraded uint64 `json:"g,omitempty"`
+	// Cost is the number of units that the requests asked for.
+	Cost uint64 `json:"c,omitempty"`
+	// Timed decisions took TookNS nanoseconds in total. About one decision in 32 is timed.
+	Timed  uint64 `json:"n,omitempty"`
+	TookNS uint64 `json:"t,omitempty"`
+}
+
+// Allowed returns the number of requests that passed at once.
+func (c *Counts) Allowed() uint64 { return c.Requests - min(c.Requests, c.Denied+c.Delayed) }
+
+// Add adds other counts.
+func (c *Counts) Add(o *Counts) {
+	for i, n := range o.fields() {
+		*c.pointers()[i] += n
+	}
+}
+
+// sub returns c less an earlier reading. A counter that went back was created again, and counts from 0.
+func (c *Counts) sub(earlier *Counts) Counts {
+	result := *c
+	before := earlier.fields()
+	for i, p := range result.pointers() {
+		if *p >= before[i] {
+			*p -= before[i]
+		}
+	}
+	return result
+}
+
+const countFields = 8
+
+func (c *Counts) pointers() [countFields]*uint64 {
+	return [...]*uint64{&c.Requests, &c.Denied, &c.Delayed, &c.ShadowDenied, &c.Degraded, &c.Cost, &c.Timed, &c.TookNS}
+}
+
+func (c *Counts) fields() [countFields]uint64 {
+	return [...]uint64{c.Requests, c.Denied, c.Delayed, c.ShadowDenied, c.Degraded, c.Cost, c.Timed, c.TookNS}
+}
+
+// A Row has the counts of a rule. Rule is Total for all requests.
+type Row struct {
+	Rule string `json:"r,omitempty"`
+	Counts
+}
+
+// Total is the Rule of a Row with all requests. A request that matches several rules counts once.
+const Total = ""
+
+// A Second has the rows of one second.
+type Second struct {
+	Unix int64 `json:"unix"`
+	Rows []Row `json:"rows"`
+}
+
+// A Report is what a node sends to the rules service every few seconds.
+type Report struct {
+	Node string `json:"node"`
+	// Started is the Unix time of the node's start in microseconds. Seconds are counted once for each Started.
+	Started int64    `json:"started"`
+	Seconds []Second `json:"seconds"`
+	// Minute is the Unix time of the minute of Clients, which are all since its beginning. 0 if there are none.
+	Minute  int64         `json:"minute,omitempty"`
+	Clients []ClientCount `json:"clients,omitempty"`
+}
+
+// A ClientCount has the requests of a client under a rule.
+type ClientCount struct {
+	// Client are attributes, a JSON object.
+	Client RawClient `json:"client"`
+	Rule   string    `json:"rule"`
+	// The true number of requests is at most Requests and at least Requests − Error.
+	Requests uint64 `json:"requests"`
+	Allowed  uint64 `json:"allowed"`
+	Denied   uint64 `json:"denied"`
+	Error    uint64 `json:"error"`
+	// Shadow means that the rule is a shadow rule, which denies nothing. Denied are those that it would have denied.
+	Shadow bool `json:"shadow,omitempty"`
+}

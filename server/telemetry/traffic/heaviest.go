@@ -1,0 +1,135 @@
+package traffic
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// idleAfter is the time in seconds after which a rule without requests loses its table.
+const idleAfter = 300
+
+// rotate replaces the tables, so that the clients of the next minute are counted separately. It returns the clients of
+// the minute that ended.
+func (r *Recorder) rotate() []ClientCount {
+	for _, t := range r.previous {
+		t.reset()
+		r.free = append(r.free, t)
+	}
+	r.previous = r.previous[:0]
+	list := r.clients()
+	if t := r.shared.Load(); t != nil {
+		if next := r.newTable(sharedSize); next != nil {
+			r.previous = append(r.previous, r.shared.Swap(next))
+		} else {
+			t.reset()
+		}
+	}
+	for _, stats := range r.index.Load().byID {
+		t := stats.clients.Load()
+		if t == nil {
+			continue
+		}
+		var next *table
+		if r.minute-stats.used < idleAfter {
+			next = r.newTable(r.size)
+		}
+		stats.clients.Store(next)
+		r.previous = append(r.previous, t)
+	}
+	if free := r.free; len(free) > 0 { // sizes change with the number of rules
+		r.free = slices.DeleteFunc(free, func(t *table) bool {
+			unused := len(t.slots) != r.size && len(t.slots) != sharedSize
+			if unused {
+				r.bytes -= len(t.slots) * slotBytes
+			}
+			return unused
+		})
+	}
+	return list
+}
+
+// clients returns the heaviest and the most denied clients of the minute.
+func (r *Recorder) clients() []ClientCount {
+	type key struct {
+		rule   *ruleStats
+		values string
+	}
+	merged := map[key]*counted{}
+	add := func(t *table, most int) {
+		list := heaviest(t.clients(), most)
+		for i := range list {
+			c := &list[i]
+			if known := merged[key{c.rule, c.values}]; known != nil { // the rule got its table in this minute
+				known.requests += c.requests
+				known.denied += c.denied
+				known.missed += c.missed
+				continue
+			}
+			merged[key{c.rule, c.values}] = c
+		}
+	}
+	if t := r.shared.Load(); t != nil {
+		add(t, maxReported)
+	}
+	for _, stats := range r.index.Load().byID {
+		if t := stats.clients.Load(); t != nil {
+			add(t, maxPerRule)
+		}
+	}
+	list := make([]counted, 0, len(merged))
+	for _, c := range merged {
+		list = append(list, *c)
+	}
+	sums := clientSums{}
+	for _, c := range heaviest(list, maxReported) {
+		sums.add(&ClientCount{
+			Client: r.options.Namer.name(&c), Rule: c.rule.id, Requests: uint64(c.requests) + uint64(c.missed),
+			Denied: uint64(c.denied), Error: uint64(c.missed), Shadow: c.shadow,
+		})
+	}
+	return sums.list()
+}
+
+// heaviest returns at most 2n clients: the heaviest and the most denied ones.
+func heaviest(list []counted, n int) []counted {
+	if len(list) <= n {
+		return list
+	}
+	byDenied := func(a, b counted) int { return cmp.Compare(b.denied, a.denied) }
+	slices.SortFunc(list, func(a, b counted) int {
+		return cmp.Compare(b.requests+b.missed, a.requests+a.missed)
+	})
+	rest := list[n:]
+	slices.SortFunc(rest, byDenied)
+	if len(rest) > n {
+		rest = rest[:n]
+	}
+	for len(rest) > 0 && rest[len(rest)-1].denied == 0 {
+		rest = rest[:len(rest)-1]
+	}
+	return list[:n+len(rest)]
+}
+
+// The number of the heaviest clients of a Report, and of those of one rule. There may be as many denied ones besides.
+const (
+	maxReported = 500
+	maxPerRule  = 50
+)
+
+// Erase removes clients whose attributes include the given ones from the tables of this minute.
+func (r *Recorder) Erase(attributes map[string]string) {
+	kept := r.options.Namer.Client(attributes).Attributes()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tables := slices.Clone(r.previous)
+	tables = append(tables, r.shared.Load())
+	for _, stats := range maps.All(r.index.Load().byID) {
+		tables = append(tables, stats.clients.Load())
+	}
+	for _, t := range tables {
+		if t != nil {
+			t.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package traffic
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// HistoryOptions configure a History.
+type HistoryOptions struct {
+	// Keep is how long minutes are kept. Default 7 days.
+	Keep time.Duration
+	// MaxBytes bounds the memory for minutes. Above it, the least active rules are forgotten. Default 48 MiB.
+	MaxBytes int
+	// Namer is that of the nodes, so that a search finds hidden values. Default one without a secret.
+	Namer *Namer
+}
+
+const (
+	// ringSeconds is the number of seconds that are kept: ten minutes, and some for reports that are on their way.
+	ringSeconds = 640
+	// maxRings is the number of rules whose seconds are kept.
+	maxRings = 200
+	// openMinutes is the number of minutes that reports may still add to.
+	openMinutes = 2
+	// maxNodes bounds the nodes that a History remembers.
+	maxNodes = 10_000
+	// maxRules bounds the rules of a History.
+	maxRules = 20_000
+	// minuteClients and hourClients are the numbers of clients that are kept of a minute and of an hour, by requests and
+	// as many by denials.
+	minuteClients, hourClients = 250, 500
+	// keptMinutes is the number of minutes whose clients are kept apart. After that they are kept by the hour.
+	keptMinutes = 60
+)
+
+// A ring has the counts of a rule by the second.
+type ring struct {
+	unix [ringSeconds]int64
+	list [ringSeconds][countFields]uint32
+	used int64 // its latest second
+}
+
+// A nodeState is what a History remembers of a node.
+type nodeState struct {
+	started int64
+	last    int64 // its latest second
+	minute  int64 // of clients
+	clients []ClientCount
+}
+
+// A History merges the Reports of nodes. It is safe for concurrent use.
+type History struct {
+	options HistoryOptions
+
+	mu      sync.Mutex
+	rings   map[string]*ring
+	open    map[int64]map[string]*Counts // by minute, then rule
+	minutes map[string]*minuteLog
+	nodes   map[string]*nodeState
+	byMin   map[int64]clientSums // clients of the last minutes
+	byHour  map[int64]clientSums
+	closed  int64 // the latest minute that is in minutes
+	bytes   int
+}
+
+// NewHistory returns an empty History.
+func NewHistory(o HistoryOptions) *History {
+	o.Keep = cmp.Or(o.Keep, 7*24*time.Hour)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 48<<20)
+	if o.Namer == nil {
+		o.Namer = NewNamer(Clear, nil)
+	}
+	return &History{
+		options: o, rings: map[string]*ring{}, open: map[int64]map[string]*Counts{}, minutes: map[string]*minuteLog{},
+		nodes: map[string]*nodeState{}, byMin: map[int64]clientSums{}, byHour: map[int64]clientSums{},
+	}
+}
+
+// Add adds a Report. Seconds that were already added, or that are older than ten minutes, are ignored.
+func (h *History) Add(r *Report, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.nodes[r.Node]
+	if n == nil {
+		if len(h.nodes) >= maxNodes {
+			return
+		}
+		n = &nodeState{}
+		h.nodes[r.Node] = n
+	}
+	if n.started != r.Started {
+		h.mergeClients(n)
+		*n = nodeState{started: r.Started}
+	}
+	for i := range r.Seconds {
+		second := &r.Seconds[i]
+		age := now.Unix() - second.Unix
+		if second.Unix <= n.last || age >= ringSeconds || age < -ringSeconds/2 {
+			continue
+		}
+		n.last = second.Unix
+		for j := range second.Rows {
+			h.addRow(second.Unix, &second.Rows[j])
+		}
+	}
+	if r.Minute == 0 || r.Minute < n.minute || now.Unix()-r.Minute > 3600 {
+		return
+	}
+	if r.Minute > n.minute {
+		h.mergeClients(n)
+		n.minute = r.Minute
+	}
+	n.clients = slices.Clone(r.Clients)
+	if len(n.clients) > 2*maxReported {
+		n.clients = n.clients[:2*maxReported]
+	}
+}
+
+func (h *History) addRow(unix int64, row *Row) {
+	at := h.rings[row.Rule]
+	if at == nil {
+		if len(h.rings) >= maxRings && !h.dropRing(unix) {
+			at = nil
+		} else {
+			at = &ring{}
+			h.rings[row.Rule] = at
+		}
+	}
+	if at != nil {
+		i := unix % ringSeconds
+		if at.unix[i] != unix {
+			at.unix[i], at.list[i] = unix, [countFields]uint32{}
+		}
+		for f, n := range row.fields() {
+			at.list[i][f] += uint32(min(n, 1<<32-1))
+		}
+		at.used = max(at.used, unix)
+	}
+	minute := unix - unix%60
+	if minute <= h.closed {
+		minute = h.closed + 60 // the report came late
+	}
+	rules := h.open[minute]
+	if rules == nil {
+		rules = map[string]*Counts{}
+		h.open[minute] = rules
+	}
+	sum := rules[row.Rule]
+	if sum == nil {
+		if len(rules) >= maxRules {
+			return
+		}
+		sum = &Counts{}
+		rules[row.Rule] = sum
+	}
+	sum.Add(&row.Counts)
+}
+
+// ringIdle is the time in seconds after which another rule may take a rule's ring.
+const ringIdle = 60
+
+// dropRing drops the ring of the rule that was idle longest. It returns false if all are in use.
+func (h *History) dropRing(now int64) bool {
+	oldest, used := Total, now-ringIdle
+	for rule, r := range h.rings {
+		if r.used < used && rule != Total {
+			oldest, used = rule, r.used
+		}
+	}
+	if oldest == Total {
+		return false
+	}
+	delete(h.rings, oldest)
+	return true
+}
+
+// mergeClients adds the clients of a node's minute to those of the fleet.
+func (h *History) mergeClients(n *nodeState) {
+	if len(n.clients) == 0 {
+		return
+	}
+	h.addClients(n.minute, n.clients, h.byMin, minuteClients)
+	h.addClients(n.minute-n.minute%3600, n.clients, h.byHour, hourClients)
+	n.clients = nil
+}
+
+func (h *History) addClients(at int64, list []ClientCount, to map[int64]clientSums, most int) {
+	sums := to[at]
+	if sums == nil {
+		sums = clientSums{}
+		to[at] = sums
+	}
+	for i := range list {
+		sums.add(&list[i])
+	}
+	if len(sums) > 4*most {
+		sums.trim(most)
+	}
+}
+
+// A Minute has the rows of a minute, to be stored.
+type Minute struct {
+	Unix int64
+	Rows []Row
+}
+
+// Close closes the minutes that no report adds to any more, returns them, and forgets what is too old. all closes the
+// minutes in progress as well.
+func (h *History) Close(now time.Time, all bool) []Minute {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until := now.Unix() - now.Unix()%60 - 60*(openMinutes-1)
+	if all {
+		until = now.Unix() + 3600
+	}
+	var list []Minute
+	for _, minute := range slices.Sorted(maps.Keys(h.open)) {
+		if minute >= until {
+			break
+		}
+		m := Minute{Unix: minute}
+		for rule, counts := range h.open[minute] {
+			m.Rows = append(m.Rows, Row{rule, *counts})
+			h.store(minute, rule, counts)
+		}
+		delete(h.open, minute)
+		h.closed = max(h.closed, minute)
+		list = append(list, m)
+	}
+	for id, n := range h.nodes {
+		if all || n.minute < until {
+			h.mergeClients(n)
+		}
+		if now.Unix()-n.last > 3600 && now.Unix()-n.minute > 3600 {
+			delete(h.nodes, id)
+		}
+	}
+	h.forget(now)
+	return list
+}
+
+// Load adds a stored minute.
+func (h *History) Load(m Minute) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range m.Rows {
+		h.store(m.Unix, m.Rows[i].Rule, &m.Rows[i].Counts)
+	}
+}
+
+func (h *History) store(minute int64, rule string, c *Counts) {
+	l := h.minutes[rule]
+	if l == nil {
+		l = &minuteLog{}
+		h.minutes[rule] = l
+	}
+	before := l.bytes
+	l.add(minute, c)
+	h.bytes += l.bytes - before
+}
+
+// HourClients returns the clients of an hour, to be stored.
+func (h *History) HourClients(hour int64) []ClientCount {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sums := h.byHour[hour]
+	sums.trim(hourClients)
+	return sums.sorted(true)
+}
+
+// LoadClients adds the stored clients of an hour.
+func (h *History) LoadClients(hour int64, list []ClientCount) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.addClients(hour, list, h.byHour, hourClients)
+}
+
+// Erase removes the clients that have all the given attributes.
+func (h *History) Erase(attributes map[string]string) (removed int) {
+	kept := h.options.Namer.Client(attributes).Attributes()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, all := range []map[int64]clientSums{h.byMin, h.byHour} {
+		for _, sums := range all {
+			for key := range sums {
+				if key.client.Includes(kept) {
+					delete(sums, key)
+					removed++
+				}
+			}
+		}
+	}
+	for _, n := range h.nodes {
+		before := len(n.clients)
+		n.clients = slices.DeleteFunc(n.clients, func(c ClientCount) bool { return c.Client.Includes(kept) })
+		removed += before - len(n.clients)
+	}
+	return removed
+}
+
+// forget drops what is older than Keep and, above MaxBytes, the least active rules.
+func (h *History) forget(now time.Time) {
+	before := now.Add(-h.options.Keep).Unix()
+	h.bytes = 0
+	for rule, l := range h.minutes {
+		if l.forget(before); len(l.hours) == 0 {
+			delete(h.minutes, rule)
+		}
+		h.bytes += l.bytes
+	}
+	if h.bytes > h.options.MaxBytes {
+		least := slices.SortedFunc(maps.Keys(h.minutes), func(a, b string) int {
+			return cmp.Compare(h.minutes[a].sum, h.minutes[b].sum)
+		})
+		for _, rule := range least {
+			if h.bytes > h.options.MaxBytes*9/10 && rule != Total {
+				h.bytes -= h.minutes[rule].bytes
+				delete(h.minutes, rule)
+			}
+		}
+	}
+	for minute := range h.byMin {
+		if now.Unix()-minute > 60*keptMinutes {
+			delete(h.byMin, minute)
+		} else {
+			h.byMin[minute].trim(minuteClients)
+		}
+	}
+	for hour := range h.byHour {
+		if hour+3600 < before {
+			delete(h.byHour, hour)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package traffic
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/control/keys"
+)
+
+// A ClientNames says how the names of clients are kept.
+type ClientNames string
+
+// The ways to keep names.
+const (
+	Clear ClientNames = "clear" // in clear, except values that may be secret
+	Hash  ClientNames = "hash"  // only hashes
+	Off   ClientNames = "off"   // clients are not counted
+)
+
+// A RawClient is a JSON object of attributes, as text so that it can be a key of maps.
+type RawClient string
+
+var errClient = errors.New("want an object of texts")
+
+// MarshalJSON returns the object.
+func (c RawClient) MarshalJSON() ([]byte, error) {
+	if c == "" {
+		return []byte("{}"), nil
+	}
+	return []byte(c), nil
+}
+
+// UnmarshalJSON reads an object of attributes.
+func (c *RawClient) UnmarshalJSON(data []byte) error {
+	var attributes map[string]string
+	if err := json.Unmarshal(data, &attributes); err != nil {
+		return fmt.Errorf("client: %w", errClient)
+	}
+	if len(attributes) > maxAttributes || len(data) > maxClient {
+		return fmt.Errorf("client: %w of at most %d bytes", errClient, maxClient)
+	}
+	*c = NewClient(attributes)
+	return nil
+}
+
+const (
+	maxAttributes = 16
+	maxClient     = 2 << 10 // bytes
+)
+
+// NewClient returns a client with attributes.
+func NewClient(attributes map[string]string) RawClient {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(attributes); err != nil { // sorted by name
+		return "{}"
+	}
+	return RawClient(strings.TrimSpace(b.String()))
+}
+
+// Attributes returns the attributes of a client.
+func (c RawClient) Attributes() map[string]string {
+	attributes := map[string]string{}
+	if c != "" {
+		_ = json.Unmarshal([]byte(c), &attributes) // it was encoded by NewClient
+	}
+	return attributes
+}
+
+// Includes reports whether a client has all the given attributes, in their kept form.
+func (c RawClient) Includes(kept map[string]string) bool {
+	attributes := c.Attributes()
+	for name, value := range kept {
+		if attributes[name] != value {
+			return false
+		}
+	}
+	return len(kept) > 0
+}
+
+// A Namer turns values of clients into the form in which they are kept.
+type Namer struct {
+	names ClientNames
+	key   []byte
+}
+
+// NewNamer returns a Namer. Nodes and rules services with the same secret give a value the same hash.
+func NewNamer(names ClientNames, secret []byte) *Namer {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("headgate traffic"))
+	return &Namer{names: names, key: mac.Sum(nil)}
+}
+
+// shownSecret is the number of characters that are shown of a secret of at least longSecret bytes.
+const (
+	shownSecret = 4
+	longSecret  = 16
+)
+
+// Hidden returns the form of a secret: its first characters, if it is long, and its hash.
+func (n *Namer) Hidden(value string) string {
+	shown := ""
+	if len(value) >= longSecret && n.names != Hash {
+		shown = strings.ToValidUTF8(value[:shownSecret], "") + "…"
+	}
+	return shown + n.HashOf(value)
+}
+
+// HashOf returns the hash of a value: '#' and 16 digits.
+func (n *Namer) HashOf(value string) string {
+	mac := hmac.New(sha256.New, n.key)
+	mac.Write([]byte(value))
+	return "#" + hex.EncodeToString(mac.Sum(nil)[:8])
+}
+
+// Kept returns the form in which the value of an attribute is kept.
+func (n *Namer) Kept(attribute, value string) string {
+	if n.names == Hash || keys.MayBeSecret(attribute) {
+		return n.Hidden(value)
+	}
+	return value
+}
+
+// Client returns the kept form of attributes.
+func (n *Namer) Client(attributes map[string]string) RawClient {
+	kept := make(map[string]string, len(attributes))
+	for name, value := range attributes {
+		kept[name] = n.Kept(name, value)
+	}
+	return NewClient(kept)
+}
+
+// name returns the client of a table's entry.
+func (n *Namer) name(c *counted) RawClient {
+	rule := c.rule.rule.Load()
+	attributes := match.KeyAttributes(rule, c.byIP)
+	if len(attributes) == 0 {
+		return "{}"
+	}
+	text, hash := c.values, ""
+	if c.cut {
+		text, hash = text[:maxValues-2*cutHash], text[maxValues-2*cutHash:]
+	}
+	values, hashed := match.SplitValues(text)
+	kept := make(map[string]string, len(attributes))
+	for i, a := range attributes {
+		switch name := a.String(); {
+		case i >= len(values):
+			kept[name] = "…#" + hash
+		case hashed[i]:
+			kept[name] = "…#" + values[i][:16]
+		default:
+			value := n.Kept(name, values[i])
+			if !utf8.ValidString(value) {
+				value = strings.ToValidUTF8(value, "\ufffd")
+			}
+			kept[name] = value
+		}
+	}
+	return NewClient(kept)
+}
+
+// Matches reports whether an attribute of a client contains a text, or hides exactly this text.
+func (n *Namer) Matches(c RawClient, text string) bool {
+	hash := n.HashOf(text)
+	for _, value := range c.Attributes() {
+		if strings.Contains(strings.ToLower(value), strings.ToLower(text)) || strings.HasSuffix(value, hash) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,274 @@
+package traffic
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+)
+
+// RecorderOptions configure a Recorder. Counters and Sink are required.
+type RecorderOptions struct {
+	// Counters returns the counters of all rules and of Total since the start. Cost and durations are the Recorder's.
+	Counters func() iter.Seq[Row]
+	// Sink receives a Report about each second. It must not block, and must not keep the Report's slices.
+	Sink func(*Report)
+	// Node and Started are those of the Reports.
+	Node    string
+	Started time.Time
+	// Namer names clients. Default in clear, with hashes without a secret.
+	Namer *Namer
+	// MaxBytes bounds the memory for clients. Default DefaultClientBytes.
+	MaxBytes int
+}
+
+// DefaultClientBytes is the default of RecorderOptions.MaxBytes.
+const DefaultClientBytes = 12 << 20
+
+// The sizes of tables, in clients.
+const (
+	minTable   = 64
+	maxTable   = 4096
+	sharedSize = 4096 // of the table for rules without a table of their own
+)
+
+// ruleStats are the statistics of a rule beyond the metrics.
+type ruleStats struct {
+	id      string
+	hash    uint64 // distinguishes rules in the shared table
+	rule    atomic.Pointer[rules.Rule]
+	clients atomic.Pointer[table] // nil: the shared one
+	cost    atomic.Int64          // units beyond one per request
+	timed   atomic.Uint64
+	tookNS  atomic.Uint64
+
+	used int64 // Unix time of its last request; only Tick uses it
+}
+
+// A ruleIndex finds the statistics of rules.
+type ruleIndex struct {
+	indexed []indexedRule
+	byID    map[string]*ruleStats
+}
+
+type indexedRule struct {
+	rule  *rules.Rule
+	stats *ruleStats
+}
+
+func (x *ruleIndex) find(m *match.Result) *ruleStats {
+	if m.Index < len(x.indexed) && x.indexed[m.Index].rule == m.Rule {
+		return x.indexed[m.Index].stats
+	}
+	return x.byID[m.Rule.ID]
+}
+
+// A Recorder counts the decisions of a node. It is safe for concurrent use.
+type Recorder struct {
+	options RecorderOptions
+	seed    maphash.Seed
+	index   atomic.Pointer[ruleIndex]
+	shared  atomic.Pointer[table]
+	cost    atomic.Int64 // of all requests, beyond one each
+	timed   atomic.Uint64
+	tookNS  atomic.Uint64
+
+	mu       sync.Mutex // guards the fields below
+	last     map[string]Counts
+	minute   int64
+	previous []*table // tables of the last minute, which late requests may still use
+	free     []*table
+	bytes    int // of all tables
+	size     int // of new tables
+}
+
+// NewRecorder returns a Recorder without rules.
+func NewRecorder(o RecorderOptions) *Recorder {
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultClientBytes)
+	if o.Namer == nil {
+		o.Namer = NewNamer(Clear, nil)
+	}
+	r := &Recorder{options: o, seed: maphash.MakeSeed(), last: map[string]Counts{}, size: maxTable}
+	r.index.Store(&ruleIndex{byID: map[string]*ruleStats{}})
+	if o.Namer.names != Off {
+		r.shared.Store(r.newTable(sharedSize))
+	}
+	return r
+}
+
+// newTable returns an empty table, or nil if there is no memory for it.
+func (r *Recorder) newTable(size int) *table {
+	for i, t := range r.free {
+		if len(t.slots) == size {
+			r.free = slices.Delete(r.free, i, i+1)
+			return t
+		}
+	}
+	if r.bytes+size*slotBytes > r.options.MaxBytes {
+		return nil
+	}
+	r.bytes += size * slotBytes
+	return newTable(r.seed, size)
+}
+
+// SetRules sets the rules in force. A rule with the same id keeps its statistics.
+func (r *Recorder) SetRules(list []*rules.Rule) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.index.Load()
+	next := &ruleIndex{indexed: make([]indexedRule, len(list)), byID: make(map[string]*ruleStats, len(list))}
+	for i, rule := range list {
+		stats := old.byID[rule.ID]
+		if stats == nil {
+			stats = &ruleStats{id: rule.ID, hash: maphash.String(r.seed, rule.ID)}
+		}
+		stats.rule.Store(rule)
+		next.indexed[i], next.byID[rule.ID] = indexedRule{rule, stats}, stats
+	}
+	for id, stats := range old.byID {
+		if t := stats.clients.Load(); next.byID[id] == nil && t != nil {
+			r.previous = append(r.previous, t) // its clients are reported at the end of the minute
+		}
+	}
+	r.index.Store(next)
+	for r.size = maxTable; r.size > minTable && 2*min(len(list), 400)*r.size*slotBytes > r.options.MaxBytes; {
+		r.size /= 2
+	}
+}
+
+// Observe counts a verdict. It is for engine.Config.Observe, and does not allocate.
+func (r *Recorder) Observe(v *engine.Verdict) {
+	index := r.index.Load()
+	var c engine.ClientView
+	limits := v.LimitCount()
+	if limits == 0 && v.BlockedClient(&c) {
+		r.observe(index, v, &c)
+	}
+	cost := int64(1)
+	for i := 0; i < limits; {
+		if i = v.ClientAt(i, &c); c.Checked {
+			cost = max(cost, c.Cost)
+			r.observe(index, v, &c)
+		}
+	}
+	if cost != 1 {
+		r.cost.Add(cost - 1)
+	}
+	if v.Took > 0 {
+		r.timed.Add(1)
+		r.tookNS.Add(uint64(v.Took))
+	}
+}
+
+func (r *Recorder) observe(index *ruleIndex, v *engine.Verdict, c *engine.ClientView) {
+	stats := index.find(c.Matched)
+	if stats == nil {
+		return // the rule was removed while the request was decided
+	}
+	if c.Cost != 1 {
+		stats.cost.Add(c.Cost - 1)
+	}
+	if v.Took > 0 {
+		stats.timed.Add(1)
+		stats.tookNS.Add(uint64(v.Took))
+	}
+	t := stats.clients.Load()
+	if t == nil {
+		if t = r.shared.Load(); t == nil {
+			return // clients: off
+		}
+	}
+	t.add(c, stats)
+}
+
+// Run calls Tick each second until ctx ends.
+func (r *Recorder) Run(ctx context.Context) {
+	for {
+		now := time.Now()
+		timer := time.NewTimer(now.Truncate(time.Second).Add(time.Second).Sub(now))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			r.Tick(time.Now().Add(time.Second)) // the second in progress
+			return
+		case now = <-timer.C:
+			r.Tick(now)
+		}
+	}
+}
+
+// clientsEvery is the interval in seconds in which Reports have clients.
+const clientsEvery = 5
+
+// Tick reports the second that ended before now.
+func (r *Recorder) Tick(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unix := now.Unix() - 1
+	report := &Report{Node: r.options.Node, Started: r.options.Started.UnixMicro()}
+	if rows := r.rows(unix); len(rows) > 0 {
+		report.Seconds = []Second{{Unix: unix, Rows: rows}}
+	}
+	minute := unix - unix%60
+	if r.minute == 0 {
+		r.minute = minute
+	}
+	switch {
+	case minute != r.minute:
+		r.report(report)
+		report = &Report{Node: report.Node, Started: report.Started, Minute: r.minute, Clients: r.rotate()}
+		r.minute = minute
+	case unix%clientsEvery == 0:
+		report.Minute, report.Clients = minute, r.clients()
+	}
+	r.report(report)
+}
+
+func (r *Recorder) report(report *Report) {
+	if len(report.Seconds)+len(report.Clients) > 0 {
+		r.options.Sink(report)
+	}
+}
+
+// rows returns the counts since the last call, and gives active rules tables of their own.
+func (r *Recorder) rows(unix int64) []Row {
+	var rows []Row
+	index := r.index.Load()
+	seen := make(map[string]Counts, len(r.last))
+	for row := range r.options.Counters() {
+		extra, timed, tookNS := r.cost.Load(), r.timed.Load(), r.tookNS.Load()
+		stats := index.byID[row.Rule]
+		if row.Rule != Total {
+			extra, timed, tookNS = 0, 0, 0
+			if stats != nil {
+				extra, timed, tookNS = stats.cost.Load(), stats.timed.Load(), stats.tookNS.Load()
+			}
+		}
+		row.Cost, row.Timed, row.TookNS = uint64(max(int64(row.Requests)+extra, 0)), timed, tookNS
+		before := r.last[row.Rule]
+		seen[row.Rule] = row.Counts
+		delta := row.Counts.sub(&before)
+		if delta.Requests == 0 {
+			continue
+		}
+		rows = append(rows, Row{row.Rule, delta})
+		if stats != nil {
+			stats.used = unix
+			if r.shared.Load() != nil && stats.clients.Load() == nil {
+				if t := r.newTable(r.size); t != nil {
+					stats.clients.Store(t)
+				}
+			}
+		}
+	}
+	r.last = seen
+	return rows
+}
