@@ -56,7 +56,7 @@ need-go:
 need-servers:
 	@tools/need redis postgres libfaketime curl nginx
 need-proxies:
-	@tools/need redis postgres libfaketime curl nginx wrk haproxy caddy protoc chromium node
+	@tools/need redis postgres libfaketime curl nginx wrk haproxy caddy protoc chromium node groff
 
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 in front of a built-in service (RUN_FLAGS)

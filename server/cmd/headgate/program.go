@@ -86,7 +86,7 @@ With --upstream and --rules it protects your service.`,
 		p.serveCommand(), p.checkCommand(), p.explainCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(),
 		p.keysCommand(), p.nodesCommand(), p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
 		p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.demoCommand(), p.versionCommand(),
-		p.doctorCommand(),
+		p.doctorCommand(), p.manCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	p.setBashCompletion(root)

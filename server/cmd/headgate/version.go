@@ -1,58 +1,75 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 )
 
-// version is set by the linker in releases.
-var version string
+// The linker sets these in releases: the version, the commit, and the commit's time in RFC 3339.
+var version, commit, date string
 
 // A build describes the version of this program.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Time     string `json:"time,omitempty"`
+	Commit   string `json:"commit,omitempty"`
+	Date     string `json:"date,omitempty"` // of the commit, in RFC 3339
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// currentBuild returns the version from the linker and the build information of the go command.
+// currentBuild returns the version from the linker, or from the build information of the go command.
 func currentBuild() build {
-	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if ok {
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Revision = s.Value
-			case "vcs.time":
-				b.Time = s.Value
-			case "vcs.modified":
-				b.Modified = s.Value == "true"
-			}
-		}
-		if b.Version == "" && info.Main.Version != "(devel)" {
-			b.Version = info.Main.Version
-		}
+	b := build{
+		Version: version, Commit: commit, Date: date,
+		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
-	if b.Version == "" {
-		b.Version = "dev"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.complete(info)
 	}
+	b.Version = cmp.Or(b.Version, "dev")
 	return b
+}
+
+// complete fills in what the linker did not set.
+func (b *build) complete(info *debug.BuildInfo) {
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = cmp.Or(b.Commit, s.Value)
+		case "vcs.time":
+			b.Date = cmp.Or(b.Date, s.Value)
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	if b.Version == "" && info.Main.Version != "(devel)" {
+		b.Version = info.Main.Version
+	}
 }
 
 // String returns the build in one line.
 func (b *build) String() string {
 	text := "headgate " + b.Version
-	if b.Revision != "" {
-		text += fmt.Sprintf(" (%.12s)", b.Revision)
+	var from []string
+	if b.Commit != "" {
+		from = append(from, fmt.Sprintf("%.12s", b.Commit))
+	}
+	if b.Date != "" {
+		from = append(from, b.Date)
+	}
+	if b.Modified {
+		from = append(from, "modified")
+	}
+	if len(from) > 0 {
+		text += " (" + strings.Join(from, ", ") + ")"
 	}
 	return text + " " + b.Go + " " + b.Platform
 }
@@ -61,7 +78,7 @@ func (p *program) versionCommand() *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, the commit and its date",
 		Example: `  headgate version
   headgate --version
   headgate version --output json`,
