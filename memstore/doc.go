@@ -1,10 +1,8 @@
 // Package memstore is a headgate.Limiter that counts in this process: sharded, without pointers, and bounded.
 //
-//	store, err := memstore.New(memstore.Options{})
-//	if err != nil { ... }
+//	store := memstore.MustNew(memstore.Options{})
 //	defer store.Close()
-//	perUser, err := store.Bind(headgate.PerSecond(10))
-//	if err != nil { ... }
+//	perUser := headgate.MustBind(store, headgate.PerSecond(10))
 //	if !perUser.Allow(user) {
 //		// too many requests
 //	}
@@ -25,7 +23,7 @@
 // Options.MaxBytes is never exceeded. A new key then replaces dead keys, or else keys nearby with the shortest time
 // left: these start again like new keys, and count as Evictions. A key that was denied since it last drained is never
 // evicted, even if its latest decision was an allow. If no other key is there, the new key is refused with
-// headgate.ErrFull and counts as a Refusal; [Bound.Allow] lets it pass.
+// headgate.ErrFull and counts as a Refusal; [headgate.Bound.Allow] lets it pass unless its policy is Closed.
 //
 // # Keys
 //
