@@ -46,6 +46,7 @@ func (s *shell) typed(line string) (said string, code int) {
 var notHere = []string{
 	"headgate serve", "source <(", "redis://cache", "--db /var/lib", "--token-file first-token", "webhooks retry", "headgate demo",
 	"headgate doctor", // it checks the default ports; TestDoctor… run it
+	"bench ramp --target", "bench load", "--calibrate",
 }
 
 // What each command's help shows can be typed as it is, where there is what it speaks of.

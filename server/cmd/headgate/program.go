@@ -85,10 +85,11 @@ With --upstream and --rules it protects your service.`,
 	root.AddCommand(
 		p.serveCommand(), p.checkCommand(), p.explainCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(),
 		p.keysCommand(), p.nodesCommand(), p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
-		p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.demoCommand(), p.versionCommand(),
+		p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
 		p.doctorCommand(), p.manCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(p.measuringCommands()...)
 	p.setBashCompletion(root)
 	setArgErrors(root)
 	return root

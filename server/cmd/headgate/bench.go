@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/internal/secretfile"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// measuringCommands returns the commands that measure or show what limiters do.
+func (p *program) measuringCommands() []*cobra.Command {
+	return []*cobra.Command{p.benchCommand(), p.demoCommand()}
+}
+
+func (p *program) benchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure a limiter",
+		Long: `Measure a limiter: a store in this process, a store in Redis, or a node over HTTP, gRPC or RESP.
+
+"ramp" checks that a limit lets pass what it should, at rates below and above it.`,
+		Example: `  headgate bench ramp --virtual --algorithm all`,
+	}
+	c.AddCommand(p.rampCommand())
+	return c
+}
+
+const targetsHelp = `
+
+Targets:
+  memory                               a store in this process
+  http://127.0.0.1:8081/v1/ratelimit   the decision API of a node; needs --rule
+  http://127.0.0.1:8080/               a gateway; the client is sent as X-API-Key, and rules have to match it
+  grpc://127.0.0.1:8082                a node over gRPC; with --rule, or --limit if the node lets callers choose limits
+  redis://127.0.0.1:8083               a node over RESP; HG.TAKE with --rule, else CL.THROTTLE with --limit
+  redis-store://127.0.0.1:6379         counters in Redis, without a node
+
+Clients have random names, so that each run starts with full limits. For a rule, they are both user and api_key.`
+
+// targetFlags are the flags that describe what to ask for.
+type targetFlags struct {
+	rule, tokenFile string
+}
+
+func (f *targetFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.rule, "rule", "", "`ID` of the target's rule to apply")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token of the decision service")
+}
+
+// options returns the options for a target.
+func (f *targetFlags) options(address string) (target.Options, error) {
+	o := target.Options{Address: address, Rule: f.rule}
+	if f.tokenFile == "" {
+		return o, nil
+	}
+	if address == target.Memory {
+		return o, errors.New("--token-file is for nodes, and the target is in this process")
+	}
+	token, err := secretfile.Read(f.tokenFile)
+	o.Token = strings.TrimSpace(string(token))
+	return o, err
+}
+
+// completeTargets completes the value of --target.
+func completeTargets(c *cobra.Command) {
+	_ = c.RegisterFlagCompletionFunc("target",
+		cobra.FixedCompletions(target.Addresses, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"testing"
+)
+
+const rampRules = `rules:
+  - { id: per-key, key: api_key, limits: 20/s }
+`
+
+// A real node is held to 20/s whichever way it is asked. 60 requests at 100/s take 2.01 s; without a limit they would
+// take 0.6 s, which is more than a period away.
+func TestRampMeasuresANodeInRealTime(t *testing.T) {
+	t.Parallel()
+	node := serve(t, onFreePort("--rules", rulesFile(t, rampRules))...)
+	for name, args := range map[string][]string{
+		"gateway":       {"--target", "http://" + node.gateway + "/"},
+		"decision API":  {"--target", "http://" + node.api + "/v1/ratelimit", "--rule", "per-key"},
+		"gRPC":          {"--target", "grpc://" + node.grpc, "--rule", "per-key"},
+		"RESP, a rule":  {"--target", "redis://" + node.resp, "--rule", "per-key"},
+		"RESP, a limit": {"--target", "redis://" + node.resp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := append([]string{"bench", "ramp", "--step", "60@100", "-o", "json"}, args...)
+			out, err := exec.CommandContext(t.Context(), "headgate", command...).Output()
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", command, err, out)
+			}
+			var report rampReport
+			if err := json.Unmarshal(out, &report); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if len(report.Steps) != 1 || report.Steps[0].Admitted != 60 || !report.Steps[0].Within || report.Steps[0].Attempts < 61 {
+				t.Errorf("got %+v, want 60 admitted after denials, within a period of 2.01 s", report.Steps)
+			}
+		})
+	}
+}
+
+// The target's limit is 20/s, and the command is told that it is 100/s.
+func TestRampNoticesAnotherLimit(t *testing.T) {
+	t.Parallel()
+	node := serve(t, onFreePort("--rules", rulesFile(t, rampRules))...)
+	code, stdout, stderr := run(t, "bench", "ramp", "--step", "60@100", "--limit", "100/s",
+		"--target", "grpc://"+node.grpc, "--rule", "per-key")
+	if code != exitDiffers {
+		t.Errorf("got exit code %d, want %d\n%s%s", code, exitDiffers, stdout, stderr)
+	}
+}

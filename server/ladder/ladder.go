@@ -1,0 +1,255 @@
+// Package ladder sends steps of requests at growing rates against one limit, retries each request until it is admitted,
+// and compares how long that takes with the time that the limit implies.
+package ladder
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// A Step is a number of requests that are sent at a rate.
+type Step struct {
+	Requests int // in all
+	Rate     int // per second
+}
+
+// DefaultSteps is the ladder: from far below a limit of 20/s to far above it.
+var DefaultSteps = []Step{{10, 1}, {20, 2}, {50, 5}, {100, 10}, {200, 20}, {250, 25}, {500, 50}, {1000, 100}}
+
+// The bounds of a step.
+const (
+	maxRequests = 1_000_000
+	maxRate     = 100_000
+	maxSteps    = 1000
+)
+
+// ParseStep reads a step such as "250@25".
+func ParseStep(text string) (Step, error) {
+	requests, rate, found := strings.Cut(text, "@")
+	n, errN := strconv.Atoi(strings.TrimSpace(requests))
+	r, errR := strconv.Atoi(strings.TrimSpace(rate))
+	if !found || errN != nil || errR != nil || n < 1 || n > maxRequests || r < 1 || r > maxRate {
+		return Step{}, fmt.Errorf("step %q: want REQUESTS@RATE such as 250@25, at most %d@%d", text, maxRequests, maxRate)
+	}
+	return Step{n, r}, nil
+}
+
+func (s Step) String() string { return fmt.Sprintf("%d@%d", s.Requests, s.Rate) }
+
+// arrival returns when request i of the step is sent, counted from the step's start. The first one is sent one interval
+// after the start, so that a step without denials lasts Requests/Rate.
+func (s Step) arrival(i int) time.Duration {
+	return time.Duration(float64(i+1) / float64(s.Rate) * float64(time.Second))
+}
+
+// Oracle returns how long a step takes at least if burst + rate·t is all that may pass in a time t: the last request
+// passes when it is sent, or when the units for all requests have come. It knows nothing of the algorithm.
+func Oracle(s Step, l headgate.Limit) time.Duration {
+	sent := s.arrival(s.Requests - 1)
+	missing := float64(int64(s.Requests) - l.Capacity())
+	came := s.arrival(0) + time.Duration(missing/float64(l.Count)*float64(l.Period))
+	return max(sent, came)
+}
+
+// A Result is the outcome of one step.
+type Result struct {
+	Algorithm string `json:"algorithm"`
+	Step      string `json:"step"`
+	Requests  int    `json:"requests"`
+	Rate      int    `json:"rate"` // per second
+	// Admitted is less than Requests if the step was interrupted.
+	Admitted int `json:"admitted"`
+	// Attempts counts denied attempts too.
+	Attempts int     `json:"attempts"`
+	Seconds  float64 `json:"seconds"`
+	// Achieved is the rate of admitted requests per second.
+	Achieved float64 `json:"achieved_per_second"`
+	Oracle   float64 `json:"oracle_seconds"`
+	// Within reports whether the step ended within one period of the oracle's time.
+	Within bool `json:"within_one_period"`
+	// PerSecond has the requests that passed in each second.
+	PerSecond []int `json:"passed_per_second"`
+}
+
+// Options are the settings of Run.
+type Options struct {
+	// Target decides. It uses Clock if that is virtual.
+	Target target.Target
+	// Algorithm is the name in results.
+	Algorithm string
+	// Limit is the limit that the target applies; the oracle and the intervals of coarse retries come from it.
+	Limit headgate.Limit
+	// Steps are run one after the other.
+	Steps []Step
+	// Clock is the time of requests.
+	Clock Clock
+	// Client is the first part of the names of the clients; each step has a client of its own, with a full limit.
+	Client string
+	// Progress, if set, is called after each admitted request.
+	Progress func(Result)
+}
+
+func (o *Options) validate() error {
+	if err := o.Limit.Validate(); err != nil {
+		return err
+	}
+	if o.Limit.Period == 0 {
+		return fmt.Errorf("%s has no rate to climb against", o.Limit.Algorithm)
+	}
+	if len(o.Steps) == 0 || len(o.Steps) > maxSteps {
+		return fmt.Errorf("got %d steps, want 1 to %d", len(o.Steps), maxSteps)
+	}
+	return nil
+}
+
+// Run runs the steps and returns their results. If ctx ends, it returns what was measured until then and its error.
+func Run(ctx context.Context, o Options) ([]Result, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	var results []Result
+	for i, step := range o.Steps {
+		r, err := o.run(ctx, step, o.Client+"-"+strconv.Itoa(i))
+		if r.Attempts > 0 {
+			results = append(results, r)
+		}
+		if err != nil {
+			return results, fmt.Errorf("step %s: %w", step, err)
+		}
+	}
+	return results, nil
+}
+
+// takeTimeout bounds one decision.
+const takeTimeout = 15 * time.Second
+
+// run runs one step. Requests wait in line: only the first one retries, because a denied request of the same cost
+// consumes nothing, so that those behind it would be denied as well.
+func (o *Options) run(ctx context.Context, s Step, client string) (Result, error) {
+	r := Result{
+		Algorithm: o.Algorithm, Step: s.String(), Requests: s.Requests, Rate: s.Rate, Oracle: Oracle(s, o.Limit).Seconds(),
+	}
+	start := o.Clock.Now()
+	var last time.Duration // when the last request passed
+	err := func() error {
+		for i := range s.Requests {
+			if err := o.Clock.SleepUntil(ctx, start.Add(s.arrival(i))); err != nil {
+				return err
+			}
+			passed, err := o.admit(ctx, client, start, &r)
+			if err != nil {
+				return err
+			}
+			last = max(last, passed)
+			r.add(passed, last)
+			if o.Progress != nil {
+				o.Progress(r)
+			}
+		}
+		return o.Clock.SleepUntil(ctx, start.Add(last)) // while the leaky bucket holds the last one
+	}()
+	r.Within = r.Admitted == s.Requests && math.Abs(r.Seconds-r.Oracle) <= o.Limit.Period.Seconds()
+	return r, err
+}
+
+// add counts a request that passed, when last is the time of the latest one.
+func (r *Result) add(passed, last time.Duration) {
+	r.Admitted++
+	r.Seconds = last.Seconds()
+	r.Achieved = float64(r.Admitted) / r.Seconds
+	second := int(passed / time.Second)
+	for len(r.PerSecond) <= second {
+		r.PerSecond = append(r.PerSecond, 0)
+	}
+	r.PerSecond[second]++
+}
+
+// admit retries a request until it is admitted, and returns when it passes, counted from start.
+func (o *Options) admit(ctx context.Context, client string, start time.Time, r *Result) (time.Duration, error) {
+	for {
+		r.Attempts++
+		out, err := o.take(ctx, client)
+		if err != nil {
+			return 0, err
+		}
+		now := o.Clock.Now()
+		if out.Allowed {
+			return now.Sub(start) + out.Delay, nil
+		}
+		wait := max(out.RetryAfter, time.Microsecond)
+		if out.Coarse {
+			wait = min(wait, max(o.Limit.Period/time.Duration(o.Limit.Count), time.Millisecond))
+		}
+		if err := o.Clock.SleepUntil(ctx, now.Add(wait)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (o *Options) take(ctx context.Context, client string) (target.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
+	defer cancel()
+	return o.Target.Take(ctx, client)
+}
+
+// A Clock is the time of a run.
+type Clock interface {
+	Now() time.Time
+	// SleepUntil returns at a time, or with the error of ctx.
+	SleepUntil(ctx context.Context, at time.Time) error
+}
+
+// SystemClock is the real time.
+type SystemClock struct{}
+
+var _ Clock = SystemClock{}
+
+// Now returns the time.
+func (SystemClock) Now() time.Time { return time.Now() }
+
+// SleepUntil returns at a time, or with the error of ctx.
+func (SystemClock) SleepUntil(ctx context.Context, at time.Time) error {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A VirtualClock jumps to the time that a caller sleeps until. Create one with NewVirtualClock.
+type VirtualClock struct{ unixMicro atomic.Int64 } // stores read it from their own goroutines too
+
+var _ Clock = (*VirtualClock)(nil)
+
+// NewVirtualClock returns a clock that stands at a time.
+func NewVirtualClock(at time.Time) *VirtualClock {
+	c := &VirtualClock{}
+	c.unixMicro.Store(at.UnixMicro())
+	return c
+}
+
+// Now returns the time.
+func (c *VirtualClock) Now() time.Time { return time.UnixMicro(c.unixMicro.Load()) }
+
+// SleepUntil moves the clock to a time, rounded up to whole microseconds. It never goes back.
+func (c *VirtualClock) SleepUntil(ctx context.Context, at time.Time) error {
+	to := at.UnixMicro()
+	if at.Nanosecond()%int(time.Microsecond) > 0 {
+		to++
+	}
+	if to > c.unixMicro.Load() {
+		c.unixMicro.Store(to)
+	}
+	return ctx.Err()
+}

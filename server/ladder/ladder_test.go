@@ -1,0 +1,154 @@
+package ladder
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// rateAlgorithms returns the algorithms that have a rate.
+func rateAlgorithms() (all []headgate.Algorithm) {
+	for _, a := range headgate.Algorithms() {
+		if a != headgate.Concurrency {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// climb runs the ladder in virtual time against 20/s, from a time after midnight.
+func climb(t *testing.T, a headgate.Algorithm, after time.Duration) []Result {
+	t.Helper()
+	clock := NewVirtualClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(after))
+	limit := headgate.Limit{Algorithm: a, Count: 20, Period: time.Second}
+	store, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: limit, Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	results, err := Run(t.Context(), Options{
+		Target: store, Algorithm: a.String(), Limit: limit, Steps: DefaultSteps, Clock: clock, Client: "test",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+func TestEveryStepEndsWithinAPeriodOfTheOracle(t *testing.T) {
+	for _, a := range rateAlgorithms() {
+		for _, after := range []time.Duration{0, 137 * time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond} {
+			results := climb(t, a, after)
+			if len(results) != len(DefaultSteps) {
+				t.Fatalf("%s: got %d results, want %d", a, len(results), len(DefaultSteps))
+			}
+			for _, r := range results {
+				if !r.Within || r.Admitted != r.Requests {
+					t.Errorf("%s from %v, step %s: got %d of %d in %.3f s, the oracle says %.3f s",
+						a, after, r.Step, r.Admitted, r.Requests, r.Seconds, r.Oracle)
+				}
+			}
+		}
+	}
+}
+
+// The figures follow from the limit: 20 pass at once and the other 980 at 20/s.
+func TestTokenBucketTakesExactlyTheOraclesTime(t *testing.T) {
+	for i, r := range climb(t, headgate.TokenBucket, 0) {
+		want := []float64{10, 10, 10, 10, 10, 11.54, 24.02, 49.01}[i]
+		if diff := r.Seconds - want; diff > 0.001 || diff < -0.001 || r.Oracle != want {
+			t.Errorf("step %s: got %.6f s and %.6f s by the oracle, want %.2f s", r.Step, r.Seconds, r.Oracle, want)
+		}
+		sum := 0
+		for _, n := range r.PerSecond {
+			sum += n
+		}
+		if sum != r.Requests {
+			t.Errorf("step %s: got %d requests in the seconds, want %d", r.Step, sum, r.Requests)
+		}
+	}
+}
+
+// A limiter that admits everything, or a fifth too little, is noticed.
+func TestWrongLimiterIsNotWithinAPeriod(t *testing.T) {
+	for name, count := range map[string]int64{"no limit": 1_000_000, "a fifth too little": 16} {
+		clock := NewVirtualClock(time.Unix(0, 0))
+		limit := headgate.PerSecond(count)
+		wrong, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: limit, Now: clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer wrong.Close()
+		results, err := Run(t.Context(), Options{
+			Target: wrong, Limit: headgate.PerSecond(20), Steps: []Step{{1000, 100}}, Clock: clock,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if results[0].Within {
+			t.Errorf("%s: got %.2f s, within a period of %.2f s", name, results[0].Seconds, results[0].Oracle)
+		}
+	}
+}
+
+func TestRealTimeIsThatOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := headgate.PerSecond(20)
+		store, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		start := time.Now()
+		steps := []Step{{100, 100}}
+		results, err := Run(t.Context(), Options{Target: store, Limit: limit, Steps: steps, Clock: SystemClock{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start).Seconds(); took < 4 || took > 4.1 || !results[0].Within {
+			t.Errorf("got %.3f s and %+v, want 4.01 s", took, results[0])
+		}
+	})
+}
+
+func TestInterruptKeepsResults(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	clock := NewVirtualClock(time.Unix(0, 0))
+	limit := headgate.PerSecond(20)
+	store, err := target.Open(ctx, target.Options{Address: target.Memory, Limit: limit, Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	results, err := Run(ctx, Options{
+		Target: store, Limit: limit, Steps: []Step{{10, 1}, {20, 2}}, Clock: clock,
+		Progress: func(r Result) {
+			if r.Step == "20@2" && r.Admitted == 7 {
+				cancel()
+			}
+		},
+	})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "20@2") {
+		t.Errorf("got error %v, want that step 20@2 was canceled", err)
+	}
+	if len(results) != 2 || results[0].Admitted != 10 || results[1].Admitted != 7 || results[1].Within {
+		t.Errorf("got %+v, want 10 and 7 admitted", results)
+	}
+}
+
+func TestStepsAreParsed(t *testing.T) {
+	if s, err := ParseStep("250@25"); err != nil || s != (Step{250, 25}) {
+		t.Errorf("got %v, %v", s, err)
+	}
+	for _, text := range []string{"", "10", "@", "10@", "@1", "0@1", "1@0", "-1@1", "1e3@1", "1000001@1", "1@100001"} {
+		if s, err := ParseStep(text); err == nil {
+			t.Errorf("%q: got %v, want an error", text, s)
+		}
+	}
+}

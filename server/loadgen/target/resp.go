@@ -1,0 +1,96 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate/headgate"
+)
+
+func openRESP(u *url.URL, o Options) (Target, error) {
+	t := &respTarget{rule: o.Rule}
+	if o.Rule == "" {
+		var err error
+		if t.throttle, err = throttleArguments(o.Limit); err != nil {
+			return nil, err
+		}
+	}
+	password, _ := u.User.Password()
+	if o.Token != "" {
+		password = o.Token
+	}
+	var err error
+	t.client, err = rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{u.Host}, Username: u.User.Username(), Password: password,
+		DisableCache: true, ForceSingleClient: true, DisableRetry: true, // a retry would count twice
+		Dialer: net.Dialer{Timeout: dialTimeout},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", u.Redacted(), err)
+	}
+	return t, nil
+}
+
+// throttleArguments returns the limit as CL.THROTTLE takes it.
+func throttleArguments(l headgate.Limit) ([]string, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	if l.Algorithm != headgate.TokenBucket && l.Algorithm != headgate.GCRA {
+		return nil, fmt.Errorf("CL.THROTTLE decides as gcra does, not as %s: name a rule of the target instead", l.Algorithm)
+	}
+	if l.Period%time.Second != 0 {
+		return nil, fmt.Errorf("CL.THROTTLE takes whole seconds, not %v: name a rule of the target instead", l.Period)
+	}
+	return []string{
+		strconv.FormatInt(l.Capacity()-1, 10), strconv.FormatInt(l.Count, 10),
+		strconv.FormatInt(int64(l.Period/time.Second), 10),
+	}, nil
+}
+
+// A respTarget asks a node over RESP, by a rule or by the arguments of CL.THROTTLE.
+type respTarget struct {
+	client   rueidis.Client
+	rule     string
+	throttle []string
+}
+
+var _ Target = (*respTarget)(nil)
+
+func (t *respTarget) Take(ctx context.Context, client string) (Outcome, error) {
+	command := t.client.B().Arbitrary("HG.TAKE").Args(t.rule, client)
+	if t.rule == "" {
+		command = t.client.B().Arbitrary("CL.THROTTLE").Args(client).Args(t.throttle...)
+	}
+	reply, err := t.client.Do(ctx, command.Build()).AsIntSlice()
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case len(reply) < 5:
+		return Outcome{}, fmt.Errorf("got %d integers from %s, want 5", len(reply), t.name())
+	case t.rule != "":
+		if reply[0] == 0 && reply[3] < 0 {
+			return Outcome{}, errNever
+		}
+		return Outcome{Allowed: reply[0] == 1, RetryAfter: time.Duration(reply[3]) * time.Millisecond}, nil
+	}
+	return Outcome{Allowed: reply[0] == 0, RetryAfter: time.Duration(max(reply[3], 0)) * time.Second, Coarse: true}, nil
+}
+
+func (t *respTarget) name() string {
+	if t.rule == "" {
+		return "CL.THROTTLE"
+	}
+	return "HG.TAKE"
+}
+
+func (t *respTarget) Close() error {
+	t.client.Close()
+	return nil
+}

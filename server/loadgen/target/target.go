@@ -1,0 +1,147 @@
+// Package target asks limiters for decisions: a store in this process, Redis, or a node over HTTP, gRPC or RESP.
+package target
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// Memory is the address of a store in this process.
+const Memory = "memory"
+
+// An Outcome is the decision about one request.
+type Outcome struct {
+	// Allowed reports whether the request may pass, after Delay.
+	Allowed bool
+	// Degraded reports whether a policy decided because something was unreachable.
+	Degraded bool
+	// Delay is how long to hold an allowed request.
+	Delay time.Duration
+	// RetryAfter is when a denied request may pass.
+	RetryAfter time.Duration
+	// Coarse reports whether RetryAfter is in whole seconds, so that the request may pass much earlier.
+	Coarse bool
+}
+
+// A Target decides requests. It is safe for concurrent use.
+type Target interface {
+	// Take asks for one unit on behalf of a client. The context has a deadline.
+	Take(ctx context.Context, client string) (Outcome, error)
+	// Close ends connections.
+	Close() error
+}
+
+// Options say what to ask, and how.
+type Options struct {
+	// Address is Memory, or a URL: http://host/v1/ratelimit for the decision API, any other http:// URL for a gateway,
+	// grpc://host:port, redis://host:port for RESP, or redis-store://host:port for a store in Redis.
+	Address string
+	// Rule is the rule to apply. Only gRPC, RESP and the decision API have one, and the last one needs it.
+	Rule string
+	// Limit is the limit to apply where no rule does: in this process, in Redis, over gRPC and over RESP.
+	Limit headgate.Limit
+	// Token authenticates to the decision service. Default none.
+	Token string
+	// Connections bounds the connections. Default 1.
+	Connections int
+	// Now is the clock of Memory. Default the system's.
+	Now func() time.Time
+}
+
+// Addresses are examples of each kind of address, for help and completion.
+var Addresses = []string{
+	Memory, "http://127.0.0.1:8081/v1/ratelimit", "http://127.0.0.1:8080/", "grpc://127.0.0.1:8082",
+	"redis://127.0.0.1:8083", "redis-store://127.0.0.1:6379",
+}
+
+// Open connects to a target.
+func Open(ctx context.Context, o Options) (Target, error) {
+	o.Connections = max(o.Connections, 1)
+	if o.Address == Memory {
+		if err := o.refuseRule(); err != nil {
+			return nil, err
+		}
+		if err := o.Limit.Validate(); err != nil {
+			return nil, err
+		}
+		store, err := memstore.New(memstore.Options{Now: o.Now})
+		if err != nil {
+			return nil, err
+		}
+		return &limiterTarget{limiter: store, limit: o.Limit, closer: store.Close}, nil
+	}
+	u, err := url.Parse(o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("target: %w", err)
+	}
+	if u.Host == "" {
+		return nil, fmt.Errorf("target %q: want %s", o.Address, strings.Join(Addresses, ", "))
+	}
+	switch u.Scheme {
+	case "http", "https":
+		return openHTTP(u, o)
+	case "grpc":
+		return openGRPC(u, o)
+	case "redis":
+		return openRESP(u, o)
+	case "redis-store":
+		return openRedisStore(ctx, u, o)
+	}
+	return nil, fmt.Errorf("target %q: want %s", o.Address, strings.Join(Addresses, ", "))
+}
+
+// HasLimit reports whether the caller's limit applies at this target, rather than a rule of the target.
+func HasLimit(address, rule string) bool {
+	return rule == "" && !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://")
+}
+
+func (o Options) refuseRule() error {
+	if o.Rule != "" {
+		return fmt.Errorf("target %s has no rules: want no rule, got %q", o.Address, o.Rule)
+	}
+	return nil
+}
+
+// A limiterTarget asks a headgate.Limiter.
+type limiterTarget struct {
+	limiter headgate.Limiter
+	limit   headgate.Limit
+	closer  func() error
+}
+
+var _ Target = (*limiterTarget)(nil)
+
+func (t *limiterTarget) Take(ctx context.Context, client string) (Outcome, error) {
+	d, err := t.limiter.Take(ctx, headgate.Check{Key: client, Limit: t.limit, Cost: 1})
+	return Outcome{Allowed: d.Allowed, Degraded: d.Degraded, Delay: d.Delay, RetryAfter: d.RetryAfter}, err
+}
+
+func (t *limiterTarget) Close() error { return t.closer() }
+
+// dialTimeout bounds the connection to a target.
+const dialTimeout = 5 * time.Second
+
+func openRedisStore(ctx context.Context, u *url.URL, o Options) (Target, error) {
+	if err := o.refuseRule(); err != nil {
+		return nil, err
+	}
+	if err := o.Limit.Validate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	address := *u
+	address.Scheme = "redis"
+	store, err := redisstore.Open(ctx, address.String(), redisstore.Options{Prefix: "headgate-bench"})
+	if err != nil {
+		return nil, err
+	}
+	return &limiterTarget{limiter: store, limit: o.Limit, closer: store.Close}, nil
+}
