@@ -23,8 +23,8 @@ var (
 	nameHost          = nameOf("Host")
 )
 
-// maxNames bounds the number of cached names. They come from rules, so there are few.
-const maxNames = 4096
+// maxNames bounds the number of cached names. They come from rules, so requests cannot add any.
+const maxNames = 1 << 14
 
 // headerNames caches the canonical form of names, because computing it allocates.
 type headerNames struct {

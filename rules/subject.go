@@ -29,13 +29,33 @@ type Repeater interface {
 	Repeats(headgate.Attribute) bool
 }
 
+// A NameLister is a subject that can list the names of its headers, cookies, query parameters or descriptor entries. If
+// rules use many names, those that the request has are looked up, instead of all that the rules use.
+type NameLister interface {
+	Subject
+	// AppendNames appends the names of all attributes of a kind that Get has a value for, and returns true. Header names
+	// are in lower case or in the canonical form of net/http. Names may be repeated, and there may be others. It returns
+	// false if the names of that kind are unknown.
+	AppendNames(dst []string, kind headgate.AttributeKind) (names []string, ok bool)
+}
+
 // Attributes is a Subject made of values, for tests and for callers that know attributes only by name.
 type Attributes map[headgate.Attribute]string
 
-var _ Subject = Attributes(nil)
+var _ NameLister = Attributes(nil)
 
 // Get returns the value of an attribute.
 func (a Attributes) Get(attribute headgate.Attribute) (string, bool) {
 	value, ok := a[attribute]
 	return value, ok
+}
+
+// AppendNames appends the names of the attributes of a kind.
+func (a Attributes) AppendNames(dst []string, kind headgate.AttributeKind) ([]string, bool) {
+	for attribute := range a {
+		if attribute.Kind == kind {
+			dst = append(dst, attribute.Name)
+		}
+	}
+	return dst, true
 }

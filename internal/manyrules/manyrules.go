@@ -96,6 +96,17 @@ func (r *Request) Get(a headgate.Attribute) (string, bool) {
 	return value, value != ""
 }
 
+// AppendNames appends the names of the headers.
+func (r *Request) AppendNames(dst []string, kind headgate.AttributeKind) ([]string, bool) {
+	if kind != headgate.AttrHeader {
+		return dst, false
+	}
+	for i := range r.Headers {
+		dst = append(dst, r.Headers[i][0])
+	}
+	return dst, true
+}
+
 // pick returns the index of the rule that request i matches, among rules with all four variants. With fewer than
 // twelve rules there are none, and requests match fewer rules than documented.
 func pick(i, ruleCount int) int { return i * 7919 % max(1, ruleCount/12*4) }

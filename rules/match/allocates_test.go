@@ -13,6 +13,21 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
+func TestMatchOfEveryKindAllocatesNothing(t *testing.T) {
+	for _, kind := range manyrules.Kinds {
+		set := compile(t, kind.Rules(100))
+		asked := kind.Requests(100, 100)
+		dst := make([]match.Result, 0, 16)
+		i := 0
+		if got := testing.AllocsPerRun(1000, func() {
+			dst = set.Match(asked[i%len(asked)], dst[:0])
+			i++
+		}); got != 0 {
+			t.Errorf("%s: Match allocates %v times, want 0", kind.Name, got)
+		}
+	}
+}
+
 func TestMatchAllocatesNothing(t *testing.T) {
 	for _, n := range []int{3, 100, 10_000} {
 		set := compile(t, manyrules.Mixed(n))

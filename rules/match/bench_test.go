@@ -54,6 +54,23 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
+// Ten rules and ten thousand with each kind of condition.
+func BenchmarkMatchKind(b *testing.B) {
+	for _, kind := range manyrules.Kinds {
+		for _, n := range []int{10, 10_000} {
+			b.Run(fmt.Sprintf("%s/rules=%d", kind.Name, n), func(b *testing.B) {
+				set := compile(b, kind.Rules(n))
+				asked := kind.Requests(1020, n)
+				dst := make([]match.Result, 0, 16)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					dst = set.Match(asked[i%len(asked)], dst[:0])
+				}
+			})
+		}
+	}
+}
+
 // A few rules that apply to all requests, as most services begin.
 func BenchmarkMatchFew(b *testing.B) {
 	set := compile(b, []rules.Rule{

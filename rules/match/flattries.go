@@ -76,6 +76,7 @@ func (f *flatTries) find(root int32, text string, c *collector, p *probe) {
 
 func (c *collector) considerTerminals(e *terminals, text string, p *probe) {
 	if len(e.prefix) > 0 {
+		c.tried += len(e.prefix)
 		c.consider(e.prefix, p)
 	}
 	if text == "" {

@@ -11,12 +11,14 @@ import (
 type index struct {
 	always             []hit
 	tables             []table
+	named              []namedTables
+	hits               []hit // of all texts in tables
 	tries              flatTries
 	paths              int32             // trie for paths of any host, noNode if there is none
 	hosts              *textTable[int32] // tries by host, or by domain with a leading dot for all hosts below it
 	domainDots         uint64            // bit set of the numbers of dots in such domains
-	lastSegments       *textTable[[]hit] // by the last segment of a path
-	rootedLastSegments *textTable[[]hit] // the same for paths that begin with a slash
+	lastSegments       *textTable[span]  // by the last segment of a path
+	rootedLastSegments *textTable[span]  // the same for paths that begin with a slash
 	nets               *netTree
 }
 
@@ -27,11 +29,18 @@ const (
 	slotIP
 )
 
+// A span is a part of index.hits.
+type span struct{ from, to int32 }
+
 // A table finds conditions by the value of one attribute.
 type table struct {
-	slot     int
-	exact    *textTable[[]hit] // by value, nil if there are none
-	patterns int32             // trie for patterns, noNode if there is none
+	slot          int
+	present       []hit            // whatever the value is
+	exact         *textTable[span] // by value, nil if there are none
+	patterns      int32            // trie for patterns by their beginning, noNode if there is none
+	suffixes      int32            // trie for patterns by their end, which is reversed
+	substrings    int32            // trie for patterns by a text in them
+	substringHits []hit            // all hits of substrings
 }
 
 // A hit is the rank of a condition times two, plus one if finding it proves that the condition is true.
@@ -53,6 +62,7 @@ func (h hit) proven() bool { return h&1 != 0 }
 type collector struct {
 	conds    []compiledCondition // parts that are still to be evaluated
 	first    bool                // only the lowest rank is wanted
+	tried    int                 // number of hits in tries so far
 	count    int
 	buf      [maxInlineMatches]int32 // unsorted, with duplicates
 	overflow []int32                 // ranks that did not fit into buf
@@ -67,9 +77,11 @@ func (c *collector) ranks() []int32 {
 	if c.overflow != nil {
 		list = append(c.overflow, list...)
 	}
-	if len(list) > 1 {
-		slices.Sort(list)
-		list = slices.Compact(list)
+	for i := 1; i < len(list); i++ {
+		if list[i-1] >= list[i] { // most are added in order
+			slices.Sort(list)
+			return slices.Compact(list)
+		}
 	}
 	return list
 }
@@ -90,15 +102,20 @@ func (c *collector) considerOne(h hit, p *probe) {
 		c.count = 0
 	}
 	if c.count == maxInlineMatches {
-		slices.Sort(c.buf[:])
-		c.count = len(slices.Compact(c.buf[:]))
+		c.makeRoom()
 	}
+	c.buf[c.count] = rank
+	c.count++
+}
+
+// makeRoom makes room in a full buf.
+func (c *collector) makeRoom() {
+	slices.Sort(c.buf[:])
+	c.count = len(slices.Compact(c.buf[:]))
 	if c.count == maxInlineMatches { // without any duplicates
 		c.overflow = append(c.overflow, c.buf[:]...)
 		c.count = 0
 	}
-	c.buf[c.count] = rank
-	c.count++
 }
 
 // matchesAll reports whether all n conditions are always true.
@@ -117,18 +134,10 @@ func (x *index) find(c *collector, p *probe) {
 		c.consider(x.always, p)
 	}
 	for i := range x.tables {
-		t := &x.tables[i]
-		value, ok := p.get(t.slot)
-		if !ok {
-			continue
-		}
-		if t.exact != nil {
-			hits, _ := t.exact.find(value)
-			c.consider(hits, p)
-		}
-		if t.patterns != noNode {
-			x.tries.find(t.patterns, value, c, p)
-		}
+		x.findValue(&x.tables[i], c, p)
+	}
+	for i := range x.named {
+		x.findNamed(&x.named[i], c, p)
 	}
 	if x.nets != nil {
 		if net := p.address(); net.IsValid() {
@@ -154,15 +163,42 @@ func (x *index) find(c *collector, p *probe) {
 	}
 }
 
+// findValue finds conditions by the value of a table's attribute.
+func (x *index) findValue(t *table, c *collector, p *probe) {
+	value, ok := p.get(t.slot)
+	if !ok {
+		return
+	}
+	if len(t.present) > 0 {
+		c.consider(t.present, p)
+	}
+	if t.exact != nil {
+		x.findText(t.exact, value, c, p)
+	}
+	if t.patterns != noNode {
+		x.tries.find(t.patterns, value, c, p)
+	}
+	if t.suffixes != noNode {
+		x.findSuffixes(t, value, c, p)
+	}
+	if t.substrings != noNode {
+		x.findSubstrings(t, value, c, p)
+	}
+}
+
+func (x *index) findText(t *textTable[span], text string, c *collector, p *probe) {
+	if s, ok := t.find(text); ok {
+		c.consider(x.hits[s.from:s.to], p)
+	}
+}
+
 func (x *index) findLastSegment(path string, c *collector, p *probe) {
 	tail := path[strings.LastIndexByte(path, '/')+1:]
 	if x.lastSegments != nil {
-		hits, _ := x.lastSegments.find(tail)
-		c.consider(hits, p)
+		x.findText(x.lastSegments, tail, c, p)
 	}
 	if x.rootedLastSegments != nil && len(tail) < len(path) && path[0] == '/' {
-		hits, _ := x.rootedLastSegments.find(tail)
-		c.consider(hits, p)
+		x.findText(x.rootedLastSegments, tail, c, p)
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // fewConditions is the largest number of conditions that are evaluated one by one instead of through an index.
 const fewConditions = 4
 
+// fewPatterns is the largest number of patterns of an attribute that are not indexed by their end or a text in them.
+const fewPatterns = 8
+
 // maxHostPathKeys limits the host and path combinations that one condition is indexed under.
 const maxHostPathKeys = 256
 
@@ -29,7 +32,11 @@ func newIndex(conditions []*rules.Condition, further [][]compiledTest, r *compil
 		hosts:              map[string]*trie{},
 		lastSegments:       map[string][]hit{},
 		rootedLastSegments: map[string][]hit{},
+		present:            map[int][]hit{},
 		patterns:           map[int]*trie{},
+		suffixes:           map[int]*trie{},
+		substrings:         map[int]*trie{},
+		substringHits:      map[int][]hit{},
 		index:              &index{paths: noNode},
 	}
 	var work yield.Yielder
@@ -65,14 +72,28 @@ func newIndex(conditions []*rules.Condition, further [][]compiledTest, r *compil
 type indexBuilder struct {
 	compiler           *compiler
 	conds              []compiledCondition
-	counts             map[indexKey]int // number of conditions that could be indexed under a key
+	counts             map[indexKey]int // number of conditions that could be indexed under a key, by indexed
 	analyses           map[*rules.Condition]analysis
 	values             map[int]map[string][]hit // by slot
 	hosts              map[string]*trie
 	lastSegments       map[string][]hit
 	rootedLastSegments map[string][]hit
-	patterns           map[int]*trie // by slot
+	present            map[int][]hit // by slot, like all below
+	patterns           map[int]*trie
+	suffixes           map[int]*trie
+	substrings         map[int]*trie
+	substringHits      map[int][]hit
 	index              *index
+}
+
+// keysOf returns the keys of a test by a part of its patterns.
+func keysOf(slot int, t *rules.Test, by patternPart) keySet {
+	keys, proven := testKeys(slot, t, by)
+	set := keySet{keys: keys}
+	if proven {
+		set.implied = []*rules.Test{t}
+	}
+	return set
 }
 
 // flatten splits a condition into tests that must all hold and groups of conditions; one of each group must be true.
@@ -116,13 +137,14 @@ func (b *indexBuilder) sets(tests []*rules.Test) []keySet {
 	var hosts, paths keySet
 	for _, t := range tests {
 		slot := b.compiler.slot(t.Attribute)
-		keys, proven := testKeys(slot, t)
-		if keys == nil {
-			continue
+		for _, by := range []patternPart{end, longest} {
+			if set := keysOf(slot, t, by); set.keys != nil {
+				sets = append(sets, set)
+			}
 		}
-		set := keySet{keys: keys}
-		if proven {
-			set.implied = []*rules.Test{t}
+		set := keysOf(slot, t, beginning)
+		if set.keys == nil {
+			continue
 		}
 		switch {
 		case t.Attribute.Kind == headgate.AttrHost && hosts.keys == nil:
@@ -167,7 +189,10 @@ func (b *indexBuilder) count(c *rules.Condition) {
 	p := b.analyze(c)
 	for _, set := range p.sets {
 		for _, k := range set.keys {
-			b.counts[k]++
+			b.counts[k.indexed()]++
+			if k.kind == bySuffix || k.kind == bySubstring {
+				b.counts[k.withoutText()]++
+			}
 		}
 	}
 	for _, group := range p.groups {
@@ -182,14 +207,18 @@ func (b *indexBuilder) count(c *rules.Condition) {
 func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 	p := b.analyze(c)
 	for _, set := range p.sets {
-		n := 0
+		n, worthwhile := 0, true
 		for _, k := range set.keys {
-			n = max(n, b.counts[k])
-			if k.kind == byValue || k.kind == byPrefix || k.kind == byNormalizedPath {
+			n = max(n, b.counts[k.indexed()])
+			switch k.kind {
+			case byPresence, byValue, byPrefix, byNormalizedPath:
 				n++ // prefer host and path, which are read anyway
+			case bySuffix, bySubstring:
+				n += 2 // prefer beginnings, which are found faster
+				worthwhile = worthwhile && b.counts[k.withoutText()] > fewPatterns
 			}
 		}
-		if best.keys == nil || n < most {
+		if worthwhile && (best.keys == nil || n < most) {
 			best, most = set, n
 		}
 	}
@@ -237,16 +266,25 @@ func (b *indexBuilder) add(k indexKey, h hit) {
 			b.values[k.slot] = map[string][]hit{}
 		}
 		b.values[k.slot][k.text] = append(b.values[k.slot][k.text], h)
+	case byPresence:
+		b.present[k.slot] = append(b.present[k.slot], h)
+	case bySuffix:
+		addPattern(b.suffixes, k.slot, literalRoute(reversed(k.text)), h)
+	case bySubstring:
+		addPattern(b.substrings, k.slot, literalRoute(k.text), h)
+		b.substringHits[k.slot] = append(b.substringHits[k.slot], h)
+	case byPrefix:
+		addPattern(b.patterns, k.slot, prefixRoute(k.text), h)
 	default:
-		if b.patterns[k.slot] == nil {
-			b.patterns[k.slot] = &trie{}
-		}
-		route := prefixRoute
-		if k.kind == byNormalizedPath {
-			route = pathRoute
-		}
-		b.patterns[k.slot].add(route(k.text), h)
+		addPattern(b.patterns, k.slot, pathRoute(k.text), h)
 	}
+}
+
+func addPattern(tries map[int]*trie, slot int, r route, h hit) {
+	if tries[slot] == nil {
+		tries[slot] = &trie{}
+	}
+	tries[slot].add(r, h)
 }
 
 // finish moves the collected hits into the index.
@@ -265,14 +303,38 @@ func (b *indexBuilder) finish() {
 		}
 	}
 	x.hosts = newTextTable(roots)
-	x.lastSegments, x.rootedLastSegments = newTextTable(b.lastSegments), newTextTable(b.rootedLastSegments)
-	for slot := range b.compiler.attributes {
-		t := table{slot: slot, exact: newTextTable(b.values[slot]), patterns: noNode}
-		if b.patterns[slot] != nil {
-			t.patterns = x.tries.add(b.patterns[slot])
+	x.lastSegments, x.rootedLastSegments = x.newHitTable(b.lastSegments), x.newHitTable(b.rootedLastSegments)
+	named := map[headgate.AttributeKind][]table{}
+	for slot, a := range b.compiler.attributes {
+		t := table{
+			slot:          slot,
+			present:       b.present[slot],
+			exact:         x.newHitTable(b.values[slot]),
+			patterns:      x.tries.addRoot(b.patterns[slot]),
+			suffixes:      x.tries.addRoot(b.suffixes[slot]),
+			substrings:    x.tries.addRoot(b.substrings[slot]),
+			substringHits: b.substringHits[slot],
 		}
-		if t.exact != nil || t.patterns != noNode {
+		switch {
+		case t.empty():
+		case hasNames(a.Kind):
+			named[a.Kind] = append(named[a.Kind], t)
+		default:
 			x.tables = append(x.tables, t)
 		}
 	}
+	for kind, tables := range named {
+		x.addNamed(kind, tables, b.compiler.attributes)
+	}
+}
+
+// newHitTable returns a table of hits by text, nil if there are none.
+func (x *index) newHitTable(values map[string][]hit) *textTable[span] {
+	spans := make(map[string]span, len(values))
+	for text, hits := range values {
+		from := len(x.hits)
+		x.hits = append(x.hits, hits...)
+		spans[text] = span{int32(from), int32(len(x.hits))}
+	}
+	return newTextTable(spans)
 }

@@ -12,7 +12,7 @@ import (
 // An indexKey is a key that an index finds conditions by.
 type indexKey struct {
 	kind keyKind
-	slot int          // of byValue, byPrefix and byNormalizedPath
+	slot int          // of byPresence and the kinds below it
 	host string       // of byHostPath: a host, a domain with a leading dot, or empty for any
 	text string       // a value or a pattern
 	net  netip.Prefix // of byNet
@@ -25,8 +25,11 @@ const (
 	byLastSegment                      // the last segment of the path
 	byRootedLastSegment                // the last segment of a path that begins with a slash, as all do
 	byNet
+	byPresence // any value
 	byValue
 	byPrefix
+	bySuffix
+	bySubstring
 	byNormalizedPath // a pattern of a path with another normalization than in byHostPath
 )
 
@@ -37,19 +40,26 @@ type keySet struct {
 	implied []*rules.Test
 }
 
-// testKeys returns the keys of a test, and whether each of them proves the test. It returns none if one of the values
-// does not distinguish requests.
-func testKeys(slot int, t *rules.Test) (keys []indexKey, proven bool) {
+// testKeys returns the keys of a test by a part of its patterns, and whether each of them proves the test. It returns
+// none if one of the values does not distinguish requests, or if the keys would be those by the beginning.
+func testKeys(slot int, t *rules.Test, by patternPart) (keys []indexKey, proven bool) {
 	keys, proven = make([]indexKey, 0, len(t.Values)), true
+	differs := by == beginning
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
 		k := indexKey{slot: slot, text: p.Text, net: p.Net}
 		proves := true
 		switch {
 		case p.Text == pattern.AnyText:
-			return nil, false
+			if by != beginning || !hasNames(t.Attribute.Kind) {
+				return nil, false
+			}
+			k.kind = byPresence
 		case p.Net.IsValid():
 			k.kind, k.slot = byNet, 0
+		case by != beginning && !p.Exact():
+			k, proves = literalKey(slot, t.Attribute.Kind, p.Text, by)
+			differs = true
 		case slot == slotPath:
 			k, proves = pathKey(p.Text)
 		case t.Attribute.Kind == headgate.AttrHost:
@@ -61,12 +71,15 @@ func testKeys(slot int, t *rules.Test) (keys []indexKey, proven bool) {
 			r := pathRoute(p.Text)
 			k.kind, proves = byNormalizedPath, r.end != endPrefix
 		default:
-			k.kind, proves = byPrefix, false
+			k.kind, proves = byPrefix, strings.IndexByte(p.Text, pattern.Star) == len(p.Text)-1
 		}
 		if !k.selective() {
 			return nil, false
 		}
 		keys, proven = append(keys, k), proven && proves
+	}
+	if !differs {
+		return nil, false
 	}
 	return keys, proven
 }
@@ -104,6 +117,19 @@ func domainOf(glob string) string {
 // maxDomainDots limits the dots of an indexed domain.
 const maxDomainDots = 63
 
+// indexed returns the key with only the indexed part of its pattern. Two keys for which it is equal find the same
+// requests.
+func (k indexKey) indexed() indexKey {
+	switch k.kind {
+	case byPrefix:
+		k.text = prefixRoute(k.text).texts[0]
+	case byHostPath, byNormalizedPath:
+		r := pathRoute(k.text)
+		k.text = strings.Join(r.texts, pattern.AnyText) + string(rune(r.end))
+	}
+	return k
+}
+
 // selective reports whether the key distinguishes requests.
 func (k *indexKey) selective() bool {
 	switch k.kind {
@@ -118,6 +144,8 @@ func (k *indexKey) selective() bool {
 	case byPrefix:
 		r := prefixRoute(k.text)
 		return r.texts[0] != ""
+	case bySuffix, bySubstring:
+		return k.text != ""
 	default:
 		return true
 	}

@@ -72,6 +72,14 @@ func commonPrefix(a, b string) int {
 // nodesPerPause is the number of nodes after which add pauses: see [yield.Yielder].
 const nodesPerPause = 1024
 
+// addRoot appends a trie and returns its root, noNode if t is nil.
+func (f *flatTries) addRoot(t *trie) int32 {
+	if t == nil {
+		return noNode
+	}
+	return f.add(t)
+}
+
 // add appends a trie and returns its root.
 func (f *flatTries) add(t *trie) int32 {
 	at := int32(len(f.nodes))

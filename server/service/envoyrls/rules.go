@@ -25,7 +25,7 @@ type subject struct {
 	entries []entry
 }
 
-var _ rules.Subject = (*subject)(nil)
+var _ rules.NameLister = (*subject)(nil)
 
 // Get returns the value of an attribute.
 func (s *subject) Get(a headgate.Attribute) (string, bool) {
@@ -40,6 +40,16 @@ func (s *subject) Get(a headgate.Attribute) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// AppendNames appends the keys of the entries.
+func (s *subject) AppendNames(dst []string, kind headgate.AttributeKind) ([]string, bool) {
+	if kind == headgate.AttrDescriptor {
+		for i := range s.entries {
+			dst = append(dst, s.entries[i].key)
+		}
+	}
+	return dst, true
 }
 
 // A ruleOutcome is the engine's verdict on a descriptor.

@@ -1,0 +1,96 @@
+package match
+
+import (
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules/internal/pattern"
+)
+
+// A patternPart selects the part of a pattern that an index finds it by.
+type patternPart uint8
+
+const (
+	beginning patternPart = iota // the text in front of the first star
+	end                          // the text behind the last star
+	longest                      // the longest text without stars
+)
+
+// maxLiteral is the number of bytes of a pattern's end or text that are indexed. It bounds the time of a search.
+const maxLiteral = 32
+
+// literalKey returns the key of a pattern with stars by its end or its longest text, and whether the key proves it. The
+// text of the key is empty if the pattern has no such part.
+func literalKey(slot int, kind headgate.AttributeKind, glob string, by patternPart) (k indexKey, proves bool) {
+	texts := literals(glob)
+	last := texts[len(texts)-1]
+	if by == end {
+		k = indexKey{kind: bySuffix, slot: slot, text: last[max(0, len(last)-maxLiteral):]}
+		return k, kind != headgate.AttrPath && glob == pattern.AnyText+k.text
+	}
+	text := slices.MaxFunc(texts, func(a, b string) int { return len(a) - len(b) })
+	return indexKey{kind: bySubstring, slot: slot, text: text[:min(len(text), maxLiteral)]}, false
+}
+
+// literals returns the texts between the stars of a pattern. A double star also matches no segment at all, and then the
+// slashes beside it are missing: "/a/**" also matches "/a".
+func literals(glob string) []string {
+	texts := []string{}
+	for {
+		i := strings.IndexAny(glob, pattern.AnyText+pattern.AnySegments)
+		if i < 0 {
+			return append(texts, glob)
+		}
+		text, double := glob[:i], glob[i] == pattern.DoubleStar
+		glob = glob[i+1:]
+		if double {
+			text, glob = strings.TrimSuffix(text, "/"), strings.TrimPrefix(glob, "/")
+		}
+		texts = append(texts, text)
+	}
+}
+
+// literalRoute returns the route of a text that more may follow.
+func literalRoute(text string) route { return route{texts: []string{text}, end: endPrefix} }
+
+// withoutText returns the key that all keys of the same kind and slot are counted under.
+func (k indexKey) withoutText() indexKey { return indexKey{kind: k.kind, slot: k.slot} }
+
+func reversed(text string) string {
+	b := []byte(text)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// findSuffixes finds patterns by the end of a value.
+func (x *index) findSuffixes(t *table, value string, c *collector, p *probe) {
+	var b [maxLiteral]byte
+	n := copy(b[:], value[max(0, len(value)-maxLiteral):])
+	slices.Reverse(b[:n])
+	x.tries.find(t.suffixes, unsafe.String(&b[0], n), c, p)
+}
+
+// findSubstrings finds patterns by a text in a value. If a value repeats texts so often that evaluating all patterns is
+// faster, it does that. So a hit proves nothing.
+func (x *index) findSubstrings(t *table, value string, c *collector, p *probe) {
+	tries := &x.tries
+	root := &tries.nodes[t.substrings]
+	c.tried = 0
+	for i := range len(value) {
+		child := value[i] - root.low
+		if uint16(child) >= root.childCount || tries.children[root.firstChild+int32(child)] == noNode {
+			continue
+		}
+		tries.find(t.substrings, value[i:], c, p)
+		if c.tried > len(t.substringHits) {
+			c.consider(t.substringHits, p)
+			return
+		}
+	}
+}
+
+func (t *table) empty() bool {
+	return len(t.present) == 0 && t.exact == nil && t.patterns == noNode && t.suffixes == noNode && t.substrings == noNode
+}

@@ -1,0 +1,84 @@
+package match
+
+import (
+	"net/textproto"
+	"sync"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// fewNames is the largest number of names, such as those of headers, that every request is asked for. If rules use more
+// of them, they are found by the names that the request has.
+const fewNames = 16
+
+// namedTables are the tables of attributes of one kind, by name.
+type namedTables struct {
+	kind   headgate.AttributeKind
+	byName *textTable[int32] // indexes in tables
+	tables []table
+}
+
+// hasNames reports whether a request can list the names of its attributes of a kind.
+func hasNames(kind headgate.AttributeKind) bool {
+	switch kind {
+	case headgate.AttrHeader, headgate.AttrCookie, headgate.AttrQuery, headgate.AttrDescriptor:
+		return true
+	default:
+		return false
+	}
+}
+
+// addNamed adds the tables of a kind of attributes.
+func (x *index) addNamed(kind headgate.AttributeKind, tables []table, attributes []headgate.Attribute) {
+	if len(tables) <= fewNames {
+		x.tables = append(x.tables, tables...)
+		return
+	}
+	byName := make(map[string]int32, 2*len(tables))
+	for i, t := range tables {
+		name := attributes[t.slot].Name
+		byName[name] = int32(i)
+		if kind == headgate.AttrHeader {
+			byName[textproto.CanonicalMIMEHeaderKey(name)] = int32(i)
+		}
+	}
+	x.named = append(x.named, namedTables{kind: kind, byName: newTextTable(byName), tables: tables})
+}
+
+// findNamed finds conditions by the names of a request's attributes, and their values.
+func (x *index) findNamed(n *namedTables, c *collector, p *probe) {
+	if lister, ok := p.subject.(rules.NameLister); ok && x.findListed(lister, n, c, p) {
+		return
+	}
+	for i := range n.tables {
+		x.findValue(&n.tables[i], c, p)
+	}
+}
+
+// findListed returns false if the names are unknown, or so many that looking for each table is faster.
+func (x *index) findListed(lister rules.NameLister, n *namedTables, c *collector, p *probe) bool {
+	buffer := nameBuffers.Get().(*nameBuffer)
+	names, ok := lister.AppendNames(buffer.names[:0], n.kind)
+	ok = ok && len(names) <= len(n.tables)
+	if ok {
+		for _, name := range names {
+			if at, ok := n.byName.find(name); ok {
+				x.findValue(&n.tables[at], c, p)
+			}
+		}
+	}
+	clear(names)
+	if buffer.names = names; cap(names) <= maxNameBuffer {
+		nameBuffers.Put(buffer)
+	}
+	return ok
+}
+
+// A nameBuffer has room for names. It is reused because a buffer on the stack cannot be passed to a Subject.
+type nameBuffer struct{ names []string }
+
+var nameBuffers = sync.Pool{New: func() any { return new(nameBuffer) }}
+
+// maxNameBuffer is the number of names of the largest buffer that is reused.
+const maxNameBuffer = 256
