@@ -121,15 +121,12 @@ func TestRepeatedTextIsEvaluatedBoundedly(t *testing.T) {
 	var list []rules.Rule
 	for i := range 100 {
 		r := ruleOn(i, header("x-a"), "*bot*")
-		r.When.Tests = append(r.When.Tests, rules.Test{Attribute: header("x-b"), Values: []string{"b"}})
-		r.When.Not = []rules.Condition{{Tests: []rules.Test{{Attribute: header("x-c"), Values: []string{fmt.Sprint(i)}}}}}
+		test := rules.Test{Attribute: header(fmt.Sprint("x-b", i)), Values: []string{"b"}}
+		r.When.Not = []rules.Condition{{Tests: []rules.Test{test}}}
 		list = append(list, r)
 	}
 	reads := 0
-	request := &countingSubject{rules.Attributes{header("x-a"): strings.Repeat("bot", 1000), header("x-b"): "b"}, &reads}
-	for range 100 { // beyond the attributes that a match caches
-		list = append(list, ruleOn(len(list), header(fmt.Sprint("x-n", len(list))), "n"))
-	}
+	request := &countingSubject{rules.Attributes{header("x-a"): strings.Repeat("bot", 1000)}, &reads}
 	got := compile(t, list).Match(request, make([]match.Result, 0, 256))
 	if len(got) != 100 {
 		t.Errorf("%d rules match, want 100", len(got))
