@@ -147,11 +147,11 @@ type Document struct {
 	Media string
 }
 
-// An Applied is the result of applying a file, or of its dry run. A Diff is an object that differs.
-type (
-	Applied = edit.Result
-	Diff    = edit.Difference
-)
+// Applied is the result of applying a file, or of its dry run.
+type Applied = edit.Result
+
+// Diff is an object that differs.
+type Diff = edit.Difference
 
 // Apply updates the namespace to a file. With prune, objects that are not in the file are deleted; with dryRun nothing
 // is changed. base is the required revision of the namespace, or control.Any.
