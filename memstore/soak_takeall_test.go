@@ -136,7 +136,7 @@ func (s *takeAllSoak) run(rounds int) {
 		c := &s.clients[i]
 		for j := range c.twin {
 			k := &c.twin[j]
-			d, err := s.Take(context.Background(), k.check(0))
+			d, err := s.Peek(context.Background(), k.check(0))
 			if got := d.Limit - d.Remaining; err != nil || got != k.taken.Load() {
 				t.Errorf("%s: %d consumed (%v), want the %d that were admitted", k.name, got, err, k.taken.Load())
 			}
@@ -244,7 +244,7 @@ func (b *basket) other() {
 	switch r.IntN(32) {
 	case 0, 1: // looks at the twin
 		var ds []headgate.Decision
-		ds, err = s.TakeAll(ctx, []headgate.Check{c.twin[0].check(0), c.twin[1].check(0)}, b.dst[:0])
+		ds, err = s.TakeAll(ctx, []headgate.Check{c.twin[0].check(headgate.MaxCount), c.twin[1].check(headgate.MaxCount)}, b.dst[:0])
 		if err == nil && ds[0].Limit-ds[0].Remaining != ds[1].Limit-ds[1].Remaining {
 			s.torn.Add(1)
 		}
