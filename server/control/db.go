@@ -18,16 +18,18 @@ const (
 	KindRule     Kind = "rule"
 	KindClient   Kind = "client"
 	KindOverride Kind = "override" // temporary limits of one client
-	KindToken    Kind = "token"
-	KindWebhook  Kind = "webhook"
-	KindEvent    Kind = "event" // an action that changes no other object; the log has all of them
+	// KindSuspension is the kind of a Suspension.
+	KindSuspension Kind = "suspension"
+	KindToken      Kind = "token"
+	KindWebhook    Kind = "webhook"
+	KindEvent      Kind = "event" // an action that changes no other object; the log has all of them
 )
 
 // ForNodes reports whether nodes receive objects of the kind.
 func (k Kind) ForNodes() bool { return slices.Contains(NodeKinds(), k) }
 
 // NodeKinds returns the kinds of objects that nodes receive, in the order of snapshots.
-func NodeKinds() []Kind { return []Kind{KindRule, KindClient, KindOverride} }
+func NodeKinds() []Kind { return []Kind{KindRule, KindClient, KindOverride, KindSuspension} }
 
 // An Object is a stored object.
 type Object struct {

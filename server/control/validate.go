@@ -21,7 +21,7 @@ var ErrInvalid = errors.New("cannot be stored")
 
 // Kinds returns all kinds, in the order of snapshots.
 func Kinds() []Kind {
-	return []Kind{KindRule, KindClient, KindOverride, KindToken, KindWebhook, KindEvent}
+	return []Kind{KindRule, KindClient, KindOverride, KindSuspension, KindToken, KindWebhook, KindEvent}
 }
 
 // Validate returns an error that wraps ErrInvalid if the change itself is invalid. Every DB calls it first.

@@ -33,6 +33,13 @@ var (
 	rulesFetchesDesc = desc("rules_fetches_total",
 		"Requests to the rules service: whole or delta if there was a change, unchanged, refused, or failed.", "result")
 
+	enforcementOffRulesDesc = desc("enforcement_off_rules",
+		"Rules that are not enforced for a time: requests over their limits are admitted and counted.")
+	enforcementOffDesc = desc("enforcement_off",
+		"Suspensions of enforcement in force, of the rules service (fleet) and of this node alone (node).", "scope")
+	enforcementOffEndDesc = desc("enforcement_off_end_timestamp_seconds",
+		"When the last suspension of enforcement ends, 0 if there is none.")
+
 	waitingDesc = desc("delayed_requests", "Requests that are delayed now.")
 
 	memoryKeysDesc      = desc("memory_keys", "Keys in a memory store.", "store")

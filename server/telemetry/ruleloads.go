@@ -68,6 +68,19 @@ func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
 	ch <- counter(rulesLoadsDesc, l.refused, "refused")
 }
 
+// collectEnforcement sends how many rules are not enforced.
+func collectEnforcement(ch chan<- prometheus.Metric, e *Enforcement) {
+	ch <- gauge(enforcementOffRulesDesc, float64(e.RulesOff))
+	for _, scope := range []string{ScopeFleet, ScopeNode} {
+		ch <- gauge(enforcementOffDesc, float64(e.Suspensions[scope]), scope)
+	}
+	ends := 0.0
+	if !e.Ends.IsZero() {
+		ends = float64(e.Ends.UnixMilli()) / 1000
+	}
+	ch <- gauge(enforcementOffEndDesc, ends)
+}
+
 // collectFollow sends how a node follows a rules service.
 func collectFollow(ch chan<- prometheus.Metric, s *follow.Status) {
 	ch <- gauge(clientsDesc, float64(s.Clients))

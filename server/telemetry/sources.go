@@ -30,6 +30,8 @@ type Sources struct {
 	Follow func() follow.Status
 	// Database reports whether rules can be changed. It returns nil while that is unknown.
 	Database func() *DatabaseStatus
+	// Enforcement returns figures about enforcement that is off.
+	Enforcement func() Enforcement
 	// Waiting returns the number of delayed requests.
 	Waiting func() int
 	Gateway func() gateway.Stats
@@ -70,6 +72,7 @@ func (s sourcesCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- gauge(databaseDesc, boolGauge((*status).Writable))
 		}
 	})
+	collect(ch, s.Enforcement, collectEnforcement)
 	collect(ch, s.Waiting, func(ch chan<- prometheus.Metric, n *int) { ch <- gauge(waitingDesc, float64(*n)) })
 	collectEach(ch, s.Servers, collectServer)
 	collect(ch, s.Gateway, collectGateway)

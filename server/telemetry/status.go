@@ -9,6 +9,8 @@ type Status struct {
 	// Degraded reports a problem that does not stop decisions: the store is unreachable, rules were refused, the
 	// database cannot be written, or token keys cannot be read. The fields below say which.
 	Degraded bool `json:"degraded"`
+	// EnforcementOff are the rules that are not enforced for a time. It makes a node neither degraded nor unready.
+	EnforcementOff []Suspension `json:"enforcement_off,omitempty"`
 	// Warnings are settings that are probably wrong. They make a node neither degraded nor unready.
 	Warnings []string `json:"warnings,omitempty"`
 	// Version is the program's version.
@@ -34,6 +36,35 @@ type Status struct {
 	// Listeners are the addresses in use, by name.
 	Listeners map[string]string `json:"listeners,omitempty"`
 }
+
+// A Suspension says that a rule is not enforced for a time.
+type Suspension struct {
+	// Rule is the rule, empty for all rules of the node.
+	Rule string `json:"rule,omitempty"`
+	// Scope is "fleet" if the rules service has turned enforcement off, "node" if only this node has.
+	Scope   string    `json:"scope"`
+	Since   time.Time `json:"since"`
+	Expires time.Time `json:"expires"`
+	Note    string    `json:"note,omitempty"`
+	// By is the ID of the token that turned it off.
+	By string `json:"by"`
+}
+
+// Enforcement are figures about enforcement that is off.
+type Enforcement struct {
+	// RulesOff is the number of rules that are not enforced, without those that are shadow rules anyway.
+	RulesOff int
+	// Suspensions is the number of suspensions in force by scope.
+	Suspensions map[string]int
+	// Ends is when the last of them ends, zero if there is none.
+	Ends time.Time
+}
+
+// The scopes of a Suspension.
+const (
+	ScopeFleet = "fleet"
+	ScopeNode  = "node"
+)
 
 // A State is the phase of a node's life.
 type State string

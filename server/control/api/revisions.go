@@ -70,7 +70,7 @@ func (s *Server) listRevisions(c *call) error {
 		return err
 	}
 	if q.Kind != "" && !q.Kind.ForNodes() {
-		return problem.InvalidQuery("kind", string(q.Kind), "rule, client or override; the audit has the others")
+		return problem.InvalidQuery("kind", string(q.Kind), "rule, client, override or suspension; the audit has the others")
 	}
 	q.Namespace = c.namespace
 	list, next, err := s.history(c.r.Context(), q, limit, listedRevision)

@@ -44,6 +44,7 @@ type Route struct {
 
 	scope     scope
 	overrides bool // it changes overrides
+	suspends  bool // it turns enforcement on or off
 	stream    bool // the response does not end, so HEAD is not supported
 	serve     handler
 	parts     []string // of Path
@@ -102,6 +103,19 @@ var routes = prepare(slices.Concat(
 		{
 			Method: "PUT", Path: "/v1/demo-traffic", Roles: editors, scope: anyNamespace, serve: (*Server).switchDemoTraffic,
 		},
+		{
+			Method: "GET", Path: "/v1/enforcement", Roles: viewers, Query: []string{"all_namespaces"},
+			serve: (*Server).getEnforcement,
+		},
+		{
+			Method: "POST", Path: "/v1/enforcement:off", Roles: editors, Query: note, suspends: true,
+			serve: (*Server).enforcementOff,
+		},
+		{
+			Method: "POST", Path: "/v1/enforcement:on", Roles: editors, Query: note, suspends: true,
+			serve: (*Server).enforcementOn,
+		},
+
 		{Method: "GET", Path: "/v1/watch", Roles: allRoles, stream: true, serve: (*Server).watch},
 		{Method: "GET", Path: "/v1/snapshot", Roles: nodeRoles, Query: []string{"since"}, serve: (*Server).getSnapshot},
 		{Method: "GET", Path: "/v1/nodes", Roles: viewers, serve: (*Server).listNodes},

@@ -225,19 +225,24 @@ func (s *Server) authorize(c *call) error {
 		return problem.New(http.StatusForbidden, "Rules and clients cannot be changed here: %s.", s.config.ReadOnly)
 	case c.route.overrides && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden, "There are no overrides here: %s.", s.config.NoOverrides)
+	case c.route.suspends && s.config.NoOverrides != "":
+		return problem.New(http.StatusForbidden,
+			"Only /v1/node/enforcement can switch the enforcement here, for this node: %s.", s.config.NoOverrides)
 	}
 	return nil
 }
 
 // authenticate returns the caller of a call.
 func (s *Server) authenticate(c *call) (*token.Principal, error) {
-	scheme, text, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
-	text = strings.TrimSpace(text)
-	if !strings.EqualFold(scheme, "Bearer") || text == "" {
+	text := token.FromRequest(c.r)
+	if text == "" {
 		return nil, problem.New(http.StatusUnauthorized, "Send a token: Authorization: Bearer TOKEN.")
 	}
 	return s.tokens.Authenticate(c.r.Context(), text, s.config.From(c.r))
 }
+
+// Tokens returns the tokens of the rules service, for other handlers of the same listener.
+func (s *Server) Tokens() *token.Store { return s.tokens }
 
 // expireInterval is how often expired overrides are deleted.
 const expireInterval = 10 * time.Minute
@@ -249,6 +254,9 @@ func (s *Server) deleteExpired() {
 	for {
 		if err := s.editor.DeleteExpiredOverrides(s.ended); err != nil && s.ended.Err() == nil {
 			s.config.Logger.Warn("rules service: cannot delete expired overrides, trying again later", "err", err.Error())
+		}
+		if err := s.deleteExpiredSuspensions(s.ended); err != nil && s.ended.Err() == nil {
+			s.config.Logger.Warn("rules service: cannot delete expired suspensions, trying again later", "err", err.Error())
 		}
 		select {
 		case <-s.ended.Done():

@@ -98,7 +98,7 @@ func (m deltaMap) sorted(kinds []control.Kind) []Delta {
 }
 
 // Rollback gives objects of a namespace the content of an earlier revision, as a new change: rules, or with all also
-// clients and overrides. The errors are those of Compare and ApplyFile.
+// clients and overrides. Suspensions stay: they are about the present. The errors are those of Compare and ApplyFile.
 func (e *Editor) Rollback(
 	ctx context.Context, entry *control.Change, revision int64, all bool, t Terms,
 ) (*Result, error) {
@@ -118,7 +118,7 @@ func (c *rollbackChange) edits(ctx context.Context, ns *namespace) ([]Edit, erro
 	kinds := []control.Kind{control.KindRule}
 	c.objects = len(ns.rules)
 	if c.all {
-		kinds = control.NodeKinds()
+		kinds = []control.Kind{control.KindRule, control.KindClient, control.KindOverride}
 		c.objects += ns.clients.Len() + len(ns.overrides)
 	}
 	deltas, err := Compare(ctx, ns.db, ns.name, c.revision, math.MaxInt64, kinds)

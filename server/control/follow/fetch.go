@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/server/control"
@@ -154,6 +156,7 @@ func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 func (f *Follower) applySnapshot(t *fetchSink) error {
 	h, err := t.whole.finish(f.config.Clock())
 	if err == nil {
+		f.suspend(h)
 		if err = f.config.Apply(h.set); err != nil {
 			err = refused(err)
 		}
@@ -193,6 +196,9 @@ func (f *Follower) applyDelta(t *fetchSink) error {
 		return err
 	}
 	f.refused = control.Mark{}
+	if len(t.delta.suspensions) > 0 {
+		f.suspend(f.current)
+	}
 	f.change(func(s *Status) { s.Deltas++ })
 	level := slog.LevelDebug // clients may change often
 	if len(t.delta.rules) > 0 {
@@ -243,6 +249,15 @@ func (f *Follower) maintainDisk(ctx context.Context) {
 	if err != nil && f.disk.file == nil {
 		f.setDiskStatus(err)
 	}
+}
+
+// suspend reports the suspensions of h, in the order of their IDs.
+func (f *Follower) suspend(h *ruleState) {
+	list := make([]control.Suspension, 0, len(h.suspensions))
+	for _, id := range slices.Sorted(maps.Keys(h.suspensions)) {
+		list = append(list, h.suspensions[id])
+	}
+	f.config.Suspend(list)
 }
 
 // diskFetchInterval bounds how often everything is fetched for the disk.

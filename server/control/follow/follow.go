@@ -23,6 +23,9 @@ type Config struct {
 	// Apply puts rules in force, or returns an error: then the previous ones stay. Clients change within the rules
 	// without another call.
 	Apply func(*match.Set) error
+	// Suspend, if set, is called with all suspensions when they may have changed: before the rules that come with them.
+	// The caller ends those that expire.
+	Suspend func([]control.Suspension)
 	// Changed, if set, is called after each change of Status.
 	Changed func(Status)
 	// Doubt, if set, returns what is suspicious about a valid client, for example that no request of this node could
@@ -71,6 +74,9 @@ func (c *Config) validate() error {
 	}
 	if c.Heavy == nil {
 		c.Heavy = func() func() { return func() {} }
+	}
+	if c.Suspend == nil {
+		c.Suspend = func([]control.Suspension) {}
 	}
 	if c.Changed == nil {
 		c.Changed = func(Status) {}
@@ -157,6 +163,7 @@ func (f *Follower) openDisk() {
 		h, err = first.whole.finish(f.config.Clock())
 	}
 	if err == nil {
+		f.suspend(h)
 		err = f.config.Apply(h.set)
 	}
 	if d.lockFile == nil {

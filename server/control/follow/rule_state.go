@@ -23,7 +23,9 @@ type ruleState struct {
 	rules   map[string]*rules.Rule // read-only, because it is shared
 	clients undoRegistry
 	overlay overlay
-	set     *match.Set
+	// suspensions are by ID. Like rules, the map is read-only.
+	suspensions map[string]control.Suspension
+	set         *match.Set
 }
 
 // ErrRefused is wrapped by errors about complete data that cannot be used here.
@@ -92,6 +94,7 @@ func newWhole(h control.Header, doubt func(*rules.Client)) (*snapshotSink, error
 	}
 	return &snapshotSink{header: h, doubt: doubt, state: ruleState{
 		mark: h.Mark(), rules: map[string]*rules.Rule{}, clients: undoRegistry{registry: registry}, overlay: newOverlay(),
+		suspensions: map[string]control.Suspension{},
 	}}, nil
 }
 
@@ -124,6 +127,12 @@ func (w *snapshotSink) item(item *control.Item) error {
 		if err := h.overlay.add(item); err != nil {
 			return refused(err)
 		}
+	case control.KindSuspension:
+		s, err := control.ParseSuspension(item.ID, item.Body)
+		if err != nil {
+			return refused(err)
+		}
+		h.suspensions[item.ID] = s
 	default:
 		return refused(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
@@ -206,12 +215,15 @@ type deltaSink struct {
 	clients   map[string]*rules.Client // nil for a deleted one
 	overrides map[string]*control.Item // nil for a deleted one
 	doubt     func(*rules.Client)
+
+	suspensions map[string]*control.Suspension // nil for a deleted one
 }
 
 func newDelta(h control.Header, doubt func(*rules.Client)) *deltaSink {
 	return &deltaSink{
 		header: h, doubt: doubt,
 		rules: map[string]*rules.Rule{}, clients: map[string]*rules.Client{}, overrides: map[string]*control.Item{},
+		suspensions: map[string]*control.Suspension{},
 	}
 }
 
@@ -243,6 +255,15 @@ func (d *deltaSink) item(item *control.Item) error {
 			kept.Body = slices.Clone(item.Body)
 			d.overrides[item.ID] = &kept
 		}
+	case control.KindSuspension:
+		d.suspensions[item.ID] = nil
+		if !item.Deleted {
+			s, err := control.ParseSuspension(item.ID, item.Body)
+			if err != nil {
+				return refused(err)
+			}
+			d.suspensions[item.ID] = &s
+		}
 	default:
 		return refused(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
@@ -258,7 +279,17 @@ var errSharedValue = errors.New("two clients have the same value")
 func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) error) (broken bool, err error) {
 	next := ruleState{
 		mark: d.header.Mark(), rules: h.rules, clients: undoRegistry{registry: h.clients.registry},
-		set: h.set,
+		set: h.set, suspensions: h.suspensions,
+	}
+	if len(d.suspensions) > 0 {
+		next.suspensions = maps.Clone(h.suspensions)
+		for id, s := range d.suspensions {
+			if s == nil {
+				delete(next.suspensions, id)
+			} else {
+				next.suspensions[id] = *s
+			}
+		}
 	}
 	if len(d.rules) > 0 {
 		next.rules = maps.Clone(h.rules)

@@ -6,7 +6,9 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/server/control"
@@ -57,8 +59,20 @@ func (s *Store) Authenticate(ctx context.Context, token string, from netip.Addr)
 	return &Principal{ID: adminID, Role: Admin, Namespaces: []string{AllNamespaces}}, nil
 }
 
+// FromRequest returns the token of a request, empty if it has none.
+func FromRequest(r *http.Request) string {
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
 // lookUp returns the principal of a stored token.
 func (s *Store) lookUp(ctx context.Context, id, key string) (*Principal, error) {
+	if s.options.DB == nil {
+		return nil, ErrInvalid
+	}
 	var r record
 	object, err := s.options.DB.Get(ctx, control.SystemNamespace, control.KindToken, id)
 	switch {

@@ -28,6 +28,7 @@ const minAdminToken = 16
 
 // Options configure a Store.
 type Options struct {
+	// DB stores the tokens. Without one, only AdminToken is valid, and only Authenticate may be called.
 	DB control.DB
 	// Logins counts failed logins by address.
 	Logins *logins.Throttle

@@ -11,7 +11,7 @@ import (
 )
 
 // ForNodes is the SQL list of the kinds that nodes get.
-const ForNodes = "('rule', 'client', 'override')"
+const ForNodes = "('rule', 'client', 'override', 'suspension')"
 
 // Collect returns a function that appends objects to a list.
 func Collect(into *[]control.Object) func(*control.Object) error {

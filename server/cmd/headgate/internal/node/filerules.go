@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/gcpause"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
@@ -24,12 +23,12 @@ import (
 
 // fileRules applies the rules of a file to the engine, at the start and whenever the file changes.
 type fileRules struct {
-	path     string
-	shared   bool
-	prefixes clientip.PrefixLengths
-	engine   *engine.Engine
-	metrics  *telemetry.Metrics
-	log      *slog.Logger
+	path        string
+	shared      bool
+	prefixes    clientip.PrefixLengths
+	enforcement *enforcement
+	metrics     *telemetry.Metrics
+	log         *slog.Logger
 
 	loading sync.Mutex // serializes reload
 
@@ -85,10 +84,10 @@ func (r *fileRules) loadFirst() (*match.Set, error) {
 	return set, nil
 }
 
-// start sets the engine, which was created with the first rules.
-func (r *fileRules) start(e *engine.Engine) {
-	r.engine = e
-	r.setLoaded(e.Rules())
+// start sets what applies later rules. The first ones are in force.
+func (r *fileRules) start(e *enforcement) {
+	r.enforcement = e
+	r.setLoaded(e.engine.Rules())
 }
 
 // heavyFile is the size in bytes above which compiling a file creates so much garbage that decisions slow down.
@@ -112,9 +111,7 @@ func (r *fileRules) reload() {
 	}
 	set, err := compile(r.path, data, r.prefixes)
 	if err == nil {
-		r.metrics.ExpectRules(set, r.shared)
-		if err = r.engine.SetRules(set); err != nil {
-			r.metrics.KeepRules(r.engine.Rules(), r.shared)
+		if set, err = r.enforcement.apply(set); err != nil {
 			err = Locate(r.path, data, err)
 		}
 	}

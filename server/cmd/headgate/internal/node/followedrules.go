@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/server/control/follow"
 	"github.com/headgate/headgate/server/telemetry"
@@ -14,13 +13,13 @@ import (
 
 // followedRules applies the rules of a rules service, in this process or remote, to the engine.
 type followedRules struct {
-	follower *follow.Follower           // nil until it is opened
-	mirror   atomic.Pointer[fileMirror] // nil unless the database follows a file
-	engine   *engine.Engine
-	shared   bool
-	metrics  *telemetry.Metrics
-	log      *slog.Logger
-	revision atomic.Uint64
+	follower    *follow.Follower           // nil until it is opened
+	mirror      atomic.Pointer[fileMirror] // nil unless the database follows a file
+	enforcement *enforcement
+	shared      bool
+	metrics     *telemetry.Metrics
+	log         *slog.Logger
+	revision    atomic.Uint64
 
 	mu   sync.Mutex
 	last follow.Status
@@ -28,13 +27,12 @@ type followedRules struct {
 
 // apply makes the engine use a rule set.
 func (f *followedRules) apply(set *match.Set) error {
-	f.metrics.ExpectRules(set, f.shared)
-	if err := f.engine.SetRules(set); err != nil {
-		f.metrics.KeepRules(f.engine.Rules(), f.shared)
+	used, err := f.enforcement.apply(set)
+	if err != nil {
 		return err
 	}
 	f.metrics.SetRules(telemetry.RuleLoad{
-		Set: set, Shared: f.shared, Revision: f.revision.Load(),
+		Set: used, Shared: f.shared, Revision: f.revision.Load(),
 		Loaded: time.Now().UTC(),
 	})
 	return nil

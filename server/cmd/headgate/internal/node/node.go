@@ -56,6 +56,7 @@ type Node struct {
 	followed    *followedRules // nil if the rules come from a file
 	control     *rulesService
 	engine      *engine.Engine
+	enforcement *enforcement
 	gateway     *gateway.Gateway // nil if it is off
 	service     decisionService
 	admin       *server       // nil if it is off
@@ -135,6 +136,11 @@ func (n *Node) openAdmin() error {
 	if err != nil {
 		return err
 	}
+	own, err := n.newNodeAPI()
+	if err != nil {
+		return err
+	}
+	handler = own.handler(handler)
 	certificates, every, err := c.AdminCertificates()
 	if err != nil {
 		return err
@@ -190,7 +196,10 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	if n.engine, err = engine.New(settings); err != nil {
 		return err
 	}
-	n.followed = &followedRules{engine: n.engine, shared: n.stores.shared(), metrics: n.metrics, log: n.log}
+	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.log)
+	n.followed = &followedRules{
+		enforcement: n.enforcement, shared: n.stores.shared(), metrics: n.metrics, log: n.log,
+	}
 	return n.openControl(ctx)
 }
 
@@ -207,7 +216,11 @@ func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error 
 	if n.engine, err = engine.New(settings); err != nil {
 		return n.wrapRulesError(Locate(n.config.Rules, n.fileRules.data, err))
 	}
-	n.fileRules.start(n.engine)
+	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.log)
+	if _, err := n.enforcement.apply(set); err != nil {
+		return err
+	}
+	n.fileRules.start(n.enforcement)
 	if n.config.AdminAddr == config.Off {
 		return nil
 	}

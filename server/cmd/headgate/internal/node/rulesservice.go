@@ -57,7 +57,8 @@ func (n *Node) openControl(ctx context.Context) error {
 	}
 	f := n.followed
 	f.follower, err = follow.Open(ctx, follow.Config{
-		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Node: n.describe, Logger: n.log,
+		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Suspend: n.enforcement.setFleet,
+		Node: n.describe, Logger: n.log,
 		Poll:  n.config.PollEvery(),
 		Doubt: clientip.New(n.config).Warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})

@@ -12,6 +12,7 @@ func (n *Node) Status() telemetry.Status {
 		state = telemetry.Starting
 	}
 	s := telemetry.Status{State: state, Version: n.options.Version, Started: n.started, Listeners: n.Listeners()}
+	s.EnforcementOff = n.enforcement.list()
 	s.Store, s.Degraded = n.stores.status()
 	var isolated bool
 	s.Fleet, isolated = n.fleet.status()

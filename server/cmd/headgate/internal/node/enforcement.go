@@ -1,0 +1,207 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// enforcement puts rules in force, those that are suspended as shadow rules, and ends suspensions when they expire.
+// Suspensions come from the rules service and from the admin listener of this node. Those of the node are lost when the
+// process ends.
+type enforcement struct {
+	engine  *engine.Engine
+	shared  bool // see telemetry.RuleLoad
+	metrics *telemetry.Metrics
+	log     *slog.Logger
+	now     func() time.Time
+	wake    chan struct{} // the time of the next expiry may have changed
+
+	mu       sync.Mutex
+	base     *match.Set // the rules as they were loaded; nil until then
+	fleet    []control.Suspension
+	local    map[string]control.Suspension // by control.SuspensionID
+	active   []telemetry.Suspension        // in force
+	rulesOff int
+}
+
+func newEnforcement(e *engine.Engine, shared bool, m *telemetry.Metrics, log *slog.Logger) *enforcement {
+	return &enforcement{
+		engine: e, shared: shared, metrics: m, log: log, now: time.Now, wake: make(chan struct{}, 1),
+		local: map[string]control.Suspension{},
+	}
+}
+
+// apply makes the engine use a rule set, and returns the set with shadow rules that the engine uses.
+func (e *enforcement) apply(set *match.Set) (*match.Set, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.updateActive()
+	used, off := set.Shadowed(e.suspended())
+	e.metrics.ExpectRules(used, e.shared)
+	if err := e.engine.SetRules(used); err != nil {
+		e.metrics.KeepRules(e.engine.Rules(), e.shared)
+		return nil, err
+	}
+	e.base, e.rulesOff = set, off
+	return used, nil
+}
+
+// suspended returns a function that reports whether a suspension in force is for a rule.
+func (e *enforcement) suspended() func(*rules.Rule) bool {
+	ids := make(map[string]bool, len(e.active))
+	for i := range e.active {
+		ids[e.active[i].Rule] = true
+	}
+	return func(r *rules.Rule) bool { return ids[""] || ids[r.ID] }
+}
+
+// setFleet sets the suspensions of the rules service.
+func (e *enforcement) setFleet(list []control.Suspension) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fleet = list
+	e.refresh()
+}
+
+// turnOff suspends a rule, or all rules if s.Rule is empty, on this node.
+func (e *enforcement) turnOff(s control.Suspension) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.local[control.SuspensionID(s.Rule)] = s
+	e.refresh()
+}
+
+// turnOn ends the suspension of a rule on this node, or all of this node if it is empty.
+func (e *enforcement) turnOn(rule string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if rule == "" {
+		clear(e.local)
+	} else {
+		delete(e.local, control.SuspensionID(rule))
+	}
+	e.refresh()
+}
+
+// hasRule reports whether a rule is in force.
+func (e *enforcement) hasRule(id string) bool { return e.engine.Rules().Rule(id) != nil }
+
+// refresh updates the suspensions in force and, if they have changed, the rules of the engine. The caller holds mu.
+func (e *enforcement) refresh() {
+	before := e.active
+	e.updateActive()
+	if slices.Equal(before, e.active) {
+		return
+	}
+	e.logChanges(before)
+	select {
+	case e.wake <- struct{}{}:
+	default: // run looks at the times soon anyway
+	}
+	if e.base == nil {
+		return // the first rules follow
+	}
+	used, off := e.base.Shadowed(e.suspended())
+	e.metrics.ExpectRules(used, e.shared)
+	if err := e.engine.SetRules(used); err != nil {
+		e.log.Error("enforcement not changed", "err", err.Error())
+	} else {
+		e.rulesOff = off
+	}
+	e.metrics.KeepRules(e.engine.Rules(), e.shared)
+}
+
+// updateActive sets active to the suspensions that have not expired, and forgets those of this node that have.
+func (e *enforcement) updateActive() {
+	now := e.now()
+	var list []telemetry.Suspension
+	add := func(s control.Suspension, scope string) {
+		list = append(list, telemetry.Suspension{
+			Rule: s.Rule, Scope: scope, Since: s.Since, Expires: s.Expires, Note: s.Note, By: s.By,
+		})
+	}
+	for _, s := range e.fleet {
+		if s.Expires.After(now) {
+			add(s, telemetry.ScopeFleet)
+		}
+	}
+	maps.DeleteFunc(e.local, func(_ string, s control.Suspension) bool { return !s.Expires.After(now) })
+	for _, s := range e.local {
+		add(s, telemetry.ScopeNode)
+	}
+	slices.SortFunc(list, func(a, b telemetry.Suspension) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Scope, b.Scope))
+	})
+	e.active = list
+}
+
+// logChanges logs the difference to the suspensions before. It is the audit log of a node without a rules service.
+func (e *enforcement) logChanges(before []telemetry.Suspension) {
+	for _, s := range e.active {
+		if !slices.Contains(before, s) {
+			e.log.Warn("enforcement off: requests over the limit are admitted and counted", "rule", ruleOrAll(s.Rule),
+				"scope", s.Scope, "expires", s.Expires.Format(time.RFC3339), "by", s.By, "note", s.Note)
+		}
+	}
+	for _, s := range before {
+		if !slices.ContainsFunc(e.active, func(a telemetry.Suspension) bool { return a.Rule == s.Rule && a.Scope == s.Scope }) {
+			e.log.Warn("enforcement on again", "rule", ruleOrAll(s.Rule), "scope", s.Scope)
+		}
+	}
+}
+
+func ruleOrAll(rule string) string { return cmp.Or(rule, "(all)") }
+
+// run ends suspensions when they expire, until ctx ends.
+func (e *enforcement) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-e.wake:
+		}
+		e.mu.Lock()
+		e.refresh()
+		wait := time.Hour
+		for i := range e.active {
+			wait = min(wait, e.active[i].Expires.Sub(e.now()))
+		}
+		e.mu.Unlock()
+		timer.Reset(max(wait, time.Millisecond))
+	}
+}
+
+// list returns the suspensions in force.
+func (e *enforcement) list() []telemetry.Suspension {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.active)
+}
+
+// figures returns the figures for the metrics.
+func (e *enforcement) figures() telemetry.Enforcement {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := telemetry.Enforcement{RulesOff: e.rulesOff, Suspensions: map[string]int{}}
+	for i := range e.active {
+		f.Suspensions[e.active[i].Scope]++
+		if e.active[i].Expires.After(f.Ends) {
+			f.Ends = e.active[i].Expires
+		}
+	}
+	return f
+}

@@ -1,0 +1,60 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/rules"
+)
+
+// A Suspension turns off the enforcement of one rule, or of all rules of its namespace, until it expires: requests over
+// a limit are admitted and counted, as with on_limit: shadow. Its ID is SuspensionID.
+type Suspension struct {
+	// Rule is the ID of the rule. Empty means all rules of the namespace.
+	Rule    string    `json:"rule,omitempty"`
+	Since   time.Time `json:"since"`
+	Expires time.Time `json:"expires"`
+	Note    string    `json:"note,omitempty"`
+	// By is the ID of the token that created it.
+	By string `json:"by"`
+}
+
+// MaxSuspension is the maximum duration of a suspension. A rule that should stay a shadow rule says so itself.
+const MaxSuspension = 7 * 24 * time.Hour
+
+// allRulesID is the ID of the suspension of all rules. No rule has this ID.
+const allRulesID = "*"
+
+// SuspensionID returns the ID of the suspension of a rule, or of all rules if it is empty. There is at most one of each.
+func SuspensionID(rule string) string {
+	if rule == "" {
+		return allRulesID
+	}
+	return rule
+}
+
+// Body returns the suspension as stored.
+func (s Suspension) Body() ([]byte, error) {
+	s.Since, s.Expires = s.Since.UTC(), s.Expires.UTC()
+	return json.Marshal(s)
+}
+
+// ParseSuspension reads a stored suspension.
+func ParseSuspension(id string, body []byte) (s Suspension, err error) {
+	if err = json.Unmarshal(body, &s); err == nil && SuspensionID(s.Rule) != id {
+		err = fmt.Errorf("its body is of %s", rules.Quote(SuspensionID(s.Rule)))
+	}
+	if err != nil {
+		return s, fmt.Errorf("suspension %s: %w", rules.Quote(id), err)
+	}
+	return s, nil
+}
+
+// CheckSuspensionTime returns what is wanted instead of a duration that a suspension cannot have, empty if it can.
+func CheckSuspensionTime(d time.Duration) string {
+	if d < time.Second || d > MaxSuspension {
+		return `a time of 1s to 168h, as in "30m"`
+	}
+	return ""
+}
