@@ -116,9 +116,10 @@ func withoutSecrets(kind control.Kind, body []byte) json.RawMessage {
 
 // Events in the audit log: actions that change no object.
 const (
-	eventReset   = "keys.reset"
-	eventRestore = "restore"
-	eventNode    = "nodes.delete"
+	eventReset        = "keys.reset"
+	eventRestore      = "restore"
+	eventNode         = "nodes.delete"
+	eventTrafficErase = "traffic.erase"
 )
 
 // A resetEvent is a reset of a client's counters.

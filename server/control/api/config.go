@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/server/control/keys"
 	"github.com/headgate/headgate/server/control/webhook"
 	"github.com/headgate/headgate/server/internal/logins"
+	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
 // Defaults of a Config.
@@ -71,6 +72,10 @@ type Config struct {
 	Heartbeat time.Duration
 	// From returns the address that a call came from. Default that of the connection.
 	From func(*http.Request) netip.Addr
+	// Namer hides the names of clients in the statistics of traffic, as the nodes do. Default one without a secret.
+	Namer *traffic.Namer
+	// TrafficErased is called with each client whose statistics were erased, as the Namer has it. Default none.
+	TrafficErased func(kept map[string]string)
 	// Logger is for errors. Default slog.Default().
 	Logger *slog.Logger
 	// Now returns the current time. Default time.Now.
@@ -115,6 +120,12 @@ func (c *Config) validate() error {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.From == nil {
 		c.From = remoteAddr
+	}
+	if c.Namer == nil {
+		c.Namer = traffic.NewNamer(traffic.Clear, nil)
+	}
+	if c.TrafficErased == nil {
+		c.TrafficErased = func(map[string]string) {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -126,6 +126,21 @@ var routes = prepare(slices.Concat(
 		},
 
 		{
+			Method: "GET", Path: "/v1/traffic", Roles: viewers, Query: []string{"rule", "window", "limit"},
+			serve: (*Server).getTraffic,
+		},
+		{
+			Method: "GET", Path: "/v1/traffic/clients", Roles: viewers,
+			Query: []string{"order", "rule", "window", "limit", "q"}, serve: (*Server).getTrafficClients,
+		},
+		{
+			Method: "GET", Path: "/v1/traffic/live", Roles: viewers, Query: []string{"rule", "limit"}, stream: true,
+			serve: (*Server).liveTraffic,
+		},
+		{Method: "POST", Path: "/v1/traffic/clients:erase", Roles: editors, Query: note, serve: (*Server).eraseTraffic},
+		{Method: "POST", Path: "/v1/traffic:report", Roles: nodeRoles, serve: (*Server).reportTraffic},
+
+		{
 			Method: "GET", Path: "/v1/tokens", Roles: admins, scope: anyNamespace, Query: pageQuery,
 			serve: (*Server).listTokens,
 		},

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/feed"
+	"github.com/headgate/headgate/server/control/fleettraffic"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/keys"
 	"github.com/headgate/headgate/server/control/nodes"
@@ -32,7 +34,10 @@ type Server struct {
 	nodes     *nodes.Registry
 	poller    *keys.Poller
 	webhooks  *webhook.Service
+	traffic   *fleettraffic.Store
 	large     largeBodies
+
+	liveStreams atomic.Int64 // of traffic
 
 	// Tests change these.
 	keepAlive    time.Duration // interval of comments in streams
@@ -62,6 +67,9 @@ func New(c Config) (*Server, error) {
 		config: c, importChunk: defaultImportChunk, importPruned: maxImportPruned, keepAlive: defaultKeepAlive,
 		hub: feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
 		nodes: nodes.NewRegistry(c.DB, c.Now),
+		traffic: fleettraffic.NewStore(fleettraffic.Options{
+			DB: c.DB, Namer: c.Namer, Now: c.Now, Logger: c.Logger, Erased: c.TrafficErased,
+		}),
 	}
 	var err error
 	s.tokens, err = token.NewStore(token.Options{
@@ -93,6 +101,7 @@ func New(c Config) (*Server, error) {
 	s.running.Go(func() { s.webhooks.Run(s.ended) })
 	s.running.Go(func() { s.editor.Preload(s.ended) })
 	s.running.Go(s.deleteExpired)
+	s.running.Go(func() { s.traffic.Run(s.ended) })
 	return s, nil
 }
 

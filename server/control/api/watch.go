@@ -43,11 +43,7 @@ func (s *Server) watch(c *call) error {
 		return err
 	}
 	defer w.Close()
-	st := &stream{call: c, control: http.NewResponseController(c.w)}
-	_ = st.control.SetReadDeadline(time.Time{}) // nothing more is read; fails for connections without deadlines
-	c.w.Header().Set("Content-Type", "text/event-stream")
-	c.w.Header().Set("X-Accel-Buffering", "no") // proxies must not delay events
-	c.w.WriteHeader(http.StatusOK)
+	st := startStream(c)
 	if current == known {
 		err = st.write(": at " + strconv.FormatInt(current, 10) + "\n\n")
 	} else {
@@ -98,6 +94,16 @@ func (s *Server) stillValid(c *call) bool {
 type stream struct {
 	call    *call
 	control *http.ResponseController
+}
+
+// startStream begins a response of server-sent events.
+func startStream(c *call) *stream {
+	st := &stream{call: c, control: http.NewResponseController(c.w)}
+	_ = st.control.SetReadDeadline(time.Time{}) // nothing more is read; fails for connections without deadlines
+	c.w.Header().Set("Content-Type", "text/event-stream")
+	c.w.Header().Set("X-Accel-Buffering", "no") // proxies must not delay events
+	c.w.WriteHeader(http.StatusOK)
+	return st
 }
 
 func (st *stream) sendRevision(n int64) error {

@@ -117,9 +117,8 @@ const (
 	maxPerRule  = 50
 )
 
-// Erase removes clients whose attributes include the given ones from the tables of this minute.
-func (r *Recorder) Erase(attributes map[string]string) {
-	kept := r.options.Namer.Client(attributes).Attributes()
+// Erase removes the clients that have all the given attributes, in their kept form, from the tables of this minute.
+func (r *Recorder) Erase(kept map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tables := slices.Clone(r.previous)

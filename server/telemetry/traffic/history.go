@@ -51,6 +51,12 @@ type nodeState struct {
 	clients []ClientCount
 }
 
+// A storedHour is an hour of clients of another process.
+type storedHour struct {
+	hour   int64
+	origin string
+}
+
 // A History merges the Reports of nodes. It is safe for concurrent use.
 type History struct {
 	options HistoryOptions
@@ -62,7 +68,8 @@ type History struct {
 	nodes   map[string]*nodeState
 	byMin   map[int64]clientSums // clients of the last minutes
 	byHour  map[int64]clientSums
-	closed  int64 // the latest minute that is in minutes
+	stored  map[storedHour]clientSums // clients of other processes, or of this one before its start
+	closed  int64                     // the latest minute that is in minutes
 	bytes   int
 }
 
@@ -76,6 +83,7 @@ func NewHistory(o HistoryOptions) *History {
 	return &History{
 		options: o, rings: map[string]*ring{}, open: map[int64]map[string]*Counts{}, minutes: map[string]*minuteLog{},
 		nodes: map[string]*nodeState{}, byMin: map[int64]clientSums{}, byHour: map[int64]clientSums{},
+		stored: map[storedHour]clientSums{},
 	}
 }
 
@@ -187,6 +195,9 @@ func (h *History) mergeClients(n *nodeState) {
 	n.clients = nil
 }
 
+// trimAbove times as many clients as are kept may be held for a time, because sorting them takes long.
+const trimAbove = 16
+
 func (h *History) addClients(at int64, list []ClientCount, to map[int64]clientSums, most int) {
 	sums := to[at]
 	if sums == nil {
@@ -196,7 +207,7 @@ func (h *History) addClients(at int64, list []ClientCount, to map[int64]clientSu
 	for i := range list {
 		sums.add(&list[i])
 	}
-	if len(sums) > 4*most {
+	if len(sums) > trimAbove*most {
 		sums.trim(most)
 	}
 }
@@ -262,45 +273,6 @@ func (h *History) store(minute int64, rule string, c *Counts) {
 	h.bytes += l.bytes - before
 }
 
-// HourClients returns the clients of an hour, to be stored.
-func (h *History) HourClients(hour int64) []ClientCount {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	sums := h.byHour[hour]
-	sums.trim(hourClients)
-	return sums.sorted(true)
-}
-
-// LoadClients adds the stored clients of an hour.
-func (h *History) LoadClients(hour int64, list []ClientCount) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.addClients(hour, list, h.byHour, hourClients)
-}
-
-// Erase removes the clients that have all the given attributes.
-func (h *History) Erase(attributes map[string]string) (removed int) {
-	kept := h.options.Namer.Client(attributes).Attributes()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, all := range []map[int64]clientSums{h.byMin, h.byHour} {
-		for _, sums := range all {
-			for key := range sums {
-				if key.client.Includes(kept) {
-					delete(sums, key)
-					removed++
-				}
-			}
-		}
-	}
-	for _, n := range h.nodes {
-		before := len(n.clients)
-		n.clients = slices.DeleteFunc(n.clients, func(c ClientCount) bool { return c.Client.Includes(kept) })
-		removed += before - len(n.clients)
-	}
-	return removed
-}
-
 // forget drops what is older than Keep and, above MaxBytes, the least active rules.
 func (h *History) forget(now time.Time) {
 	before := now.Add(-h.options.Keep).Unix()
@@ -329,9 +301,6 @@ func (h *History) forget(now time.Time) {
 			h.byMin[minute].trim(minuteClients)
 		}
 	}
-	for hour := range h.byHour {
-		if hour+3600 < before {
-			delete(h.byHour, hour)
-		}
-	}
+	maps.DeleteFunc(h.byHour, func(hour int64, _ clientSums) bool { return hour+3600 < before })
+	maps.DeleteFunc(h.stored, func(at storedHour, _ clientSums) bool { return at.hour+3600 < before })
 }

@@ -231,6 +231,11 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 				add(list)
 			}
 		}
+		for at, list := range h.stored {
+			if at.hour+3600 > from {
+				add(list)
+			}
+		}
 	}
 	for _, n := range h.nodes {
 		current := clientSums{}

@@ -19,7 +19,7 @@ import (
 type RecorderOptions struct {
 	// Counters returns the counters of all rules and of Total since the start. Cost and durations are the Recorder's.
 	Counters func() iter.Seq[Row]
-	// Sink receives a Report about each second. It must not block, and must not keep the Report's slices.
+	// Sink receives a Report about each second. It must not block, and may keep the Report.
 	Sink func(*Report)
 	// Node and Started are those of the Reports.
 	Node    string

@@ -53,6 +53,7 @@ type Config struct {
 	Fleet        Fleet        `field:"fleet" doc:"How nodes and regions share limits."`
 	RulesService RulesService `field:"rules_service" doc:"The rules service in this process, or the connection to the one at control."`
 	Admin        Admin        `field:"admin" doc:"The listener of admin_addr."`
+	Traffic      Traffic      `field:"traffic" doc:"Statistics about requests and clients, see traffic.md."`
 
 	origins map[string]origin // where each setting was set, by its name
 	file    *file

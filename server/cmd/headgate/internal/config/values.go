@@ -43,6 +43,7 @@ func newCodec() *source.Codec {
 	source.RegisterScalar(c, pathParameters.parse, pathParameters.format)
 	source.RegisterScalar(c, repeatedValues.parse, repeatedValues.format)
 	source.RegisterScalar(c, resetFormats.parse, resetFormats.format)
+	source.RegisterScalar(c, clientNames.parse, clientNames.format)
 	source.RegisterScalar(c, parseCount, Count.String)
 	source.RegisterScalar(c, tlsVersions.parse, tlsVersions.format)
 	source.RegisterScalar(c, rules.ParsePolicy, headgate.Policy.String)

@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/server/gateway"
 	"github.com/headgate/headgate/server/service"
 	"github.com/headgate/headgate/server/telemetry"
+	"github.com/headgate/headgate/server/telemetry/traffic"
 	"github.com/headgate/headgate/server/ui"
 )
 
@@ -45,6 +46,9 @@ type Node struct {
 	state   atomic.Value // telemetry.State
 
 	metrics     *telemetry.Metrics
+	namer       *traffic.Namer
+	recorder    *traffic.Recorder
+	reporter    *trafficReporter
 	logins      *service.Logins // failed logins on all listeners that take tokens
 	descriptors descriptors
 	stores      *stores
@@ -111,6 +115,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.fleet.open(ctx, secret); err != nil {
 		return err
 	}
+	n.openTraffic(secret)
 	if err := n.openEngine(ctx, secret); err != nil {
 		return err
 	}

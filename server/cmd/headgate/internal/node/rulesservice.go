@@ -227,6 +227,7 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
 		return err
 	}
+	settings.Namer, settings.TrafficErased = n.namer, n.eraseTraffic
 	settings.Hooks.Networks = n.config.RulesService.HookNetworks
 	server, err := api.New(settings)
 	if err != nil {

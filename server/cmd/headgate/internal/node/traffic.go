@@ -1,0 +1,198 @@
+package node
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+const (
+	// reportEvery is the interval in which traffic is reported to a remote rules service, and reportTimeout bounds a
+	// report. lastReport bounds the one when the node stops.
+	reportEvery   = 2 * time.Second
+	reportTimeout = 5 * time.Second
+	lastReport    = time.Second
+	// maxUnsent is the number of seconds that wait for a rules service that is unreachable.
+	maxUnsent = 600
+	// maxReportRows bounds the rows of a report.
+	maxReportRows = 4000
+)
+
+// trafficReporter passes the traffic of this node to the rules service.
+type trafficReporter struct {
+	node *Node
+
+	mu      sync.Mutex
+	seconds []traffic.Second // not sent yet
+	minutes []*traffic.Report
+	erased  map[time.Time]bool // the erasures that were applied
+}
+
+// openTraffic creates the recorder of the node's traffic.
+func (n *Node) openTraffic(secret []byte) {
+	n.namer = n.config.TrafficNamer(secret)
+	n.reporter = &trafficReporter{node: n, erased: map[time.Time]bool{}}
+	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
+		Counters: n.metrics.Traffic, Sink: n.reporter.add, Node: n.id, Started: n.started, Namer: n.namer,
+	})
+	n.metrics.Record(n.recorder)
+}
+
+// recordTraffic records and reports the traffic until ctx ends.
+func (n *Node) recordTraffic(ctx context.Context) {
+	reporting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var group sync.WaitGroup
+	group.Go(func() { n.reporter.run(reporting) })
+	n.recorder.Run(ctx)
+	stop()
+	group.Wait()
+}
+
+// add queues a report. It is the recorder's sink.
+func (t *trafficReporter) add(r *traffic.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, second := range r.Seconds {
+		if len(second.Rows) > maxReportRows {
+			slices.SortFunc(second.Rows, func(a, b traffic.Row) int { return int(b.Requests) - int(a.Requests) })
+			second.Rows = second.Rows[:maxReportRows]
+		}
+		t.seconds = append(t.seconds, second)
+	}
+	if over := len(t.seconds) - maxUnsent; over > 0 {
+		t.seconds = t.seconds[over:]
+	}
+	if r.Minute == 0 {
+		return
+	}
+	// A report has all clients since the beginning of its minute, so that only the latest of each minute is sent.
+	t.minutes = slices.DeleteFunc(t.minutes, func(old *traffic.Report) bool { return old.Minute == r.Minute })
+	if t.minutes = append(t.minutes, r); len(t.minutes) > maxUnsent/60 {
+		t.minutes = t.minutes[1:]
+	}
+}
+
+// next returns the next report to send, nil if there is none.
+func (t *trafficReporter) next() *traffic.Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := &traffic.Report{Node: t.node.id, Started: t.node.started.UnixMicro()}
+	rows := 0
+	for i := range t.seconds {
+		if rows += len(t.seconds[i].Rows); rows > maxReportRows && i > 0 {
+			break
+		}
+		r.Seconds = t.seconds[:i+1]
+	}
+	if len(t.minutes) > 0 {
+		r.Minute, r.Clients = t.minutes[0].Minute, t.minutes[0].Clients
+	}
+	if len(r.Seconds) == 0 && r.Minute == 0 {
+		return nil
+	}
+	r.Seconds, r.Clients = slices.Clone(r.Seconds), slices.Clone(r.Clients)
+	return r
+}
+
+// sent removes a report from the queue. More may have been queued while it was sent.
+func (t *trafficReporter) sent(r *traffic.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(r.Seconds); n > 0 {
+		last := r.Seconds[n-1].Unix
+		t.seconds = slices.DeleteFunc(t.seconds, func(s traffic.Second) bool { return s.Unix <= last })
+	}
+	if len(t.minutes) > 0 && t.minutes[0].Minute == r.Minute && len(t.minutes[0].Clients) == len(r.Clients) {
+		t.minutes = t.minutes[1:]
+	}
+}
+
+// run reports until ctx ends, then what is left.
+func (t *trafficReporter) run(ctx context.Context) {
+	every := reportEvery
+	if t.node.control.remote == nil {
+		every = time.Second
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			t.send(context.WithoutCancel(ctx), lastReport)
+			return
+		case <-tick.C:
+			t.send(ctx, reportTimeout)
+		}
+	}
+}
+
+// send sends all that is queued. If the rules service is unreachable, it stays queued.
+func (t *trafficReporter) send(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for r := t.next(); r != nil; r = t.next() {
+		erasures, ok, err := t.deliver(ctx, r)
+		if err != nil {
+			t.node.log.Debug("traffic not reported to the rules service", "err", err.Error())
+		}
+		if !ok || err != nil {
+			return
+		}
+		t.erase(erasures)
+		t.sent(r)
+	}
+}
+
+// deliver passes a report to the rules service. ok is false if there is none yet.
+func (t *trafficReporter) deliver(
+	ctx context.Context, r *traffic.Report,
+) (erasures []control.TrafficErasure, ok bool, err error) {
+	service := t.node.control
+	if service.remote != nil {
+		var response control.TrafficResponse
+		err := service.remote.Do(ctx, http.MethodPost, "/v1/traffic:report", nil, r, &response)
+		return response.Erase, err == nil, err
+	}
+	server := service.api.Load()
+	if server == nil {
+		return nil, false, nil
+	}
+	_, err = server.Traffic().Report(ctx, t.node.config.ControlNamespace(), r)
+	return nil, err == nil, err // the API calls the recorder for erasures
+}
+
+// maxErased bounds the erasures that are remembered.
+const maxErased = 10_000
+
+// erase applies erasures that are new.
+func (t *trafficReporter) erase(list []control.TrafficErasure) {
+	for _, e := range list {
+		t.mu.Lock()
+		if len(t.erased) > maxErased {
+			clear(t.erased)
+		}
+		at := e.Time.UTC()
+		known := t.erased[at]
+		t.erased[at] = true
+		t.mu.Unlock()
+		if !known {
+			t.node.eraseTraffic(e.Client)
+		}
+	}
+}
+
+// eraseTraffic erases the clients that have all the given attributes, in their kept form.
+func (n *Node) eraseTraffic(kept map[string]string) {
+	n.recorder.Erase(kept) // not under the lock: the recorder calls add while it holds its own
+	t := n.reporter
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.minutes {
+		r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(kept) })
+	}
+}

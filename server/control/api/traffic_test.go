@@ -1,0 +1,129 @@
+package api_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/server/control/api"
+	"github.com/headgate/headgate/server/control/token"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// trafficReport returns the JSON of a report about one second.
+func trafficReport(t *testing.T, node string, now time.Time, requests, denied uint64) string {
+	t.Helper()
+	counts := traffic.Counts{Requests: requests, Denied: denied, Cost: requests}
+	second := now.Unix() - 4
+	data, err := json.Marshal(traffic.Report{
+		Node: node, Started: 1, Minute: now.Unix() - now.Unix()%60,
+		Seconds: []traffic.Second{{Unix: second, Rows: []traffic.Row{{Counts: counts}, {Rule: "search", Counts: counts}}}},
+		Clients: []traffic.ClientCount{{
+			Client: traffic.NewClient(map[string]string{"user": "noisy"}), Rule: "search", Requests: requests, Denied: denied,
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestTheTrafficOfAllNodesIsMerged(t *testing.T) {
+	clock := newClock()
+	s := open(t, api.Config{Now: clock.time})
+	one, two := s.token("node-1", token.Node, "default"), s.token("node-2", token.Node, "default")
+	now := clock.time()
+	s.as(one, "POST", "/v1/traffic:report", trafficReport(t, "a", now, 20, 15)).wants(200, `{"erase":[]}`)
+	s.as(one, "POST", "/v1/traffic:report", trafficReport(t, "a", now, 20, 15)).wants(200) // repeated
+	s.as(two, "POST", "/v1/traffic:report", trafficReport(t, "b", now, 10, 1)).wants(200)
+	viewer := s.token("viewer", token.Viewer, "default")
+	got := s.as(viewer, "GET", "/v1/traffic/clients", "").wants(200, `{"window":"10m","order":"denied","clients":[`+
+		`{"client":{"user":"noisy"},"rule":"search","requests":30,"allowed":14,"denied":16,"error":0}]}`)
+	d := described()
+	if wrong := d.misfit(decoded(t, got.body), d.follow(map[string]any{"$ref": "#/components/schemas/TrafficClients"}), "clients"); wrong != "" {
+		t.Error(wrong)
+	}
+	got = s.as(viewer, "GET", "/v1/traffic?window=10s&rule=search", "").wants(200, `"step":"1s"`, `"rule":"search"`,
+		`"requests":[0,0,0,0,0,0,0,0,30,0]`, `"allowed":[0,0,0,0,0,0,0,0,14,0]`, `"denied":[0,0,0,0,0,0,0,0,16,0]`)
+	if wrong := d.misfit(decoded(t, got.body), d.follow(map[string]any{"$ref": "#/components/schemas/Traffic"}), "traffic"); wrong != "" {
+		t.Error(wrong)
+	}
+	s.as(viewer, "GET", "/v1/traffic/clients?q=NOIS&order=requests", "").wants(200, `"order":"requests"`, `"user":"noisy"`)
+	s.as(viewer, "GET", "/v1/traffic/clients?q=quiet", "").wants(200, `"clients":[]`)
+	s.as(viewer, "GET", "/v1/traffic/clients?rule=other", "").wants(200, `"clients":[]`)
+	s.call("GET", "/v1/traffic/clients?namespace=shop", "").wants(200, `"clients":[]`)
+	for _, query := range []string{"?window=1s", "?window=200h", "?window=x", "?limit=0", "?node=a"} {
+		s.as(viewer, "GET", "/v1/traffic"+query, "").wants(400)
+	}
+	s.as(viewer, "GET", "/v1/traffic/clients?order=x", "").wants(400, "denied or requests")
+	s.as(viewer, "POST", "/v1/traffic:report", trafficReport(t, "c", now, 1, 0)).wants(403)
+	s.as(one, "POST", "/v1/traffic:report", `{"node":"a b"}`).wants(422, "node")
+	s.as(one, "POST", "/v1/traffic:report", `{"node":"a","clients":[{"client":3}]}`).wants(400)
+}
+
+func decoded(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestLiveTrafficIsAStreamOfSeconds(t *testing.T) {
+	clock := newClock()
+	s := open(t, api.Config{Now: clock.time})
+	now := clock.time()
+	s.call("POST", "/v1/traffic:report", trafficReport(t, "a", now.Add(time.Second), 20, 15)).wants(200)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/v1/traffic/live", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.admin)
+	response, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("got %s, want an event stream", got)
+	}
+	lines := bufio.NewScanner(response.Body)
+	for _, want := range []string{
+		"event: traffic",
+		fmt.Sprintf(`data: {"time":%q,"rules":[{"rule":"search","requests":20,"allowed":5,"denied":15,"delayed":0,`+
+			`"shadow_denied":0,"degraded":0,"cost":20}],"total":{"requests":20,"allowed":5,"denied":15,"delayed":0,`+
+			`"shadow_denied":0,"degraded":0,"cost":20}}`, now.Add(-3*time.Second).Truncate(time.Second).UTC().Format(time.RFC3339)),
+	} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("got  %s\nwant %s", lines.Text(), want)
+		}
+	}
+}
+
+func TestAnErasedClientIsForgottenByNodesToo(t *testing.T) {
+	var erased []string
+	s := open(t, api.Config{TrafficErased: func(kept map[string]string) { erased = append(erased, kept["user"]) }})
+	now := time.Now()
+	s.call("POST", "/v1/traffic:report", trafficReport(t, "a", now, 20, 15)).wants(200)
+	viewer := s.token("viewer", token.Viewer, "default")
+	s.as(viewer, "POST", "/v1/traffic/clients:erase", `{"client":{"user":"noisy"}}`).wants(403)
+	s.call("POST", "/v1/traffic/clients:erase", `{"client":{}}`).wants(422)
+	s.call("POST", "/v1/traffic/clients:erase", `{"client":{"x":"noisy"}}`).wants(422)
+	s.call("POST", "/v1/traffic/clients:erase", `{"client":{"user":"noisy"}}`).wants(200, `{"erased":1}`)
+	s.call("GET", "/v1/traffic/clients", "").wants(200, `"clients":[]`)
+	// The node learns of it with its next report, whose clients are not taken.
+	s.call("POST", "/v1/traffic:report", trafficReport(t, "a", now, 21, 15)).wants(200, `"client":{"user":"noisy"}`)
+	s.call("GET", "/v1/traffic/clients", "").wants(200, `"clients":[]`)
+	if len(erased) != 1 || erased[0] != "noisy" {
+		t.Errorf("the node in this process: got %q, want the client once", erased)
+	}
+	audit := s.eventOf(s.admin, "", "traffic.erase")
+	if strings.Contains(audit.body, "noisy") {
+		t.Errorf("the audit log names the client: %s", audit.body)
+	}
+}

@@ -1,0 +1,121 @@
+package fleettraffic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+const (
+	// reportDelay is the time within which all nodes have heard of an erasure.
+	reportDelay = 10 * time.Second
+	// eraseKeep is how long nodes and other processes are told of an erasure.
+	eraseKeep = 10 * time.Minute
+	// maxErasures bounds the erasures of that time.
+	maxErasures = 1000
+)
+
+// An Erasure is a client that was erased.
+type Erasure struct {
+	Time time.Time `json:"time"`
+	// Client are attributes in their kept form.
+	Client map[string]string `json:"client"`
+}
+
+func erasuresBucket(name string) string { return "traffic-erased/" + name }
+
+// Erase removes the clients that have all the given attributes from memory, from the database and, within seconds, from
+// the nodes. It returns the number of removed entries.
+func (s *Store) Erase(ctx context.Context, name string, attributes map[string]string) (int, error) {
+	n, err := s.namespace(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	s.loading.Wait()
+	e := Erasure{Time: s.options.Now().UTC(), Client: s.options.Namer.Client(attributes).Attributes()}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return 0, err
+	}
+	err = s.options.DB.PutState(ctx, control.State{
+		Bucket: erasuresBucket(name), ID: strconv.FormatInt(e.Time.UnixMicro(), 10), Body: body,
+		Expires: e.Time.Add(eraseKeep),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("erase a client: %w", err)
+	}
+	removed := s.apply(n, e)
+	now := e.Time.Unix()
+	for hour := hourOf(now - int64(keep/time.Second)); hour <= now; hour += 3600 {
+		if err := s.eraseStored(ctx, n, hour, e.Client); err != nil {
+			return removed, fmt.Errorf("erase a client: %w", err)
+		}
+	}
+	return removed, nil
+}
+
+// apply removes a client from memory.
+func (s *Store) apply(n *namespace, e Erasure) int {
+	n.mu.Lock()
+	n.erasures = slices.DeleteFunc(n.erasures, func(old Erasure) bool { return e.Time.Sub(old.Time) > eraseKeep })
+	if len(n.erasures) < maxErasures {
+		n.erasures = append(n.erasures, e)
+	}
+	n.mu.Unlock()
+	s.options.Erased(e.Client)
+	return n.history.Erase(e.Client)
+}
+
+// eraseStored removes a client from the database.
+func (s *Store) eraseStored(ctx context.Context, n *namespace, hour int64, kept map[string]string) error {
+	states, err := s.options.DB.States(ctx, bucketOf(n.name, hour), maxStates)
+	if err != nil {
+		return err
+	}
+	for i := range states {
+		if !strings.HasPrefix(states[i].ID, clientsID) {
+			continue
+		}
+		var list []traffic.ClientCount
+		if err := json.Unmarshal(states[i].Body, &list); err != nil {
+			return fmt.Errorf("%s %s: %w", states[i].Bucket, states[i].ID, err)
+		}
+		before := len(list)
+		list = slices.DeleteFunc(list, func(c traffic.ClientCount) bool { return c.Client.Includes(kept) })
+		if len(list) == before {
+			continue
+		}
+		if err := s.put(ctx, n, hour, states[i].ID, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadErasures applies the erasures of other processes.
+func (s *Store) loadErasures(ctx context.Context, n *namespace) error {
+	states, err := s.options.DB.States(ctx, erasuresBucket(n.name), maxErasures)
+	if err != nil {
+		return err
+	}
+	for i := range states {
+		var e Erasure
+		if err := json.Unmarshal(states[i].Body, &e); err != nil {
+			return fmt.Errorf("%s %s: %w", states[i].Bucket, states[i].ID, err)
+		}
+		n.mu.Lock()
+		known := slices.ContainsFunc(n.erasures, func(old Erasure) bool { return old.Time.Equal(e.Time) })
+		n.mu.Unlock()
+		if !known {
+			s.apply(n, e)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package fleettraffic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// The states of an hour are in a bucket of their own. The id of a minute is its number and the process that stored it,
+// as in "07/3f2a…"; that of the clients is "clients/3f2a…".
+
+// A stateKey names a state.
+type stateKey struct {
+	hour int64
+	id   string
+}
+
+const (
+	clientsID = "clients/"
+	// maxStates bounds the states of an hour that are read: 60 minutes of many processes.
+	maxStates = 5000
+)
+
+func bucketOf(name string, hour int64) string {
+	return "traffic/" + time.Unix(hour, 0).UTC().Format("2006-01-02T15") + "/" + name
+}
+
+func hourOf(unix int64) int64 { return unix - unix%3600 }
+
+// write stores the minutes that have ended, and the clients of the hour so far.
+func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
+	now := s.options.Now()
+	n.writing.Lock()
+	defer n.writing.Unlock()
+	n.pending = append(n.pending, n.history.Close(now, all)...)
+	if over := len(n.pending) - maxPending; over > 0 {
+		n.pending = n.pending[over:]
+	}
+	for len(n.pending) > 0 {
+		m := &n.pending[0]
+		hour := hourOf(m.Unix)
+		id := fmt.Sprintf("%02d/%s", (m.Unix-hour)/60, s.origin)
+		if err := s.put(ctx, n, hour, id, m.Rows); err != nil {
+			return err
+		}
+		n.pending = n.pending[1:]
+	}
+	hour := hourOf(now.Unix())
+	if n.hour != 0 && n.hour != hour {
+		if err := s.writeClients(ctx, n, n.hour); err != nil {
+			return err
+		}
+	}
+	n.hour = hour
+	return s.writeClients(ctx, n, hour)
+}
+
+func (s *Store) writeClients(ctx context.Context, n *namespace, hour int64) error {
+	list := n.history.HourClients(hour)
+	if len(list) == 0 && n.stored != hour {
+		return nil
+	}
+	n.stored = hour
+	return s.put(ctx, n, hour, clientsID+s.origin, list)
+}
+
+func (s *Store) put(ctx context.Context, n *namespace, hour int64, id string, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return s.options.DB.PutState(ctx, control.State{
+		Bucket: bucketOf(n.name, hour), ID: id, Body: body, Expires: time.Unix(hour, 0).Add(keep),
+	})
+}
+
+// load reads the states of the last hours that other processes wrote, or this one before its start.
+func (s *Store) load(ctx context.Context, n *namespace, since time.Duration) error {
+	now := s.options.Now()
+	for hour := hourOf(now.Add(-since).Unix()); hour <= now.Unix(); hour += 3600 {
+		states, err := s.options.DB.States(ctx, bucketOf(n.name, hour), maxStates)
+		if err != nil {
+			return fmt.Errorf("read traffic: %w", err)
+		}
+		for i := range states {
+			if err := s.loadState(n, hour, &states[i]); err != nil {
+				return fmt.Errorf("read traffic: %s %s: %w", states[i].Bucket, states[i].ID, err)
+			}
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for key := range n.loaded {
+		if now.Unix()-key.hour > int64(keep/time.Second) {
+			delete(n.loaded, key)
+		}
+	}
+	return nil
+}
+
+func (s *Store) loadState(n *namespace, hour int64, state *control.State) error {
+	first, origin, _ := strings.Cut(state.ID, "/")
+	if origin == s.origin {
+		return nil
+	}
+	if strings.HasPrefix(state.ID, clientsID) {
+		var list []traffic.ClientCount
+		if err := json.Unmarshal(state.Body, &list); err != nil {
+			return err
+		}
+		n.history.LoadClients(hour, origin, list)
+		return nil
+	}
+	key := stateKey{hour, state.ID}
+	n.mu.Lock()
+	known := n.loaded[key]
+	n.loaded[key] = true
+	n.mu.Unlock()
+	if known {
+		return nil
+	}
+	minute, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return err
+	}
+	m := traffic.Minute{Unix: hour + 60*minute}
+	if err := json.Unmarshal(state.Body, &m.Rows); err != nil {
+		return err
+	}
+	n.history.Load(m)
+	return nil
+}

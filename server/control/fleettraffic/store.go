@@ -1,0 +1,162 @@
+package fleettraffic
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/secret"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+const (
+	// keep is how long statistics are kept.
+	keep = 7 * 24 * time.Hour
+	// maxNamespaces bounds the namespaces, and maxBytes the memory for the minutes of each.
+	maxNamespaces = 256
+	maxBytes      = 16 << 20
+	// maxPending is the number of minutes that wait for the database.
+	maxPending = 60
+	// flushTimeout bounds a write of all statistics.
+	flushTimeout = 30 * time.Second
+)
+
+// ErrTooMany means that there are reports of too many namespaces.
+var ErrTooMany = errors.New("there are reports of too many namespaces")
+
+// Options configure a Store. All are required.
+type Options struct {
+	DB control.DB
+	// Namer is that of the nodes, so that a search finds hidden values.
+	Namer  *traffic.Namer
+	Now    func() time.Time
+	Logger *slog.Logger
+	// Erased is called with each erased client, in its kept form, so that the node in this process forgets it too.
+	Erased func(kept map[string]string)
+}
+
+// A Store has the statistics of all namespaces. It is safe for concurrent use.
+type Store struct {
+	options Options
+	origin  string // names this process in the database
+
+	mu         sync.Mutex
+	namespaces map[string]*namespace
+	loading    sync.WaitGroup
+}
+
+// A namespace has the statistics of the nodes of a namespace.
+type namespace struct {
+	name    string
+	history *traffic.History
+
+	writing sync.Mutex // guards pending, hour and stored
+	pending []traffic.Minute
+	hour    int64 // the hour of the last write
+	stored  int64 // the last hour whose clients were written
+
+	mu       sync.Mutex // guards loaded and erasures
+	loaded   map[stateKey]bool
+	erasures []Erasure
+}
+
+// NewStore returns a Store.
+func NewStore(o Options) *Store {
+	return &Store{options: o, origin: secret.NewID(), namespaces: map[string]*namespace{}}
+}
+
+// namespace returns the statistics of a namespace, and loads them from the database at its first use.
+func (s *Store) namespace(ctx context.Context, name string) (*namespace, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.namespaces[name]; n != nil {
+		return n, nil
+	}
+	if len(s.namespaces) >= maxNamespaces {
+		return nil, ErrTooMany
+	}
+	n := &namespace{name: name, loaded: map[stateKey]bool{}, history: traffic.NewHistory(traffic.HistoryOptions{
+		Keep: keep, MaxBytes: maxBytes, Namer: s.options.Namer,
+	})}
+	s.namespaces[name] = n
+	loading := context.WithoutCancel(ctx)
+	s.loading.Go(func() {
+		ctx, cancel := context.WithTimeout(loading, flushTimeout)
+		defer cancel()
+		if err := s.load(ctx, n, keep); err != nil {
+			s.options.Logger.Warn("traffic of the last days not loaded", "namespace", name, "err", err.Error())
+		}
+	})
+	return n, nil
+}
+
+// History returns the statistics of a namespace.
+func (s *Store) History(ctx context.Context, name string) (*traffic.History, error) {
+	n, err := s.namespace(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return n.history, nil
+}
+
+// WaitLoaded waits until the statistics of the last days are loaded.
+func (s *Store) WaitLoaded() { s.loading.Wait() }
+
+// Report adds the report of a node. It returns the clients that the node has to erase.
+func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]Erasure, error) {
+	n, err := s.namespace(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now := s.options.Now()
+	n.mu.Lock()
+	erasures := slices.Clone(n.erasures)
+	n.mu.Unlock()
+	for _, e := range erasures {
+		if now.Sub(e.Time) < reportDelay { // the node did not know of it
+			r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(e.Client) })
+		}
+	}
+	n.history.Add(r, now)
+	return erasures, nil
+}
+
+// Run stores each minute until ctx ends, then what is left.
+func (s *Store) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		now := s.options.Now()
+		timer := time.NewTimer(now.Truncate(time.Minute).Add(time.Minute + traffic.Lag).Sub(now))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C:
+			s.Flush(ctx, false)
+		}
+	}
+	s.loading.Wait()
+	s.Flush(context.WithoutCancel(ctx), true)
+}
+
+// Flush stores the minutes that have ended, and with all those in progress, and reads those of other processes.
+func (s *Store) Flush(ctx context.Context, all bool) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	s.mu.Lock()
+	list := slices.Collect(maps.Values(s.namespaces))
+	s.mu.Unlock()
+	for _, n := range list {
+		err := errors.Join(s.loadErasures(ctx, n), s.write(ctx, n, all))
+		if !all {
+			err = errors.Join(err, s.load(ctx, n, 2*time.Minute))
+		}
+		if err != nil && ctx.Err() == nil {
+			s.options.Logger.Warn("traffic statistics not stored, trying again in a minute", "namespace", n.name,
+				"err", err.Error())
+		}
+	}
+}

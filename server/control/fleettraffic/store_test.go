@@ -1,0 +1,203 @@
+package fleettraffic_test
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/fleettraffic"
+	"github.com/headgate/headgate/server/control/sqlite"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// A service is a rules service whose time tests set.
+type service struct {
+	*fleettraffic.Store
+	t   *testing.T
+	now *atomic.Int64 // Unix seconds
+}
+
+func newService(t *testing.T, db control.DB, now *atomic.Int64) *service {
+	t.Helper()
+	return &service{t: t, now: now, Store: fleettraffic.NewStore(fleettraffic.Options{
+		DB: db, Namer: traffic.NewNamer(traffic.Clear, nil), Logger: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Unix(now.Load(), 0) }, Erased: func(map[string]string) {},
+	})}
+}
+
+func openDB(t *testing.T, path string) control.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// report sends the requests of one second of a node.
+func (s *service) report(node string, requests uint64) {
+	s.t.Helper()
+	unix := s.now.Load()
+	counts := traffic.Counts{Requests: requests, Denied: requests / 2, Cost: requests}
+	_, err := s.Report(s.t.Context(), "default", &traffic.Report{
+		Node: node, Started: 1, Minute: unix - unix%60,
+		Seconds: []traffic.Second{{Unix: unix, Rows: []traffic.Row{{Counts: counts}, {Rule: "search", Counts: counts}}}},
+		Clients: []traffic.ClientCount{{
+			Client: `{"user":"noisy"}`, Rule: "search", Requests: requests, Denied: requests / 2,
+		}},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// seen returns the number of requests and of the client's requests in a window.
+func (s *service) seen(window time.Duration) string {
+	s.t.Helper()
+	h, err := s.History(s.t.Context(), "default")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	now := time.Unix(s.now.Load(), 0)
+	var sum, client uint64
+	for _, n := range h.Series(traffic.SeriesQuery{Window: window, Limit: 10}, now).Total.Requests {
+		sum += n
+	}
+	for _, c := range h.Clients(traffic.ClientsQuery{Window: window, Limit: 10}, now).Clients {
+		client += c.Requests
+	}
+	return fmt.Sprintf("%d requests, %d of the client", sum, client)
+}
+
+func (s *service) wants(window time.Duration, want string) {
+	s.t.Helper()
+	if got := s.seen(window); got != want {
+		s.t.Errorf("%v: got %s, want %s", window, got, want)
+	}
+}
+
+func TestARestartLosesNothingThatWasStored(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().Unix() / 3600 * 3600)
+	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
+	s := newService(t, db, &now)
+	for range 3 {
+		s.report("a", 10)
+		s.report("b", 5)
+		now.Add(60)
+		s.Flush(t.Context(), false)
+	}
+	s.wants(time.Hour, "45 requests, 45 of the client")
+	s.Flush(t.Context(), true)
+	after := newService(t, db, &now)
+	if _, err := after.History(t.Context(), "default"); err != nil {
+		t.Fatal(err)
+	}
+	after.Flush(t.Context(), false) // reads what was stored in the last minutes
+	after.report("a", 1)
+	now.Add(60)
+	after.Flush(t.Context(), false)
+	after.WaitLoaded()
+	after.wants(2*time.Hour, "46 requests, 46 of the client")
+	// A second restart counts nothing twice.
+	after.Flush(t.Context(), true)
+	again := newService(t, db, &now)
+	if _, err := again.History(t.Context(), "default"); err != nil {
+		t.Fatal(err)
+	}
+	again.WaitLoaded()
+	again.wants(2*time.Hour, "46 requests, 46 of the client")
+	// After a week it is gone.
+	now.Add(8 * 24 * 3600)
+	again.Flush(t.Context(), false)
+	again.wants(7*24*time.Hour, "0 requests, 0 of the client")
+}
+
+func TestProcessesWithOneDatabaseSeeEachOthersMinutes(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().Unix()/3600*3600 + 1800)
+	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
+	a, b := newService(t, db, &now), newService(t, db, &now)
+	a.report("a", 10)
+	b.report("b", 5)
+	a.WaitLoaded()
+	b.WaitLoaded()
+	for range 3 {
+		now.Add(60)
+		a.Flush(t.Context(), false)
+		b.Flush(t.Context(), false)
+	}
+	a.wants(2*time.Hour, "15 requests, 15 of the client")
+	b.wants(2*time.Hour, "15 requests, 15 of the client")
+	// One command erases a client from both and from the database.
+	if _, err := a.Erase(t.Context(), "default", map[string]string{"user": "noisy"}); err != nil {
+		t.Fatal(err)
+	}
+	a.wants(2*time.Hour, "15 requests, 0 of the client")
+	now.Add(60)
+	b.Flush(t.Context(), false)
+	b.wants(2*time.Hour, "15 requests, 0 of the client")
+	after := newService(t, db, &now)
+	after.seen(time.Hour)
+	after.WaitLoaded()
+	after.wants(2*time.Hour, "15 requests, 0 of the client")
+}
+
+// 50 nodes and 100 rules report for 20 minutes of virtual time. At that rate the database has less than 200 MB after 7
+// days.
+func TestAWeekOfAFleetFitsIntoTheDatabase(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().Unix() / 3600 * 3600)
+	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
+	s := newService(t, db, &now)
+	hour := time.Unix(now.Load(), 0).UTC()
+	rows := make([]traffic.Row, 100)
+	clients := make([]traffic.ClientCount, 400)
+	for i := range rows {
+		rows[i] = traffic.Row{Rule: fmt.Sprintf("rule-of-some-length-%d", i), Counts: traffic.Counts{
+			Requests: 123_456, Denied: 1234, Cost: 123_456, Timed: 4000, TookNS: 12_345_678,
+		}}
+	}
+	for range 20 {
+		for node := range 50 {
+			for i := range clients {
+				id := (i*50 + node) % 20_000
+				clients[i] = traffic.ClientCount{
+					Client: traffic.RawClient(fmt.Sprintf(`{"user":"client-%d"}`, id)), Rule: rows[id%100].Rule,
+					Requests: 1000, Denied: 10,
+				}
+			}
+			_, err := s.Report(t.Context(), "default", &traffic.Report{
+				Node: fmt.Sprint(node), Started: 1, Minute: now.Load(), Clients: clients[:400*(node%5/4)],
+				Seconds: []traffic.Second{{Unix: now.Load(), Rows: rows}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		now.Add(60)
+		s.Flush(t.Context(), false)
+	}
+	states, err := db.States(t.Context(), "traffic/"+hour.Format("2006-01-02T15")+"/default", 1000)
+	if err != nil || len(states) < 19 {
+		t.Fatalf("got %d states, %v; want one for each minute and one for the clients", len(states), err)
+	}
+	week := 0
+	for i := range states {
+		count := 1 // of the clients in an hour
+		if !strings.HasPrefix(states[i].ID, "clients/") {
+			count = 3 // there are 20 minutes
+		}
+		week += 24 * 7 * count * (len(states[i].Body) + 200)
+	}
+	t.Logf("%d MB in 7 days", week>>20)
+	if week > 200<<20 {
+		t.Errorf("got %d MB in 7 days, want at most 200", week>>20)
+	}
+}
