@@ -21,10 +21,12 @@ func (p *program) benchCommand() *cobra.Command {
 		Short: "Measure a limiter",
 		Long: `Measure a limiter: a store in this process, a store in Redis, or a node over HTTP, gRPC or RESP.
 
-"ramp" checks that a limit lets pass what it should, at rates below and above it.`,
-		Example: `  headgate bench ramp --virtual --algorithm all`,
+"ramp" checks that a limit lets pass what it should, at rates below and above it.
+"load" measures latency and throughput at a rate of requests.`,
+		Example: `  headgate bench ramp --virtual --algorithm all
+  headgate bench load --rate 1000 --duration 1s`,
 	}
-	c.AddCommand(p.rampCommand())
+	c.AddCommand(p.rampCommand(), p.loadCommand())
 	return c
 }
 

@@ -1,0 +1,220 @@
+// Package loadgen sends requests to a limiter at a rate that does not depend on its answers, and measures latency from
+// the time at which each request should have been sent.
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// The bounds of Options.
+const (
+	MaxRate        = 10_000_000
+	MaxDuration    = 24 * time.Hour
+	MaxConnections = 4096
+	MaxClients     = 100_000_000
+)
+
+// Options are the settings of a Run.
+type Options struct {
+	// Target decides the requests.
+	Target target.Target
+	// Name is the name of the target in reports.
+	Name string
+	// Rate is the number of requests per second. Default 0: as many as the connections carry, each one sending its next
+	// request when the previous one is answered. Latency is that of a saturated target then.
+	Rate float64
+	// Poisson sends at random times with that average rate, instead of at equal intervals.
+	Poisson bool
+	// Duration is for how long requests are due.
+	Duration time.Duration
+	// Drain is for how much longer requests are sent that were due, but found all connections busy. Default DefaultDrain.
+	Drain time.Duration
+	// Connections is the most requests in flight. Default DefaultConnections.
+	Connections int
+	// Clients is the number of clients that requests are spread over, uniformly. Default DefaultClients.
+	Clients int
+	// Timeout bounds one request. Default DefaultTimeout.
+	Timeout time.Duration
+	// Prefix is the first part of the clients' names.
+	Prefix string
+}
+
+// The defaults of Options.
+const (
+	DefaultDrain       = 2 * time.Second
+	DefaultConnections = 64
+	DefaultClients     = 10_000
+	DefaultTimeout     = 5 * time.Second
+)
+
+func (o *Options) validate() error {
+	if o.Drain == 0 {
+		o.Drain = DefaultDrain
+	}
+	if o.Connections == 0 {
+		o.Connections = DefaultConnections
+	}
+	if o.Clients == 0 {
+		o.Clients = DefaultClients
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	switch {
+	case o.Rate < 0 || o.Rate > MaxRate:
+		return fmt.Errorf("rate %g: want 0 to %d requests per second", o.Rate, MaxRate)
+	case o.Duration <= 0 || o.Duration > MaxDuration:
+		return fmt.Errorf("duration %v: want up to %v", o.Duration, MaxDuration)
+	case o.Connections < 1 || o.Connections > MaxConnections:
+		return fmt.Errorf("%d connections: want 1 to %d", o.Connections, MaxConnections)
+	case o.Clients < 1 || o.Clients > MaxClients:
+		return fmt.Errorf("%d clients: want 1 to %d", o.Clients, MaxClients)
+	case o.Timeout < 0 || o.Drain < 0:
+		return fmt.Errorf("timeout %v, drain %v: want times above 0", o.Timeout, o.Drain)
+	case o.Poisson && o.Rate == 0:
+		return fmt.Errorf("random times need a rate")
+	}
+	return nil
+}
+
+// A Run is one load on one target. Create it with New and start it once.
+type Run struct {
+	o      Options
+	stats  *stats
+	coarse time.Duration // the last part of a wait, for which pause is used
+
+	mu       sync.Mutex
+	schedule schedule
+}
+
+// New returns a run that has not started.
+func New(o Options) (*Run, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return &Run{
+		o: o, stats: newStats(o.Duration), coarse: coarse, schedule: schedule{rate: o.Rate, poisson: o.Poisson},
+	}, nil
+}
+
+// Do sends requests until the duration and the drain have passed, or ctx ends. It returns when all senders have stopped.
+func (r *Run) Do(ctx context.Context) Report {
+	start := time.Now()
+	r.stats.begin(start)
+	deadline := start.Add(r.o.Duration + r.o.Drain)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	var senders sync.WaitGroup
+	for i := range r.o.Connections {
+		senders.Go(func() {
+			if r.o.Rate == 0 {
+				r.saturate(ctx, start, i)
+			} else {
+				r.send(ctx, start, i)
+			}
+		})
+	}
+	senders.Wait()
+	r.stats.end(time.Now())
+	if r.o.Rate > 0 {
+		r.countUnsent(start)
+	}
+	return r.Report()
+}
+
+// next returns when the next request is due, counted from the start, or false if the duration has passed.
+func (r *Run) next() (time.Duration, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	due := r.schedule.next()
+	return due, due < r.o.Duration
+}
+
+// send sends requests when they are due, or at once if they are late because all connections were busy.
+func (r *Run) send(ctx context.Context, start time.Time, sender int) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		offset, ok := r.next()
+		if !ok {
+			return
+		}
+		due := start.Add(offset)
+		if wait := time.Until(due) - r.coarse; wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return // interrupted before it was due
+			}
+		}
+		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
+			pause(wait)
+		}
+		r.request(ctx, start, due, sender)
+	}
+}
+
+// saturate sends the next request when the previous one is answered.
+func (r *Run) saturate(ctx context.Context, start time.Time, sender int) {
+	for ctx.Err() == nil && time.Since(start) < r.o.Duration {
+		r.request(ctx, start, time.Now(), sender)
+	}
+}
+
+func (r *Run) request(ctx context.Context, start, due time.Time, sender int) {
+	name := r.o.Prefix + strconv.Itoa(rand.IntN(r.o.Clients))
+	limited, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	sent := time.Now()
+	outcome, err := r.o.Target.Take(limited, name)
+	answered := time.Now()
+	cancel()
+	if err != nil && ctx.Err() != nil {
+		return // the run ended, not the target
+	}
+	r.stats.add(sender, answer{
+		outcome: outcome, err: err, at: answered.Sub(start), latency: answered.Sub(due), service: answered.Sub(sent),
+	})
+}
+
+// countUnsent counts requests that were due before the end but never sent. They have waited until now at least, so
+// leaving them out would hide the worst latencies.
+func (r *Run) countUnsent(start time.Time) {
+	ran := r.stats.elapsed()
+	for range MaxUnsent {
+		due, ok := r.next()
+		if !ok || due > ran {
+			return
+		}
+		r.stats.addUnsent(time.Since(start.Add(due)))
+	}
+}
+
+// MaxUnsent bounds the requests that are counted as not sent.
+const MaxUnsent = 10_000_000
+
+// A schedule says when requests are due.
+type schedule struct {
+	rate    float64
+	poisson bool
+	n       int64
+	at      float64 // seconds, if poisson
+}
+
+// next returns the time of the next request, counted from the start.
+func (s *schedule) next() time.Duration {
+	if s.poisson {
+		s.at += rand.ExpFloat64() / s.rate
+		return time.Duration(s.at * float64(time.Second))
+	}
+	due := time.Duration(float64(s.n) / s.rate * float64(time.Second))
+	s.n++
+	return due
+}

@@ -1,0 +1,90 @@
+package loadgen
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// A Report is the figures of a run, also of one that is under way.
+type Report struct {
+	Target string `json:"target"`
+	// Rate is the intended rate, 0 for a saturated target.
+	Rate        float64 `json:"rate_per_second"`
+	Connections int     `json:"connections"`
+	Clients     int     `json:"clients"`
+	Seconds     float64 `json:"seconds"`
+	// Sent is how many requests were answered or failed. Unsent were due, but found all connections busy until the end.
+	Sent     int64 `json:"sent"`
+	Unsent   int64 `json:"unsent"`
+	Admitted int64 `json:"admitted"`
+	Denied   int64 `json:"denied"`
+	Degraded int64 `json:"degraded"`
+	Errors   int64 `json:"errors"`
+	// FirstError is the first error, if there was one.
+	FirstError string `json:"first_error,omitempty"`
+	// Achieved is the rate of requests that were answered without an error, per second.
+	Achieved float64 `json:"achieved_per_second"`
+	// Latency is counted from when a request was due, and Service from when it was sent.
+	Latency Latency `json:"latency"`
+	Service Latency `json:"service"`
+	// PerSecond has the requests answered in each second.
+	PerSecond []int64 `json:"answered_per_second"`
+}
+
+// A Latency is the distribution of times, in microseconds.
+type Latency struct {
+	Mean        float64      `json:"mean_us"`
+	Min         float64      `json:"min_us"`
+	Max         float64      `json:"max_us"`
+	Percentiles []Percentile `json:"percentiles"`
+}
+
+// A Percentile is a time in microseconds that the given percentage of requests did not exceed.
+type Percentile struct {
+	Percentile float64 `json:"percentile"`
+	Micros     float64 `json:"us"`
+}
+
+// percentiles are those of a Latency.
+var percentiles = []float64{50, 75, 90, 95, 99, 99.9, 99.99}
+
+// At returns a percentile that Percentiles has.
+func (l Latency) At(percentile float64) time.Duration {
+	for _, p := range l.Percentiles {
+		if p.Percentile == percentile {
+			return time.Duration(p.Micros * float64(time.Microsecond))
+		}
+	}
+	return 0
+}
+
+func micros(ns int64) float64 { return float64(ns) / float64(time.Microsecond) }
+
+func newLatency(h *hdrhistogram.Histogram) Latency {
+	l := Latency{Mean: h.Mean() / float64(time.Microsecond), Min: micros(h.Min()), Max: micros(h.Max())}
+	for _, p := range percentiles {
+		l.Percentiles = append(l.Percentiles, Percentile{p, micros(h.ValueAtQuantile(p))})
+	}
+	return l
+}
+
+// Report returns the figures until now.
+func (r *Run) Report() Report {
+	m := r.stats.merge()
+	elapsed := r.stats.elapsed()
+	report := Report{
+		Target: r.o.Name, Rate: r.o.Rate, Connections: r.o.Connections, Clients: r.o.Clients, Seconds: elapsed.Seconds(),
+		Sent: m.admitted + m.denied + m.errors, Unsent: m.unsent,
+		Admitted: m.admitted, Denied: m.denied, Degraded: m.degraded, Errors: m.errors,
+		Latency: newLatency(m.latency), Service: newLatency(m.service),
+		PerSecond: m.perSecond[:min(len(m.perSecond), int(elapsed.Seconds())+1)],
+	}
+	if m.err != nil {
+		report.FirstError = m.err.Error()
+	}
+	if elapsed > 0 {
+		report.Achieved = float64(m.admitted+m.denied) / elapsed.Seconds()
+	}
+	return report
+}

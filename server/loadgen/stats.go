@@ -1,0 +1,165 @@
+package loadgen
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// The range of the histograms: nanoseconds, with three digits.
+const (
+	longestLatency    = 10 * time.Minute
+	significantDigits = 3
+)
+
+// shards is the number of parts of the statistics, so that senders do not wait for each other.
+const shards = 8
+
+// An answer is one request and its outcome.
+type answer struct {
+	outcome target.Outcome
+	err     error
+	at      time.Duration // since the start
+	latency time.Duration // since it was due
+	service time.Duration // since it was sent
+}
+
+// stats are the figures of a run.
+type stats struct {
+	parts [shards]part
+
+	mu           sync.Mutex
+	start, ended time.Time
+	unsent       int64
+	unsentWaits  *hdrhistogram.Histogram
+}
+
+// counts are the requests by outcome.
+type counts struct{ admitted, denied, degraded, errors int64 }
+
+// A part is the statistics of some of the senders.
+type part struct {
+	mu        sync.Mutex
+	counts    counts
+	firstErr  error
+	latency   *hdrhistogram.Histogram
+	service   *hdrhistogram.Histogram
+	perSecond []int64
+}
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(longestLatency), significantDigits)
+}
+
+func newStats(duration time.Duration) *stats {
+	s := &stats{unsentWaits: newHistogram()}
+	for i := range s.parts {
+		s.parts[i] = part{
+			latency: newHistogram(), service: newHistogram(),
+			perSecond: make([]int64, int(math.Ceil(duration.Seconds()))+1),
+		}
+	}
+	return s
+}
+
+func (s *stats) begin(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.start = at
+}
+
+func (s *stats) end(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = at
+}
+
+// elapsed returns how long the run took, or takes.
+func (s *stats) elapsed() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.start.IsZero():
+		return 0
+	case s.ended.IsZero():
+		return time.Since(s.start)
+	}
+	return s.ended.Sub(s.start)
+}
+
+// record adds a time to a histogram, as the longest that it can count if it is longer.
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(min(max(int64(d), 1), int64(longestLatency))) // the value is in range
+}
+
+func (s *stats) add(sender int, a answer) {
+	p := &s.parts[sender%shards]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case a.err != nil:
+		p.counts.errors++
+		if p.firstErr == nil {
+			p.firstErr = a.err
+		}
+	case a.outcome.Allowed:
+		p.counts.admitted++
+	default:
+		p.counts.denied++
+	}
+	if a.outcome.Degraded {
+		p.counts.degraded++
+	}
+	record(p.latency, a.latency)
+	record(p.service, a.service)
+	p.perSecond[min(int(a.at/time.Second), len(p.perSecond)-1)]++
+}
+
+func (s *stats) addUnsent(waited time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsent++
+	record(s.unsentWaits, waited)
+}
+
+// merged is the sum of all parts.
+type merged struct {
+	counts
+	err              error
+	unsent           int64
+	latency, service *hdrhistogram.Histogram
+	perSecond        []int64
+}
+
+func (s *stats) merge() merged {
+	m := merged{latency: newHistogram(), service: newHistogram()}
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.mu.Lock()
+		m.admitted += p.counts.admitted
+		m.denied += p.counts.denied
+		m.degraded += p.counts.degraded
+		m.errors += p.counts.errors
+		if m.err == nil {
+			m.err = p.firstErr
+		}
+		m.latency.Merge(p.latency)
+		m.service.Merge(p.service)
+		if m.perSecond == nil {
+			m.perSecond = make([]int64, len(p.perSecond))
+		}
+		for second, n := range p.perSecond {
+			m.perSecond[second] += n
+		}
+		p.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.unsent = s.unsent
+	m.latency.Merge(s.unsentWaits)
+	return m
+}
