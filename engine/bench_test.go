@@ -60,25 +60,6 @@ func BenchmarkDecideThreeLimits(b *testing.B) {
 	}
 }
 
-func BenchmarkDecideThreeLimitsAgain(b *testing.B) {
-	for name, list := range threeLimits {
-		b.Run(name, func(b *testing.B) {
-			e := newEngine(b, engine.Config{Store: newStore(b, memstore.Options{}), Rules: compile(b, list)})
-			ctx := context.Background()
-			var v engine.Verdict
-			if err := e.Decide(ctx, aRequest, &v); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if ok, err := e.DecideAgain(ctx, &v); err != nil || !ok {
-					b.Fatal(ok, err)
-				}
-			}
-		})
-	}
-}
-
 func checksOf(set *match.Set) []headgate.Check {
 	var checks []headgate.Check
 	for _, m := range set.Match(aRequest, nil) {

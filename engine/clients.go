@@ -57,7 +57,6 @@ func (e *Engine) removeClient(id string) ([]counter, bool) {
 		return nil, false
 	}
 	counters := e.countersOf(c) // before removal: they depend on the client's limits
-	e.removedClients.Add(1)
 	e.registry.Remove(id)
 	return counters, true
 }

@@ -78,13 +78,7 @@ func (v *Verdict) observe(start time.Time) {
 func (v *Verdict) match(s rules.Subject, id string) error {
 	set := v.engine.current.Load()
 	if id == "" {
-		// If a client was registered and removed during Match, the number of removed clients has changed, and the match is
-		// not reused.
-		removed, lasting := v.engine.removedClients.Load(), set.Lasting()
 		v.matched = set.Match(s, v.matched)
-		if lasting && set.Lasting() && removed == v.engine.removedClients.Load() {
-			v.set = set
-		}
 		return nil
 	}
 	var ok bool
@@ -132,7 +126,6 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 			v.addSimple(s, at, true)
 		}
 		v.binding = len(v.checks)
-		v.repeats = v.set != nil && !v.settles
 		return v.takeSimple(ctx, t, at)
 	}
 	b := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}

@@ -14,12 +14,11 @@ import (
 // An Engine decides requests by rules. Create one with New. It is safe for concurrent use. It starts no goroutine that
 // outlives a call or a verdict that keeps slots, and does not close its stores.
 type Engine struct {
-	config         Config
-	stores         stores
-	current        atomic.Pointer[match.Set] // in force; never nil
-	waiting        atomic.Int64              // requests that are delayed
-	removedClients atomic.Uint64             // number of clients that were removed, or are about to be
-	sealer         *sealer                   // encrypts leases; nil if they are not encrypted
+	config  Config
+	stores  stores
+	current atomic.Pointer[match.Set] // in force; never nil
+	waiting atomic.Int64              // requests that are delayed
+	sealer  *sealer                   // encrypts leases; nil if they are not encrypted
 
 	mu       sync.Mutex // held to change rules or clients
 	registry *registry.Registry

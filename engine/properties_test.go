@@ -50,17 +50,13 @@ func TestTheLimitOfAClientIsThatOfItsPlan(t *testing.T) {
 	}
 }
 
-// Repeated requests on a connection get the limits of the client's plan as soon as it is registered.
+// Repeated requests get the limits of the client's plan as soon as it is registered.
 func TestARepeatedRequestIsOfThePlanAtOnce(t *testing.T) {
 	b := newBench(t, byPlan(), rules.Rule{ID: "unknown", When: rules.Condition{Not: []rules.Condition{is(plan, "*")}}, Limits: limits("1000/h")})
 	var v engine.Verdict
 	decide := func() {
 		t.Helper()
-		again, err := b.DecideAgain(context.Background(), &v)
-		if err == nil && !again {
-			err = b.Decide(context.Background(), alice(), &v)
-		}
-		if err != nil {
+		if err := b.Decide(context.Background(), alice(), &v); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,9 +29,7 @@ type state struct {
 	delays     bool // a rule may delay it
 	smooth     bool // see Verdict.Smooth, which requires more
 	renewing   bool // KeepSlots renews slots
-	repeats    bool // only its checks decide it: see DecideAgain
 	slotKeeper *slotKeeper
-	set        *match.Set // the set that matched it, if the same request would match in the same way again; else nil
 }
 
 // checkInfo describes a check.
@@ -63,5 +61,4 @@ func (v *Verdict) reset(e *Engine) {
 	v.matched, v.checks, v.infos, v.keys = v.matched[:0], v.checks[:0], v.infos[:0], v.keys[:0]
 	v.decisions, v.applied, v.outcomes = v.decisions[:0], v.applied[:0], v.outcomes[:0]
 	v.binding, v.holds, v.settles, v.reads, v.delays, v.smooth = 0, false, false, false, false, false
-	v.set, v.repeats = nil, false
 }

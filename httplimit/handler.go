@@ -37,43 +37,14 @@ type requestState struct {
 	verdict engine.Verdict
 	buf     []byte
 	served  bool // the next handler has returned, so its response is complete unless the client has disconnected
-
-	// A proxy can store the state with a connection. If the connection's next request is the same, byte for byte, the
-	// engine need not match it again.
-	connState  *any // where to store this state; nil if that is not possible
-	stored     bool // *connState is this state, which then is not in the pool
-	repeatable bool // the engine may repeat the verdict by DecideAgain
 }
 
-// release makes the state available for other requests, unless it is stored with a connection.
-func (l *limiter) release(x *requestState) {
-	if !x.stored {
-		x.connState = nil
-		l.pool.Put(x)
-	}
-}
-
-// store stores the state with its connection if it may help to decide the next request. lasting reports whether the
-// client's attributes depend on the request alone. Most connections are idle at any time, so a large state is removed.
-func (x *requestState) store(lasting bool) {
-	x.repeatable = lasting && x.connState != nil && x.verdict.Repeats()
-	stored := x.repeatable || x.stored && x.verdict.Small()
-	if stored == x.stored {
-		return
-	}
-	x.stored = stored
-	*x.connState = nil
-	if stored {
-		*x.connState = x
-	}
-}
-
-// KeepsState marks the handler as a StateKeeper.
-func (h *handler) KeepsState() {}
+// release makes the state available for other requests.
+func (l *limiter) release(x *requestState) { l.pool.Put(x) }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x, repeats := h.stateFor(w)
-	who, ok := h.decide(w, r, x, repeats)
+	x := h.pool.Get().(*requestState)
+	who, ok := h.decide(w, r, x)
 	if !ok {
 		return
 	}
@@ -93,40 +64,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stateFor returns the state for a request. repeats reports whether the state has the verdict of an equal request on
-// the same connection. A state is stored with a connection only once its client has repeated a request.
-func (l *limiter) stateFor(w http.ResponseWriter) (x *requestState, repeats bool) {
-	var connState *any
-	if proxy, ok := w.(ProxyWriter); ok {
-		connState, repeats = proxy.Kept()
-	}
-	if connState != nil && *connState != nil {
-		if x, ok := (*connState).(*requestState); ok {
-			repeats = repeats && x.repeatable
-			x.repeatable = false // until this request is decided
-			return x, repeats
-		}
-		connState = nil // another middleware uses it
-	}
-	x = l.pool.Get().(*requestState)
-	if repeats {
-		x.connState = connState
-	}
-	return x, false
-}
-
 // decide asks the engine. It returns the client, and false if the response has been sent.
 func (h *handler) decide(
-	w http.ResponseWriter, r *http.Request, x *requestState, repeats bool,
+	w http.ResponseWriter, r *http.Request, x *requestState,
 ) (who *identity.Attributes, ok bool) {
 	ctx, v := r.Context(), &x.verdict
-	if repeats {
-		decided, err := h.Engine.DecideAgain(ctx, v)
-		if decided && err == nil {
-			x.repeatable = true
-			return nil, true
-		}
-	}
 	who = h.identify(w, r, x)
 	if err := who.Malformed(); err != nil {
 		badRequest(w, x, err)
@@ -137,7 +79,6 @@ func (h *handler) decide(
 		h.undecided(w, r, x, err)
 		return who, false
 	}
-	x.store(who != &x.who && who.Lasting() && h.Attributes == nil)
 	return who, true
 }
 

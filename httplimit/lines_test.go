@@ -24,7 +24,6 @@ type proxyWriter struct{ *httptest.ResponseRecorder }
 var _ httplimit.ProxyWriter = proxyWriter{}
 
 func (proxyWriter) Identified(*identity.Identifier) *identity.Attributes { return nil }
-func (proxyWriter) Kept() (place *any, repeats bool)                     { return nil, false }
 func (proxyWriter) HeaderLines() (room []byte, ok bool)                  { return nil, false }
 func (proxyWriter) SetHeaderLines([]byte, []string)                      {}
 func (proxyWriter) Unserved() bool                                       { return false }

@@ -16,10 +16,6 @@ type ProxyWriter interface {
 	// Connection header names no other headers; else nil.
 	Identified(by *identity.Identifier) *identity.Attributes
 
-	// Kept returns a variable in which the middleware may keep state between the requests of a connection, or nil. It
-	// reports whether this request repeats the connection's last one byte for byte.
-	Kept() (state *any, repeats bool)
-
 	// HeaderLines returns a buffer for SetHeaderLines, which is in use until the response ends. It returns false if the
 	// server does not accept header lines.
 	HeaderLines() (room []byte, ok bool)
@@ -43,12 +39,3 @@ func headerLines(w http.ResponseWriter) (lines ProxyWriter, room []byte) {
 	}
 	return lines, room
 }
-
-// A StateKeeper is a Handler that keeps state between the requests of a connection by ProxyWriter.Kept. The handlers of
-// this middleware are StateKeepers. A handler in front of one that changes requests must not offer Kept.
-type StateKeeper interface {
-	http.Handler
-	KeepsState()
-}
-
-var _ StateKeeper = (*handler)(nil)

@@ -50,7 +50,3 @@ func (a *Attributes) TokenError() error {
 	_, err := a.token()
 	return err
 }
-
-// Lasting reports whether no attribute has been used so far that changes with time, such as the claims of a token that
-// expires: an equal request on the same connection would have the same attributes.
-func (a *Attributes) Lasting() bool { return a.found&foundToken == 0 || a.id.tokens == nil }

@@ -177,10 +177,6 @@ func (s *Set) clientCount() int {
 	return n
 }
 
-// Lasting reports whether a repeated match of the same request has the same result: no client is registered, and the
-// rules never change.
-func (s *Set) Lasting() bool { return s.epoch.Load() == nil && s.clientCount() == 0 }
-
 // lookUp returns the registered client that the key identifies, absent if there is none, and its id.
 func (s *Set) lookUp(m *Result, p *probe) (registry.Found, string) {
 	if m.byIP {

@@ -76,15 +76,6 @@ func (ex *exchange) TakeHeaderLine(name, value string) bool {
 	}
 }
 
-// Kept implements httplimit.ProxyWriter. If the same request is repeated, its client is the same, as long as no handler
-// in between changes requests.
-func (ex *exchange) Kept() (state *any, repeats bool) {
-	if ex.writer.lines == nil || !ex.request.plain || !ex.g.keepsState {
-		return nil, false
-	}
-	return ex.writer.lines.Kept()
-}
-
 // Unserved implements httplimit.ProxyWriter.
 func (ex *exchange) Unserved() bool { return ex.forward.unsent }
 

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/gateway/internal/accesslog"
 	"github.com/headgate/headgate/server/gateway/internal/balance"
@@ -27,7 +26,6 @@ type Gateway struct {
 	identity     *identity.Identifier
 	routes       routeTable
 	limited      http.Handler // the limiter around proxy
-	keepsState   bool         // limited is a httplimit.StateKeeper
 	idHeader     string
 	via          []string // added to responses; nil for none
 	proxyHeaders proxyHeaders
@@ -114,7 +112,6 @@ func New(config Config) (*Gateway, error) {
 	g.limited = http.HandlerFunc(g.proxy)
 	if config.Limit != nil {
 		g.limited = config.Limit(g.limited)
-		_, g.keepsState = g.limited.(httplimit.StateKeeper)
 	}
 	if config.AccessLog != nil {
 		a := config.AccessLog

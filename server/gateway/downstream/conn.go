@@ -33,7 +33,6 @@ type conn struct {
 	deadline readDeadline
 	in       readBuffer
 	current  requestMemory
-	kept     keptValue
 	response response
 	watcher  watcher
 }
@@ -46,13 +45,6 @@ type link struct {
 	socket *socket     // of raw, for writing; nil with TLS or if it has none
 	remote string
 	tls    *tls.ConnectionState
-}
-
-// A keptValue is a value that a handler keeps between the requests of a connection, by ResponseWriter.Kept.
-type keptValue struct {
-	value   any
-	used    bool // the handler of this request has called Kept
-	repeats bool // the last request had the same head, and its handler has called Kept
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -176,7 +168,6 @@ func (c *conn) handle() bool {
 	c.unwatch()
 	if c.current.isLarge() {
 		c.current.release()
-		c.forgetKept()
 		c.renewRequest(make(http.Header, fewFields))
 	}
 	if !c.current.body.drain() {

@@ -31,7 +31,7 @@ type requestMemory struct {
 // isLarge reports whether the request is so large that its memory is not reused.
 func (m *requestMemory) isLarge() bool { return m.size > headBuffer || len(m.head.fields) > manyFields }
 
-func (m *requestMemory) release() { m.values, m.head, m.url = nil, requestHead{}, url.URL{} }
+func (m *requestMemory) release() { m.text, m.values, m.head, m.url = "", nil, requestHead{}, url.URL{} }
 
 // renewRequest creates a request with a context that no goroutine has seen yet.
 func (c *conn) renewRequest(h http.Header) {
@@ -115,11 +115,9 @@ func isNoRequest(b []byte) bool {
 // accept creates the request of a parsed head.
 func (c *conn) accept(b []byte) readResult {
 	m := &c.current
-	same := string(b) == m.text
-	if !same {
+	if string(b) != m.text { // clients often repeat a request
 		m.text = string(b)
 	}
-	c.kept.repeats, c.kept.used = same && c.kept.used, false
 	if n := len(m.head.fields); cap(m.values) < n {
 		m.values = make([]string, n+8)
 	}
@@ -154,23 +152,16 @@ func (c *conn) fill(limit time.Duration) bool {
 		return false
 	}
 	b := c.in.room()
-	begun, end := time.Duration(0), time.Duration(math.MaxInt64)
-	if limit > 0 || c.kept.value != nil {
-		begun = c.server.now()
-	}
+	end := time.Duration(math.MaxInt64)
 	if limit > 0 {
-		end = begun + limit
+		end = c.server.now() + limit
 	}
 	for expired := false; ; expired = true {
-		by := end
-		if c.kept.value != nil {
-			by = min(end, begun+c.server.keepFor)
-		}
 		// An earlier deadline may stay: when it has passed, a later one is set. That saves setting one for each request.
-		if by == math.MaxInt64 {
+		if limit == 0 {
 			c.clearReadDeadline()
-		} else if c.deadline.at == 0 || c.deadline.at > by || expired {
-			c.setReadDeadline(by)
+		} else if c.deadline.at == 0 || c.deadline.at > end || expired {
+			c.setReadDeadline(end)
 		}
 		n, err := c.link.rwc.Read(b)
 		c.in.w += n
@@ -180,18 +171,11 @@ func (c *conn) fill(limit time.Duration) bool {
 		if c.deadline.at == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return false
 		}
-		now := c.server.now()
-		if now >= end {
+		if c.server.now() >= end {
 			return false
-		}
-		if now >= begun+c.server.keepFor {
-			c.forgetKept()
 		}
 	}
 }
-
-// forgetKept releases the value that is kept for the next request: it may refer to rules that are no longer in force.
-func (c *conn) forgetKept() { c.current.text, c.kept.value, c.kept.used = "", nil, false }
 
 // A readDeadline is the deadline for reading.
 type readDeadline struct {

@@ -22,25 +22,11 @@ type ResponseWriter interface {
 	// TakeHeaderLine adds a line to those, unless its name is omitted. The name is in canonical form, and name and
 	// value are valid. They are copied, so they may refer to a buffer. It returns false if the line belongs in Header.
 	TakeHeaderLine(name, value string) bool
-	// Kept returns a variable in which a handler may keep a value between the requests of a connection. It reports whether
-	// the handler of the last request has called Kept, and that request's head was the same, byte for byte except for
-	// the case of header names. A second call for the same request returns nil: a handler in between may have changed
-	// the request.
-	Kept() (state *any, repeats bool)
 	// BoundsWrites reports whether Server.WriteTimeout bounds writes, so that handlers need not set a deadline.
 	BoundsWrites() bool
 }
 
 func (w *response) HeaderLines() (room []byte, ok bool) { return w.preset.lines[:0], true }
-
-func (w *response) Kept() (state *any, repeats bool) {
-	kept := &w.conn.kept
-	if kept.used {
-		return nil, false
-	}
-	kept.used = true
-	return &kept.value, kept.repeats
-}
 
 func (w *response) SetHeaderLines(lines []byte, replaced []string) {
 	w.preset.lines, w.preset.replaced = lines, replaced

@@ -32,8 +32,7 @@ type Server struct {
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
 
-	epoch    time.Time     // of the clock
-	keepFor  time.Duration // how long an idle connection keeps a handler's value
+	epoch    time.Time // of the clock
 	tls      *tls.Config
 	handover *handover
 	ending   atomic.Bool
@@ -46,9 +45,6 @@ type Server struct {
 	conns       map[*conn]struct{}
 	netHTTPRuns sync.WaitGroup // of NetHTTP.Serve
 }
-
-// keepFor is the default of Server.keepFor.
-const keepFor = 5 * time.Second
 
 var errUsed = errors.New("downstream: Serve is running already")
 
@@ -64,9 +60,6 @@ func (s *Server) begin(l net.Listener) error {
 	}
 	s.begun = true
 	s.epoch = time.Now()
-	if s.keepFor == 0 {
-		s.keepFor = keepFor
-	}
 	s.conns = make(map[*conn]struct{})
 	s.listener = l
 	s.handover = newHandover(l.Addr())

@@ -46,10 +46,6 @@ func inTime(t *testing.T, do func(t *testing.T, c net.Conn, r *bufio.Reader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if keeps, ok := w.(ResponseWriter); ok {
-				kept, _ := keeps.Kept()
-				*kept = t // which is let go of earlier than the connection
-			}
 			_, _ = io.WriteString(w, "ok")
 		})
 		s := &Server{Handler: h, NetHTTP: &http.Server{Handler: h}, HeaderTimeout: headerTime, IdleTimeout: idleTime}
