@@ -31,7 +31,9 @@ type requestMemory struct {
 // isLarge reports whether the request is so large that its memory is not reused.
 func (m *requestMemory) isLarge() bool { return m.size > headBuffer || len(m.head.fields) > manyFields }
 
-func (m *requestMemory) release() { m.text, m.values, m.head, m.url = "", nil, requestHead{}, url.URL{} }
+func (m *requestMemory) release() {
+	m.text, m.values, m.head, m.url = "", nil, requestHead{}, url.URL{}
+}
 
 // renewRequest creates a request with a context that no goroutine has seen yet.
 func (c *conn) renewRequest(h http.Header) {
