@@ -40,7 +40,7 @@ type Store struct {
 func newStore(c *topology.Client, o Options) *Store {
 	s := &Store{
 		client: c, prefix: o.Prefix, now: o.Now, clock: o.Clock, rand: o.Rand, log: o.Logger,
-		secret: newSecretOptions(), background: background.New(),
+		secret: newSecretOptions(), background: background.New(o.Clock),
 	}
 	if len(o.Secret) > 0 {
 		s.keys.Store(newKeyMaker(o.Prefix, o.Secret))

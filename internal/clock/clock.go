@@ -29,6 +29,25 @@ type Timer interface {
 	Reset(d time.Duration) bool
 }
 
+// A Scheduler is a Clock that runs one goroutine at a time in virtual time, as a simulator does. Code with a Clock starts
+// goroutines with [Go], and calls Wait before it blocks until another goroutine of the same clock has done something.
+type Scheduler interface {
+	Clock
+	// Go runs a function in a goroutine.
+	Go(run func())
+	// Wait lets other goroutines run until ready, which must not block, returns true.
+	Wait(ready func() bool)
+}
+
+// Go runs a function in a goroutine of the clock.
+func Go(c Clock, run func()) {
+	if s, ok := c.(Scheduler); ok {
+		s.Go(run)
+		return
+	}
+	go run()
+}
+
 // System is the clock of the operating system.
 var System Clock = system{}
 
@@ -49,6 +68,9 @@ func (t systemTimer) C() <-chan time.Time { return t.Timer.C }
 func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	timer := c.NewTimer(d)
 	defer timer.Stop()
+	if s, ok := c.(Scheduler); ok {
+		s.Wait(func() bool { return len(timer.C()) > 0 || ctx.Err() != nil })
+	}
 	select {
 	case <-timer.C():
 		return nil

@@ -3,6 +3,8 @@ package guard
 import (
 	"log/slog"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // An Event is a change in the state of the store.
@@ -70,6 +72,9 @@ func (g *Guard) send(e Event) {
 // deliverEvents calls a function for events until the guard is closed.
 func (g *Guard) deliverEvents(deliver func(Event)) {
 	for {
+		if s, ok := g.clock.(clock.Scheduler); ok {
+			s.Wait(func() bool { return len(g.events) > 0 || g.background.Stopped() })
+		}
 		select {
 		case e := <-g.events:
 			deliver(e)

@@ -52,7 +52,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		inner: inner, options: o, clock: o.Clock, start: o.Clock.Now(), local: o.Local,
-		background: background.New(),
+		background: background.New(o.Clock),
 		events:     make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
 	}
 	if g.local == nil {
@@ -63,7 +63,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		g.own, g.local = own, own
 	}
 	if o.DenyCache > 0 {
-		g.denials = admission.NewDenyCache(o.DenyCache.Microseconds())
+		g.denials = admission.NewDenyCache(o.DenyCache.Microseconds(), o.Hash)
 	}
 	g.prober, _ = inner.(Prober)
 	g.traffic, _ = inner.(Traffic)

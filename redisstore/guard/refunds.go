@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // Units that TakeAll took from one shard before another denied are returned in the background.
@@ -33,6 +34,9 @@ func (g *Guard) refundLater(s *shard, c *headgate.Check, receipt headgate.Receip
 // refundAll makes refunds until the guard is closed.
 func (g *Guard) refundAll() {
 	for {
+		if s, ok := g.clock.(clock.Scheduler); ok {
+			s.Wait(func() bool { return len(g.refunds) > 0 || g.background.Stopped() })
+		}
 		select {
 		case <-g.background.Context().Done():
 			return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
@@ -139,6 +140,9 @@ func (g *Guard) uncertainty(p *pendingCheck, w *turnWait) time.Duration {
 func (g *Guard) pause(ctx context.Context, s *shard, pause time.Duration) admission.Outcome {
 	timer := g.clock.NewTimer(pause)
 	defer timer.Stop()
+	if clk, ok := g.clock.(clock.Scheduler); ok {
+		clk.Wait(func() bool { return len(timer.C()) > 0 || s.circuit.open.Load() || ctx.Err() != nil })
+	}
 	select {
 	case <-timer.C():
 		return admission.Admitted
@@ -181,6 +185,11 @@ func (g *Guard) await(
 	timer := g.clock.NewTimer(wait)
 	defer timer.Stop()
 	reason, outcome := admission.Wake{}, admission.Admitted
+	if clk, ok := g.clock.(clock.Scheduler); ok {
+		clk.Wait(func() bool {
+			return len(waiter.Woken()) > 0 || len(timer.C()) > 0 || s.circuit.open.Load() || ctx.Err() != nil
+		})
+	}
 	select {
 	case reason = <-waiter.Woken():
 	case <-*s.circuit.opened.Load():

@@ -15,7 +15,7 @@ func TestResponseIsSharedOnlyForTheSameKeyAndLimit(t *testing.T) {
 	d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
 	const hash = 42
 	now := g.micros()
-	denial := admission.NewDenyCache(1e6).Learn(hash, &alice, admission.Response{CalledAt: now, RespondedAt: now, Decision: &d})
+	denial := admission.NewDenyCache(1e6, nil).Learn(hash, &alice, admission.Response{CalledAt: now, RespondedAt: now, Decision: &d})
 	for _, tt := range []struct {
 		name   string
 		check  headgate.Check

@@ -5,10 +5,13 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // A Group is the goroutines of a value. Create one with New. It is safe for concurrent use.
 type Group struct {
+	clock   clock.Clock
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -17,9 +20,9 @@ type Group struct {
 	stopped atomic.Bool
 }
 
-// New returns a Group without goroutines.
-func New() *Group {
-	g := new(Group)
+// New returns a Group without goroutines. They run by the clock.
+func New(c clock.Clock) *Group {
+	g := &Group{clock: c}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
 }
@@ -37,7 +40,11 @@ func (g *Group) Start(run func()) bool {
 	if g.stopped.Load() {
 		return false
 	}
-	g.running.Go(run)
+	g.running.Add(1)
+	clock.Go(g.clock, func() {
+		defer g.running.Done()
+		run()
+	})
 	return true
 }
 

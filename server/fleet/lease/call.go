@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // A waiter is a caller that waits for units.
@@ -91,6 +92,9 @@ func (l *Limiter) deny(h *holding, x *denial, now time.Duration, n int64) (d hea
 
 // wait waits for the answer to a waiter.
 func (l *Limiter) wait(ctx context.Context, h *holding, w *waiter, c *headgate.Check) (headgate.Decision, error) {
+	if s, ok := l.clock.Clock.(clock.Scheduler); ok {
+		s.Wait(func() bool { return len(w.answered) > 0 || ctx.Err() != nil })
+	}
 	select {
 	case t := <-w.answered:
 		switch t.outcome {

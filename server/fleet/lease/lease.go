@@ -198,7 +198,11 @@ func (l *Limiter) start(run func()) bool {
 	if l.closed.Load() {
 		return false
 	}
-	l.running.Go(run)
+	l.running.Add(1)
+	clock.Go(l.clock.Clock, func() {
+		defer l.running.Done()
+		run()
+	})
 	return true
 }
 

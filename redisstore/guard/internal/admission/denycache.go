@@ -22,6 +22,8 @@ const (
 // have two entries for a while, which does no harm.
 type DenyCache struct {
 	seed maphash.Seed
+	// hash replaces the seeded hash of keys, if it is not nil.
+	hash func(key string) uint64
 	hold int64 // how long a denial is remembered at most, in µs
 	sets [denySets][denialsPerSet]atomic.Pointer[Denial]
 	// generations count the operations that may end a denial, so that a response from before such an operation is not
@@ -30,13 +32,19 @@ type DenyCache struct {
 	longBytes   atomic.Int64 // size of long keys
 }
 
-// NewDenyCache returns a cache that remembers denials for at most hold µs.
-func NewDenyCache(hold int64) *DenyCache {
-	return &DenyCache{seed: maphash.MakeSeed(), hold: hold}
+// NewDenyCache returns a cache that remembers denials for at most hold µs. It hashes keys with hash, or with a random
+// seed if that is nil.
+func NewDenyCache(hold int64, hash func(key string) uint64) *DenyCache {
+	return &DenyCache{seed: maphash.MakeSeed(), hash: hash, hold: hold}
 }
 
 // Hash returns the hash of the key of a check.
-func (t *DenyCache) Hash(c *headgate.Check) uint64 { return maphash.String(t.seed, c.Key) }
+func (t *DenyCache) Hash(c *headgate.Check) uint64 {
+	if t.hash != nil {
+		return t.hash(c.Key)
+	}
+	return maphash.String(t.seed, c.Key)
+}
 
 func (t *DenyCache) set(hash uint64) *[denialsPerSet]atomic.Pointer[Denial] {
 	return &t.sets[hash%denySets]

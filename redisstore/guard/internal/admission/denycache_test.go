@@ -14,7 +14,7 @@ func check(key, limit string) headgate.Check {
 }
 
 func TestKeysWithTheSameHashAreNotDenied(t *testing.T) {
-	cache := NewDenyCache(1e6)
+	cache := NewDenyCache(1e6, nil)
 	c := check("alice", "1/h")
 	d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
 	const hash = 42 // of all keys
@@ -36,7 +36,7 @@ func TestKeysWithTheSameHashAreNotDenied(t *testing.T) {
 }
 
 func TestDenialsAreBounded(t *testing.T) {
-	cache := NewDenyCache(1e6)
+	cache := NewDenyCache(1e6, nil)
 	deny := func(c headgate.Check, at int64) {
 		d := headgate.Decision{Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour}
 		hash := cache.Hash(&c)

@@ -118,6 +118,9 @@ func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
 	q.advance() // a decision may have left before it saw this request
 	q.arm()
 	q.mu.Unlock()
+	if s, ok := q.clock.(clock.Scheduler); ok {
+		s.Wait(func() bool { return len(r.outcome) > 0 })
+	}
 	outcome := <-r.outcome
 	r.ctx = nil
 	q.pool.Put(r)

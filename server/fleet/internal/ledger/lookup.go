@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // A ledger that asks for keys does not know the consumption elsewhere of a new key, or of one that was unused for a
@@ -117,6 +119,9 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 	timer := l.clock.AfterFunc(MaxLookup, func() { close(expired) })
 	defer timer.Stop()
 	for _, lookup := range lookups {
+		if s, ok := l.clock.Clock.(clock.Scheduler); ok {
+			s.Wait(func() bool { return isClosed(lookup.ended) || isClosed(expired) || ctx.Err() != nil })
+		}
 		select {
 		case <-lookup.ended:
 		case <-expired:
@@ -128,6 +133,15 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 		}
 	}
 	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // ExchangeDone is called after an exchange of tallies, with the indices of those that were missed.

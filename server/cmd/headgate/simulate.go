@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/sim"
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+func (p *program) simulateCommand() *cobra.Command {
+	var out output.Format
+	seed := -1
+	c := &cobra.Command{
+		Use:   "simulate SCENARIO",
+		Short: "Simulate limits on many nodes, with traffic and faults",
+		Long: `Simulate limits on many nodes, with traffic and faults, in virtual time. A scenario file describes them:
+
+  duration: 30s
+  nodes: 3
+  limits: [10/s]
+  modes: [exact, lease, async]
+  traffic: [{ rate: 300, clients: 5 }]
+  faults: [{ kind: crash, at: 10s, for: 5s, nodes: [0] }]
+
+Nodes run the same code as "headgate serve"; clocks, the network and Redis are simulated. An oracle that sees all nodes
+at once judges every decision. The same file and seed always give the same results. docs/simulator.md explains the
+fields and the results, and examples/scenarios has files to start from.
+
+The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so far.`,
+		Example: `  headgate simulate examples/scenarios/three-nodes.yaml
+  headgate simulate -o json --seed 7 scenario.yaml > results.json`,
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := scenario.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if c.Flags().Changed("seed") {
+				if seed < 0 {
+					return fmt.Errorf("--seed %d: want 0 or more", seed)
+				}
+				s.Seed = seed
+			}
+			return p.simulate(c.Context(), s, out)
+		},
+	}
+	output.AddFlag(c, &out)
+	c.Flags().IntVar(&seed, "seed", seed, "seed instead of that of the scenario")
+	_ = c.RegisterFlagCompletionFunc("seed", cobra.NoFileCompletions) // the flag exists
+	return c
+}
+
+// simulate runs a scenario and prints its results.
+func (p *program) simulate(ctx context.Context, s *scenario.Scenario, out output.Format) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	began := time.Now()
+	progress := newProgressLine(p.stderr)
+	results, err := sim.Run(ctx, s, progress.show)
+	progress.clear()
+	interrupted := errors.Is(err, context.Canceled)
+	if err != nil && !interrupted {
+		return err
+	}
+	if err := p.show(out, results, simulationHeader, simulationRows(results)); err != nil {
+		return err
+	}
+	if out == output.Table {
+		p.printSimulationNotes(results, time.Since(began))
+	}
+	if interrupted {
+		return errors.New("interrupted; the results are partial")
+	}
+	return nil
+}
+
+var simulationHeader = []string{
+	"ALGORITHM", "MODE", "REQUESTS", "ADMITTED", "DENIED", "WRONGLY ADMITTED", "WRONGLY DENIED", "MAX EXCESS",
+	"BURSTINESS", "P50", "P99", "REDIS CALLS/S", "REDIS LOAD", "BYTES/S",
+}
+
+func simulationRows(results *sim.Results) [][]string {
+	var rows [][]string
+	for _, r := range results.Results {
+		rate := func(n int64) string {
+			if r.Simulated == 0 {
+				return "0"
+			}
+			return strconv.FormatInt(int64(float64(n)/r.Simulated), 10)
+		}
+		mode := r.Mode
+		if r.Partial {
+			mode += " (partial)"
+		}
+		rows = append(rows, []string{
+			r.Algorithm, mode, strconv.FormatInt(r.Requests, 10), strconv.FormatInt(r.Admitted, 10),
+			strconv.FormatInt(r.Denied, 10), withPercent(r.WronglyAdmitted, r.Requests),
+			withPercent(r.WronglyDenied, r.Requests), strconv.FormatInt(r.MaxExcess, 10), strconv.FormatFloat(r.Burstiness, 'f', 2, 64),
+			microseconds(r.Latency.P50), microseconds(r.Latency.P99), rate(r.RedisCalls),
+			strconv.FormatFloat(100*r.RedisLoad, 'f', 1, 64) + "%", rate(r.BytesSent),
+		})
+	}
+	return rows
+}
+
+func withPercent(n, of int64) string {
+	if n == 0 || of == 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	return fmt.Sprintf("%d (%.2g%%)", n, 100*float64(n)/float64(of))
+}
+
+func microseconds(us float64) string {
+	return time.Duration(us * float64(time.Microsecond)).Round(time.Microsecond).String()
+}
+
+// printSimulationNotes prints what the table does not say.
+func (p *program) printSimulationNotes(results *sim.Results, took time.Duration) {
+	simulated := 0.0
+	for _, r := range results.Results {
+		simulated += r.Simulated
+		if r.Degraded > 0 || r.Unserved > 0 {
+			p.printf("%s %s: %d decisions by policy, %d requests without a node\n", r.Algorithm, r.Mode, r.Degraded, r.Unserved)
+		}
+		if r.Partial {
+			p.printf("%s %s: partial, the first %.1fs of %.0fs\n", r.Algorithm, r.Mode, r.Simulated, results.Duration)
+		}
+	}
+	if results.SampleOneIn > 1 {
+		p.printf("a sample of 1 in %d clients was simulated\n", results.SampleOneIn)
+	}
+	p.printf("simulated %.1fs in %.1fs, seed %d\n", simulated, took.Seconds(), results.Seed)
+}
+
+// A progressLine shows the progress of a simulation in the last line of a terminal.
+type progressLine struct {
+	to    io.Writer // nil if it is no terminal
+	shown time.Time
+}
+
+func newProgressLine(w io.Writer) *progressLine {
+	if f, ok := w.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return &progressLine{to: w}
+		}
+	}
+	return &progressLine{}
+}
+
+func (l *progressLine) show(s sim.Progress) {
+	if l.to == nil || time.Since(l.shown) < 200*time.Millisecond {
+		return
+	}
+	l.shown = time.Now()
+	_, _ = fmt.Fprintf(l.to, "\r\x1b[K%d of %d: %s %s, %.0f%%, %d requests", s.Variant, s.Variants, s.Result.Algorithm, s.Result.Mode,
+		100*s.Now.Seconds()/s.Duration.Seconds(), s.Result.Requests)
+}
+
+func (l *progressLine) clear() {
+	if l.to != nil {
+		_, _ = io.WriteString(l.to, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/headgate/headgate/server/fleet/gossip"
+)
+
+// packetBytes is the approximate size of the headers of a packet.
+const packetBytes = 80
+
+// A meshPort is a node's access to the network of the mode gossip.
+type meshPort struct {
+	world    *world
+	node     *node
+	listener gossip.Listener
+	closed   bool
+}
+
+var _ gossip.Mesh = (*meshPort)(nil)
+
+// Send implements gossip.Mesh.
+func (m *meshPort) Send(to string, packet []byte) error {
+	w := m.world
+	if m.closed {
+		return nil
+	}
+	delay, arrives := w.network.send(len(packet) + packetBytes)
+	other := w.byName[to]
+	if !arrives || other == nil || !w.network.connects(m.node.slot, other.slot) {
+		return nil
+	}
+	p := slices.Clone(packet)
+	w.loop.After(delay, func() {
+		if other.port != nil && !other.port.closed && w.byName[to] == other {
+			other.host.Run(func() { other.port.listener.Receive(p) })
+		}
+	})
+	return nil
+}
+
+// Close implements gossip.Mesh.
+func (m *meshPort) Close() error {
+	m.closed = true
+	return nil
+}
+
+// introduce lets a new node and the others know each other, as memberlist would.
+func (w *world) introduce(n *node) {
+	for _, other := range w.nodes {
+		if other == nil || other == n || !w.network.connects(n.slot, other.slot) {
+			continue
+		}
+		other.port.listener.Joined(n.host.Name)
+		n.port.listener.Joined(other.host.Name)
+		n.port.listener.Merge(other.port.listener.State())
+		other.port.listener.Merge(n.port.listener.State())
+	}
+}

@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+// A network decides what becomes of messages.
+type network struct {
+	random       *rand.Rand
+	delay        time.Duration // mean
+	distribution scenario.Distribution
+	loss         float64      // 0 to 1
+	cut          map[int]bool // nodes that are cut off from Redis and from all others, but not from each other
+	bytes        int64        // of all messages
+}
+
+func newNetwork(s *scenario.Scenario, random *rand.Rand) *network {
+	return &network{
+		random: random, delay: *s.Network.Delay, distribution: s.Network.Distribution, loss: float64(s.Network.Loss) / 100,
+		cut: make(map[int]bool),
+	}
+}
+
+// send returns the delay of a message, or false if it is lost.
+func (n *network) send(bytes int) (delay time.Duration, arrives bool) {
+	n.bytes += int64(bytes)
+	if n.loss > 0 && n.random.Float64() < n.loss {
+		return 0, false
+	}
+	return n.sample(), true
+}
+
+// heavyTail is the exponent of the distribution heavy. Its mean is heavyTail/(heavyTail−1) times its least value.
+const heavyTail = 2.5
+
+func (n *network) sample() time.Duration {
+	mean := float64(n.delay)
+	switch n.distribution {
+	case scenario.Fixed:
+		return n.delay
+	case scenario.Uniform:
+		return time.Duration(2 * mean * n.random.Float64())
+	case scenario.Heavy:
+		least := mean * (heavyTail - 1) / heavyTail
+		return time.Duration(min(least*math.Pow(1-n.random.Float64(), -1/heavyTail), 1000*mean))
+	default:
+		return time.Duration(mean / 2 * (1 + n.random.ExpFloat64()))
+	}
+}
+
+// reachesRedis reports whether a node reaches Redis.
+func (n *network) reachesRedis(node int) bool { return !n.cut[node] }
+
+// connects reports whether two nodes reach each other.
+func (n *network) connects(a, b int) bool { return n.cut[a] == n.cut[b] }

@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/gossip"
+	"github.com/headgate/headgate/server/fleet/lease"
+	"github.com/headgate/headgate/server/sim/virtual"
+)
+
+// A node is one incarnation of a simulated Headgate node.
+type node struct {
+	slot   int
+	host   *virtual.Host
+	random *rand.Rand
+	engine *engine.Engine
+	memory *memstore.Store // nil if its mode and policy count nothing in the process
+	shared headgate.Limiter
+	lease  *lease.Limiter  // nil unless the mode is lease
+	gossip *gossip.Limiter // nil unless the mode is gossip
+	port   *meshPort
+}
+
+// fleetSecret keys the hashes of counters. All nodes of a simulation have the same.
+var fleetSecret = []byte("a secret that all nodes share")
+
+// nodeMemory limits the counters that a node has in its memory.
+const nodeMemory = 1 << 30
+
+// startNode starts a node in a slot, whose clock is ahead.
+func (w *world) startNode(slot int, ahead time.Duration) error {
+	w.incarnations++
+	n := &node{slot: slot, random: rand.New(rand.NewPCG(w.nodeSeed, w.incarnations))}
+	n.host = w.loop.NewHost("node-"+strconv.Itoa(slot), ahead)
+	var err error
+	n.host.Run(func() { err = w.assemble(n) })
+	if err != nil {
+		return fmt.Errorf("start node %d: %w", slot, err)
+	}
+	w.nodes[slot] = n
+	w.byName[n.host.Name] = n
+	w.live++
+	if n.port != nil {
+		n.host.Run(func() { w.introduce(n) })
+	}
+	return nil
+}
+
+// assemble creates the limiters of a node, as the server does.
+func (w *world) assemble(n *node) error {
+	mode := w.variant.Mode
+	local := w.fallback
+	if mode == rules.Local || w.scenario.OnFailure == headgate.Local {
+		store, err := memstore.New(memstore.Options{Now: n.host.Now, MaxBytes: nodeMemory})
+		if err != nil {
+			return err
+		}
+		n.memory, local = store, store
+	}
+	c := engine.Config{
+		Rules: w.rules, Store: local, Local: local, Clock: n.host, Random: n.random.Uint32, OnError: func(error) {},
+		Secret: fleetSecret, Modes: make(map[rules.Consistency]headgate.Limiter),
+	}
+	if mode != rules.Local {
+		limiter, err := w.sharedLimiter(n, local)
+		if err != nil {
+			return err
+		}
+		n.shared = limiter
+		c.Shared = true
+		if mode == rules.Exact {
+			c.Store = limiter
+		} else {
+			c.Modes[mode] = limiter
+		}
+	}
+	var err error
+	n.engine, err = engine.New(c)
+	return err
+}
+
+// sharedLimiter creates the limiter of a mode that nodes share counters by.
+func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter, error) {
+	ledger := fleet.LedgerOptions{
+		Secret: fleetSecret, Members: members{w}, Clock: n.host, Rand: n.random.Uint64,
+		OnRefused: func(fleet.Peer, string) {},
+	}
+	remote := redisClient{w, n}
+	switch w.variant.Mode {
+	case rules.Async:
+		o := async.Options{
+			Name: n.host.Name, Incarnation: w.incarnations, Interval: w.scenario.SyncInterval, Rand: n.random.Int64N,
+			OnEvent: func(fleet.Event) {},
+		}
+		return async.New(ledger, newExchangeClient(remote, o.Author()), o)
+	case rules.Gossip:
+		n.port = &meshPort{world: w, node: n}
+		limiter, err := gossip.New(ledger, gossip.Options{
+			Name: n.host.Name, Interval: w.scenario.SyncInterval, Random: rand.NewPCG(w.nodeSeed, n.random.Uint64()),
+			OnEvent: func(gossip.Event) {},
+			Mesh: func(to gossip.Listener) (gossip.Mesh, error) {
+				n.port.listener = to
+				return n.port, nil
+			},
+		})
+		n.gossip = limiter
+		return limiter, err
+	}
+	guarded, err := guard.New(&remote, guard.Options{
+		Deadline: w.scenario.Redis.Deadline, Local: local, Nodes: members{w}.Live, OnEvent: func(guard.Event) {},
+		Clock: n.host, Rand: n.random.Int64N, Hash: hashKey,
+	})
+	if err != nil || w.variant.Mode == rules.Exact {
+		return guarded, err
+	}
+	n.lease, err = lease.New(guarded, lease.Options{TTL: w.scenario.LeaseTTL, Members: members{w}, Clock: n.host})
+	return n.lease, err
+}
+
+// stopNode ends a node without a goodbye.
+func (w *world) stopNode(slot int) error {
+	n := w.nodes[slot]
+	if n == nil {
+		return nil
+	}
+	n.host.Crash()
+	w.nodes[slot] = nil
+	delete(w.byName, n.host.Name)
+	w.live--
+	return n.release()
+}
+
+// release ends the goroutines that the limiters of a crashed node have started outside of virtual time.
+func (n *node) release() error {
+	var errs []error
+	if n.gossip != nil {
+		n.port.closed = true
+		errs = append(errs, n.gossip.Close())
+	}
+	if n.memory != nil {
+		errs = append(errs, n.memory.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// members counts the nodes of a world.
+type members struct{ world *world }
+
+var _ fleet.Members = members{}
+
+// Live implements fleet.Members.
+func (m members) Live() int { return max(1, m.world.live) }
+
+// Known implements fleet.Members.
+func (m members) Known() int { return max(1, len(m.world.nodes)) }

@@ -1,0 +1,225 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/stepstore"
+	"github.com/headgate/headgate/redisstore/guard"
+)
+
+// callBytes and replyBytes are the approximate sizes of a script call and its reply, besides the key.
+const (
+	callBytes  = 180
+	replyBytes = 60
+)
+
+// maxWait ends calls without a deadline whose request or response is lost.
+const maxWait = 2 * time.Second
+
+var errLost = errors.New("sim: no response from Redis")
+
+// A redisServer is one simulated Redis server. It runs the steps of the algorithms.
+type redisServer struct {
+	name      string
+	store     *stepstore.Store
+	ahead     time.Duration // of its clock
+	down      int           // number of faults that stop it
+	losses    int           // how often it has lost its data
+	busyUntil time.Duration
+	busy      time.Duration
+	calls     int64
+}
+
+// wipe loses all data.
+func (s *redisServer) wipe(w *world) {
+	s.losses++
+	s.store = stepstore.New(func() time.Time { return w.loop.Time().Add(s.ahead) })
+}
+
+func newRedis(w *world) []*redisServer {
+	servers := make([]*redisServer, w.scenario.Redis.Shards)
+	for i := range servers {
+		servers[i] = &redisServer{name: "redis-" + strconv.Itoa(i)}
+		servers[i].wipe(w)
+		servers[i].losses = 0
+	}
+	return servers
+}
+
+// hashKey hashes a key, the same on every machine.
+func hashKey(key string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key)) // never fails
+	return h.Sum64()
+}
+
+// A redisClient is a node's connections to Redis.
+type redisClient struct {
+	world *world
+	node  *node
+}
+
+var (
+	_ headgate.Limiter = (*redisClient)(nil)
+	_ guard.Sharded    = (*redisClient)(nil)
+	_ guard.Prober     = (*redisClient)(nil)
+	_ guard.Granter    = (*redisClient)(nil)
+)
+
+func (c *redisClient) server(check *headgate.Check) *redisServer {
+	key := check.Key
+	if check.Owner != "" {
+		key = check.Owner
+	}
+	return c.world.redis[hashKey(key)%uint64(len(c.world.redis))]
+}
+
+// call runs a function on a server, after the delay of the request, and returns after that of the response. A request
+// or response that is lost ends with the context.
+func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run func() error) error {
+	w, h := c.world, c.node.host
+	delay, arrives := w.network.send(bytes + callBytes)
+	if err := h.Sleep(ctx, delay); err != nil {
+		return err
+	}
+	if !arrives || s.down > 0 || !w.network.reachesRedis(c.node.slot) {
+		return c.lost(ctx)
+	}
+	now := w.loop.Now()
+	s.calls++
+	w.result.count(now, &w.result.RedisCalls, seriesRedis, 1)
+	start := max(now, s.busyUntil)
+	s.busyUntil = start + w.scenario.Redis.Service
+	s.busy += w.scenario.Redis.Service
+	if err := h.Sleep(ctx, s.busyUntil-now); err != nil {
+		// The node has given up, but the server runs the call all the same.
+		return errors.Join(err, run())
+	}
+	if s.down > 0 {
+		return c.lost(ctx)
+	}
+	err := run()
+	delay, arrives = w.network.send(replyBytes)
+	if sleepErr := h.Sleep(ctx, delay); sleepErr != nil {
+		return sleepErr
+	}
+	if !arrives || !w.network.reachesRedis(c.node.slot) {
+		return c.lost(ctx)
+	}
+	return err
+}
+
+// lost waits for the end of a call that gets no response.
+func (c *redisClient) lost(ctx context.Context) error {
+	if err := c.node.host.Sleep(ctx, maxWait); err != nil {
+		return err
+	}
+	return errLost
+}
+
+// Shard implements guard.Sharded.
+func (c *redisClient) Shard(check headgate.Check) string { return c.server(&check).name }
+
+// Probe implements guard.Prober.
+func (c *redisClient) Probe(ctx context.Context, shard string) error {
+	for _, s := range c.world.redis {
+		if s.name == shard {
+			return c.call(ctx, s, 0, func() error { return nil })
+		}
+	}
+	return errLost
+}
+
+// decide runs a function that decides a check on its server.
+func (c *redisClient) decide(
+	ctx context.Context, check *headgate.Check, run func(context.Context, *redisServer) (headgate.Decision, error),
+) (d headgate.Decision, err error) {
+	s := c.server(check)
+	err = c.call(ctx, s, len(check.Key), func() (err error) {
+		d, err = run(context.WithoutCancel(ctx), s)
+		return err
+	})
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	return d, nil
+}
+
+// Take implements headgate.Limiter.
+func (c *redisClient) Take(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
+	return c.decide(ctx, &check, func(ctx context.Context, s *redisServer) (headgate.Decision, error) {
+		d, err := s.store.Take(ctx, check)
+		c.world.executed(d.Allowed, err)
+		return d, err
+	})
+}
+
+// TakeAll implements headgate.Limiter. The checks are of one server, as guard sends them.
+func (c *redisClient) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	if len(checks) == 0 {
+		return dst, nil
+	}
+	s, before := c.server(&checks[0]), len(dst)
+	var decisions []headgate.Decision
+	err := c.call(ctx, s, len(checks)*len(checks[0].Key), func() (err error) {
+		decisions, err = s.store.TakeAll(context.WithoutCancel(ctx), checks, nil)
+		c.world.executed(headgate.Allowed(decisions), err)
+		return err
+	})
+	if err != nil {
+		return dst[:before], err
+	}
+	return append(dst, decisions...), nil
+}
+
+// Peek implements headgate.Limiter.
+func (c *redisClient) Peek(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
+	return c.decide(ctx, &check, func(ctx context.Context, s *redisServer) (headgate.Decision, error) {
+		return s.store.Peek(ctx, check)
+	})
+}
+
+// Charge implements headgate.Limiter.
+func (c *redisClient) Charge(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
+	return c.decide(ctx, &check, func(ctx context.Context, s *redisServer) (headgate.Decision, error) {
+		return s.store.Charge(ctx, check)
+	})
+}
+
+// Grant implements guard.Granter.
+func (c *redisClient) Grant(ctx context.Context, check headgate.Check, want, share int64) (headgate.Decision, error) {
+	return c.decide(ctx, &check, func(ctx context.Context, s *redisServer) (headgate.Decision, error) {
+		d, err := s.store.Grant(ctx, check, want, share)
+		c.world.granted(d.Receipt.Units)
+		return d, err
+	})
+}
+
+// Give implements headgate.Limiter.
+func (c *redisClient) Give(ctx context.Context, check headgate.Check, r headgate.Receipt) error {
+	s := c.server(&check)
+	return c.call(ctx, s, len(check.Key), func() error { return s.store.Give(context.WithoutCancel(ctx), check, r) })
+}
+
+// Renew implements headgate.Limiter.
+func (c *redisClient) Renew(ctx context.Context, check headgate.Check, r headgate.Receipt) (held bool, err error) {
+	s := c.server(&check)
+	err = c.call(ctx, s, len(check.Key), func() (err error) {
+		held, err = s.store.Renew(context.WithoutCancel(ctx), check, r)
+		return err
+	})
+	return held && err == nil, err
+}
+
+// Reset implements headgate.Limiter.
+func (c *redisClient) Reset(ctx context.Context, check headgate.Check) error {
+	s := c.server(&check)
+	return c.call(ctx, s, len(check.Key), func() error { return s.store.Reset(context.WithoutCancel(ctx), check) })
+}

@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+// A Result is the outcome of a variant.
+type Result struct {
+	Algorithm string   `json:"algorithm"`
+	Mode      string   `json:"mode"`
+	Limits    []string `json:"limits"`
+	// Partial reports whether the simulation was interrupted. Simulated is the time that was simulated.
+	Partial   bool    `json:"partial"`
+	Simulated float64 `json:"simulatedSeconds"`
+	Nodes     int     `json:"nodes"`
+
+	Requests int64 `json:"requests"`
+	Retries  int64 `json:"retries"`
+	Admitted int64 `json:"admitted"`
+	Denied   int64 `json:"denied"`
+	// Degraded are decisions by policies, and Unserved requests that found no node.
+	Degraded int64 `json:"degraded"`
+	Unserved int64 `json:"unserved"`
+	// WronglyAdmitted are requests that were admitted although the limit had no room for them, and WronglyDenied those
+	// that were denied although it had.
+	WronglyAdmitted int64 `json:"wronglyAdmitted"`
+	WronglyDenied   int64 `json:"wronglyDenied"`
+	// MaxExcess is the most units that a client was above its limit at any time.
+	MaxExcess int64 `json:"maxExcess"`
+	// Burstiness is the standard deviation of admissions per 100 ms divided by their mean: 0 is perfectly smooth.
+	Burstiness float64 `json:"burstiness"`
+
+	Latency Latency `json:"addedLatency"`
+
+	RedisCalls int64 `json:"redisCalls"`
+	// RedisLoad is the part of the time in which the busiest Redis server works.
+	RedisLoad float64 `json:"redisLoad"`
+	BytesSent int64   `json:"bytesSent"`
+	// Events is the number of simulated events.
+	Events int64 `json:"events"`
+
+	// Series are the figures per Step.
+	Series Series `json:"series"`
+	Marks  []Mark `json:"marks,omitempty"`
+
+	granted  int64
+	latency  histogram
+	slots    []int64 // admissions per burstStep
+	duration time.Duration
+}
+
+// Latency is the distribution of the time that decisions take, in µs.
+type Latency struct {
+	Mean float64 `json:"meanMicros"`
+	P50  float64 `json:"p50Micros"`
+	P99  float64 `json:"p99Micros"`
+	P999 float64 `json:"p999Micros"`
+	Max  float64 `json:"maxMicros"`
+}
+
+// Series are figures over time.
+type Series struct {
+	StepSeconds     float64 `json:"stepSeconds"`
+	Requests        []int64 `json:"requests"`
+	Admitted        []int64 `json:"admitted"`
+	WronglyAdmitted []int64 `json:"wronglyAdmitted"`
+	WronglyDenied   []int64 `json:"wronglyDenied"`
+	RedisCalls      []int64 `json:"redisCalls"`
+}
+
+// A Mark is a fault at a time.
+type Mark struct {
+	Seconds float64 `json:"seconds"`
+	Text    string  `json:"text"`
+}
+
+type seriesIndex int
+
+const (
+	seriesRequests seriesIndex = iota
+	seriesAdmitted
+	seriesWronglyAdmitted
+	seriesWronglyDenied
+	seriesRedis
+)
+
+const (
+	seriesSteps = 120
+	burstStep   = 100 * time.Millisecond
+	maxSlots    = 1 << 20 // so that long simulations take bounded memory
+)
+
+func newResult(s *scenario.Scenario, v scenario.Variant) *Result {
+	r := &Result{
+		Algorithm: v.Algorithm().String(), Mode: v.Mode.String(), Nodes: s.Nodes, duration: s.Duration,
+		slots: make([]int64, min(int(s.Duration/burstStep)+1, maxSlots)),
+	}
+	for _, l := range v.Limits {
+		r.Limits = append(r.Limits, l.String())
+	}
+	r.Series.StepSeconds = s.Duration.Seconds() / seriesSteps
+	for i := range seriesRedis + 1 {
+		*r.Series.list(i) = make([]int64, seriesSteps)
+	}
+	return r
+}
+
+func (s *Series) list(i seriesIndex) *[]int64 {
+	return [...]*[]int64{&s.Requests, &s.Admitted, &s.WronglyAdmitted, &s.WronglyDenied, &s.RedisCalls}[i]
+}
+
+// count adds to a total and to a series.
+func (r *Result) count(now time.Duration, total *int64, i seriesIndex, n int64) {
+	*total += n
+	(*r.Series.list(i))[min(int(float64(now)/float64(r.duration)*seriesSteps), seriesSteps-1)] += n
+}
+
+// mark remembers the time of a fault.
+func (r *Result) mark(now time.Duration, text string) {
+	r.Marks = append(r.Marks, Mark{now.Seconds(), text})
+}
+
+// record adds a decided request.
+func (r *Result) record(q *request) {
+	now := q.endedAt
+	r.latency.add(now - q.startedAt)
+	if q.degraded {
+		r.Degraded++
+	}
+	if !q.allowed {
+		r.Denied++
+		if q.room {
+			r.count(now, &r.WronglyDenied, seriesWronglyDenied, 1)
+		}
+		return
+	}
+	r.count(now, &r.Admitted, seriesAdmitted, 1)
+	if slot := int(now / burstStep); slot < len(r.slots) {
+		r.slots[slot]++
+	}
+	if !q.room {
+		r.count(now, &r.WronglyAdmitted, seriesWronglyAdmitted, 1)
+		r.MaxExcess = max(r.MaxExcess, q.excess)
+	}
+}
+
+// finish computes the figures of the whole run.
+func (r *Result) finish(w *world) {
+	now := w.loop.Now()
+	r.Simulated, r.Partial, r.Events = now.Seconds(), now < w.scenario.Duration, w.loop.Events()
+	r.BytesSent = w.network.bytes
+	r.Nodes = len(w.nodes)
+	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	h := &r.latency
+	r.Latency = Latency{
+		Mean: micros(h.mean()), P50: micros(h.quantile(0.5)), P99: micros(h.quantile(0.99)), P999: micros(h.quantile(0.999)),
+		Max: micros(h.most),
+	}
+	if now > 0 {
+		for _, s := range w.redis {
+			r.RedisLoad = max(r.RedisLoad, float64(s.busy)/float64(now))
+		}
+	}
+	r.Burstiness = variation(r.slots[:min(int(now/burstStep), len(r.slots))])
+	r.Latency.Mean, r.RedisLoad, r.Burstiness = round(r.Latency.Mean), round(r.RedisLoad), round(r.Burstiness)
+}
+
+// round keeps six digits after the point, so that results are the same on machines that round differently.
+func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+
+// variation returns the standard deviation divided by the mean, 0 if there is none.
+func variation(list []int64) float64 {
+	if len(list) == 0 || slices.Max(list) == 0 {
+		return 0
+	}
+	sum, squares := 0.0, 0.0
+	for _, n := range list {
+		sum += float64(n)
+	}
+	mean := sum / float64(len(list))
+	for _, n := range list {
+		squares += (float64(n) - mean) * (float64(n) - mean)
+	}
+	return math.Sqrt(squares/float64(len(list))) / mean
+}

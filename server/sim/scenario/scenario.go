@@ -1,0 +1,171 @@
+package scenario
+
+import (
+	"os"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+)
+
+// A Scenario describes a simulation. Parse returns one.
+type Scenario struct {
+	// Name is the title of the results.
+	Name string `field:"name"`
+	// Description says what the scenario shows.
+	Description string `field:"description"`
+	// Seed determines everything random. Default 1.
+	Seed int `field:"seed"`
+	// Duration is the simulated time.
+	Duration time.Duration `field:"duration"`
+	// Nodes is the number of nodes at the start. Default 1.
+	Nodes int `field:"nodes"`
+	// Limits are the limits of each client. All must allow a request.
+	Limits []headgate.Limit `field:"limits"`
+	// Algorithms are those to compare: each replaces the algorithm of all limits. Default those of the limits.
+	Algorithms []headgate.Algorithm `field:"algorithms"`
+	// Modes are the ways to share counters to compare. Default local.
+	Modes []rules.Consistency `field:"modes"`
+	// OnFailure is the policy while the store is unreachable. Default open.
+	OnFailure headgate.Policy `field:"on_failure"`
+	// JudgeBy is the algorithm by which decisions are judged. Default that of the limit, and sliding-log for
+	// sliding-window and sliding-buckets, which are approximations of it.
+	JudgeBy *headgate.Algorithm `field:"judge_by"`
+	// Balance says to which node a request goes. Default RoundRobin.
+	Balance Balance `field:"balance"`
+	// Traffic are the sources of requests.
+	Traffic []Source `field:"traffic"`
+	// Network is the network between nodes, and between nodes and Redis.
+	Network Network `field:"network"`
+	// Redis is the shared store of the modes exact, lease and async.
+	Redis Redis `field:"redis"`
+	// LeaseTTL is how long units of a lease may be used. Default 100 ms.
+	LeaseTTL time.Duration `field:"lease_ttl"`
+	// SyncInterval is how often nodes exchange counters in the modes async and gossip. Default that of each mode.
+	SyncInterval time.Duration `field:"sync_interval"`
+	// ClockSkew is how far the clocks of nodes are ahead or behind at most. Default 0.
+	ClockSkew time.Duration `field:"clock_skew"`
+	// Faults happen during the simulation.
+	Faults []Fault `field:"faults"`
+	// SampleOneIn simulates only one in so many clients. Rates of sources are divided by it, results are not multiplied.
+	// Default 1: all clients.
+	SampleOneIn int `field:"sample_one_in"`
+}
+
+// A Source sends requests of some clients.
+type Source struct {
+	// Name tells sources apart. Default "traffic".
+	Name string `field:"name"`
+	// Rate is the number of requests per second, on average over time.
+	Rate Number `field:"rate"`
+	// Pattern says how requests follow each other. Default Poisson.
+	Pattern Pattern `field:"pattern"`
+	// Peak is the highest rate of the pattern diurnal. Its lowest is as far below Rate as Peak is above.
+	Peak Number `field:"peak"`
+	// Period is the length of a day of the pattern diurnal. Default the scenario's duration.
+	Period time.Duration `field:"period"`
+	// On and Off make the source send for a time and pause for a time. Rate applies while it sends.
+	On  time.Duration `field:"on"`
+	Off time.Duration `field:"off"`
+	// Clients is the number of clients. Default 1.
+	Clients int `field:"clients"`
+	// Zipf is the exponent by which some clients send more than others, above 1. Default all send equally.
+	Zipf Number `field:"zipf"`
+	// ClientOn and ClientOff make each client send for a time and pause for a time, each client at other times.
+	ClientOn  time.Duration `field:"client_on"`
+	ClientOff time.Duration `field:"client_off"`
+	// Cost is the units of a request. Default 1.
+	Cost int `field:"cost"`
+	// From and Until are when the source begins and ends. Default the whole duration.
+	From  time.Duration `field:"from"`
+	Until time.Duration `field:"until"`
+	// Prefix names the clients: sources with the same prefix share them. Default "client".
+	Prefix string `field:"prefix"`
+	// Retry says what clients do after a denial. Default nothing.
+	Retry *Retry `field:"retry"`
+}
+
+// A Retry says how clients repeat denied requests.
+type Retry struct {
+	// Attempts is the most requests in all for one. Default 3.
+	Attempts int `field:"attempts"`
+	// Wait is how long clients wait before they retry that ignore Retry-After. Default 100 ms.
+	Wait time.Duration `field:"wait"`
+	// Honour makes clients wait for as long as Retry-After says.
+	Honour bool `field:"honour_retry_after"`
+}
+
+// A Network delays and loses messages. A message is a request or a response between a node and Redis, or a packet
+// between nodes.
+type Network struct {
+	// Delay is the mean delay of a message. Default 250 µs.
+	Delay *time.Duration `field:"delay"`
+	// Distribution is that of delays. Default Exponential around a fixed half.
+	Distribution Distribution `field:"distribution"`
+	// Loss is the part of messages that are lost, in percent.
+	Loss Number `field:"loss"`
+}
+
+// Redis is a Redis whose servers run the algorithms' steps.
+type Redis struct {
+	// Shards is the number of servers. Default 1.
+	Shards int `field:"shards"`
+	// Service is the time that a server works on a call; other calls wait. Default 10 µs.
+	Service time.Duration `field:"service"`
+	// Deadline is how long a node waits for a response. Default 20 ms.
+	Deadline time.Duration `field:"deadline"`
+}
+
+// A Fault changes the world for a time.
+type Fault struct {
+	// Kind says what happens.
+	Kind FaultKind `field:"kind"`
+	// At is when it happens, and For how long it lasts. Default until the end.
+	At  time.Duration `field:"at"`
+	For time.Duration `field:"for"`
+	// Nodes are the numbers of the nodes it happens to, from 0. Default all of them.
+	Nodes []int `field:"nodes"`
+	// Shard is the Redis server it happens to. Default all of them.
+	Shard *int `field:"shard"`
+	// Count is the number of nodes that join.
+	Count int `field:"count"`
+	// Delay is the mean delay of messages.
+	Delay time.Duration `field:"delay"`
+	// Loss is the part of messages that are lost, in percent.
+	Loss Number `field:"loss"`
+	// By is how far a clock jumps: ahead, or behind if it is negative.
+	By Shift `field:"by"`
+	// Keep makes a failover keep the data. Default is to lose it.
+	Keep bool `field:"keep_data"`
+}
+
+// Load reads and parses a scenario file.
+func Load(path string) (*Scenario, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// Parse parses a scenario, YAML or JSON. The error is a *source.Error that lists all problems with their lines.
+func Parse(name string, data []byte) (*Scenario, error) {
+	f, err := source.Read(name, data)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scenario{}
+	problems := newCodec().Decode(f, s)
+	if len(problems) == 0 {
+		s.setDefaults(name)
+		for _, p := range s.Validate() {
+			p.Line, p.Column = f.Locate(p.Path)
+			problems = append(problems, p)
+		}
+	}
+	if err := f.Error(problems, 0, rules.ErrInvalid); err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,187 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+)
+
+// Bounds of a scenario.
+const (
+	MaxNodes    = 10_000
+	MaxShards   = 1000
+	MaxClients  = 1_000_000_000
+	MaxDuration = 30 * 24 * time.Hour
+)
+
+// defaultDelay is the default of Network.Delay.
+const defaultDelay = 250 * time.Microsecond
+
+func (s *Scenario) setDefaults(file string) {
+	base := filepath.Base(file)
+	s.Name = cmp.Or(s.Name, strings.TrimSuffix(base, filepath.Ext(base)))
+	s.Seed = cmp.Or(s.Seed, 1)
+	s.Nodes = cmp.Or(s.Nodes, 1)
+	s.Balance = cmp.Or(s.Balance, RoundRobin)
+	s.SampleOneIn = cmp.Or(s.SampleOneIn, 1)
+	s.Redis.Shards = cmp.Or(s.Redis.Shards, 1)
+	s.Redis.Service = cmp.Or(s.Redis.Service, 10*time.Microsecond)
+	s.Redis.Deadline = cmp.Or(s.Redis.Deadline, 20*time.Millisecond)
+	s.Network.Distribution = cmp.Or(s.Network.Distribution, Exponential)
+	if s.Network.Delay == nil {
+		delay := defaultDelay
+		s.Network.Delay = &delay
+	}
+	if len(s.Modes) == 0 {
+		s.Modes = []rules.Consistency{rules.Local}
+	}
+	for i := range s.Traffic {
+		t := &s.Traffic[i]
+		t.Name = cmp.Or(t.Name, "traffic")
+		t.Pattern = cmp.Or(t.Pattern, Poisson)
+		t.Prefix = cmp.Or(t.Prefix, "client")
+		t.Clients = cmp.Or(t.Clients, 1)
+		t.Cost = cmp.Or(t.Cost, 1)
+		t.Until = cmp.Or(t.Until, s.Duration)
+		t.Period = cmp.Or(t.Period, s.Duration)
+		if t.Retry != nil {
+			t.Retry.Attempts = cmp.Or(t.Retry.Attempts, 3)
+			t.Retry.Wait = cmp.Or(t.Retry.Wait, 100*time.Millisecond)
+		}
+	}
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		f.For = cmp.Or(f.For, s.Duration)
+	}
+}
+
+// problems collects what is wrong with a scenario.
+type problems struct{ list []source.Problem }
+
+func (p *problems) add(ok bool, path, value, want string) {
+	if !ok {
+		p.list = append(p.list, source.Problem{Path: path, Value: value, Want: want})
+	}
+}
+
+// Validate returns the impossible values of a scenario, by their paths.
+func (s *Scenario) Validate() []source.Problem {
+	var p problems
+	p.add(s.Duration > 0 && s.Duration <= MaxDuration, "duration", s.Duration.String(),
+		"a time of up to 30 days, as in 1m")
+	p.add(s.Nodes >= 1 && s.Nodes <= MaxNodes, "nodes", strconv.Itoa(s.Nodes), fmt.Sprint("1 to ", MaxNodes))
+	p.add(s.Seed >= 0, "seed", strconv.Itoa(s.Seed), "0 or more")
+	p.add(len(s.Limits) > 0, "limits", "no limits", "a list of limits, as in [100/s burst 200]")
+	p.add(s.SampleOneIn >= 1, "sample_one_in", strconv.Itoa(s.SampleOneIn), "1 or more")
+	p.add(s.Redis.Shards >= 1 && s.Redis.Shards <= MaxShards, "redis.shards", strconv.Itoa(s.Redis.Shards),
+		fmt.Sprint("1 to ", MaxShards))
+	p.add(s.Network.Loss < 100, "network.loss", fmt.Sprint(s.Network.Loss), "less than 100 percent")
+	p.add(s.LeaseTTL <= 100*time.Millisecond, "lease_ttl", s.LeaseTTL.String(), "up to 100ms")
+	p.add(s.SyncInterval == 0 || s.SyncInterval >= 10*time.Millisecond && s.SyncInterval <= 10*time.Second,
+		"sync_interval", s.SyncInterval.String(), "10ms to 10s")
+	s.validateCombinations(&p)
+	p.add(len(s.Traffic) > 0, "traffic", "no traffic", "a list of sources, as in [{ rate: 100, clients: 10 }]")
+	for i := range s.Traffic {
+		s.validateSource(&p, &s.Traffic[i], fmt.Sprintf("traffic[%d]", i))
+	}
+	for i := range s.Faults {
+		s.validateFault(&p, &s.Faults[i], fmt.Sprintf("faults[%d]", i))
+	}
+	return p.list
+}
+
+// validateCombinations checks that every mode can count by every algorithm.
+func (s *Scenario) validateCombinations(p *problems) {
+	for i, mode := range s.Modes {
+		p.add(mode != rules.ByStore, fmt.Sprintf("modes[%d]", i), "no mode", "local, exact, lease, async or gossip")
+		p.add(!slices.Contains(s.Modes[:i], mode), fmt.Sprintf("modes[%d]", i), mode.String(), "each mode once")
+	}
+	for i, a := range s.Algorithms {
+		for j, l := range s.Limits {
+			if _, err := WithAlgorithm(l, a); err != nil {
+				p.add(false, fmt.Sprintf("algorithms[%d]", i), err.Error(), fmt.Sprintf("one that can count limits[%d]", j))
+			}
+		}
+	}
+	for _, v := range s.Variants() {
+		for _, l := range v.Limits {
+			ok := v.Mode != rules.Lease || algorithm.Grantable(l.Algorithm)
+			p.add(ok, "modes", fmt.Sprintf("lease cannot count %s", l.Algorithm), "another mode or algorithm")
+			ok = v.Mode != rules.Async && v.Mode != rules.Gossip || l.Algorithm != headgate.SlidingLog &&
+				l.Algorithm != headgate.SlidingBuckets && l.Algorithm != headgate.Concurrency
+			p.add(ok, "modes", fmt.Sprintf("%s cannot count %s", v.Mode, l.Algorithm), "another mode or algorithm")
+			p.add(!l.Staggered, "limits", l.String(), "a limit that is not staggered")
+			p.add(l.Algorithm != headgate.Concurrency, "limits", l.String(),
+				"limits of rates: requests of a simulation end at once")
+		}
+	}
+}
+
+func (s *Scenario) validateSource(p *problems, t *Source, path string) {
+	p.add(t.Rate > 0, path+".rate", fmt.Sprint(t.Rate), "requests per second, above 0")
+	p.add(t.Clients >= 1 && t.Clients <= MaxClients, path+".clients", strconv.Itoa(t.Clients),
+		fmt.Sprint("1 to ", MaxClients))
+	p.add(t.Zipf == 0 || t.Zipf > 1, path+".zipf", fmt.Sprint(t.Zipf), "an exponent above 1, as in 1.1")
+	p.add(t.Peak == 0 || t.Pattern == Diurnal, path+".peak", fmt.Sprint(t.Peak), "pattern: diurnal")
+	p.add(t.Pattern != Diurnal || t.Peak >= t.Rate, path+".peak", fmt.Sprint(t.Peak), "a peak of at least the rate")
+	p.add((t.On > 0) == (t.Off > 0), path+".on", "one of on and off", "both or none")
+	p.add((t.ClientOn > 0) == (t.ClientOff > 0), path+".client_on", "one of client_on and client_off", "both or none")
+	p.add(t.Cost >= 1, path+".cost", strconv.Itoa(t.Cost), "1 or more")
+	p.add(t.From < t.Until, path+".until", t.Until.String(), "a time after from")
+	for _, l := range s.Limits {
+		p.add(int64(t.Cost) <= l.Capacity(), path+".cost", strconv.Itoa(t.Cost),
+			fmt.Sprintf("at most %d, which %s can admit", l.Capacity(), l))
+	}
+	if t.Retry != nil {
+		p.add(t.Retry.Attempts >= 2 && t.Retry.Attempts <= 1000, path+".retry.attempts", strconv.Itoa(t.Retry.Attempts),
+			"2 to 1000")
+	}
+}
+
+func (s *Scenario) validateFault(p *problems, f *Fault, path string) {
+	p.add(f.Kind != "", path+".kind", "no kind", "a kind of fault, as in crash")
+	p.add(f.At < s.Duration, path+".at", f.At.String(), "a time before the end, "+s.Duration.String())
+	for i, n := range f.Nodes {
+		p.add(n >= 0 && n < s.Nodes, fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n), fmt.Sprint("0 to ", s.Nodes-1))
+	}
+	if f.Shard != nil {
+		p.add(*f.Shard >= 0 && *f.Shard < s.Redis.Shards, path+".shard", strconv.Itoa(*f.Shard),
+			fmt.Sprint("0 to ", s.Redis.Shards-1))
+	}
+	only := func(set bool, field string, kinds ...FaultKind) {
+		names := make([]string, len(kinds))
+		for i, k := range kinds {
+			names[i] = string(k)
+		}
+		p.add(!set || slices.Contains(kinds, f.Kind), path+"."+field, "a field of other kinds",
+			"kind: "+strings.Join(names, " or "))
+	}
+	only(f.Count != 0, "count", Join)
+	only(f.Delay != 0, "delay", Slow)
+	only(f.Loss != 0, "loss", Lossy)
+	only(f.By != 0, "by", RedisClock, NodeClock)
+	only(f.Keep, "keep_data", Failover)
+	only(f.Shard != nil, "shard", RedisDown, Failover, RedisClock)
+	only(len(f.Nodes) > 0, "nodes", Crash, Partition, NodeClock)
+	switch f.Kind {
+	case Join:
+		p.add(f.Count >= 1 && f.Count <= MaxNodes, path+".count", strconv.Itoa(f.Count), "the number of nodes that join")
+	case Slow:
+		p.add(f.Delay > 0, path+".delay", f.Delay.String(), "a delay, as in 50ms")
+	case Lossy:
+		p.add(f.Loss > 0 && f.Loss <= 100, path+".loss", fmt.Sprint(f.Loss), "a percentage, as in 5")
+	case RedisClock, NodeClock:
+		p.add(f.By != 0, path+".by", "0", "a time, as in 5s or -5s")
+	case Partition:
+		p.add(len(f.Nodes) > 0, path+".nodes", "no nodes", "the nodes that are cut off")
+	}
+}

@@ -1,0 +1,161 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
+)
+
+// A Number is a number that need not be whole.
+type Number float64
+
+// A Shift is a time ahead or behind.
+type Shift time.Duration
+
+// A Pattern says how the requests of a source follow each other.
+type Pattern string
+
+// The patterns.
+const (
+	Poisson  Pattern = "poisson"  // at random, independent of each other
+	Constant Pattern = "constant" // at equal distances
+	Diurnal  Pattern = "diurnal"  // at random, at a rate that rises and falls like a sine
+)
+
+// A Balance says to which node a request goes.
+type Balance string
+
+// The load-balancer policies.
+const (
+	RoundRobin Balance = "round-robin" // to one after the other
+	Random     Balance = "random"
+	ByClient   Balance = "client" // all requests of a client to the same node, as long as it is there
+)
+
+// A Distribution says how delays differ.
+type Distribution string
+
+// The distributions of delays.
+const (
+	Exponential Distribution = "exponential" // half of the mean is fixed, and the rest exponential
+	Uniform     Distribution = "uniform"     // from 0 to twice the mean
+	Fixed       Distribution = "fixed"
+	Heavy       Distribution = "heavy" // a Pareto distribution: a few messages take very long
+)
+
+// A FaultKind is a kind of fault.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	Crash      FaultKind = "crash"       // nodes lose their memory, and start again after the time
+	Join       FaultKind = "join"        // nodes join that know nothing yet
+	Partition  FaultKind = "partition"   // nodes cannot reach Redis or nodes outside of the group
+	Slow       FaultKind = "slow"        // messages take longer
+	Lossy      FaultKind = "lossy"       // messages are lost
+	RedisDown  FaultKind = "redis-down"  // a Redis server does not respond
+	Failover   FaultKind = "failover"    // a Redis server does not respond, and is replaced by one without data
+	RedisClock FaultKind = "redis-clock" // the clock of a Redis server jumps
+	NodeClock  FaultKind = "node-clock"  // nodes restart with a clock that is off
+)
+
+var errWord = errors.New("unknown word")
+
+// A wordError is an unknown word where one of some words is expected.
+type wordError struct {
+	text  string
+	words []string
+}
+
+func (e *wordError) Error() string { return "unknown word " + strconv.Quote(e.text) }
+func (e *wordError) Unwrap() error { return errWord }
+
+// oneOf returns a parser of one of some words.
+func oneOf[T ~string](words ...T) func(string) (T, error) {
+	return func(text string) (T, error) {
+		var list []string
+		for _, w := range words {
+			if text == string(w) {
+				return w, nil
+			}
+			list = append(list, string(w))
+		}
+		return "", &wordError{text, list}
+	}
+}
+
+func toString[T ~string](v T) string { return string(v) }
+
+func newCodec() *source.Codec {
+	c := source.NewCodec()
+	c.Explain = explain
+	source.RegisterScalar(c, parseTime, func(d time.Duration) string { return d.String() })
+	source.RegisterScalar(c, parseShift, func(s Shift) string { return time.Duration(s).String() })
+	source.RegisterScalar(c, parseNumber, func(n Number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) })
+	source.RegisterScalar(c, headgate.ParseLimit, headgate.Limit.String)
+	source.RegisterScalar(c, headgate.ParseAlgorithm, headgate.Algorithm.String)
+	source.RegisterScalar(c, rules.ParseConsistency, rules.Consistency.String)
+	source.RegisterScalar(c, rules.ParsePolicy, headgate.Policy.String)
+	source.RegisterScalar(c, oneOf(Poisson, Constant, Diurnal), toString)
+	source.RegisterScalar(c, oneOf(RoundRobin, Random, ByClient), toString)
+	source.RegisterScalar(c, oneOf(Exponential, Uniform, Fixed, Heavy), toString)
+	source.RegisterScalar(c, oneOf(
+		Crash, Join, Partition, Slow, Lossy, RedisDown, Failover, RedisClock, NodeClock), toString)
+	return c
+}
+
+func explain(err error) (value, want string) {
+	var unknown *wordError
+	if errors.As(err, &unknown) {
+		return err.Error(), strings.Join(unknown.words, ", ")
+	}
+	var bad *valueError
+	if errors.As(err, &bad) {
+		return strconv.Quote(bad.text), bad.want
+	}
+	return rules.Explain(err)
+}
+
+// A valueError is a text that is no value of its type.
+type valueError struct{ text, want string }
+
+func (e *valueError) Error() string { return fmt.Sprintf("%q: want %s", e.text, e.want) }
+
+// parseTime parses a time, which may be 0.
+func parseTime(text string) (time.Duration, error) {
+	if zero := strings.Trim(text, "0"); zero == "" || zero == "s" {
+		return 0, nil
+	}
+	return rules.ParseDuration(text)
+}
+
+func parseShift(text string) (Shift, error) {
+	number, negative := strings.CutPrefix(text, "-")
+	d, err := parseTime(number)
+	if negative {
+		d = -d
+	}
+	return Shift(d), err
+}
+
+// parseNumber parses a number, which may have a unit: 3M is 3,000,000.
+func parseNumber(text string) (Number, error) {
+	number, factor := strings.TrimSuffix(text, "%"), 1.0
+	for unit, f := range map[string]float64{"k": 1e3, "M": 1e6} {
+		if rest, ok := strings.CutSuffix(number, unit); ok {
+			number, factor = rest, f
+		}
+	}
+	n, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
+	if err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+		return 0, &valueError{text, "a number, as in 1000, 2.5 or 3M"}
+	}
+	return Number(n * factor), nil
+}

@@ -1,0 +1,49 @@
+package scenario
+
+import (
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+)
+
+// A Variant is one of the combinations that a scenario compares.
+type Variant struct {
+	Limits []headgate.Limit
+	Mode   rules.Consistency
+}
+
+// Algorithm returns the algorithm of the variant's first limit.
+func (v *Variant) Algorithm() headgate.Algorithm { return v.Limits[0].Algorithm }
+
+// Variants returns all combinations of algorithms and modes that a valid scenario compares.
+func (s *Scenario) Variants() []Variant {
+	sets := [][]headgate.Limit{s.Limits}
+	if len(s.Algorithms) > 0 {
+		sets = nil
+	}
+	for _, a := range s.Algorithms {
+		var limits []headgate.Limit
+		for _, l := range s.Limits {
+			if changed, err := WithAlgorithm(l, a); err == nil {
+				limits = append(limits, changed)
+			}
+		}
+		sets = append(sets, limits)
+	}
+	var all []Variant
+	for _, limits := range sets {
+		for _, mode := range s.Modes {
+			all = append(all, Variant{limits, mode})
+		}
+	}
+	return all
+}
+
+// WithAlgorithm returns a limit of the same rate with another algorithm. A burst is kept only by algorithms with one.
+func WithAlgorithm(l headgate.Limit, a headgate.Algorithm) (headgate.Limit, error) {
+	changed := headgate.Limit{Algorithm: a, Count: l.Count, Period: l.Period}
+	switch a {
+	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
+		changed.Burst = l.Burst
+	}
+	return changed, changed.Validate()
+}

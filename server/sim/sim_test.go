@@ -1,0 +1,118 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/headgate/headgate/server/sim"
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+func run(t *testing.T, text string) *sim.Results {
+	t.Helper()
+	s, err := scenario.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sim.Run(t.Context(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const threeNodes = `
+duration: 10s
+nodes: 3
+limits: [10/s]
+modes: [%s]
+traffic: [{ rate: 300, clients: 5 }]
+`
+
+func TestModesAdmitWhatTheyPromise(t *testing.T) {
+	t.Parallel()
+	// Five clients send 60 requests per second each, and may have 10 + 10·10.
+	const allowed = 5 * 110
+	for _, c := range []struct {
+		mode          string
+		least, most   int64
+		wronglyDenied int64 // at most
+	}{
+		{"local", 3 * allowed * 9 / 10, 3 * allowed, 0},
+		{"exact", allowed - 10, allowed, 30},
+		{"lease", allowed * 8 / 10, allowed, 3000},
+		{"async", allowed * 9 / 10, allowed + 5*2*11, 300},
+		{"gossip", allowed * 9 / 10, allowed + 5*2*11, 300},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, fmt.Sprintf(threeNodes, c.mode)).Results[0]
+			if r.Admitted < c.least || r.Admitted > c.most {
+				t.Errorf("admitted %d of %d, want %d to %d", r.Admitted, r.Requests, c.least, c.most)
+			}
+			if r.WronglyDenied > c.wronglyDenied {
+				t.Errorf("wrongly denied %d, want at most %d", r.WronglyDenied, c.wronglyDenied)
+			}
+			if c.mode == "exact" && r.WronglyAdmitted != 0 {
+				t.Errorf("wrongly admitted %d, want 0", r.WronglyAdmitted)
+			}
+			if r.Admitted+r.Denied+r.Unserved > r.Requests {
+				t.Errorf("%d admitted and %d denied of %d", r.Admitted, r.Denied, r.Requests)
+			}
+			t.Logf("%+v", *r)
+		})
+	}
+}
+
+func TestSameSeedGivesTheSameResults(t *testing.T) {
+	t.Parallel()
+	const text = `
+duration: 5s
+nodes: 4
+seed: %d
+limits: [20/s burst 40, 1000/m sliding-window]
+modes: [local, exact, lease, async, gossip]
+clock_skew: 200ms
+network: { delay: 1ms, distribution: heavy, loss: 1 }
+redis: { shards: 3 }
+traffic:
+  - { rate: 500, clients: 50, zipf: 1.2, retry: { attempts: 3, honour_retry_after: true } }
+  - { rate: 200, clients: 10, prefix: attacker, on: 500ms, off: 500ms, retry: { attempts: 5, wait: 20ms } }
+faults:
+  - { kind: crash, at: 1s, for: 500ms, nodes: [0] }
+  - { kind: partition, at: 2s, for: 1s, nodes: [1, 2] }
+  - { kind: failover, at: 3s, for: 300ms, shard: 1 }
+  - { kind: join, at: 3500ms, count: 2 }
+`
+	encode := func(seed int) string {
+		data, err := json.Marshal(run(t, fmt.Sprintf(text, seed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	first, second, other := encode(1), encode(1), encode(2)
+	if first != second {
+		t.Errorf("two runs with the same seed differ:\n%s\n%s", first, second)
+	}
+	if first == other {
+		t.Error("runs with different seeds are equal")
+	}
+}
+
+func TestAnInterruptedRunKeepsPartialResults(t *testing.T) {
+	t.Parallel()
+	s, err := scenario.Parse("test.yaml", []byte(fmt.Sprintf(threeNodes, "exact, lease")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Duration = 1e15
+	s.Traffic[0].Until = s.Duration
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := sim.Run(ctx, s, func(sim.Progress) { cancel() })
+	if err == nil || len(r.Results) != 1 || !r.Results[0].Partial || r.Results[0].Requests == 0 {
+		t.Errorf("got %+v and error %v, want one partial result and an error", r.Results, err)
+	}
+}

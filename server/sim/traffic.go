@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+// A source generates the requests of a scenario.Source.
+type source struct {
+	world  *world
+	spec   *scenario.Source
+	random *rand.Rand
+	zipf   *rand.Zipf // nil if all clients send equally
+	at     time.Duration
+	base   uint64 // tells clients of different prefixes apart
+}
+
+// startTraffic schedules the first request of every source.
+func (w *world) startTraffic() {
+	for i := range w.scenario.Traffic {
+		spec := &w.scenario.Traffic[i]
+		s := &source{
+			world: w, spec: spec, random: rand.New(rand.NewPCG(uint64(w.scenario.Seed), 1000+uint64(i))), at: spec.From,
+			base: hashKey(spec.Prefix) << 32,
+		}
+		if spec.Zipf > 0 {
+			s.zipf = rand.NewZipf(s.random, float64(spec.Zipf), 1, uint64(spec.Clients-1))
+		}
+		s.schedule()
+	}
+}
+
+// schedule schedules the next request, if there is one.
+func (s *source) schedule() {
+	client, ok := s.advance()
+	if !ok {
+		return
+	}
+	s.world.loop.After(s.at-s.world.loop.Now(), func() {
+		s.world.arrive(&request{source: s, client: s.base + client})
+		s.schedule()
+	})
+}
+
+// advance moves to the next request of a simulated client, and returns the client. It returns false at the end.
+func (s *source) advance() (client uint64, ok bool) {
+	for {
+		if !s.advanceTime() || s.at >= s.spec.Until {
+			return 0, false
+		}
+		client := s.client()
+		if n := uint64(s.world.scenario.SampleOneIn); n == 1 || mix(client)%n == 0 {
+			return client, true
+		}
+	}
+}
+
+// advanceTime moves to the time of the next request of any client.
+func (s *source) advanceTime() bool {
+	for s.at < s.spec.Until {
+		s.skipPause()
+		switch s.spec.Pattern {
+		case scenario.Constant:
+			s.at += time.Duration(float64(time.Second) / float64(s.spec.Rate))
+			return true
+		case scenario.Diurnal:
+			peak := float64(s.spec.Peak)
+			s.at += s.interval(peak)
+			if s.random.Float64()*peak < s.rateAt(s.at) {
+				return true
+			}
+		default:
+			s.at += s.interval(float64(s.spec.Rate))
+			if !s.pauses() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// interval returns a random time between two requests. It is at least 1 ns, so that time passes.
+func (s *source) interval(rate float64) time.Duration {
+	return max(1, time.Duration(s.random.ExpFloat64()/rate*float64(time.Second)))
+}
+
+// rateAt returns the rate of the pattern diurnal: lowest at the beginning and the end of a period.
+func (s *source) rateAt(t time.Duration) float64 {
+	phase := float64(t%s.spec.Period) / float64(s.spec.Period)
+	mean, peak := float64(s.spec.Rate), float64(s.spec.Peak)
+	return max(0, mean-(peak-mean)*math.Cos(2*math.Pi*phase))
+}
+
+// pauses reports whether the source pauses between two bursts.
+func (s *source) pauses() bool {
+	return s.spec.On > 0 && (s.at-s.spec.From)%(s.spec.On+s.spec.Off) >= s.spec.On
+}
+
+// skipPause moves to the beginning of the next burst, if the source pauses.
+func (s *source) skipPause() {
+	if s.pauses() {
+		period := s.spec.On + s.spec.Off
+		s.at += period - (s.at-s.spec.From)%period
+	}
+}
+
+// maxDraws limits how often a client is drawn that sends at the time.
+const maxDraws = 1000
+
+// client draws the client of a request, among those that do not pause.
+func (s *source) client() uint64 {
+	for range maxDraws {
+		var c uint64
+		switch {
+		case s.zipf != nil:
+			c = s.zipf.Uint64()
+		case s.spec.Clients > 1:
+			c = s.random.Uint64N(uint64(s.spec.Clients))
+		}
+		if s.spec.ClientOn == 0 {
+			return c
+		}
+		period := s.spec.ClientOn + s.spec.ClientOff
+		if (s.at+time.Duration(mix(c)%uint64(period)))%period < s.spec.ClientOn {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,160 @@
+package virtual
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate/headgate/internal/clock"
+)
+
+// A Host is a process on a machine of its own: it has a clock, and it can crash. It is a clock.Scheduler.
+//
+// Timers of a host and differences between readings of its clock do not depend on Ahead, as programs measure time by
+// the monotonic clock.
+type Host struct {
+	Name    string
+	ahead   time.Duration
+	loop    *Loop
+	waiting []*task
+	crashed bool
+}
+
+var _ clock.Scheduler = (*Host)(nil)
+
+// NewHost returns a host whose time of day is ahead of the right one.
+func (l *Loop) NewHost(name string, ahead time.Duration) *Host {
+	return &Host{Name: name, ahead: ahead, loop: l}
+}
+
+// Crash ends the host: none of its functions runs from now on, not even their deferred calls' effects on other hosts.
+func (h *Host) Crash() {
+	h.crashed = true
+	for _, t := range h.waiting {
+		t.stop()
+		delete(h.loop.tasks, t)
+	}
+	h.waiting = nil
+}
+
+// Crashed reports whether the host has crashed.
+func (h *Host) Crashed() bool { return h.crashed }
+
+// Now returns the time of day of the host.
+func (h *Host) Now() time.Time { return h.loop.Time().Add(h.ahead) }
+
+// Since returns the time since a reading of the clock.
+func (h *Host) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
+
+// AfterFunc runs a function in a goroutine of the host after d.
+func (h *Host) AfterFunc(d time.Duration, run func()) clock.Timer {
+	t := &timer{host: h, run: run}
+	t.Reset(d)
+	return t
+}
+
+// NewTimer returns a timer with a channel.
+func (h *Host) NewTimer(d time.Duration) clock.Timer {
+	t := &timer{host: h, fired: make(chan time.Time, 1)}
+	t.run = func() { t.fired <- h.Now() }
+	t.Reset(d)
+	return t
+}
+
+// Go runs a function in a goroutine of the host, after the current event.
+func (h *Host) Go(run func()) {
+	if !h.crashed {
+		h.loop.add(0, h, run)
+	}
+}
+
+// Run runs a function in a goroutine of the host now, until it waits. It must not be called by a goroutine of a host.
+func (h *Host) Run(run func()) {
+	if h.crashed {
+		return
+	}
+	h.loop.start(h, run)
+	h.wake()
+}
+
+// wake runs the goroutines whose wait has ended, in the order in which they began to wait.
+func (h *Host) wake() {
+	for i := 0; i < len(h.waiting); {
+		t := h.waiting[i]
+		if !t.ready() {
+			i++
+			continue
+		}
+		h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
+		t.ready = nil
+		h.loop.enter(t)
+		i = 0 // others may be ready now
+	}
+}
+
+// Wait lets other goroutines run until ready returns true. Only events of this host may change that.
+func (h *Host) Wait(ready func() bool) {
+	if ready() {
+		return
+	}
+	t := h.loop.current
+	if t == nil || t.host != h {
+		panic("virtual: Wait outside of a goroutine of host " + h.Name)
+	}
+	if h.crashed {
+		panic(stopped{})
+	}
+	t.ready = ready
+	h.waiting = append(h.waiting, t)
+	if !t.yield(struct{}{}) {
+		panic(stopped{})
+	}
+}
+
+// Sleep waits for d, or until ctx ends. It returns the error of ctx.
+func (h *Host) Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	done := false
+	e := h.loop.add(d, h, func() { done = true })
+	h.Wait(func() bool { return done || ctx.Err() != nil })
+	e.run = nil
+	return ctx.Err()
+}
+
+// Data returns the value that SetData set for the current goroutine, or nil.
+func (l *Loop) Data() any {
+	if l.current == nil {
+		return nil
+	}
+	return l.current.data
+}
+
+// SetData sets a value of the current goroutine.
+func (l *Loop) SetData(data any) { l.current.data = data }
+
+type timer struct {
+	host  *Host
+	run   func()
+	fired chan time.Time // nil for AfterFunc
+	event *event
+}
+
+// C implements clock.Timer.
+func (t *timer) C() <-chan time.Time { return t.fired }
+
+// Stop implements clock.Timer.
+func (t *timer) Stop() bool {
+	pending := t.event != nil && t.event.run != nil
+	if pending {
+		t.event.run = nil
+	}
+	return pending
+}
+
+// Reset implements clock.Timer.
+func (t *timer) Reset(d time.Duration) bool {
+	pending := t.Stop()
+	t.event = t.host.loop.add(d, t.host, t.run)
+	return pending
+}

@@ -1,0 +1,135 @@
+package virtual
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Epoch is the time of day at which a Loop starts.
+var Epoch = time.Unix(1_700_000_000, 0)
+
+// A Loop runs events in the order of their times, and events of the same time in the order in which they were added.
+// Its methods, and those of its hosts, must be called from the goroutine that runs it or from its events.
+type Loop struct {
+	now     atomic.Int64 // ns since Epoch; goroutines of stores read it
+	seq     uint64
+	queue   []entry // a heap
+	current *task
+	idle    []*task
+	tasks   map[*task]struct{}
+	events  int64
+}
+
+// NewLoop returns a Loop without events. Close ends it.
+func NewLoop() *Loop { return &Loop{tasks: make(map[*task]struct{})} }
+
+// An entry is a pending event. It is copied when the heap changes.
+type entry struct {
+	at    int64
+	seq   uint64
+	event *event
+}
+
+// An event is a function that runs at a time.
+type event struct {
+	run  func() // nil if it was stopped or has run
+	host *Host  // whose goroutine runs it, nil for the loop's own
+}
+
+// Now returns the time since the loop started.
+func (l *Loop) Now() time.Duration { return time.Duration(l.now.Load()) }
+
+// Time returns the time of day.
+func (l *Loop) Time() time.Time { return Epoch.Add(l.Now()) }
+
+// Events returns how many events have run.
+func (l *Loop) Events() int64 { return l.events }
+
+// After runs a function after d. The function must not block.
+func (l *Loop) After(d time.Duration, run func()) { l.add(d, nil, run) }
+
+func (l *Loop) add(d time.Duration, h *Host, run func()) *event {
+	l.seq++
+	e := &event{run: run, host: h}
+	l.push(entry{l.now.Load() + int64(max(d, 0)), l.seq, e})
+	return e
+}
+
+// Step runs the next event if it is due by a time. It returns false, and moves the time there, if there is none.
+func (l *Loop) Step(until time.Duration) bool {
+	for len(l.queue) > 0 && l.queue[0].at <= int64(until) {
+		next := l.pop()
+		run := next.event.run
+		if run == nil {
+			continue
+		}
+		next.event.run = nil
+		l.now.Store(next.at)
+		l.events++
+		if h := next.event.host; h != nil {
+			h.Run(run)
+		} else {
+			run()
+		}
+		return true
+	}
+	l.now.Store(max(l.now.Load(), int64(until)))
+	return false
+}
+
+// Close ends all goroutines of the loop.
+func (l *Loop) Close() {
+	for t := range l.tasks {
+		t.stop()
+	}
+	clear(l.tasks)
+	l.queue, l.idle = nil, nil
+}
+
+// heapWidth is the number of children of a heap entry: wide heaps are flat, and most entries are added near the end.
+const heapWidth = 4
+
+func (e *entry) before(other *entry) bool {
+	return e.at < other.at || e.at == other.at && e.seq < other.seq
+}
+
+func (l *Loop) push(e entry) {
+	l.queue = append(l.queue, e)
+	i := len(l.queue) - 1
+	for i > 0 {
+		parent := (i - 1) / heapWidth
+		if !e.before(&l.queue[parent]) {
+			break
+		}
+		l.queue[i] = l.queue[parent]
+		i = parent
+	}
+	l.queue[i] = e
+}
+
+func (l *Loop) pop() entry {
+	first := l.queue[0]
+	last := len(l.queue) - 1
+	e := l.queue[last]
+	l.queue[last] = entry{}
+	l.queue = l.queue[:last]
+	if last == 0 {
+		return first
+	}
+	i := 0
+	for {
+		least, child := -1, heapWidth*i+1
+		for c := child; c < min(child+heapWidth, last); c++ {
+			if least < 0 || l.queue[c].before(&l.queue[least]) {
+				least = c
+			}
+		}
+		if least < 0 || !l.queue[least].before(&e) {
+			break
+		}
+		l.queue[i] = l.queue[least]
+		i = least
+	}
+	l.queue[i] = e
+	return first
+}

@@ -1,0 +1,68 @@
+package virtual
+
+import "iter"
+
+// A task is a goroutine that runs functions of hosts, one after the other. Only one task runs at a time: the loop
+// resumes it, and it yields when it has to wait.
+type task struct {
+	resume func() (struct{}, bool)
+	stop   func()
+	yield  func(struct{}) bool
+
+	host  *Host
+	run   func()
+	ended bool
+	ready func() bool // what it waits for, nil while it runs
+	data  any
+}
+
+// stopped is the panic that unwinds a task whose host has crashed.
+type stopped struct{}
+
+func (l *Loop) newTask() *task {
+	t := new(task)
+	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		for ok := true; ok; ok = yield(struct{}{}) {
+			t.call()
+			t.ended = true
+		}
+	})
+	l.tasks[t] = struct{}{}
+	return t
+}
+
+// call runs the task's function, which may be unwound.
+func (t *task) call() {
+	defer func() {
+		if r := recover(); r != nil && r != (stopped{}) {
+			panic(r)
+		}
+	}()
+	t.run()
+}
+
+// enter lets a task run until it waits or ends.
+func (l *Loop) enter(t *task) {
+	before := l.current
+	l.current = t
+	t.resume()
+	l.current = before
+	if t.ended {
+		t.host, t.run, t.data = nil, nil, nil
+		l.idle = append(l.idle, t)
+	}
+}
+
+// start runs a function of a host in a task.
+func (l *Loop) start(h *Host, run func()) {
+	var t *task
+	if last := len(l.idle) - 1; last >= 0 {
+		t = l.idle[last]
+		l.idle = l.idle[:last]
+	} else {
+		t = l.newTask()
+	}
+	t.host, t.run, t.ended = h, run, false
+	l.enter(t)
+}

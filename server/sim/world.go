@@ -1,0 +1,262 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/sim/scenario"
+	"github.com/headgate/headgate/server/sim/virtual"
+)
+
+// A world is one run of a variant of a scenario.
+type world struct {
+	scenario *scenario.Scenario
+	variant  scenario.Variant
+	loop     *virtual.Loop
+	network  *network
+	redis    []*redisServer
+	board    *board
+	oracle   *oracle
+	result   *Result
+
+	rules        *match.Set
+	fallback     headgate.Limiter // counts for nodes that count nothing in their own memory
+	nodes        []*node          // by slot; nil while a node is down
+	byName       map[string]*node
+	live         int
+	incarnations uint64
+	nodeSeed     uint64
+	next         int // slot, of the load balancer
+	balancer     *rand.Rand
+	verdicts     []*engine.Verdict
+	failed       error // of an event
+
+	// check is called after every request, for tests.
+	check func(*request)
+}
+
+// ruleID is the rule of a simulation.
+const ruleID = "simulated"
+
+// newWorld starts the nodes of a variant. It must be closed.
+func newWorld(s *scenario.Scenario, v scenario.Variant) (*world, error) {
+	seed := uint64(s.Seed)
+	w := &world{
+		scenario: s, variant: v, loop: virtual.NewLoop(), network: newNetwork(s, rand.New(rand.NewPCG(seed, 1))),
+		board: &board{notes: make(map[string][]note)}, result: newResult(s, v), byName: make(map[string]*node),
+		nodeSeed: seed, balancer: rand.New(rand.NewPCG(seed, 2)),
+	}
+	w.redis = newRedis(w)
+	if err := w.start(); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *world) start() (err error) {
+	if w.oracle, err = newOracle(w.variant.Limits, w.scenario.JudgeBy); err != nil {
+		return err
+	}
+	rule := rules.Rule{
+		ID: ruleID, Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Consistency: w.variant.Mode,
+		OnFailure: w.scenario.OnFailure,
+	}
+	for i, l := range w.variant.Limits {
+		rule.Limits = append(rule.Limits, rules.Limit{Name: "limit-" + strconv.Itoa(i), Limit: l})
+	}
+	if w.rules, err = match.Compile([]rules.Rule{rule}); err != nil {
+		return err
+	}
+	if w.fallback, err = memstore.New(memstore.Options{Now: w.loop.Time}); err != nil {
+		return err
+	}
+	w.nodes = make([]*node, w.scenario.Nodes)
+	skew := rand.New(rand.NewPCG(w.nodeSeed, 3))
+	for slot := range w.nodes {
+		var ahead time.Duration
+		if most := int64(w.scenario.ClockSkew); most > 0 {
+			ahead = time.Duration(skew.Int64N(2*most+1) - most)
+		}
+		if err := w.startNode(slot, ahead); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) close() error {
+	var errs []error
+	for slot := range w.nodes {
+		errs = append(errs, w.stopNode(slot))
+	}
+	if store, ok := w.fallback.(*memstore.Store); ok && store != nil {
+		errs = append(errs, store.Close())
+	}
+	w.loop.Close()
+	return errors.Join(errs...)
+}
+
+// fail ends the simulation with an error, unless that is nil.
+func (w *world) fail(err error) {
+	if w.failed == nil {
+		w.failed = err
+	}
+}
+
+// A request is one attempt of a client. It is the subject that the engine decides.
+type request struct {
+	source  *source
+	client  uint64
+	user    string
+	attempt int
+	node    *node
+
+	executed  bool // Redis has decided it
+	room      bool // the oracle had room for it then
+	allowed   bool
+	degraded  bool
+	excess    int64 // units above the limit after it
+	startedAt time.Duration
+	endedAt   time.Duration
+}
+
+// Get implements rules.Subject.
+func (r *request) Get(a headgate.Attribute) (string, bool) {
+	if a.Kind == headgate.AttrUser {
+		return r.user, true
+	}
+	return "", false
+}
+
+// pick returns the node for a request, or nil if there is none.
+func (w *world) pick(client uint64) *node {
+	if w.live == 0 {
+		return nil
+	}
+	slots := len(w.nodes)
+	switch w.scenario.Balance {
+	case scenario.Random:
+		w.next = w.balancer.IntN(slots)
+	case scenario.ByClient:
+		w.next = int(mix(client) % uint64(slots))
+	default:
+		w.next = (w.next + 1) % slots
+	}
+	for w.nodes[w.next] == nil {
+		w.next = (w.next + 1) % slots
+	}
+	return w.nodes[w.next]
+}
+
+// mix spreads the bits of a number.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// arrive sends a request to a node.
+func (w *world) arrive(r *request) {
+	w.result.count(w.loop.Now(), &w.result.Requests, seriesRequests, 1)
+	if r.node = w.pick(r.client); r.node == nil {
+		w.result.Unserved++
+		return
+	}
+	r.user = r.source.spec.Prefix + "-" + strconv.FormatUint(r.client, 36)
+	r.startedAt = w.loop.Now()
+	r.node.host.Run(func() { w.serve(r) })
+}
+
+// serve decides a request, in a goroutine of its node.
+func (w *world) serve(r *request) {
+	w.loop.SetData(r)
+	var v *engine.Verdict
+	if last := len(w.verdicts) - 1; last >= 0 {
+		v = w.verdicts[last]
+		w.verdicts = w.verdicts[:last]
+	} else {
+		v = new(engine.Verdict)
+	}
+	err := r.node.engine.DecideTerms(context.Background(), r, engine.Terms{Cost: int64(r.source.spec.Cost)}, v)
+	if err != nil {
+		w.fail(fmt.Errorf("decide a request: %w", err))
+		return
+	}
+	r.endedAt = w.loop.Now()
+	r.allowed, r.degraded = v.Action.Passes(), v.Degraded
+	retryAfter := v.RetryAfter
+	w.verdicts = append(w.verdicts, v)
+	w.judge(r)
+	w.result.record(r)
+	if w.check != nil {
+		w.check(r)
+	}
+	if !r.allowed {
+		w.retry(r, retryAfter)
+	}
+}
+
+// micros returns the right time in µs since 1970.
+func (w *world) micros() int64 { return w.loop.Time().UnixMicro() }
+
+// executed is called when Redis has decided the request of the current goroutine: the oracle judges it by its state at
+// that time.
+func (w *world) executed(allowed bool, err error) {
+	r, ok := w.loop.Data().(*request)
+	if !ok || r == nil || err != nil {
+		return
+	}
+	r.executed = true
+	w.consult(r, allowed)
+}
+
+// consult asks the oracle for its opinion, and tells it what was admitted.
+func (w *world) consult(r *request, allowed bool) {
+	now, cost := w.micros(), int64(r.source.spec.Cost)
+	r.room = w.oracle.room(r.client, now, cost)
+	if allowed {
+		r.excess = w.oracle.charge(r.client, now, cost)
+	}
+}
+
+// judge compares the decision with the oracle's, unless that was done when Redis decided.
+func (w *world) judge(r *request) {
+	if !r.executed || r.degraded {
+		w.consult(r, r.allowed)
+	}
+}
+
+// granted counts units that Redis has granted to a node.
+func (w *world) granted(units int64) { w.result.granted += units }
+
+// retry lets the client repeat a denied request.
+func (w *world) retry(r *request, retryAfter time.Duration) {
+	p := r.source.spec.Retry
+	if p == nil || r.attempt+1 >= p.Attempts {
+		return
+	}
+	wait := p.Wait
+	if p.Honour {
+		if retryAfter == headgate.Never {
+			return
+		}
+		wait = (retryAfter + time.Second - 1).Truncate(time.Second) // as the header has whole seconds
+		wait = max(wait, time.Second)
+	}
+	again := &request{source: r.source, client: r.client, attempt: r.attempt + 1}
+	w.loop.After(wait, func() {
+		w.result.Retries++
+		w.arrive(again)
+	})
+}
