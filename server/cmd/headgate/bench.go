@@ -12,7 +12,7 @@ import (
 
 // measuringCommands returns the commands that measure or show what limiters do.
 func (p *program) measuringCommands() []*cobra.Command {
-	return []*cobra.Command{p.benchCommand(), p.demoCommand()}
+	return []*cobra.Command{p.benchCommand(), p.planCommand(), p.demoCommand()}
 }
 
 func (p *program) benchCommand() *cobra.Command {

@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/server/loadgen"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// measured is the source of calibrated constants.
+const measured = "measured on this machine"
+
+// counterKeys is how many keys a node's memory is measured with.
+const counterKeys = 1_000_000
+
+// MeasureCounters measures the memory of a counter in a node, with a million keys.
+func MeasureCounters(ctx context.Context, c *Constants) error {
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	limit, err := store.Bind(headgate.PerHour(100))
+	if err != nil {
+		return err
+	}
+	for i := range counterKeys {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		limit.Allow("client-" + strconv.Itoa(i))
+	}
+	stats := store.Stats()
+	c.NodeBytes.Value = float64(stats.Bytes) / float64(stats.Keys)
+	c.NodeBytes.Source = measured + ": memstore with a million keys"
+	return nil
+}
+
+// senders is how many requests are in flight while throughput is measured.
+const senders = 64
+
+// MeasureNode measures the decisions per second of a target for a time, as bench load --rate max does.
+func MeasureNode(ctx context.Context, c *Constants, t target.Target, lasts time.Duration) error {
+	run, err := loadgen.New(loadgen.Options{Target: t, Duration: lasts, Connections: senders, Prefix: "plan-"})
+	if err != nil {
+		return err
+	}
+	r := run.Do(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case r.Errors > 0:
+		return fmt.Errorf("measure a node: %d of %d requests failed: %s", r.Errors, r.Sent, r.FirstError)
+	}
+	c.NodeDecisions.Value = r.Achieved
+	c.NodeDecisions.Source = measured + ": bench load --rate max, over gRPC"
+	return nil
+}
+
+// MeasureShard measures a store in Redis for twice that time: calls per second with one limit and with the limits of the
+// plan, and the round trip of a call alone.
+func MeasureShard(ctx context.Context, c *Constants, store headgate.Limiter, limits int, lasts time.Duration) error {
+	one, err := callsPerSecond(ctx, store, 1, senders, lasts)
+	if err != nil {
+		return err
+	}
+	alone, err := callsPerSecond(ctx, store, 1, 1, lasts/4)
+	if err != nil {
+		return err
+	}
+	c.ShardCalls.Value, c.ShardCalls.Source = one, measured+": redisstore, 64 goroutines"
+	c.RoundTrip.Value, c.RoundTrip.Source = 1e6/alone, measured+": one call at a time, loopback"
+	if limits == 1 {
+		return nil
+	}
+	several, err := callsPerSecond(ctx, store, limits, senders, lasts)
+	if err != nil {
+		return err
+	}
+	c.LimitWork.Value = max((one/several-1)/float64(limits-1), 0)
+	c.LimitWork.Source = fmt.Sprintf("%s: calls with %d limits against calls with one", measured, limits)
+	return nil
+}
+
+// callsPerSecond returns the calls per second of several goroutines, with some limits in each call.
+func callsPerSecond(ctx context.Context, store headgate.Limiter, limits, goroutines int, lasts time.Duration) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, lasts+shardTimeout)
+	defer cancel()
+	var calls atomic.Int64
+	errs := make([]error, goroutines)
+	var workers sync.WaitGroup
+	start := time.Now()
+	for g := range goroutines {
+		workers.Go(func() {
+			checks := make([]headgate.Check, limits)
+			var decisions []headgate.Decision
+			for i := 0; time.Since(start) < lasts && ctx.Err() == nil; i++ {
+				client := "client-" + strconv.Itoa(g) + "-" + strconv.Itoa(i%1000)
+				for l := range checks {
+					checks[l] = headgate.Check{
+						Key: client + "/" + strconv.Itoa(l), Owner: client, Limit: headgate.PerSecond(1000), Cost: 1,
+					}
+				}
+				var err error
+				if decisions, err = store.TakeAll(ctx, checks, decisions[:0]); err != nil {
+					errs[g] = err
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	workers.Wait()
+	took := time.Since(start)
+	if err := errors.Join(errs...); err != nil {
+		return 0, fmt.Errorf("measure Redis: %w", err)
+	}
+	return float64(calls.Load()) / took.Seconds(), ctx.Err()
+}
+
+// shardTimeout is how much longer than planned a measurement of Redis may take.
+const shardTimeout = 10 * time.Second

@@ -1,0 +1,54 @@
+package plan
+
+// A Constant is a measured or chosen figure.
+type Constant struct {
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	Source string  `json:"source"`
+}
+
+// Constants are the figures that a plan is calculated from.
+type Constants struct {
+	// NodeDecisions is the decisions per second of a node, asked over gRPC, with its load on the same two cores.
+	NodeDecisions Constant `json:"node_decisions"`
+	// ShardCalls is the calls per second of a Redis shard, with one limit in each call.
+	ShardCalls Constant `json:"shard_calls"`
+	// LimitWork is the work of each further limit in a call, as a share of the work of a call with one limit.
+	LimitWork Constant `json:"limit_work"`
+	// NodeBytes and ShardBytes are the memory of one counter in a node and in Redis.
+	NodeBytes  Constant `json:"node_bytes"`
+	ShardBytes Constant `json:"shard_bytes"`
+	// CallBytes is what a call moves to and from Redis.
+	CallBytes Constant `json:"call_bytes"`
+	// UpdateBytes is what a node sends to its peers for each decision, in async mode.
+	UpdateBytes Constant `json:"update_bytes"`
+	// LeaseCalls is the calls per second that one hot key costs a node in lease mode.
+	LeaseCalls Constant `json:"lease_calls"`
+	// RoundTrip is the median time of a decision in Redis at half load, in microseconds.
+	RoundTrip Constant `json:"round_trip"`
+}
+
+// Defaults returns constants measured on two cores of an Intel Xeon.
+func Defaults() Constants {
+	const results = "bench/RESULTS.md: "
+	return Constants{
+		NodeDecisions: Constant{"decisions per node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
+		ShardCalls:    Constant{"calls per Redis shard", 128_600, "/s", results + "Redis, 256 goroutines, 7775 ns each"},
+		LimitWork:     Constant{"work of a further limit in a call", 0.5, "of a call", "assumed; --calibrate measures it"},
+		NodeBytes:     Constant{"memory of a counter in a node", 22.3, "bytes", results + "100 M keys"},
+		ShardBytes:    Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
+		CallBytes:     Constant{"traffic of a call to Redis", 204, "bytes", "INFO stats during bench load --target redis-store://…"},
+		UpdateBytes:   Constant{"traffic of a decision between peers", 93, "bytes", results + "gossip, 0.93 MB/s at 10 k/s a host"},
+		LeaseCalls:    Constant{"calls for a leased hot key", 16.5, "/s per node", results + "leases, hot key"},
+		RoundTrip:     Constant{"round trip to Redis at half load", 204, "µs", results + "a decision at half load"},
+	}
+}
+
+// List returns the constants in the order in which they are shown.
+func (c Constants) List() []Constant {
+	return []Constant{
+		c.NodeDecisions, c.ShardCalls, c.LimitWork, c.NodeBytes, c.ShardBytes, c.CallBytes, c.UpdateBytes, c.LeaseCalls,
+		c.RoundTrip,
+	}
+}

@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// hundredMillion is the load of the documentation.
+func hundredMillion(mode Mode) Input {
+	return Input{
+		Clients: 100e6, Average: 1e6, Peak: 3e6, Limits: 2, Limit: headgate.PerSecond(100), Offered: 2, Mode: mode, Regions: 3,
+		RegionDelay: 40 * time.Millisecond, Utilization: 0.6, Hot: 0.5, ShardMemory: 16e9,
+	}
+}
+
+// simple are constants that make the arithmetic easy to follow.
+func simple() Constants {
+	c := Defaults()
+	c.NodeDecisions.Value, c.ShardCalls.Value, c.LimitWork.Value = 100_000, 100_000, 0.5
+	c.ShardBytes.Value, c.NodeBytes.Value, c.RoundTrip.Value = 200, 20, 200
+	return c
+}
+
+// value returns the value of a line.
+func value(t *testing.T, p *Plan, section, name string) float64 {
+	t.Helper()
+	for _, l := range p.Lines {
+		if l.Section == section && l.Name == name {
+			return l.Value
+		}
+	}
+	t.Errorf("got no line %q in %q", name, section)
+	return math.NaN()
+}
+
+func TestPlansAreWhatTheArithmeticGives(t *testing.T) {
+	for _, tt := range []struct {
+		mode                               Mode
+		nodes, shards, memory, over, added float64
+	}{
+		// 1 M/s a region ÷ 60 k/s = 17 nodes and a spare; 3 M/s ÷ (100 k/s ÷ 1.5 × 0.6) = 75 shards; 100 M × 2 × 200 bytes.
+		{Exact, 54, 75, 40e9, 0, 200},
+		// 1.5 M/s without a lease and as many on hot keys at most: 15,000 keys × 54 nodes × 16.5/s is more.
+		{Lease, 54, 75, 40e9, 10, 200},
+		// 54 nodes × 10/s fit one shard a region; 40 bytes × 33.3 M clients × 54 nodes; (2−1) × 100/s × 180 ms.
+		{Async, 54, 3, 72e9, 18, 0},
+	} {
+		p, err := New(hundredMillion(tt.mode), simple())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Nodes != tt.nodes || p.Shards != tt.shards || math.Abs(p.OverAdmission-tt.over) > 1e-9 || p.AddedLatency != tt.added {
+			t.Errorf("%s: got %g nodes, %g shards, %g units over, %g µs, want %g, %g, %g, %g", tt.mode,
+				p.Nodes, p.Shards, p.OverAdmission, p.AddedLatency, tt.nodes, tt.shards, tt.over, tt.added)
+		}
+		if got := value(t, p, "memory", "in all"); math.Abs(got-tt.memory) > 1 {
+			t.Errorf("%s: got %g bytes, want %g", tt.mode, got, tt.memory)
+		}
+	}
+}
+
+func TestMemoryCanNeedMoreShardsThanCalls(t *testing.T) {
+	in := hundredMillion(Exact)
+	in.Average, in.Peak, in.ShardMemory = 100, 100, 4e9
+	p, err := New(in, simple())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Shards != 10 {
+		t.Errorf("got %g shards, want 40 GB ÷ 4 GB = 10", p.Shards)
+	}
+}
+
+func TestImpossibleInputIsRefused(t *testing.T) {
+	for want, change := range map[string]func(*Input){
+		"clients":     func(in *Input) { in.Clients = 0 },
+		"average":     func(in *Input) { in.Peak = 10 },
+		"limits":      func(in *Input) { in.Limits = 0 },
+		"regions":     func(in *Input) { in.Regions = 0 },
+		"utilization": func(in *Input) { in.Utilization = 1.1 },
+		"hot":         func(in *Input) { in.Hot = -1 },
+		"mode":        func(in *Input) { in.Mode = "gossip" },
+		"offer":       func(in *Input) { in.Offered = 0.5 },
+		"per shard":   func(in *Input) { in.ShardMemory = 1 },
+		"no rate":     func(in *Input) { in.Limit = headgate.InFlight(5) },
+	} {
+		in := hundredMillion(Exact)
+		change(&in)
+		if _, err := New(in, Defaults()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want one about %s", err, want)
+		}
+	}
+}
+
+func TestNumbersAreParsedAndFormatted(t *testing.T) {
+	for text, want := range map[string]float64{"1500": 1500, "20k": 20e3, "100M": 100e6, "1.5G": 1.5e9, "0.5": 0.5, "1T": 1e12} {
+		if got, err := ParseNumber(text); err != nil || got != want {
+			t.Errorf("%s: got %g, %v, want %g", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "M", "-1", "10x", "1e20", "NaN"} {
+		if got, err := ParseNumber(text); err == nil {
+			t.Errorf("%q: got %g, want an error", text, got)
+		}
+	}
+	for n, want := range map[float64]string{0: "0", 0.6: "0.6", 9999: "9999", 188_724: "188.7k", 3e6: "3M", 1.25e9: "1.25G"} {
+		if got := Number(n); got != want {
+			t.Errorf("%g: got %s, want %s", n, got, want)
+		}
+	}
+	if got, want := Bytes(35.6e9), "35.6 GB"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestCalibrationReplacesTheConstants(t *testing.T) {
+	c := Defaults()
+	if err := MeasureCounters(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.NodeBytes.Value < 16 || c.NodeBytes.Value > 40 || !strings.HasPrefix(c.NodeBytes.Source, measured) {
+		t.Errorf("got %+v, want 16 to 40 measured bytes", c.NodeBytes)
+	}
+	memory, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: headgate.PerSecond(1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	if err := MeasureNode(t.Context(), &c, memory, 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if c.NodeDecisions.Value < 100 || c.NodeDecisions.Value == Defaults().NodeDecisions.Value {
+		t.Errorf("got %+v, want measured decisions", c.NodeDecisions)
+	}
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := MeasureShard(t.Context(), &c, store, 2, 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Constant{c.ShardCalls, c.RoundTrip, c.LimitWork} {
+		if !strings.HasPrefix(m.Source, measured) {
+			t.Errorf("got %+v, want it measured", m)
+		}
+	}
+}
