@@ -41,7 +41,7 @@ func Defaults() Constants {
 		CallBytes:     Constant{"traffic of a call to Redis", 204, "bytes", "INFO stats during bench load --target redis-store://…"},
 		UpdateBytes:   Constant{"traffic of a decision between peers", 93, "bytes", results + "gossip, 0.93 MB/s at 10 k/s a host"},
 		LeaseCalls:    Constant{"calls for a leased hot key", 16.5, "/s per node", results + "leases, hot key"},
-		RoundTrip:     Constant{"round trip to Redis at half load", 204, "µs", results + "a decision at half load"},
+		RoundTrip:     Constant{"round trip to Redis", 204, "µs", results + "a decision at half load"},
 	}
 }
 

@@ -134,9 +134,12 @@ func (p *Plan) nodes(c Constants) {
 	p.section = "nodes"
 	perNode := p.line("planned decisions per node", c.NodeDecisions.Value*in.Utilization, "/s", "%s/s × %s utilization",
 		Number(c.NodeDecisions.Value), Number(in.Utilization))
-	region := p.line("peak per region", in.Peak/float64(in.Regions), "/s", "%s/s ÷ %d regions", Number(in.Peak), in.Regions)
-	busy := p.line("busy nodes per region", math.Ceil(region/perNode), "nodes", "⌈%s ÷ %s⌉", Number(region), Number(perNode))
-	p.Nodes = p.line("nodes", (busy+1)*float64(in.Regions), "nodes", "(%s + 1 spare) × %d regions", Number(busy), in.Regions)
+	region := p.line("peak per region", in.Peak/float64(in.Regions), "/s",
+		"%s/s ÷ %d regions", Number(in.Peak), in.Regions)
+	busy := p.line("busy nodes per region", math.Ceil(region/perNode), "nodes",
+		"⌈%s ÷ %s⌉", Number(region), Number(perNode))
+	p.Nodes = p.line("nodes", (busy+1)*float64(in.Regions), "nodes",
+		"(%s + 1 spare) × %d regions", Number(busy), in.Regions)
 }
 
 // calls returns the calls per second to Redis at peak.
@@ -145,7 +148,8 @@ func (p *Plan) calls(c Constants) float64 {
 	p.section = "redis"
 	switch in.Mode {
 	case Lease:
-		cold := p.line("calls for keys without a lease", in.Peak*(1-in.Hot), "/s", "%s/s × (1 − %s hot)", Number(in.Peak), Number(in.Hot))
+		cold := p.line("calls for keys without a lease", in.Peak*(1-in.Hot), "/s",
+			"%s/s × (1 − %s hot)", Number(in.Peak), Number(in.Hot))
 		hotKeys := p.line("hot keys at once", math.Ceil(in.Peak*in.Hot/(float64(in.Limit.Count)/in.Limit.Period.Seconds())), "keys",
 			"⌈%s/s × %s hot ÷ the rate of %v⌉", Number(in.Peak), Number(in.Hot), in.Limit)
 		hot := min(hotKeys*p.Nodes*c.LeaseCalls.Value, in.Peak*in.Hot)
@@ -153,7 +157,8 @@ func (p *Plan) calls(c Constants) float64 {
 			Number(hotKeys), Number(p.Nodes), Number(c.LeaseCalls.Value), Number(in.Peak*in.Hot))
 		return p.line("calls", cold+hot, "/s", "%s + %s", Number(cold), Number(hot))
 	case Async:
-		return p.line("calls", p.Nodes/syncInterval, "/s", "%s nodes ÷ %s s between updates", Number(p.Nodes), Number(syncInterval))
+		return p.line("calls", p.Nodes/syncInterval, "/s",
+			"%s nodes ÷ %s s between updates", Number(p.Nodes), Number(syncInterval))
 	}
 	return p.line("calls", in.Peak, "/s", "one call for all limits of a request")
 }
@@ -164,30 +169,37 @@ func (p *Plan) shards(c Constants, calls float64) {
 	if in.Mode == Async {
 		work = 1
 	}
-	perShard := p.line("planned calls per shard", c.ShardCalls.Value/work*in.Utilization, "/s", "%s/s ÷ %s work × %s utilization",
+	perShard := p.line("planned calls per shard", c.ShardCalls.Value/work*in.Utilization, "/s",
+		"%s/s ÷ %s work × %s utilization",
 		Number(c.ShardCalls.Value), Number(work), Number(in.Utilization))
-	byCalls := p.line("shards for calls", math.Ceil(calls/perShard), "shards", "⌈%s ÷ %s⌉", Number(calls), Number(perShard))
+	byCalls := p.line("shards for calls", math.Ceil(calls/perShard), "shards",
+		"⌈%s ÷ %s⌉", Number(calls), Number(perShard))
 	if in.Mode == Async {
-		p.Shards = p.line("Redis shards", max(byCalls, 1)*float64(in.Regions), "shards", "%s × %d regions", Number(max(byCalls, 1)), in.Regions)
+		p.Shards = p.line("Redis shards", max(byCalls, 1)*float64(in.Regions), "shards",
+			"%s × %d regions", Number(max(byCalls, 1)), in.Regions)
 		return
 	}
 	bytes := p.line("memory of all counters in Redis", in.Clients*float64(in.Limits)*c.ShardBytes.Value, "bytes",
 		"%s clients × %d limits × %s bytes", Number(in.Clients), in.Limits, Number(c.ShardBytes.Value))
-	byMemory := p.line("shards for memory", math.Ceil(bytes/in.ShardMemory), "shards", "⌈%s ÷ %s⌉", Bytes(bytes), Bytes(in.ShardMemory))
-	p.Shards = p.line("Redis shards", max(byCalls, byMemory), "shards", "max(%s, %s), each with a replica", Number(byCalls), Number(byMemory))
+	byMemory := p.line("shards for memory", math.Ceil(bytes/in.ShardMemory), "shards",
+		"⌈%s ÷ %s⌉", Bytes(bytes), Bytes(in.ShardMemory))
+	p.Shards = p.line("Redis shards", max(byCalls, byMemory), "shards",
+		"max(%s, %s), each with a replica", Number(byCalls), Number(byMemory))
 }
 
 func (p *Plan) memory(c Constants) {
 	in := p.Input
 	p.section = "memory"
 	if in.Mode == Async {
-		perClient := p.line("per client on a node", float64(in.Limits)*c.NodeBytes.Value, "bytes", "%d limits × %s bytes", in.Limits, Number(c.NodeBytes.Value))
+		perClient := p.line("per client on a node", float64(in.Limits)*c.NodeBytes.Value, "bytes",
+			"%d limits × %s bytes", in.Limits, Number(c.NodeBytes.Value))
 		node := p.line("per node, if it sees all clients of its region", perClient*in.Clients/float64(in.Regions), "bytes",
 			"%s bytes × %s clients ÷ %d regions", Number(perClient), Number(in.Clients), in.Regions)
 		p.line("in all", node*p.Nodes, "bytes", "%s × %s nodes", Bytes(node), Number(p.Nodes))
 		return
 	}
-	perClient := p.line("per client in Redis", float64(in.Limits)*c.ShardBytes.Value, "bytes", "%d limits × %s bytes", in.Limits, Number(c.ShardBytes.Value))
+	perClient := p.line("per client in Redis", float64(in.Limits)*c.ShardBytes.Value, "bytes",
+		"%d limits × %s bytes", in.Limits, Number(c.ShardBytes.Value))
 	p.line("in all", perClient*in.Clients, "bytes", "%s bytes × %s clients", Number(perClient), Number(in.Clients))
 	p.line("per shard", perClient*in.Clients/p.Shards, "bytes", "÷ %s shards", Number(p.Shards))
 }
@@ -196,12 +208,14 @@ func (p *Plan) bandwidth(c Constants, calls float64) {
 	in := p.Input
 	p.section = "bandwidth"
 	if in.Mode == Async {
-		sent := p.line("sent by a node at peak", in.Peak/p.Nodes*c.UpdateBytes.Value, "bytes/s", "%s/s ÷ %s nodes × %s bytes",
+		sent := p.line("sent by a node at peak", in.Peak/p.Nodes*c.UpdateBytes.Value, "bytes/s",
+			"%s/s ÷ %s nodes × %s bytes",
 			Number(in.Peak), Number(p.Nodes), Number(c.UpdateBytes.Value))
 		p.line("received by a node at peak", sent*(p.Nodes-1), "bytes/s", "from %s peers", Number(p.Nodes-1))
 		return
 	}
-	all := p.line("to and from Redis at peak", calls*c.CallBytes.Value, "bytes/s", "%s calls/s × %s bytes", Number(calls), Number(c.CallBytes.Value))
+	all := p.line("to and from Redis at peak", calls*c.CallBytes.Value, "bytes/s",
+		"%s calls/s × %s bytes", Number(calls), Number(c.CallBytes.Value))
 	p.line("per shard", all/p.Shards, "bytes/s", "÷ %s shards", Number(p.Shards))
 }
 
@@ -212,15 +226,19 @@ func (p *Plan) overAdmission() {
 	burst := float64(in.Limit.Capacity())
 	switch in.Mode {
 	case Exact:
-		p.line("per client", 0, "units", "none while Redis keeps its data; a failover that loses it gives %s units once", Number(burst))
+		p.line("per client", 0, "units",
+			"none while Redis keeps its data; a failover that loses it gives %s units once", Number(burst))
 	case Lease:
-		p.OverAdmission = p.line("per client, within any interval", rate*leaseTTL, "units", "%s/s × %s s of a lease; none in total", Number(rate), Number(leaseTTL))
+		p.OverAdmission = p.line("per client, within any interval", rate*leaseTTL, "units",
+			"%s/s × %s s of a lease; none in total", Number(rate), Number(leaseTTL))
 	case Async:
 		delay := p.delay()
-		age := p.line("greatest age of an update, S", syncInterval+2*delay, "s", "%s s + 2 × %s s", Number(syncInterval), Number(delay))
+		age := p.line("greatest age of an update, S", syncInterval+2*delay, "s",
+			"%s s + 2 × %s s", Number(syncInterval), Number(delay))
 		nodes := p.line("by the number of nodes", (p.Nodes-1)*(burst+rate*age), "units", "(%s − 1) × (%s + %s/s × %s s)",
 			Number(p.Nodes), Number(burst), Number(rate), Number(age))
-		offered := p.line("by the offered rate", (in.Offered-1)*rate*age, "units", "(%s − 1) × %s/s × %s s", Number(in.Offered), Number(rate), Number(age))
+		offered := p.line("by the offered rate", (in.Offered-1)*rate*age, "units",
+			"(%s − 1) × %s/s × %s s", Number(in.Offered), Number(rate), Number(age))
 		p.OverAdmission = p.line("per client, then repaid", min(nodes, offered), "units", "the smaller one")
 	}
 }
@@ -249,6 +267,7 @@ func (p *Plan) latency(c Constants) {
 	p.AddedLatency = p.line("median in the region of the Redis shard", c.RoundTrip.Value, "µs", "one round trip")
 	if in.Regions > 1 {
 		far := 2 * float64(in.RegionDelay.Microseconds())
-		p.line("median from another region", c.RoundTrip.Value+far, "µs", "%s + 2 × %v, for limits shared by regions", Number(c.RoundTrip.Value), in.RegionDelay)
+		p.line("median from another region", c.RoundTrip.Value+far, "µs",
+			"%s + 2 × %v, for limits shared by regions", Number(c.RoundTrip.Value), in.RegionDelay)
 	}
 }

@@ -147,6 +147,8 @@ func (p *program) printPlan(result *plan.Plan) error {
 			value = plan.Bytes(l.Value) + "/s"
 		case "/s":
 			value = plan.Number(l.Value) + "/s"
+		case "µs":
+			value = latencyText(time.Duration(l.Value * float64(time.Microsecond)))
 		}
 		rows = append(rows, []string{name, l.Name, value, "= " + l.How})
 	}
