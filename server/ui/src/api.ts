@@ -70,7 +70,7 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
   try {
     return (await answer.json()) as T;
   } catch {
-    throw new Problem(answer.status, `What ${path} answered is no JSON. Is there a proxy in between?`);
+    throw new Problem(answer.status, `The response of ${path} is not JSON. Is there a proxy in between?`);
   }
 }
 
@@ -97,7 +97,7 @@ async function send(path: string, { method = "GET", query = {}, json, yaml, ifMa
     return answer;
   } catch (err) {
     if (signal?.aborted) throw err;
-    throw new Problem(0, timeout.aborted ? "The node has not answered for 15 seconds." : "The node does not answer.");
+    throw new Problem(0, timeout.aborted ? "The node has not responded for 15 seconds." : "The node does not respond.");
   }
 }
 
@@ -109,9 +109,9 @@ function queryOf(query: Record<string, string | undefined>): string {
 async function problemOf(answer: Response): Promise<Problem> {
   try {
     const p = (await answer.json()) as { detail?: string; title?: string; errors?: FieldError[]; diff?: string; current?: Problem["current"] };
-    return new Problem(answer.status, p.detail ?? p.title ?? `It answered ${answer.status}.`, p.errors, p.diff, p.current);
+    return new Problem(answer.status, p.detail ?? p.title ?? `The response was ${answer.status}.`, p.errors, p.diff, p.current);
   } catch {
-    return new Problem(answer.status, `It answered ${answer.status} ${answer.statusText}`.trim() + ".");
+    return new Problem(answer.status, `The response was ${answer.status} ${answer.statusText}`.trim() + ".");
   }
 }
 

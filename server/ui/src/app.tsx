@@ -7,10 +7,15 @@ import { Clients } from "./pages/clients.tsx";
 import { Explain } from "./pages/explain.tsx";
 import { Fleet } from "./pages/fleet.tsx";
 import { Overrides } from "./pages/overrides.tsx";
+import { Overview } from "./pages/overview.tsx";
 import { RulePage } from "./pages/rule.tsx";
 import { Rules } from "./pages/rules.tsx";
 import { SignIn } from "./pages/signin.tsx";
+import { Stores } from "./pages/stores.tsx";
 import { Tokens } from "./pages/tokens.tsx";
+import { Webhooks } from "./pages/webhooks.tsx";
+import { HealthContext, useFleetState } from "./health.ts";
+import { Banner } from "./parts/banner.tsx";
 import { Empty, Waiting } from "./parts/marks.tsx";
 import { Shortcuts } from "./parts/shortcuts.tsx";
 import { followLinks, go, menuOf, nameOf, usePlace, type Place } from "./route.ts";
@@ -20,6 +25,7 @@ import { setTheme, theme, themes } from "./theme.ts";
 export function App() {
   const [session, setSession] = useState<Session | undefined>();
   const place = usePlace();
+  const state = useFleetState(session);
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
   useEffect(() => void resume().then(setSession), []);
@@ -43,9 +49,9 @@ export function App() {
     setSession({ ...start, notice });
     // Pages other than the fleet's ask for a token where they are, and go on there.
     if (notice === "") go("/");
-    else if (place.page === "fleet") go("/signin");
+    else if (place.page === "overview" || place.page === "fleet") go("/signin");
   };
-  whenRefused(() => signOut("The token is no longer good. Sign in again."));
+  whenRefused(() => signOut("The token is no longer valid. Sign in again."));
   const onSignIn = (made: Session): void => {
     setSession(made);
     if (place.page === "signin") go("/", true);
@@ -91,7 +97,10 @@ export function App() {
         </div>
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        {session ? <Shown place={place} session={session} onSignIn={onSignIn} /> : <Waiting what="what there is" />}
+        <Banner state={state} />
+        <HealthContext.Provider value={state}>
+          {session ? <Shown place={place} session={session} onSignIn={onSignIn} /> : <Waiting what="the state of this node" />}
+        </HealthContext.Provider>
       </main>
       <Shortcuts api={session?.service === "there"} menu={session && session.service !== "none" ? menuOf(session) : []} />
     </div>
@@ -106,23 +115,26 @@ interface ShownProps {
 
 function Shown({ place, session, onSignIn }: ShownProps) {
   const { namespace } = session;
-  if (place.page === "fleet") return <Fleet session={session} />;
+  if (place.page === "fleet" || (place.page === "overview" && !session.who)) return <Fleet session={session} />;
   if (place.page === "nothing") {
     return (
-      <Empty title="There is nothing here.">
+      <Empty title="This page does not exist.">
         <p>
-          <a href="/">To the fleet</a>
+          <a href="/">Overview</a>
         </p>
       </Empty>
     );
   }
   if (place.page === "signin" || !session.who) return <SignIn session={session} onSignIn={onSignIn} />;
+  if (place.page === "overview") return <Overview key={namespace} session={session} />;
+  if (place.page === "stores") return <Stores />;
   if (place.page === "rules" && place.rule !== undefined) return <RulePage key={`${namespace} ${place.rule}`} session={session} id={place.rule} />;
   if (place.page === "rules") return <Rules key={namespace} session={session} query={place.query} />;
   if (place.page === "explain") return <Explain key={namespace} namespace={namespace} query={place.query} />;
   if (place.page === "clients") return <Clients key={namespace} session={session} />;
   if (place.page === "overrides") return <Overrides key={namespace} session={session} query={place.query} />;
-  if (!powers(session).all) return <Empty title="This is for admins." />;
+  if (!powers(session).all) return <Empty title="Only admins may see this page." />;
+  if (place.page === "webhooks") return <Webhooks key={namespace} namespace={namespace} />;
   return place.page === "audit" ? <Audit /> : <Tokens session={session} query={place.query} />;
 }
 

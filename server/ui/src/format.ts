@@ -85,3 +85,11 @@ function trim(text: string): string {
 export function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
+
+/** A share in percent: 0 %, < 0.1 %, 3.4 %, 98 %; a dash if there is none. */
+export function percent(value: number | undefined): string {
+  if (value === undefined) return "–";
+  if (value > 0 && value < 0.1) return "< 0.1" + thin + "%";
+  if (value > 99.9 && value < 100) return "> 99.9" + thin + "%";
+  return (value < 10 ? trim(value.toFixed(1)) : Math.round(value).toString()) + thin + "%";
+}

@@ -9,7 +9,7 @@ export interface Sample {
 }
 
 /** What the console reads of the many series there are: those of rules and upstreams may be thousands. */
-const wanted = /^headgate_(requests_total|degraded_total|breaker_state|sync_|lease_|fleet_nodes|build_info)/;
+const wanted = /^headgate_(requests_total|degraded_total|breaker_state|store_seconds_(?:sum|count)|store_errors_total|sync_|lease_|fleet_nodes|build_info)/;
 
 const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/g;
 
@@ -116,4 +116,26 @@ function leasesOf(samples: Sample[]): Leases {
     returned: units("returned"),
     expired: units("expired"),
   };
+}
+
+/** A server of the store: its circuit, and the figures that there are of it. */
+export interface Shard {
+  name: string;
+  circuit: "closed" | "open" | "half-open" | undefined;
+  figures: { latency_ms?: number; calls?: number; errors?: number } & Record<string, number | undefined>;
+}
+
+const circuits = ["closed", "open", "half-open"] as const;
+
+export function shardsOf(text: string): Shard[] {
+  const samples = parse(text);
+  const names = new Set(samples.flatMap((s) => (s.labels["shard"] === undefined ? [] : [s.labels["shard"]])));
+  return [...names].sort().map((shard) => {
+    const state = samples.find((s) => s.name === "headgate_breaker_state" && s.labels["shard"] === shard);
+    const made: Shard = { name: shard, circuit: state && circuits[state.value], figures: {} };
+    const calls = sum(samples, "headgate_store_seconds_count", { shard });
+    if (calls > 0) made.figures = { calls, latency_ms: (1000 * sum(samples, "headgate_store_seconds_sum", { shard })) / calls };
+    if (samples.some((s) => s.name === "headgate_store_errors_total" && s.labels["shard"] === shard)) made.figures.errors = sum(samples, "headgate_store_errors_total", { shard });
+    return made;
+  });
 }

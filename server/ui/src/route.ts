@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { Session } from "./session.ts";
 
-export type Page = "fleet" | "rules" | "explain" | "clients" | "overrides" | "audit" | "tokens" | "signin" | "nothing";
+export type Page = "overview" | "rules" | "clients" | "explain" | "overrides" | "fleet" | "stores" | "webhooks" | "audit" | "tokens" | "signin" | "nothing";
 
 export interface Place {
   page: Page;
@@ -25,11 +25,14 @@ export interface MenuEntry {
 }
 
 const all: readonly MenuEntry[] = [
-  { page: "fleet", path: "/", name: "Fleet", key: "f" },
+  { page: "overview", path: "/", name: "Overview", key: "h" },
   { page: "rules", path: "/rules", name: "Rules", key: "r" },
-  { page: "explain", path: "/explain", name: "Explain", key: "e" },
   { page: "clients", path: "/clients", name: "Clients", key: "c" },
   { page: "overrides", path: "/overrides", name: "Overrides", key: "o" },
+  { page: "explain", path: "/explain", name: "Explain", key: "e" },
+  { page: "fleet", path: "/fleet", name: "Fleet", key: "f" },
+  { page: "stores", path: "/stores", name: "Stores", key: "s" },
+  { page: "webhooks", path: "/webhooks", name: "Webhooks", key: "w", admins: true },
   { page: "audit", path: "/audit", name: "Audit", key: "a", admins: true },
   { page: "tokens", path: "/tokens", name: "Tokens", key: "t", admins: true },
 ];

@@ -277,6 +277,8 @@ export interface Status {
   };
   fleet?: { live: number; known: number };
   identity?: { error?: string };
+  /** On or off where there is a built-in service to send it to. */
+  demo_traffic?: "on" | "off";
   upstreams?: { route?: string; url: string; up: boolean; error?: string }[];
 }
 
@@ -286,4 +288,27 @@ export interface FieldError {
   want: string;
   line?: number;
   column?: number;
+}
+
+/** A URL that receives a request after each change of rules. */
+export interface Webhook {
+  id: string;
+  url: string;
+  description?: string;
+  created: string;
+  by: string;
+}
+
+export interface WebhooksPage {
+  webhooks: Webhook[];
+  next?: string;
+}
+
+export interface Delivery {
+  revision: number;
+  state: "pending" | "delivered" | "dead";
+  attempts: number;
+  last?: string;
+  status?: number;
+  error?: string;
 }

@@ -27,7 +27,7 @@ export async function resume(): Promise<Session> {
       return await signIn(token);
     } catch (err) {
       if (!(err instanceof Problem) || err.status === 401 || err.status === 403) forget();
-      if (err instanceof Problem && err.status === 401) return { ...start, notice: "The token is no longer good. Sign in again." };
+      if (err instanceof Problem && err.status === 401) return { ...start, notice: "The token is no longer valid. Sign in again." };
     }
   }
   return { ...start, service: await serviceHere() };
@@ -42,7 +42,7 @@ async function serviceHere(): Promise<Service> {
 
 /** Signs in, or throws a Problem that says why not. */
 export async function signIn(token: string): Promise<Session> {
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Problem(401, "This is no token: one has no spaces, and no letters but a to z.");
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Problem(401, "This is not a token: tokens have no spaces and only ASCII characters.");
   setToken(token);
   let who: WhoAmI;
   try {
@@ -53,7 +53,7 @@ export async function signIn(token: string): Promise<Session> {
   }
   if (who.role === "node") {
     setToken("");
-    throw new Problem(403, "This is a node's token. It may fetch rules and look at nothing: use one of a viewer, an editor or an admin.");
+    throw new Problem(403, "This token has the role node, which cannot use the console. Use a token of a viewer, an editor or an admin.");
   }
   sessionStorage.setItem(tokenName, token);
   const kept = sessionStorage.getItem(namespaceName);

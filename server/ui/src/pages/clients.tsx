@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import { call, type Keys, type Reset } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
@@ -11,12 +11,26 @@ import { Badge, Empty, Notice } from "../parts/marks.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { go } from "../route.ts";
 import { onForget, powers, type Session } from "../session.ts";
+import { ClientTrafficList } from "../parts/clienttraffic.tsx";
+import { BlockClient } from "../parts/block.tsx";
 import { forClient } from "./override.tsx";
 
 /** What was asked stays while other pages are looked at, and is not put in the address: it may be a client's key. */
 const nobody: Attribute[] = [{ name: "user", value: "" }];
 let kept = nobody;
-onForget(() => (kept = nobody));
+/** Another page has asked for the client in kept. */
+let wanted = false;
+onForget(() => {
+  kept = nobody;
+  wanted = false;
+});
+
+/** Shows the limits of a client on this page. */
+export function openClient(client: Record<string, string>): void {
+  kept = Object.entries(client).map(([name, value]) => ({ name, value }));
+  wanted = true;
+  go("/clients");
+}
 
 /** What was found of whom: the form may be about somebody else meanwhile. */
 interface Found {
@@ -32,11 +46,15 @@ export function Clients({ session }: { session: Session }) {
   const attempt = useAttempt();
   const look = (who: Attribute[]): Promise<boolean> =>
     attempt.run(async () => setFound({ who, keys: await call<Keys>("/v1/keys", { query: { ...valuesOf(who), namespace } }) }));
+  useEffect(() => {
+    if (wanted) void look(kept);
+    wanted = false;
+  }, []);
   return (
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Clients</h1>
-        <p class="muted lead">What one client has left, under each rule that counts it and on each node. Nothing is taken.</p>
+        <p class="muted lead">The limits of one client and what remains of them, under each rule and on each node. No limit is consumed.</p>
       </div>
       <Form
         attempt={attempt}
@@ -46,10 +64,10 @@ export function Clients({ session }: { session: Session }) {
           setTold(undefined);
           void look(attributes);
         }}
-        submit={attempt.busy ? "Asking nodes …" : "Look up"}
+        submit={attempt.busy ? "Looking up …" : "Look up"}
         others={
           <button type="button" onClick={() => setAttributes([...attributes, { name: "", value: "" }])}>
-            And another attribute
+            Add an attribute
           </button>
         }
       >
@@ -66,8 +84,8 @@ export function Clients({ session }: { session: Session }) {
       </Form>
       {told && (
         <Notice tone={told.error ? "warn" : "good"}>
-          {told.reset.length === 0 ? "No rule counts it: nothing was there to be forgotten." : `What it had consumed is forgotten under ${told.reset.join(", ")}.`}
-          {told.error && ` Not everywhere: ${told.error}`}
+          {told.reset.length === 0 ? "No rule counts this client: there was nothing to reset." : `Its consumption was reset under ${told.reset.join(", ")}.`}
+          {told.error && ` Some nodes failed: ${told.error}`}
         </Notice>
       )}
       {found && (
@@ -80,6 +98,7 @@ export function Clients({ session }: { session: Session }) {
           }}
         />
       )}
+      <ClientTrafficList session={session} of={found ? found.who.map((a) => a.value) : undefined} />
     </>
   );
 }
@@ -88,14 +107,17 @@ function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: F
   const may = powers(session);
   // The rule to reset it under, "" for all of them.
   const [resetting, setResetting] = useState<string | undefined>();
+  const [blocking, setBlocking] = useState(false);
+  const [blocked, setBlocked] = useState("");
   const failed = found.nodes.filter((n) => n.state === "failed");
   const silent = found.nodes.filter((n) => n.state === "silent").length;
   const rules = [...new Set(found.keys.map((k) => k.id))];
   return (
-    <section aria-label="What was found">
+    <section aria-label="Limits of the client">
+      {blocked !== "" && <Notice tone="good">{blocked}</Notice>}
       {failed.length > 0 && (
         <Notice tone="warn">
-          <p>Of {plural(failed.length, "node")} not all is known:</p>
+          <p>{plural(failed.length, "node")} did not respond in full:</p>
           <ul>
             {failed.map((n) => (
               <li key={n.id}>
@@ -108,16 +130,16 @@ function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: F
       {failed.length === 0 && found.error && <Notice tone="warn">{found.error}</Notice>}
       <Table
         name="keys"
-        label="What is left"
+        label="What remains"
         columns={may.counters ? [...columns, resetColumn(setResetting)] : columns}
         rows={limitsOf(found.keys)}
         keyOf={(l) => l.key}
         groupOf={({ rule }) => rule.id}
-        empty={<Empty title="No rule counts such a client." />}
+        empty={<Empty title="No rule counts this client." />}
       />
       <p class="muted">
-        {plural(found.nodes.length - failed.length - silent, "node")} answered{silent > 0 && `, ${silent} silent and taken for gone`}.
-        {found.more ? ` ${plural(found.more, "more rule")} count it: name more of its attributes.` : ""}
+        {plural(found.nodes.length - failed.length - silent, "node")} responded{silent > 0 && `, ${silent} silent`}.
+        {found.more ? ` ${plural(found.more, "more rule")} count this client: add more of its attributes to see them.` : ""}
       </p>
       {rules.length > 0 && (may.counters || may.overrides) && (
         <p class="row">
@@ -134,16 +156,32 @@ function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: F
                 go("/overrides?new");
               }}
             >
-              Give it other limits for a while
+              Other limits for a time …
+            </button>
+          )}
+          {may.overrides && (
+            <button type="button" onClick={() => setBlocking(true)}>
+              Block for a time …
             </button>
           )}
         </p>
       )}
+      {blocking && (
+        <BlockClient
+          namespace={session.namespace}
+          client={valuesOf(who)}
+          onClose={() => setBlocking(false)}
+          onDone={(text) => {
+            setBlocking(false);
+            setBlocked(text);
+          }}
+        />
+      )}
       {resetting !== undefined && (
         <Confirm
           title={resetting === "" ? `Reset this client under all ${count(rules.length)} rules?` : `Reset this client under ${resetting}?`}
-          yes={resetting === "" ? "Reset it under all" : "Reset it"}
-          no="Leave it as it is"
+          yes={resetting === "" ? "Reset under all rules" : "Reset"}
+          no="Cancel"
           onClose={() => setResetting(undefined)}
           onYes={async () => {
             const asked = { attributes: valuesOf(who), ...(resetting === "" ? {} : { rule: resetting }) };
@@ -154,7 +192,7 @@ function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: F
           <p>
             <Pairs of={who.map((a) => [a.name, a.value])} />
           </p>
-          <p>Its consumption is reset on every node: it starts again with all of its limits{resetting === "" ? `, under ${rules.join(", ")}` : ""}. This cannot be taken back.</p>
+          <p>Its consumption is reset on every node: its limits are full again{resetting === "" ? `, under ${rules.join(", ")}` : ""}. This cannot be undone.</p>
         </Confirm>
       )}
     </section>
@@ -206,7 +244,7 @@ const columns: Column<LimitOf>[] = [
   { name: "Limit", cell: ({ rule, limit }) => (limit ? <code>{limit.limit}</code> : <Effect rule={rule} />) },
   leftColumn,
   {
-    name: "Then",
+    name: "Next",
     cell: ({ rule, limit }) => (
       <>
         {limit && <When limit={limit} />} {rule.penalized && <Badge tone="warn">penalized</Badge>}

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 
 import { call, type Explanation } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
+import { readCurl } from "../curl.ts";
 import { count, span, wait } from "../format.ts";
 import { pairs } from "../pairs.ts";
 import { Effect, KeyOf, leftColumn, limitsOf, When, type LimitOf } from "../parts/limits.tsx";
@@ -9,10 +10,10 @@ import { Badge, Empty, Notice, Wrong } from "../parts/marks.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { onForget } from "../session.ts";
 
-type Way = "request" | "attributes";
+type Way = "curl" | "request" | "attributes";
 
 /** What was asked stays while other pages are looked at. It is not put in the address: it may hold a client's key. */
-const sample = { way: "request" as Way, method: "GET", url: "https://api.example.com/search?q=x", ip: "203.0.113.7", headers: "", attributes: "user=alice\npath=/search\nmethod=GET", cost: "" };
+const sample = { way: "request" as Way, curl: "", method: "GET", url: "https://api.example.com/search?q=x", ip: "203.0.113.7", headers: "", attributes: "user=alice\npath=/search\nmethod=GET", cost: "" };
 const kept = { ...sample };
 onForget(() => Object.assign(kept, sample));
 
@@ -27,7 +28,16 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
   const ask = (event: Event): void => {
     event.preventDefault();
     const json: Record<string, unknown> = {};
-    if (form.way === "attributes") json["attributes"] = pairs(form.attributes, "=");
+    if (form.way === "curl") {
+      try {
+        const { method, url, headers } = readCurl(form.curl);
+        json["request"] = { method, url, ip: form.ip, headers: pairs(headers, ":") };
+      } catch (err) {
+        setSaid(undefined);
+        void attempt.run(() => Promise.reject(err as Error));
+        return;
+      }
+    } else if (form.way === "attributes") json["attributes"] = pairs(form.attributes, "=");
     else json["request"] = { method: form.method, url: form.url, ip: form.ip, headers: pairs(form.headers, ":") };
     if (form.rule !== "") json["rule"] = form.rule;
     if (form.cost !== "") json["cost"] = Number(form.cost);
@@ -38,18 +48,38 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Explain</h1>
-        <p class="muted lead">Which rules match a request, and what each would say now. Nothing is taken.</p>
+        <p class="muted lead">Which rules match a request, and what each would decide now. No limit is consumed.</p>
       </div>
       <form class="card form" onSubmit={ask}>
         <fieldset class="ways">
           <legend>Describe it by</legend>
-          {(["request", "attributes"] as const).map((way) => (
+          {(["curl", "request", "attributes"] as const).map((way) => (
             <label key={way}>
-              <input type="radio" name="way" checked={form.way === way} onChange={() => set({ way })} /> {way === "request" ? "a request" : "attributes"}
+              <input type="radio" name="way" checked={form.way === way} onChange={() => set({ way })} /> {{ curl: "a curl command", request: "a request", attributes: "attributes" }[way]}
             </label>
           ))}
         </fieldset>
-        {form.way === "request" ? (
+        {form.way === "curl" && (
+          <div class="fields">
+            <div class="full">
+              <label for="x-curl">curl command</label>
+              <textarea
+                id="x-curl"
+                class="code"
+                rows={4}
+                spellcheck={false}
+                placeholder="curl -H 'X-API-Key: alice' https://api.example.com/search"
+                value={form.curl}
+                onInput={(e) => set({ curl: e.currentTarget.value })}
+              />
+            </div>
+            <div>
+              <label for="x-ip">From the address</label>
+              <input id="x-ip" size={16} value={form.ip} onInput={(e) => set({ ip: e.currentTarget.value })} />
+            </div>
+          </div>
+        )}
+        {form.way === "request" && (
           <div class="fields">
             <div>
               <label for="x-method">Method</label>
@@ -61,7 +91,7 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
               </datalist>
             </div>
             <div class="wide">
-              <label for="x-url">Address</label>
+              <label for="x-url">URL</label>
               <input id="x-url" required value={form.url} onInput={(e) => set({ url: e.currentTarget.value })} />
             </div>
             <div>
@@ -73,7 +103,8 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
               <textarea id="x-headers" class="code" rows={3} spellcheck={false} placeholder="X-API-Key: alice" value={form.headers} onInput={(e) => set({ headers: e.currentTarget.value })} />
             </div>
           </div>
-        ) : (
+        )}
+        {form.way === "attributes" && (
           <div class="fields">
             <div class="full">
               <label for="x-attributes">Attributes, one a line</label>
@@ -88,11 +119,11 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
           </div>
           <div>
             <label for="x-cost">Cost</label>
-            <input id="x-cost" type="number" min={0} size={8} placeholder="as rules say" value={form.cost} onInput={(e) => set({ cost: e.currentTarget.value })} />
+            <input id="x-cost" type="number" min={0} size={8} placeholder="from the rules" value={form.cost} onInput={(e) => set({ cost: e.currentTarget.value })} />
           </div>
           <div class="end">
             <button type="submit" class="primary" aria-disabled={attempt.busy}>
-              {attempt.busy ? "Asking …" : "Explain"}
+              {attempt.busy ? "Explaining …" : "Explain"}
             </button>
           </div>
         </div>
@@ -103,33 +134,33 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
   );
 }
 
-const verdicts = { allow: ["good", "It would pass"], delay: ["warn", "It would be held"], reject: ["bad", "It would be denied"], drop: ["bad", "It would be dropped"] } as const;
+const verdicts = { allow: ["good", "It would pass"], delay: ["warn", "It would be delayed"], reject: ["bad", "It would be denied"], drop: ["bad", "It would be dropped"] } as const;
 
 function Said({ said }: { said: Explanation }) {
   const [tone, words] = verdicts[said.action];
   return (
-    <section aria-label="The answer">
+    <section aria-label="The decision">
       <Notice tone={tone}>
         <p>
           <strong>
             {words}
             {said.status ? ` with ${said.status}` : ""}.
           </strong>{" "}
-          {said.rule && <>The rule {said.rule} binds{said.reason ? `: ${said.reason}` : ""}. </>}
-          {said.action === "reject" || said.action === "drop" ? <>It passes {wait(said.retry_after_ms)}. </> : null}
+          {said.rule && <>The rule {said.rule} decides{said.reason ? `: ${said.reason}` : ""}. </>}
+          {said.action === "reject" || said.action === "drop" ? <>{said.retry_after_ms < 0 ? "It never passes" : `It passes ${wait(said.retry_after_ms)}`}. </> : null}
           {said.delay_ms > 0 && <>It waits {span(said.delay_ms)}. </>}
-          {said.degraded && "The store could not be asked: policies decide. "}
-          {said.error && <>Not all could be looked at: {said.error}</>}
+          {said.degraded && "The store is unreachable: on_failure decides. "}
+          {said.error && <>The decision is incomplete: {said.error}</>}
         </p>
       </Notice>
       <Table
         name="explained"
-        label="What each rule says"
+        label="Decision of each rule"
         columns={columns(said.rule)}
         rows={limitsOf(said.rules)}
         keyOf={(l) => l.key}
         groupOf={({ rule }) => rule.id}
-        empty={<Empty title="No rule limits such a request." />}
+        empty={<Empty title="No rule limits this request." />}
       />
     </section>
   );
@@ -152,17 +183,17 @@ function columns(binds: string | undefined): Column<LimitOf>[] {
       ),
     },
     {
-      name: "Says",
+      name: "Decision",
       common: true,
       cell: ({ rule }) => (
         <>
-          <Effect rule={rule} /> {rule.id === binds && <Badge tone="plain">binds</Badge>}
+          <Effect rule={rule} /> {rule.id === binds && <Badge tone="plain">decides</Badge>}
         </>
       ),
     },
-    { name: "Counts", common: true, cell: ({ rule }) => <KeyOf rule={rule} /> },
+    { name: "Client", common: true, cell: ({ rule }) => <KeyOf rule={rule} /> },
     { name: "Limit", cell: ({ limit }) => (limit ? <code>{limit.limit}</code> : <span class="muted">none</span>) },
     leftColumn,
-    { name: "Then", cell: ({ limit }) => limit && <When limit={limit} /> },
+    { name: "Next", cell: ({ limit }) => limit && <When limit={limit} /> },
   ];
 }

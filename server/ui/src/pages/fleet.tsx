@@ -1,6 +1,7 @@
 import { call, clock, type FleetNode, type Nodes } from "../api.ts";
 import { healthOf, Track, type RegionSum } from "../figures.ts";
 import { count, plural, span } from "../format.ts";
+import { useHealth } from "../health.ts";
 import { Legend } from "../parts/legend.tsx";
 import { asNode, HerePanel, readHere, type Here } from "../parts/here.tsx";
 import { Badge, Empty, Notice, Waiting } from "../parts/marks.tsx";
@@ -58,7 +59,7 @@ export function Fleet({ session }: { session: Session }) {
       {polled.error && (
         <Notice tone="bad">
           {/* It is read out when it changes: how old it is, which changes each second, stands above. */}
-          {polled.error.message} {polled.at > 0 && "What is shown is of before. "}It is asked again every few seconds.
+          {polled.error.message} {polled.at > 0 && "The figures below are older. "}Headgate tries again every few seconds.
         </Notice>
       )}
       {!who && <Invitation session={session} source={look?.here?.status.rules.source} />}
@@ -68,7 +69,7 @@ export function Fleet({ session }: { session: Session }) {
           {look.nodes.length === 0 ? (
             <Empty title={`No node has the rules of ${namespace} in force.`}>
               <p>
-                Start one with <code>headgate serve --control URL --token-file FILE --namespace {namespace}</code>. It is here as soon as it has said so.
+                Start one with <code>headgate serve --control URL --token-file FILE --namespace {namespace}</code>. It appears here after its first heartbeat.
               </p>
             </Empty>
           ) : (
@@ -90,17 +91,19 @@ function order(a: string, b: string): number {
 function Summary({ look, whole, now }: { look: Look; whole: boolean; now: number }) {
   const { here, late, silent, behind, ill, down } = healthOf(look.nodes, now);
   const warned = look.here?.status.warnings?.length ?? 0;
-  const well = late + silent + behind + ill + down + warned === 0;
+  const degraded = useHealth()?.degraded !== undefined;
+  const well = late + silent + behind + ill + down + warned === 0 && !degraded && !look.here?.status.degraded;
   return (
     <p class="summary" aria-live="off">
       {whole && <span>{plural(here, "node")}</span>}
       <span>rules at revision {count(look.revision)}</span>
-      {well && here > 0 && <Badge tone="good">all is well</Badge>}
+      {well && here > 0 && <Badge tone="good">no problems</Badge>}
+      {degraded && <Badge tone="bad">store unreachable</Badge>}
       {warned > 0 && <Badge tone="warn">{plural(warned, "warning")}</Badge>}
       {silent > 0 && <Badge tone="warn">{count(silent)} silent</Badge>}
       {late > 0 && <Badge tone="warn">{count(late)} late</Badge>}
-      {behind > 0 && <Badge tone="warn">{count(behind)} behind</Badge>}
-      {ill > 0 && <Badge tone="bad">{count(ill)} with a fault</Badge>}
+      {behind > 0 && <Badge tone="warn">{count(behind)} with old rules</Badge>}
+      {ill > 0 && <Badge tone="bad">{count(ill)} with an error</Badge>}
       {down > 0 && <Badge tone="bad">{count(down)} without sync</Badge>}
     </p>
   );
@@ -112,7 +115,7 @@ function Freshness({ polled, now }: { polled: Polled<unknown>; now: number }) {
   return (
     <p class={polled.error ? "fresh stale" : "fresh"}>
       <span class="dot" aria-hidden="true" />
-      {polled.error ? `not renewed for ${span(age)}` : "renewed every 2 s"}
+      {polled.error ? `not updated for ${span(age)}` : "updated every 2 s"}
     </p>
   );
 }
@@ -122,7 +125,7 @@ function Invitation({ session, source }: { session: Session; source: string | un
     const elsewhere = source !== undefined && /^https?:\/\//.test(source) ? source : undefined;
     return (
       <Notice tone="plain">
-        This node takes its rules from elsewhere, so that it can tell of itself alone.
+        This node takes its rules from another rules service and shows only itself.
         {elsewhere && (
           <>
             {" "}
@@ -138,7 +141,7 @@ function Invitation({ session, source }: { session: Session; source: string | un
   }
   return (
     <Notice tone="plain">
-      {session.service === "away" ? "The database of the rules cannot be reached now. " : ""}
+      {session.service === "away" ? "The database of the rules service is unreachable. " : ""}
       <a href="/signin">Sign in</a> to see all nodes, rules and clients.
     </Notice>
   );

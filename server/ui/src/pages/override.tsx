@@ -28,7 +28,7 @@ type Gives = "limits" | "unlimited" | "block";
 const gifts: [Gives, string][] = [
   ["limits", "other limits"],
   ["unlimited", "no limit"],
-  ["block", "nothing: it is blocked"],
+  ["block", "a block: every request is denied"],
 ];
 
 const hour = 3_600_000;
@@ -83,9 +83,9 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
       const wrong: FieldError[] = [];
       if (client.some((a) => a.name.trim() === "" || a.value === "")) wrong.push({ path: "client", want: "an attribute and its value, as in user and acme" });
       if (next.expires === "") wrong.push({ path: "expires", want: "a date and a time" });
-      else if (Date.parse(next.expires) <= clock()) wrong.push({ path: "expires", want: "a time to come" });
+      else if (Date.parse(next.expires) <= clock()) wrong.push({ path: "expires", want: "a time in the future" });
       if (form.gives === "limits" && listOf(form.limits).length === 0) wrong.push({ path: "limits", want: "a limit, as in 500/s" });
-      if (wrong.length > 0) throw new Problem(422, "It is not whole yet.", wrong);
+      if (wrong.length > 0) throw new Problem(422, "Some fields are missing or wrong.", wrong);
       // A rule with these limits is right if they are.
       if (form.gives === "limits") await call("/v1/validate", { method: "POST", query: { namespace }, json: { id: "override", limits: listOf(form.limits) }, stay: true });
       setDiff(changes(base ? yaml(base.override) : "", yaml(next)));
@@ -124,7 +124,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
                     attempt.clear();
                   }}
                 >
-                  Show what it is against that
+                  Compare with the current version
                 </button>
               </p>
             )}
@@ -142,11 +142,11 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
       onCancel={onCancel}
     >
       <fieldset class="group">
-        <legend>Who</legend>
+        <legend>Client</legend>
         <Attributes id="o" attributes={client} onChange={setClient} error={error} path="client" least={1} />
         <p>
           <button type="button" onClick={() => setClient([...client, { name: "", value: "" }])}>
-            Or who has …
+            Add an attribute
           </button>
         </p>
       </fieldset>
@@ -164,7 +164,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
             {(props) => <input {...props} autocomplete="off" spellcheck={false} placeholder="500/s" value={form.limits} onInput={(e) => set({ limits: e.currentTarget.value })} />}
           </Field>
         )}
-        <Field id="o-rule" label="Under the rule" class="wide" help="Empty: under every rule that counts by one of these attributes." errors={wrongAt(error, "rule")}>
+        <Field id="o-rule" label="Rule" class="wide" help="Empty: under every rule that counts by one of these attributes." errors={wrongAt(error, "rule")}>
           {(props) => <input {...props} list="rule-ids" autocomplete="off" spellcheck={false} placeholder="every rule" value={form.rule} onInput={(e) => set({ rule: e.currentTarget.value })} />}
         </Field>
         <datalist id="rule-ids">
@@ -174,7 +174,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
         </datalist>
       </div>
       <div class="fields">
-        <Field id="o-until" label="Until, in your time" errors={[...wrongAt(error, "expires"), ...wrongAt(error, "for")]}>
+        <Field id="o-until" label="Until, in your time zone" errors={[...wrongAt(error, "expires"), ...wrongAt(error, "for")]}>
           {(props) => <input {...props} type="datetime-local" value={form.until} onInput={(e) => set({ until: e.currentTarget.value })} />}
         </Field>
         <div class="beside row">
@@ -184,7 +184,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
             </button>
           ))}
         </div>
-        <Field id="o-note" label="Why" class="wide" errors={wrongAt(error, "note")}>
+        <Field id="o-note" label="Reason" class="wide" errors={wrongAt(error, "note")}>
           {(props) => <input {...props} maxLength={1000} value={form.note} onInput={(e) => set({ note: e.currentTarget.value })} />}
         </Field>
       </div>

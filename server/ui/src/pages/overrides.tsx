@@ -37,7 +37,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
   const saved = ({ override, warnings }: OverrideItem): void => {
     leave();
     again();
-    setTold(warnings ? { tone: "warn", text: `It is saved, but ${warnings.join("; ")}.` } : { tone: "good", text: `${nameOf(override.client)} has other limits until ${stamp(override.expires)}.` });
+    setTold(warnings ? { tone: "warn", text: `It is saved, but ${warnings.join("; ")}.` } : { tone: "good", text: `${nameOf(override.client)} has an override until ${stamp(override.expires)}.` });
   };
   return (
     <>
@@ -46,7 +46,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
           {making ? "New override" : changing ? "Change an override" : "Overrides"}
         </h1>
         {data && !making && !changing && <p class="summary">{plural(data.total, "override")}</p>}
-        <p class="muted lead">Other limits for one client, for a while. They count before what rules and the client's own entry say, but not before a block.</p>
+        <p class="muted lead">Other limits for one client, for a time. They take precedence over rules and over the registered client, but not over a block.</p>
       </div>
       {making && <OverrideForm key="new" namespace={namespace} item={undefined} onDone={saved} onCancel={leave} />}
       {changing && !making && <OverrideForm key={changing.override.id} namespace={namespace} item={changing} onDone={saved} onCancel={leave} />}
@@ -59,7 +59,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
               </a>
             </div>
           )}
-          {session.who?.no_overrides && <Notice tone="plain">There are no overrides here: {session.who.no_overrides}.</Notice>}
+          {session.who?.no_overrides && <Notice tone="plain">Overrides are not possible here: {session.who.no_overrides}.</Notice>}
           {told && <Notice tone={told.tone}>{told.text}</Notice>}
           {error && <Wrong error={error} />}
           {!data && !error && <Waiting what="the overrides" />}
@@ -71,7 +71,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
               rows={data.overrides}
               keyOf={({ override }) => override.id}
               busy={loading}
-              empty={<Empty title={`Nobody has other limits in ${namespace}.`} />}
+              empty={<Empty title={`There are no overrides in ${namespace}.`} />}
             />
           )}
           {data && <Pager pages={pages} next={data.next} label="Pages" />}
@@ -116,7 +116,7 @@ function EndOverride({ namespace, item, onClose, onStale, onDone }: Ending) {
   };
   return (
     <Confirm title={`End the override of ${nameOf(override.client)} now?`} yes="End it now" no="Keep it" onYes={end} onDone={onDone} onClose={onClose} goes>
-      <p>It would last until {stamp(override.expires)}. This is deleted:</p>
+      <p>It would end at {stamp(override.expires)}. This is deleted:</p>
       <Diff text={changes(yaml(override), "")} />
     </Confirm>
   );
@@ -131,16 +131,16 @@ function nameOf(client: Record<string, string>): string {
 function columns(now: number): Column<OverrideItem>[] {
   return [
     { name: "Client", cell: ({ override }) => <Pairs of={Object.entries(override.client)} /> },
-    { name: "Has", cell: ({ override }) => <Grant of={override} /> },
-    { name: "Under", cell: ({ override: { rule } }) => (rule ? <a href={"/rules/" + encodeURIComponent(rule)}>{rule}</a> : <span class="muted">every rule</span>) },
+    { name: "Grants", cell: ({ override }) => <Grant of={override} /> },
+    { name: "Rule", cell: ({ override: { rule } }) => (rule ? <a href={"/rules/" + encodeURIComponent(rule)}>{rule}</a> : <span class="muted">every rule</span>) },
     {
       name: "Ends",
       full: ({ override }) => stamp(override.expires),
-      cell: ({ override: { expires } }) => (Date.parse(expires) > now ? ago(expires, now) : <Badge tone="plain">over</Badge>),
+      cell: ({ override: { expires } }) => (Date.parse(expires) > now ? ago(expires, now) : <Badge tone="plain">expired</Badge>),
     },
-    { name: "Why", cell: ({ override }) => override.note && <span class="wrap">{override.note}</span> },
+    { name: "Reason", cell: ({ override }) => override.note && <span class="wrap">{override.note}</span> },
     {
-      name: "Made",
+      name: "Created",
       full: ({ updated }) => stamp(updated),
       cell: ({ updated, by }) => (
         <>
@@ -153,13 +153,13 @@ function columns(now: number): Column<OverrideItem>[] {
 
 function actions(onChange: (item: OverrideItem) => void, onEnd: (item: OverrideItem) => void): Column<OverrideItem> {
   return {
-    name: "Do",
+    name: "Actions",
     cell: (item) => (
       <span class="badges">
-        <button type="button" aria-label={`Change that of ${nameOf(item.override.client)}`} onClick={() => onChange(item)}>
+        <button type="button" aria-label={`Change the override of ${nameOf(item.override.client)}`} onClick={() => onChange(item)}>
           Change
         </button>
-        <button type="button" aria-label={`End that of ${nameOf(item.override.client)}`} onClick={() => onEnd(item)}>
+        <button type="button" aria-label={`End the override of ${nameOf(item.override.client)}`} onClick={() => onEnd(item)}>
           End …
         </button>
       </span>

@@ -1,6 +1,6 @@
 import { useRef, useState } from "preact/hooks";
 
-import { call, Problem, type Revision, type RevisionsPage, type RuleItem } from "../api.ts";
+import { call, Problem, type Revision, type RevisionsPage, type Rule, type RuleItem } from "../api.ts";
 import { changes } from "../changes.ts";
 import { ago, count, plural, stamp } from "../format.ts";
 import { Confirm } from "../parts/confirm.tsx";
@@ -8,6 +8,8 @@ import { Diff } from "../parts/diff.tsx";
 import { NoteField } from "../parts/form.tsx";
 import { ActionBadge, Notice, Waiting, Wrong } from "../parts/marks.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
+import { ChangeRule, enforced, isShadow } from "../parts/rulechange.tsx";
+import { RuleTraffic } from "../parts/ruletraffic.tsx";
 import { useLoad, useNow } from "../poll.ts";
 import { powers, type Session } from "../session.ts";
 import { yaml } from "../yaml.ts";
@@ -20,6 +22,7 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
   const now = useNow();
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
+  const [enforcing, setEnforcing] = useState(false);
   const title = useRef<HTMLHeadingElement>(null);
   const at = "/v1/rules/" + encodeURIComponent(id);
   const rule = useLoad((signal) => call<RuleItem>(at, { query: { namespace }, signal }), JSON.stringify([namespace, id]));
@@ -43,17 +46,47 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           </p>
         )}
       </div>
-      {gone && <Notice tone="warn">{gone.message} Its history is below, if it has one.</Notice>}
+      {gone && <Notice tone="warn">{gone.message} Its history is below, if it has any.</Notice>}
       {rule.error && !gone && <Wrong error={rule.error} />}
       {!item && !rule.error && <Waiting what="the rule" />}
+      {item && !editing && isShadow(item.rule) && (
+        <Notice tone="plain">
+          <span class="row">
+            <span>This is a shadow rule: requests over its limits are counted and pass.</span>
+            {may.rules && (
+              <button type="button" onClick={() => setEnforcing(true)}>
+                Enforce it …
+              </button>
+            )}
+          </span>
+        </Notice>
+      )}
+      {item && !editing && <RuleTraffic key={`${namespace} ${id}`} session={session} id={id} shadow={isShadow(item.rule)} />}
+      {item && enforcing && (
+        <ChangeRule
+          namespace={namespace}
+          item={item}
+          next={enforced(item.rule)}
+          title={`Enforce the rule ${id}?`}
+          yes={`Enforce ${id}`}
+          says="Requests over its limits are then denied, on every node within a second."
+          note="enforce a shadow rule"
+          onClose={() => setEnforcing(false)}
+          onDone={() => {
+            setEnforcing(false);
+            rule.again();
+          }}
+        />
+      )}
       {item && !editing && (
-        <section aria-label="The rule as in a rules file">
+        <section aria-labelledby="limits-title">
+          <h2 id="limits-title">Limits</h2>
           <pre class="text" tabIndex={0}>
             {yaml(item.rule)}
           </pre>
           <p class="row">
             <a class="button" href={"/explain?" + new URLSearchParams({ rule: id }).toString()}>
-              Try a request
+              Explain a request
             </a>
             {may.rules && (
               <>
@@ -95,7 +128,16 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           }}
         />
       )}
-      <History key={`${namespace} ${id} ${item?.revision} ${gone !== undefined}`} namespace={namespace} id={id} />
+      <History
+        key={`${namespace} ${id} ${item?.revision} ${gone !== undefined}`}
+        namespace={namespace}
+        id={id}
+        item={may.rules ? item : undefined}
+        onRestored={() => {
+          rule.again();
+          title.current?.focus();
+        }}
+      />
     </>
   );
 }
@@ -122,14 +164,22 @@ function DeleteRule({ namespace, item, onStale, onClose, onDone }: Deleting) {
   };
   return (
     <Confirm title={`Delete the rule ${id}?`} yes={`Delete ${id}`} no="Keep it" onYes={remove} onDone={onDone} onClose={onClose} goes>
-      <p>From then on it limits nobody, on any node of {namespace}. Its history stays.</p>
+      <p>It then limits no requests, on any node of {namespace}. Its history is kept.</p>
       <Diff text={changes(yaml(item.rule), "")} />
       <NoteField id="delete-note" note={note} onChange={setNote} />
     </Confirm>
   );
 }
 
-function History({ namespace, id }: { namespace: string; id: string }) {
+interface Past {
+  namespace: string;
+  id: string;
+  /** The rule in force, if it may be changed. */
+  item: RuleItem | undefined;
+  onRestored: () => void;
+}
+
+function History({ namespace, id, item, onRestored }: Past) {
   const pages = usePages();
   const { cursor } = pages;
   const { data, error } = useLoad((signal) => call<RevisionsPage>("/v1/revisions", { query: { namespace, kind: "rule", id, cursor, limit: "10" }, signal }), `${cursor}`);
@@ -138,11 +188,11 @@ function History({ namespace, id }: { namespace: string; id: string }) {
       <h2 id="history-title">History</h2>
       {error && <Wrong error={error} />}
       {!data && !error && <Waiting what="the history" />}
-      {data && data.revisions.length === 0 && <p class="muted">Nothing is known of it.</p>}
+      {data && data.revisions.length === 0 && <p class="muted">There is no history.</p>}
       {data && (
         <ol class="history">
           {data.revisions.map((r, i) => (
-            <Change key={r.revision} of={r} namespace={namespace} id={id} open={i === 0 && pages.number === 1} />
+            <Change key={r.revision} of={r} namespace={namespace} id={id} item={item} onRestored={onRestored} open={i === 0 && pages.number === 1} />
           ))}
         </ol>
       )}
@@ -152,7 +202,7 @@ function History({ namespace, id }: { namespace: string; id: string }) {
 }
 
 /** One change. Its difference is asked for when it is opened. */
-function Change({ of, namespace, id, open }: { of: Revision; namespace: string; id: string; open: boolean }) {
+function Change({ of, namespace, id, item, onRestored, open }: Past & { of: Revision; open: boolean }) {
   const [opened, setOpened] = useState(open);
   const what = of.changes?.find((c) => c.kind === "rule" && c.id === id);
   return (
@@ -166,16 +216,46 @@ function Change({ of, namespace, id, open }: { of: Revision; namespace: string; 
           {of.count > 1 && <span class="muted">with {plural(of.count - 1, "other")}</span>}
           {of.note && <span class="note">“{of.note}”</span>}
         </summary>
-        {opened && <ChangeDiff revision={of.revision} namespace={namespace} id={id} />}
+        {opened && <ChangeDiff revision={of.revision} namespace={namespace} id={id} item={item} onRestored={onRestored} />}
       </details>
     </li>
   );
 }
 
-function ChangeDiff({ revision, namespace, id }: { revision: number; namespace: string; id: string }) {
+function ChangeDiff({ revision, namespace, id, item, onRestored }: Past & { revision: number }) {
   const { data, error } = useLoad((signal) => call<Revision>(`/v1/revisions/${revision}`, { query: { namespace }, signal }), `${revision}`);
+  const [restoring, setRestoring] = useState(false);
   if (error) return <Wrong error={error} />;
   if (!data) return <Waiting what="what changed" />;
   const change = data.diff?.find((d) => d.kind === "rule" && d.id === id);
-  return change?.text ? <Diff text={change.text} /> : <p class="muted">How it changed is not kept any more.</p>;
+  const past = change?.after as Rule | undefined;
+  const differs = item && past && yaml(item.rule) !== yaml({ ...past, id });
+  return (
+    <>
+      {change?.text ? <Diff text={change.text} /> : <p class="muted">The difference is not kept any more.</p>}
+      {differs && (
+        <p class="row">
+          <button type="button" onClick={() => setRestoring(true)}>
+            Roll back to revision {count(revision)} …
+          </button>
+        </p>
+      )}
+      {differs && restoring && (
+        <ChangeRule
+          namespace={namespace}
+          item={item}
+          next={{ ...past, id }}
+          title={`Roll back ${id} to revision ${revision}?`}
+          yes="Roll back"
+          says="The rule becomes what it was after that revision. Other rules stay as they are."
+          note={`roll back to revision ${revision}`}
+          onClose={() => setRestoring(false)}
+          onDone={() => {
+            setRestoring(false);
+            onRestored();
+          }}
+        />
+      )}
+    </>
+  );
 }

@@ -1,15 +1,17 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { call, type Json, type Rule, type RuleItem, type RulesPage } from "../api.ts";
-import { ago, count, plural, stamp } from "../format.ts";
+import { ago, count, percent, plural, rate, stamp } from "../format.ts";
 import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { enter, Table, type Column } from "../parts/table.tsx";
-import { useLoad, useNow } from "../poll.ts";
+import { useLoad, useNow, usePoll } from "../poll.ts";
 import { go } from "../route.ts";
 import { powers, type Session } from "../session.ts";
+import { deniedPercent, rateNow, readTraffic, seconds, total, type Traffic } from "../traffic.ts";
 import { yaml } from "../yaml.ts";
 import { NewRule } from "./newrule.tsx";
+import { RuleSpark } from "./overview.tsx";
 
 const pageSize = 50;
 
@@ -29,6 +31,7 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
     JSON.stringify([namespace, asked, cursor]),
   );
   const now = useNow();
+  const traffic = usePoll((signal) => readTraffic({ namespace, window: "10m", signal }), namespace).data;
 
   // What is typed is looked for when there is a pause.
   useEffect(() => {
@@ -76,15 +79,15 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
         <Table
           name="rules"
           label="Rules"
-          columns={columns(now)}
+          columns={columns(now, traffic)}
           rows={data.rules}
           keyOf={({ rule }) => rule.id}
           busy={loading}
           empty={
-            <Empty title={asked === "" ? `There are no rules in ${namespace}.` : `No rule has “${asked}” in it.`}>
+            <Empty title={asked === "" ? `There are no rules in ${namespace}.` : `No rule contains “${asked}”.`}>
               {asked === "" && may.rules && (
                 <p>
-                  <code>headgate rules apply -f rules.yaml</code> puts those of a file in force.
+                  <code>headgate rules apply -f rules.yaml</code> applies the rules of a file.
                 </p>
               )}
             </Empty>
@@ -96,7 +99,40 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
   );
 }
 
-function columns(now: number): Column<RuleItem>[] {
+/** What a rule did in the last 10 minutes. A rule without requests has none. */
+function trafficColumns(traffic: Traffic | undefined): Column<RuleItem>[] {
+  if (!traffic) return [];
+  const step = seconds(traffic.step);
+  const of = ({ rule }: RuleItem) => traffic.rules.find((r) => r.rule === rule.id);
+  return [
+    {
+      name: "Last 10 min",
+      cell: (item) => {
+        const series = of(item);
+        return series ? <RuleSpark of={series} /> : <span class="muted">no requests</span>;
+      },
+    },
+    {
+      name: "Requests",
+      num: true,
+      cell: (item) => {
+        const series = of(item);
+        return series ? `${rate(rateNow(series.requests, step))}/s` : "–";
+      },
+    },
+    {
+      name: "Denied",
+      means: "Share of the requests of the last 10 minutes that were denied, or would be denied by a shadow rule",
+      num: true,
+      cell: (item) => {
+        const series = of(item);
+        return series ? percent(deniedPercent(total(series.requests), total(series.denied) + total(series.shadow_denied))) : "–";
+      },
+    },
+  ];
+}
+
+function columns(now: number, traffic: Traffic | undefined): Column<RuleItem>[] {
   return [
     {
       name: "Rule",
@@ -120,6 +156,7 @@ function columns(now: number): Column<RuleItem>[] {
         </span>
       ),
     },
+    ...trafficColumns(traffic),
     {
       name: "Changed",
       full: ({ updated }) => stamp(updated),
@@ -154,7 +191,7 @@ function when(rule: Rule) {
 
 function keyOf(rule: Rule) {
   const parts = list(rule["key"]);
-  return parts.length === 0 ? <span class="muted">everybody together</span> : parts.join(" + ");
+  return parts.length === 0 ? <span class="muted">all clients together</span> : parts.join(" + ");
 }
 
 /** The texts of a list, or of one that stands alone; a limit may be a map, and have a name. */

@@ -38,7 +38,7 @@ export function asNode({ status, fleet }: Here): FleetNode {
     version: status.version ?? "",
     revision: status.rules.revision,
     lag_ms: follow?.lag_ms ?? 0,
-    store: down.length === 0 ? "ok" : `${status.store.kind}: ${down[0]?.error ?? "away"}`,
+    store: down.length === 0 ? "ok" : `${status.store.kind}: ${down[0]?.error ?? "unreachable"}`,
     started: status.started ?? "",
   };
   if (follow?.from_disk) made.from_disk = true;
@@ -81,7 +81,7 @@ export function HerePanel({ here, alone }: { here: Here; alone: boolean }) {
           </dd>
         </div>
         <div>
-          <dt>Without the store</dt>
+          <dt>Degraded</dt>
           <dd>
             <span class="figure">{perSecond((d) => d.degraded)}</span>
             <span class="muted">/s, {count(decided.degraded)} in all</span>
@@ -96,7 +96,7 @@ export function HerePanel({ here, alone }: { here: Here; alone: boolean }) {
         </div>
         {here.fleet && here.fleet.known > 0 && (
           <div>
-            <dt>Nodes heard of</dt>
+            <dt>Live peers</dt>
             <dd>
               <span class="figure">{count(here.fleet.live)}</span>
               <span class="muted">of {count(here.fleet.known)}</span>
@@ -123,8 +123,8 @@ export function HerePanel({ here, alone }: { here: Here; alone: boolean }) {
           {sentence(w)}
         </Notice>
       ))}
-      {status.rules.error && <Notice tone="bad">Rules were refused, those before stay in force: {status.rules.error}</Notice>}
-      {status.rules.follow?.away && <Notice tone="warn">The rules service cannot be asked: {status.rules.follow.away}</Notice>}
+      {status.rules.error && <Notice tone="bad">Rules were refused, the ones before stay in force: {status.rules.error}</Notice>}
+      {status.rules.follow?.away && <Notice tone="warn">The rules service is unreachable: {status.rules.follow.away}</Notice>}
       {status.rules.follow?.disk && <Notice tone="warn">Rules are not kept on disk: {status.rules.follow.disk}</Notice>}
       {status.identity?.error && <Notice tone="warn">Tokens of users cannot be verified: {status.identity.error}</Notice>}
       {(status.store.warnings ?? []).map((w) => (
@@ -136,7 +136,7 @@ export function HerePanel({ here, alone }: { here: Here; alone: boolean }) {
         .filter((s) => !s.up)
         .map((s) => (
           <Notice key={s.name ?? ""} tone="bad">
-            The store {s.name} is away: {s.error ?? "it does not answer"}. Decisions go by each rule's on_failure.
+            The store {s.name} is unreachable: {s.error ?? "no response"}. The on_failure of each rule decides.
           </Notice>
         ))}
       {down.map((u) => (

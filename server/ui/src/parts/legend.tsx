@@ -3,8 +3,8 @@
 const meanings: [string, string][] = [
   ["Sync", "Updates that nodes, or regions, send each other, for rules whose limits they share without asking one store for every request."],
   ["Lag", "Recent mean age of updates when they arrive; most is the oldest."],
-  ["Over limits", "Units admitted above a limit because several nodes admitted them before updates arrived. They are owed: clients wait longer until they are repaid."],
-  ["Most of one key", "The largest over-admission of one client, or one key."],
+  ["Over-admission", "Units admitted above a limit because several nodes admitted them before updates arrived. They are owed: clients wait longer until they are repaid."],
+  ["Max. of one key", "The largest over-admission of one client, or one key."],
   ["Lost", "Units of other regions that could not be charged here: over-admission that is not repaid."],
   ["Clock", "How far the fleet's clock, which windows use, is ahead of the node's. Off means more than a second."],
   ["Waiting", "Keys with updates to send, of all keys."],

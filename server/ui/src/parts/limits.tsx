@@ -18,7 +18,7 @@ export function limitsOf(rules: readonly Explained[]): LimitOf[] {
   );
 }
 
-export const leftColumn: Column<LimitOf> = { name: "Left", cell: ({ limit }) => limit && <Left limit={limit} /> };
+export const leftColumn: Column<LimitOf> = { name: "Remaining", cell: ({ limit }) => limit && <Left limit={limit} /> };
 
 /** How much is left, as a bar and in words. */
 function Left({ limit }: { limit: LimitView }) {
@@ -37,7 +37,7 @@ function Left({ limit }: { limit: LimitView }) {
 export function Effect({ rule }: { rule: Explained }) {
   return (
     <span class="badges">
-      {rule.denied ? <Badge tone={rule.shadow ? "warn" : "bad"}>{rule.shadow ? "would deny" : "denies"}</Badge> : <Badge tone="good">lets pass</Badge>}
+      {rule.denied ? <Badge tone={rule.shadow ? "warn" : "bad"}>{rule.shadow ? "would deny" : "denies"}</Badge> : <Badge tone="good">allows</Badge>}
       {rule.effect !== "limited" && <Badge tone="plain">{rule.effect}</Badge>}
       {rule.shadow && <Badge tone="plain">shadow</Badge>}
       {rule.penalized && <Badge tone="warn">penalized</Badge>}
@@ -48,7 +48,7 @@ export function Effect({ rule }: { rule: Explained }) {
 }
 
 export function KeyOf({ rule }: { rule: Explained }) {
-  if (rule.key.length === 0) return <span class="muted">everybody together</span>;
+  if (rule.key.length === 0) return <span class="muted">all clients together</span>;
   return <Pairs of={rule.key.map((part) => [part.attribute, part.value])} />;
 }
 
@@ -70,9 +70,9 @@ export function Pairs({ of }: { of: [string, string][] }) {
 export function When({ limit }: { limit: LimitView }) {
   return (
     <>
-      {!limit.allowed && <>passes {wait(limit.retry_after_ms)}, </>}
-      {limit.delay_ms ? <>is held {span(limit.delay_ms)}, </> : null}
-      {limit.reset_after_ms === null ? "the store could not be asked" : limit.reset_after_ms === 0 ? "all is there" : <>all back {wait(limit.reset_after_ms)}</>}
+      {!limit.allowed && <>{limit.retry_after_ms < 0 ? "never passes" : `passes ${wait(limit.retry_after_ms)}`}, </>}
+      {limit.delay_ms ? <>delayed {span(limit.delay_ms)}, </> : null}
+      {limit.reset_after_ms === null ? "the store is unreachable" : limit.reset_after_ms === 0 ? "full" : <>full {wait(limit.reset_after_ms)}</>}
     </>
   );
 }

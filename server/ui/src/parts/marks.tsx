@@ -14,7 +14,7 @@ export function Badge({ tone, title, children }: { tone: Tone; title?: string; c
   );
 }
 
-const done = { create: ["good", "made"], update: ["plain", "changed"], delete: ["bad", "deleted"] } as const;
+const done = { create: ["good", "created"], update: ["plain", "changed"], delete: ["bad", "deleted"] } as const;
 
 /** What became of something. */
 export function ActionBadge({ action }: { action: Difference["action"] }) {
@@ -65,7 +65,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 export function Waiting({ what }: { what: string }) {
   return (
     <p class="waiting" role="status">
-      Asking for {what} …
+      Loading {what} …
     </p>
   );
 }

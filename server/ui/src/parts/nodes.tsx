@@ -46,12 +46,12 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
             rows={shown}
             keyOf={(n) => n.id}
             rowOf={(n) => ({ class: heardOf(n, now) === "gone" ? "gone" : "", "data-node": n.id })}
-            empty={<p class="muted">No node fits.</p>}
+            empty={<p class="muted">No node matches.</p>}
             dense
           />
           {found.length > most && (
             <p class="muted">
-              Those that need a look, and others up to {most} of {count(found.length)}. Find one by name, region or version.
+              Nodes with problems first, {most} of {count(found.length)}. Find one by name, region or version.
             </p>
           )}
         </section>
@@ -59,7 +59,7 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
       {sync.length > 0 && (
         <section aria-labelledby="sync-title">
           <h2 id="sync-title">Sync between nodes</h2>
-          <p class="muted lead">How old it is when it comes, and how many units passed beyond limits before it came. Counted since each node was started.</p>
+          <p class="muted lead">Age of updates when they arrive, and units admitted above limits before they arrived. Counted since each node started.</p>
           <Table
             name="sync"
             label={{ by: "sync-title" }}
@@ -103,9 +103,9 @@ function nodeColumns(now: number): Column<FleetNode>[] {
       cell: (n) => (
         <span class="badges">
           <span class="num">{count(n.revision)}</span>
-          {n.behind && <Badge tone="warn">behind</Badge>}
+          {n.behind && <Badge tone="warn">old rules</Badge>}
           {n.from_disk && (
-            <Badge tone="warn" title="The rules service was away when it was started">
+            <Badge tone="warn" title="The rules service was unreachable when the node started">
               from disk
             </Badge>
           )}
@@ -113,7 +113,7 @@ function nodeColumns(now: number): Column<FleetNode>[] {
         </span>
       ),
     },
-    { name: "Rules lag", means: "How long after the last change was made it was in force here", num: true, cell: (n) => (n.lag_ms === 0 ? "–" : span(n.lag_ms)) },
+    { name: "Rules lag", means: "Time from the last change until this node applied it", num: true, cell: (n) => (n.lag_ms === 0 ? "–" : span(n.lag_ms)) },
     {
       name: "Store",
       cell: (n) =>
@@ -126,13 +126,13 @@ function nodeColumns(now: number): Column<FleetNode>[] {
         ),
     },
     {
-      name: "Hears of",
-      means: "Nodes that it hears of, of those it knows",
+      name: "Peers",
+      means: "Live peers, of all known ones, including this node",
       num: true,
       cell: ({ fleet }) => (fleet && fleet.known > 0 ? `${count(fleet.live)} of ${count(fleet.known)}` : "–"),
     },
     {
-      name: "Seen",
+      name: "Last heartbeat",
       num: true,
       full: (n) => n.seen && stamp(n.seen),
       cell: (n) => {
@@ -157,9 +157,9 @@ const syncColumns: Column<NodeSync>[] = [
   { name: "Mode", cell: ({ of }) => short(of.mode) },
   { name: "Sync", cell: ({ of }) => (of.up ? <Badge tone="good">up</Badge> : <Badge tone="bad">down</Badge>) },
   { name: "Lag", num: true, value: ({ of }) => of.lag_ms, cell: ({ of }) => (of.received === 0 ? "–" : span(of.lag_ms)) },
-  { name: "Most", num: true, value: ({ of }) => of.lag_max_ms, cell: ({ of }) => (of.received === 0 ? "–" : span(of.lag_max_ms)) },
-  { name: "Over limits", num: true, value: ({ of }) => of.over, cell: ({ of }) => count(of.over) },
-  { name: "Most of one key", num: true, value: ({ of }) => of.over_max, cell: ({ of }) => count(of.over_max) },
+  { name: "Max. lag", num: true, value: ({ of }) => of.lag_max_ms, cell: ({ of }) => (of.received === 0 ? "–" : span(of.lag_max_ms)) },
+  { name: "Over-admission", num: true, value: ({ of }) => of.over, cell: ({ of }) => count(of.over) },
+  { name: "Max. of one key", num: true, value: ({ of }) => of.over_max, cell: ({ of }) => count(of.over_max) },
   { name: "Lost", means: "Units of other regions that could not be charged", num: true, value: ({ of }) => of.lost, cell: ({ of }) => unwanted(of.lost) },
   {
     name: "Clock",
@@ -167,7 +167,7 @@ const syncColumns: Column<NodeSync>[] = [
     num: true,
     cell: ({ of }) => {
       if (of.clocks_off > 0) return <Badge tone="warn">{count(of.clocks_off)} off</Badge>;
-      return Math.abs(of.clock_ahead_ms) < 1 ? "right" : (of.clock_ahead_ms > 0 ? "+" : "") + span(of.clock_ahead_ms);
+      return Math.abs(of.clock_ahead_ms) < 1 ? "in sync" : (of.clock_ahead_ms > 0 ? "+" : "") + span(of.clock_ahead_ms);
     },
   },
   { name: "Waiting", means: "Keys with updates to send, of all keys", num: true, cell: ({ of }) => `${count(of.waiting)} of ${count(of.keys)}` },
@@ -193,8 +193,8 @@ function leaseColumns(track: Track): Column<NodeLeases>[] {
       },
     },
     { name: "Failed", num: true, cell: ({ of }) => count(of.failed) },
-    { name: "Units given", num: true, cell: ({ of }) => count(of.granted) },
-    { name: "Handed back", num: true, cell: ({ of }) => count(of.returned) },
-    { name: "Expired", means: "Neither used nor handed back in time", num: true, cell: ({ of }) => count(of.expired) },
+    { name: "Units granted", num: true, cell: ({ of }) => count(of.granted) },
+    { name: "Returned", num: true, cell: ({ of }) => count(of.returned) },
+    { name: "Expired", means: "Neither used nor returned in time", num: true, cell: ({ of }) => count(of.expired) },
   ];
 }

@@ -24,7 +24,7 @@ export function Regions({ regions, alone }: { regions: RegionSum[]; alone: boole
                 </span>
               )}
             </header>
-            {r.nodes === 0 && <p class="muted">Nothing is heard of it.</p>}
+            {r.nodes === 0 && <p class="muted">No node of this region sends heartbeats.</p>}
           {r.nodes > 0 && r.modes.length === 0 && !r.leases && <p class="muted">No leases and no sync: limits are counted in memory, or in a store that is asked for every request.</p>}
             {r.modes.map((m) => (
               <Mode key={m.mode} of={m} />
@@ -47,9 +47,9 @@ function nameOf(region: string): string {
 }
 
 const meanings: Record<string, string> = {
-  async: "Nodes tell each other through Redis",
-  gossip: "Nodes tell each other directly",
-  global: "Regions tell each other through the global store",
+  async: "Nodes exchange updates through Redis",
+  gossip: "Nodes exchange updates directly",
+  global: "Regions exchange updates through the global store",
 };
 
 function Mode({ of }: { of: ModeSum }) {
@@ -70,19 +70,19 @@ function Mode({ of }: { of: ModeSum }) {
           <dt>Sync lag</dt>
           <dd>
             <span class="figure">{of.lag === undefined ? "–" : span(of.lag)}</span>
-            <span class="muted">most {of.lag === undefined ? "–" : span(of.lagMax)}</span>
+            <span class="muted">max. {of.lag === undefined ? "–" : span(of.lagMax)}</span>
           </dd>
           <Spark values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
         </div>
         <div>
-          <dt>Over limits</dt>
+          <dt>Over-admission</dt>
           <dd>
             <span class="figure">{count(of.over)}</span>
             <span class="muted">
-              {of.over === 1 ? "unit" : "units"}, most of one key {count(of.overMax)}
+              {of.over === 1 ? "unit" : "units"}, max. of one key {count(of.overMax)}
             </span>
           </dd>
-          <Spark bars values={of.points.map((p) => p.over)} label={`${plural(late, "unit")} over limits under ${of.mode} in the last ${plural(looked, "minute")}`} />
+          <Spark bars values={of.points.map((p) => p.over)} label={`${plural(late, "unit")} above limits under ${of.mode} in the last ${plural(looked, "minute")}`} />
         </div>
       </dl>
     </div>
@@ -97,7 +97,7 @@ function LeaseLine({ of }: { of: LeaseSum }) {
       <span>{of.callsPerSecond === undefined ? "–" : rate(of.callsPerSecond)} calls/s</span>
       <span>{plural(of.keys, "key")} held</span>
       <span>
-        {count(of.granted)} given, {rate(unused)} % unused
+        {count(of.granted)} granted, {rate(unused)} % unused
       </span>
       {of.failed > 0 && <Badge tone="warn">{plural(of.failed, "call")} failed</Badge>}
     </p>

@@ -9,10 +9,12 @@ interface Props {
   label: string;
   /** What happens now and then is drawn as bars that stand on their own. */
   bars?: boolean;
+  /** A part of each value, drawn in front. */
+  over?: readonly number[];
 }
 
 /** Draws values from left to right, from 0 to a little more than the most; where one is missing the line is broken. */
-export function Spark({ values, label, bars = false }: Props) {
+export function Spark({ values, label, bars = false, over }: Props) {
   const most = Math.max(...values.map((v) => v ?? 0), 0) * 1.15;
   const x = (i: number): string => (values.length < 2 ? width : (i / (values.length - 1)) * width).toFixed(1);
   const y = (v: number): string => (most === 0 ? floor : floor - (v / most) * (floor - 1)).toFixed(1);
@@ -35,6 +37,7 @@ export function Spark({ values, label, bars = false }: Props) {
       <path class="area" d={area} />
       <line class="base" x1="0" y1={height - 0.5} x2={width} y2={height - 0.5} />
       <path class="line" d={line} />
+      {over?.some((v) => v > 0) && <path class="over" d={over.map((v, i) => `${i === 0 ? "M" : "L"}${x(i)} ${y(v)}`).join("")} />}
     </svg>
   );
 }

@@ -1,0 +1,66 @@
+// The state of the fleet, read in one place, so that no page contradicts another.
+
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+
+import { call, clock, readStatus, type FleetNode, type Nodes, type RulesPage, type Status } from "./api.ts";
+import { healthOf, heardOf, type Health } from "./figures.ts";
+import { usePoll } from "./poll.ts";
+import type { Session } from "./session.ts";
+import { rateNow, readTraffic, seconds } from "./traffic.ts";
+
+export interface State {
+  /** The node that serves the console. */
+  here: Status | undefined;
+  nodes: FleetNode[];
+  health: Health;
+  /** Nodes that decide without their store. */
+  degraded: { nodes: number; of: number; since: string | undefined; reason: string } | undefined;
+  /** Requests per second decided by on_failure, and the rules, while nodes are degraded; undefined if unknown. */
+  unlimited: { rate: number; open: string[]; others: string[] } | undefined;
+}
+
+export const HealthContext = createContext<State | undefined>(undefined);
+
+export function useHealth(): State | undefined {
+  return useContext(HealthContext);
+}
+
+/** Reads the state every two seconds. */
+export function useFleetState(session: Session | undefined): State | undefined {
+  const who = session?.who;
+  const namespace = session?.namespace ?? "default";
+  const polled = usePoll((signal) => read(who !== undefined, namespace, signal), JSON.stringify([who?.id, namespace]));
+  return polled.data;
+}
+
+async function read(signedIn: boolean, namespace: string, signal: AbortSignal): Promise<State> {
+  const [status, fleet] = await Promise.allSettled([readStatus(signal), signedIn ? call<Nodes>("/v1/nodes", { query: { namespace }, signal }) : Promise.resolve({ nodes: [] as FleetNode[] })]);
+  if (status.status === "rejected" && fleet.status === "rejected") throw status.reason;
+  const here = status.status === "fulfilled" ? status.value : undefined;
+  const nodes = fleet.status === "fulfilled" ? fleet.value.nodes : [];
+  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), unlimited: undefined };
+  if (made.degraded && signedIn) made.unlimited = await unlimitedOf(namespace, signal).catch(() => undefined);
+  return made;
+}
+
+/** The nodes whose store is unreachable. The node that serves the console knows of itself before its heartbeat does. */
+export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[], now: number): State["degraded"] {
+  const live = nodes.filter((n) => heardOf(n, now) !== "gone");
+  const bad = live.filter((n) => n.store !== "ok");
+  const down = (here?.store.shards ?? []).filter((s) => !s.up);
+  if (bad.length === 0 && down.length === 0) return undefined;
+  const since = down.map((s) => s.since ?? "").filter((s) => s !== "").sort()[0];
+  const reason = down[0]?.error ?? bad[0]?.store ?? "";
+  return { nodes: Math.max(bad.length, 1), of: Math.max(live.length, 1), since, reason };
+}
+
+async function unlimitedOf(namespace: string, signal: AbortSignal): Promise<State["unlimited"]> {
+  const traffic = await readTraffic({ namespace, window: "1m", signal });
+  const step = seconds(traffic.step);
+  const rules = traffic.rules.filter((r) => rateNow(r.degraded, step) > 0);
+  const page = rules.length === 0 ? undefined : await call<RulesPage>("/v1/rules", { query: { namespace, limit: "100" }, signal });
+  const policy = (id: string): unknown => page?.rules.find(({ rule }) => rule.id === id)?.rule["on_failure"] ?? "open";
+  const ids = rules.map((r) => r.rule);
+  return { rate: rateNow(traffic.total.degraded, step), open: ids.filter((id) => policy(id) === "open"), others: ids.filter((id) => policy(id) !== "open") };
+}

@@ -1,0 +1,192 @@
+import { useState } from "preact/hooks";
+
+import { call } from "../api.ts";
+import { useAttempt } from "../attempt.ts";
+import { count, percent, plural, rate } from "../format.ts";
+import { useHealth, type State } from "../health.ts";
+import { TrafficChart } from "../parts/chart.tsx";
+import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Spark } from "../parts/spark.tsx";
+import { Table, type Column } from "../parts/table.tsx";
+import { TopClients } from "../parts/topclients.tsx";
+import { usePoll } from "../poll.ts";
+import { powers, type Session } from "../session.ts";
+import { coarse, deniedPercent, isUnavailable, rateNow, readClients, readTraffic, seconds, total, windows, type RuleSeries, type Series, type Traffic } from "../traffic.ts";
+
+/** How many rules and clients stand out. */
+const most = 8;
+
+/** The requests that no rule limits. */
+export const noRule = "(none)";
+
+export function Overview({ session }: { session: Session }) {
+  const { namespace } = session;
+  const [window, setWindow] = useState("10m");
+  const state = useHealth();
+  const polled = usePoll(
+    async (signal) => {
+      const [traffic, clients] = await Promise.all([readTraffic({ namespace, window, signal }), readClients({ namespace, window, order: "denied", limit: most, signal })]);
+      return { traffic, clients };
+    },
+    JSON.stringify([namespace, window]),
+  );
+  const { data, error } = polled;
+  return (
+    <>
+      <div class="page-head">
+        <h1 tabIndex={-1}>Overview</h1>
+        <Verdict state={state} />
+        <WindowChoice value={window} onChange={setWindow} />
+      </div>
+      <DemoSwitch session={session} state={state} />
+      {error && !isUnavailable(error) && <Wrong error={error} />}
+      {isUnavailable(error) && <Empty title="This node keeps no traffic statistics." />}
+      {!data && !error && <Waiting what="the traffic" />}
+      {data && (
+        <>
+          <Figures traffic={data.traffic} />
+          <section class="card" aria-label="Requests over time">
+            <TrafficChart traffic={data.traffic} label={`Requests per second over ${nameOf(window)}`} />
+          </section>
+          <section aria-labelledby="clients-title">
+            <div class="section-head">
+              <h2 id="clients-title">Most denied clients</h2>
+              <a href="/clients">All clients</a>
+            </div>
+            <TopClients clients={data.clients.filter((c) => c.denied > 0)} label={{ by: "clients-title" }} session={session} />
+          </section>
+          <section aria-labelledby="rules-title">
+            <div class="section-head">
+              <h2 id="rules-title">Most denying rules</h2>
+              <a href="/rules">All rules</a>
+            </div>
+            <Table
+              name="top-rules"
+              label={{ by: "rules-title" }}
+              columns={columns(seconds(data.traffic.step))}
+              rows={data.traffic.rules.filter((r) => r.rule !== noRule).toSorted((a, b) => total(b.denied) + total(b.shadow_denied) - total(a.denied) - total(a.shadow_denied)).slice(0, most)}
+              keyOf={(r) => r.rule}
+              empty={<p class="muted">No requests in this time.</p>}
+            />
+          </section>
+        </>
+      )}
+    </>
+  );
+}
+
+function nameOf(window: string): string {
+  return windows.find(([value]) => value === window)?.[1] ?? window;
+}
+
+export function WindowChoice({ value, onChange }: { value: string; onChange: (window: string) => void }) {
+  return (
+    <p class="fresh">
+      <label for="window">Last</label>
+      <select id="window" value={value} onChange={(e) => onChange(e.currentTarget.value)}>
+        {windows.map(([v, name]) => (
+          <option key={v} value={v}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </p>
+  );
+}
+
+/** What is wrong, in the same words as the banner and the Fleet page. */
+export function Verdict({ state }: { state: State | undefined }) {
+  if (!state) return null;
+  const { health, here, degraded } = state;
+  const warned = here?.warnings?.length ?? 0;
+  const well = !degraded && health.late + health.silent + health.behind + health.ill + health.down + warned === 0 && !here?.degraded;
+  return (
+    <p class="summary" aria-live="off">
+      <span>{plural(health.here, "node")}</span>
+      {well && health.here > 0 && <Badge tone="good">no problems</Badge>}
+      {degraded && <Badge tone="bad">store unreachable</Badge>}
+      {!degraded && here?.degraded && <Badge tone="warn">this node is degraded</Badge>}
+      {warned > 0 && <Badge tone="warn">{plural(warned, "warning")}</Badge>}
+      {health.silent > 0 && <Badge tone="warn">{plural(health.silent, "node")} silent</Badge>}
+      {health.late > 0 && <Badge tone="warn">{plural(health.late, "node")} late</Badge>}
+      {health.behind > 0 && <Badge tone="warn">{plural(health.behind, "node")} with old rules</Badge>}
+      {health.ill > 0 && !degraded && <Badge tone="bad">{plural(health.ill, "node")} with an error</Badge>}
+      {health.down > 0 && <Badge tone="bad">{plural(health.down, "node")} without sync</Badge>}
+      <a href="/fleet">Fleet</a>
+    </p>
+  );
+}
+
+const figures: readonly [keyof Series, string, string][] = [
+  ["requests", "Requests", ""],
+  ["denied", "Denied", "bad"],
+  ["degraded", "Degraded", "warn"],
+  ["shadow_denied", "Would be denied (shadow)", ""],
+];
+
+function Figures({ traffic }: { traffic: Traffic }) {
+  const step = seconds(traffic.step);
+  const requests = total(traffic.total.requests);
+  return (
+    <dl class="figures card" data-figures>
+      {figures.map(([of, name, tone]) => {
+        const values = traffic.total[of];
+        const sum = total(values);
+        return (
+          <div key={of} data-figure={of} class={tone !== "" && sum > 0 ? `tone-${tone}` : undefined}>
+            <dt>{name}</dt>
+            <dd>
+              <span class="figure">{rate(rateNow(values, step))}</span>
+              <span class="muted">
+                /s now, {count(sum)} in all
+                {of !== "requests" && `, ${percent(deniedPercent(requests, sum))}`}
+              </span>
+            </dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}
+
+function columns(step: number): Column<RuleSeries>[] {
+  return [
+    { name: "Rule", cell: ({ rule }) => <a href={"/rules/" + encodeURIComponent(rule)}>{rule}</a> },
+    { name: "Requests", num: true, cell: (r) => count(total(r.requests)) },
+    { name: "Denied", num: true, value: (r) => total(r.denied), cell: (r) => count(total(r.denied)) },
+    { name: "Share denied", num: true, cell: (r) => percent(deniedPercent(total(r.requests), total(r.denied))) },
+    { name: "Would be denied", num: true, means: "By a shadow rule: the requests pass", cell: (r) => count(total(r.shadow_denied)) },
+    { name: "Denied now", num: true, cell: (r) => `${rate(rateNow(r.denied, step))}/s` },
+    { name: "Over time", cell: (r) => <RuleSpark of={r} /> },
+  ];
+}
+
+/** Requests of a rule as a small picture, with denied requests in front. */
+export function RuleSpark({ of }: { of: RuleSeries }) {
+  return <Spark values={coarse(of.requests, 60)} over={coarse(of.denied, 60)} label={`${count(total(of.requests))} requests, ${count(total(of.denied))} denied`} />;
+}
+
+function DemoSwitch({ session, state }: { session: Session; state: State | undefined }) {
+  const attempt = useAttempt();
+  const [asked, setAsked] = useState<boolean | undefined>();
+  const said = state?.here?.demo_traffic;
+  if (said === undefined) return null;
+  const on = asked ?? said === "on";
+  const change = (): void =>
+    void attempt.run(async () => {
+      setAsked((await call<{ on: boolean }>("/v1/demo-traffic", { method: "PUT", json: { on: !on }, stay: true })).on);
+    });
+  return (
+    <Notice tone="plain">
+      <span class="row">
+        <span>{on ? "Demo traffic is on: made-up clients send requests to the built-in service." : "Demo traffic is off."}</span>
+        {powers(session).counters && (
+          <button type="button" aria-disabled={attempt.busy} onClick={change}>
+            {on ? "Turn off demo traffic" : "Turn on demo traffic"}
+          </button>
+        )}
+        {attempt.error && <span>{attempt.error.message}</span>}
+      </span>
+    </Notice>
+  );
+}

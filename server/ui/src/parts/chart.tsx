@@ -1,0 +1,135 @@
+// Charts of traffic over time.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+import { rate } from "../format.ts";
+import { seconds, type Series, type Traffic } from "../traffic.ts";
+
+interface Line {
+  label: string;
+  of: keyof Series;
+  /** The custom property that has its colour. */
+  color: string;
+}
+
+const lines: readonly Line[] = [
+  { label: "Allowed", of: "allowed", color: "--accent" },
+  { label: "Denied", of: "denied", color: "--bad" },
+  { label: "Degraded", of: "degraded", color: "--warn" },
+  { label: "Would be denied", of: "shadow_denied", color: "--shadow" },
+];
+
+/** Longer series are shown with wider steps. */
+const mostPoints = 300;
+
+/** Requests per second of the whole fleet, or of a rule. Lines that are always 0 are left out, except for the first two. */
+export function TrafficChart({ traffic, label, height = 180 }: { traffic: Traffic; label: string; height?: number }) {
+  const holder = useRef<HTMLDivElement>(null);
+  const theme = useTheme();
+  const shown = lines.filter((l, i) => i < 2 || traffic.total[l.of]?.some((v) => v > 0));
+  const data = plotData(traffic, shown);
+  const key = JSON.stringify([theme, shown.map((l) => l.of), height]);
+  const plot = useRef<uPlot | undefined>(undefined);
+  useLayoutEffect(() => {
+    const at = holder.current;
+    if (!at) return;
+    const made = new uPlot(options(at.clientWidth, height, shown), data, at);
+    plot.current = made;
+    const resized = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height }));
+    resized.observe(at);
+    return () => {
+      resized.disconnect();
+      made.destroy();
+      plot.current = undefined;
+    };
+  }, [key]);
+  useEffect(() => plot.current?.setData(data), [traffic]);
+  return (
+    <figure class="chart" aria-label={label}>
+      <div ref={holder} />
+      <figcaption class="legend-line">
+        {shown.map((l) => (
+          <span key={l.of} class={`key ${l.of}`}>
+            {l.label}
+          </span>
+        ))}
+        <span class="muted">requests per second</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+/** Times in seconds, then each line in requests per second. */
+export function plotData(traffic: Traffic, shown: readonly { of: keyof Series }[]): uPlot.AlignedData {
+  const step = seconds(traffic.step);
+  const start = Date.parse(traffic.start) / 1000;
+  const n = traffic.total.requests.length;
+  const size = Math.max(1, Math.ceil(n / mostPoints));
+  const times: number[] = [];
+  const values = shown.map((): number[] => []);
+  // The first, incomplete group is left out, so that the latest steps are always shown.
+  for (let i = n % size; i + size <= n; i += size) {
+    times.push(start + i * step);
+    shown.forEach((l, k) => {
+      let sum = 0;
+      for (let j = i; j < i + size; j++) sum += traffic.total[l.of]?.[j] ?? 0;
+      values[k]?.push(sum / (size * step));
+    });
+  }
+  return [times, ...values];
+}
+
+function options(width: number, height: number, shown: readonly Line[]): uPlot.Options {
+  const style = getComputedStyle(document.documentElement);
+  const color = (name: string): string => resolve(style.getPropertyValue(name));
+  const axis: uPlot.Axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 }, font: "12px system-ui, sans-serif" };
+  return {
+    width,
+    height,
+    legend: { show: false },
+    cursor: { y: false, points: { size: 6 } },
+    scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+    series: [{}, ...shown.map((l) => ({ label: l.label, stroke: color(l.color), width: 1.5, points: { show: false } }))],
+    axes: [
+      { ...axis, values: (_, splits) => splits.map(clockText), space: 80 },
+      { ...axis, size: 48, values: (_, splits) => splits.map(rate) },
+    ],
+  };
+}
+
+function clockText(at: number): string {
+  const d = new Date(at * 1000);
+  const two = (n: number): string => n.toString().padStart(2, "0");
+  return d.getSeconds() === 0 ? `${two(d.getHours())}:${two(d.getMinutes())}` : `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
+/** A canvas does not know light-dark(): a hidden element computes the colour. */
+function resolve(value: string): string {
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  probe.style.color = value;
+  document.body.append(probe);
+  const computed = getComputedStyle(probe).color;
+  probe.remove();
+  return computed;
+}
+
+/** Changes when the colours do. */
+function useTheme(): string {
+  const now = (): string => `${document.documentElement.dataset["theme"] ?? ""} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
+  const [theme, setTheme] = useState(now);
+  useEffect(() => {
+    const changed = (): void => setTheme(now());
+    const watch = new MutationObserver(changed);
+    watch.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    system.addEventListener("change", changed);
+    return () => {
+      watch.disconnect();
+      system.removeEventListener("change", changed);
+    };
+  }, []);
+  return theme;
+}

@@ -1,0 +1,48 @@
+// Changes of a rule that need one press and a look at the difference.
+
+import { useState } from "preact/hooks";
+
+import { call, type Rule, type RuleItem } from "../api.ts";
+import { changes } from "../changes.ts";
+import { yaml } from "../yaml.ts";
+import { Confirm } from "./confirm.tsx";
+import { Diff } from "./diff.tsx";
+import { NoteField } from "./form.tsx";
+
+interface Props {
+  namespace: string;
+  /** The rule in force. */
+  item: RuleItem;
+  next: Rule;
+  title: string;
+  yes: string;
+  says: string;
+  note: string;
+  onClose: () => void;
+  onDone: () => void;
+}
+
+/** Shows how the rule would change, and changes it. A rule that somebody else has changed meanwhile stays as it is. */
+export function ChangeRule({ namespace, item, next, title, yes, says, note: proposed, onClose, onDone }: Props) {
+  const [note, setNote] = useState(proposed);
+  const save = async (): Promise<void> => {
+    await call("/v1/rules/" + encodeURIComponent(item.rule.id), { method: "PUT", query: { namespace, note: note || undefined }, json: next, ifMatch: item.revision, stay: true });
+  };
+  return (
+    <Confirm title={title} yes={yes} no="Cancel" onYes={save} onDone={onDone} onClose={onClose} goes>
+      <p>{says}</p>
+      <Diff text={changes(yaml(item.rule), yaml(next))} />
+      <NoteField id="change-note" note={note} onChange={setNote} />
+    </Confirm>
+  );
+}
+
+export function isShadow(rule: Rule): boolean {
+  return rule["on_limit"] === "shadow";
+}
+
+/** The rule with its limits enforced. */
+export function enforced(rule: Rule): Rule {
+  const { on_limit: _, ...others } = rule;
+  return others as Rule;
+}

@@ -1,0 +1,110 @@
+// Traffic statistics, as docs/traffic.md describes them.
+
+import { call, Problem } from "./api.ts";
+
+/** One number for each step, the oldest first. */
+export interface Series {
+  requests: number[];
+  allowed: number[];
+  denied: number[];
+  delayed: number[];
+  shadow_denied: number[];
+  degraded: number[];
+}
+
+export interface RuleSeries extends Series {
+  rule: string;
+}
+
+export interface Traffic {
+  window: string;
+  step: string;
+  start: string;
+  rules: RuleSeries[];
+  more_rules?: number;
+  total: Series;
+}
+
+/** The requests of one client under one rule. */
+export interface ClientTraffic {
+  client: Record<string, string>;
+  rule: string;
+  requests: number;
+  allowed: number;
+  denied: number;
+  /** The true number of requests is smaller than requests by at most this. */
+  error?: number;
+  /** The rule is a shadow rule: denied requests passed. */
+  shadow?: boolean;
+}
+
+export type Order = "denied" | "requests";
+
+export const windows: readonly [string, string][] = [
+  ["10m", "10 minutes"],
+  ["1h", "1 hour"],
+  ["24h", "24 hours"],
+  ["168h", "7 days"],
+];
+
+interface Query {
+  namespace: string;
+  window: string;
+  rule?: string | undefined;
+  signal?: AbortSignal;
+}
+
+export function readTraffic({ namespace, window, rule, signal }: Query): Promise<Traffic> {
+  return call<Traffic>("/v1/traffic", { query: { namespace, window, rule }, ...(signal ? { signal } : {}) });
+}
+
+export async function readClients({ namespace, window, rule, order, limit, q, signal }: Query & { order: Order; limit: number; q?: string | undefined }): Promise<ClientTraffic[]> {
+  const query = { namespace, window, rule, order, limit: `${limit}`, q: q || undefined };
+  return (await call<{ clients: ClientTraffic[] | null }>("/v1/traffic/clients", { query, ...(signal ? { signal } : {}) })).clients ?? [];
+}
+
+/** Reports whether an error means that the node keeps no statistics. */
+export function isUnavailable(err: Error | undefined): boolean {
+  return err instanceof Problem && (err.status === 404 || err.status === 501);
+}
+
+/** Returns the seconds of a duration such as 1s, 1m or 10m. */
+export function seconds(duration: string): number {
+  const units: Record<string, number> = { s: 1, m: 60, h: 3600 };
+  let sum = 0;
+  for (const [, n, unit] of duration.matchAll(/(\d+)([smh])/g)) sum += Number(n) * (units[unit ?? ""] ?? 0);
+  return sum || 1;
+}
+
+export const total = (values: readonly number[]): number => values.reduce((sum, v) => sum + v, 0);
+
+/** The mean rate per second over the latest 10 seconds, or the latest step if a step is longer. */
+export function rateNow(values: readonly number[], step: number): number {
+  const steps = Math.max(1, Math.floor(10 / step));
+  const last = values.slice(-steps);
+  return last.length === 0 ? 0 : total(last) / (last.length * step);
+}
+
+/** The share of requests that were denied, in percent; undefined without requests. */
+export function deniedPercent(requests: number, denied: number): number | undefined {
+  return requests === 0 ? undefined : (100 * denied) / requests;
+}
+
+/** The series in at most n points, each the sum of several steps: for small pictures. */
+export function coarse(values: readonly number[], n: number): number[] {
+  const size = Math.max(1, Math.ceil(values.length / n));
+  const made: number[] = [];
+  for (let i = values.length; i > 0; i -= size) made.unshift(total(values.slice(Math.max(0, i - size), i)));
+  return made;
+}
+
+/** A client in words: user=alice, or all clients where a rule has no key. */
+export function clientName(client: Record<string, string>): string {
+  const parts = Object.entries(client).map(([name, value]) => `${name}=${value}`);
+  return parts.length === 0 ? "all clients together" : parts.join(", ");
+}
+
+/** Attributes whose values are secret: statistics have a shortened form of them, which cannot be looked up. */
+export function isShortened(client: Record<string, string>): boolean {
+  return Object.values(client).some((value) => /…?#[0-9a-f]{8,}$/.test(value));
+}
