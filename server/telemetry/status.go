@@ -31,7 +31,7 @@ type Status struct {
 	// Upstreams describes which upstreams get requests. Failed upstreams do not make a node unready: no other node
 	// would reach them either.
 	Upstreams []UpstreamStatus `json:"upstreams,omitempty"`
-	// DemoTraffic is on or off if the node can send demo traffic to its built-in service, otherwise empty.
+	// DemoTraffic is on or off if the node has a built-in service and the demo rules are in force, otherwise empty.
 	DemoTraffic string `json:"demo_traffic,omitempty"`
 	// Listeners are the addresses in use, by name.
 	Listeners map[string]string `json:"listeners,omitempty"`

@@ -199,5 +199,5 @@ func (b *browser) ensureSignedIn(token string) {
 	}
 	b.open("/signin")
 	b.signIn(token)
-	b.see("the fleet", `document.querySelector("h1")?.textContent === "Fleet"`)
+	b.see("the overview", `document.querySelector("h1")?.textContent === "Overview"`)
 }

@@ -34,7 +34,7 @@ func (d *consoleDesk) overrides(t *testing.T) {
 	b.write("#o-note", "their sale"+kb.Enter)
 	b.see("what will be", `document.activeElement.textContent === "Save" && document.querySelector(".review .diff")?.textContent.includes("+client: {user: acme}")`)
 	b.press(kb.Enter)
-	b.seeText("user=acme has other limits until")
+	b.seeText("user=acme has an override until")
 	b.see("it in the list", `[...document.querySelectorAll("[data-table=overrides] tbody tr")].some((e) => e.textContent.includes("acme") && e.textContent.includes("500/s") && e.textContent.includes("their sale"))`)
 	var made struct {
 		Overrides []struct {
@@ -56,7 +56,7 @@ func (d *consoleDesk) overrides(t *testing.T) {
 	}
 
 	// Changed, while somebody else changes it.
-	b.click(`[data-table=overrides] button[aria-label="Change that of user=acme"]`, "Change")
+	b.click(`[data-table=overrides] button[aria-label="Change the override of user=acme"]`, "Change")
 	b.see("what it is", `document.querySelector("#o-limits")?.value === "500/s" && document.querySelector("#o-rule").value === "per-user"`)
 	b.write("#o-limits", "600/s"+kb.Enter)
 	b.see("what changes, and nothing else", `[...document.querySelectorAll(".review .diff :is(.add, .del)")].map((e) => e.textContent.trim()).join() === "-limits: [500/s],+limits: [600/s]"`)
@@ -66,14 +66,14 @@ func (d *consoleDesk) overrides(t *testing.T) {
 	}
 	b.click("main button", "Save")
 	b.seeText("Somebody else has changed it")
-	b.click("main button", "Show what it is against that")
+	b.click("main button", "Compare with the current version")
 	b.see("what would be overwritten", `document.querySelector(".review .diff .del ~ .del")?.textContent.includes("second sale")`)
 	b.click("main button", "Save")
-	b.seeText("user=acme has other limits until")
+	b.seeText("user=acme has an override until")
 	d.has(t, "/v1/overrides/"+id, "600/s", "their sale")
 	b.see("what it is now", `document.querySelector("[data-table=overrides]")?.textContent.includes("600/s")`)
 
-	b.click(`[data-table=overrides] button[aria-label="End that of user=acme"]`, "End")
+	b.click(`[data-table=overrides] button[aria-label="End the override of user=acme"]`, "End")
 	b.asked("End the override of user=acme now?")
 	b.press(kb.Tab + kb.Enter)
 	b.seeText("user=acme has its own limits again.")
@@ -103,10 +103,10 @@ func (d *consoleDesk) resets(t *testing.T) {
 	b.asked("Reset this client under per-user?")
 	b.see("whom", `document.querySelector("dialog").textContent.includes("user=reset-me")`)
 	b.press(kb.Tab + kb.Enter)
-	b.seeText("What it had consumed is forgotten under per-user.")
+	b.seeText("Its consumption was reset under per-user.")
 	b.see("what is left now", left("20 of 20"))
 
-	b.click("main button", "Give it other limits for a while")
+	b.click("main button", "Other limits for a time")
 	b.see("the form for whom was looked up", `document.querySelector("#o-value-0")?.value === "reset-me" && document.activeElement.id === "o-limits"`)
 	if at := ask[string](b, "location.href"); strings.Contains(at, "reset-me") {
 		t.Errorf("the address is %s, want no client in it", at)

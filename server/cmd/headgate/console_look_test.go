@@ -22,7 +22,10 @@ const tooPale = `(() => {
 })()`
 
 var consolePages = []struct{ path, shows string }{
-	{"/", `document.querySelector("[data-table=sync]")`},
+	{"/", `document.querySelector("h1")?.textContent === "Overview"`},
+	{"/fleet", `document.querySelector("[data-table=sync]")`},
+	{"/stores", `document.querySelector("h1")?.textContent === "Stores"`},
+	{"/webhooks", `document.querySelector("main .empty")`},
 	{"/rules", `document.querySelector("[data-table=rules]")`},
 	{"/rules/told", `document.querySelector(".diff")`},
 	{"/explain", `document.querySelector("#x-url")`},

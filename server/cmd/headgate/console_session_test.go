@@ -37,7 +37,7 @@ func (f *consoleFleet) revoked(t *testing.T) {
 	b.see("what was written", `document.querySelector("#rule-text")?.value.includes("4000/d")`)
 
 	b.click("nav a", "Rules")
-	b.seeText("The token is no longer good. Sign in again.")
+	b.seeText("The token is no longer valid. Sign in again.")
 	b.see("the field for another", `document.activeElement?.id === "token" && location.pathname === "/rules"`)
 	if file := ask[int](b, "sessionStorage.length"); file != 0 {
 		t.Errorf("%d things are kept of a token that was revoked", file)
@@ -56,7 +56,7 @@ func (f *consoleFleet) wrongClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.open("/")
+	b.open("/fleet")
 	b.see("two nodes that were heard of", `["first", "second"].every((id) => document.querySelector("[data-table=nodes] tr[data-node=" + id + "]:not(.gone)"))`)
 	if got := ask[float64](b, "Date.now() - performance.timeOrigin"); got < 600_000 {
 		t.Errorf("the clock of the page is %v ms ahead, want ten minutes", got)

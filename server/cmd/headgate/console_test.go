@@ -134,12 +134,12 @@ func (f *consoleFleet) signsIn(t *testing.T) {
 		t.Errorf("%d things are kept of a wrong token", file)
 	}
 	b.signIn(testAdminToken)
-	b.see("the fleet", `document.querySelector("h1")?.textContent === "Fleet"`)
+	b.see("the overview", `document.querySelector("h1")?.textContent === "Overview"`)
 	if file := ask[string](b, "JSON.stringify(localStorage) + document.cookie + location.href"); strings.Contains(file, testAdminToken) {
 		t.Errorf("the token is in %s", file)
 	}
 	browse(b, chromedp.Reload())
-	b.see("the fleet again", `document.querySelector("h1")?.textContent === "Fleet"`)
+	b.see("the overview again", `document.querySelector("h1")?.textContent === "Overview"`)
 
 	b.click("button", "Sign out")
 	b.seeText("Sign in to see all nodes")
@@ -148,7 +148,7 @@ func (f *consoleFleet) signsIn(t *testing.T) {
 	}
 	b.open("/signin")
 	b.signIn(testAdminToken)
-	b.see("the fleet", `document.querySelector("h1")?.textContent === "Fleet"`)
+	b.see("the overview", `document.querySelector("h1")?.textContent === "Overview"`)
 }
 
 // overAdmit sends requests to both nodes until each has admitted units above a limit, because updates of the other came
@@ -179,7 +179,7 @@ func (f *consoleFleet) overAdmit(t *testing.T) {
 
 func (f *consoleFleet) figures(t *testing.T) {
 	b := f.browser
-	b.open("/")
+	b.open("/fleet")
 	b.see("two nodes", `document.querySelectorAll('[data-table=nodes] tbody tr').length === 2`)
 	nodes := []*process{f.service, f.node}
 	await.NoError(t, "the figures of the metrics", func() error {
@@ -196,16 +196,16 @@ func (f *consoleFleet) figures(t *testing.T) {
 				label     string
 				want, off float64
 			}{
-				{"Over limits", over, 0},
-				{"Most of one key", metric(`headgate_sync_over_max_units{mode="async"}`), 0},
+				{"Over-admission", over, 0},
+				{"Max. of one key", metric(`headgate_sync_over_max_units{mode="async"}`), 0},
 				{"Lag", 1000 * metric(`headgate_sync_lag_seconds{mode="async",stat="mean"}`), 0.002},
-				{"Most", 1000 * metric(`headgate_sync_lag_seconds{mode="async",stat="max"}`), 0.002},
+				{"Max. lag", 1000 * metric(`headgate_sync_lag_seconds{mode="async",stat="max"}`), 0.002},
 			} {
 				if got := shown(f.label); f.want <= 0 || math.Abs(got-f.want) > f.off {
 					return fmt.Errorf("%s, %s: the page has %v, the metrics %v", name, f.label, got, f.want)
 				}
 			}
-			if text := ask[string](b, fmt.Sprintf(`document.querySelector('%s [data-label="Over limits"]').textContent`, row)); text != fmt.Sprint(over) {
+			if text := ask[string](b, fmt.Sprintf(`document.querySelector('%s [data-label="Over-admission"]').textContent`, row)); text != fmt.Sprint(over) {
 				return fmt.Errorf("%s: %v units over limits are written as %q", name, over, text)
 			}
 		}
@@ -216,12 +216,12 @@ func (f *consoleFleet) figures(t *testing.T) {
 	})
 	for what, is := range map[string]string{
 		"the region":            `document.querySelector('.region h2').textContent === "eu"`,
-		"that both hear of two": `[...document.querySelectorAll('[data-label="Hears of"]')].every((e) => e.textContent === "2 of 2")`,
+		"that both have a peer": `[...document.querySelectorAll('[data-label="Peers"]')].every((e) => e.textContent === "2 of 2")`,
 		"that sync is up":       `[...document.querySelectorAll('[data-table=sync] [data-label=Sync]')].every((e) => e.textContent === "up")`,
 		"that stores are well":  `[...document.querySelectorAll('[data-table=nodes] [data-label=Store]')].every((e) => e.textContent === "ok")`,
-		"units given by leases": `Number(document.querySelector('[data-table=leases] tr[data-node=second] [data-label="Units given"]').textContent) > 0`,
+		"units given by leases": `Number(document.querySelector('[data-table=leases] tr[data-node=second] [data-label="Units granted"]').textContent) > 0`,
 		"the rate of requests":  `/^[\d.]+$/.test(document.querySelector('.figures .figure').textContent)`,
-		"that all is well":      `document.querySelector('.summary').textContent.includes("all is well")`,
+		"that nothing is wrong": `document.querySelector('.summary').textContent.includes("no problems")`,
 	} {
 		b.see(what, is)
 	}
@@ -279,10 +279,10 @@ func (f *consoleFleet) unknown(t *testing.T) {
 		b.click("main button", "Look up")
 	}
 	look()
-	b.see("what is left", `document.querySelector('[data-table=keys] [data-label=Left]')?.textContent === "5 of 5"`)
+	b.see("what is left", `document.querySelector('[data-table=keys] [data-label=Remaining]')?.textContent === "5 of 5"`)
 	f.redis.Kill()
 	look()
-	b.see("that it is unknown", `document.querySelector('[data-table=keys] [data-label=Left]')?.textContent === "unknown"`)
+	b.see("that it is unknown", `document.querySelector('[data-table=keys] [data-label=Remaining]')?.textContent === "unknown"`)
 	b.seeText("the store is unavailable")
 }
 
@@ -293,7 +293,7 @@ func (f *consoleFleet) harmless(t *testing.T) {
 	if err := f.at.Do(t.Context(), http.MethodPut, "/v1/nodes/odd", url.Values{}, beat, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.open("/")
+	b.open("/fleet")
 	b.see("the odd node", `document.querySelector('[data-table=nodes] tr[data-node=odd]')?.textContent.includes("<script>window.harmed=1</script>")`)
 	b.see("its region", `[...document.querySelectorAll('.region h2')].some((e) => e.textContent.includes("<img src=x"))`)
 	b.open("/rules")
@@ -315,7 +315,7 @@ func (f *consoleFleet) keyboard(t *testing.T) {
 	focused := func() string {
 		return ask[string](b, `(() => { const e = document.activeElement; return e.tagName + " " + (e.id || e.textContent.trim() || e.getAttribute("aria-label")); })()`)
 	}
-	b.open("/")
+	b.open("/fleet")
 	b.see("the fleet", `document.querySelector("[data-table=nodes]")`)
 	b.press(kb.Tab)
 	if got := focused(); got != "A Skip to the page" {
@@ -333,7 +333,7 @@ func (f *consoleFleet) keyboard(t *testing.T) {
 		}
 		b.press(kb.Tab)
 	}
-	for _, want := range []string{"A Fleet", "A Rules", "A Explain", "A Clients", "INPUT namespace", "BUTTON Sign out", "BUTTON Keys ?", "A Health"} {
+	for _, want := range []string{"A Overview", "A Fleet", "A Stores", "A Rules", "A Explain", "A Clients", "INPUT namespace", "BUTTON Sign out", "BUTTON Keys ?", "A Health"} {
 		if !seen[want] {
 			t.Errorf("%q is not reached by Tab", want)
 		}
@@ -363,7 +363,8 @@ func (f *consoleFleet) keyboard(t *testing.T) {
 	b.see("what keys there are", `document.querySelector("dialog").open`)
 	b.press(kb.Escape)
 	b.see("it closed", `!document.querySelector("dialog").open`)
-	b.chord("gf", "the fleet", `location.pathname === "/"`)
+	b.chord("gf", "the fleet", `location.pathname === "/fleet"`)
+	b.chord("gh", "the overview", `location.pathname === "/"`)
 }
 
 func (f *consoleFleet) editsAtOnce(t *testing.T) {
@@ -398,12 +399,12 @@ func (f *consoleFleet) editsAtOnce(t *testing.T) {
 
 func (f *consoleFleet) away(t *testing.T) {
 	b := f.browser
-	b.open("/")
+	b.open("/fleet")
 	b.see("the fleet", `document.querySelector("[data-table=nodes]")`)
 	if code := f.service.stop(); code != 0 {
 		t.Errorf("the service ended with %d", code)
 	}
-	b.seeText("The node does not answer.")
+	b.seeText("The node does not respond.")
 	b.see("what was known", `document.querySelector("[data-table=nodes] tr[data-node=second]")`)
 	b.see("that it is old", `document.querySelector(".fresh.stale")`)
 }

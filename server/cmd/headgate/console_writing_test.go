@@ -127,7 +127,7 @@ func (b *browser) buttons() string {
 
 func (d *consoleDesk) viewer(t *testing.T) {
 	b := d.browser
-	changes := []string{"New", "Edit", "Delete", "Reset", "Change", "End", "Give", "Revoke", "Audit", "Tokens"}
+	changes := []string{"New", "Edit", "Delete", "Reset", "Change", "End", "Block", "Revoke", "Audit", "Tokens"}
 	override := map[string]any{"id": "looked-at", "client": map[string]string{"user": "seen"}, "unlimited": true, "for": "1h"}
 	if err := d.at.Do(t.Context(), http.MethodPost, "/v1/overrides", nil, override, nil); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func (d *consoleDesk) viewer(t *testing.T) {
 		}
 	}
 	b.open("/tokens")
-	b.seeText("This is for admins.")
+	b.seeText("Only admins may see this page.")
 	d.as(consoleEditor)
 	all := fmt.Sprint(look())
 	for _, want := range changes[:7] {
@@ -237,7 +237,7 @@ func (d *consoleDesk) makesRule(t *testing.T) {
 		t.Errorf("it is written before it was looked at: %s", got)
 	}
 	b.press(kb.Enter)
-	b.see("the rule, and that it was made", `location.pathname === "/rules/orders" && document.querySelector("pre.text")?.textContent.includes("limits: [10/s burst 20, 1000/h]") && document.querySelector(".history .badge")?.textContent === "made"`)
+	b.see("the rule, and that it was made", `location.pathname === "/rules/orders" && document.querySelector("pre.text")?.textContent.includes("limits: [10/s burst 20, 1000/h]") && document.querySelector(".history .badge")?.textContent === "created"`)
 	d.has(t, "/v1/rules/orders", `"when":{"path":"/orders/**"}`, `"key":["user"]`, `"description":"it is tried"`, `"by":"writer"`)
 }
 
@@ -295,7 +295,7 @@ func (d *consoleDesk) fits(t *testing.T) {
 		{"/rules/per-user", "pre.text", []string{"Edit", "Review"}},
 		{"/rules/per-user", "pre.text", []string{"Delete"}},
 		{"/overrides", "[data-table=overrides]", nil},
-		{"/overrides?new", "#o-limits", []string{"Or who has", "Review"}},
+		{"/overrides?new", "#o-limits", []string{"Add an attribute", "Review"}},
 		{"/audit", "[data-table=audit]", nil},
 		{"/tokens", "[data-table=tokens]", []string{"Revoke"}},
 		{"/tokens?new", "#t-id", nil},
@@ -358,5 +358,5 @@ func (d *consoleDesk) shortcuts(t *testing.T) {
 	b.click("dialog[open] input[type=checkbox]", "")
 	b.press(kb.Escape)
 	b.see("it closed", `!document.querySelector("dialog[open]")`)
-	b.chord("gf", "the fleet", `location.pathname === "/"`)
+	b.chord("gf", "the fleet", `location.pathname === "/fleet"`)
 }

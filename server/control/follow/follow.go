@@ -195,6 +195,9 @@ func (f *Follower) diskFailed(err error) {
 // Poke requests a fetch from the source.
 func (f *Follower) Poke() { trySend(f.fetchNow) }
 
+// Report requests a heartbeat, because what Node returns has changed.
+func (f *Follower) Report() { trySend(f.heartbeatNow) }
+
 func trySend(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

@@ -55,7 +55,8 @@ function option(words: readonly string[], i: number): [string, string | undefine
     return at < 0 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)];
   }
   if (/^-[XHAbud]./.test(word)) return [word.slice(0, 2), word.slice(2)];
-  return [word, undefined];
+  // Of letters that stand together, as in -so FILE, only the last can take a value.
+  return /^-[A-Za-z]{2,}$/.test(word) ? ["-" + word.slice(-1), undefined] : [word, undefined];
 }
 
 /** The words of a command line, with the quotes of a shell. */

@@ -62,18 +62,18 @@ test("lines of names and values are read", () => {
 });
 
 test("paths lead to pages, and others to nothing", () => {
-  assert.deepEqual(["/", "/rules", "/rules/a%2Fb", "/rules/%zz", "/rules/a/b", "/explain", "/clients", "/overrides", "/audit", "/tokens", "/signin", "/v1/rules", "/index.html"].map((p) => placeOf(p, "").page), [
-    "fleet", "rules", "rules", "nothing", "nothing", "explain", "clients", "overrides", "audit", "tokens", "signin", "nothing", "nothing",
+  assert.deepEqual(["/", "/rules", "/rules/a%2Fb", "/rules/%zz", "/rules/a/b", "/explain", "/clients", "/overrides", "/fleet", "/stores", "/webhooks", "/audit", "/tokens", "/signin", "/v1/rules", "/index.html"].map((p) => placeOf(p, "").page), [
+    "overview", "rules", "rules", "nothing", "nothing", "explain", "clients", "overrides", "fleet", "stores", "webhooks", "audit", "tokens", "signin", "nothing", "nothing",
   ]);
   assert.equal(placeOf("/rules/a%2Fb", "").rule, "a/b");
 });
 
 test("pages are shown to who has a use for them", () => {
   const menu = (who: WhoAmI | undefined): string => menuOf({ ...start, who }).map((m) => m.key).join("");
-  assert.equal(menu(undefined), "freco");
-  assert.equal(menu({ id: "v", role: "viewer", namespaces: ["*"] }), "freco");
-  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"] }), "frecoat");
-  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"], no_overrides: "the rules are those of a file" }), "frecat");
+  assert.equal(menu(undefined), "hrcoefs");
+  assert.equal(menu({ id: "v", role: "viewer", namespaces: ["*"] }), "hrcoefs");
+  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"] }), "hrcoefswat");
+  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"], no_overrides: "the rules are those of a file" }), "hrcefswat");
 });
 
 test("who may change what is what the rules service says", () => {

@@ -1,6 +1,6 @@
 // What every page says while limits are not enforced as they should be.
 
-import { rate, sentence, stamp } from "../format.ts";
+import { rate, sentence, short, stamp } from "../format.ts";
 import type { State } from "../health.ts";
 
 export function Banner({ state }: { state: State | undefined }) {
@@ -15,7 +15,7 @@ export function Banner({ state }: { state: State | undefined }) {
           Store unreachable{since}
           {where}.
         </strong>{" "}
-        <Effect state={state} /> {sentence(degraded.reason)} <a href="/stores">Stores</a>
+        <Effect state={state} /> {sentence(short(degraded.reason))} <a href="/stores">Stores</a>
       </p>
     </div>
   );

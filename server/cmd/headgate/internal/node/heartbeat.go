@@ -92,6 +92,36 @@ func syncFigures(n *telemetry.Sync) control.SyncFigures {
 // milliseconds returns d in milliseconds, to the microsecond.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// storeCheckInterval is how often a change of the store's state is looked for.
+const storeCheckInterval = 500 * time.Millisecond
+
+// reportStoreChanges sends a heartbeat when the store becomes unreachable or reachable again, so that operators do not
+// wait for the next regular one.
+func (n *Node) reportStoreChanges(ctx context.Context) {
+	tick := time.NewTicker(storeCheckInterval)
+	defer tick.Stop()
+	_, before := n.stores.status()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		_, degraded := n.stores.status()
+		if degraded == before {
+			continue
+		}
+		before = degraded
+		if n.followed != nil {
+			n.followed.follower.Report()
+		} else if server := n.control.api.Load(); server != nil {
+			if err := n.heartbeat(ctx, server); err != nil && ctx.Err() == nil {
+				n.log.Debug("heartbeat to the own API failed", "err", err.Error())
+			}
+		}
+	}
+}
+
 // heartbeatLoop sends heartbeats of this node to its own API, for nodes with a rules file. Otherwise the follower of
 // the database sends them.
 func (n *Node) heartbeatLoop(ctx context.Context) {

@@ -51,6 +51,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	if n.stores.redis != nil {
 		group.Go(func() { n.stores.watchServers(serving) })
+		group.Go(func() { n.reportStoreChanges(serving) })
 	}
 	group.Go(func() { n.enforcement.run(serving) })
 	group.Go(func() { n.reloadOnDemand(serving) })

@@ -38,7 +38,7 @@ func (n *Node) Status() telemetry.Status {
 	if warning := untrustedProxies(n.identity); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
-	if n.traffic != nil {
+	if n.traffic != nil && n.traffic.Allowed() {
 		s.DemoTraffic = "off"
 		if n.traffic.On() {
 			s.DemoTraffic = "on"
