@@ -8,7 +8,7 @@ import { go, type MenuEntry } from "../route.ts";
 /** A letter that follows "g" within this is taken for a page. */
 const soon = 1_500;
 
-/** Who speaks to the browser, or presses keys by chance, turns them off (WCAG 2.2, 2.1.4). */
+/** Users of speech input turn them off (WCAG 2.2, 2.1.4). */
 const kept = "headgate-keys";
 
 export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntry[] }) {
@@ -16,11 +16,12 @@ export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntr
   const [on, setOn] = useState(() => recall(kept) !== "off");
   const shown = useRef(menu);
   shown.current = menu;
+  // The switch takes effect at once, not with the next rendering.
+  const enabled = useRef(on);
   useEffect(() => {
-    if (!on) return;
     let began = -soon;
     const press = (event: KeyboardEvent): void => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") || isWriting(event.target)) return;
+      if (!enabled.current || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") || isWriting(event.target)) return;
       const page = event.timeStamp - began < soon ? shown.current.find((m) => m.key === event.key) : undefined;
       began = event.key === "g" ? event.timeStamp : -soon;
       if (page) go(page.path);
@@ -31,7 +32,7 @@ export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntr
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  }, [on]);
+  }, []);
   return (
     <>
       <footer>
@@ -78,6 +79,7 @@ export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntr
               type="checkbox"
               checked={on}
               onChange={(e) => {
+                enabled.current = e.currentTarget.checked;
                 setOn(e.currentTarget.checked);
                 remember(kept, e.currentTarget.checked ? "on" : "off");
               }}
