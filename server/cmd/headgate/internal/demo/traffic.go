@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// ClientHeader is the header that names a client of the demo traffic.
-const ClientHeader = "X-Demo-Client"
+// Domain is the domain below which each client of the demo traffic has a host of its own. Rules count by the host, which
+// is not secret, so that statistics show it.
+const Domain = ".demo.test"
 
 const (
 	tick           = 100 * time.Millisecond
@@ -75,7 +76,11 @@ func (t *Traffic) send(ctx context.Context, client *http.Client, r request) erro
 		return err
 	}
 	call.Header.Set("User-Agent", "headgate-demo-traffic")
-	call.Header.Set(r.header, r.client)
+	if r.key != "" {
+		call.Header.Set("X-API-Key", r.key)
+	} else {
+		call.Host = r.client + Domain
+	}
 	response, err := client.Do(call)
 	if err != nil {
 		return err
@@ -86,7 +91,10 @@ func (t *Traffic) send(ctx context.Context, client *http.Client, r request) erro
 }
 
 // A request is one request of a client.
-type request struct{ header, client, path string }
+type request struct {
+	client, path string
+	key          string // the API key that the client is known by, instead of its host
+}
 
 // A sender is a client that sends count requests in every tick that is a multiple of each.
 type sender struct {
@@ -96,12 +104,12 @@ type sender struct {
 
 // senders are the clients that send all the time. Only noisy is above its limit.
 var senders = []sender{
-	{request{ClientHeader, "alice", "/search"}, 8, 1},
-	{request{ClientHeader, "bob", "/orders"}, 13, 1},
-	{request{ClientHeader, "carol", "/search"}, 5, 1},
-	{request{ClientHeader, "dave", "/orders"}, 21, 1},
-	{request{"X-API-Key", "demo-key-mobile-app", "/search"}, 11, 1},
-	{request{ClientHeader, "noisy", "/search"}, 2, 3},
+	{request{client: "alice", path: "/search"}, 8, 1},
+	{request{client: "bob", path: "/orders"}, 13, 1},
+	{request{client: "carol", path: "/search"}, 5, 1},
+	{request{client: "dave", path: "/orders"}, 21, 1},
+	{request{client: "mobile-app", path: "/search", key: "demo-key-mobile-app"}, 11, 1},
+	{request{client: "noisy", path: "/search"}, 2, 3},
 }
 
 // The burst begins burstStart after the start of each minute and sends burstCount requests in each of burstTicks ticks.
@@ -123,7 +131,7 @@ func due(n int) []request {
 	}
 	if at := n % ticksPerMinute; at >= burstStart && at < burstStart+burstTicks {
 		for range burstCount {
-			list = append(list, request{ClientHeader, "nightly-export", "/export"})
+			list = append(list, request{client: "nightly-export", path: "/export"})
 		}
 	}
 	return list

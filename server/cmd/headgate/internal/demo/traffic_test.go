@@ -43,7 +43,7 @@ func TestTrafficIsSentOnlyWhileItIsOnAndAllowed(t *testing.T) {
 		if !allowed.Load() {
 			t.Error("got a request that is not allowed")
 		}
-		arrived <- r.Header.Get(ClientHeader)
+		arrived <- r.Host
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer gateway.Close()
