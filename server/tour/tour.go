@@ -80,9 +80,9 @@ func (d *demo) show(ctx context.Context) error {
 
 // tryIt shows the library in a few lines; README.md has the whole program.
 var tryIt = []string{
-	`store, err := memstore.New(memstore.Options{})`,
-	`perAddress, err := store.Bind(headgate.MustParseLimit("10/s burst 20"))`,
-	`if err != nil || !perAddress.Allow(host) {`,
+	`limit := headgate.MustParseLimit("10/s burst 20")`,
+	`perAddress := headgate.MustBind(memstore.MustNew(memstore.Options{}), limit)`,
+	`if !perAddress.Allow(address) { // an empty address is denied`,
 	`    http.Error(w, "too many requests", http.StatusTooManyRequests)`,
 	`    return`,
 	`}`,
