@@ -146,6 +146,9 @@ func (x *exchangeClient) exchangePart(
 		return err
 	}
 	for _, f := range all {
+		if w.bugs.deafNewcomer && x.node.slot >= w.scenario.Nodes {
+			break
+		}
 		received(f.index, f.note)
 	}
 	return nil

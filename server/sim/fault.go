@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/server/sim/scenario"
@@ -30,22 +31,21 @@ func (w *world) begin(f *scenario.Fault) {
 			w.fail(w.startNode(len(w.nodes)-1, 0))
 		}
 	case scenario.Partition:
-		for _, slot := range w.slotsOf(f) {
-			w.network.cut[slot] = true
+		for _, slot := range f.Nodes {
+			w.network.cut[slot]++
 		}
 		w.loop.After(f.For, func() {
-			for _, slot := range w.slotsOf(f) {
-				delete(w.network.cut, slot)
+			for _, slot := range f.Nodes {
+				w.network.cut[slot]--
 			}
 		})
-	case scenario.Slow:
-		before := w.network.delay
-		w.network.delay = f.Delay
-		w.loop.After(f.For, func() { w.network.delay = before })
-	case scenario.Lossy:
-		before := w.network.loss
-		w.network.loss = float64(f.Loss) / 100
-		w.loop.After(f.For, func() { w.network.loss = before })
+	case scenario.Slow, scenario.Lossy:
+		w.network.faults = append(w.network.faults, f)
+		w.network.update(w.scenario)
+		w.loop.After(f.For, func() {
+			w.network.faults = slices.DeleteFunc(w.network.faults, func(o *scenario.Fault) bool { return o == f })
+			w.network.update(w.scenario)
+		})
 	default:
 		for i, s := range w.redis {
 			if f.Shard == nil || *f.Shard == i {

@@ -13,15 +13,28 @@ type network struct {
 	random       *rand.Rand
 	delay        time.Duration // mean
 	distribution scenario.Distribution
-	loss         float64      // 0 to 1
-	cut          map[int]bool // nodes that are cut off from Redis and from all others, but not from each other
-	bytes        int64        // of all messages
+	loss         float64 // 0 to 1
+	// cut has the number of partitions that cut a node off from Redis and from all nodes that are not cut off.
+	cut    map[int]int
+	faults []*scenario.Fault // that change delay and loss; the last of a kind counts
+	bytes  int64             // of all messages
 }
 
 func newNetwork(s *scenario.Scenario, random *rand.Rand) *network {
-	return &network{
-		random: random, delay: *s.Network.Delay, distribution: s.Network.Distribution, loss: float64(s.Network.Loss) / 100,
-		cut: make(map[int]bool),
+	n := &network{random: random, distribution: s.Network.Distribution, cut: make(map[int]int)}
+	n.update(s)
+	return n
+}
+
+// update sets delay and loss after a fault has begun or ended.
+func (n *network) update(s *scenario.Scenario) {
+	n.delay, n.loss = *s.Network.Delay, float64(s.Network.Loss)/100
+	for _, f := range n.faults {
+		if f.Kind == scenario.Slow {
+			n.delay = f.Delay
+		} else {
+			n.loss = float64(f.Loss) / 100
+		}
 	}
 }
 
@@ -53,7 +66,7 @@ func (n *network) sample() time.Duration {
 }
 
 // reachesRedis reports whether a node reaches Redis.
-func (n *network) reachesRedis(node int) bool { return !n.cut[node] }
+func (n *network) reachesRedis(node int) bool { return n.cut[node] == 0 }
 
 // connects reports whether two nodes reach each other.
-func (n *network) connects(a, b int) bool { return n.cut[a] == n.cut[b] }
+func (n *network) connects(a, b int) bool { return (n.cut[a] > 0) == (n.cut[b] > 0) }

@@ -124,9 +124,25 @@ func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter
 	if err != nil || w.variant.Mode == rules.Exact {
 		return guarded, err
 	}
-	n.lease, err = lease.New(guarded, lease.Options{TTL: w.scenario.LeaseTTL, Members: members{w}, Clock: n.host})
+	o := lease.Options{TTL: w.scenario.LeaseTTL, Members: members{w}, Clock: n.host}
+	if w.bugs.frozenLeases {
+		o.Clock = slowClock{n.host, n.host.Now()}
+	}
+	n.lease, err = lease.New(guarded, o)
 	return n.lease, err
 }
+
+// A slowClock is a planted bug: a clock that hardly moves. Its timers are right.
+type slowClock struct {
+	*virtual.Host
+	start time.Time
+}
+
+// Now returns the time, a hundred times closer to the start than it is.
+func (c slowClock) Now() time.Time { return c.start.Add(c.Host.Now().Sub(c.start) / 100) }
+
+// Since returns the time since a reading of this clock.
+func (c slowClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // stopNode ends a node without a goodbye.
 func (w *world) stopNode(slot int) error {

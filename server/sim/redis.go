@@ -154,6 +154,9 @@ func (c *redisClient) decide(
 func (c *redisClient) Take(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
 	return c.decide(ctx, &check, func(ctx context.Context, s *redisServer) (headgate.Decision, error) {
 		d, err := s.store.Take(ctx, check)
+		if c.world.bugs.loseUpdates && s.calls%4 == 0 && d.Allowed {
+			err = errors.Join(err, s.store.Give(ctx, check, d.Receipt))
+		}
 		c.world.executed(d.Allowed, err)
 		return d, err
 	})

@@ -42,6 +42,15 @@ type world struct {
 
 	// check is called after every request, for tests.
 	check func(*request)
+	// bugs are planted by tests, to show that they are found.
+	bugs bugs
+}
+
+// bugs are mistakes that the simulated code can make on purpose.
+type bugs struct {
+	loseUpdates  bool // Redis forgets one in four decisions
+	frozenLeases bool // the clock of leases runs at a hundredth of its speed, so that they are used after they expire
+	deafNewcomer bool // nodes that join do not read the notes of others
 }
 
 // ruleID is the rule of a simulation.
@@ -49,11 +58,16 @@ const ruleID = "simulated"
 
 // newWorld starts the nodes of a variant. It must be closed.
 func newWorld(s *scenario.Scenario, v scenario.Variant) (*world, error) {
+	return newPlantedWorld(s, v, bugs{})
+}
+
+// newPlantedWorld is newWorld with planted bugs.
+func newPlantedWorld(s *scenario.Scenario, v scenario.Variant, planted bugs) (*world, error) {
 	seed := uint64(s.Seed)
 	w := &world{
 		scenario: s, variant: v, loop: virtual.NewLoop(), network: newNetwork(s, rand.New(rand.NewPCG(seed, 1))),
 		board: &board{notes: make(map[string][]note)}, result: newResult(s, v), byName: make(map[string]*node),
-		nodeSeed: seed, balancer: rand.New(rand.NewPCG(seed, 2)),
+		nodeSeed: seed, balancer: rand.New(rand.NewPCG(seed, 2)), bugs: planted,
 	}
 	w.redis = newRedis(w)
 	if err := w.start(); err != nil {
