@@ -37,6 +37,7 @@ type table struct {
 	slot          int
 	present       []hit            // whatever the value is
 	exact         *textTable[span] // by value, nil if there are none
+	hasPatterns   bool             // one of the tries below exists
 	patterns      int32            // trie for patterns by their beginning, noNode if there is none
 	suffixes      int32            // trie for patterns by their end, which is reversed
 	substrings    int32            // trie for patterns by a text in them
@@ -76,36 +77,33 @@ func (c *collector) ranks() []int32 {
 	list := c.buf[:c.count]
 	if c.overflow != nil {
 		list = append(c.overflow, list...)
+		slices.Sort(list)
+		return slices.Compact(list)
 	}
-	for i := 1; i < len(list); i++ {
-		if list[i-1] >= list[i] { // most are added in order
-			slices.Sort(list)
-			return slices.Compact(list)
+	for i := 1; i < len(list); i++ { // insertion sort: there are few, and most are in order
+		for at := i; at > 0 && list[at-1] > list[at]; at-- {
+			list[at-1], list[at] = list[at], list[at-1]
 		}
 	}
-	return list
+	return slices.Compact(list)
 }
 
 // consider evaluates conditions that may be true.
 func (c *collector) consider(list []hit, p *probe) {
 	for _, h := range list {
-		c.considerOne(h, p)
+		rank := h.rank()
+		if c.first && c.count > 0 && rank >= c.buf[0] || !h.proven() && !c.conds[rank].holds(p) {
+			continue
+		}
+		if c.first {
+			c.count = 0
+		}
+		if c.count == maxInlineMatches {
+			c.makeRoom()
+		}
+		c.buf[c.count] = rank
+		c.count++
 	}
-}
-
-func (c *collector) considerOne(h hit, p *probe) {
-	rank := h.rank()
-	if c.first && c.count > 0 && rank >= c.buf[0] || !h.proven() && !c.conds[rank].holds(p) {
-		return
-	}
-	if c.first {
-		c.count = 0
-	}
-	if c.count == maxInlineMatches {
-		c.makeRoom()
-	}
-	c.buf[c.count] = rank
-	c.count++
 }
 
 // makeRoom makes room in a full buf.
@@ -175,6 +173,12 @@ func (x *index) findValue(t *table, c *collector, p *probe) {
 	if t.exact != nil {
 		x.findText(t.exact, value, c, p)
 	}
+	if t.hasPatterns {
+		x.findPatterns(t, value, c, p)
+	}
+}
+
+func (x *index) findPatterns(t *table, value string, c *collector, p *probe) {
 	if t.patterns != noNode {
 		x.tries.find(t.patterns, value, c, p)
 	}

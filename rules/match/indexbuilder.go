@@ -315,6 +315,7 @@ func (b *indexBuilder) finish() {
 			substrings:    x.tries.addRoot(b.substrings[slot]),
 			substringHits: b.substringHits[slot],
 		}
+		t.hasPatterns = t.patterns != noNode || t.suffixes != noNode || t.substrings != noNode
 		switch {
 		case t.empty():
 		case hasNames(a.Kind):

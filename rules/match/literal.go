@@ -92,5 +92,5 @@ func (x *index) findSubstrings(t *table, value string, c *collector, p *probe) {
 }
 
 func (t *table) empty() bool {
-	return len(t.present) == 0 && t.exact == nil && t.patterns == noNode && t.suffixes == noNode && t.substrings == noNode
+	return len(t.present) == 0 && t.exact == nil && !t.hasPatterns
 }
