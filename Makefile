@@ -12,6 +12,7 @@ RUN_FLAGS    ?=
 BENCH_FLAGS  ?=
 FUZZTIME     ?= 30s
 FUZZ         ?=
+RELEASE_FLAGS ?=
 
 # Where the system's Node is too old for the web console, tools/need installs a newer one here.
 export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(PATH)
@@ -45,7 +46,7 @@ examples = $(patsubst %/go.mod,%,$(wildcard examples/*/go.mod))
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: need-go
 need-go:
@@ -147,6 +148,14 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FU
 .PHONY: soak
 soak: need-go need-servers ## Run the long tests, one package after the other
 	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) work
+
+# The release tool is a module of its own, because it needs a packager. RELEASE_FLAGS: --version v1.2.3, --targets linux/amd64
+.PHONY: release-snapshot release-test
+release-snapshot: need-go ## Build archives, packages, image, formula, SBOMs and checksums into dist (RELEASE_FLAGS)
+	cd tools/release && $(alone) go run . --root "$(CURDIR)" --out "$(CURDIR)/dist" $(RELEASE_FLAGS)
+
+release-test: need-go ## Test the release tool; install, run, upgrade and remove the Debian package on a copy of this system (as root)
+	cd tools/release && $(alone) go vet ./... && HEADGATE_RELEASE_TEST=1 $(alone) $(GO_TEST) -count=1 -timeout 20m $(GOTEST_FLAGS) ./...
 
 .PHONY: clean
 clean: ## Remove what builds, profiles and coverage leave behind

@@ -52,3 +52,22 @@ func anchors(text string) map[string]bool {
 	}
 	return names
 }
+
+var testLinks = regexp.MustCompile("\\[`(Test\\w+)`\\]\\(([^)]+_test\\.go)\\)")
+
+// A link whose label is the name of a test leads to the file with that test, so that a renamed test is noticed.
+func TestLinksToTestsNameTestsOfTheirFile(t *testing.T) {
+	found := 0
+	for _, path := range documents(t) {
+		for _, m := range testLinks.FindAllStringSubmatch(read(t, path), -1) {
+			found++
+			target := filepath.Join(filepath.Dir(path), m[2])
+			if !strings.Contains(read(t, target), "func "+m[1]+"(") {
+				t.Errorf("%s: link to %s: got no %s there, want it", path, m[2], m[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("got %d links to tests, want those of docs/security.md", found)
+	}
+}

@@ -1,0 +1,190 @@
+// Command release builds everything that a release consists of into a directory: archives for all platforms, Debian,
+// RPM and Alpine packages, a container image, a Homebrew formula, bills of materials, checksums and their signature.
+//
+//	GOWORK=off go run -C tools/release . --out ../../dist
+//
+// Two runs from the same commit write the same bytes. HEADGATE_SIGNING_KEY names a PEM file with an Ed25519 private key;
+// without it, the release is unsigned and says so.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A release has the properties that all its files share.
+type release struct {
+	root    string // of the repository
+	out     string
+	version string // with a v
+	commit  string
+	date    time.Time // of the commit
+	log     func(format string, args ...any)
+}
+
+// A target is a platform, and the files made for it.
+type target struct {
+	os, arch string
+	binary   string // path of the program
+	archive  string // name of the archive
+}
+
+func (t *target) String() string { return t.os + "_" + t.arch }
+
+const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
+
+func main() {
+	out := flag.String("out", "../../dist", "directory to write to; what it contains is deleted")
+	version := flag.String("version", "", "version such as v1.2.3; default a snapshot version with the commit")
+	platforms := flag.String("targets", allTargets, "platforms to build for")
+	root := flag.String("root", "../..", "root of the repository")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *root, *out, *version, *platforms); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, root, out, version, platforms string) error {
+	start := time.Now()
+	r, err := newRelease(ctx, root, out, version)
+	if err != nil {
+		return err
+	}
+	r.log = func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "%6.1fs %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+	targets, err := parseTargets(platforms)
+	if err != nil {
+		return err
+	}
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "headgate-release-")
+	if err != nil {
+		return err
+	}
+	err = r.build(ctx, work, targets)
+	return errors.Join(err, os.RemoveAll(work))
+}
+
+// newRelease reads the commit from git.
+func newRelease(ctx context.Context, root, out, version string) (*release, error) {
+	r := &release{version: version}
+	var err error
+	if r.root, err = filepath.Abs(root); err != nil {
+		return nil, err
+	}
+	if r.out, err = filepath.Abs(out); err != nil {
+		return nil, err
+	}
+	info, err := r.git(ctx, "log", "-1", "--format=%H %ct")
+	if err != nil {
+		return nil, err
+	}
+	commit, stamp, _ := strings.Cut(info, " ")
+	seconds, err := strconv.ParseInt(cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), stamp), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("date of the commit: %w", err)
+	}
+	r.commit, r.date = commit, time.Unix(seconds, 0).UTC()
+	if r.version == "" {
+		r.version = "v0.1.0-snapshot." + r.date.Format("20060102150405")
+	}
+	if !strings.HasPrefix(r.version, "v") {
+		return nil, fmt.Errorf("--version %s: want a version such as v1.2.3", r.version)
+	}
+	return r, nil
+}
+
+func (r *release) git(ctx context.Context, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, "git", args...)
+	c.Dir = r.root
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func parseTargets(text string) (list []*target, err error) {
+	for platform := range strings.SplitSeq(text, ",") {
+		system, arch, ok := strings.Cut(platform, "/")
+		if !ok || !strings.Contains(allTargets, platform) {
+			return nil, fmt.Errorf("--targets %s: want some of %s", platform, allTargets)
+		}
+		list = append(list, &target{os: system, arch: arch})
+	}
+	return list, nil
+}
+
+// prepare empties the output directory. It refuses a directory with files that a release does not have.
+func (r *release) prepare() error {
+	entries, err := os.ReadDir(r.out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.Contains(e.Name(), "headgate") && e.Name() != sumsFile && e.Name() != signatureFile && e.Name() != unsignedFile {
+			return fmt.Errorf("%s contains %s, which is not part of a release: want another --out", r.out, e.Name())
+		}
+	}
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	return os.MkdirAll(r.out, 0o755)
+}
+
+// build makes all files.
+func (r *release) build(ctx context.Context, work string, targets []*target) error {
+	r.log("headgate %s from %.12s", r.version, r.commit)
+	for _, t := range targets {
+		if err := r.compile(ctx, work, t); err != nil {
+			return err
+		}
+	}
+	manual, err := r.writeManual(ctx, work)
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if err := r.writeBOM(t); err != nil {
+			return err
+		}
+		if err := r.writeArchive(t, manual); err != nil {
+			return err
+		}
+		if t.os == "linux" {
+			if err := r.writePackages(t, manual); err != nil {
+				return err
+			}
+		}
+		r.log("%s: archive, bill of materials, packages", t)
+	}
+	if err := r.writeImage(targets); err != nil {
+		return err
+	}
+	if err := r.writeFormula(targets); err != nil {
+		return err
+	}
+	if err := r.writeSums(); err != nil {
+		return err
+	}
+	return r.sign(os.Getenv("HEADGATE_SIGNING_KEY"))
+}
+
+// number returns the version without its v.
+func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }
