@@ -1,4 +1,4 @@
-module github.com/headgate/headgate/tools/release
+module github.com/headgate/headgate/bench/release
 
 go 1.26.0
 

@@ -61,12 +61,12 @@ exposure=$(systemd-analyze security --offline=yes "$unit" | sed -n 's/.*level fo
 ((exposure <= 2)) || fail "systemd-analyze security: exposure $exposure, want at most 2"
 man --where headgate-serve >/dev/null || fail "no manual page"
 headgate version | grep -q 'headgate v0.1.0 (' || fail "version: $(headgate version)"
-setpriv --reuid headgate --regid headgate --init-groups env STATE_DIRECTORY=/var/lib/headgate headgate doctor --config "$config" >/doctor.out ||
-	{ cat /doctor.out; fail "doctor finds problems"; }
 start_unit
 send_requests
 stop_unit
 [[ -s /var/lib/headgate/rules.db ]] || fail "no database"
+setpriv --reuid headgate --regid headgate --init-groups env STATE_DIRECTORY=/var/lib/headgate headgate doctor --config "$config" >/doctor.out ||
+	{ cat /doctor.out; fail "doctor finds problems"; }
 
 say "upgrade to $(dpkg-deb --field "$new" Version)"
 echo "# changed by the operator" >>"$config"
