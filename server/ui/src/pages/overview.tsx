@@ -25,7 +25,7 @@ export function Overview({ session }: { session: Session }) {
   const state = useHealth();
   const polled = usePoll(
     async (signal) => {
-      const [traffic, clients] = await Promise.all([readTraffic({ namespace, window, signal }), readClients({ namespace, window, order: "denied", limit: most, signal })]);
+      const [traffic, clients] = await Promise.all([readTraffic({ namespace, window, signal }), readClients({ namespace, window, order: "denied", limit: 3 * most, signal })]);
       return { traffic, clients };
     },
     JSON.stringify([namespace, window]),
@@ -53,7 +53,7 @@ export function Overview({ session }: { session: Session }) {
               <h2 id="clients-title">Most denied clients</h2>
               <a href="/clients">All clients</a>
             </div>
-            <TopClients clients={data.clients.filter((c) => c.denied > 0)} label={{ by: "clients-title" }} session={session} />
+            <TopClients clients={data.clients.filter((c) => c.denied > 0 && !c.shadow).slice(0, most)} label={{ by: "clients-title" }} session={session} />
           </section>
           <section aria-labelledby="rules-title">
             <div class="section-head">
