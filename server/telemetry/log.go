@@ -1,42 +1,115 @@
 package telemetry
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 )
 
-// The formats of a log.
+// The formats of a log. LogAuto is for the caller to resolve: text on a terminal, else JSON.
 const (
+	LogAuto = "auto"
 	LogJSON = "json"
 	LogText = "text"
 )
 
-// NewLogger returns a logger that writes lines to w, as JSON or text, from a level on: debug, info, warn or error. A
-// line has at most about 1000 bytes: longer texts are cut.
-func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
-	from, err := ParseLevel(level)
+// ComponentKey is the attribute that names the component that a logger belongs to. It selects the level.
+const ComponentKey = "component"
+
+// Components are the components with a log level of their own.
+var Components = []string{"admin", "fleet", "gateway", "rules", "service", "store"}
+
+// NewLogger returns a logger that writes lines to w, as JSON or text, from the levels of ParseLevels on. A line has at
+// most about 1000 bytes: longer texts are cut.
+func NewLogger(w io.Writer, format, levels string) (*slog.Logger, error) {
+	from, err := ParseLevels(levels)
 	if err != nil {
 		return nil, err
 	}
-	options := &slog.HandlerOptions{Level: from}
+	options := &slog.HandlerOptions{Level: slog.LevelDebug} // componentLevels decides
+	var lines slog.Handler
 	switch format {
 	case LogJSON:
-		return slog.New(shortLines{Handler: slog.NewJSONHandler(w, options)}), nil
+		lines = slog.NewJSONHandler(w, options)
 	case LogText:
-		return slog.New(shortLines{Handler: slog.NewTextHandler(w, options)}), nil
+		lines = slog.NewTextHandler(w, options)
 	default:
 		return nil, fmt.Errorf("log format %q: want json or text", format)
 	}
+	return slog.New(componentLevels{Handler: shortLines{Handler: lines}, level: from.Default, levels: from}), nil
 }
 
-// ParseLevel parses debug, info, warn or error.
-func ParseLevel(text string) (slog.Level, error) {
+// Levels are minimum levels of log lines.
+type Levels struct {
+	Default     slog.Level
+	ByComponent map[string]slog.Level
+}
+
+// ParseLevels parses a level, debug, info, warn or error, and levels of components: "info,gateway=debug,store=warn".
+// Without a level of its own, the default is info.
+func ParseLevels(text string) (Levels, error) {
+	l := Levels{Default: slog.LevelInfo, ByComponent: map[string]slog.Level{}}
+	for i, part := range strings.Split(text, ",") {
+		component, name, isComponent := strings.Cut(part, "=")
+		if !isComponent {
+			name = part
+		}
+		level, err := parseLevel(name)
+		_, duplicate := l.ByComponent[component]
+		switch {
+		case err != nil:
+			return l, err
+		case !isComponent && i > 0:
+			return l, fmt.Errorf("log level %q: want one default level, the first", text)
+		case !isComponent:
+			l.Default = level
+		case !slices.Contains(Components, component) || duplicate:
+			return l, fmt.Errorf("log level %q: want each component once, of %s", text, strings.Join(Components, ", "))
+		default:
+			l.ByComponent[component] = level
+		}
+	}
+	return l, nil
+}
+
+// parseLevel parses debug, info, warn or error.
+func parseLevel(text string) (slog.Level, error) {
 	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		if text == strings.ToLower(l.String()) {
 			return l, nil
 		}
 	}
-	return 0, fmt.Errorf("log level %q: want debug, info, warn or error", text)
+	return 0, fmt.Errorf("log level %q: want debug, info, warn or error, also by component as in info,gateway=debug", text)
+}
+
+// componentLevels is a slog.Handler with a minimum level that depends on the attribute ComponentKey of the logger.
+type componentLevels struct {
+	slog.Handler
+	level  slog.Level
+	levels Levels
+}
+
+var _ slog.Handler = componentLevels{}
+
+// Enabled reports whether lines of a level are written.
+func (h componentLevels) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+// WithAttrs returns a handler with more attributes and, if one of them names a component, its level.
+func (h componentLevels) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(attrs)
+	for _, a := range attrs {
+		if level, ok := h.levels.ByComponent[a.Value.String()]; ok && a.Key == ComponentKey {
+			h.level = level
+		}
+	}
+	return h
+}
+
+// WithGroup returns a handler with a group.
+func (h componentLevels) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
 }

@@ -87,3 +87,31 @@ func TestLogLinesKeepTextAfterAnInvalidByte(t *testing.T) {
 		t.Errorf("got %d bytes, %s, want the start of the text behind the invalid byte", len(got), got)
 	}
 }
+
+func TestComponentsHaveTheirOwnLogLevel(t *testing.T) {
+	var b bytes.Buffer
+	log, err := telemetry.NewLogger(&b, telemetry.LogText, "warn,gateway=debug,store=error")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range []string{"gateway", "store", "rules"} {
+		part := log.With("node", "n1").With(telemetry.ComponentKey, component).With("x", 1)
+		part.Debug(component + "-debug")
+		part.Warn(component + "-warn")
+	}
+	log.Info("other-info")
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		_, rest, _ := strings.Cut(line, "msg=")
+		message, _, _ := strings.Cut(rest, " ")
+		got = append(got, message)
+	}
+	if want := "gateway-debug gateway-warn rules-warn"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	for _, levels := range []string{"info,warn", "gateway=loud", "kitchen=info", "store=info,store=warn", "", "info,"} {
+		if _, err := telemetry.ParseLevels(levels); err == nil {
+			t.Errorf("%q: got no error", levels)
+		}
+	}
+}

@@ -101,7 +101,14 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	if err != nil {
 		return err
 	}
-	log, err := telemetry.NewLogger(p.stderr, c.LogFormat, c.LogLevel)
+	format := c.LogFormat
+	if format == telemetry.LogAuto {
+		format = telemetry.LogJSON
+		if isTerminal(p.stderr) {
+			format = telemetry.LogText
+		}
+	}
+	log, err := telemetry.NewLogger(p.stderr, format, c.LogLevel)
 	if err != nil {
 		return err
 	}

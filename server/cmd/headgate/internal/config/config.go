@@ -40,8 +40,8 @@ type Config struct {
 	Namespace      string         `field:"namespace" arg:"NAME" doc:"Namespace of the rules that apply on this node. From a rules service, the default is the namespace default. From a file, rules without a namespace apply too."`
 	Region         string         `field:"region" arg:"NAME" doc:"Region of this node. It is the value of the attribute region and the name of the region for rules with scope: global."`
 	DemoTraffic    string         `field:"demo_traffic" arg:"on|off" doc:"Requests of made-up clients to the built-in service, so that the console has something to show: on or off. They are sent while the demo rules are in force. Default: on with the built-in service, off with an upstream."`
-	LogFormat      string         `field:"log_format" arg:"FORMAT" default:"json" doc:"Format of the log on standard error: json or text."`
-	LogLevel       string         `field:"log_level" arg:"LEVEL" default:"info" doc:"Minimum level of log messages: debug, info, warn or error."`
+	LogFormat      string         `field:"log_format" arg:"FORMAT" default:"auto" doc:"Format of the log on standard error: auto, json or text. auto is text on a terminal, otherwise JSON."`
+	LogLevel       string         `field:"log_level" arg:"LEVEL" default:"info" doc:"Minimum level of log messages: debug, info, warn or error; also for single components, as in info,gateway=debug. The components are admin, fleet, gateway, rules, service and store."`
 
 	// Sections without a flag.
 	Identity     Identity     `field:"identity" doc:"How to identify clients."`

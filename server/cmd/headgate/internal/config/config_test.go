@@ -77,7 +77,7 @@ func TestFlagsOverrideVariablesAndThoseTheFile(t *testing.T) {
 		"namespace":        {"a", "b", "c", ""},
 		"region":           {"a", "b", "c", ""},
 		"demo-traffic":     {"on", "off", "on", ""},
-		"log-format":       {"text", "json", "text", "json"},
+		"log-format":       {"text", "json", "text", "auto"},
 		"log-level":        {"debug", "warn", "error", "info"},
 	}
 	partners := map[string]map[string]string{ // without which it would mean nothing
@@ -291,7 +291,7 @@ func TestInvalidSettingsAreReportedWithOrigin(t *testing.T) {
 		{map[string]string{"admin-addr": "localhost:70000"}, nil, `--admin-addr: "localhost:70000": want host:port`},
 		{map[string]string{"trusted-proxies": "10.0.0.0/8,nobody"}, nil, `--trusted-proxies: network "nobody": want an address or a network`},
 		{map[string]string{"trusted-proxies": "0.0.0.0/0"}, nil, "all addresses"},
-		{map[string]string{"log-format": "xml"}, nil, `--log-format: "xml": want json or text`},
+		{map[string]string{"log-format": "xml"}, nil, `--log-format: "xml": want auto, json or text`},
 		{map[string]string{"log-level": "loud"}, nil, "--log-level: "},
 		{map[string]string{"namespace": "a b"}, nil, "--namespace: "},
 		{map[string]string{"namespace": "a/b"}, nil, `--namespace: "a/b": want letters`},

@@ -42,7 +42,7 @@ func (c *Config) validate() error {
 		{"admin-addr", func() error { return validateListenAddress(c.AdminAddr) }},
 		{"demo-traffic", c.validateDemoTraffic},
 		{"log-format", c.validateLog},
-		{"log-level", func() error { _, err := telemetry.ParseLevel(c.LogLevel); return err }},
+		{"log-level", func() error { _, err := telemetry.ParseLevels(c.LogLevel); return err }},
 		{"gateway-addr", c.validateListeners},
 		{"trusted-proxies", c.validateProxies},
 		{"namespace", func() error { return validateID(c.Namespace) }},
@@ -74,10 +74,11 @@ func isStoreURL(text string) bool {
 }
 
 func (c *Config) validateLog() error {
-	if c.LogFormat != telemetry.LogJSON && c.LogFormat != telemetry.LogText {
-		return invalidValue(c.LogFormat, "json or text")
+	switch c.LogFormat {
+	case telemetry.LogAuto, telemetry.LogJSON, telemetry.LogText:
+		return nil
 	}
-	return nil
+	return invalidValue(c.LogFormat, "auto, json or text")
 }
 
 // validateListenAddress checks an address to listen on, for TCP or a Unix socket.

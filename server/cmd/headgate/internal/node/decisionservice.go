@@ -131,7 +131,7 @@ func (n *Node) openGRPC() (protocolServer, error) {
 		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
 		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
 		MaxConns: settings.MaxConns, Conns: n.connLimits(settings.MaxConnsPerAddress), Parallel: n.batchParallelism(),
-		Logger: n.log.With("listener", "grpc"),
+		Logger: n.logOf("service").With("listener", "grpc"),
 	}
 	if !settings.GRPC.NoStore {
 		c.Store = n.stores.main()
@@ -161,7 +161,7 @@ func (n *Node) openEnvoy() error {
 		Logins:          n.logins,
 		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
 		Limits:  envoyrls.Limits{Body: int(settings.MaxBody)},
-		OnError: n.faultLogger("envoy"), Logger: n.log.With("protocol", "envoy"),
+		OnError: n.faultLogger("envoy"), Logger: n.logOf("service").With("protocol", "envoy"),
 		OnHealth: func(healthy bool) {
 			if d.grpc != nil { // else openGRPC sets the state
 				d.grpc.SetServing(envoyrls.HealthName, healthy)
@@ -180,7 +180,7 @@ func (n *Node) openEnvoy() error {
 func (n *Node) openAPI() (protocolServer, error) {
 	envoy := service.Holds(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response
 	settings := &n.config.Service
-	log := n.log.With("listener", "api")
+	log := n.logOf("service").With("listener", "api")
 	api, err := httpapi.New(httpapi.Config{
 		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.Fields(),
 		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.batchParallelism(),
@@ -208,7 +208,7 @@ func (n *Node) openRESP() (protocolServer, error) {
 			IdleTimeout: settings.RESP.IdleTimeout.Duration(), // negative if it is off
 		},
 		Conns:   n.connLimits(settings.MaxConnsPerAddress),
-		Version: n.options.Version, Logger: n.log.With("listener", "resp"),
+		Version: n.options.Version, Logger: n.logOf("service").With("listener", "resp"),
 	}
 	if memory := n.stores.memory; !n.stores.shared() {
 		c.Bind = func(l headgate.Limit) (resp.Bound, error) { return memory.Prepare(l, headgate.Open) }

@@ -107,11 +107,11 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	if n.stores, err = openStores(ctx, storeOptions{
-		config: c, secret: secret, mayBeUnreachable: true, metrics: n.metrics, log: n.log,
+		config: c, secret: secret, mayBeUnreachable: true, metrics: n.metrics, log: n.logOf("store"),
 	}); err != nil {
 		return err
 	}
-	n.fleet = newFleetLimiters(c, n.stores, n.id, n.log)
+	n.fleet = newFleetLimiters(c, n.stores, n.id, n.logOf("fleet"))
 	if err := n.fleet.open(ctx, secret); err != nil {
 		return err
 	}
@@ -150,10 +150,10 @@ func (n *Node) openAdmin() error {
 	if err != nil {
 		return err
 	}
-	if n.admin, err = listen("admin", c.AdminAddr, hostguard.Admin(c).Guard(handler), n.log); err != nil {
+	if n.admin, err = listen("admin", c.AdminAddr, hostguard.Admin(c).Guard(handler), n.logOf("admin")); err != nil {
 		return fmt.Errorf("%s: %w", c.Origin("admin-addr"), err)
 	}
-	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.log))
+	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.logOf("admin")))
 	if certificates != nil {
 		n.admin.useTLS(certificates, every, c.AdminMinVersion())
 	} else if n.config.Mode() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
@@ -201,9 +201,9 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	if n.engine, err = engine.New(settings); err != nil {
 		return err
 	}
-	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.log)
+	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.logOf("rules"))
 	n.followed = &followedRules{
-		enforcement: n.enforcement, shared: n.stores.shared(), metrics: n.metrics, log: n.log,
+		enforcement: n.enforcement, shared: n.stores.shared(), metrics: n.metrics, log: n.logOf("rules"),
 	}
 	return n.openControl(ctx)
 }
@@ -211,7 +211,7 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 // openFileRules loads the rules file and creates the engine with its rules.
 func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error {
 	n.fileRules = &fileRules{
-		path: n.config.Rules, shared: n.stores.shared(), prefixes: clientip.New(n.config), metrics: n.metrics, log: n.log,
+		path: n.config.Rules, shared: n.stores.shared(), prefixes: clientip.New(n.config), metrics: n.metrics, log: n.logOf("rules"),
 	}
 	set, err := n.fileRules.loadFirst()
 	if err != nil {
@@ -221,7 +221,7 @@ func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error 
 	if n.engine, err = engine.New(settings); err != nil {
 		return n.wrapRulesError(Locate(n.config.Rules, n.fileRules.data, err))
 	}
-	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.log)
+	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.logOf("rules"))
 	if _, err := n.enforcement.apply(set); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (n *Node) openGateway() error {
 		return err
 	}
 	n.descriptors.limitGateway(&settings)
-	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.log
+	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.logOf("gateway")
 	if n.gateway, err = gateway.New(settings); err != nil {
 		return err
 	}
@@ -268,6 +268,11 @@ func (n *Node) openGateway() error {
 	}
 	n.openDemoTraffic()
 	return nil
+}
+
+// logOf returns the logger of a component, one of telemetry.Components.
+func (n *Node) logOf(component string) *slog.Logger {
+	return n.log.With(telemetry.ComponentKey, component)
 }
 
 // faultLogger returns a function for the errors of a part. It counts all of them and logs at most one per second.

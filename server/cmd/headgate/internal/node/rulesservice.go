@@ -58,7 +58,7 @@ func (n *Node) openControl(ctx context.Context) error {
 	f := n.followed
 	f.follower, err = follow.Open(ctx, follow.Config{
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Suspend: n.enforcement.setFleet,
-		Node: n.describe, Logger: n.log,
+		Node: n.describe, Logger: n.logOf("rules"),
 		Poll:  n.config.PollEvery(),
 		Doubt: clientip.New(n.config).Warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
@@ -137,7 +137,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		monitor := control.NewMonitor(db, n.log)
+		monitor := control.NewMonitor(db, n.logOf("rules"))
 		s.db = monitor
 		s.monitor.Store(monitor)
 	}
@@ -161,7 +161,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		return err
 	}
 	if c.DBFollows != "" {
-		m := &fileMirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.log}
+		m := &fileMirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.logOf("rules")}
 		n.followed.mirror.Store(m)
 		if err := m.load(ctx); err != nil && last == 0 {
 			return fmt.Errorf("%s: %w", c.Origin("db-follows"), err)
@@ -184,7 +184,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	c := n.config
 	if c.DB != "" {
-		db, err := open.Open(ctx, c.DB, open.Options{Logger: n.log})
+		db, err := open.Open(ctx, c.DB, open.Options{Logger: n.logOf("rules")})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Origin("db"), err)
 		}
@@ -220,7 +220,7 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
 		return err
 	}
-	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.log
+	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.logOf("rules")
 	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id,
 		n.config.ControlNamespace(), n.identity
 	settings.DemoTraffic = n.demoSwitch
@@ -257,7 +257,7 @@ func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 	}
 	n.fileRules.mirrorTo(&fileMirror{
 		server: n.control.api.Load(), namespace: n.config.ControlNamespace(),
-		path: n.config.Rules, log: n.log,
+		path: n.config.Rules, log: n.logOf("rules"),
 	})
 	return nil
 }
