@@ -55,9 +55,9 @@ need-go:
 # What tests and benchmarks start besides our own programs.
 .PHONY: need-servers need-proxies
 need-servers:
-	@tools/need redis postgres libfaketime curl nginx
+	@tools/need redis postgres libfaketime curl nginx prometheus
 need-proxies:
-	@tools/need redis postgres libfaketime curl nginx wrk haproxy caddy protoc chromium node groff
+	@tools/need redis postgres libfaketime curl nginx prometheus wrk haproxy caddy protoc chromium node groff
 
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 in front of a built-in service (RUN_FLAGS)

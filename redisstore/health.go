@@ -30,6 +30,8 @@ type ShardHealth struct {
 	CPU float64
 	// MemoryUsed and MemoryMax are in bytes. MemoryMax is 0 if memory is not bounded.
 	MemoryUsed, MemoryMax int64
+	// NetworkIn and NetworkOut are bytes that the server has received and sent since it started.
+	NetworkIn, NetworkOut int64
 	// OpsPerSecond is as measured by the server.
 	OpsPerSecond int64
 	// Clients is the number of connected clients.
@@ -170,6 +172,7 @@ func (h *ShardHealth) readInfo(info map[string]string) {
 	}
 	h.MemoryUsed, h.MemoryMax = number("used_memory"), number("maxmemory")
 	h.OpsPerSecond, h.Clients = number("instantaneous_ops_per_sec"), number("connected_clients")
+	h.NetworkIn, h.NetworkOut = number("total_net_input_bytes"), number("total_net_output_bytes")
 	h.Evicted, h.Expired = number("evicted_keys"), number("expired_keys")
 	h.Scripts, h.Replicas = number("number_of_cached_scripts"), number("connected_slaves")
 	user, _ := strconv.ParseFloat(info["used_cpu_user"], 64)

@@ -31,6 +31,16 @@ func collectGateway(ch chan<- prometheus.Metric, g *gateway.Stats) {
 	ch <- counter(logDesc, g.LogDropped, "dropped")
 	ch <- counter(certificatesDesc, g.CertificatesLoaded, "ok")
 	ch <- counter(certificatesDesc, g.CertificatesFailed, "failed")
+	expires := map[string]float64{} // by listener
+	for _, c := range g.Certificates {
+		end := float64(c.NotAfter.Unix())
+		if before, ok := expires[c.Listener]; !ok || end < before {
+			expires[c.Listener] = end
+		}
+	}
+	for listener, end := range expires {
+		ch <- gauge(certificateExpiryDesc, end, listener)
+	}
 	for i := range g.Upstreams {
 		collectUpstream(ch, &g.Upstreams[i])
 	}

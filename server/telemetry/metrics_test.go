@@ -53,9 +53,15 @@ func allSources() *telemetry.Sources {
 		},
 		LostRefunds: func() int64 { return 6 },
 		Waiting:     func() int { return 8 },
+		Enforcement: func() telemetry.Enforcement {
+			return telemetry.Enforcement{RulesOff: 2, Suspensions: map[string]int{telemetry.ScopeNode: 1}, Ends: time.Unix(1_800_000_000, 0)}
+		},
 		Gateway: func() gateway.Stats {
 			return gateway.Stats{
 				Conns: 3, Responses: [6]int64{1, 0, 20, 0, 4, 5},
+				Certificates: []gateway.CertificateStats{
+					{Listener: ":443", NotAfter: time.Unix(1_900_000_000, 0)}, {Listener: ":443", NotAfter: time.Unix(1_800_000_000, 0)},
+				},
 				Upstreams: []gateway.UpstreamStats{{Route: "/", URL: "http://a:1", Up: true, Pool: upstream.Stats{Open: 5, Idle: 2}, Checks: 9, ChecksFailed: 1}},
 			}
 		},
@@ -188,4 +194,22 @@ func TestRulesThatAreRefusedShow(t *testing.T) {
 	})
 	r.metrics.RulesUnchanged() // the old file is back
 	expect(t, scrape(t, r.metrics), map[string]string{"headgate_rules_stale": "0", `headgate_rules_loads_total{result="unchanged"}`: "1"})
+}
+
+func TestTheEarliestCertificateOfAListenerIsShown(t *testing.T) {
+	m := telemetry.New("test")
+	if err := m.Register(allSources()); err != nil {
+		t.Fatal(err)
+	}
+	got := scrape(t, m)
+	for name, want := range map[string]string{
+		`headgate_certificate_expiry_timestamp_seconds{listener=":443"}`: "1.8e+09",
+		`headgate_enforcement_off{scope="node"}`:                         "1",
+		`headgate_enforcement_off_rules`:                                 "2",
+		`headgate_enforcement_off_end_timestamp_seconds`:                 "1.8e+09",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: got %s, want %s", name, got[name], want)
+		}
+	}
 }

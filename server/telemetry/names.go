@@ -107,6 +107,10 @@ var (
 	serverMaxDesc     = desc("redis_memory_max_bytes", "Maximum memory of a server, 0 for no bound.", "server", "role")
 	serverEvictedDesc = desc("redis_evicted_keys_total",
 		"Keys a server evicted because its memory was full: each resets a client's consumption.", "server", "role")
+	serverCPUDesc = desc("redis_cpu_cores", "CPU cores that a server used between the last two polls.", "server",
+		"role")
+	serverNetworkDesc = desc("redis_network_bytes_total", "Bytes that a server has received (in) and sent (out).",
+		"server", "role", "direction")
 	serverClientsDesc = desc("redis_clients", "Clients connected to a server.", "server", "role")
 	serverOpsDesc     = desc("redis_operations_per_second", "Operations per second, as measured by a server.", "server",
 		"role")
@@ -137,6 +141,9 @@ var (
 	logDesc          = desc("gateway_access_log_lines_total", "Lines of the access log: written or dropped.", "result")
 	certificatesDesc = desc("gateway_certificate_loads_total", "Loads of changed certificate files: ok or failed.",
 		"result")
+
+	certificateExpiryDesc = desc("certificate_expiry_timestamp_seconds",
+		"When the first of a gateway listener's certificates expires.", "listener")
 
 	upstreamUpDesc = desc("upstream_up", "1 if an upstream gets requests, 0 if it is down or ejected.", "route",
 		"upstream")

@@ -60,6 +60,11 @@ func collectServer(ch chan<- prometheus.Metric, s *redisstore.ShardHealth) {
 	ch <- gauge(serverPingDesc, s.Ping.Seconds(), s.Server, role)
 	ch <- gauge(serverMemoryDesc, float64(s.MemoryUsed), s.Server, role)
 	ch <- gauge(serverMaxDesc, float64(s.MemoryMax), s.Server, role)
+	if s.CPU >= 0 { // the first poll has nothing to compare with
+		ch <- gauge(serverCPUDesc, s.CPU, s.Server, role)
+	}
+	ch <- counter(serverNetworkDesc, s.NetworkIn, s.Server, role, "in")
+	ch <- counter(serverNetworkDesc, s.NetworkOut, s.Server, role, "out")
 	ch <- gauge(serverClientsDesc, float64(s.Clients), s.Server, role)
 	ch <- gauge(serverOpsDesc, float64(s.OpsPerSecond), s.Server, role)
 	ch <- gauge(serverLagDesc, float64(s.LagBytes), s.Server, role)
