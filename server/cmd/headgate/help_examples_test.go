@@ -49,21 +49,25 @@ var notHere = []string{
 	"bench ramp --target", "bench load", "--calibrate",
 }
 
+// smallScenario is a scenario for headgate simulate.
+const smallScenario = "duration: 1s\nlimits: [10/s]\ntraffic: [{ rate: 50 }]\n"
+
 // What each command's help shows can be typed as it is, where there is what it speaks of.
 func TestExamplesInTheHelpWork(t *testing.T) {
 	s := newShell(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
 	s.env = append(s.env, "HEADGATE_CONTEXT=here", "HOME="+dir)
-	for _, sub := range []string{"rules", "tests"} {
-		if err := os.Mkdir(sub, 0o700); err != nil {
+	for _, sub := range []string{"rules", "tests", filepath.Join("examples", "scenarios")} {
+		if err := os.MkdirAll(sub, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const cases = "rules: %s\ncases:\n  - { name: one, request: { path: /search/a, user: u }, steps: [{ expect: allow }] }\n"
 	for name, text := range map[string]string{
 		"rules.yaml": searchRule, "candidate.yaml": searchRule, filepath.Join("rules", "search.yaml"): searchRule,
-		"rules_test.yaml":                    fmt.Sprintf(cases, "rules.yaml"),
+		"rules_test.yaml": fmt.Sprintf(cases, "rules.yaml"),
+		"scenario.yaml":   smallScenario, filepath.Join("examples", "scenarios", "three-nodes.yaml"): smallScenario,
 		filepath.Join("tests", "first.yaml"): fmt.Sprintf(cases, "../rules.yaml"),
 		"clients.ndjson":                     `{"id":"acme","limits":["500/s"]}` + "\n",
 		"admin-token":                        "a-token-that-nobody-has",
