@@ -60,7 +60,7 @@ object before and after the change. The command needs a token with the role admi
 	})
 	flags := c.Flags()
 	flags.StringVar(&kind, "kind", "",
-		"only changes of a `KIND`: rule, client, override, token, webhook, or event (a reset, a restore or a removed node)")
+		"only changes of a `KIND`: rule, client, override, suspension, token, webhook, or event (a reset, a restore or a removed node)")
 	flags.StringVar(&id, "id", "", "only changes of the object with this `ID`, with --kind")
 	flags.BoolVar(&all, "all", false, "all namespaces that the token has access to")
 	flags.BoolVar(&logins, "logins", false, "show failed logins instead")
