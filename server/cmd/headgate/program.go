@@ -84,7 +84,8 @@ With --upstream and --rules it protects your service.`,
 	})
 	root.AddCommand(
 		p.serveCommand(), p.checkCommand(), p.explainCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(),
-		p.keysCommand(), p.enforceCommand(), p.nodesCommand(), p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
+		p.keysCommand(), p.topCommand(), p.trafficCommand(), p.enforceCommand(), p.nodesCommand(), p.tokensCommand(),
+		p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
 		p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
 		p.doctorCommand(), p.manCommand(), p.simulateCommand(),
 	)

@@ -1,0 +1,114 @@
+package top
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// Figures are what is shown.
+type Figures struct {
+	Traffic *traffic.Series       `json:"traffic"`
+	Clients []traffic.ClientCount `json:"clients"`
+	Nodes   []control.Node        `json:"nodes"`
+}
+
+// An Order is how clients are sorted.
+type Order string
+
+// The orders.
+const (
+	ByDenied   Order = "denied"
+	ByRequests Order = "requests"
+)
+
+// A Query selects figures.
+type Query struct {
+	Window time.Duration
+	Order  Order
+	Rule   string // empty for all
+	Search string // in clients, empty for all
+}
+
+// Fetch reads figures from a rules service.
+func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error) {
+	f := &Figures{Traffic: &traffic.Series{}}
+	series := url.Values{"window": {q.Window.String()}}
+	clients := url.Values{"window": {max(q.Window, time.Minute).String()}, "order": {string(q.Order)}}
+	if q.Rule != "" {
+		series.Set("rule", q.Rule)
+		clients.Set("rule", q.Rule)
+	}
+	if q.Search != "" {
+		clients.Set("q", q.Search)
+	}
+	if err := client.Do(ctx, http.MethodGet, "/v1/traffic", series, nil, f.Traffic); err != nil {
+		return nil, err
+	}
+	var found traffic.Clients
+	if err := client.Do(ctx, http.MethodGet, "/v1/traffic/clients", clients, nil, &found); err != nil {
+		return nil, err
+	}
+	f.Clients = found.Clients
+	var err error
+	f.Nodes, err = client.Nodes(ctx)
+	return f, err
+}
+
+// A RuleRate has the rates of a rule per second.
+type RuleRate struct {
+	Rule             string
+	Requests, Denied float64
+	Shadow, Degraded float64
+	Spark            []uint64
+}
+
+// rateSteps is the number of steps over which rates are averaged.
+const rateSteps = 10
+
+// Rates returns the rates of the rules whose name contains a text, in the order of requests or denials.
+func (f *Figures) Rates(order Order, search string) []RuleRate {
+	step, err := time.ParseDuration(f.Traffic.Step)
+	if err != nil || step <= 0 {
+		step = time.Second
+	}
+	var list []RuleRate
+	for i := range f.Traffic.Rules {
+		r := &f.Traffic.Rules[i]
+		if !strings.Contains(r.Rule, search) {
+			continue
+		}
+		list = append(list, RuleRate{
+			Rule: r.Rule, Requests: rate(r.Requests, step), Denied: rate(r.Denied, step),
+			Shadow: rate(r.ShadowDenied, step), Degraded: rate(r.Degraded, step), Spark: r.Requests,
+		})
+	}
+	slices.SortStableFunc(list, func(a, b RuleRate) int {
+		if order == ByDenied {
+			return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(b.Requests, a.Requests))
+		}
+		return cmp.Compare(b.Requests, a.Requests)
+	})
+	return list
+}
+
+// rate returns the mean of the last steps per second.
+func rate(list []uint64, step time.Duration) float64 {
+	n := min(len(list), rateSteps)
+	if n == 0 {
+		return 0
+	}
+	var sum uint64
+	for _, v := range list[len(list)-n:] {
+		sum += v
+	}
+	return float64(sum) / (float64(n) * step.Seconds())
+}
