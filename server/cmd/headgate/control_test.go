@@ -122,7 +122,7 @@ func TestFirstStartPrintsAToken(t *testing.T) {
 	}
 	client := rulesServiceAt(t, remote.Config{URL: "http://" + p.admin, Token: token})
 	page, err := client.List(t.Context(), remote.Rules, remote.Query{})
-	if err != nil || page.Total != 3 {
+	if err != nil || page.Total != 5 {
 		t.Errorf("got %+v, %v, want the rules of the demonstration", page, err)
 	}
 	if err := client.Delete(t.Context(), remote.Rules, "demo-per-address", control.Any); err != nil {
@@ -131,8 +131,8 @@ func TestFirstStartPrintsAToken(t *testing.T) {
 	p.stop()
 	p = serve(t, onFreePort("--data-dir", state)...)
 	client = rulesServiceAt(t, remote.Config{URL: "http://" + p.admin, Token: token})
-	if page, err = client.List(t.Context(), remote.Rules, remote.Query{}); err != nil || page.Total != 2 {
-		t.Errorf("at the second start: got %+v, %v, want two rules", page, err)
+	if page, err = client.List(t.Context(), remote.Rules, remote.Query{}); err != nil || page.Total != 4 {
+		t.Errorf("at the second start: got %+v, %v, want the other four", page, err)
 	}
 	if code := p.stop(); code != 0 || pattern.MatchString(p.stdout.String()) {
 		t.Errorf("at the second start: got %d, %s", code, p.stdout)

@@ -81,11 +81,11 @@ func TestRulesCommands(t *testing.T) {
 	writeFile(t, filepath.Join(dir, ".git", "junk.yaml"), "not a rule")
 
 	s.want("demo-per-address", "rules", "list")
-	s.refuses(exitDiffers, "would create 2, update 0, delete 3", "rules", "diff", "-f", dir, "--prune")
+	s.refuses(exitDiffers, "would create 2, update 0, delete 5", "rules", "diff", "-f", dir, "--prune")
 	s.want("demo-per-address", "rules", "list")
 	s.want("would create 2", "rules", "apply", "-f", dir, "--dry-run")
 	s.want("created 2, updated 0, deleted 0", "rules", "apply", "-f", dir)
-	s.want("created 0, updated 0, deleted 3, unchanged 2", "rules", "apply", "-f", dir, "--prune")
+	s.want("created 0, updated 0, deleted 5, unchanged 2", "rules", "apply", "-f", dir, "--prune")
 	s.want("created 0, updated 0, deleted 0, unchanged 2", "rules", "apply", "-f", dir, "--prune")
 	s.want("leave 2 unchanged", "rules", "diff", "-f", dir, "--prune")
 	s.want("limits: [10/s burst 20, 1000/h sliding-window]", "rules", "get", "search-per-user")

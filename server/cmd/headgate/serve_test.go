@@ -84,7 +84,7 @@ func TestFirstLogLineHasTheAddresses(t *testing.T) {
 	}
 	await.NoError(t, "it to be ready", func() error { // which it is when the gateway serves, a moment later
 		code, s := p.status()
-		if code != 200 || s.State != telemetry.Ready || s.Degraded || s.Listeners["gateway"] != p.gateway || s.Rules.Count != 3 {
+		if code != 200 || s.State != telemetry.Ready || s.Degraded || s.Listeners["gateway"] != p.gateway || s.Rules.Count != 5 {
 			return fmt.Errorf("got %d %+v", code, s)
 		}
 		return nil
