@@ -152,10 +152,10 @@ soak: need-go need-servers ## Run the long tests, one package after the other
 # The release tool is a module of its own, because it needs a packager. RELEASE_FLAGS: --version v1.2.3, --targets linux/amd64
 .PHONY: release-snapshot release-test
 release-snapshot: need-go ## Build archives, packages, image, formula, SBOMs and checksums into dist (RELEASE_FLAGS)
-	cd bench/release && $(alone) go run . --root "$(CURDIR)" --out "$(CURDIR)/dist" $(RELEASE_FLAGS)
+	cd tools/release && $(alone) go run . --root "$(CURDIR)" --out "$(CURDIR)/dist" $(RELEASE_FLAGS)
 
 release-test: need-go ## Test the release tool; install, run, upgrade and remove the Debian package on a copy of this system (as root)
-	cd bench/release && $(alone) go vet ./... && HEADGATE_RELEASE_TEST=1 $(alone) $(GO_TEST) -count=1 -timeout 20m $(GOTEST_FLAGS) ./...
+	cd tools/release && $(alone) go vet ./... && HEADGATE_RELEASE_TEST=1 $(alone) $(GO_TEST) -count=1 -timeout 20m $(GOTEST_FLAGS) ./...
 
 .PHONY: clean
 clean: ## Remove what builds, profiles and coverage leave behind

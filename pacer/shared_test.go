@@ -24,7 +24,9 @@ func TestErrorsAreThoseOfHeadgate(t *testing.T) {
 	q.Close()
 	_, closed := q.Acquire(ctx, 1)
 	for _, tt := range []struct{ got, want error }{
-		{never, headgate.ErrNever}, {noCount, headgate.ErrInvalidCheck}, {noContext, headgate.ErrNilContext},
+		{never, headgate.ErrNever},
+		{noCount, headgate.ErrInvalidCheck},
+		{noContext, headgate.ErrNilContext},
 		{closed, headgate.ErrClosed},
 	} {
 		if !errors.Is(tt.got, tt.want) {

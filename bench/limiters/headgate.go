@@ -1,6 +1,7 @@
 package limiters
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/headgate/headgate"
@@ -30,7 +31,7 @@ func headgateEntries() []Entry {
 // headgateStore decides yes or no.
 type headgateStore struct {
 	store *memstore.Store
-	bound *memstore.Bound
+	bound *headgate.Bound
 }
 
 func newHeadgate(q Quota, _ int) (Limiter, error) {
@@ -65,6 +66,6 @@ func (h *headgateStore) Steps() (all, long int64) {
 type headgateTake struct{ *headgateStore }
 
 func (h headgateTake) Allow(key string) bool {
-	d, err := h.bound.Take(key, 1)
+	d, err := h.bound.Take(context.Background(), key, 1)
 	return err == nil && d.Allowed
 }

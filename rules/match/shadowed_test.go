@@ -15,7 +15,8 @@ func TestShadowedChangesOnlyTheChosenRules(t *testing.T) {
 	}
 	limits := []rules.Limit{{Limit: limit}}
 	set, err := match.Compile([]rules.Rule{
-		{ID: "a", Limits: limits}, {ID: "b", Limits: limits},
+		{ID: "a", Limits: limits},
+		{ID: "b", Limits: limits},
 		{ID: "c", Limits: limits, OnLimit: rules.OnLimit{Action: rules.Shadow}},
 	})
 	if err != nil {

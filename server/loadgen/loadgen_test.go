@@ -166,8 +166,13 @@ func TestInterruptKeepsFigures(t *testing.T) {
 
 func TestImpossibleOptionsAreRefused(t *testing.T) {
 	for _, o := range []Options{
-		{}, {Rate: -1, Duration: 1}, {Rate: MaxRate + 1, Duration: 1}, {Duration: MaxDuration + 1},
-		{Duration: 1, Connections: MaxConnections + 1}, {Duration: 1, Clients: -1}, {Duration: 1, Poisson: true},
+		{},
+		{Rate: -1, Duration: 1},
+		{Rate: MaxRate + 1, Duration: 1},
+		{Duration: MaxDuration + 1},
+		{Duration: 1, Connections: MaxConnections + 1},
+		{Duration: 1, Clients: -1},
+		{Duration: 1, Poisson: true},
 		{Duration: 1, Timeout: -1},
 	} {
 		if _, err := New(o); err == nil {

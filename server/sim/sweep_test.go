@@ -38,8 +38,10 @@ faults:
 `, seed, nodes, count, mode, 1+r.IntN(3), 100+r.IntN(900), 3*count*(1+r.IntN(6)))
 	text += fmt.Sprintf("  - { kind: join, at: %dms, count: 1 }\n", 200+r.IntN(500))
 	if mode == "exact" || mode == "lease" { // the others' bounds depend on the age of updates
-		kinds := []string{"kind: crash, nodes: [0]", "kind: partition, nodes: [1]", "kind: lossy, loss: 20",
-			"kind: slow, delay: 15ms", "kind: redis-down, shard: 0"}
+		kinds := []string{
+			"kind: crash, nodes: [0]", "kind: partition, nodes: [1]", "kind: lossy, loss: 20",
+			"kind: slow, delay: 15ms", "kind: redis-down, shard: 0",
+		}
 		for range r.IntN(4) {
 			text += fmt.Sprintf("  - { %s, at: %dms, for: %dms }\n", kinds[r.IntN(len(kinds))], 500+r.IntN(1500),
 				50+r.IntN(400))

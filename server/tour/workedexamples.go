@@ -60,7 +60,10 @@ func (d *demo) bucketOfTen(ctx context.Context) ([]string, error) {
 		at   time.Duration
 		cost int64 // 0 looks only
 	}{
-		{0, 0}, {300 * time.Millisecond, 6}, {500 * time.Millisecond, 0}, {500 * time.Millisecond, 5},
+		{0, 0},
+		{300 * time.Millisecond, 6},
+		{500 * time.Millisecond, 0},
+		{500 * time.Millisecond, 5},
 		{1400 * time.Millisecond, 0},
 	} {
 		clock.set(step.at)

@@ -38,8 +38,10 @@ func waitDecision(t *testing.T, p *process, want int) {
 func enforce(t *testing.T, p *process, args ...string) []suspension {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	command := &program{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
-		environ: []string{"HEADGATE_TOKEN=" + testAdminToken, "HEADGATE_SERVER=http://" + p.admin, "HOME=" + t.TempDir()}}
+	command := &program{
+		stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		environ: []string{"HEADGATE_TOKEN=" + testAdminToken, "HEADGATE_SERVER=http://" + p.admin, "HOME=" + t.TempDir()},
+	}
 	all := append(append([]string{"enforce"}, args...), "--output", "json", "--timeout", "1m")
 	if code := command.run(t.Context(), all); code != exitOK {
 		t.Fatalf("headgate %s: got %d: %s", strings.Join(all, " "), code, stderr.String())

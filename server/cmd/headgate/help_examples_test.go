@@ -15,7 +15,7 @@ import (
 // examplesOf returns the examples of a command and of those below it, a line each.
 func examplesOf(c *cobra.Command) []string {
 	var lines []string
-	for line := range strings.Lines(c.Example) {
+	for line := range strings.Lines(strings.ReplaceAll(c.Example, "\\\n", " ")) { // a backslash continues a line
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
 			lines = append(lines, line)
 		}

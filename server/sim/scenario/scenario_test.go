@@ -31,28 +31,44 @@ func TestDefaultsAreSet(t *testing.T) {
 func TestBadInputIsRefusedWithItsLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
-		{"typo", "duration: 1m\nlimits: [10/s]\nnods: 3\ntraffic: [{ rate: 1 }]",
-			"x.yaml:3:1: nods: unknown field: want nodes"},
+		{
+			"typo", "duration: 1m\nlimits: [10/s]\nnods: 3\ntraffic: [{ rate: 1 }]",
+			"x.yaml:3:1: nods: unknown field: want nodes",
+		},
 		{"limit", "duration: 1m\nlimits: [10]\ntraffic: [{ rate: 1 }]", "x.yaml:2:10: limits[0]"},
 		{"mode", "duration: 1m\nlimits: [10/s]\nmodes: [exakt]\ntraffic: [{ rate: 1 }]", "x.yaml:3:9: modes[0]"},
 		{"no traffic", "duration: 1m\nlimits: [10/s]", "no traffic: want a list of sources"},
-		{"no rate", "duration: 1m\nlimits: [10/s]\ntraffic: [{ clients: 5 }]",
-			"traffic[0].rate: 0: want requests per second"},
+		{
+			"no rate", "duration: 1m\nlimits: [10/s]\ntraffic: [{ clients: 5 }]",
+			"traffic[0].rate: 0: want requests per second",
+		},
 		{"negative", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: -5 }]", `"-5": want a number`},
-		{"zipf", "duration: 1m\nlimits: [10/s]\ntraffic:\n  - { rate: 5, zipf: 0.9 }",
-			"x.yaml:4:22: traffic[0].zipf: 0.9: want an exponent above 1"},
+		{
+			"zipf", "duration: 1m\nlimits: [10/s]\ntraffic:\n  - { rate: 5, zipf: 0.9 }",
+			"x.yaml:4:22: traffic[0].zipf: 0.9: want an exponent above 1",
+		},
 		{"cost", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, cost: 11 }]", "at most 10"},
-		{"mode cannot", "duration: 1m\nlimits: [10/m sliding-log]\nmodes: [lease]\ntraffic: [{ rate: 5 }]",
-			"lease cannot count sliding-log"},
+		{
+			"mode cannot", "duration: 1m\nlimits: [10/m sliding-log]\nmodes: [lease]\ntraffic: [{ rate: 5 }]",
+			"lease cannot count sliding-log",
+		},
 		{"concurrency", "duration: 1m\nlimits: [10 concurrent]\ntraffic: [{ rate: 5 }]", "want limits of rates"},
-		{"fault", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crush, at: 1s }]",
-			`x.yaml:4:18: faults[0].kind: unknown word "crush": want crash, join`},
-		{"fault node", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crash, at: 1s, nodes: [4] }]",
-			"4: want 0 to 0"},
-		{"fault field", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crash, at: 1s, loss: 5 }]",
-			"want kind: lossy"},
-		{"late fault", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crash, at: 2m }]",
-			"want a time before the end"},
+		{
+			"fault", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crush, at: 1s }]",
+			`x.yaml:4:18: faults[0].kind: unknown word "crush": want crash, join`,
+		},
+		{
+			"fault node", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crash, at: 1s, nodes: [4] }]",
+			"4: want 0 to 0",
+		},
+		{
+			"fault field", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crash, at: 1s, loss: 5 }]",
+			"want kind: lossy",
+		},
+		{
+			"late fault", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crash, at: 2m }]",
+			"want a time before the end",
+		},
 		{"no YAML", "duration: [", "x.yaml:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -195,8 +195,10 @@ func TestInterruptedRunSkipsTheRest(t *testing.T) {
 			cancel()
 		}
 	}}
-	flags := map[string]string{"gateway-addr": "off", "admin-addr": "off", "grpc-addr": "off", "resp-addr": "off",
-		"api-addr": "127.0.0.1:0", "data-dir": t.TempDir()}
+	flags := map[string]string{
+		"gateway-addr": "off", "admin-addr": "off", "grpc-addr": "off", "resp-addr": "off",
+		"api-addr": "127.0.0.1:0", "data-dir": t.TempDir(),
+	}
 	report := doctor.Run(ctx, config.Inputs{Flags: flags}, o)
 	want(t, report, doctor.OK, "api_addr")
 	want(t, report, doctor.Skipped, "store", "interrupted")

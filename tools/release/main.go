@@ -1,7 +1,7 @@
 // Command release builds everything that a release consists of into a directory: archives for all platforms, Debian,
 // RPM and Alpine packages, a container image, a Homebrew formula, bills of materials, checksums and their signature.
 //
-//	GOWORK=off go run -C bench/release . --out ../../dist
+//	GOWORK=off go run -C tools/release . --out ../../dist
 //
 // Two runs from the same commit write the same bytes. HEADGATE_SIGNING_KEY names a PEM file with an Ed25519 private key;
 // without it, the release is unsigned and says so.

@@ -1,4 +1,4 @@
-module github.com/headgate/headgate/bench/release
+module github.com/headgate/headgate/tools/release
 
 go 1.26.0
 
