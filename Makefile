@@ -99,6 +99,7 @@ test: need-go need-proxies ui-test ## Vet and test everything, with the race det
 	@echo "test: once more without the race detector, where tests tell the difference: at full size, and with what it would distort"
 	$(GO_TEST) -timeout 20m -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
 	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...
+	cd tools/release && export $(alone) && go vet ./... && $(GO_TEST) $(GOTEST_FLAGS) ./...
 	for module in $(examples); do (cd "$$module" && export $(alone) && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...); done
 
 .PHONY: lint
