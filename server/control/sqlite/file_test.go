@@ -103,10 +103,12 @@ func TestWhatIsNoFileOfRulesIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	other, text := filepath.Join(dir, "other.db"), filepath.Join(dir, "text")
 	foreign(t, other, "CREATE TABLE mine (x)")
+	early := filepath.Join(dir, "early.db")
+	foreign(t, early, fmt.Sprintf("CREATE TABLE namespaces (x); PRAGMA user_version = 1; PRAGMA application_id = %d", application))
 	if err := os.WriteFile(text, []byte(strings.Repeat("not a database. ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{other: "another program", text: "not an SQLite database", dir: dir} {
+	for path, want := range map[string]string{other: "another program", early: "headgate restore", text: "not an SQLite database", dir: dir} {
 		db, err := Open(t.Context(), path)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v; want an error with %q", path, db, err, want)

@@ -18,9 +18,10 @@ const application = 0x48477275
 // migrate migrates the tables, under the lock of writers.
 func (db *DB) migrate(ctx context.Context) error {
 	return db.Transact(ctx, "open", tables.StreamTimeout, func(ctx context.Context, tx *sql.Tx) error {
-		var version, mark, count int
+		var version, mark, count, named int
 		for query, into := range map[string]*int{
 			"PRAGMA user_version": &version, "PRAGMA application_id": &mark, "SELECT count(*) FROM sqlite_master": &count,
+			"SELECT count(*) FROM sqlite_master WHERE name = 'headgate_namespaces'": &named,
 		} {
 			if err := tx.QueryRowContext(ctx, query).Scan(into); err != nil {
 				return err
@@ -28,6 +29,10 @@ func (db *DB) migrate(ctx context.Context) error {
 		}
 		if mark != application && count > 0 {
 			return fmt.Errorf("open %s: it is a database of another program", db.path)
+		}
+		if version > 0 && named == 0 {
+			return fmt.Errorf("open %s: its tables are from a build before v0.1.0; save the rules with that build "+
+				"(headgate backup), move the file away, start again and restore them (headgate restore)", db.path)
 		}
 		latest, err := db.Migrate(ctx, tx, migrations, version)
 		if err != nil || latest == version {
