@@ -22,6 +22,7 @@ func TestSystemTimersFireOnTime(t *testing.T) {
 		if got := sent.Sub(start); got != 2*time.Second {
 			t.Errorf("the timer fired after %v, want 2s", got)
 		}
+		synctest.Wait()
 		if calledAt != time.Second {
 			t.Errorf("the function was called after %v, want 1s", calledAt)
 		}
