@@ -20,8 +20,8 @@ type faultBar struct {
 // that have other things to do.
 func faultTimes() []faultBar {
 	const (
-		hot     = "TestAHotKeyThatIsDeniedCostsTheServerNextToNothing"
-		hang    = "TestAServerThatHangsHoldsNobodyUp"
+		hot     = "TestDeniedHotKeyHardlyCallsTheServer"
+		hang    = "TestServerThatHangsIsSurvived"
 		cluster = "TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller"
 
 		deadline    = 20 * time.Millisecond

@@ -19,7 +19,7 @@ func headgateBallast(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "cmd", "headgate", "internal", "node", "run.go"))
+	text, err := os.ReadFile(filepath.Join(root, "server", "cmd", "headgate", "internal", "node", "run.go"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0
 	}
