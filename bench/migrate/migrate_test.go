@@ -79,7 +79,7 @@ func throttledAfter(user string) (bool, time.Duration, error) {
 
 func httprateBefore(handler http.Handler) http.Handler {
 	// before: httprate
-	limited := httprate.Limit(2, time.Minute, httprate.WithKeyFuncs(httprate.KeyByIP))
+	limited := httprate.LimitBy(2, time.Minute, httprate.KeyByIP)
 	return limited(handler)
 	// end
 }

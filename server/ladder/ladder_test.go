@@ -31,7 +31,7 @@ func climb(t *testing.T, a headgate.Algorithm, after time.Duration) []Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	results, err := Run(t.Context(), Options{
 		Target: store, Algorithm: a.String(), Limit: limit, Steps: DefaultSteps, Clock: clock, Client: "test",
 	})
@@ -84,7 +84,7 @@ func TestWrongLimiterIsNotWithinAPeriod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer wrong.Close()
+		defer func() { _ = wrong.Close() }()
 		results, err := Run(t.Context(), Options{
 			Target: wrong, Limit: headgate.PerSecond(20), Steps: []Step{{1000, 100}}, Clock: clock,
 		})
@@ -104,7 +104,7 @@ func TestRealTimeIsThatOfTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer store.Close()
+		defer func() { _ = store.Close() }()
 		start := time.Now()
 		steps := []Step{{100, 100}}
 		results, err := Run(t.Context(), Options{Target: store, Limit: limit, Steps: steps, Clock: SystemClock{}})
@@ -125,7 +125,7 @@ func TestInterruptKeepsResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	results, err := Run(ctx, Options{
 		Target: store, Limit: limit, Steps: []Step{{10, 1}, {20, 2}}, Clock: clock,
 		Progress: func(r Result) {

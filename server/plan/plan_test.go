@@ -133,7 +133,7 @@ func TestCalibrationReplacesTheConstants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer memory.Close()
+	defer func() { _ = memory.Close() }()
 	if err := MeasureNode(t.Context(), &c, memory, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run f
 	}
 	now := w.loop.Now()
 	s.calls++
-	w.result.count(now, &w.result.RedisCalls, seriesRedis, 1)
+	w.result.count(now, &w.result.RedisCalls, seriesRedis)
 	start := max(now, s.busyUntil)
 	s.busyUntil = start + w.scenario.Redis.Service
 	s.busy += w.scenario.Redis.Service

@@ -113,10 +113,10 @@ func (s *Series) list(i seriesIndex) *[]int64 {
 	return [...]*[]int64{&s.Requests, &s.Admitted, &s.WronglyAdmitted, &s.WronglyDenied, &s.RedisCalls}[i]
 }
 
-// count adds to a total and to a series.
-func (r *Result) count(now time.Duration, total *int64, i seriesIndex, n int64) {
-	*total += n
-	(*r.Series.list(i))[min(int(float64(now)/float64(r.duration)*seriesSteps), seriesSteps-1)] += n
+// count adds one to a total and to a series.
+func (r *Result) count(now time.Duration, total *int64, i seriesIndex) {
+	*total++
+	(*r.Series.list(i))[min(int(float64(now)/float64(r.duration)*seriesSteps), seriesSteps-1)]++
 }
 
 // mark remembers the time of a fault.
@@ -134,16 +134,16 @@ func (r *Result) record(q *request) {
 	if !q.allowed {
 		r.Denied++
 		if q.room {
-			r.count(now, &r.WronglyDenied, seriesWronglyDenied, 1)
+			r.count(now, &r.WronglyDenied, seriesWronglyDenied)
 		}
 		return
 	}
-	r.count(now, &r.Admitted, seriesAdmitted, 1)
+	r.count(now, &r.Admitted, seriesAdmitted)
 	if slot := int(now / burstStep); slot < len(r.slots) {
 		r.slots[slot]++
 	}
 	if !q.room {
-		r.count(now, &r.WronglyAdmitted, seriesWronglyAdmitted, 1)
+		r.count(now, &r.WronglyAdmitted, seriesWronglyAdmitted)
 		r.MaxExcess = max(r.MaxExcess, q.excess)
 	}
 }

@@ -182,7 +182,7 @@ func mix(x uint64) uint64 {
 
 // arrive sends a request to a node.
 func (w *world) arrive(r *request) {
-	w.result.count(w.loop.Now(), &w.result.Requests, seriesRequests, 1)
+	w.result.count(w.loop.Now(), &w.result.Requests, seriesRequests)
 	if r.node = w.pick(r.client); r.node == nil {
 		w.result.Unserved++
 		return

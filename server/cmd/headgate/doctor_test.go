@@ -11,7 +11,7 @@ import (
 )
 
 // doctorFor runs headgate doctor with the decision service off and returns its output and exit code.
-func doctorFor(t *testing.T, ctx context.Context, args ...string) (string, int) {
+func doctorFor(ctx context.Context, t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	p := program{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
@@ -26,7 +26,7 @@ func doctorFor(t *testing.T, ctx context.Context, args ...string) (string, int) 
 func TestDoctorAcceptsARunningNode(t *testing.T) {
 	admin := newFile(t, "token", testAdminToken)
 	p := serve(t, onFreePort("--data-dir", t.TempDir(), "--admin-token-file", admin)...)
-	out, code := doctorFor(t, t.Context(), "--gateway-addr", p.gateway, "--admin-addr", p.admin, "--data-dir", t.TempDir())
+	out, code := doctorFor(t.Context(), t, "--gateway-addr", p.gateway, "--admin-addr", p.admin, "--data-dir", t.TempDir())
 	if code != exitOK {
 		t.Errorf("got exit code %d, want %d:\n%s", code, exitOK, out)
 	}
@@ -58,7 +58,7 @@ func TestDoctorChecksTheRulesService(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, code := doctorFor(t, t.Context(), append(base, "--control", c.url, "--token-file", c.token)...)
+			out, code := doctorFor(t.Context(), t, append(base, "--control", c.url, "--token-file", c.token)...)
 			if code != c.code {
 				t.Errorf("got exit code %d, want %d:\n%s", code, c.code, out)
 			}
@@ -74,7 +74,7 @@ func TestDoctorChecksTheRulesService(t *testing.T) {
 func TestDoctorPrintsResultsWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	out, code := doctorFor(t, ctx, "--gateway-addr", "off", "--admin-addr", "off", "--api-addr", "127.0.0.1:0", "-o", "json")
+	out, code := doctorFor(ctx, t, "--gateway-addr", "off", "--admin-addr", "off", "--api-addr", "127.0.0.1:0", "-o", "json")
 	var report doctor.Report
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -42,7 +42,7 @@ func TestOnlyAFileCanBeATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }()
 	if !Is(null, []string{"TERM=xterm", "NO_COLOR="}) {
 		t.Error("got a character device as no terminal")
 	}

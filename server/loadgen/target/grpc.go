@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -27,8 +28,7 @@ func openGRPC(u *url.URL, o Options) (Target, error) {
 		return &ruleTarget{client: c, rule: o.Rule}, nil
 	}
 	if err := o.Limit.Validate(); err != nil {
-		c.Close()
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
 	return &limiterTarget{limiter: c.Store(), limit: o.Limit, closer: c.Close}, nil
 }

@@ -255,7 +255,7 @@ func (r *Recorder) rows(unix int64) []Row {
 		row.Cost, row.Timed, row.TookNS = uint64(max(int64(row.Requests)+extra, 0)), timed, tookNS
 		before := r.last[row.Rule]
 		seen[row.Rule] = row.Counts
-		delta := row.Counts.sub(&before)
+		delta := row.sub(&before)
 		if delta.Requests == 0 {
 			continue
 		}

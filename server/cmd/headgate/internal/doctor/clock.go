@@ -28,10 +28,10 @@ func (r *run) checkClock(context.Context) {
 	}
 }
 
-// checkSkew adds a warning if a host's clock is off by more than the reading may be wrong. It reports whether it is not.
-func (r *run) checkSkew(check, host string, skew, tolerance time.Duration) bool {
+// checkSkew adds a warning if a host's clock is off by more than the reading may be wrong.
+func (r *run) checkSkew(check, host string, skew, tolerance time.Duration) {
 	if skew.Abs() <= maxSkew+tolerance {
-		return true
+		return
 	}
 	direction := "behind"
 	if skew > 0 {
@@ -42,5 +42,4 @@ func (r *run) checkSkew(check, host string, skew, tolerance time.Duration) bool 
 		fmt.Sprintf("the clock of %s is %v %s that of this host", host, skew.Abs().Round(10*time.Millisecond), direction),
 		fixSkew,
 	})
-	return false
 }
