@@ -77,6 +77,7 @@ func throttledAfter(user string) (bool, time.Duration, error) {
 	return d.Allowed, d.RetryAfter, err
 }
 
+//nolint:staticcheck // deprecated, and the code that users have today
 func httprateBefore(handler http.Handler) http.Handler {
 	// before: httprate
 	limited := httprate.LimitBy(2, time.Minute, httprate.KeyByIP)
