@@ -98,8 +98,6 @@ func TestDatabaseFollowsAFile(t *testing.T) {
 	waitLimit(t, p, "x", 200)
 	write("250/h")
 	waitLimit(t, p, "x", 250)
-	if _, s := p.status(); s.Rules.Error != "" {
-		t.Errorf("got %+v", s.Rules)
-	}
+	await.Equal(t, "no error any more", func() string { _, s := p.status(); return s.Rules.Error }, "")
 	waitLimit(t, p, "acme", 400)
 }
