@@ -1,7 +1,7 @@
 // The state of the fleet, read in one place, so that no page contradicts another.
 
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useRef } from "preact/hooks";
 
 import { call, clock, readStatus, type FleetNode, type Nodes, type RulesPage, type Status } from "./api.ts";
 import { healthOf, heardOf, type Health } from "./figures.ts";
@@ -26,12 +26,14 @@ export function useHealth(): State | undefined {
   return useContext(HealthContext);
 }
 
-/** Reads the state every two seconds. */
+/** Reads the state every two seconds. The last state stays until the next one is read, so that a banner does not vanish while somebody signs in. */
 export function useFleetState(session: Session | undefined): State | undefined {
   const who = session?.who;
   const namespace = session?.namespace ?? "default";
   const polled = usePoll((signal) => read(who !== undefined, namespace, signal), JSON.stringify([who?.id, namespace]));
-  return polled.data;
+  const last = useRef<State | undefined>(undefined);
+  if (polled.data) last.current = polled.data;
+  return last.current;
 }
 
 async function read(signedIn: boolean, namespace: string, signal: AbortSignal): Promise<State> {
