@@ -3,7 +3,6 @@ package site
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/bench/harness"
-	"github.com/headgate/headgate/internal/attempts"
 )
 
 // A pause holds everybody up once, from the nth request on.
@@ -43,34 +41,31 @@ func serve(t *testing.T, h http.Handler) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// Of the requests of one second, a pause of 400 ms holds up those that are due in it, whether they could be sent or
-// not. Who times requests from when they were sent sees one slow request for every connection.
+// A pause of 400 ms delays all requests that are due in it, whether they could be sent or not. A load generator that
+// times requests from when they were sent would see one slow request for every connection.
 func TestAPauseShowsInAllRequestsThatWereDueInIt(t *testing.T) {
 	const rate, connections, length = 500, 4, 400 * time.Millisecond
-	attempts.OneOf(t, 10, func() error { // a busy machine holds up others
-		measured, err := runPace(PaceOrder{
-			Addresses: []string{serve(t, &pause{after: 200, length: length})}, Connections: connections, Rate: rate, Windows: 1,
-			Warming: 100 * time.Millisecond, Length: time.Second, Patience: time.Minute,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := measured.Windows[0][0]
-		if got.Requests != rate {
-			t.Errorf("%d requests were recorded, want %d", got.Requests, rate)
-		}
-		// Two in five wait, evenly from nothing to all of it: one in five waits for half of it or more.
-		if got.P99 < int64(length*8/10) || got.Max < int64(length) {
-			return fmt.Errorf("p99 is %v and the longest %v; want nearly and all of the pause of %v", time.Duration(got.P99), time.Duration(got.Max), length)
-		}
-		if got.Late >= got.P99 {
-			return fmt.Errorf("requests were sent %v late, p99, though they waited for the server and not for us", time.Duration(got.Late))
-		}
-		if got.P50 > int64(length) {
-			return fmt.Errorf("p50 is %v though most requests were not held up", time.Duration(got.P50))
-		}
-		return nil
+	measured, err := runPace(PaceOrder{
+		Addresses: []string{serve(t, &pause{after: 200, length: length})}, Connections: connections, Rate: rate, Windows: 1,
+		Warming: 100 * time.Millisecond, Length: time.Second, Patience: time.Minute,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := measured.Windows[0][0]
+	if got.Requests != rate {
+		t.Errorf("got %d requests, want %d", got.Requests, rate)
+	}
+	// Two in five requests wait, for times spread evenly from nothing to the whole pause.
+	if got.P99 < int64(length*8/10) || got.Max < int64(length) {
+		t.Errorf("p99 is %v and the maximum %v, want nearly all and all of the pause of %v", time.Duration(got.P99), time.Duration(got.Max), length)
+	}
+	if got.Late >= int64(length) {
+		t.Errorf("requests were sent %v late, p99, though they waited for the server and not for the load generator", time.Duration(got.Late))
+	}
+	if got.P50 > int64(length) {
+		t.Errorf("p50 is %v though most requests were not delayed", time.Duration(got.P50))
+	}
 }
 
 // Everybody gets as many windows, and each records as many requests.
