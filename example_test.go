@@ -12,10 +12,10 @@ import (
 )
 
 // newStore returns a store whose clock stands still until it is set, so that the outputs below are always the same. A
-// program leaves Options.Now alone.
+// program leaves Options.Clock alone.
 func newStore() (*memstore.Store, *limittest.Clock) {
 	clock := limittest.NewClock()
-	store, err := memstore.New(memstore.Options{Now: clock.Now})
+	store, err := memstore.New(memstore.Options{Clock: clock.Now})
 	if err != nil {
 		panic(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestStoreIsALimiter(t *testing.T) {
 	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		s, err := memstore.New(memstore.Options{Now: now})
+		s, err := memstore.New(memstore.Options{Clock: now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func New(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		clock: newClock(o.Now),
+		clock: newClock(o.Clock),
 		stop:  make(chan struct{}),
 	}
 	s.budget.most = o.MaxBytes
@@ -65,7 +65,7 @@ func New(o Options) (*Store, error) {
 	s.seeds[algorithm.KindLeases] = maphash.MakeSeed()
 	now := s.clock.micros()
 	if now < 0 {
-		return nil, fmt.Errorf("memstore: Now is at %s: want a time after 1970", time.UnixMicro(now).UTC())
+		return nil, fmt.Errorf("memstore: Clock is at %s: want a time after 1970", time.UnixMicro(now).UTC())
 	}
 	s.from.Store(now - validBefore)
 	s.running.Add(2)

@@ -56,7 +56,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		events:     make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
 	}
 	if g.local == nil {
-		own, err := memstore.New(memstore.Options{MaxBytes: localBytes, Now: o.Now})
+		own, err := memstore.New(memstore.Options{MaxBytes: localBytes, Clock: o.Now})
 		if err != nil {
 			return nil, fmt.Errorf("guard: create the local store: %w", err)
 		}

@@ -90,7 +90,7 @@ func (w *world) start() (err error) {
 	if w.rules, err = match.Compile([]rules.Rule{rule}); err != nil {
 		return err
 	}
-	if w.fallback, err = memstore.New(memstore.Options{Now: w.loop.Time}); err != nil {
+	if w.fallback, err = memstore.New(memstore.Options{Clock: w.loop.Time}); err != nil {
 		return err
 	}
 	w.nodes = make([]*node, w.scenario.Nodes)
