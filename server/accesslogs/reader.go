@@ -1,0 +1,245 @@
+package accesslogs
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// A Format is a format of log lines.
+type Format string
+
+// The formats. Auto is detected from the first line.
+const (
+	Auto     Format = "auto"
+	Common   Format = "common"   // Apache's and nginx's common log format
+	Combined Format = "combined" // common with referrer and user agent
+	JSON     Format = "json"     // one object on each line
+	CSV      Format = "csv"      // with a line of column names
+)
+
+// Formats are all formats.
+var Formats = []Format{Auto, Common, Combined, JSON, CSV}
+
+// Options configure a Reader.
+type Options struct {
+	// Format is that of the lines. Default Auto.
+	Format Format
+	// MaxLine is the maximum length of a line in bytes. Longer lines are skipped. Default 1 MiB.
+	MaxLine int
+}
+
+const defaultMaxLine = 1 << 20
+
+// A Request is one line of a log.
+type Request struct {
+	Time time.Time
+	// Status is the HTTP status of the response, 0 if the line has none.
+	Status int
+	// Attributes are those of rules: ip, user, method, host, path, query.<name>, header.<name> and others.
+	Attributes map[string]string
+}
+
+// Stats say what a Reader has read.
+type Stats struct {
+	Format   Format `json:"format"`
+	Lines    int64  `json:"lines"`
+	Requests int64  `json:"requests"`
+	// Skipped lines could not be read. Examples has the first of them.
+	Skipped  int64     `json:"skipped"`
+	Examples []Skipped `json:"examples,omitempty"`
+	// WholeSeconds reports whether no time so far has a fraction of a second.
+	WholeSeconds bool `json:"whole_seconds"`
+}
+
+// A Skipped is a line that could not be read.
+type Skipped struct {
+	Line   int64  `json:"line"`
+	Reason string `json:"reason"`
+	Text   string `json:"text"` // its beginning
+}
+
+const (
+	maxExamples = 5
+	maxExample  = 120 // bytes
+)
+
+// A Reader reads the requests of a log. Only Progress may be called while another goroutine reads.
+type Reader struct {
+	options Options
+	lines   *bufio.Reader
+	closers []io.Closer
+	done    atomic.Int64 // bytes of the file
+	size    int64
+	stats   Stats
+	parse   func(line []byte, into *Request) error
+	line    []byte
+}
+
+// Open opens a log file, which may be compressed with gzip. The name "-" stands for stdin.
+func Open(name string, stdin io.Reader, o Options) (*Reader, error) {
+	if name == "-" {
+		return NewReader(stdin, o)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := NewReader(f, o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	r.closers = append(r.closers, f)
+	if info, err := f.Stat(); err == nil {
+		r.size = info.Size()
+	}
+	return r, nil
+}
+
+// NewReader returns a Reader of text, which may be compressed with gzip.
+func NewReader(from io.Reader, o Options) (*Reader, error) {
+	if o.Format == "" {
+		o.Format = Auto
+	}
+	if o.MaxLine == 0 {
+		o.MaxLine = defaultMaxLine
+	}
+	r := &Reader{options: o, stats: Stats{Format: o.Format, WholeSeconds: true}}
+	if err := r.setFormat(o.Format); err != nil {
+		return nil, err
+	}
+	const buffer = 256 << 10
+	r.lines = bufio.NewReaderSize(&countingReader{from, &r.done}, buffer)
+	if magic, err := r.lines.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		unzipped, err := gzip.NewReader(r.lines)
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		r.closers = append(r.closers, unzipped)
+		r.lines = bufio.NewReaderSize(unzipped, buffer)
+	}
+	return r, nil
+}
+
+type countingReader struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Progress returns how many bytes of the file were read, and its size, 0 if it is unknown.
+func (r *Reader) Progress() (done, size int64) { return r.done.Load(), r.size }
+
+// Stats returns what was read so far.
+func (r *Reader) Stats() Stats { return r.stats }
+
+// Close closes the file.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, c := range r.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Read reads the next request, and reuses the map of Attributes. The error is io.EOF at the end of the log, or one of
+// the file. Lines that cannot be read are skipped.
+func (r *Reader) Read(into *Request) error {
+	for {
+		line, whole, err := r.next()
+		if err != nil {
+			return err
+		}
+		r.stats.Lines++
+		if r.parse == nil {
+			if err := r.setFormat(detect(line)); err != nil {
+				return err
+			}
+		}
+		if into.Attributes == nil {
+			into.Attributes = make(map[string]string, 8)
+		}
+		clear(into.Attributes)
+		into.Time, into.Status = time.Time{}, 0
+		if !whole {
+			err = errTooLong
+		} else {
+			err = r.parse(line, into)
+		}
+		switch {
+		case errors.Is(err, errHeading):
+			r.stats.Lines--
+		case err != nil:
+			r.Skip(err)
+		default:
+			r.stats.Requests++
+			r.stats.WholeSeconds = r.stats.WholeSeconds && into.Time.Nanosecond() == 0
+			return nil
+		}
+	}
+}
+
+// Skip counts the latest line as one that could not be read. If Read returned its request, Unread must be called
+// instead.
+func (r *Reader) Skip(reason error) {
+	r.stats.Skipped++
+	if len(r.stats.Examples) < maxExamples {
+		text := r.line[:min(len(r.line), maxExample)]
+		r.stats.Examples = append(r.stats.Examples, Skipped{
+			Line: r.stats.Lines, Reason: reason.Error(), Text: string(bytes.ToValidUTF8(text, []byte("\ufffd"))),
+		})
+	}
+}
+
+// Unread counts the request that Read returned last as a line that could not be read, because the caller refuses it.
+func (r *Reader) Unread(reason error) {
+	r.stats.Requests--
+	r.Skip(reason)
+}
+
+// The errors of lines.
+var (
+	errTooLong = errors.New("too long")
+	errHeading = errors.New("column names")
+	errFormat  = errors.New("not in the format of the log")
+	errTime    = errors.New("no time that can be read")
+	errNothing = errors.New("no attribute of a request")
+)
+
+// next returns the next line that is not empty. whole is false if it was cut.
+func (r *Reader) next() (line []byte, whole bool, err error) {
+	for {
+		r.line = r.line[:0]
+		whole := true
+		for {
+			part, err := r.lines.ReadSlice('\n')
+			if len(r.line)+len(part) > r.options.MaxLine {
+				whole = false
+				part = part[:max(0, r.options.MaxLine-len(r.line))]
+			}
+			r.line = append(r.line, part...)
+			if errors.Is(err, bufio.ErrBufferFull) {
+				continue
+			}
+			if err != nil && (!errors.Is(err, io.EOF) || len(r.line) == 0) {
+				return nil, false, err
+			}
+			break
+		}
+		r.line = bytes.TrimSpace(bytes.TrimPrefix(r.line, []byte("\ufeff")))
+		if len(r.line) > 0 {
+			return r.line, whole, nil
+		}
+	}
+}
