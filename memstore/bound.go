@@ -17,7 +17,7 @@ func (s *Store) Prepare(limit headgate.Limit, onFailure headgate.Policy) (headga
 	return &prepared{store: s, plan: p, onFailure: onFailure}, nil
 }
 
-// A prepared is a limit of a store with its plan.
+// prepared is a limit of a store with its plan.
 type prepared struct {
 	store     *Store
 	plan      *plan
@@ -30,8 +30,8 @@ func (b *prepared) Allow(key string, n int64) bool {
 	if p.compact && !p.limit.Staggered && n > 0 && n <= p.Capacity() &&
 		key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
 		hash := s.hash(p, key)
-		if _, took := s.takeCompact(p, hash, s.now(), n); took <= yes {
-			return took == yes
+		if _, took := s.takeCompact(p, hash, s.now(), n); took <= takeAllowed {
+			return took == takeAllowed
 		}
 	}
 	d, err := b.Take(key, n)

@@ -7,16 +7,16 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// When the limit of a key has changed, the first take or charge under the new limit carries its state over, allowed or
-// not: see algorithm.Plan.Carry. A look returns the result without storing it, and a refund uses the limit of the
-// state.
+// When the limit of a key has changed, the first take or charge under the new limit converts the key's state to the new
+// limit, allowed or not: see algorithm.Plan.Carry. Peek returns the result without storing it. A refund uses the limit
+// under which the state was written.
 
 // shift returns how far the key's clock under the plan is ahead of the clock of a state.
-func (a *ask) shift(state algorithm.State) int64 { return state.Offset(a.key) - a.behind }
+func (a *access) shift(state algorithm.State) int64 { return state.Offset(a.key) - a.lag }
 
-// carried converts the pair of an entry with the layout of another limit into one of the plan, which has pairs too.
-// Consumption under a brief limit is not known.
-func (s *Store) carried(a *ask, tagWord, word uint64) algorithm.Pair {
+// convertPair converts the pair of an entry with the layout of another limit to the plan, whose states are pairs too.
+// If the other limit is a brief one, its consumption is unknown and the result is empty.
+func (s *Store) convertPair(a *access, tagWord, word uint64) algorithm.Pair {
 	w, pair, shift := s.readEntry(a, tagWord, word)
 	switch {
 	case w == nil:
@@ -28,10 +28,10 @@ func (s *Store) carried(a *ask, tagWord, word uint64) algorithm.Pair {
 	return algorithm.Pair{Time: at + shift, Units: units, Last: at + shift}
 }
 
-// carriedState converts the state of an entry into one of the plan.
-func (s *Store) carriedState(a *ask, tagWord, word uint64) algorithm.State {
+// convertState converts the state of an entry to the plan.
+func (s *Store) convertState(a *access, tagWord, word uint64) algorithm.State {
 	if a.plan.compact && tagWord&layoutMask == a.plan.id {
-		return a.plan.StateOf(a.plan.settled(a.unseal(word), a.now), nil)
+		return a.plan.StateOf(a.plan.clampLast(a.unseal(word), a.now), nil)
 	}
 	w, pair, shift := s.readEntry(a, tagWord, word)
 	switch {
@@ -44,16 +44,16 @@ func (s *Store) carriedState(a *ask, tagWord, word uint64) algorithm.State {
 	return a.plan.Place(at+shift, units)
 }
 
-// readEntry returns the pair of an entry, the layout and plan under which it was written, nil for a brief limit, and
-// how far the key's clock is ahead of the clock of that plan.
-func (s *Store) readEntry(a *ask, tagWord, word uint64) (w *layoutPlan, pair algorithm.Pair, shift int64) {
-	w = s.layouts.places[tagWord&layoutMask].Load()
+// readEntry returns the pair of an entry, the layout and plan under which it was written, and how far the key's clock
+// is ahead of the clock of that plan. For a brief limit the layout is nil.
+func (s *Store) readEntry(a *access, tagWord, word uint64) (w *layoutPlan, pair algorithm.Pair, shift int64) {
+	w = s.layouts.byID[tagWord&layoutMask].Load()
 	if w == nil {
 		return nil, pair, 0
 	}
-	shift = w.plan.Offset(a.key) - a.behind
-	pair = w.unseal(a.tag(), word, a.now+a.behind)
-	return w, w.settled(pair, a.now-shift), shift
+	shift = w.plan.Offset(a.key) - a.lag
+	pair = w.unseal(a.tag(), word, a.now+a.lag)
+	return w, w.clampLast(pair, a.now-shift), shift
 }
 
 // consumed is algorithm.Plan.ConsumedPair for a pair whose latest decision was up to a grain before Last: the level is
@@ -67,9 +67,9 @@ func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) 
 	return at, units
 }
 
-// adopt converts the entry of a key to the layout of the plan. It returns nil if there is no entry, if no consumption
-// counts any more, or if it does not fit a word: then the key has a record now. The shard is locked.
-func (s *Store) adopt(sh *shard, a *ask, e *slot) (*slot, error) {
+// convertEntry converts the entry of a key to the layout of the plan. It returns nil if there is no entry, if nothing
+// of the consumption is left, or if the result does not fit a word: then the key has a record now. The shard is locked.
+func (s *Store) convertEntry(sh *shard, a *access, e *slot) (*slot, error) {
 	if e == nil {
 		return nil, nil
 	}
@@ -78,10 +78,10 @@ func (s *Store) adopt(sh *shard, a *ask, e *slot) (*slot, error) {
 		return e, nil
 	}
 	word := e.hold()
-	pair := s.carried(a, tagWord, word)
+	pair := s.convertPair(a, tagWord, word)
 	switch {
 	case pair.Units == 0:
-		s.forgetEntry(a, e)
+		s.dropEntry(a, e)
 		return nil, nil
 	case !a.plan.holds(pair):
 		atomic.StoreUint64(&e.state, word)
@@ -93,16 +93,16 @@ func (s *Store) adopt(sh *shard, a *ask, e *slot) (*slot, error) {
 }
 
 // adoptAlone locks the shard and calls adopt.
-func (s *Store) adoptAlone(a *ask) error {
+func (s *Store) lockAndConvert(a *access) error {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
-	_, err := s.adopt(sh, a, s.entry(a.hash))
+	_, err := s.convertEntry(sh, a, s.entry(a.hash))
 	return err
 }
 
-// adoptRecord converts the state in a record to the plan, if it is of another limit. It returns the record, which may
-// be a larger one.
-func (s *Store) adoptRecord(sh *shard, a *ask, record []int64) ([]int64, error) {
+// convertRecord converts the state in a record to the plan, if it was written under another limit. It returns the
+// record, which may be a new, larger one.
+func (s *Store) convertRecord(sh *shard, a *access, record []int64) ([]int64, error) {
 	state := stateOf(record)
 	if a.plan.Owns(state) {
 		return record, nil
@@ -112,12 +112,12 @@ func (s *Store) adoptRecord(sh *shard, a *ask, record []int64) ([]int64, error) 
 	if err != nil {
 		return nil, err
 	}
-	a.settle(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
+	a.storeState(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
 	return record, nil
 }
 
-// peek decides n units and changes nothing. The shard is locked.
-func (s *Store) peek(sh *shard, a *ask, n int64) headgate.Decision {
+// peekLocked decides n units without taking them. The shard is locked.
+func (s *Store) peekLocked(sh *shard, a *access, n int64) headgate.Decision {
 	if record := sh.wide.lookup(a.hash); record != nil {
 		state := stateOf(record)
 		return a.plan.Peek(a.plan.Carry(state, a.shift(state), a.now), a.now, n)
@@ -126,9 +126,9 @@ func (s *Store) peek(sh *shard, a *ask, n int64) headgate.Decision {
 	if e == nil {
 		return a.plan.Peek(nil, a.now, n)
 	}
-	word, tagWord := e.unclaimed(), atomic.LoadUint64(&e.tag)
+	word, tagWord := e.waitUnclaimed(), atomic.LoadUint64(&e.tag)
 	if a.plan.compact && tagWord == a.tagWord() {
 		return a.plan.PeekPair(a.unseal(word), a.now, n)
 	}
-	return a.plan.Peek(s.carriedState(a, tagWord, word), a.now, n)
+	return a.plan.Peek(s.convertState(a, tagWord, word), a.now, n)
 }

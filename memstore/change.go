@@ -21,7 +21,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if p.kind == algorithm.KindLeases {
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
-	a := s.ask(p, c.Key, c.Cost)
+	a := s.newAccess(p, c.Key, c.Cost)
 	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
 	if p.compact && sh.wide.lookup(a.hash) == nil {
@@ -33,7 +33,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if err := s.widen(sh, &a); err != nil {
 		return headgate.Decision{}, err
 	}
-	record, err := s.roomWide(sh, &a)
+	record, err := s.recordWithRoom(sh, &a)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
@@ -41,14 +41,14 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	a.settle(record, state, d.ResetAfter)
+	a.storeState(record, state, d.ResetAfter)
 	return d, nil
 }
 
 // chargeCompact charges the entry of a key, or a new one. It returns false and charges nothing if the result does not
 // fit a word, or if the key has a record now.
-func (s *Store) chargeCompact(sh *shard, a *ask) (d headgate.Decision, fits bool, err error) {
-	e, err := s.adopt(sh, a, s.entry(a.hash))
+func (s *Store) chargeCompact(sh *shard, a *access) (d headgate.Decision, fits bool, err error) {
+	e, err := s.convertEntry(sh, a, s.entry(a.hash))
 	if err != nil || sh.wide.lookup(a.hash) != nil {
 		return d, false, err
 	}
@@ -57,54 +57,54 @@ func (s *Store) chargeCompact(sh *shard, a *ask) (d headgate.Decision, fits bool
 		if !a.plan.holds(pair) {
 			return d, false, nil
 		}
-		g, err := s.room(a)
+		g, err := s.segmentWithRoom(a)
 		if err != nil {
 			s.refusals.Add(1)
 			return headgate.Decision{}, false, err
 		}
-		pair, d = a.plan.ChargePair(algorithm.Pair{}, a.now, a.n) // room may have moved the time
+		pair, d = a.plan.ChargePair(algorithm.Pair{}, a.now, a.n) // segmentWithRoom may have changed the time
 		g.add(a.tagWord(), a.seal(pair))
 		return d, true, nil
 	}
-	fits = s.change(a, e, func(pair algorithm.Pair) (algorithm.Pair, bool) {
+	fits = s.updatePair(a, e, func(pair algorithm.Pair) (algorithm.Pair, bool) {
 		pair, d = a.plan.ChargePair(pair, a.now, a.n)
 		return pair, a.plan.holds(pair)
 	})
 	return d, fits, nil
 }
 
-// lockFor locks the shard of an ask, and makes entries readable at the time of the ask.
-func (s *Store) lockFor(a *ask) *shard {
+// lockFor locks the shard of a key. If entries are not readable at the time of the access, it updates that time first.
+func (s *Store) lockFor(a *access) *shard {
 	sh := &s.shards[a.shard()]
 	for {
 		sh.mu.Lock()
-		if s.valid(a.now + a.behind) {
+		if s.validAt(a.now + a.lag) {
 			return sh
 		}
 		sh.mu.Unlock()
-		a.at(s.now())
+		a.setTime(s.now())
 	}
 }
 
-// change replaces the pair in the entry of a key, whose layout is that of the plan, by the result of to, unless to
-// returns false. A key without units is dropped. The shard is locked, so the entry stays in its slot.
-func (s *Store) change(a *ask, e *slot, to func(algorithm.Pair) (algorithm.Pair, bool)) bool {
+// updatePair replaces the pair in the entry of a key by the result of the function to, unless to returns false. The
+// entry has the plan's layout. A key without units is dropped. The shard is locked, so the entry stays in its slot.
+func (s *Store) updatePair(a *access, e *slot, to func(algorithm.Pair) (algorithm.Pair, bool)) bool {
 	for {
-		word := e.unclaimed()
+		word := e.waitUnclaimed()
 		pair, ok := to(a.unseal(word))
 		if !ok {
 			return false
 		}
-		if s.replace(a, e, word, pair, &a.plan.layout) {
+		if s.swapPair(a, e, word, pair, &a.plan.layout) {
 			return true
 		}
 	}
 }
 
-// replace replaces a word by that of a pair of the same layout, unless the word has changed, and drops an entry without
-// units.
-func (s *Store) replace(a *ask, e *slot, word uint64, pair algorithm.Pair, l *layout) bool {
-	next := l.seal(a.tag(), pair) | l.stillDenied(a.tag(), word, a.now+a.behind)
+// swapPair replaces the word of an entry by the word of a pair of the same layout, and drops an entry without units. It
+// returns false if the word has changed since it was read.
+func (s *Store) swapPair(a *access, e *slot, word uint64, pair algorithm.Pair, l *layout) bool {
+	next := l.seal(a.tag(), pair) | l.stillDenied(a.tag(), word, a.now+a.lag)
 	if pair.Units == 0 {
 		next = held
 	}
@@ -112,15 +112,15 @@ func (s *Store) replace(a *ask, e *slot, word uint64, pair algorithm.Pair, l *la
 		return false
 	}
 	if pair.Units == 0 {
-		s.forgetEntry(a, e)
+		s.dropEntry(a, e)
 	}
 	return true
 }
 
-// forgetEntry drops a held entry. Its slot is free when the segment is next tidied.
-func (s *Store) forgetEntry(a *ask, e *slot) {
-	atomic.StoreUint64(&e.tag, gone<<layoutBits)
-	s.shards[a.shard()].sweptAt(a.now + a.behind)
+// dropEntry drops a held entry. Its slot becomes free when the segment is next tidied.
+func (s *Store) dropEntry(a *access, e *slot) {
+	atomic.StoreUint64(&e.tag, tombstone<<layoutBits)
+	s.shards[a.shard()].recordSweep(a.now + a.lag)
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
@@ -132,7 +132,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
 		return err
 	}
-	a := s.ask(p, c.Key, c.Cost)
+	a := s.newAccess(p, c.Key, c.Cost)
 	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
 	if record := sh.wide.lookup(a.hash); record != nil {
@@ -145,12 +145,12 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return nil
 }
 
-// giveRecord gives back to the state in a record, by the limit that it was written under. That needs no more room.
-func (a *ask) giveRecord(record []int64, r headgate.Receipt) {
+// giveRecord refunds units to the state in a record, by the limit under which it was written. That needs no more room.
+func (a *access) giveRecord(record []int64, r headgate.Receipt) {
 	state := stateOf(record)
 	if a.plan.Owns(state) {
 		state = a.plan.Give(state, a.now, a.n, r)
-		a.settle(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
+		a.storeState(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
 		return
 	}
 	shift := a.shift(state)
@@ -158,10 +158,10 @@ func (a *ask) giveRecord(record []int64, r headgate.Receipt) {
 	record[recordWords] = int64(len(state.GiveBack(&a.plan.Plan, a.now-shift, a.n, r))) // does not grow
 }
 
-// giveEntry gives back to the pair in an entry, by the limit that it was written under. If the result does not fit the
-// word, a fraction of a unit is not given back.
-func (s *Store) giveEntry(a *ask, e *slot, r headgate.Receipt) {
-	w := s.layouts.places[atomic.LoadUint64(&e.tag)&layoutMask].Load()
+// giveEntry refunds units to the pair in an entry, by the limit under which it was written. If the result does not fit
+// the word, a fraction of a unit is not refunded.
+func (s *Store) giveEntry(a *access, e *slot, r headgate.Receipt) {
+	w := s.layouts.byID[atomic.LoadUint64(&e.tag)&layoutMask].Load()
 	if w == nil {
 		if a.plan.id != anonymous || !a.plan.compact {
 			return // the limit of the entry is not known
@@ -169,17 +169,17 @@ func (s *Store) giveEntry(a *ask, e *slot, r headgate.Receipt) {
 		w = &layoutPlan{a.plan.layout, a.plan.Plan}
 	}
 	offset := w.plan.Offset(a.key)
-	now := a.now + a.behind - offset
-	r.At += a.behind - offset
+	now := a.now + a.lag - offset
+	r.At += a.lag - offset
 	for {
-		word := e.unclaimed()
-		pair := w.settled(w.unseal(a.tag(), word, a.now+a.behind), now)
+		word := e.waitUnclaimed()
+		pair := w.clampLast(w.unseal(a.tag(), word, a.now+a.lag), now)
 		given := w.plan.GivePair(&a.plan.Plan, pair, now, a.n, r)
 		if !w.holds(given) {
 			at, units := w.plan.ConsumedPair(given, now)
 			given = algorithm.Pair{Time: at, Units: units, Last: at}
 		}
-		if s.replace(a, e, word, given, &w.layout) {
+		if s.swapPair(a, e, word, given, &w.layout) {
 			return
 		}
 	}
@@ -187,23 +187,23 @@ func (s *Store) giveEntry(a *ask, e *slot, r headgate.Receipt) {
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
-	if err := s.admit(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	if err := headgate.ValidateKey(c.Key); err != nil {
 		return err
 	}
 	for _, kind := range []algorithm.Kind{algorithm.KindBucket, algorithm.KindLeases} {
-		a := ask{key: c.Key, hash: maphash.String(s.seeds[kind], c.Key), now: s.now()}
+		a := access{key: c.Key, hash: maphash.String(s.seeds[kind], c.Key), now: s.now()}
 		sh := &s.shards[a.shard()]
 		sh.mu.Lock()
 		if sh.wide.lookup(a.hash) != nil {
 			s.drop(&sh.wide, a.hash)
-			sh.sweptAt(a.now)
+			sh.recordSweep(a.now)
 		}
 		if e := s.entry(a.hash); e != nil {
 			e.hold()
-			s.forgetEntry(&a, e)
+			s.dropEntry(&a, e)
 		}
 		sh.mu.Unlock()
 	}
@@ -222,13 +222,13 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	if c.Limit.Algorithm != headgate.Concurrency {
 		return false, headgate.ErrUnsupported
 	}
-	a := s.ask(p, c.Key, c.Cost)
+	a := s.newAccess(p, c.Key, c.Cost)
 	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
 	if err := s.widen(sh, &a); err != nil {
 		return false, err
 	}
-	record, err := s.roomWide(sh, &a)
+	record, err := s.recordWithRoom(sh, &a)
 	if err != nil {
 		return false, err
 	}
@@ -236,6 +236,6 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	if err != nil {
 		return false, err
 	}
-	a.settle(record, state, p.Decide(state, a.now, 0).ResetAfter)
+	a.storeState(record, state, p.Decide(state, a.now, 0).ResetAfter)
 	return held, nil
 }

@@ -15,8 +15,8 @@ import (
 // A claiming call never waits: if an entry is held or claimed by another call, or swaps fail too often, it releases its
 // claims and takes with locks instead. So other calls may wait for a claim without a deadlock.
 
-// unclaimed waits until an entry is not claimed and returns its state. The shard is locked.
-func (e *slot) unclaimed() uint64 {
+// waitUnclaimed waits until an entry is not claimed, and returns its state. The shard is locked.
+func (e *slot) waitUnclaimed() uint64 {
 	for spins := 1; ; spins++ {
 		if state := atomic.LoadUint64(&e.state); state&claimed == 0 {
 			return state
@@ -25,9 +25,9 @@ func (e *slot) unclaimed() uint64 {
 	}
 }
 
-// A claim is one check of a TakeAll that is tried without locks.
+// A claim is one check of a TakeAll that takes without locking entries.
 type claim struct {
-	ask
+	access
 	slot   *slot // the entry of the key; nil if it has a record
 	word   uint64
 	pair   algorithm.Pair    // after the take
@@ -36,7 +36,7 @@ type claim struct {
 }
 
 const (
-	shortState = minRecord - recordState // words
+	maxClaimState = minRecord - recordState // words of the state in the smallest record
 	// maxRecords is how many claims may have records.
 	maxRecords = 4
 	// maxFailedSwaps is how many swaps in a row may fail.
@@ -45,14 +45,14 @@ const (
 	maxReads = 32
 )
 
-// takeShort takes for all claims if all of their keys exist and allow. Otherwise it returns false and has changed
-// nothing. The claims have their times; now is the store's.
-func (s *Store) takeShort(claims []claim, dst []headgate.Decision, now int64) bool {
+// takeClaiming takes for all claims if all of their keys exist and allow. Otherwise it changes nothing and returns
+// false. The times of the claims are set; now is the store's time.
+func (s *Store) takeClaiming(claims []claim, dst []headgate.Decision, now int64) bool {
 	var locked shardSet
 	wide := false
 	for i := range claims {
 		switch c := &claims[i]; {
-		case !c.takes():
+		case !c.feasible():
 			return false
 		case c.plan.compact:
 		case c.plan.kind == algorithm.KindWindows || c.plan.IsPair():
@@ -63,25 +63,25 @@ func (s *Store) takeShort(claims []claim, dst []headgate.Decision, now int64) bo
 		}
 	}
 	if wide {
-		return s.takeShortWide(claims, dst, &locked, now)
+		return s.takeClaimingRecords(claims, dst, &locked, now)
 	}
 	for i := range claims {
-		s.fetch(claims[i].hash)
+		s.prefetchSlot(claims[i].hash)
 	}
 	return s.inspectAll(claims) && s.claimAll(claims, dst)
 }
 
-// takeShortWide is takeShort if some claims have records. It locks the shards of these.
-func (s *Store) takeShortWide(claims []claim, dst []headgate.Decision, locked *shardSet, now int64) bool {
+// takeClaimingRecords is takeShort if some claims have records. It locks the shards of these.
+func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, locked *shardSet, now int64) bool {
 	s.lock(locked)
 	defer s.unlock(locked)
-	if !s.valid(now) {
+	if !s.validAt(now) {
 		return false
 	}
 	for i := range claims {
 		if c := &claims[i]; c.plan.compact {
-			s.fetch(c.hash)
-		} else if !s.find(c) {
+			s.prefetchSlot(c.hash)
+		} else if !s.findRecord(c) {
 			return false
 		}
 	}
@@ -119,10 +119,10 @@ func (s *Store) takeShortWide(claims []claim, dst []headgate.Decision, locked *s
 	return false
 }
 
-// find finds the record of a claim.
-func (s *Store) find(c *claim) bool {
+// findRecord finds the record of a claim.
+func (s *Store) findRecord(c *claim) bool {
 	record := s.shards[c.shard()].wide.lookup(c.hash)
-	if record == nil || record[recordWords] > shortState || !c.plan.Owns(stateOf(record)) {
+	if record == nil || record[recordWords] > maxClaimState || !c.plan.Owns(stateOf(record)) {
 		return false
 	}
 	c.record = (*[minRecord]int64)(record)
@@ -134,12 +134,12 @@ func (c *claim) takeRecord(d *headgate.Decision) bool {
 	record := c.record[:]
 	var state algorithm.State
 	if state, *d = c.plan.Take(stateOf(record), c.now, c.n, 0); d.Allowed {
-		c.settle(record, state, d.ResetAfter)
+		c.storeState(record, state, d.ResetAfter)
 	}
 	return d.Allowed
 }
 
-// inspectAll calls inspect for all claims with an entry.
+// inspectAll calls inspect for every claim whose key has an entry.
 func (s *Store) inspectAll(claims []claim) bool {
 	for i := range claims {
 		if c := &claims[i]; c.plan.compact && !s.inspect(c, maxReads) {
@@ -163,7 +163,7 @@ func (s *Store) inspect(c *claim, times int) bool {
 		word = atomic.LoadUint64(&e.state)
 	}
 	tag, tagWord := c.tag(), atomic.LoadUint64(&e.tag) // after the state, as in takeCompact
-	if tagWord != c.tagWord() || !s.valid(c.now) {
+	if tagWord != c.tagWord() || !s.validAt(c.now) {
 		return false
 	}
 	var ok bool
@@ -173,7 +173,7 @@ func (s *Store) inspect(c *claim, times int) bool {
 	return ok
 }
 
-// claimAll takes what inspect has decided, from all entries or from none, and returns the result.
+// claimAll takes the units that inspect has allowed, from all entries or from none, and reports whether it took them.
 func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	last := len(claims) - 1
 	for last >= 0 && claims[last].slot == nil {
@@ -184,8 +184,8 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 		if c.slot == nil {
 			continue
 		}
-		for lost := 0; !c.swap(i == last); {
-			if lost++; lost == maxFailedSwaps || !s.inspect(c, 0) {
+		for failed := 0; !c.swap(i == last); {
+			if failed++; failed == maxFailedSwaps || !s.inspect(c, 0) {
 				releaseClaims(claims[:i])
 				return false
 			}
@@ -204,7 +204,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	return true
 }
 
-// swap claims the entry or, if it is the last, takes from it. It returns false if the entry has changed since inspect.
+// swap claims an entry. From the last one it takes instead. It returns false if the entry has changed since inspect.
 func (c *claim) swap(last bool) bool {
 	next := c.word | held | claimed
 	if last {

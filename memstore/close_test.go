@@ -21,7 +21,7 @@ func TestCloseEndsWhatTheStoreStarted(t *testing.T) {
 		for i := range 20_000 { // so many that memory is prepared for more
 			b.Allow(key(i))
 		}
-		time.Sleep(2 * lapTime) // the janitor goes around
+		time.Sleep(2 * fullSweepTime) // the janitor goes around
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +67,8 @@ func TestClosedStoreDecidesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := s.ask(p, c.Key, 0)
-	if d := s.look(&a); d.Remaining != 4 {
+	a := s.newAccess(p, c.Key, 0)
+	if d := s.peek(&a); d.Remaining != 4 {
 		t.Errorf("%d remaining, want the 4 that there were", d.Remaining)
 	}
 }

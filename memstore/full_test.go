@@ -34,7 +34,7 @@ func newSmallStore(t *testing.T) (*Store, *fakeClock) {
 	t.Helper()
 	clock := &fakeClock{}
 	s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
-	s.budget.most = 1 << 19
+	s.budget.limit = 1 << 19
 	return s, clock
 }
 

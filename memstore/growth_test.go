@@ -126,5 +126,5 @@ func (s *Store) sweepAll() {
 	for n := range s.shards {
 		s.sweepShard(uint8(n), now, now)
 	}
-	s.completeLap(now)
+	s.completeSweep(now)
 }

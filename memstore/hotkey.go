@@ -1,8 +1,8 @@
 package memstore
 
-// The entry of a key that all cores use is a cache line that they take from each other: once to read, once to swap, and
-// again if the swap fails. Throughput is higher if a core decides several times before the line moves on. So a caller
-// whose swaps fail repeatedly pauses for a while, and then tries until it succeeds.
+// If all cores use one key, the cache line of its entry moves between them: once to read, once to swap, and again if
+// the swap fails. Throughput is higher if a core decides several times before the line moves. So a caller whose swaps
+// fail repeatedly pauses for a while, and then tries until it succeeds.
 const (
 	// hotSwaps is how many failed swaps in one decision make a key hot. A first failure is often a coincidence, and trying
 	// again costs less than a pause.
@@ -11,7 +11,7 @@ const (
 	pauseLoops = 1 << 14
 )
 
-// pauseForOthers pauses for a while. It does not sleep, since that would take longer.
+// pauseForOthers pauses for a few microseconds. It does not sleep, because a sleep takes longer.
 func pauseForOthers() {
 	for range pauseLoops {
 	}

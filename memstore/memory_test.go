@@ -16,7 +16,7 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
-			s.budget.most /= slower
+			s.budget.limit /= slower
 			b := bind(t, s, limit)
 			const perGoroutine = 120_000 / slower
 			var wg sync.WaitGroup
@@ -83,15 +83,15 @@ func (r *records) checkFree(t *testing.T) {
 	for size := range r.classes {
 		c := &r.classes[size]
 		free, before := uint32(0), uint32(0)
-		for at := c.free; at != 0; at = uint32(c.at(uint8(size), at-1)[freeNext]) {
-			record := c.at(uint8(size), at-1)
-			if record[recordWords] != freeRecord || uint32(record[freeBefore]) != before {
+		for at := c.free; at != 0; at = uint32(c.record(uint8(size), at-1)[freeNext]) {
+			record := c.record(uint8(size), at-1)
+			if record[recordWords] != freeRecord || uint32(record[freePrevious]) != before {
 				t.Fatalf("class %d: record %d follows %d and says %v", size, at-1, int(before)-1, record[:recordState])
 			}
 			before = at
 			free++
 		}
-		if made := c.made - uint32(c.holes)*perPage(uint8(size)); free+c.live != made {
+		if made := c.capacity - uint32(c.holes)*perPage(uint8(size)); free+c.live != made {
 			t.Errorf("class %d: %d free and %d live records, want %d in all", size, free, c.live, made)
 		}
 	}
@@ -103,7 +103,7 @@ func TestMemoryPressureSparesDeniedKeys(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
-			s.budget.most /= slower
+			s.budget.limit /= slower
 			b := bind(t, s, limit)
 			const abusers = 500 / slower
 			for i := range abusers {
@@ -133,7 +133,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
-			s.budget.most /= slower
+			s.budget.limit /= slower
 			b := bind(t, s, limit)
 			refused := -1
 			for i := range 1_000_000 {

@@ -43,7 +43,7 @@ func newOwned(t *testing.T, limit string) *owned {
 // see lets the slow decision see the first key.
 func (o *owned) see() {
 	o.t.Helper()
-	if o.slow = (claim{ask: o.ask(o.plan, "first", 1)}); !o.inspect(&o.slow, 0) {
+	if o.slow = (claim{access: o.newAccess(o.plan, "first", 1)}); !o.inspect(&o.slow, 0) {
 		o.t.Fatal("the first key is not seen")
 	}
 }
@@ -176,7 +176,7 @@ func TestASlotOfMemoryThatIsUsedAgainIsNotWrittenTo(t *testing.T) {
 // written there is written for it too, in order; it is the race detector that tells.
 func TestMemoryThatIsUsedAgainIsWrittenForThoseWhoStillLook(t *testing.T) {
 	o := newOwned(t, "10/d fixed-window")
-	a := o.ask(o.plan, "first", 1)
+	a := o.newAccess(o.plan, "first", 1)
 	entry := slot{tag: a.tagWord(), state: a.seal(algorithm.Pair{Time: a.now, Units: 1, Last: a.now})}
 	g := o.useAgain(o.newLargeSegment(0))
 	base := g.base()

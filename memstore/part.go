@@ -10,7 +10,7 @@ import (
 
 // A part is one check of a TakeAll.
 type part struct {
-	ask
+	access
 	slot *slot // the key's entry, which is held; nil if the key has a record or nothing
 	word uint64
 	pair algorithm.Pair
@@ -22,51 +22,52 @@ type part struct {
 	pinned        bool     // the record cannot be evicted
 	until, denied int64    // the values in the record that pinning replaces
 	taken         bool     // the units were taken from the record
-	before        [5]int64 // the state before that
+	stateBefore   [5]int64 // the state before that
 }
 
-// find looks up the record of a part.
-func (p *part) find(sh *shard) {
+// findRecord looks up the record of a part.
+func (p *part) findRecord(sh *shard) {
 	if p.record = sh.wide.lookup(p.hash); p.record != nil {
 		p.words = p.record[recordWords]
 	}
 }
 
-// reservePart gives the key of a part that may take an entry, or a record with room, that no work for the other parts
-// can drop. From then on the entry is held, so that no other caller sees a new one too early. moved tells that entries
-// may have been moved since reach; moves reports whether reservePart may have moved some.
+// reservePart gives the key of a part an entry, or a record with room, that no work for the other parts can drop. The
+// entry is held, so that no other caller sees a new one too early. A part whose cost is above the capacity needs
+// neither. moved says that entries may have been moved since prefetch; moves reports whether reservePart may have moved
+// some.
 func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 	sh := &s.shards[p.shard()]
 	if p.plan.compact {
 		if e := s.entry(p.hash); e != nil { // then it has no record
-			kept, err := s.adopt(sh, &p.ask, e)
-			if kept != nil && p.takes() {
-				p.hold(kept)
+			entry, err := s.convertEntry(sh, &p.access, e)
+			if entry != nil && p.feasible() {
+				p.hold(entry)
 				return false, nil
 			}
-			if moves = kept == nil; err != nil {
+			if moves = entry == nil; err != nil {
 				return moves, err
 			}
 		}
 	}
 	if p.plan.compact || moved {
-		p.find(sh)
+		p.findRecord(sh)
 	}
 	if p.record != nil && !p.plan.Owns(stateOf(p.record)) {
-		if _, err := s.adoptRecord(sh, &p.ask, p.record); err != nil {
+		if _, err := s.convertRecord(sh, &p.access, p.record); err != nil {
 			return true, err
 		}
-		p.find(sh)
+		p.findRecord(sh)
 		moves = true
 	}
-	if !p.takes() {
+	if !p.feasible() {
 		if p.record == nil && !p.plan.compact && s.entry(p.hash) != nil {
-			return true, s.widen(sh, &p.ask)
+			return true, s.widen(sh, &p.access)
 		}
 		return moves, nil
 	}
 	if p.plan.compact && p.record == nil {
-		g, err := s.room(&p.ask)
+		g, err := s.segmentWithRoom(&p.access)
 		if err != nil {
 			s.refusals.Add(1)
 			return true, err
@@ -79,10 +80,10 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 		p.pin(p.record)
 		return moves, nil
 	}
-	if err := s.widen(sh, &p.ask); err != nil {
+	if err := s.widen(sh, &p.access); err != nil {
 		return true, err
 	}
-	record, err := s.roomWide(sh, &p.ask)
+	record, err := s.recordWithRoom(sh, &p.access)
 	if err != nil {
 		return true, err
 	}
@@ -101,7 +102,7 @@ func (p *part) unpin(record []int64) {
 	record[recordUntil], record[recordDenied] = p.until, p.denied
 }
 
-// hold holds the entry of a part, if it has one and may take from it, and reads it.
+// hold holds and reads the entry of a part, if its key has one.
 func (s *Store) hold(p *part) {
 	if p.plan.IsPair() {
 		if e := s.entry(p.hash); e != nil { // then it has no record
@@ -118,14 +119,14 @@ func (p *part) hold(e *slot) {
 	p.pair = p.unseal(p.word)
 }
 
-// tryPart decides a part, and computes its next pair. The decision is written in place, since copying it takes longer
-// than making it.
+// tryPart decides a part, and computes its next pair. It writes the decision in place, because copying a decision takes
+// longer than computing it.
 func (s *Store) tryPart(p *part, d *headgate.Decision) {
 	if p.pinned && p.record != nil && (p.plan.IsPair() || p.plan.kind == algorithm.KindWindows) {
 		p.tryRecord(d)
 		return
 	}
-	if p.wide || !p.takes() {
+	if p.wide || !p.feasible() {
 		*d = s.decidePart(p, p.n)
 		return
 	}
@@ -138,25 +139,25 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 	p.plan.Describe(d, next, p.now, p.n)
 }
 
-// tryRecord takes from the record of a part, and keeps the short state before it, to restore it if another part is
-// denied. That costs less than deciding twice.
+// tryRecord takes from the record of a part. It saves the previous state, which is short, to restore it if another part
+// is denied. That costs less than deciding twice.
 func (p *part) tryRecord(d *headgate.Decision) {
 	state := stateOf(p.record)
-	copy(p.before[:], state)
+	copy(p.stateBefore[:], state)
 	state, *d = p.plan.Take(state, p.now, p.n, 0)
 	if p.taken = d.Allowed; p.taken {
 		p.unpin(p.record)
-		p.settle(p.record, state, d.ResetAfter)
+		p.storeState(p.record, state, d.ResetAfter)
 	}
 }
 
-// decidePart decides n units of a part in the state in which it was held.
+// decidePart decides n units of a part by the state that was read when the part was held.
 func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 	switch {
 	case p.record != nil:
 		return p.decideRecord(p.record, n)
 	case p.wide:
-		return s.decideWide(&s.shards[p.shard()], &p.ask, n)
+		return s.decideWide(&s.shards[p.shard()], &p.access, n)
 	default:
 		return p.plan.DecidePair(p.pair, p.now, n)
 	}
@@ -166,7 +167,7 @@ func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 func (s *Store) takePart(p *part, d *headgate.Decision) {
 	switch {
 	case p.slot != nil:
-		atomic.StoreUint64(&p.slot.state, p.seal(p.next)|p.plan.stillDenied(p.tag(), p.word, p.now+p.behind))
+		atomic.StoreUint64(&p.slot.state, p.seal(p.next)|p.plan.stillDenied(p.tag(), p.word, p.now+p.lag))
 	case p.taken:
 	default:
 		record := p.record
@@ -185,7 +186,7 @@ func (s *Store) restorePart(p *part, allowed bool) {
 			p.word |= denied
 		}
 		if p.pair.Units == 0 { // it was added for this part
-			s.forgetEntry(&p.ask, p.slot)
+			s.dropEntry(&p.access, p.slot)
 			return
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
@@ -199,15 +200,15 @@ func (s *Store) restorePart(p *part, allowed bool) {
 		record = sh.wide.lookup(p.hash)
 	}
 	if p.taken {
-		record[recordWords] = int64(copy(record[recordState:], p.before[:p.words]))
+		record[recordWords] = int64(copy(record[recordState:], p.stateBefore[:p.words]))
 	}
-	if record[recordWords] == 0 { // it was made for this part
+	if record[recordWords] == 0 { // it was created for this part
 		s.drop(&sh.wide, p.hash)
 		p.record = nil
 		return
 	}
 	p.unpin(record)
 	if !allowed {
-		s.decideWide(sh, &p.ask, p.n) // records the denial
+		s.decideWide(sh, &p.access, p.n) // records the denial
 	}
 }

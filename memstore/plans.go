@@ -15,7 +15,7 @@ type plan struct {
 	limit   headgate.Limit
 	kind    algorithm.Kind
 	compact bool // its state fits a state word
-	pooled  bool // from planPool: used for one decision and then returned
+	pooled  bool // it is from planPool, and returned after one decision
 }
 
 func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
@@ -31,7 +31,7 @@ func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 		return err
 	}
 	p.limit, p.kind = limit, p.Kind()
-	p.layout, p.compact = s.layouts.of(&p.Plan)
+	p.layout, p.compact = s.layouts.assign(&p.Plan)
 	return nil
 }
 
@@ -39,11 +39,11 @@ func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 // only evict the others.
 var planPool = sync.Pool{New: func() any { return &plan{pooled: true} }}
 
-// cacheOneIn is the inverse of the probability that a full cache takes a new limit. Limits that are used often get in.
+// cacheOneIn is the inverse of the probability that a new limit replaces one in a full cache. Frequent limits get in.
 const cacheOneIn = 256
 
-// planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and sometimes
-// if not. Call done after the decision.
+// planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and at random
+// if there is not. Call done after the decision.
 func (s *Store) planUncached(limit headgate.Limit, room bool) (*plan, error) {
 	if room || rand.Uint32()%cacheOneIn == 0 {
 		p, err := s.newPlan(limit)

@@ -7,17 +7,17 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// records keeps the states that do not fit a state word: in pages of words, without pointers, found through a map
-// without pointers. A record is
+// records stores the states that do not fit a state word, in pages of words. A map finds them. Neither has pointers. A
+// record is
 //
 //	word 0   the key's hash
-//	word 1   how long the state is
-//	word 2   when the state is as good as none, in µs
+//	word 1   the length of the state in words
+//	word 2   the time in µs at which the state is like that of a new key
 //	word 3   1 if the key was denied since it last drained
 //	word 4…  the state
 //
-// and lives in the smallest class that holds it. A free record has the number of the next free one in word 0, −1 in
-// word 1 and the number of the one before it in word 2; numbers plus 1, and 0 for none.
+// and is in the smallest class that holds it. Free records are a list: word 0 has the number of the next one plus 1, or
+// 0 if there is none; word 1 has −1; word 2 has the number of the previous one plus 1, or 0 if there is none.
 type records struct {
 	index   map[uint64]recordLocation
 	peak    int // the largest size of the index
@@ -32,16 +32,17 @@ const (
 	recordDenied
 	recordState
 
-	freeRecord = -1
-	freeNext   = recordHash
-	freeBefore = recordUntil
+	freeRecord   = -1
+	freeNext     = recordHash
+	freePrevious = recordUntil
 
 	minRecord   = 8 // words
 	maxClass    = 19
 	pageWords   = 512
 	indexBytes  = 32 // of the map, for one record
-	keptIndex   = 64 // records up to which the index keeps its memory when it is empty
 	evictSample = 64
+	// minShrunkIndex is the number of records above which an index that becomes empty is replaced: maps do not shrink.
+	minShrunkIndex = 64
 )
 
 // A recordLocation says where a record is: its class and its number in it.
@@ -52,12 +53,12 @@ type recordLocation struct {
 
 // A class holds records of one size.
 type class struct {
-	pages [][]int64 // nil for a page that was removed
-	holes int       // removed pages
-	made  uint32    // records that the pages have room for
-	free  uint32    // number of the first free record, plus 1
-	live  uint32
-	hand  uint32 // where eviction and sweeping look next
+	pages    [][]int64 // nil for a page that was removed
+	holes    int       // removed pages
+	capacity uint32    // records that the pages have room for, including removed pages
+	free     uint32    // number of the first free record plus 1, or 0
+	live     uint32    // records in use
+	cursor   uint32    // the number of the record at which eviction and sweeping continue
 }
 
 func classFor(words int) uint8 {
@@ -68,22 +69,24 @@ func classFor(words int) uint8 {
 	return c
 }
 
-// has reports whether the page of a record is there.
-func (c *class) has(size uint8, number uint32) bool { return c.pages[number/perPage(size)] != nil }
+// hasPage reports whether the page of a record exists.
+func (c *class) hasPage(size uint8, number uint32) bool { return c.pages[number/perPage(size)] != nil }
 
 func pageBytes(size uint8) int64 { return int64(perPage(size)) * int64(minRecord<<size) * 8 }
 
 func perPage(c uint8) uint32 { return max(1, uint32(pageWords/(minRecord<<c))) }
 
-func (c *class) at(size uint8, number uint32) []int64 {
+func (c *class) record(size uint8, number uint32) []int64 {
 	words, per := uint32(minRecord)<<size, perPage(size)
 	from := number % per * words
 	return c.pages[number/per][from : from+words : from+words]
 }
 
-func (r *records) at(p recordLocation) []int64 { return r.classes[p.class].at(p.class, p.number) }
+func (r *records) record(p recordLocation) []int64 {
+	return r.classes[p.class].record(p.class, p.number)
+}
 
-// stateOf returns the state in a record, with the record's whole room as its capacity.
+// stateOf returns the state in a record. Its capacity is that of the record.
 func stateOf(record []int64) algorithm.State {
 	return record[recordState : recordState+record[recordWords]]
 }
@@ -91,19 +94,19 @@ func stateOf(record []int64) algorithm.State {
 // lookup returns the record of a key, or nil.
 func (r *records) lookup(hash uint64) []int64 {
 	if p, ok := r.index[hash]; ok {
-		return r.at(p)
+		return r.record(p)
 	}
 	return nil
 }
 
-// fit returns the record of a key with room for a state of that many words: the one that is there, a larger one with
-// the same state, or a new one with an empty state.
-func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
+// fit returns a record of the key with room for a state of that many words: the existing one, a larger one with the
+// same state, or a new one with an empty state.
+func (s *Store) fit(sh *shard, a *access, words int) ([]int64, error) {
 	r, hash := &sh.wide, a.hash
 	size := classFor(recordState + words)
 	old, exists := r.index[hash]
 	if exists && old.class >= size {
-		return r.at(old), nil
+		return r.record(old), nil
 	}
 	number, ok := s.allocate(sh, size, a)
 	if !ok {
@@ -111,12 +114,12 @@ func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 		return nil, headgate.ErrFull
 	}
 	if !exists {
-		sh.begin(a)
+		sh.setStart(a)
 	}
-	record := r.classes[size].at(size, number)
+	record := r.classes[size].record(size, number)
 	record[recordHash] = int64(hash)
 	if exists {
-		was := r.at(old)
+		was := r.record(old)
 		copy(record[1:], was[1:recordState+was[recordWords]])
 		s.releaseRecord(r, old)
 	} else {
@@ -130,10 +133,10 @@ func (s *Store) fit(sh *shard, a *ask, words int) ([]int64, error) {
 	return record, nil
 }
 
-// allocate returns a free record of a class. If need be it adds a page or, where memory does not allow that, evicts a
-// record that is dead or, of some, has the least left to remember. It spares the record of the key that asks and those
-// that were denied since they last drained.
-func (s *Store) allocate(sh *shard, size uint8, a *ask) (uint32, bool) {
+// allocate returns a free record of a class. If there is none, it adds a page. If memory does not allow that, it evicts
+// a dead record or, among a sample, the one with the least time left. It never evicts the record of the key itself, nor
+// that of a key that was denied since it last drained.
+func (s *Store) allocate(sh *shard, size uint8, a *access) (uint32, bool) {
 	c := &sh.wide.classes[size]
 	for !s.reserveRecord(indexBytes) {
 		if !s.evictRecord(sh, size, a) && !s.reclaimPage(sh, a) {
@@ -170,7 +173,7 @@ func (s *Store) addPage(r *records, size uint8) bool {
 		c.pages = append(c.pages, page)
 	}
 	per := perPage(size)
-	c.made = uint32(len(c.pages)) * per
+	c.capacity = uint32(len(c.pages)) * per
 	for number := at * per; number < (at+1)*per; number++ {
 		c.push(size, number)
 	}
@@ -179,53 +182,53 @@ func (s *Store) addPage(r *records, size uint8) bool {
 
 // push adds a record to the front of the free list.
 func (c *class) push(size uint8, number uint32) {
-	record := c.at(size, number)
-	record[freeNext], record[recordWords], record[freeBefore] = int64(c.free), freeRecord, 0
+	record := c.record(size, number)
+	record[freeNext], record[recordWords], record[freePrevious] = int64(c.free), freeRecord, 0
 	if c.free != 0 {
-		c.at(size, c.free-1)[freeBefore] = int64(number) + 1
+		c.record(size, c.free-1)[freePrevious] = int64(number) + 1
 	}
 	c.free = number + 1
 }
 
 // pull removes a record from the free list.
 func (c *class) pull(size uint8, number uint32) {
-	record := c.at(size, number)
-	next, before := uint32(record[freeNext]), uint32(record[freeBefore])
+	record := c.record(size, number)
+	next, before := uint32(record[freeNext]), uint32(record[freePrevious])
 	if next != 0 {
-		c.at(size, next-1)[freeBefore] = int64(before)
+		c.record(size, next-1)[freePrevious] = int64(before)
 	}
 	if before != 0 {
-		c.at(size, before-1)[freeNext] = int64(next)
+		c.record(size, before-1)[freeNext] = int64(next)
 	} else {
 		c.free = next
 	}
 }
 
-// reclaimPage removes a page from the class with the most pages, and evicts its records, so that states of one size do
-// not keep out those of another. It spares pages with a record that may not be evicted.
-func (s *Store) reclaimPage(sh *shard, a *ask) bool {
+// reclaimPage removes a page from the class with the most pages and evicts its records, so that states of one size
+// leave room for those of another. It skips pages with a record that must not be evicted.
+func (s *Store) reclaimPage(sh *shard, a *access) bool {
 	var size uint8
 	for i := range sh.wide.classes {
 		if c := &sh.wide.classes[i]; len(c.pages)-c.holes > len(sh.wide.classes[size].pages)-sh.wide.classes[size].holes {
 			size = uint8(i)
 		}
 	}
-	c, per, now := &sh.wide.classes[size], perPage(size), a.now+a.behind
+	c, per, now := &sh.wide.classes[size], perPage(size), a.now+a.lag
 	for range min(8, len(c.pages)) {
-		c.hand = (c.hand/per*per + per) % c.made
-		first := c.hand
-		if !c.has(size, first) || !c.evictable(size, first, a.hash, now) {
+		c.cursor = (c.cursor/per*per + per) % c.capacity
+		first := c.cursor
+		if !c.hasPage(size, first) || !c.evictable(size, first, a.hash, now) {
 			continue
 		}
 		for number := first; number < first+per; number++ {
-			if record := c.at(size, number); record[recordWords] != freeRecord {
+			if record := c.record(size, number); record[recordWords] != freeRecord {
 				if record[recordUntil] > now {
 					s.evictions.Add(1)
 				}
 				s.drop(&sh.wide, uint64(record[recordHash]))
 			}
 		}
-		sh.sweptAt(now)
+		sh.recordSweep(now)
 		c.unlink(size, first)
 		sh.wide.pages--
 		s.budget.records.Add(-pageBytes(size))
@@ -234,14 +237,15 @@ func (s *Store) reclaimPage(sh *shard, a *ask) bool {
 	return false
 }
 
-// evictable reports whether all records of the page that begins with first may be evicted for a key.
-func (c *class) evictable(size uint8, first uint32, asks uint64, now int64) bool {
+// evictable reports whether all records of the page that begins with first may be evicted. The record of the key that
+// needs room may not.
+func (c *class) evictable(size uint8, first uint32, key uint64, now int64) bool {
 	for number := first; number < first+perPage(size); number++ {
-		record := c.at(size, number)
+		record := c.record(size, number)
 		if record[recordWords] == freeRecord {
 			continue
 		}
-		if uint64(record[recordHash]) == asks || record[recordUntil] > now && record[recordDenied] != 0 {
+		if uint64(record[recordHash]) == key || record[recordUntil] > now && record[recordDenied] != 0 {
 			return false
 		}
 	}
@@ -257,15 +261,15 @@ func (c *class) unlink(size uint8, first uint32) {
 	c.holes++
 }
 
-func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
-	c, now := &sh.wide.classes[size], a.now+a.behind
+func (s *Store) evictRecord(sh *shard, size uint8, a *access) bool {
+	c, now := &sh.wide.classes[size], a.now+a.lag
 	victim, least := uint32(0), int64(0)
-	for range min(evictSample, c.made) {
-		c.hand = (c.hand + 1) % c.made
-		if !c.has(size, c.hand) {
+	for range min(evictSample, c.capacity) {
+		c.cursor = (c.cursor + 1) % c.capacity
+		if !c.hasPage(size, c.cursor) {
 			continue
 		}
-		record := c.at(size, c.hand)
+		record := c.record(size, c.cursor)
 		if record[recordWords] == freeRecord || uint64(record[recordHash]) == a.hash {
 			continue
 		}
@@ -274,7 +278,7 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
 			continue
 		}
 		if victim == 0 || until < least {
-			victim, least = c.hand+1, until
+			victim, least = c.cursor+1, until
 		}
 	}
 	if victim == 0 {
@@ -283,12 +287,12 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *ask) bool {
 	if least > now {
 		s.evictions.Add(1)
 	}
-	sh.sweptAt(now)
-	s.drop(&sh.wide, uint64(c.at(size, victim-1)[recordHash]))
+	sh.recordSweep(now)
+	s.drop(&sh.wide, uint64(c.record(size, victim-1)[recordHash]))
 	return true
 }
 
-// releaseRecord puts a record back into its class.
+// releaseRecord adds a record to the free list of its class.
 func (s *Store) releaseRecord(r *records, p recordLocation) {
 	s.budget.records.Add(-indexBytes)
 	c := &r.classes[p.class]
@@ -296,32 +300,32 @@ func (s *Store) releaseRecord(r *records, p recordLocation) {
 	c.live--
 }
 
-// drop forgets a key.
+// drop removes the record of a key.
 func (s *Store) drop(r *records, hash uint64) {
 	if p, ok := r.index[hash]; ok {
-		if delete(r.index, hash); len(r.index) == 0 && r.peak > keptIndex {
-			r.index, r.peak = nil, 0 // a map does not shrink
+		if delete(r.index, hash); len(r.index) == 0 && r.peak > minShrunkIndex {
+			r.index, r.peak = nil, 0
 		}
 		s.releaseRecord(r, p)
 	}
 }
 
-// sweepRecords drops the dead among the next records of each class, at most most of them, and releases the pages of an
-// empty class.
-func (s *Store) sweepRecords(r *records, most int, now int64) {
+// sweepRecords examines the next count records of each class and drops the dead ones. It releases the pages of an empty
+// class.
+func (s *Store) sweepRecords(r *records, count int, now int64) {
 	for size := range r.classes {
 		c := &r.classes[size]
-		for range min(uint32(most), c.made) {
-			c.hand = (c.hand + 1) % c.made
-			if !c.has(uint8(size), c.hand) {
+		for range min(uint32(count), c.capacity) {
+			c.cursor = (c.cursor + 1) % c.capacity
+			if !c.hasPage(uint8(size), c.cursor) {
 				continue
 			}
-			record := c.at(uint8(size), c.hand)
+			record := c.record(uint8(size), c.cursor)
 			if record[recordWords] != freeRecord && record[recordUntil] <= now {
 				s.drop(r, uint64(record[recordHash]))
 			}
 		}
-		if c.live == 0 && c.made > 0 {
+		if c.live == 0 && c.capacity > 0 {
 			pages := len(c.pages) - c.holes
 			r.pages -= pages
 			s.budget.records.Add(-int64(pages) * pageBytes(uint8(size)))

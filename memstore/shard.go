@@ -9,26 +9,27 @@ import (
 
 const shardBits = 8
 
-// A shard owns the keys whose hashes begin with its number. Its lock is needed to add, move or drop entries, and for
-// everything about wide records; not to decide on an entry that is there.
+// A shard has the keys whose hashes begin with its number. Its lock is needed to add, move or drop entries and for all
+// access to records, but not to decide on an existing entry.
 type shard struct {
 	mu   sync.Mutex
 	wide records
 
-	// swept is the latest time at which a dead key was dropped. A key is added at no earlier time, because the state of a
-	// key that was not dropped would not have gone back either.
+	// swept is the latest time at which a dead key was dropped. A new key starts no earlier, so that a key which was
+	// dropped does not go back in time.
 	swept int64
-	_     [64]byte // keep one shard's lock off its neighbour's line
+	_     [64]byte // so that the locks of two shards are not in one cache line
 }
 
-func (sh *shard) sweptAt(now int64) { sh.swept = max(sh.swept, now) }
+func (sh *shard) recordSweep(now int64) { sh.swept = max(sh.swept, now) }
 
-// begin sets the time of an ask for a new key.
-func (sh *shard) begin(a *ask) { a.now = max(a.now, sh.swept-a.behind) }
+// setStart sets the time of an access that adds a key.
+func (sh *shard) setStart(a *access) { a.now = max(a.now, sh.swept-a.lag) }
 
-// room returns a segment with a free slot for the key. It grows, sweeps or evicts if necessary. The shard is locked.
-func (s *Store) room(a *ask) (*segment, error) {
-	n, tag, now := a.shard(), a.tag(), a.now+a.behind
+// segmentWithRoom returns a segment with a free slot for the key. If necessary it grows the table, sweeps or evicts.
+// The shard is locked.
+func (s *Store) segmentWithRoom(a *access) (*segment, error) {
+	n, tag, now := a.shard(), a.tag(), a.now+a.lag
 	for {
 		d := s.dirs[n].Load()
 		if d == nil {
@@ -41,10 +42,10 @@ func (s *Store) room(a *ask) (*segment, error) {
 		}
 		g := d.segments[tag>>d.shift]
 		if !g.full(depthOf(d)) {
-			s.shards[n].begin(a)
+			s.shards[n].setStart(a)
 			return g, nil
 		}
-		s.shards[n].sweptAt(now)
+		s.shards[n].recordSweep(now)
 		start := time.Now()
 		err := s.makeRoom(n, d, g, tag, now)
 		s.stopwatch.stop(start)
@@ -58,7 +59,7 @@ func (s *Store) room(a *ask) (*segment, error) {
 // not allow that, evicts the entries with the shortest time left. Keys that were denied since they last drained stay;
 // if there are no others, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
-	if g.idles(&s.layouts, now) {
+	if g.mostlyIdle(&s.layouts, now) {
 		if g.tidy(&sieve{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
 			return nil
 		}
@@ -66,7 +67,7 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 	if s.grow(n, d, g, tag, now) {
 		return nil
 	}
-	batch := max(g.over(depthOf(d)), len(g.slots)/32)
+	batch := max(g.excess(depthOf(d)), len(g.slots)/32)
 	found := g.survey(&s.layouts, now, now, batch)
 	sift := sieve{layouts: &s.layouts, ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
 	g.tidy(&sift)
@@ -128,8 +129,8 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 	return true
 }
 
-// merge joins the segment at i with its other half when both have become so empty that they will not have to be split
-// again soon. The shard is locked.
+// merge joins the segment at i with its other half if both have become so empty that they will not be split again soon.
+// The shard is locked.
 func (s *Store) merge(d *directory, i int, now int64) {
 	g := d.segments[i]
 	if g.depth == 0 {

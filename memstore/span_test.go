@@ -92,7 +92,7 @@ func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 			take(t, s, "alice", small, second)
 			if full {
 				s.budget.mu.Lock()
-				s.budget.most = 0
+				s.budget.limit = 0
 				s.budget.mu.Unlock()
 			}
 			to := mustPlan(t, limit)

@@ -11,16 +11,17 @@ type Stats struct {
 	Keys int64
 	// Bytes is the memory of the counters, and MaxBytes its limit.
 	Bytes, MaxBytes int64
-	// Evictions is how many keys were forgotten before their time because memory was full.
+	// Evictions is how many live keys were removed because memory was full.
 	Evictions int64
 	// Refusals is how many new keys were refused because memory was full.
 	Refusals int64
 	// Steps is how often a part of the table was rehashed or swept, which delays callers that add a key to its shard.
-	// LongSteps is how many of these took longer than LongStep, including time in which the machine did not run us.
+	// LongSteps is how many of these took longer than LongStep, including time in which the process did not run.
 	Steps, LongSteps int64
 }
 
-// LongStep is the duration above which a step of rehashing or sweeping is long. Its work takes a fraction of that.
+// LongStep is the duration above which a step of rehashing or sweeping counts as long. Usually it takes a fraction of
+// that.
 const LongStep = 100 * time.Microsecond
 
 // A stopwatch times the steps of rehashing and sweeping.
@@ -34,10 +35,10 @@ func (w *stopwatch) stop(start time.Time) {
 	}
 }
 
-// Stats returns the figures as they are now. It visits every segment; call it at the pace of a scrape.
+// Stats returns the current figures. It visits every segment, so do not call it more often than metrics are scraped.
 func (s *Store) Stats() Stats {
 	stats := Stats{
-		Bytes: s.budget.used(), MaxBytes: s.budget.most,
+		Bytes: s.budget.used(), MaxBytes: s.budget.limit,
 		Evictions: s.evictions.Load(), Refusals: s.refusals.Load(),
 		Steps: s.stopwatch.steps.Load(), LongSteps: s.stopwatch.long.Load(),
 	}

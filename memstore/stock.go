@@ -6,17 +6,17 @@ import (
 	"unsafe"
 )
 
-// A stock holds the memory of unused segments: prepared ones, and those left over by merging. The first touch of new
-// memory is a page fault, which takes longer than the rest of a split. So a goroutine of the store touches it, not the
-// caller whose key causes the split. It allocates several segments at once, which the system can back with large pages
-// and the garbage collector sees as one object.
+// A stock holds the memory of unused segments: prepared ones, and those that merging left. The first access to new
+// memory is a page fault, which takes longer than the rest of a split. So a goroutine of the store makes that access,
+// not the caller whose key causes the split. It allocates several segments at once, which the system can back with
+// large pages and the garbage collector sees as one object.
 type stock struct {
-	want chan struct{}
+	refill chan struct{}
 
 	mu       sync.Mutex
-	low      int             // below this number, more are prepared
-	ready    []segmentMemory // touched, and counted as used memory
-	released []*slot         // given back to the system; zero when touched again
+	low      int             // at this number of ready segments, more are prepared
+	ready    []segmentMemory // backed by the system, and counted as used memory
+	released []*slot         // returned to the system; zero when accessed again
 }
 
 // A segmentMemory is the memory of one segment.
@@ -39,7 +39,7 @@ func (s *Store) newLargeSegment(depth uint8) *segment {
 	memory, few := s.stock.take()
 	if few {
 		select {
-		case s.stock.want <- struct{}{}:
+		case s.stock.refill <- struct{}{}:
 		default: // keepStock was woken already
 		}
 	}
@@ -51,7 +51,7 @@ func (s *Store) newLargeSegment(depth uint8) *segment {
 			return newSegment(maxSlots, depth)
 		}
 	}
-	return &segment{slots: unsafe.Slice(memory.base, maxSlots), depth: depth, seen: memory.used}
+	return &segment{slots: unsafe.Slice(memory.base, maxSlots), depth: depth, reused: memory.used}
 }
 
 // take returns prepared memory of a segment, and whether few are left.
@@ -79,11 +79,11 @@ func (t *stock) reuse() segmentMemory {
 	return segmentMemory{base: base, used: true}
 }
 
-// release gives the memory of an empty segment back to the system.
+// release returns the memory of an empty segment to the system.
 func (s *Store) release(g *segment) {
 	s.budget.tables.Add(-g.bytes())
 	if !forget(g.slots) {
-		return // the garbage collector does so
+		return // the garbage collector frees it
 	}
 	s.stock.mu.Lock()
 	defer s.stock.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Store) keepStock() {
 		select {
 		case <-s.stop:
 			return
-		case <-s.stock.want:
+		case <-s.stock.refill:
 			s.restock()
 		}
 	}
@@ -112,26 +112,26 @@ func (s *Store) restock() {
 		}
 		bytes = bytes / largeBytes * largeBytes
 	}
-	var made []segmentMemory
+	var prepared []segmentMemory
 	for ; bytes > 0; bytes -= largeBytes {
 		memory := s.stock.reuse()
 		if memory.base == nil {
 			break
 		}
 		touch(unsafe.Slice(memory.base, maxSlots))
-		made = append(made, memory)
+		prepared = append(prepared, memory)
 	}
 	if bytes > 0 {
 		chunk := newChunk(int(bytes / slotBytes))
 		touch(chunk)
 		for i := 0; i < len(chunk); i += maxSlots {
-			made = append(made, segmentMemory{base: &chunk[i]})
+			prepared = append(prepared, segmentMemory{base: &chunk[i]})
 		}
 	}
 	s.stock.mu.Lock()
 	defer s.stock.mu.Unlock()
-	s.stock.ready = append(s.stock.ready, made...)
-	s.stock.low = len(made) / 2
+	s.stock.ready = append(s.stock.ready, prepared...)
+	s.stock.low = len(prepared) / 2
 }
 
 // newChunk allocates slots, in large pages if they fill some. Memory before and behind them is never touched.
@@ -150,7 +150,7 @@ func newChunk(slots int) []slot {
 func touch(slots []slot) {
 	const pageSlots = 4096 / slotBytes
 	for i := 0; i < len(slots); i += pageSlots {
-		atomic.StoreUint64(&slots[i].tag, 0) // other goroutines may still read it, see segment.seen
+		atomic.StoreUint64(&slots[i].tag, 0) // other goroutines may still read it, see segment.reused
 	}
 }
 
@@ -158,10 +158,10 @@ func touch(slots []slot) {
 type scratch struct{ pool sync.Pool }
 
 func (s *scratch) get() []slot {
-	if lent, ok := s.pool.Get().(*[]slot); ok {
-		return (*lent)[:0]
+	if buffer, ok := s.pool.Get().(*[]slot); ok {
+		return (*buffer)[:0]
 	}
 	return make([]slot, 0, maxSlots)
 }
 
-func (s *scratch) put(room []slot) { s.pool.Put(&room) }
+func (s *scratch) put(buffer []slot) { s.pool.Put(&buffer) }

@@ -22,12 +22,12 @@ var _ headgate.Limiter = (*Store)(nil)
 // paths with one limit and many keys are fastest through Bind.
 type Store struct {
 	// Read on every decision, rarely written.
-	clock  clock
-	from   atomic.Int64 // see lap.go
-	closed atomic.Bool
-	seeds  [algorithm.Kinds]maphash.Seed
-	dirs   [1 << shardBits]atomic.Pointer[directory]
-	plans  algorithm.Cache[*plan]
+	clock     clock
+	validFrom atomic.Int64 // start of the range of valid times: see sweep.go
+	closed    atomic.Bool
+	seeds     [algorithm.Kinds]maphash.Seed
+	dirs      [1 << shardBits]atomic.Pointer[directory]
+	plans     algorithm.Cache[*plan]
 
 	layouts layouts
 
@@ -40,7 +40,7 @@ type Store struct {
 
 	stock   stock
 	scratch scratch
-	laps    sync.Mutex // held to complete a lap
+	sweepMu sync.Mutex // held to change validFrom
 
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -55,9 +55,10 @@ func New(o Options) (*Store, error) {
 		clock: newClock(o.Clock),
 		stop:  make(chan struct{}),
 	}
-	s.budget.most = o.MaxBytes
-	s.stock.want = make(chan struct{}, 1)
-	// A key has one state whatever its kind. Only leases, which are not consumption, are kept separately.
+	s.budget.limit = o.MaxBytes
+	s.stock.refill = make(chan struct{}, 1)
+	// A key has one state for all kinds of limits, so that a changed limit keeps what was consumed. Only leases, which are
+	// not consumption, have a state of their own.
 	consumed := maphash.MakeSeed()
 	for kind := range s.seeds {
 		s.seeds[kind] = consumed
@@ -67,7 +68,7 @@ func New(o Options) (*Store, error) {
 	if now < 0 {
 		return nil, fmt.Errorf("memstore: Clock is at %s: want a time after 1970", time.UnixMicro(now).UTC())
 	}
-	s.from.Store(now - validBefore)
+	s.validFrom.Store(now - validBefore)
 	s.running.Add(2)
 	go s.janitor()
 	go s.keepStock()
@@ -97,8 +98,8 @@ func (s *Store) Close() error {
 // caller may reuse the memory of its keys.
 func (s *Store) BorrowsKeys() {}
 
-// admit checks the context of a method, and that the store is open.
-func (s *Store) admit(ctx context.Context) error {
+// checkOpen returns an error if the context has ended or the store is closed.
+func (s *Store) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -131,21 +132,21 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision
 		c.Cost = cost
 		return d, cmp.Or(err, c.ValidatePeek())
 	}
-	a := s.ask(p, c.Key, cost)
-	d = s.look(&a)
+	a := s.newAccess(p, c.Key, cost)
+	d = s.peek(&a)
 	p.done()
 	return d, nil
 }
 
-// prepare checks a check and returns its plan.
+// prepare validates a check and returns its plan.
 func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
-	if err := s.admit(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	return s.planOf(c)
 }
 
-// planOf checks a check, without the context, and returns its plan.
+// planOf is prepare without the context.
 func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	var err error
 	p, found, room := s.plans.Find(&c.Limit)
@@ -158,55 +159,55 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	return p, nil
 }
 
-// An ask is one check with what the store derives from it.
-type ask struct {
-	plan   *plan
-	key    string
-	hash   uint64
-	now    int64 // by the key's clock, in µs
-	behind int64 // how far the key's clock is behind the store's, in µs
-	n      int64
+// An access is one check and the values that the store derives from it.
+type access struct {
+	plan *plan
+	key  string
+	hash uint64
+	now  int64 // by the key's clock, in µs
+	lag  int64 // how far the key's clock is behind the store's, in µs
+	n    int64
 }
 
-// ask prepares a check. It reads the clock after the key, which may not be in the CPU's cache, and before the table,
-// which will not be: reading the clock waits for all reads before it.
-func (s *Store) ask(p *plan, key string, n int64) ask {
-	a := ask{plan: p, key: key, hash: s.hash(p, key), n: n}
-	a.at(s.now())
+// newAccess returns the access of a check. Reading the clock waits for all earlier reads of memory. So it is read after
+// the key is hashed and before the table is accessed, which is most likely not in the CPU's cache.
+func (s *Store) newAccess(p *plan, key string, n int64) access {
+	a := access{plan: p, key: key, hash: s.hash(p, key), n: n}
+	a.setTime(s.now())
 	return a
 }
 
 func (s *Store) hash(p *plan, key string) uint64 { return maphash.String(s.seeds[p.kind], key) }
 
-// at sets the time of an ask to the store's time now.
-func (a *ask) at(now int64) {
+// setTime sets the time of the access, given the store's time.
+func (a *access) setTime(now int64) {
 	if a.plan.limit.Staggered {
-		a.behind = a.plan.Offset(a.key)
+		a.lag = a.plan.Offset(a.key)
 	}
-	a.now = now - a.behind
+	a.now = now - a.lag
 }
 
-func (a *ask) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
-func (a *ask) tag() uint64  { return tagOf(a.hash) }
+func (a *access) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
+func (a *access) tag() uint64  { return tagOf(a.hash) }
 
 // unseal returns the pair in the key's word, whose layout is that of the plan. It reads the word at the store's time,
 // since the key's own may be behind by a period.
-func (a *ask) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag(), word, a.now+a.behind) }
+func (a *access) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag(), word, a.now+a.lag) }
 
 // seal returns the key's word for a pair, in the layout of the plan.
-func (a *ask) seal(pair algorithm.Pair) uint64 { return a.plan.seal(a.tag(), pair) }
+func (a *access) seal(pair algorithm.Pair) uint64 { return a.plan.seal(a.tag(), pair) }
 
-// takes reports whether the units asked for could be taken at all.
-func (a *ask) takes() bool { return a.n <= a.plan.Capacity() }
+// feasible reports whether the limit can ever allow so many units at once.
+func (a *access) feasible() bool { return a.n <= a.plan.Capacity() }
 
 // tagWord returns the tag word of the key's entry.
-func (a *ask) tagWord() uint64 { return a.tag()<<layoutBits | a.plan.id }
+func (a *access) tagWord() uint64 { return a.tag()<<layoutBits | a.plan.id }
 
-// take decides n units. It writes the decision in place, since copying it takes longer than making it.
+// take decides n units. It writes the decision in place, because copying a decision takes longer than computing it.
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
-	a := s.ask(p, key, n)
-	if !a.takes() {
-		*d = s.look(&a)
+	a := s.newAccess(p, key, n)
+	if !a.feasible() {
+		*d = s.peek(&a)
 		return nil
 	}
 	if !p.compact {
@@ -216,32 +217,32 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 	for {
 		pair, took := s.takeCompact(p, a.hash, a.now, n)
 		switch took {
-		case yes:
+		case takeAllowed:
 			p.Describe(d, pair, a.now, n)
 			return nil
-		case no:
+		case takeDenied:
 			*d = p.DecidePair(pair, a.now, n)
 			return nil
-		case absent:
+		case keyAbsent:
 			taken, err := s.takeAbsent(&a)
-			if !errors.Is(err, errLate) {
+			if !errors.Is(err, errRetry) {
 				*d = taken
 				return err
 			}
-		case changed:
-			if err := s.adoptAlone(&a); err != nil {
+		case layoutChanged:
+			if err := s.lockAndConvert(&a); err != nil {
 				return err
 			}
 		}
-		a.at(s.nowInRange())
+		a.setTime(s.nowInRange())
 	}
 }
 
-// errLate tells take to look again; see late and changed.
-var errLate = errors.New("the clock has jumped, or the limit changed")
+// errRetry makes take try again.
+var errRetry = errors.New("the clock has jumped, or the limit changed")
 
-// look decides and takes nothing.
-func (s *Store) look(a *ask) headgate.Decision {
+// peek decides without taking.
+func (s *Store) peek(a *access) headgate.Decision {
 	if a.plan.compact {
 		if pair, found := s.read(a); found {
 			return a.plan.PeekPair(pair, a.now, a.n)
@@ -249,25 +250,25 @@ func (s *Store) look(a *ask) headgate.Decision {
 	}
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
-	return s.peek(sh, a, a.n)
+	return s.peekLocked(sh, a, a.n)
 }
 
 // read returns the pair of a key if it is found without a lock.
-func (s *Store) read(a *ask) (algorithm.Pair, bool) {
+func (s *Store) read(a *access) (algorithm.Pair, bool) {
 	e := s.entry(a.hash)
 	if e == nil {
 		return algorithm.Pair{}, false
 	}
 	word := atomic.LoadUint64(&e.state)
 	if word&held != 0 || atomic.LoadUint64(&e.tag) != a.tagWord() ||
-		atomic.LoadUint64(&e.state) != word || !s.valid(a.now) {
+		atomic.LoadUint64(&e.state) != word || !s.validAt(a.now) {
 		return algorithm.Pair{}, false
 	}
 	return a.plan.unseal(a.tag(), word, a.now), true
 }
 
-// entry returns the entry of a key, or nil. Only with the shard's lock it is certain that the entry stays there, and
-// that nil means that there is none.
+// entry returns the entry of a key, or nil. Without the shard's lock the entry may move at any time, and nil may mean
+// that it has just moved.
 func (s *Store) entry(hash uint64) *slot {
 	d := s.dirs[hash>>(64-shardBits)].Load()
 	if d == nil {
@@ -275,59 +276,59 @@ func (s *Store) entry(hash uint64) *slot {
 	}
 	tag := tagOf(hash)
 	base := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load()
-	if e := at(base, tag&d.mask); atomic.LoadUint64(&e.tag)>>layoutBits == tag {
+	if e := slotAt(base, tag&d.mask); atomic.LoadUint64(&e.tag)>>layoutBits == tag {
 		return e
 	}
 	return probe(base, d.mask, tag)
 }
 
-// took is the result of a take without a lock.
-type took uint8
+// An outcome is the result of takeCompact.
+type outcome uint8
 
 const (
-	no took = iota
-	yes
-	absent  // the key was not found; only a holder of the shard's lock knows whether it is there
-	late    // the clock has jumped so far that the entry may not be readable at the time of the ask
-	changed // the entry has the layout of another limit
+	takeDenied outcome = iota
+	takeAllowed
+	keyAbsent     // the key was not found; it is certainly absent only if the caller holds the shard's lock
+	clockJumped   // the clock has jumped so far that the entry may not be readable at the time of the access
+	layoutChanged // the entry has the layout of another limit
 )
 
 // takeCompact makes almost every decision: it finds the entry, decides and swaps. It returns the pair after a take, or
 // the pair that denied it.
-func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, took) {
+func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, outcome) {
 	tag := tagOf(hash)
 	for spins := 1; ; spins++ {
 		e := s.entry(hash)
 		if e == nil {
-			return algorithm.Pair{}, absent
+			return algorithm.Pair{}, keyAbsent
 		}
-		for lost := 0; ; {
+		for failed := 0; ; {
 			word := atomic.LoadUint64(&e.state)
 			tagWord := atomic.LoadUint64(&e.tag)
-			if word&held != 0 || tagWord>>layoutBits != tag { // it is being moved, or was moved
+			if word&held != 0 || tagWord>>layoutBits != tag { // the entry is being moved, or was moved
 				break
 			}
-			if !s.valid(now) {
-				return algorithm.Pair{}, late
+			if !s.validAt(now) {
+				return algorithm.Pair{}, clockJumped
 			}
 			if tagWord&layoutMask != p.id {
-				return algorithm.Pair{}, changed
+				return algorithm.Pair{}, layoutChanged
 			}
 			pair, ok := p.TakePair(p.unseal(tag, word, now), now, n)
 			if !ok {
-				if word&denied != 0 { // it says so already, if it is this key's
+				if word&denied != 0 { // already recorded, unless the slot has another key by now
 					if atomic.LoadUint64(&e.state) == word {
-						return pair, no
+						return pair, takeDenied
 					}
 				} else if atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
-					return pair, no
+					return pair, takeDenied
 				}
 				continue
 			}
 			if atomic.CompareAndSwapUint64(&e.state, word, p.seal(tag, pair)|p.stillDenied(tag, word, now)) {
-				return pair, yes
+				return pair, takeAllowed
 			}
-			if lost++; lost == hotSwaps {
+			if failed++; failed == hotSwaps {
 				pauseForOthers()
 			}
 		}
@@ -343,27 +344,27 @@ func pause(spins int) {
 }
 
 // takeAbsent takes for a key that takeCompact did not find.
-func (s *Store) takeAbsent(a *ask) (headgate.Decision, error) {
+func (s *Store) takeAbsent(a *access) (headgate.Decision, error) {
 	sh := &s.shards[a.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if !s.valid(a.now) {
-		return headgate.Decision{}, errLate
+	if !s.validAt(a.now) {
+		return headgate.Decision{}, errRetry
 	}
 	if sh.wide.lookup(a.hash) != nil {
-		return s.stepWide(sh, a)
+		return s.takeFromRecord(sh, a)
 	}
-	// With the lock, no other goroutine can add, move or drop it, so it is found if it is there.
+	// With the lock, no other goroutine can add, move or drop the entry, so it is found if it exists.
 	pair, took := s.takeCompact(a.plan, a.hash, a.now, a.n)
 	switch took {
-	case yes:
+	case takeAllowed:
 		return a.plan.DescribeTaken(pair, a.now, a.n), nil
-	case no:
+	case takeDenied:
 		return a.plan.DecidePair(pair, a.now, a.n), nil
-	case late, changed:
-		return headgate.Decision{}, errLate
+	case clockJumped, layoutChanged:
+		return headgate.Decision{}, errRetry
 	}
-	g, err := s.room(a)
+	g, err := s.segmentWithRoom(a)
 	if err != nil {
 		s.refusals.Add(1)
 		return headgate.Decision{}, err

@@ -12,33 +12,33 @@ import (
 // of an entry that is not held. Only the holder of the shard's lock may set held, write a tag, or move an entry. (An
 // entry that is claimed looks held to all other callers; see claim.go.) An entry is moved by holding it, writing it
 // elsewhere, and freeing its tag. So a concurrent decision on the old slot fails to swap and looks again. It also fails
-// if the slot has a new owner by then, even one with the same pair: a state is sealed with its key's tag, see word.go.
+// if the slot has another key by then, even one with the same pair: a state is sealed with its key's tag, see word.go.
 type slot struct {
 	tag, state uint64
 }
 
 const (
 	slotBytes = 16
-	// A segment is split or swept when it is this full, in 1/64; beyond that, probes get long.
+	// fullIn64 is the fill level, in 1/64, at which a segment is split or swept. Beyond that, probes get long.
 	fullIn64 = 54
-	// A segment may get this full if splitting it would double its shard's directory. Otherwise the few fullest segments
-	// would double all directories long before the others need it, and a directory that fits the cache saves more than
-	// some probes cost.
-	brimIn64 = 60
-	minSlots = 32
-	maxSlots = 512
+	// maxFullIn64 is the same for a segment whose split would double its shard's directory. Otherwise the few fullest
+	// segments would double all directories long before the others need it, and a directory that fits the cache saves more
+	// than some probes cost.
+	maxFullIn64 = 60
+	minSlots    = 32
+	maxSlots    = 512
 
-	// A key that has drained is often used again soon. It stays for this long unless memory is full: adding it again costs
-	// more than finding it.
+	// keepDeadMicros is how long a key that has drained stays, unless memory is full. It is often used again soon, and
+	// adding it again costs more than finding it.
 	keepDeadMicros = 4_000_000
 )
 
 // A segment is an open-addressed table of those keys of a shard whose tags begin with the same depth bits.
 type segment struct {
-	slots []slot
-	used  int // slots that are not free
-	depth uint8
-	seen  bool // its memory was another segment's before, so other goroutines may still read it
+	slots  []slot
+	used   int // slots that are not free
+	depth  uint8
+	reused bool // its memory belonged to another segment, so other goroutines may still read it
 }
 
 func newSegment(slots int, depth uint8) *segment {
@@ -47,17 +47,17 @@ func newSegment(slots int, depth uint8) *segment {
 
 func (g *segment) base() *slot { return unsafe.SliceData(g.slots) }
 
-// over returns by how many entries the segment is too full for another one, or 0 or less if it is not. deepest is the
+// excess returns how many entries must go before another one can be added; 0 or less if there is room. deepest is the
 // depth of its directory.
-func (g *segment) over(deepest int) int {
-	most := fullIn64
+func (g *segment) excess(deepest int) int {
+	level := fullIn64
 	if int(g.depth) == deepest && len(g.slots) == maxSlots {
-		most = brimIn64
+		level = maxFullIn64
 	}
-	return g.used + 1 - len(g.slots)*most/64
+	return g.used + 1 - len(g.slots)*level/64
 }
 
-func (g *segment) full(deepest int) bool { return g.over(deepest) > 0 }
+func (g *segment) full(deepest int) bool { return g.excess(deepest) > 0 }
 
 func (g *segment) bytes() int64 {
 	return int64(len(g.slots)) * slotBytes
@@ -90,15 +90,15 @@ func (d *directory) set(i int, g *segment) {
 
 func (d *directory) bytes() int64 { return int64(len(d.bases)) * 16 }
 
-// at returns the slot i of those that begin at base; i is below their number.
-func at(base *slot, i uint64) *slot {
+// slotAt returns the slot i of those that begin at base; i is below their number.
+func slotAt(base *slot, i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(base), i*slotBytes))
 }
 
 // probe returns the slot with a tag, among those that begin at base, or nil.
 func probe(base *slot, mask, tag uint64) *slot {
 	for i, probes := tag&mask, uint64(0); probes <= mask; i, probes = (i+1)&mask, probes+1 {
-		e := at(base, i)
+		e := slotAt(base, i)
 		switch word := atomic.LoadUint64(&e.tag); {
 		case word>>layoutBits == tag:
 			return e
@@ -111,12 +111,12 @@ func probe(base *slot, mask, tag uint64) *slot {
 
 // add adds an entry to the segment, which must not be full.
 func (g *segment) add(tagWord, state uint64) {
-	g.free(tagWord>>layoutBits).own(tagWord, state)
+	g.free(tagWord>>layoutBits).assign(tagWord, state)
 	g.used++
 }
 
-// own gives a free slot to a new owner.
-func (e *slot) own(tagWord, state uint64) {
+// assign gives a free slot to a key.
+func (e *slot) assign(tagWord, state uint64) {
 	atomic.StoreUint64(&e.state, state)
 	atomic.StoreUint64(&e.tag, tagWord)
 }
@@ -144,19 +144,19 @@ type sieve struct {
 	moved   []slot // entries that move to another segment
 }
 
-// tidy visits every entry of the segment: it drops dead ones, hands those that move to another segment to the sieve,
-// and moves the others to where a probe finds them first. It begins behind a free slot, so that the slots before an
-// entry are final. The shard is locked.
+// tidy visits every entry of the segment. It drops dead ones, appends those that move to another segment to s.moved,
+// and moves the others to the first slot in which a probe finds them. It begins behind a free slot, so that the slots
+// before an entry are final. The shard is locked.
 func (g *segment) tidy(s *sieve) {
 	mask := uint64(len(g.slots) - 1)
 	base := g.base()
 	var first uint64
-	for atomic.LoadUint64(&at(base, first).tag) != 0 {
+	for atomic.LoadUint64(&slotAt(base, first).tag) != 0 {
 		first++
 	}
 	for k := uint64(1); k <= mask; k++ {
 		i := (first + k) & mask
-		e := at(base, i)
+		e := slotAt(base, i)
 		tagWord := atomic.LoadUint64(&e.tag)
 		if tagWord == 0 {
 			continue
@@ -174,16 +174,16 @@ func (g *segment) tidy(s *sieve) {
 		}
 		if to := freeUpTo(base, mask, tag, i); to != e {
 			state := e.hold()
-			to.own(atomic.LoadUint64(&e.tag), state)
+			to.assign(atomic.LoadUint64(&e.tag), state)
 			atomic.StoreUint64(&e.tag, 0)
 		}
 	}
 }
 
-// fill adds entries to a segment that is not published yet. It uses no atomic operations, so that writes do not wait
-// for each other's cache lines, unless other goroutines may see the memory and must not see an entry without its state.
+// fill adds entries to a segment that is not published yet. If no other goroutine can see the memory, it uses no atomic
+// operations, so that writes do not wait for each other's cache lines.
 func (g *segment) fill(entries []slot) {
-	if g.seen {
+	if g.reused {
 		for _, entry := range entries {
 			g.add(entry.tag, entry.state)
 		}
@@ -192,17 +192,17 @@ func (g *segment) fill(entries []slot) {
 	mask, base := uint64(len(g.slots)-1), g.base()
 	for _, entry := range entries {
 		i := entry.tag >> layoutBits & mask
-		for at(base, i).tag != 0 {
+		for slotAt(base, i).tag != 0 {
 			i = (i + 1) & mask
 		}
-		e := at(base, i)
+		e := slotAt(base, i)
 		e.state = entry.state
 		e.tag = entry.tag
 	}
 	g.used += len(entries)
 }
 
-// clear frees a slot. Its state stays held, for goroutines that still read it, until the slot gets a new owner.
+// clear frees a slot. Its state stays held, for goroutines that still read it, until the slot gets another key.
 func (g *segment) clear(e *slot) {
 	atomic.StoreUint64(&e.tag, 0)
 	g.used--
@@ -211,7 +211,7 @@ func (g *segment) clear(e *slot) {
 // freeUpTo returns the first slot for a tag that is free or is slot i.
 func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 	for j := tag & mask; ; j = (j + 1) & mask {
-		if e := at(base, j); j == i || atomic.LoadUint64(&e.tag) == 0 {
+		if e := slotAt(base, j); j == i || atomic.LoadUint64(&e.tag) == 0 {
 			return e
 		}
 	}
@@ -220,7 +220,7 @@ func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 // hold sets held and returns the state before. If the caller already holds the entry, the returned state is held.
 func (e *slot) hold() uint64 {
 	for {
-		state := e.unclaimed()
+		state := e.waitUnclaimed()
 		if state&held != 0 || atomic.CompareAndSwapUint64(&e.state, state, state|held) {
 			return state
 		}
@@ -230,15 +230,15 @@ func (e *slot) hold() uint64 {
 // drops reports whether the entry is to be dropped, and if so holds it.
 func (s *sieve) drops(e *slot) bool {
 	for {
-		state := e.unclaimed()
+		state := e.waitUnclaimed()
 		tagWord := atomic.LoadUint64(&e.tag) // after the state, which is held while its layout changes
-		if tagWord>>layoutBits == gone {
+		if tagWord>>layoutBits == tombstone {
 			return true
 		}
 		if state&held != 0 {
 			return false // held by this goroutine, for the current check
 		}
-		rest := s.layouts.left(tagWord, state, s.ref, s.now)
+		rest := s.layouts.timeLeft(tagWord, state, s.ref, s.now)
 		evict := rest > 0 && rest <= s.evict && state&denied == 0 && s.evicted < s.evicting
 		if rest > -s.keepDead && !evict {
 			return false
@@ -252,14 +252,14 @@ func (s *sieve) drops(e *slot) bool {
 	}
 }
 
-// idles reports, by a sample, whether enough entries have been dead for long that dropping them is worth it.
-func (g *segment) idles(t *layouts, now int64) bool {
+// mostlyIdle reports, by a sample, whether so many entries have been dead for long that dropping them is worthwhile.
+func (g *segment) mostlyIdle(t *layouts, now int64) bool {
 	idle := 0
 	for i := range min(64, len(g.slots)) {
 		e := &g.slots[i]
 		switch tagWord := atomic.LoadUint64(&e.tag); {
 		case tagWord == 0:
-		case tagWord>>layoutBits == gone, t.left(tagWord, atomic.LoadUint64(&e.state), now, now) <= -keepDeadMicros:
+		case tagWord>>layoutBits == tombstone, t.timeLeft(tagWord, atomic.LoadUint64(&e.state), now, now) <= -keepDeadMicros:
 			idle++
 		}
 	}
@@ -283,12 +283,12 @@ func (g *segment) survey(t *layouts, ref, now int64, want int) census {
 		if tagWord == 0 {
 			continue
 		}
-		state := e.unclaimed()
-		if tagWord>>layoutBits == gone {
+		state := e.waitUnclaimed()
+		if tagWord>>layoutBits == tombstone {
 			c.dead++
 			c.idle++
 		} else if state&held == 0 {
-			if rest := t.left(tagWord, state, ref, now); rest <= 0 {
+			if rest := t.timeLeft(tagWord, state, ref, now); rest <= 0 {
 				c.dead++
 				if rest <= -keepDeadMicros {
 					c.idle++

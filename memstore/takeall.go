@@ -19,7 +19,7 @@ import (
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := s.admit(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return dst, err
 	}
 	// Most calls have few checks, and clearing an array for many takes as long as a decision.
@@ -64,14 +64,14 @@ func (s *Store) takeMany(
 	if err := s.prepareAll(checks, claims); err != nil {
 		return dst, err
 	}
-	now := s.now() // when the keys are in the cache and before the table is looked at; see ask
+	now := s.now() // after hashing the keys and before reading the table: see newAccess
 	for i := range claims {
-		claims[i].at(now)
+		claims[i].setTime(now)
 	}
 	from, err := len(dst), error(nil)
 	dst = slices.Grow(dst, len(claims))[:from+len(claims)]
-	if !s.takeShort(claims, dst[from:], now) {
-		dst, err = s.takeTogether(claims, dst[:from], now)
+	if !s.takeClaiming(claims, dst[from:], now) {
+		dst, err = s.takeWithLocks(claims, dst[:from], now)
 	}
 	for i := range claims {
 		claims[i].plan.done()
@@ -100,45 +100,45 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 	return nil
 }
 
-// takeTogether takes all or none with locks. now is the store's time of the asks.
-func (s *Store) takeTogether(asks []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
-	switch n := len(asks); {
+// takeWithLocks takes all or none, with locks. now is the store's time.
+func (s *Store) takeWithLocks(claims []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
+	switch n := len(claims); {
 	case n <= 4:
 		var room [4]part
-		return s.takeLocked(asks, room[:n], dst, now)
+		return s.takeLocked(claims, room[:n], dst, now)
 	case n <= 16:
 		var room [16]part
-		return s.takeLocked(asks, room[:n], dst, now)
+		return s.takeLocked(claims, room[:n], dst, now)
 	default:
-		return s.takeLocked(asks, make([]part, n), dst, now)
+		return s.takeLocked(claims, make([]part, n), dst, now)
 	}
 }
 
 func (s *Store) takeLocked(
-	asks []claim, parts []part, dst []headgate.Decision, now int64,
+	claims []claim, parts []part, dst []headgate.Decision, now int64,
 ) ([]headgate.Decision, error) {
 	var locked shardSet
-	for i := range asks {
-		parts[i].ask = asks[i].ask
+	for i := range claims {
+		parts[i].access = claims[i].access
 		locked.add(parts[i].shard())
 	}
-	for s.lock(&locked); !s.valid(now); s.lock(&locked) {
+	for s.lock(&locked); !s.validAt(now); s.lock(&locked) {
 		s.unlock(&locked)
 		now = s.now()
 		for i := range parts {
-			parts[i].at(now)
+			parts[i].setTime(now)
 		}
 	}
 	defer s.unlock(&locked)
-	s.reach(parts)
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.takes() }) {
+	s.prefetch(parts)
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.feasible() }) {
 		return s.peekParts(parts, dst), nil
 	}
 	return s.takeParts(parts, dst)
 }
 
-// peekParts decides parts that take nothing. It holds their entries meanwhile, so that it sees either all or nothing of
-// what another call takes from them.
+// peekParts decides parts that can take nothing. It holds their entries meanwhile, so that it sees the effect of
+// another TakeAll on all of them or on none.
 func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Decision {
 	for i := range parts {
 		if p := &parts[i]; p.plan.kind != algorithm.KindLeases {
@@ -150,14 +150,14 @@ func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Deci
 	before, allowed := len(dst), true
 	for i := range parts {
 		p := &parts[i]
-		d := s.peek(&s.shards[p.shard()], &p.ask, p.n)
+		d := s.peekLocked(&s.shards[p.shard()], &p.access, p.n)
 		allowed = allowed && d.Allowed
 		dst = append(dst, d)
 	}
 	for i := range parts {
 		p := &parts[i]
 		if !allowed && dst[before+i].Allowed {
-			dst[before+i] = s.peek(&s.shards[p.shard()], &p.ask, 0)
+			dst[before+i] = s.peekLocked(&s.shards[p.shard()], &p.access, 0)
 		}
 		if p.slot != nil {
 			atomic.StoreUint64(&p.slot.state, p.word)
@@ -187,28 +187,28 @@ func (s *Store) unlock(set *shardSet) {
 	}
 }
 
-// reach only reads the memory that the parts need, so that the CPU fetches it for all parts in parallel. It would not
-// prefetch beyond a lock or a swap.
-func (s *Store) reach(parts []part) {
+// prefetch reads the memory that the parts need, so that the CPU fetches it for all parts in parallel. By itself the
+// CPU does not prefetch beyond a lock or a swap.
+func (s *Store) prefetch(parts []part) {
 	for i := range parts {
 		if parts[i].plan.compact {
-			s.fetch(parts[i].hash)
+			s.prefetchSlot(parts[i].hash)
 		}
 	}
 	for i := range parts {
 		if p := &parts[i]; !p.plan.compact {
-			p.find(&s.shards[p.shard()])
+			p.findRecord(&s.shards[p.shard()])
 		}
 	}
 }
 
-// fetch reads the slots where the entry of a key most likely is.
-func (s *Store) fetch(hash uint64) {
+// prefetchSlot reads the slots that most likely have the entry of a key.
+func (s *Store) prefetchSlot(hash uint64) {
 	if d := s.dirs[hash>>(64-shardBits)].Load(); d != nil {
 		tag := tagOf(hash)
 		base, slot := d.bases[(tag>>d.shift)&uint64(len(d.bases)-1)].Load(), tag&d.mask
-		atomic.LoadUint64(&at(base, slot).tag)
-		atomic.LoadUint64(&at(base, (slot+lineSlots)&d.mask).tag) // keys are often found a little further
+		atomic.LoadUint64(&slotAt(base, slot).tag)
+		atomic.LoadUint64(&slotAt(base, (slot+lineSlots)&d.mask).tag) // the entry is often a few slots further
 	}
 }
 

@@ -6,33 +6,33 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// eachRoom is how many checks TakeEach looks up together.
-const eachRoom = 16
+// eachBatch is the number of checks that TakeEach looks up together.
+const eachBatch = 16
 
 // TakeEach decides each check on its own, in order, as Take does. The results are in dst and, for those that failed, in
 // errs, at the same index. All three have the same length, and errs has only nil at the start.
 //
-// The memory that several checks need is read before the first of them is decided, so that the CPU fetches it in
-// parallel instead of waiting for each in turn. The clock is read once for them.
+// The memory that a batch of checks needs is read before the first of them is decided, so that the CPU fetches it in
+// parallel. The clock is read once per batch.
 func (s *Store) TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
-	if err := s.admit(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		for i := range errs {
 			errs[i] = err
 		}
 		return
 	}
-	var asks [eachRoom]ask
-	for from := 0; from < len(checks); from += eachRoom {
-		to := min(from+eachRoom, len(checks))
-		s.takeSome(asks[:to-from], checks[from:to], dst[from:to], errs[from:to])
+	var accesses [eachBatch]access
+	for from := 0; from < len(checks); from += eachBatch {
+		to := min(from+eachBatch, len(checks))
+		s.takeBatch(accesses[:to-from], checks[from:to], dst[from:to], errs[from:to])
 	}
 }
 
-func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
-	var known *plan // of the check before, which often has the same limit
+func (s *Store) takeBatch(accesses []access, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
+	var known *plan // of the previous check, which often has the same limit
 	for i, c := range checks {
-		a := &asks[i]
-		*a = ask{n: c.Cost}
+		a := &accesses[i]
+		*a = access{n: c.Cost}
 		if known == nil || c.Limit != known.limit || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 			known, errs[i] = s.planOf(c)
 		}
@@ -40,21 +40,23 @@ func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.D
 			a.plan, a.key, a.hash = known, c.Key, s.hash(known, c.Key)
 		}
 	}
-	s.fetchAll(asks)
+	for i := range accesses { // these reads do not depend on each other, so they run in parallel
+		s.prefetchSlot(accesses[i].hash)
+	}
 	now := s.now()
 	for i, c := range checks {
-		a := &asks[i]
+		a := &accesses[i]
 		p := a.plan
 		if p == nil {
 			continue
 		}
-		a.at(now)
-		if p.compact && a.takes() {
+		a.setTime(now)
+		if p.compact && a.feasible() {
 			switch pair, took := s.takeCompact(p, a.hash, a.now, a.n); took {
-			case yes:
+			case takeAllowed:
 				p.Describe(dst[i], pair, a.now, a.n)
 				continue
-			case no:
+			case takeDenied:
 				*dst[i] = p.DecidePair(pair, a.now, a.n)
 				continue
 			}
@@ -63,13 +65,5 @@ func (s *Store) takeSome(asks []ask, checks []*headgate.Check, dst []*headgate.D
 	}
 }
 
-// fetchAll makes the CPU fetch the memory that decisions will read. These reads do not depend on each other, so they
-// run in parallel.
-func (s *Store) fetchAll(asks []ask) {
-	for i := range asks {
-		s.fetch(asks[i].hash)
-	}
-}
-
-// lineSlots is how many slots there are in a line of the cache.
+// lineSlots is the number of slots in a cache line.
 const lineSlots = 64 / slotBytes

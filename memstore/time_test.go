@@ -93,10 +93,10 @@ func TestLifeCoversTheLimit(t *testing.T) {
 		for _, units := range []int64{1, p.Capacity()} {
 			word := p.seal(0, algorithm.Pair{Units: units})
 			lives := p.Life(units)
-			if p.left(0, word, 0, lives-1) <= 0 {
+			if p.timeLeft(0, word, 0, lives-1) <= 0 {
 				t.Errorf("%s: %d units are forgotten before their %d µs", test.limit, units, lives)
 			}
-			if p.left(0, word, 0, 4*lives+4) > 0 {
+			if p.timeLeft(0, word, 0, 4*lives+4) > 0 {
 				t.Errorf("%s: %d units are kept for more than 4 times their %d µs", test.limit, units, lives)
 			}
 		}

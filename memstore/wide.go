@@ -9,20 +9,20 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-func (s *Store) takeWide(a *ask) (headgate.Decision, error) {
+func (s *Store) takeWide(a *access) (headgate.Decision, error) {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
 	if err := s.widen(sh, a); err != nil {
 		return headgate.Decision{}, err
 	}
-	return s.stepWide(sh, a)
+	return s.takeFromRecord(sh, a)
 }
 
-// stepWide takes from the record of a key. The shard is locked.
-func (s *Store) stepWide(sh *shard, a *ask) (headgate.Decision, error) {
+// takeFromRecord takes from the record of a key, and creates it if necessary. The shard is locked.
+func (s *Store) takeFromRecord(sh *shard, a *access) (headgate.Decision, error) {
 	words := a.plan.Words()
 	if record := sh.wide.lookup(a.hash); record != nil {
-		record, err := s.adoptRecord(sh, a, record)
+		record, err := s.convertRecord(sh, a, record)
 		if err != nil {
 			return headgate.Decision{}, err
 		}
@@ -38,8 +38,8 @@ func (s *Store) stepWide(sh *shard, a *ask) (headgate.Decision, error) {
 	return a.commitRecord(record), nil
 }
 
-// decideWide decides n units on a record, and records a denial in it.
-func (s *Store) decideWide(sh *shard, a *ask, n int64) headgate.Decision {
+// decideWide decides n units by the record of a key, and marks the record if it denies.
+func (s *Store) decideWide(sh *shard, a *access, n int64) headgate.Decision {
 	record := sh.wide.lookup(a.hash)
 	if record == nil {
 		return a.plan.Decide(nil, a.now, n)
@@ -47,28 +47,28 @@ func (s *Store) decideWide(sh *shard, a *ask, n int64) headgate.Decision {
 	return a.decideRecord(record, n)
 }
 
-func (a *ask) decideRecord(record []int64, n int64) headgate.Decision {
+func (a *access) decideRecord(record []int64, n int64) headgate.Decision {
 	d := a.plan.Decide(stateOf(record), a.now, n)
 	if !d.Allowed {
-		// Consumption under a limit that was lowered since lives as long as under this one.
+		// If the limit was lowered, what was consumed drains more slowly than expected before.
 		record[recordDenied] = 1
-		record[recordUntil] = max(record[recordUntil], a.until(record, d.ResetAfter))
+		record[recordUntil] = max(record[recordUntil], a.liveUntil(record, d.ResetAfter))
 	}
 	return d
 }
 
-// commitRecord takes what decideWide has allowed, from a record that has room for it.
-func (a *ask) commitRecord(record []int64) headgate.Decision {
+// commitRecord takes the units that decideRecord has allowed. The record has room for the state after that.
+func (a *access) commitRecord(record []int64) headgate.Decision {
 	state, d := a.plan.Take(stateOf(record), a.now, a.n, newLease())
-	a.settle(record, state, d.ResetAfter)
+	a.storeState(record, state, d.ResetAfter)
 	return d
 }
 
-// roomWide returns the record of a key, of a state of the plan, with room for one more step.
-func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
+// recordWithRoom returns the record of a key with its state converted to the plan and room for one more step.
+func (s *Store) recordWithRoom(sh *shard, a *access) ([]int64, error) {
 	words := a.plan.Words()
 	if record := sh.wide.lookup(a.hash); record != nil {
-		record, err := s.adoptRecord(sh, a, record)
+		record, err := s.convertRecord(sh, a, record)
 		if err != nil {
 			return nil, err
 		}
@@ -78,32 +78,32 @@ func (s *Store) roomWide(sh *shard, a *ask) ([]int64, error) {
 }
 
 // wordsAfter returns the largest size of a state after one more step, in words.
-func (a *ask) wordsAfter(words int64) int {
+func (a *access) wordsAfter(words int64) int {
 	return max(a.plan.Words(), int(words)+a.plan.Growth())
 }
 
-// settle stores the state after a step, and until when it is worth remembering. It clears the denial of a key that had
-// drained.
-func (a *ask) settle(record []int64, state algorithm.State, resetAfter time.Duration) {
-	if record[recordUntil] <= a.now+a.behind {
+// storeState stores the state after a step, and until when the record must be remembered. It removes the mark of a
+// denial from a key that had drained.
+func (a *access) storeState(record []int64, state algorithm.State, resetAfter time.Duration) {
+	if record[recordUntil] <= a.now+a.lag {
 		record[recordDenied] = 0
 	}
 	record[recordWords] = int64(copy(record[recordState:], state))
-	record[recordUntil] = a.until(record, resetAfter)
+	record[recordUntil] = a.liveUntil(record, resetAfter)
 }
 
-// until returns the store's time until which the state in a record is remembered.
-func (a *ask) until(record []int64, resetAfter time.Duration) int64 {
+// liveUntil returns the store's time until which a record must be remembered.
+func (a *access) liveUntil(record []int64, resetAfter time.Duration) int64 {
 	us := resetAfter.Microseconds()
 	if record[recordDenied] != 0 {
 		us = deniedLife(us)
 	}
-	return a.now + a.behind + us
+	return a.now + a.lag + us
 }
 
 // widen moves the entry of a key, if it has one, to a record: for another limit, or for a debt that does not fit a
 // state word.
-func (s *Store) widen(sh *shard, a *ask) error {
+func (s *Store) widen(sh *shard, a *access) error {
 	if sh.wide.lookup(a.hash) != nil {
 		return nil
 	}
@@ -111,16 +111,16 @@ func (s *Store) widen(sh *shard, a *ask) error {
 	if e == nil {
 		return nil
 	}
-	record, err := s.roomWide(sh, a)
+	record, err := s.recordWithRoom(sh, a)
 	if err != nil {
 		return err
 	}
 	word := e.hold()
-	state := s.carriedState(a, atomic.LoadUint64(&e.tag), word)
-	atomic.StoreUint64(&e.tag, gone<<layoutBits)
+	state := s.convertState(a, atomic.LoadUint64(&e.tag), word)
+	atomic.StoreUint64(&e.tag, tombstone<<layoutBits)
 	if word&denied != 0 {
 		record[recordDenied], record[recordUntil] = 1, math.MaxInt64
 	}
-	a.settle(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
+	a.storeState(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
 	return nil
 }

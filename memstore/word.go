@@ -22,7 +22,7 @@ import (
 // also sealed with the layout, so that it cannot swap a word that was rewritten under another limit.
 //
 // A time is not mistaken for one 6 days before or after it, because nothing lives longer than maxLife and dead entries
-// are dropped in time (see lap.go).
+// are dropped in time (see sweep.go).
 const (
 	held    = 1 << 63
 	denied  = 1 << 62
@@ -43,9 +43,8 @@ func age(word uint64, now int64) int64 {
 	return int64((uint64(now)-word>>fieldBits+maxAhead)&timeMask) - maxAhead
 }
 
-// deniedLife returns how long a denied key is remembered whose state is worth remembering for some µs. A client with
-// several times its limit comes back within that time, even if its key has drained: otherwise the key could be evicted
-// until its next denial.
+// deniedLife returns how long a denied key is remembered if its state drains within us microseconds. A client that
+// sends several times its limit comes back within that time. Otherwise its key could be evicted until its next denial.
 func deniedLife(us int64) int64 { return us + us/4 }
 
 // A tag word names the key of an entry, by 52 bits of its hash, and in the low bits the layout of its state word. 8
@@ -54,41 +53,41 @@ const (
 	layoutBits = 12
 	layoutMask = 1<<layoutBits - 1
 
-	// gone is the tag of an entry that moved to the wide records. No key has it: tagOf never returns all ones.
-	gone = 1<<(64-layoutBits) - 1
+	// tombstone is the tag of an entry that was dropped or moved to a record. No key has it: tagOf never returns it.
+	tombstone = 1<<(64-layoutBits) - 1
 )
 
-// tagOf returns the part of a hash that is in the tag word, never 0 nor gone.
+// tagOf returns the part of a hash that is in the tag word, never 0 nor tombstone.
 func tagOf(hash uint64) uint64 {
-	tag := hash & gone
-	if tag == 0 || tag == gone {
+	tag := hash & tombstone
+	if tag == 0 || tag == tombstone {
 		return 1
 	}
 	return tag
 }
 
-// A layout is how state words hold their pairs, for limits of one algorithm.Shape and with a capacity of the same
-// number of bits.
+// A layout says how a state word holds a pair. Limits with the same algorithm.Shape whose capacities have the same
+// number of bits share a layout.
 //
 // The word of a bucket has a time at which its units were whole, and how long after that the latest decision was. The
 // more bits the units leave, the finer is the grain of the latter. It is rounded up, so after a change of limit the
 // level may count from a little after the decision, by less than the time in which a unit drains.
 type layout struct {
 	id        uint64 // in the tag words of its entries
-	salt      uint64 // seals their state words, besides the tag
+	salt      uint64 // with the tag, seals the state words
 	unitMask  uint64
-	grainMask int64 // a grain less 1 µs
+	grainMask int64 // a grain minus 1 µs
 	unitBits  uint8
-	grain     uint8 // the power of two, in µs
-	// life is a time in µs, an exponent of two in bits 1–6 and one half more of that if bit 0 is set: for a bucket the
-	// time in which one unit drains, for a window (bit 7 set) its period. It is rounded up: it tells when an entry may be
-	// forgotten, never what is decided.
+	grain     uint8 // a grain is 2^grain µs
+	// life is a time in µs: the time in which one unit of a bucket drains or, if bit 7 is set, the period of a window.
+	// Bits 1–6 are an exponent of two, and bit 0 adds one half. It is rounded up: it says when an entry may be dropped,
+	// and has no effect on decisions.
 	life uint8
 }
 
 const (
 	windowBit = 1 << 7
-	noGrain   = 63 // nothing is kept besides the time
+	noGrain   = 63 // the word has no time of the latest decision
 )
 
 // layoutOf returns the layout of a plan's words, without its id, or false if words cannot hold its states. Even with a
@@ -112,7 +111,7 @@ func layoutOf(p *algorithm.Plan) (l layout, fits bool) {
 	units, micros := p.Rate()
 	room := p.Capacity() + units // what has drained since the anchor comes on top
 	unitBits := bits.Len64(uint64(room))
-	grain := max(0, bits.Len64(uint64(micros))-(fieldBits-unitBits)) // a whole period may come of rounding up
+	grain := max(0, bits.Len64(uint64(micros))-(fieldBits-unitBits)) // rounding up may result in a whole period
 	l.life = lifeFor(us)
 	l.set(uint8(unitBits), uint8(grain))
 	return l, unitBits <= fieldBits && lifeTime(l.life) <= maxLife/room && (grain == 0 || units <= micros>>grain)
@@ -126,7 +125,7 @@ func (l *layout) set(unitBits, grain uint8) {
 	}
 }
 
-// holds reports whether a pair with units fits a word: they are neither too many nor remembered for too long.
+// holds reports whether a pair fits a word: its units are not too many, and drain within maxLife.
 func (l *layout) holds(p algorithm.Pair) bool {
 	if l.life&windowBit == 0 && p.Units > maxLife/lifeTime(l.life) {
 		return false
@@ -134,15 +133,14 @@ func (l *layout) holds(p algorithm.Pair) bool {
 	return uint64(p.Units) <= l.unitMask && uint64(p.Last-p.Time+l.grainMask)>>l.grain <= fieldMask>>l.unitBits
 }
 
-// seal returns the state word of a key, given by its tag, that has a pair.
+// seal returns the state word of a pair, for the key with a tag.
 func (l *layout) seal(tag uint64, p algorithm.Pair) uint64 {
 	after := uint64(p.Last-p.Time+l.grainMask) >> (l.grain & 63) << (l.unitBits & 63)
 	return (uint64(p.Time)&timeMask<<fieldBits | after | uint64(p.Units)) ^ tag ^ l.salt
 }
 
 // unseal returns the pair in the state word of a key. Its time is less than maxAhead after now and less than 2^39 −
-// maxAhead before, and Last is the latest that it can be. A word without units is that of an entry that is only just
-// being added.
+// maxAhead before, and Last is rounded up to a grain. A word without units belongs to an entry that is being added.
 func (l *layout) unseal(tag, word uint64, now int64) algorithm.Pair {
 	word ^= tag ^ l.salt
 	units := int64(word & l.unitMask)
@@ -154,16 +152,16 @@ func (l *layout) unseal(tag, word uint64, now int64) algorithm.Pair {
 	return algorithm.Pair{Time: time, Units: units, Last: time + since}
 }
 
-// settled corrects a pair from unseal for a step that needs the time of the latest decision: that is not after now,
-// unless the clock is behind by more than a grain.
-func (l *layout) settled(p algorithm.Pair, now int64) algorithm.Pair {
+// clampLast corrects the rounding of a pair's Last for a step that needs the time of the latest decision: that is not
+// after now, unless the clock has gone back by more than a grain.
+func (l *layout) clampLast(p algorithm.Pair, now int64) algorithm.Pair {
 	if p.Last-l.grainMask <= now {
 		p.Last = max(p.Time, min(p.Last, now))
 	}
 	return p
 }
 
-// lifeFor returns the shortest life that is at least so long, or the longest one.
+// lifeFor returns the shortest life of at least us microseconds, or the longest possible one.
 func lifeFor(us int64) (life uint8) {
 	if us > 1 {
 		// 2^bits.Len64(us−1) is the first power of two that is long enough; half of it is not.
@@ -181,28 +179,28 @@ func lifeTime(life uint8) int64 {
 	return (2 + int64(life&1)) << (life >> 1) >> 1
 }
 
-// left returns how long an entry is worth remembering after now, in µs; 0 or less if it is dead, and since when. ref is
-// a time at which the entry was readable, to interpret the word's time.
-func (l *layout) left(tag, word uint64, ref, now int64) int64 {
+// timeLeft returns how long an entry must be remembered after now, in µs. If it is dead, the result is 0 or less, and
+// says for how long. ref is a time at which the entry was readable, to interpret the word's time.
+func (l *layout) timeLeft(tag, word uint64, ref, now int64) int64 {
 	wasDenied := word&denied != 0
 	word ^= tag ^ l.salt
 	units := int64(word & l.unitMask)
 	if units == 0 {
 		return -keepDeadMicros
 	}
-	lives := lifeTime(l.life)
+	life := lifeTime(l.life)
 	if l.life&windowBit == 0 {
-		lives *= units
+		life *= units
 	}
 	if wasDenied {
-		lives = deniedLife(lives)
+		life = deniedLife(life)
 	}
-	return min(lives, maxLife) - (age(word, ref) + now - ref)
+	return min(life, maxLife) - (age(word, ref) + now - ref)
 }
 
 // stillDenied returns the denied bit of the state that replaces word at now: it stays until the key has drained.
 func (l *layout) stillDenied(tag, word uint64, now int64) uint64 {
-	if word&denied == 0 || l.left(tag, word, now, now) <= 0 {
+	if word&denied == 0 || l.timeLeft(tag, word, now, now) <= 0 {
 		return 0
 	}
 	return denied

@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// A lap visits every entry, to drop dead ones. Entries keep their time modulo 2^39 µs, so laps must
-// not be too far apart: after a lap at a time t, decisions are made for times from t − validBefore to t + validBefore.
-// Later ones must wait for another lap, and earlier ones are made as if at the start of that range. The janitor
-// completes a lap every few minutes, so that neither happens unless the clock jumps by an hour.
+// A full sweep visits every entry and drops the dead ones. Entries store their time modulo 2^39 µs, so sweeps must not
+// be too far apart: after a sweep at a time t, decisions are valid for times from t − validBefore to t + validBefore. A
+// later decision waits for another sweep, and an earlier one is made as if at the start of that range. The janitor
+// completes a sweep every few minutes, so neither happens unless the clock jumps by an hour.
 const (
 	validBefore = 1 << (timeBits - 7) // 71 minutes
 	validSpan   = 2 * validBefore
 
-	// An entry that a lap leaves may have been dead for maxDeath. The next lap visits it before the end of the range, and
-	// it is readable until then.
+	// This does not compile if the constants are inconsistent: an entry that a sweep leaves may have been dead for
+	// maxDeath, and must stay readable until the next sweep visits it, before the end of the range.
 	_ = uint64(1<<timeBits - maxAhead - (maxLife + maxDeath + validBefore))
 
-	sweepEvery = time.Second
-	lapTime    = time.Minute
+	sweepEvery    = time.Second
+	fullSweepTime = time.Minute
 )
 
 // now returns the time at which to decide.
 func (s *Store) now() int64 {
 	now := s.clock.micros()
-	if s.valid(now) {
+	if s.validAt(now) {
 		return now
 	}
 	return s.nowAfterJump(now)
 }
 
-// nowInRange is like now, but never before the range. Entries are readable at some times before it, which now may
-// return, but not at the time of a staggered clock that is behind even those.
+// nowInRange is like now, but never returns a time before the range. now may return one at which entries are readable,
+// but not by the clock of a staggered key, which is even further behind.
 func (s *Store) nowInRange() int64 {
 	now := s.clock.micros()
-	if uint64(now-s.from.Load()) < validSpan {
+	if uint64(now-s.validFrom.Load()) < validSpan {
 		return now
 	}
 	return s.nowAfterJump(now)
@@ -44,26 +44,26 @@ func (s *Store) nowInRange() int64 {
 // meanwhile are at most maxAhead after it.
 const maxBehind = maxAhead - validSpan
 
-// valid reports whether entries are readable at a time.
-func (s *Store) valid(now int64) bool {
-	return uint64(now-s.from.Load()+maxBehind) < validSpan+maxBehind
+// validAt reports whether entries are readable at the given time.
+func (s *Store) validAt(now int64) bool {
+	return uint64(now-s.validFrom.Load()+maxBehind) < validSpan+maxBehind
 }
 
 func (s *Store) nowAfterJump(now int64) int64 {
-	s.laps.Lock()
-	defer s.laps.Unlock()
-	from := s.from.Load()
+	s.sweepMu.Lock()
+	defer s.sweepMu.Unlock()
+	from := s.validFrom.Load()
 	if now < from {
 		return from
 	}
 	if now >= from+validSpan {
-		// The entries are readable at times near the last lap, not at a time this much later. No time is valid until all
-		// have been visited: concurrent decisions wait for that.
-		s.from.Store(math.MaxInt64 / 2)
+		// The entries are readable near the time of the last sweep, but not now. Until all of them have been visited, no
+		// time is valid, and concurrent decisions wait.
+		s.validFrom.Store(math.MaxInt64 / 2)
 		for n := range s.shards {
 			s.sweepShard(uint8(n), from+validBefore, now)
 		}
-		s.from.Store(now - validBefore)
+		s.validFrom.Store(now - validBefore)
 	}
 	return now
 }
@@ -73,8 +73,8 @@ func (s *Store) janitor() {
 	defer s.running.Done()
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
-	const perTick = max(1, (1<<shardBits)*sweepEvery/lapTime)
-	lapStart, next := s.now(), 0
+	const perTick = max(1, (1<<shardBits)*sweepEvery/fullSweepTime)
+	sweepStart, next := s.now(), 0
 	for {
 		select {
 		case <-s.stop:
@@ -85,26 +85,27 @@ func (s *Store) janitor() {
 			now := s.now()
 			s.sweepShard(uint8(next), now, now)
 			if next++; next == len(s.shards) {
-				s.completeLap(lapStart)
-				lapStart, next = now, 0
+				s.completeSweep(sweepStart)
+				sweepStart, next = now, 0
 			}
 		}
 	}
 }
 
-func (s *Store) completeLap(start int64) {
-	s.laps.Lock()
-	defer s.laps.Unlock()
-	s.from.Store(max(s.from.Load(), start-validBefore))
+func (s *Store) completeSweep(start int64) {
+	s.sweepMu.Lock()
+	defer s.sweepMu.Unlock()
+	s.validFrom.Store(max(s.validFrom.Load(), start-validBefore))
 }
 
-// sweepShard drops the dead entries of a shard, one segment at a time so that callers wait for at most one.
+// sweepShard drops the dead entries of a shard. It locks the shard for one segment at a time, so that callers wait for
+// at most one. ref is a time at which the entries are readable.
 func (s *Store) sweepShard(n uint8, ref, now int64) {
 	sh := &s.shards[n]
 	for i := 0; ; { // if the directory doubles meanwhile, some segments are visited twice
 		sh.mu.Lock()
 		d := s.dirs[n].Load()
-		if d == nil || i >= len(d.segments) || ref == now && !s.valid(now) {
+		if d == nil || i >= len(d.segments) || ref == now && !s.validAt(now) {
 			// If the clock has jumped, entries are not readable at this time any more, and the goroutine that noticed it has
 			// swept them. That cannot happen while the shard is locked.
 			sh.mu.Unlock()
@@ -113,7 +114,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		start := time.Now()
 		g := d.segments[i]
 		if found := g.survey(&s.layouts, ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
-			sh.sweptAt(now)
+			sh.recordSweep(now)
 			g.tidy(&sieve{layouts: &s.layouts, ref: ref, now: now, keepDead: keepDeadMicros})
 		}
 		if ref == now {
@@ -127,7 +128,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 	s.sweepWide(sh, now)
 }
 
-// sweepWide drops dead records of a shard, some at a time.
+// sweepWide drops the dead records of a shard. It locks the shard for a few of them at a time.
 func (s *Store) sweepWide(sh *shard, now int64) {
 	const some = 128
 	for more, done := true, uint32(0); more; done += some {
@@ -137,11 +138,11 @@ func (s *Store) sweepWide(sh *shard, now int64) {
 			return
 		}
 		start := time.Now()
-		sh.sweptAt(now)
+		sh.recordSweep(now)
 		s.sweepRecords(&sh.wide, some, now)
 		more = false
 		for i := range sh.wide.classes {
-			more = more || sh.wide.classes[i].made > done+some
+			more = more || sh.wide.classes[i].capacity > done+some
 		}
 		sh.mu.Unlock()
 		s.stopwatch.stop(start)
