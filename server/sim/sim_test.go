@@ -116,3 +116,33 @@ func TestAnInterruptedRunKeepsPartialResults(t *testing.T) {
 		t.Errorf("got %+v and error %v, want one partial result and an error", r.Results, err)
 	}
 }
+
+func TestAsyncAdmitsTheLimitAfterOutages(t *testing.T) {
+	t.Parallel()
+	const text = `
+duration: 30s
+nodes: 10
+limits: [50/s burst 100]
+modes: [async]
+on_failure: local
+traffic: [{ rate: 500 }]
+faults:
+  - { kind: %s, at: 10s, for: 5s%s }
+`
+	for name, c := range map[string]struct{ kind, nodes string }{
+		"Redis was down":          {"redis-down", ""},
+		"Redis lost its data":     {"failover", ""},
+		"two nodes were cut off":  {"partition", ", nodes: [1, 2]"},
+		"four nodes were cut off": {"partition", ", nodes: [1, 2, 3, 4]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, fmt.Sprintf(text, c.kind, c.nodes)).Results[0]
+			// The client sends ten times its limit, which is 100 + 30·50.
+			if got := r.Admitted; got < 1600-40 || got > 1600+60 {
+				t.Errorf("admitted %d, want about 1600", got)
+			}
+			t.Logf("%d admitted", r.Admitted)
+		})
+	}
+}

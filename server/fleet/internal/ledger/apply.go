@@ -154,7 +154,7 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, a *delivery, now moment) (reaso
 		r.optional.share.add(growth, r.at(now))
 	}
 	charged := growth
-	if l.self != 0 && r.plan.IsBucket() {
+	if r.plan.IsBucket() {
 		charged -= r.drainedWhileApart(s, t, growth, gap)
 	}
 	if tooMuch || t != received || !l.applySum(sh, r, s, t, charged, a.lag, now) {

@@ -53,8 +53,10 @@ func (l *Ledger) limitWhenUnreachable(
 			*limit = *c.Safe
 			return true, true
 		case c.OnFailure == headgate.Local:
-			live, _ := l.members()
-			*limit = quota.Share(c.Limit, 1, live)
+			// Only what this node admits is bounded by its share. Its counter goes on under the whole limit, as the others' do:
+			// by the share it would drain too little, and owe units that drained long ago when its peers are reachable again.
+			a.live = 1
+			a.known, _ = l.members()
 			return true, true
 		}
 	}
