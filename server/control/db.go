@@ -109,17 +109,17 @@ type Conflict struct { //nolint:errname // "Conflict" says it
 }
 
 func (c *Conflict) Error() string {
-	what := "namespace " + c.Namespace
+	subject := "namespace " + c.Namespace
 	if c.Kind != "" {
-		what = string(c.Kind) + " " + c.ID
+		subject = string(c.Kind) + " " + c.ID
 	}
 	switch {
 	case c.Want == Absent:
-		return fmt.Sprintf("%s exists already, at revision %d", what, c.Have)
+		return fmt.Sprintf("%s exists already, at revision %d", subject, c.Have)
 	case c.Have == Absent:
-		return fmt.Sprintf("%s does not exist", what)
+		return fmt.Sprintf("%s does not exist", subject)
 	}
-	return fmt.Sprintf("%s is at revision %d, not %d", what, c.Have, c.Want)
+	return fmt.Sprintf("%s is at revision %d, not %d", subject, c.Have, c.Want)
 }
 
 func (c *Conflict) Unwrap() error { return ErrConflict }
@@ -231,9 +231,9 @@ type DB interface {
 	// Dump writes a consistent backup. The format is the same for all databases, so that content can be moved from one to
 	// another. It does not block other calls.
 	Dump(ctx context.Context, w io.Writer) error
-	// Restore replaces all content by a backup, completely or not at all. Over is the revision that the database must have
+	// Restore replaces all content by a backup, completely or not at all. Base is the revision that the database must have
 	// (else ErrNotEmpty): Absent if it must be empty, Any to replace any content.
-	Restore(ctx context.Context, r io.Reader, over int64) error
+	Restore(ctx context.Context, r io.Reader, base int64) error
 	// Writable returns an ErrUnwritable if the database knows that writes fail, without trying one. It is cheap.
 	Writable(ctx context.Context) error
 	// Name describes the database for people, without passwords: "sqlite /var/lib/headgate/rules.db".

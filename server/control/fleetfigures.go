@@ -73,18 +73,18 @@ const (
 	MaxModeName  = 32
 )
 
-// each calls count for all counters and ms for all times, with their paths. Least is the minimum of a time.
-func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, least float64)) {
+// each calls count for all counters and ms for all times, with their paths. minimum is the lowest valid time.
+func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, minimum float64)) {
 	eachFigure(reflect.ValueOf(f).Elem(), "", func(path string, figure any) {
 		switch v := figure.(type) {
 		case *int64:
 			count(path, v)
 		case *float64:
-			least := 0.0
+			minimum := 0.0
 			if strings.HasSuffix(path, ".clock_ahead_ms") {
-				least = -MaxFigureMS
+				minimum = -MaxFigureMS
 			}
-			ms(path, v, least)
+			ms(path, v, minimum)
 		}
 	})
 }
@@ -114,11 +114,11 @@ func eachFigure(v reflect.Value, path string, do func(path string, figure any)) 
 func (f *FleetFigures) Clamp() {
 	f.each(func(_ string, n *int64) {
 		*n = min(max(*n, 0), MaxFigure)
-	}, func(_ string, v *float64, least float64) {
+	}, func(_ string, v *float64, minimum float64) {
 		if math.IsNaN(*v) {
 			*v = 0
 		}
-		*v = min(max(*v, least), MaxFigureMS)
+		*v = min(max(*v, minimum), MaxFigureMS)
 	})
 	f.Known = max(f.Known, f.Live)
 }
@@ -136,9 +136,9 @@ func (f *FleetFigures) Problems() (list []source.Problem) {
 		if *n < 0 || *n > MaxFigure {
 			add(path, fmt.Sprint(*n), fmt.Sprintf("0 to %d", int64(MaxFigure)))
 		}
-	}, func(path string, v *float64, least float64) {
-		if !(*v >= least && *v <= MaxFigureMS) {
-			add(path, fmt.Sprint(*v), fmt.Sprintf("%g to %g", least, float64(MaxFigureMS)))
+	}, func(path string, v *float64, minimum float64) {
+		if !(*v >= minimum && *v <= MaxFigureMS) {
+			add(path, fmt.Sprint(*v), fmt.Sprintf("%g to %g", minimum, float64(MaxFigureMS)))
 		}
 	})
 	if f.Live > f.Known {

@@ -100,6 +100,6 @@ func (m *Monitor) Prune(ctx context.Context, before time.Time) (int, error) {
 }
 
 // Restore replaces all content by a backup.
-func (m *Monitor) Restore(ctx context.Context, r io.Reader, over int64) error {
-	return m.wrote(m.DB.Restore(ctx, r, over))
+func (m *Monitor) Restore(ctx context.Context, r io.Reader, base int64) error {
+	return m.wrote(m.DB.Restore(ctx, r, base))
 }

@@ -82,22 +82,22 @@ func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	if form.For > 0 && !has(f.Root, "expires") {
 		o.Expires = now.Add(form.For).UTC().Truncate(time.Second)
 	}
-	wrong := o.problems()
-	late := !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride)
+	invalid := o.problems()
+	badTime := !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride)
 	switch {
 	case has(f.Root, "expires") == has(f.Root, "for"):
 		want := `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`
-		wrong = append(wrong, rules.Problem{Path: "expires", Want: want})
-	case late && has(f.Root, "for"):
+		invalid = append(invalid, rules.Problem{Path: "expires", Want: want})
+	case badTime && has(f.Root, "for"):
 		value, want := rules.FormatDuration(form.For), "a time above 0, at most 366 days"
-		wrong = append(wrong, rules.Problem{Path: "for", Value: value, Want: want})
-	case late:
+		invalid = append(invalid, rules.Problem{Path: "for", Value: value, Want: want})
+	case badTime:
 		value, want := o.Expires.Format(time.RFC3339), "a time to come, at most 366 days from now"
-		wrong = append(wrong, rules.Problem{Path: "expires", Value: value, Want: want})
+		invalid = append(invalid, rules.Problem{Path: "expires", Value: value, Want: want})
 	}
-	whole := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
-	for _, p := range wrong {
-		if whole || source.Follows(p.Path, found) {
+	unreadable := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
+	for _, p := range invalid {
+		if unreadable || source.Follows(p.Path, found) {
 			continue
 		}
 		located := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
@@ -168,18 +168,18 @@ func (o *Override) problems() []rules.Problem {
 	if len(o.Note) > rules.MaxText {
 		add("note", "", "a shorter note")
 	}
-	granted := 0
-	for _, given := range []bool{len(o.Limits) > 0, o.Unlimited, o.Block} {
-		if given {
-			granted++
+	count := 0
+	for _, isSet := range []bool{len(o.Limits) > 0, o.Unlimited, o.Block} {
+		if isSet {
+			count++
 		}
 	}
-	if granted != 1 {
+	if count != 1 {
 		add("limits", "", "exactly one of limits, unlimited: true and block: true")
 	}
-	c, wrong := o.client()
-	list = append(list, wrong...)
-	if granted != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideClient {
+	c, clientProblems := o.client()
+	list = append(list, clientProblems...)
+	if count != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideClient {
 		return list // a registry would report the same problems again
 	}
 	// An override grants what a client can have, so a registry finds the other problems.
@@ -192,7 +192,7 @@ func (o *Override) problems() []rules.Problem {
 			reported := func(p rules.Problem) bool {
 				return path == p.Path || strings.HasPrefix(p.Path, path+"[") || path == "limits"
 			}
-			if len(wrong) == 0 || !slices.ContainsFunc(wrong, reported) {
+			if len(clientProblems) == 0 || !slices.ContainsFunc(clientProblems, reported) {
 				add(path, p.Value, p.Want)
 			}
 		}
@@ -248,8 +248,8 @@ func (o *Override) client() (rules.Client, []rules.Problem) {
 		}
 		c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: []string{o.Client[name]}})
 	}
-	limits, wrong := o.limits()
-	list = append(list, wrong...)
+	limits, limitProblems := o.limits()
+	list = append(list, limitProblems...)
 	if o.Rule == "" {
 		c.Limits, c.Unlimited, c.Block = limits, o.Unlimited, o.Block
 	} else {

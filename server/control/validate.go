@@ -88,19 +88,19 @@ func (s *State) Validate() error {
 	return checkBody(s.Bucket+" "+s.ID, s.Body)
 }
 
-func checkID(what, id string) error {
+func checkID(field, id string) error {
 	if id == "" || len(id) > MaxID || !IsText(id) {
-		return fmt.Errorf("%w: %s %.64q: want UTF-8 without NUL, 1 to %d bytes", ErrInvalid, what, id, MaxID)
+		return fmt.Errorf("%w: %s %.64q: want UTF-8 without NUL, 1 to %d bytes", ErrInvalid, field, id, MaxID)
 	}
 	return nil
 }
 
-func checkBody(what string, body []byte) error {
+func checkBody(object string, body []byte) error {
 	if len(body) > MaxBody {
-		return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrInvalid, what, len(body), MaxBody)
+		return fmt.Errorf("%w: %s: %d bytes, want at most %d", ErrInvalid, object, len(body), MaxBody)
 	}
 	if !utf8.Valid(body) || !json.Valid(body) {
-		return fmt.Errorf("%w: %s: its body is not valid JSON", ErrInvalid, what)
+		return fmt.Errorf("%w: %s: its body is not valid JSON", ErrInvalid, object)
 	}
 	return nil
 }

@@ -9,19 +9,19 @@ import (
 
 // Hold extends the server's deadlines for a response that is delayed. The request must have been read.
 func Hold(w http.ResponseWriter, hold time.Duration) {
-	until := time.Now().Add(hold + DefaultWriteTimeout)
+	until := time.Now().Add(hold + defaultWriteTimeout)
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(until) // without deadlines there is nothing to extend
 	_ = c.SetWriteDeadline(until)
 }
 
-// Holds returns a handler that lets next delay its response for up to most after it has read the whole request.
-func Holds(next http.Handler, most time.Duration) http.Handler {
+// WithHold returns a handler that lets next delay its response for up to maxDelay after it has read the whole request.
+func WithHold(next http.Handler, maxDelay time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
-			Hold(w, most)
+			Hold(w, maxDelay)
 		} else {
-			r.Body = &holdingBody{ReadCloser: r.Body, w: w, max: most}
+			r.Body = &holdingBody{ReadCloser: r.Body, w: w, max: maxDelay}
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,9 @@ import (
 
 // Defaults of HTTPConfig.
 const (
-	DefaultMaxConns      = 20_000
-	DefaultHeaderTimeout = 5 * time.Second
-	DefaultReadTimeout   = 10 * time.Second
-	DefaultWriteTimeout  = 10 * time.Second
-	DefaultIdleTimeout   = 2 * time.Minute
-	DefaultMaxHeader     = 64 << 10
+	DefaultMaxConns = 20_000
+
+	defaultWriteTimeout = 10 * time.Second
 )
 
 // HTTPConfig configures an HTTPServer. Only Handler is required.
@@ -35,16 +33,16 @@ type HTTPConfig struct {
 	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
 	// but at least 64, and no bound on descriptors.
 	Conns ConnLimits
-	// HeaderTimeout bounds the time for a request's header. Default DefaultHeaderTimeout.
+	// HeaderTimeout bounds the time for a request's header. Default 5s.
 	HeaderTimeout time.Duration
-	// ReadTimeout bounds the time for a whole request. Default DefaultReadTimeout.
+	// ReadTimeout bounds the time for a whole request. Default 10s.
 	ReadTimeout time.Duration
 	// WriteTimeout bounds the time from the end of the request's header to the end of the response. Hold extends it.
-	// Default DefaultWriteTimeout.
+	// Default 10s.
 	WriteTimeout time.Duration
-	// IdleTimeout bounds the time between requests of a connection. Default DefaultIdleTimeout.
+	// IdleTimeout bounds the time between requests of a connection. Default 2m.
 	IdleTimeout time.Duration
-	// MaxHeader bounds the header of a request, in bytes. Default DefaultMaxHeader.
+	// MaxHeader bounds the header of a request, in bytes. Default 64 KiB.
 	MaxHeader int
 	// Logger logs broken connections at debug level, and certificate loads. Default slog.Default().
 	Logger *slog.Logger
@@ -57,18 +55,16 @@ func (c *HTTPConfig) validate() error {
 		return errNoHandler
 	}
 	options := CheckOptions("service: ")
-	options.Duration("HeaderTimeout", &c.HeaderTimeout, DefaultHeaderTimeout, 1)
-	options.Duration("ReadTimeout", &c.ReadTimeout, DefaultReadTimeout, 1)
-	options.Duration("WriteTimeout", &c.WriteTimeout, DefaultWriteTimeout, 1)
-	options.Duration("IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout, 1)
+	options.Duration("HeaderTimeout", &c.HeaderTimeout, 5*time.Second, 1)
+	options.Duration("ReadTimeout", &c.ReadTimeout, 10*time.Second, 1)
+	options.Duration("WriteTimeout", &c.WriteTimeout, defaultWriteTimeout, 1)
+	options.Duration("IdleTimeout", &c.IdleTimeout, 2*time.Minute, 1)
 	options.Int("MaxConns", &c.MaxConns, DefaultMaxConns, 1, MaxInt)
-	options.Int("MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1<<10, MaxInt)
+	options.Int("MaxHeader", &c.MaxHeader, 64<<10, 1<<10, MaxInt)
 	if err := options.Err(); err != nil {
 		return err
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return nil
 }
 
@@ -175,10 +171,10 @@ type ConnLimits struct {
 	Descriptors conns.Share
 }
 
-// New returns the connections of a listener, at most most of them. refusal is sent to refused connections.
-func (l ConnLimits) New(listener string, most int, refusal string, log *slog.Logger) *Conns {
+// New returns the connections of a listener, at most maxConns of them. refusal is sent to refused connections.
+func (l ConnLimits) New(listener string, maxConns int, refusal string, log *slog.Logger) *Conns {
 	return conns.New(conns.Options{
-		Name: listener, Max: most, PerAddress: l.PerAddress, Exempt: l.Exempt,
+		Name: listener, Max: maxConns, PerAddress: l.PerAddress, Exempt: l.Exempt,
 		Descriptors: l.Descriptors, Refusal: refusal, Logger: log,
 	})
 }

@@ -244,7 +244,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 // A handler that holds its answers has more time for them than others, but none for a body that does not come.
 func TestResponseMayWaitOnceTheRequestIsRead(t *testing.T) {
 	t.Parallel()
-	handler := service.Holds(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := service.WithHold(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return

@@ -64,20 +64,20 @@ func (e *TooManyLoginsError) Seconds() int64 {
 // Check returns nil if a token is valid. from is the caller's address. proven, if not nil, belongs to the connection:
 // once a connection has shown Token, Token stays valid on it even while its address is refused, so that a caller with
 // a wrong token does not lock out others behind the same address.
-func (t *Tokens) Check(ctx context.Context, shown string, from netip.Addr, proven *atomic.Bool) error {
+func (t *Tokens) Check(ctx context.Context, token string, from netip.Addr, proven *atomic.Bool) error {
 	if retry := t.Logins.Denied(ctx, t.Listener, logins.Guess, from); retry > 0 {
-		if proven != nil && proven.Load() && t.Token != nil && t.Token.Is(shown) {
+		if proven != nil && proven.Load() && t.Token != nil && t.Token.Is(token) {
 			return nil
 		}
 		return &TooManyLoginsError{retry}
 	}
 	switch {
-	case t.Token != nil && t.Token.Is(shown):
+	case t.Token != nil && t.Token.Is(token):
 		if proven != nil && !proven.Load() {
 			proven.Store(true)
 		}
 		return nil
-	case t.Admin != nil && t.Admin.Is(shown):
+	case t.Admin != nil && t.Admin.Is(token):
 		return nil
 	}
 	if retry := t.Logins.Failed(ctx, t.Listener, logins.Guess, from); retry > 0 {
@@ -89,11 +89,11 @@ func (t *Tokens) Check(ctx context.Context, shown string, from netip.Addr, prove
 // CheckBearer is Check for the value of an Authorization header. A value without a bearer token is ErrWrongToken, and
 // is not counted, because nothing was guessed.
 func (t *Tokens) CheckBearer(ctx context.Context, authorization string, from netip.Addr, proven *atomic.Bool) error {
-	shown, ok := bearer(authorization)
+	token, ok := bearer(authorization)
 	if !ok {
 		return ErrWrongToken
 	}
-	return t.Check(ctx, shown, from, proven)
+	return t.Check(ctx, token, from, proven)
 }
 
 // bearer returns the token of an Authorization header.

@@ -3,9 +3,11 @@ package service
 import (
 	"fmt"
 	"time"
+
+	"github.com/headgate/headgate/identity"
 )
 
-// Options sets the defaults of a configuration's numbers and checks their bounds. Err returns the first problem.
+// Options sets the defaults of a configuration and checks the bounds of its numbers. Err returns the first problem.
 type Options struct {
 	prefix string
 	err    error
@@ -25,20 +27,27 @@ const (
 )
 
 // Int sets an option that is 0 to its default, and checks that it is between least and most.
-func (o *Options) Int(name string, value *int, byDefault, least, most int) {
-	checkOption(o, name, value, byDefault, least, most)
+func (o *Options) Int(name string, value *int, defaultValue, minimum, maximum int) {
+	checkOption(o, name, value, defaultValue, minimum, maximum)
 }
 
 // Duration is Int for a duration of at most MaxDuration.
-func (o *Options) Duration(name string, value *time.Duration, byDefault, least time.Duration) {
-	checkOption(o, name, value, byDefault, least, MaxDuration)
+func (o *Options) Duration(name string, value *time.Duration, defaultValue, minimum time.Duration) {
+	checkOption(o, name, value, defaultValue, minimum, MaxDuration)
 }
 
-func checkOption[T int | time.Duration](o *Options, name string, value *T, byDefault, least, most T) {
-	if *value == 0 {
-		*value = byDefault
+// Identifier sets an identifier that is nil to one of the zero identity.Config.
+func (o *Options) Identifier(id **identity.Identifier) {
+	if *id == nil && o.err == nil {
+		*id, o.err = identity.New(identity.Config{})
 	}
-	if o.err == nil && (*value < least || *value > most) {
-		o.err = fmt.Errorf("%s%s %v: want %v to %v, or 0 for %v", o.prefix, name, *value, least, most, byDefault)
+}
+
+func checkOption[T int | time.Duration](o *Options, name string, value *T, defaultValue, minimum, maximum T) {
+	if *value == 0 {
+		*value = defaultValue
+	}
+	if o.err == nil && (*value < minimum || *value > maximum) {
+		o.err = fmt.Errorf("%s%s %v: want %v to %v, or 0 for %v", o.prefix, name, *value, minimum, maximum, defaultValue)
 	}
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -46,10 +47,7 @@ func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
 		return nil, fmt.Errorf("TLS.MinVersion %s: want TLS 1.2 or TLS 1.3", tls.VersionName(v))
 	}
-	checkFiles := t.CheckFiles
-	if checkFiles == 0 {
-		checkFiles = DefaultCheckFiles
-	}
+	checkFiles := cmp.Or(t.CheckFiles, DefaultCheckFiles)
 	if checkFiles < time.Millisecond {
 		return nil, fmt.Errorf("TLS.CheckFiles %s: want at least 1ms, or 0 for %s", checkFiles, DefaultCheckFiles)
 	}

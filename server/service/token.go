@@ -81,8 +81,8 @@ func (t *Token) Is(presented string) bool {
 	if len(presented) > MaxToken {
 		return false
 	}
-	var room [256]byte // keeps the copy on the stack
-	sum := sha256.Sum256(append(room[:0], presented...))
+	var buffer [256]byte // keeps the copy on the stack
+	sum := sha256.Sum256(append(buffer[:0], presented...))
 	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
 }
 

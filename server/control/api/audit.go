@@ -175,20 +175,20 @@ const (
 
 // eventAttributes returns attributes for an event: shortened, and without values that may be secret.
 func eventAttributes(attributes map[string]string) map[string]string {
-	shown := maps.Clone(attributes)
-	for name, value := range shown {
+	visible := maps.Clone(attributes)
+	for name, value := range visible {
 		if keys.MayBeSecret(name) {
 			value = "(hidden)"
 		}
-		shown[name] = truncate(value, maxEventText)
+		visible[name] = truncate(value, maxEventText)
 	}
-	return shown
+	return visible
 }
 
 // truncate shortens a text to a number of bytes, at the border of a character.
-func truncate(text string, most int) string {
-	if len(text) <= most {
+func truncate(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:maxBytes], "") + "…"
 }

@@ -80,7 +80,7 @@ func (s *Server) restore(c *call) error {
 			return err
 		}
 	}
-	replaced, _, err := s.config.DB.Revision(ctx, "")
+	before, _, err := s.config.DB.Revision(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Server) restore(c *call) error {
 		Time: s.config.Now(),
 		Body: func(last int64) ([]byte, error) {
 			response.Revision = last
-			return json.Marshal(restoreEvent{Revision: last, Replaced: replaced})
+			return json.Marshal(restoreEvent{Revision: last, Replaced: before})
 		},
 	})
 	if err == nil {
@@ -139,12 +139,12 @@ func receiveBackup(body io.Reader) (*os.File, error) {
 // initialRevision returns the revision of a database that contains only what the first start has created: a token, and
 // rules of a demonstration. It returns control.Absent for any other.
 func (s *Server) initialRevision(ctx context.Context) (int64, error) {
-	const most = 8
+	const maxChanges = 8
 	last, _, err := s.config.DB.Revision(ctx, "")
-	if err != nil || last > most {
+	if err != nil || last > maxChanges {
 		return control.Absent, err
 	}
-	changes, err := s.config.DB.Log(ctx, control.LogQuery{Limit: most})
+	changes, err := s.config.DB.Log(ctx, control.LogQuery{Limit: maxChanges})
 	byCaller := func(c control.Change) bool { return c.Actor != control.SystemActor }
 	if err != nil || int64(len(changes)) != last || slices.ContainsFunc(changes, byCaller) {
 		return control.Absent, err

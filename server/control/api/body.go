@@ -64,13 +64,13 @@ func (c *call) readBody() (name string, data []byte, err error) {
 
 // readRest reads the rest of a body after its first part. The length of the whole body is negative if it is unknown.
 func readRest(first []byte, body io.Reader, length int64) ([]byte, error) {
-	whole := bytes.NewBuffer(first)
+	buffer := bytes.NewBuffer(first)
 	if length > 0 {
-		whole = bytes.NewBuffer(make([]byte, 0, length+bytes.MinRead))
-		whole.Write(first)
+		buffer = bytes.NewBuffer(make([]byte, 0, length+bytes.MinRead))
+		buffer.Write(first)
 	}
-	_, err := whole.ReadFrom(body)
-	return whole.Bytes(), err
+	_, err := buffer.ReadFrom(body)
+	return buffer.Bytes(), err
 }
 
 func (c *call) tooLarge() error {
@@ -84,8 +84,8 @@ func (c *call) bodyName() (string, error) {
 		return "", problem.New(http.StatusUnsupportedMediaType,
 			"Content-Encoding %s: send the body as it is.", rules.Quote(e))
 	}
-	given := c.r.Header.Get("Content-Type")
-	switch bodytype.Of(given) {
+	contentType := c.r.Header.Get("Content-Type")
+	switch bodytype.Of(contentType) {
 	case bodytype.Unset:
 		return unnamedBody, nil
 	case bodytype.JSON:
@@ -96,7 +96,7 @@ func (c *call) bodyName() (string, error) {
 		return ndjsonBody, nil
 	default:
 		return "", problem.New(http.StatusUnsupportedMediaType,
-			"Content-Type %s: want application/json or application/yaml.", rules.Quote(given))
+			"Content-Type %s: want application/json or application/yaml.", rules.Quote(contentType))
 	}
 }
 

@@ -27,21 +27,21 @@ func problemOf(err error) (p *problem.Error, internal bool) {
 // problemOfRequest returns the problem of an error that the caller can fix, else nil.
 func problemOfRequest(err error) *problem.Error {
 	var (
-		given      *problem.Error
-		invalid    *source.Error
-		rule       *rules.Error
-		input      *headgate.InputError
-		notFound   *edit.NotFoundError
-		exists     *edit.ExistsError
-		stale      *edit.StaleError
-		conflict   *control.Conflict
-		throttled  *token.ThrottledError
-		fullNodes  *nodes.FullError
-		fullImport *edit.FullError
+		problemError *problem.Error
+		invalid      *source.Error
+		rule         *rules.Error
+		input        *headgate.InputError
+		notFound     *edit.NotFoundError
+		exists       *edit.ExistsError
+		stale        *edit.StaleError
+		conflict     *control.Conflict
+		throttled    *token.ThrottledError
+		fullNodes    *nodes.FullError
+		fullImport   *edit.FullError
 	)
 	switch {
-	case errors.As(err, &given):
-		return given
+	case errors.As(err, &problemError):
+		return problemError
 	case errors.As(err, &invalid):
 		return problem.Invalid(invalid.Problems, invalid.More)
 	case errors.As(err, &rule):

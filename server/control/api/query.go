@@ -101,14 +101,14 @@ func (c *call) terms() (t edit.Terms, err error) {
 }
 
 // number reads an integer parameter.
-func (c *call) number(name string, defaultValue, least, most int64) (int64, error) {
+func (c *call) number(name string, defaultValue, minimum, maximum int64) (int64, error) {
 	text := c.query.Get(name)
 	if text == "" {
 		return defaultValue, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		want := strconv.FormatInt(least, 10) + " to " + strconv.FormatInt(most, 10)
+	if err != nil || n < minimum || n > maximum {
+		want := strconv.FormatInt(minimum, 10) + " to " + strconv.FormatInt(maximum, 10)
 		return 0, problem.InvalidQuery(name, text, want)
 	}
 	return n, nil

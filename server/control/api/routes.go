@@ -246,8 +246,8 @@ func (r *Route) match(parts []string) (values []string, ok bool) {
 			continue
 		}
 		_, verb, _ := strings.Cut(want, "}")
-		value, has := strings.CutSuffix(parts[i], verb)
-		if !has || value == "" {
+		value, matches := strings.CutSuffix(parts[i], verb)
+		if !matches || value == "" {
 			return nil, false
 		}
 		if verb == "" && strings.Contains(want, "{n}") && strings.Contains(value, ":") {

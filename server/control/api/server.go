@@ -87,9 +87,9 @@ func New(c Config) (*Server, error) {
 		TLS: c.NodeTLS, Now: c.Now,
 	})
 	s.ended, s.stop = context.WithCancel(context.Background())
-	starting, cancel := context.WithTimeout(s.ended, startTimeout)
+	startCtx, cancel := context.WithTimeout(s.ended, startTimeout)
 	defer cancel()
-	secret, err := s.ensureAdmin(starting)
+	secret, err := s.ensureAdmin(startCtx)
 	if err != nil {
 		s.stop()
 		return nil, fmt.Errorf("api: the first token: %w", err)

@@ -124,7 +124,7 @@ func (r *Registry) removeSilent(now time.Time) {
 func (r *Registry) makeRoom(namespace string) bool {
 	fullest := namespace
 	for other, count := range r.counts {
-		if most := r.counts[fullest]; count > most || count == most && other < fullest {
+		if fullestCount := r.counts[fullest]; count > fullestCount || count == fullestCount && other < fullest {
 			fullest = other
 		}
 	}

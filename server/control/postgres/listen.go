@@ -32,21 +32,21 @@ func (db *DB) receive(ctx context.Context, config *pgx.ConnConfig) error {
 		return err
 	}
 	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
-		_ = conn.Close(ending) // an error is expected if the connection is broken
+		_ = conn.Close(closeCtx) // an error is expected if the connection is broken
 	}()
-	asking, cancel := context.WithTimeout(ctx, connectTimeout)
-	_, err = conn.Exec(asking, "LISTEN "+channel)
+	callCtx, cancel := context.WithTimeout(ctx, connectTimeout)
+	_, err = conn.Exec(callCtx, "LISTEN "+channel)
 	cancel()
 	if err != nil {
 		return err
 	}
 	db.Changes.Notify() // for changes missed while disconnected
 	for {
-		waiting, cancel := context.WithTimeout(ctx, pingAfter)
-		_, err := conn.WaitForNotification(waiting)
-		timedOut := errors.Is(waiting.Err(), context.DeadlineExceeded)
+		waitCtx, cancel := context.WithTimeout(ctx, pingAfter)
+		_, err := conn.WaitForNotification(waitCtx)
+		timedOut := errors.Is(waitCtx.Err(), context.DeadlineExceeded)
 		cancel()
 		switch {
 		case err == nil:
@@ -54,8 +54,8 @@ func (db *DB) receive(ctx context.Context, config *pgx.ConnConfig) error {
 		case ctx.Err() != nil || !timedOut || conn.IsClosed():
 			return err
 		default:
-			asking, cancel := context.WithTimeout(ctx, connectTimeout)
-			err := conn.Ping(asking)
+			callCtx, cancel := context.WithTimeout(ctx, connectTimeout)
+			err := conn.Ping(callCtx)
 			cancel()
 			if err != nil {
 				return err

@@ -63,9 +63,9 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(err, db.closePool())
 	}
-	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	listenCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	db.cancel = cancel
-	db.done.Go(func() { db.listen(listening, config.ConnConfig) })
+	db.done.Go(func() { db.listen(listenCtx, config.ConnConfig) })
 	return db, nil
 }
 
@@ -120,7 +120,7 @@ var dialect = sqldb.Dialect{
 }
 
 // classify returns what an error of PostgreSQL or the network means.
-func classify(err error, _ bool) (kind error, own bool) {
+func classify(err error, _ bool) (kind error, fromDatabase bool) {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		var lost net.Error

@@ -30,7 +30,7 @@ func (db *DB) asOf(
 ) error {
 	from, to := bounds(&control.Query{Namespace: namespace, Kind: kind})
 	var pages []readPage
-	handled := map[string]bool{} // ids touched before their page was read
+	done := map[string]bool{} // ids touched before their page was read
 	for {
 		p, err := db.page(ctx, from, to, db.batch, db.batch, "", "last\x00"+namespace)
 		if err != nil {
@@ -40,7 +40,7 @@ func (db *DB) asOf(
 		for i := range p.objects {
 			o := &p.objects[i]
 			if o.Revision > revision {
-				handled[o.ID] = true
+				done[o.ID] = true
 				later = append(later, o.ID)
 				continue
 			}
@@ -63,12 +63,12 @@ func (db *DB) asOf(
 		pages = append(pages, readPage{id, p.progress})
 		from = "(" + p.last
 	}
-	return db.eachDeleted(ctx, namespace, kind, revision, pages, handled, each)
+	return db.eachDeleted(ctx, namespace, kind, revision, pages, done, each)
 }
 
 // eachDeleted calls each for the objects that existed at a revision and were deleted before their page was read.
 func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Kind, revision int64, pages []readPage,
-	handled map[string]bool, each func(*control.Object) error,
+	done map[string]bool, each func(*control.Object) error,
 ) error {
 	cmd := db.client.B().Zrangebyscore().Key(db.key("touched", string(kind), namespace)).Min(
 		"(" + formatInt(revision)).Max("+inf").Build()
@@ -76,7 +76,7 @@ func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Ki
 	if err != nil {
 		return db.fault("read", err)
 	}
-	touched = slices.DeleteFunc(touched, func(id string) bool { return handled[id] })
+	touched = slices.DeleteFunc(touched, func(id string) bool { return done[id] })
 	err = db.eachBefore(ctx, namespace, kind, revision, touched, func(first int64, o *control.Object) error {
 		at, _ := slices.BinarySearchFunc(pages, o.ID, func(p readPage, id string) int {
 			if p.lastID == "" {
@@ -108,24 +108,24 @@ func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Ki
 func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kind, revision int64, ids []string,
 	each func(first int64, o *control.Object) error,
 ) error {
-	for some := range slices.Chunk(ids, db.batch) {
+	for chunk := range slices.Chunk(ids, db.batch) {
 		args := []string{formatPadded(revision)}
-		for _, id := range some {
+		for _, id := range chunk {
 			args = append(args, objectName(kind, namespace, id))
 		}
-		answer, err := firstsScript.Exec(ctx, db.client, []string{db.key("history"), db.key("ops")}, args).AsStrSlice()
+		pairs, err := firstsScript.Exec(ctx, db.client, []string{db.key("history"), db.key("ops")}, args).AsStrSlice()
 		if err != nil {
 			return db.fault("read", err)
 		}
-		for i := 0; i+1 < len(answer); i += 2 {
-			if answer[i+1] == "" {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i+1] == "" {
 				continue // pruned meanwhile: eachDeleted detects it
 			}
-			first, err := strconv.ParseInt(answer[i], 10, 64)
+			first, err := strconv.ParseInt(pairs[i], 10, 64)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errReply, err)
 			}
-			op, err := unpackOp(answer[i+1])
+			op, err := unpackOp(pairs[i+1])
 			if err != nil {
 				return err
 			}

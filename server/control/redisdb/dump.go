@@ -86,7 +86,7 @@ func (db *DB) namespaces(ctx context.Context) ([]dump.Namespace, error) {
 	}
 	found := map[string]*dump.Namespace{"": {}}
 	for field, value := range fields {
-		word, name, ok := strings.Cut(field, "\x00")
+		property, name, ok := strings.Cut(field, "\x00")
 		if !ok {
 			continue
 		}
@@ -97,7 +97,7 @@ func (db *DB) namespaces(ctx context.Context) ([]dump.Namespace, error) {
 		if found[name] == nil {
 			found[name] = &dump.Namespace{Name: name}
 		}
-		switch word {
+		switch property {
 		case "last":
 			found[name].Last = n
 		case "nodes":
@@ -145,7 +145,7 @@ func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) err
 
 // Restore replaces everything with a backup, completely or not at all: it is written to other keys, which are renamed
 // at the end.
-func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
+func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	defer cancel()
 	if last, _, err := db.Revision(ctx, ""); err != nil {
 		return err
-	} else if over != control.Any && over != last {
+	} else if base != control.Any && base != last {
 		return db.notEmpty(last)
 	}
 	s := &staging{db: db, pairs: map[string]string{}}
@@ -163,14 +163,14 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
 	}
 	err = s.fill(ctx, in)
 	if err == nil {
-		err = s.finish(ctx, over)
+		err = s.finish(ctx, base)
 	}
 	if err == nil {
 		db.changes.Notify()
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), tables.CallTimeout)
+	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tables.CallTimeout)
 	defer cancel()
-	return errors.Join(err, s.end(ending))
+	return errors.Join(err, s.end(cleanupCtx))
 }
 
 func (db *DB) notEmpty(last int64) error {
@@ -200,12 +200,12 @@ func (s *staging) begin(ctx context.Context) error {
 	if err != nil {
 		return s.db.fault("restore", err)
 	}
-	left, err := s.db.client.Do(ctx, b.Smembers().Key(s.list()).Build()).AsStrSlice()
+	leftover, err := s.db.client.Do(ctx, b.Smembers().Key(s.list()).Build()).AsStrSlice()
 	if err != nil {
 		return s.db.fault("restore", err)
 	}
-	if len(left) > 0 {
-		err = s.db.client.Do(ctx, b.Unlink().Key(left...).Build()).Error()
+	if len(leftover) > 0 {
+		err = s.db.client.Do(ctx, b.Unlink().Key(leftover...).Build()).Error()
 	}
 	return s.db.fault("restore", err)
 }
@@ -221,13 +221,13 @@ func (s *staging) key(parts ...string) string {
 	return staged
 }
 
-// send sends the queued commands if they are many, or if must is set.
-func (s *staging) send(ctx context.Context, must bool) error {
-	if len(s.queue) < 1000 && !must {
+// send sends the queued commands if there are many, or if flush is set.
+func (s *staging) send(ctx context.Context, flush bool) error {
+	if len(s.queue) < 1000 && !flush {
 		return nil
 	}
-	for _, answer := range s.db.client.DoMulti(ctx, s.queue...) {
-		if err := answer.Error(); err != nil {
+	for _, result := range s.db.client.DoMulti(ctx, s.queue...) {
+		if err := result.Error(); err != nil {
 			return s.db.fault("restore", err)
 		}
 	}
@@ -263,9 +263,9 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 		switch {
 		case line.Namespace != nil:
 			n := line.Namespace
-			for word, value := range map[string]int64{"last": n.Last, "nodes": n.Nodes, "pruned": n.Pruned} {
+			for property, value := range map[string]int64{"last": n.Last, "nodes": n.Nodes, "pruned": n.Pruned} {
 				if value != 0 {
-					s.hset(s.key("progress"), word+"\x00"+n.Name, formatInt(value))
+					s.hset(s.key("progress"), property+"\x00"+n.Name, formatInt(value))
 				}
 			}
 		case line.Object != nil:
@@ -320,13 +320,13 @@ func (s *staging) op(e *logEntry, op *dump.Op) {
 const finishTries = 20
 
 // finish renames all keys atomically.
-func (s *staging) finish(ctx context.Context, over int64) error {
+func (s *staging) finish(ctx context.Context, base int64) error {
 	for try := 1; ; try++ {
 		at, old, err := s.oldKeys(ctx)
 		if err != nil {
 			return err
 		}
-		if over != control.Any && at != over {
+		if base != control.Any && at != base {
 			return s.db.notEmpty(at)
 		}
 		keys := append([]string{s.db.key("progress")}, old...)

@@ -11,8 +11,8 @@ import (
 // listen wakes the watches when Redis notifies of a change, and subscribes again after an outage, until ctx ends.
 func (db *DB) listen(ctx context.Context) {
 	// Changes may have been missed before each confirmed subscription.
-	hearing := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { db.changes.Notify() })
-	notify.Listen(hearing, func(ctx context.Context) error {
+	listenCtx := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { db.changes.Notify() })
+	notify.Listen(listenCtx, func(ctx context.Context) error {
 		return db.client.Receive(ctx, db.client.B().Subscribe().Channel(db.channel()).Build(),
 			func(rueidis.PubSubMessage) { db.changes.Notify() })
 	}, func(err error) {

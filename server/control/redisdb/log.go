@@ -163,24 +163,24 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*logEntry, er
 // entries reads changes without their parts. Pruned changes are left out.
 func (db *DB) entries(ctx context.Context, revisions []int64) ([]*logEntry, error) {
 	var list []*logEntry
-	for some := range slices.Chunk(revisions, logPage) {
+	for chunk := range slices.Chunk(revisions, logPage) {
 		var fields []string
-		for _, revision := range some {
+		for _, revision := range chunk {
 			fields = append(fields, formatInt(revision))
 		}
-		answer, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("changes")).Field(fields...).Build()).ToArray()
+		values, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("changes")).Field(fields...).Build()).ToArray()
 		if err != nil {
 			return nil, db.fault("read the log of", err)
 		}
-		for i := range answer {
-			packed, err := answer[i].ToString()
+		for i := range values {
+			packed, err := values[i].ToString()
 			if rueidis.IsRedisNil(err) {
 				continue
 			}
 			if err != nil {
 				return nil, db.fault("read the log of", err)
 			}
-			e, err := unpackLogEntry(some[i], packed)
+			e, err := unpackLogEntry(chunk[i], packed)
 			if err != nil {
 				return nil, err
 			}
@@ -208,12 +208,12 @@ func (db *DB) ops(ctx context.Context, e *logEntry, each func(*dump.Op) error) e
 		for place := from; place < min(e.ops, from+db.batch); place++ {
 			fields = append(fields, formatInt(e.Revision)+"\x00"+strconv.Itoa(place))
 		}
-		answer, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("ops")).Field(fields...).Build()).ToArray()
+		values, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("ops")).Field(fields...).Build()).ToArray()
 		if err != nil {
 			return db.fault("read the log of", err)
 		}
-		for i := range answer {
-			packed, err := answer[i].ToString()
+		for i := range values {
+			packed, err := values[i].ToString()
 			if rueidis.IsRedisNil(err) {
 				continue
 			}
@@ -245,10 +245,10 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 	if r.err != nil {
 		return nil, 0, db.fault("read", r.err)
 	}
-	switch word := r.text(); {
-	case word == "many":
+	switch status := r.text(); {
+	case status == "many":
 		return nil, 0, tables.TooMany(namespace, after, limit)
-	case word != "done":
+	case status != "done":
 		return nil, 0, tables.Pruned(namespace, after)
 	}
 	revision, found := r.number(), r.texts()

@@ -21,16 +21,16 @@ type progress struct{ last, nodes, pruned int64 }
 func (db *DB) progress(ctx context.Context, namespace string) (progress, error) {
 	cmd := db.client.B().Hmget().Key(db.key("progress")).Field("last\x00"+namespace, "nodes\x00"+namespace,
 		"pruned\x00"+namespace).Build()
-	answer, err := db.client.Do(ctx, cmd).ToArray()
+	values, err := db.client.Do(ctx, cmd).ToArray()
 	if err != nil {
 		return progress{}, err
 	}
 	var numbers [3]int64
-	for i := range answer {
-		if answer[i].IsNil() {
+	for i := range values {
+		if values[i].IsNil() {
 			continue
 		}
-		if numbers[i], err = answer[i].AsInt64(); err != nil {
+		if numbers[i], err = values[i].AsInt64(); err != nil {
 			return progress{}, err
 		}
 	}
@@ -87,11 +87,11 @@ type page struct {
 	progress int64
 }
 
-// page reads up to look objects and returns at most most of them; 0 only counts. It also returns a field of progress,
-// read at the same time.
-func (db *DB) page(ctx context.Context, from, to string, look, most int, search, field string) (*page, error) {
+// page reads up to scanLimit objects and returns up to limit of them that match the search. A limit of 0 only counts
+// them. It also returns a field of progress, read at the same time.
+func (db *DB) page(ctx context.Context, from, to string, scanLimit, limit int, search, field string) (*page, error) {
 	keys := []string{db.key("index"), db.key("objects"), db.key("progress")}
-	args := []string{from, to, strconv.Itoa(look), strconv.Itoa(most), field, ""}
+	args := []string{from, to, strconv.Itoa(scanLimit), strconv.Itoa(limit), field, ""}
 	if search != "" {
 		s := tables.SearchFor(search)
 		args = append(append(args[:5], s.ID, s.Body), s.Names...)
@@ -126,11 +126,11 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 	limit := max(q.Limit, 1)
 	var list []control.Object
 	for from, to := bounds(&q); ; {
-		look := db.batch
+		scanLimit := db.batch
 		if q.Search == "" {
-			look = min(look, limit-len(list))
+			scanLimit = min(scanLimit, limit-len(list))
 		}
-		p, err := db.page(ctx, from, to, look, limit-len(list), q.Search, "last\x00")
+		p, err := db.page(ctx, from, to, scanLimit, limit-len(list), q.Search, "last\x00")
 		if err != nil {
 			return nil, err
 		}

@@ -107,9 +107,9 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		db.client.Close()
 		return nil, err
 	}
-	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	listenCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	db.cancel = cancel
-	db.done.Go(func() { db.listen(listening) })
+	db.done.Go(func() { db.listen(listenCtx) })
 	return db, nil
 }
 
@@ -194,19 +194,19 @@ func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 }
 
 // fault wraps an error of Redis or the network with the operation.
-func (db *DB) fault(doing string, err error) error {
+func (db *DB) fault(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if said, ok := rueidis.IsRedisErr(err); ok {
+	if redisErr, ok := rueidis.IsRedisErr(err); ok {
 		// OOM means full memory, MISCONF an unwritable disk. A script may put other text in front.
-		if text := said.Error(); strings.Contains(text, "OOM ") || strings.Contains(text, "MISCONF ") {
-			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrFull, err)
+		if text := redisErr.Error(); strings.Contains(text, "OOM ") || strings.Contains(text, "MISCONF ") {
+			return fmt.Errorf("%s %s: %w: %w", operation, db.name, control.ErrFull, err)
 		} else if strings.Contains(text, "READONLY ") || strings.Contains(text, "NOREPLICAS ") {
-			return fmt.Errorf("%s %s: %w: %w", doing, db.name, control.ErrUnwritable, err)
+			return fmt.Errorf("%s %s: %w: %w", operation, db.name, control.ErrUnwritable, err)
 		}
 	}
-	return fmt.Errorf("%s %s: %w", doing, db.name, err)
+	return fmt.Errorf("%s %s: %w", operation, db.name, err)
 }
 
 // errReply means that a script's reply has the wrong form.

@@ -49,15 +49,15 @@ func (db *DB) States(ctx context.Context, bucket string, limit int) ([]control.S
 	return db.allStates(ctx, "["+bucket+"\x00", "("+bucket+"\x01", max(limit, 1))
 }
 
-// allStates reads at most most states, page by page.
-func (db *DB) allStates(ctx context.Context, from, to string, most int) ([]control.State, error) {
+// allStates reads up to limit states, page by page.
+func (db *DB) allStates(ctx context.Context, from, to string, limit int) ([]control.State, error) {
 	var list []control.State
 	for {
-		some, last, err := db.states(ctx, from, to, db.batch, most-len(list))
+		page, last, err := db.states(ctx, from, to, db.batch, limit-len(list))
 		if err != nil {
 			return nil, err
 		}
-		if list = append(list, some...); last == "" || len(list) >= most {
+		if list = append(list, page...); last == "" || len(list) >= limit {
 			return list, nil
 		}
 		from = "(" + last
@@ -66,10 +66,11 @@ func (db *DB) allStates(ctx context.Context, from, to string, most int) ([]contr
 
 // states reads some states, and returns the name of the last one, empty if there are no more.
 func (db *DB) states(
-	ctx context.Context, from, to string, look, most int,
+	ctx context.Context, from, to string, scanLimit, limit int,
 ) (list []control.State, last string, err error) {
 	keys := []string{db.key("states"), db.key("states", "index")}
-	r := newReply(statesScript.Exec(ctx, db.client, keys, []string{from, to, strconv.Itoa(look), strconv.Itoa(most)}))
+	args := []string{from, to, strconv.Itoa(scanLimit), strconv.Itoa(limit)}
+	r := newReply(statesScript.Exec(ctx, db.client, keys, args))
 	if r.err != nil {
 		return nil, "", db.fault("read", r.err)
 	}

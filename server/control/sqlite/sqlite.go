@@ -113,7 +113,7 @@ func (db *DB) Writable(context.Context) error { return db.Fault("write to", db.f
 var errNoDatabase = errors.New("not an SQLite database")
 
 // classify returns what an error of SQLite means.
-func classify(err error, write bool) (kind error, own bool) {
+func classify(err error, write bool) (kind error, fromDatabase bool) {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return nil, false

@@ -52,8 +52,8 @@ func (s *Store) Authenticate(ctx context.Context, token string, from netip.Addr)
 	if retry := s.options.Logins.Denied(ctx, listener, logins.Guess, from); retry > 0 {
 		return nil, &ThrottledError{retry}
 	}
-	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.options.AdminToken))
-	if subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.options.AdminToken))
+	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 		return nil, s.loginFailed(ctx, logins.Guess, from)
 	}
 	return &Principal{ID: adminID, Role: Admin, Namespaces: []string{AllNamespaces}}, nil

@@ -66,9 +66,9 @@ func (d *detailedCounters) add(domain string, name []byte) *counter {
 	if d.counters == nil {
 		d.counters = make(map[string]*counter)
 	}
-	whole := string(name)
-	c := &counter{domain: whole[:len(domain)], descriptor: whole[len(domain)+1:]}
-	d.counters[whole] = c
+	key := string(name)
+	c := &counter{domain: key[:len(domain)], descriptor: key[len(domain)+1:]}
+	d.counters[key] = c
 	return c
 }
 
@@ -175,7 +175,10 @@ func mergeEqual(list []Hits) []Hits {
 	for _, h := range list {
 		if n := len(merged); n > 0 && merged[n-1].Domain == h.Domain && merged[n-1].Descriptor == h.Descriptor {
 			last := &merged[n-1]
-			last.Within, last.Near, last.Over, last.Shadow = last.Within+h.Within, last.Near+h.Near, last.Over+h.Over, last.Shadow+h.Shadow
+			last.Within += h.Within
+			last.Near += h.Near
+			last.Over += h.Over
+			last.Shadow += h.Shadow
 			continue
 		}
 		merged = append(merged, h)

@@ -93,16 +93,6 @@ func Parse(name string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Load reads the configuration at a path: one file, or all files of a directory that end in .yaml, .yml or .json and
-// do not begin with a dot. Subdirectories are not read.
-func Load(path string) ([]*Document, error) {
-	texts, _, err := readFiles(path)
-	if err != nil {
-		return nil, err
-	}
-	return parseFiles(texts)
-}
-
 // A sourceFile is the content of a file.
 type sourceFile struct {
 	name string
@@ -163,11 +153,11 @@ func configFiles(dir string) (files, ignored []string, err error) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		wanted, err := isConfiguration(path)
+		included, err := isConfiguration(path)
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case wanted:
+		case included:
 			files = append(files, path)
 		default:
 			ignored = append(ignored, name)

@@ -91,3 +91,12 @@ func probe(t *table, domain string, list []Descriptor, before []entry) error {
 	}
 	return nil
 }
+
+// Load reads the configuration at a path like a Server.
+func Load(path string) ([]*Document, error) {
+	texts, _, err := readFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(texts)
+}

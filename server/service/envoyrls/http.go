@@ -32,7 +32,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !s.Healthy() {
 		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = io.WriteString(w, "unhealthy\n") // an error means that the client has gone
+		_, _ = io.WriteString(w, "unhealthy\n") // an error means that the client has disconnected
 		return
 	}
 	_, _ = io.WriteString(w, "OK")
@@ -107,7 +107,7 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	if response.OverallCode == rlspb.RateLimitResponse_OVER_LIMIT {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(data) // an error means that the client has gone
+	_, _ = w.Write(data) // an error means that the client has disconnected
 }
 
 // objectsPerDescriptor bounds the JSON objects in a descriptor besides its entries: itself and its limit, and some
@@ -124,8 +124,8 @@ const (
 // reserve reserves memory for a body of size bytes, negative if unknown. It returns false if there is not enough. The
 // caller calls done when it no longer needs the body.
 func (s *Server) reserve(size int64) (done func(), ok bool) {
-	if most := int64(s.config.Limits.Body); size < 0 || size > most {
-		size = most
+	if maxBody := int64(s.config.Limits.Body); size < 0 || size > maxBody {
+		size = maxBody
 	}
 	if size <= smallBody {
 		return func() {}, true

@@ -93,12 +93,12 @@ func (s *Server) Watch(ctx context.Context) error {
 	if s.config.Path == "" {
 		return nil
 	}
-	look := watch.File
+	watchPath := watch.File
 	if info, err := os.Stat(s.config.Path); err != nil || info.IsDir() {
-		look = watch.Dir
+		watchPath = watch.Dir
 	}
 	// Reload logs errors
-	return look(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() })
+	return watchPath(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() })
 }
 
 // Healthy reports whether requests are served: there is a configuration or an engine, and Drain was not called.

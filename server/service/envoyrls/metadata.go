@@ -24,7 +24,8 @@ func (c *rateLimitCall) hasMetadata() bool {
 
 // appendMetadata appends dynamic_metadata to the response, in the form of envoyproxy/ratelimit:
 //
-//	{"domain": …, "descriptors": [{"entries": ["key=value"], "limit": …, "hitsAddend": …}], "hitsAddend": …, "metadata": {…}}
+//	{"domain": …, "descriptors": [{"entries": ["key=value"], "limit": …, "hitsAddend": …}],
+//	 "hitsAddend": …, "metadata": {…}}
 //
 // "metadata" merges the metadata of the limits that are not exceeded.
 func (c *rateLimitCall) appendMetadata() error {
@@ -86,7 +87,7 @@ func (o *override) String() string {
 // merge adds the fields of from that into does not have. Mappings that both have are merged recursively.
 func merge(into, from *structpb.Struct) {
 	for name, value := range from.GetFields() {
-		has, found := into.Fields[name]
+		existing, found := into.Fields[name]
 		switch {
 		case !found && value.GetStructValue() != nil: // a copy: the original belongs to the configuration
 			inner := &structpb.Struct{Fields: map[string]*structpb.Value{}}
@@ -94,8 +95,8 @@ func merge(into, from *structpb.Struct) {
 			into.Fields[name] = structpb.NewStructValue(inner)
 		case !found:
 			into.Fields[name] = value
-		case has.GetStructValue() != nil && value.GetStructValue() != nil:
-			merge(has.GetStructValue(), value.GetStructValue())
+		case existing.GetStructValue() != nil && value.GetStructValue() != nil:
+			merge(existing.GetStructValue(), value.GetStructValue())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package envoyrls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -33,7 +34,8 @@ type Limits struct {
 
 // Config configures a Server. Store is required, and Path or Engine.
 type Config struct {
-	// Path is the configuration's directory or file, see Load. Default none: the rules of Engine decide.
+	// Path is the configuration: a file, or a directory, of which the files that end in .yaml, .yml or .json and do not
+	// begin with a dot are read, without subdirectories. Default none: the rules of Engine decide.
 	Path string
 	// Engine decides if there is no Path.
 	Engine *engine.Engine
@@ -93,9 +95,7 @@ func (c *Config) validate() error {
 	if c.OnHealth == nil {
 		c.OnHealth = func(bool) {}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}

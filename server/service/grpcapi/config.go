@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -13,12 +14,8 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxMessage  = 1 << 20
 	DefaultMaxBatch    = 1000
 	DefaultMaxStreams  = 250
-	DefaultMaxHeader   = 16 << 10
-	DefaultMinPing     = 10 * time.Second
-	DefaultIdleTimeout = 15 * time.Minute
 	DefaultCallTimeout = time.Minute
 )
 
@@ -38,13 +35,13 @@ type Config struct {
 	Logins *service.Logins
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *TLS
-	// MaxMessage bounds a message, in bytes. Default DefaultMaxMessage.
+	// MaxMessage bounds a message, in bytes. Default 1 MiB.
 	MaxMessage int
 	// MaxBatch bounds the requests, or checks for the store, of one call. Default DefaultMaxBatch.
 	MaxBatch int
 	// MaxStreams bounds the concurrent calls of a connection; more wait at the client. Default DefaultMaxStreams.
 	MaxStreams int
-	// MaxHeader bounds the metadata of a call, in bytes. Default DefaultMaxHeader.
+	// MaxHeader bounds the metadata of a call, in bytes. Default 16 KiB.
 	MaxHeader int
 	// MaxConns bounds open connections; more are closed at once. Default service.DefaultMaxConns.
 	MaxConns int
@@ -55,11 +52,10 @@ type Config struct {
 	// process, some dozens for a remote one. Above 1, requests of one batch or stream for the same client may be
 	// decided in any order. Default 1.
 	Parallel int
-	// MinPing is the shortest interval between pings; a client that pings more often is disconnected. Default
-	// DefaultMinPing.
+	// MinPing is the shortest interval between pings; a client that pings more often is disconnected. Default 10s.
 	MinPing time.Duration
 	// IdleTimeout is the time without a call after which a client is asked to reconnect when needed. Default
-	// DefaultIdleTimeout.
+	// 15m.
 	IdleTimeout time.Duration
 	// CallTimeout bounds a call that is not a stream, from its header to its response, if the client sets no deadline.
 	// Default DefaultCallTimeout.
@@ -83,29 +79,21 @@ func (c *Config) validate() error {
 	if c.Engine == nil {
 		return errNoEngine
 	}
-	if c.Identifier == nil {
-		id, err := identity.New(identity.Config{})
-		if err != nil {
-			return err
-		}
-		c.Identifier = id
-	}
 	options := service.CheckOptions("grpcapi: ")
-	options.Int("MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1<<10, 64<<20)
+	options.Identifier(&c.Identifier)
+	options.Int("MaxMessage", &c.MaxMessage, 1<<20, 1<<10, 64<<20)
 	options.Int("MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000)
 	options.Int("MaxStreams", &c.MaxStreams, DefaultMaxStreams, 1, 1<<20)
-	options.Int("MaxHeader", &c.MaxHeader, DefaultMaxHeader, 1<<10, 1<<20)
+	options.Int("MaxHeader", &c.MaxHeader, 16<<10, 1<<10, 1<<20)
 	options.Int("MaxConns", &c.MaxConns, service.DefaultMaxConns, 1, service.MaxInt)
 	options.Int("Parallel", &c.Parallel, 1, 1, 1000)
-	options.Duration("MinPing", &c.MinPing, DefaultMinPing, time.Millisecond)
-	options.Duration("IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout, time.Millisecond)
+	options.Duration("MinPing", &c.MinPing, 10*time.Second, time.Millisecond)
+	options.Duration("IdleTimeout", &c.IdleTimeout, 15*time.Minute, time.Millisecond)
 	options.Duration("CallTimeout", &c.CallTimeout, DefaultCallTimeout, time.Millisecond)
 	if err := options.Err(); err != nil {
 		return err
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -12,8 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A healthServer ends watches when the server stops, after they were told so; otherwise the server would wait for them
-// forever. A connection may have maxWatches watches, because a watch does not end by itself.
+// A healthServer is gRPC's health server with two changes. When the server stops, it sends NOT_SERVING to watches and
+// ends them; otherwise the server would wait for them forever. And a connection may have only maxWatches watches,
+// because a watch does not end by itself.
 type healthServer struct {
 	*health.Server
 	stopping context.Context //nolint:containedctx // it is the server's
@@ -32,21 +33,21 @@ func newHealthServer(s *health.Server, stopping context.Context) *healthServer {
 }
 
 // begin counts a watch of a connection. It returns false if there are too many.
-func (h *healthServer) begin(of net.Addr) bool {
+func (h *healthServer) begin(conn net.Addr) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.watches[of] >= maxWatches {
+	if h.watches[conn] >= maxWatches {
 		return false
 	}
-	h.watches[of]++
+	h.watches[conn]++
 	return true
 }
 
-func (h *healthServer) end(of net.Addr) {
+func (h *healthServer) end(conn net.Addr) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.watches[of]--; h.watches[of] == 0 {
-		delete(h.watches, of)
+	if h.watches[conn]--; h.watches[conn] == 0 {
+		delete(h.watches, conn)
 	}
 }
 

@@ -67,7 +67,8 @@ func (c *rateLimitCall) release() {
 // UnmarshalWire reads the request.
 func (c *rateLimitCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
-func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+//nolint:revive // gRPC wants ctx second
+func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	s := srv.(*Server)
 	c := s.calls.Get().(*rateLimitCall)
 	err := decode(c)
@@ -114,7 +115,8 @@ func (c *batchCall) release() {
 	}
 }
 
-func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+//nolint:revive // gRPC wants ctx second
+func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	s := srv.(*Server)
 	c := s.batches.Get().(*batchCall)
 	err := decode(c)
@@ -134,10 +136,10 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 
 // freeSlots frees the concurrency slots of responses that are not delivered. Units stay taken.
 func (c *batchCall) freeSlots() {
-	answers := wirev1.BatchRateLimitResponse{Most: len(c.request.Requests)}
-	err := answers.UnmarshalWire(c.out)
-	for i := range answers.Responses {
-		if lease := answers.Responses[i].Lease; len(lease) > 0 {
+	batch := wirev1.BatchRateLimitResponse{Most: len(c.request.Requests)}
+	err := batch.UnmarshalWire(c.out)
+	for i := range batch.Responses {
+		if lease := batch.Responses[i].Lease; len(lease) > 0 {
 			err = errors.Join(err, c.server.config.Engine.Release(context.Background(), string(lease)))
 		}
 	}
@@ -156,21 +158,21 @@ func (c *batchCall) decide(ctx context.Context) error {
 	c.out = c.out[:0]
 	if s.config.Parallel == 1 || len(c.request.Requests) < 2 {
 		for q := c.request.Requests; len(q) > 0; {
-			some := min(len(q), engine.BatchSize)
-			c.out = s.decideTogether(ctx, q[:some], c.out)
-			q = q[some:]
+			n := min(len(q), engine.BatchSize)
+			c.out = s.decideTogether(ctx, q[:n], c.out)
+			q = q[n:]
 		}
 		return nil
 	}
-	answers := make([][]byte, len(c.request.Requests))
-	s.parallel(len(answers), func(i int) {
-		a := s.decisions.Get().(*decision)
-		s.decideOrSetError(ctx, &c.request.Requests[i], a, s.config.Now())
-		answers[i] = wirev1.AppendResponse(nil, &a.response)
-		s.decisions.Put(a)
+	responses := make([][]byte, len(c.request.Requests))
+	s.parallel(len(responses), func(i int) {
+		d := s.decisions.Get().(*decision)
+		s.decideOrSetError(ctx, &c.request.Requests[i], d, s.config.Now())
+		responses[i] = wirev1.AppendResponse(nil, &d.response)
+		s.decisions.Put(d)
 	})
-	for _, answer := range answers {
-		c.out = append(c.out, answer...)
+	for _, response := range responses {
+		c.out = append(c.out, response...)
 	}
 	return nil
 }
@@ -179,11 +181,11 @@ func (c *batchCall) decide(ctx context.Context) error {
 func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimitRequest, out []byte) []byte {
 	g := s.groups.Get().(*batchGroup)
 	defer s.groups.Put(g)
-	a := g.decision
+	d := g.decision
 	for i := range requests {
 		var terms engine.Terms
-		if terms, g.errs[i] = s.readRequest(&requests[i], a); g.errs[i] == nil {
-			g.batch.Add(ctx, s.config.Engine, &a.attributes, &terms)
+		if terms, g.errs[i] = s.readRequest(&requests[i], d); g.errs[i] == nil {
+			g.batch.Add(ctx, s.config.Engine, &d.attributes, &terms)
 		}
 	}
 	g.batch.Decide(ctx)
@@ -196,13 +198,13 @@ func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimit
 			v, err = g.batch.Verdict(decided)
 			decided++
 			if err == nil {
-				a.setVerdict(v, now)
+				d.setVerdict(v, now)
 			}
 		}
 		if err != nil {
-			s.setError(a, err)
+			s.setError(d, err)
 		}
-		out = wirev1.AppendResponse(out, &a.response)
+		out = wirev1.AppendResponse(out, &d.response)
 	}
 	g.batch.Clear()
 	return out
@@ -247,7 +249,8 @@ func (s *Server) tryGo(group *sync.WaitGroup, do func()) bool {
 	return true
 }
 
-func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+//nolint:revive // gRPC wants ctx second
+func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	var request headgatev1.ReleaseRequest
 	if err := decode(&request); err != nil {
 		return nil, err
@@ -259,7 +262,8 @@ func handleRelease(srv any, ctx context.Context, decode func(any) error, _ grpc.
 	return new(headgatev1.ReleaseResponse), nil
 }
 
-func handleRenew(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+//nolint:revive // gRPC wants ctx second
+func handleRenew(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	var request headgatev1.RenewRequest
 	if err := decode(&request); err != nil {
 		return nil, err
@@ -272,7 +276,7 @@ func handleRenew(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 	return &headgatev1.RenewResponse{Held: held, TtlMs: ttl.Milliseconds()}, nil
 }
 
-// leaseError returns the status of an error. If the store failed, it is logged, and the caller gets storeFailed instead.
+// leaseError returns the status of an error. A failure of the store is logged, and the caller gets storeFailed instead.
 func (s *Server) leaseError(err error, storeFailed string) error {
 	code, message, fault := codeOf(err)
 	if fault {

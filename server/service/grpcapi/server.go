@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	_ "google.golang.org/grpc/encoding/gzip" // callers may compress; MaxMessage bounds what comes out
+	_ "google.golang.org/grpc/encoding/gzip" // callers may compress; MaxMessage bounds the decompressed message
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -136,8 +136,8 @@ func (s *Server) tapCall(ctx context.Context, info *tap.Info) (context.Context, 
 
 // checkToken returns nil if md has a valid token, or the status that refuses the call.
 func (s *Server) checkToken(ctx context.Context, md metadata.MD) error {
-	shown := md["authorization"]
-	if len(shown) != 1 {
+	values := md["authorization"]
+	if len(values) != 1 {
 		return errToken
 	}
 	var from netip.Addr
@@ -148,7 +148,7 @@ func (s *Server) checkToken(ctx context.Context, md metadata.MD) error {
 			from = service.AddrOf(known.Addr)
 		}
 	}
-	err := s.tokens.CheckBearer(ctx, shown[0], from, proven)
+	err := s.tokens.CheckBearer(ctx, values[0], from, proven)
 	var tooMany *service.TooManyLoginsError
 	switch {
 	case err == nil:

@@ -50,7 +50,8 @@ func (c *storeCall) release() {
 	}
 }
 
-func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC wants ctx second
+//nolint:revive // gRPC wants ctx second
+func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	s := srv.(*Server)
 	c := s.storeCalls.Get().(*storeCall)
 	err := decode(c)

@@ -26,24 +26,25 @@ func (m *streamMessage) release(s *Server) {
 	}
 }
 
-// A nextMessage is the message that a stream reads next. It takes a streamMessage from the pool only when the message comes.
+// A nextMessage is the message that a stream reads next. It takes a streamMessage from the pool only when the message
+// comes.
 type nextMessage struct {
 	server  *Server
 	message *streamMessage
 }
 
-func (a *nextMessage) UnmarshalWire(b []byte) error {
-	a.message = a.server.streamMessages.Get().(*streamMessage)
-	a.message.tooLarge = len(b) > maxPooledBytes
-	return a.message.request.UnmarshalWire(b)
+func (n *nextMessage) UnmarshalWire(b []byte) error {
+	n.message = n.server.streamMessages.Get().(*streamMessage)
+	n.message.tooLarge = len(b) > maxPooledBytes
+	return n.message.request.UnmarshalWire(b)
 }
 
 func (*nextMessage) MarshalWire([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 // take returns the message, nil if none came.
-func (a *nextMessage) take() *streamMessage {
-	m := a.message
-	a.message = nil
+func (n *nextMessage) take() *streamMessage {
+	m := n.message
+	n.message = nil
 	return m
 }
 
@@ -75,7 +76,8 @@ func handleBatches(srv any, stream grpc.ServerStream) error {
 const (
 	// batchStream is a stream of BatchRateLimit calls: each batch is decided before the next is read.
 	batchStream = "BatchStream"
-	// unreadTrailer is a trailer of batchStream: batches without a response were not read, and can be sent to another server.
+	// unreadTrailer is a trailer of batchStream: batches without a response were not read, and can be sent to another
+	// server.
 	unreadTrailer = "headgate-unread"
 )
 

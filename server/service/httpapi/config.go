@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,9 +16,8 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxBody     = 1 << 20
-	DefaultMaxBatch    = 1000
-	DefaultMaxBuffered = 64 << 20
+	DefaultMaxBody  = 1 << 20
+	DefaultMaxBatch = 1000
 )
 
 // Config configures a Server. Only Engine is required.
@@ -38,13 +38,12 @@ type Config struct {
 	MaxBody int
 	// MaxBatch bounds the decisions of a batch. Default DefaultMaxBatch.
 	MaxBatch int
-	// MaxBuffered bounds the bytes of bodies longer than 4 KiB held in memory; further calls get 503. Default
-	// DefaultMaxBuffered.
+	// MaxBuffered bounds the bytes of bodies longer than 4 KiB held in memory; further calls get 503. Default 64 MiB.
 	MaxBuffered int64
 	// Parallel is the number of decisions of one batch that are made concurrently: 1 for a store in this process, some
 	// dozens for a remote one. Above 1, decisions of one batch about the same client may come in any order. Default 1.
 	Parallel int
-	// Also has handlers for further paths. They check no token unless wrapped with RequireToken.
+	// Also has handlers for further paths. They must check tokens themselves.
 	Also map[string]http.Handler
 	// Logger logs faults and untrusted proxies, at most one per second. Default slog.Default().
 	Logger *slog.Logger
@@ -62,17 +61,9 @@ func (c *Config) validate() error {
 	if err := c.Fields.Validate(); err != nil {
 		return err
 	}
-	if c.Identifier == nil {
-		id, err := identity.New(identity.Config{})
-		if err != nil {
-			return err
-		}
-		c.Identifier = id
-	}
-	if c.MaxBuffered == 0 {
-		c.MaxBuffered = DefaultMaxBuffered
-	}
+	c.MaxBuffered = cmp.Or(c.MaxBuffered, 64<<20)
 	options := service.CheckOptions("httpapi: ")
+	options.Identifier(&c.Identifier)
 	options.Int("MaxBody", &c.MaxBody, DefaultMaxBody, 1<<10, 64<<20)
 	options.Int("MaxBatch", &c.MaxBatch, DefaultMaxBatch, 1, 100_000)
 	options.Int("Parallel", &c.Parallel, 1, 1, 1000)
@@ -83,13 +74,11 @@ func (c *Config) validate() error {
 		return fmt.Errorf("httpapi: MaxBuffered %d: want at least MaxBody, which is %d", c.MaxBuffered, c.MaxBody)
 	}
 	for path := range c.Also {
-		if _, ours := routes[path]; ours || path == "" || path[0] != '/' {
+		if _, served := routes[path]; served || path == "" || path[0] != '/' {
 			return fmt.Errorf("httpapi: Also %q: want a path such as /json that this package does not serve", path)
 		}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}

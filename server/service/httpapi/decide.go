@@ -34,23 +34,23 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request) {
 		badBody(c.text, err).respond(w)
 		return
 	}
-	a := s.decisions.Get().(*decision)
-	defer s.releaseDecision(a)
-	if err := s.decide(r.Context(), c, &c.requests[0], a); err != nil {
+	d := s.decisions.Get().(*decision)
+	defer s.releaseDecision(d)
+	if err := s.decide(r.Context(), c, &c.requests[0], d); err != nil {
 		s.respondError(w, r, err)
 		return
 	}
-	v, now := &a.verdict, s.config.Now()
+	v, now := &d.verdict, s.config.Now()
 	if r.Context().Err() != nil && v.Action.Passes() && v.Settles() {
 		if err := v.Cancel(context.Background()); err != nil {
 			s.logFault(r.URL.Path, err)
 		}
-		goneProblem.respond(w)
+		failDisconnected(w)
 		return
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	s.setFields(h, a, now)
+	s.setFields(h, d, now)
 	c.out = append(appendDecision(append(c.out[:0], '{'), v, now), "}\n"...)
 	switch {
 	case v.Reason == engine.Overloaded:
@@ -58,24 +58,24 @@ func (s *Server) single(w http.ResponseWriter, r *http.Request) {
 	case !v.Action.Passes():
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(c.out) // an error means that the caller has gone
+	_, _ = w.Write(c.out) // an error means that the caller has disconnected
 }
 
 // decide decides one request.
-func (s *Server) decide(ctx context.Context, c *apiCall, q *request, a *decision) error {
+func (s *Server) decide(ctx context.Context, c *apiCall, q *request, d *decision) error {
 	values := identity.Values{IP: q.ip, User: q.user, APIKey: q.key}
 	if q.from < q.to {
-		clear(a.attributeMap)
-		for _, given := range c.attributes[q.from:q.to] {
-			a.attributeMap[given.name] = given.value
+		clear(d.attributeMap)
+		for _, attribute := range c.attributes[q.from:q.to] {
+			d.attributeMap[attribute.name] = attribute.value
 		}
-		values.Attributes = a.attributeMap
+		values.Attributes = d.attributeMap
 	}
-	if err := s.config.Identifier.ReadValues(values, &a.attributes); err != nil {
+	if err := s.config.Identifier.ReadValues(values, &d.attributes); err != nil {
 		return err
 	}
 	terms := engine.Terms{Rule: q.rule, Cost: q.cost, HasCost: q.present&hasCost != 0, Unheld: true}
-	return s.config.Engine.DecideTerms(ctx, &a.attributes, terms, &a.verdict)
+	return s.config.Engine.DecideTerms(ctx, &d.attributes, terms, &d.verdict)
 }
 
 // respondError responds to a call whose decision failed.
@@ -95,20 +95,20 @@ func (s *Server) logFault(path string, err error) {
 }
 
 // setFields adds the fields that describe limits to a header, and returns when a denied client should retry.
-func (s *Server) setFields(h http.Header, a *decision, now time.Time) (retryAfter time.Duration) {
+func (s *Server) setFields(h http.Header, d *decision, now time.Time) (retryAfter time.Duration) {
 	f := &s.config.Fields
-	retryAfter = f.RetryAfter(&a.verdict)
+	retryAfter = f.RetryAfter(&d.verdict)
 	if retryAfter == 0 && f.NoRateLimit && f.NoXRateLimit {
 		return 0
 	}
-	a.fields = f.Append(a.fields[:0], &a.verdict, retryAfter, now)
-	if len(a.fields) == 0 {
+	d.fields = f.Append(d.fields[:0], &d.verdict, retryAfter, now)
+	if len(d.fields) == 0 {
 		return retryAfter
 	}
-	values := make([]string, len(a.fields))
-	for i := range a.fields {
-		values[i] = a.fields[i].Value
-		h[a.fields[i].Name] = values[i : i+1 : i+1]
+	values := make([]string, len(d.fields))
+	for i := range d.fields {
+		values[i] = d.fields[i].Value
+		h[d.fields[i].Name] = values[i : i+1 : i+1]
 	}
 	return retryAfter
 }
@@ -158,8 +158,8 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	return dst
 }
 
-// appendTime appends a time in RFC 3339 format, in UTC and with milliseconds. Package time formats RFC3339 several times
-// faster than other layouts, so the milliseconds are added here.
+// appendTime appends a time in RFC 3339 format, in UTC and with milliseconds. Package time formats RFC3339 several
+// times faster than other layouts, so the milliseconds are added here.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	dst = t.AppendFormat(dst, time.RFC3339)
@@ -191,32 +191,31 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.config.Parallel == 1 || len(c.requests) < 2 {
-		c.out = s.decideInOrder(r.Context(), c)
+		s.decideInOrder(r.Context(), c)
 	} else {
-		c.out = s.decideConcurrently(r.Context(), c)
+		s.decideConcurrently(r.Context(), c)
 	}
 	if r.Context().Err() != nil && bytes.Contains(c.out, []byte(leaseMember)) {
 		s.freeSlots(c.out)
-		goneProblem.respond(w)
+		failDisconnected(w)
 		return
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(c.out))}
-	_, _ = w.Write(c.out) // an error means that the caller has gone
+	_, _ = w.Write(c.out) // an error means that the caller has disconnected
 }
 
-// goneProblem is the response if the caller seems to have gone while concurrency slots were taken, which are then
-// freed. A caller that only closed its sending side looks the same, and must not take silence for a pass.
-var goneProblem = problem{
-	status: http.StatusServiceUnavailable,
-	detail: "The connection was closed before the decision was made.",
+// failDisconnected responds to a caller that seems to have disconnected while it got concurrency slots, which are then
+// freed. A caller that only closed its sending side looks the same, and must not take a missing response for a pass.
+func failDisconnected(w http.ResponseWriter) {
+	fail(w, http.StatusServiceUnavailable, "The connection was closed before the decision was made.")
 }
 
 // freeSlots frees the concurrency slots that the responses of a batch hold. Units stay taken.
-func (s *Server) freeSlots(answers []byte) {
+func (s *Server) freeSlots(responses []byte) {
 	// Quotes within a string are escaped, so only a real leaseId member matches.
-	for _, rest := range bytes.Split(answers, []byte(leaseMember))[1:] {
+	for _, rest := range bytes.Split(responses, []byte(leaseMember))[1:] {
 		lease, _, _ := bytes.Cut(rest, []byte{'"'})
 		if err := s.config.Engine.Release(context.Background(), string(lease)); err != nil {
 			s.logFault("/v1/ratelimit:batch", err)
@@ -227,50 +226,46 @@ func (s *Server) freeSlots(answers []byte) {
 // leaseMember begins the lease in a response.
 const leaseMember = `,"leaseId":"`
 
-// decideInOrder returns the responses to all requests of a call, decided in order.
-func (s *Server) decideInOrder(ctx context.Context, c *apiCall) []byte {
-	a := s.decisions.Get().(*decision)
-	defer s.releaseDecision(a)
-	out := c.out[:0]
-	out = append(out, '[')
+// decideInOrder decides the requests of a batch in order, and writes the responses to c.out.
+func (s *Server) decideInOrder(ctx context.Context, c *apiCall) {
+	d := s.decisions.Get().(*decision)
+	defer s.releaseDecision(d)
+	c.writeList(func(dst []byte, i int) []byte { return s.appendResponse(ctx, dst, c, &c.requests[i], d) })
+}
+
+// writeList writes a JSON array with an element for each request to c.out.
+func (c *apiCall) writeList(appendElement func(dst []byte, i int) []byte) {
+	out := append(c.out[:0], '[')
 	for i := range c.requests {
 		if i > 0 {
 			out = append(out, ',', '\n')
 		}
-		out = s.appendResponse(ctx, out, c, &c.requests[i], a)
+		out = appendElement(out, i)
 	}
-	return append(out, "]\n"...)
+	c.out = append(out, "]\n"...)
 }
 
-// decideConcurrently returns the responses to all requests of a call, decided concurrently.
-func (s *Server) decideConcurrently(ctx context.Context, c *apiCall) []byte {
-	answers := make([][]byte, len(c.requests))
+// decideConcurrently decides the requests of a batch concurrently, and writes the responses to c.out.
+func (s *Server) decideConcurrently(ctx context.Context, c *apiCall) {
+	responses := make([][]byte, len(c.requests))
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(s.config.Parallel, len(c.requests)) {
 		group.Go(func() {
-			a := s.decisions.Get().(*decision)
-			defer s.releaseDecision(a)
+			d := s.decisions.Get().(*decision)
+			defer s.releaseDecision(d)
 			for i := next.Add(1) - 1; i < int64(len(c.requests)); i = next.Add(1) - 1 {
-				answers[i] = s.appendResponse(ctx, nil, c, &c.requests[i], a)
+				responses[i] = s.appendResponse(ctx, nil, c, &c.requests[i], d)
 			}
 		})
 	}
 	group.Wait()
-	out := c.out[:0]
-	out = append(out, '[')
-	for i, answer := range answers {
-		if i > 0 {
-			out = append(out, ',', '\n')
-		}
-		out = append(out, answer...)
-	}
-	return append(out, "]\n"...)
+	c.writeList(func(dst []byte, i int) []byte { return append(dst, responses[i]...) })
 }
 
 // appendResponse decides a request of a batch and appends its response.
-func (s *Server) appendResponse(ctx context.Context, dst []byte, c *apiCall, q *request, a *decision) []byte {
-	if err := s.decide(ctx, c, q, a); err != nil {
+func (s *Server) appendResponse(ctx context.Context, dst []byte, c *apiCall, q *request, d *decision) []byte {
+	if err := s.decide(ctx, c, q, d); err != nil {
 		p, fault := problemOf(err)
 		if fault && ctx.Err() == nil {
 			s.logFault("/v1/ratelimit:batch", err)
@@ -279,14 +274,14 @@ func (s *Server) appendResponse(ctx context.Context, dst []byte, c *apiCall, q *
 	}
 	dst = append(dst, `{"status":`...)
 	switch {
-	case a.verdict.Action.Passes():
+	case d.verdict.Action.Passes():
 		dst = append(dst, "200,"...)
-	case a.verdict.Reason == engine.Overloaded:
+	case d.verdict.Reason == engine.Overloaded:
 		dst = append(dst, "503,"...)
 	default:
 		dst = append(dst, "429,"...)
 	}
-	return append(appendDecision(dst, &a.verdict, s.config.Now()), '}')
+	return append(appendDecision(dst, &d.verdict, s.config.Now()), '}')
 }
 
 // releaseLease serves POST /v1/ratelimit:release.
@@ -324,7 +319,7 @@ func (s *Server) renewLease(w http.ResponseWriter, r *http.Request) {
 	if !held {
 		w.WriteHeader(http.StatusConflict)
 	}
-	_, _ = w.Write(c.out) // an error means that the caller has gone
+	_, _ = w.Write(c.out) // an error means that the caller has disconnected
 }
 
 // readLease reads the lease of a call. If it returns false, it has written the response.

@@ -38,33 +38,33 @@ type originalRequest struct {
 // forwardAuth serves GET /v1/forward-auth. Proxies that forward the client's method may use any method.
 func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 	denied := deniedStatus(r.URL.RawQuery)
-	a := s.decisions.Get().(*decision)
-	defer s.releaseDecision(a)
-	a.request = http.Request{Method: r.Method, Host: r.Host, URL: r.URL, Header: r.Header, RemoteAddr: r.RemoteAddr}
-	if err := s.admit(r, &a.request); err != nil {
+	d := s.decisions.Get().(*decision)
+	defer s.releaseDecision(d)
+	d.request = http.Request{Method: r.Method, Host: r.Host, URL: r.URL, Header: r.Header, RemoteAddr: r.RemoteAddr}
+	if err := s.admit(r, &d.request); err != nil {
 		unauthorized(w, err)
 		return
 	}
-	s.config.Identifier.Read(&a.request, &a.attributes)
+	s.config.Identifier.Read(&d.request, &d.attributes)
 	var err error
-	if a.attributes.FromProxy() {
-		err = s.restoreRequest(a)
+	if d.attributes.FromProxy() {
+		err = s.restoreRequest(d)
 	} else {
 		s.warnUntrusted(r)
 	}
 	if err == nil {
-		err = a.attributes.Malformed()
+		err = d.attributes.Malformed()
 	}
 	if err != nil {
-		problem{status: replaceStatus(w, http.StatusBadRequest, denied), detail: err.Error()}.respond(w)
+		fail(w, replaceStatus(w, http.StatusBadRequest, denied), err.Error())
 		return
 	}
 	s.warnOfConcurrency()
-	if err := s.config.Engine.DecideMore(r.Context(), &a.attributes, &a.verdict); err != nil {
+	if err := s.config.Engine.DecideMore(r.Context(), &d.attributes, &d.verdict); err != nil {
 		s.respondError(w, r, err)
 		return
 	}
-	s.respondProxy(w, r, a, denied)
+	s.respondProxy(w, r, d, denied)
 }
 
 // admit checks the token of a proxy, and removes it from the client's request, where it could pass for the client's.
@@ -73,12 +73,12 @@ func (s *Server) admit(call, request *http.Request) error {
 		return nil
 	}
 	authorization := call.Header.Get("Authorization")
-	if shown := call.Header.Get(tokenHeader); shown != "" && (authorization == "" || s.config.Token.Is(shown)) {
+	if token := call.Header.Get(tokenHeader); token != "" && (authorization == "" || s.config.Token.Is(token)) {
 		ctx := call.Context()
-		return s.tokens.Check(ctx, shown, service.ParseAddr(call.RemoteAddr), service.Proven(ctx))
+		return s.tokens.Check(ctx, token, service.ParseAddr(call.RemoteAddr), service.Proven(ctx))
 	}
 	// A wrong token beside Authorization may be the client's, which must not use up the proxy's login attempts.
-	if err := login(&s.tokens, call, authorization); err != nil {
+	if err := s.login(call, authorization); err != nil {
 		return err
 	}
 	request.Header = request.Header.Clone()
@@ -101,8 +101,7 @@ func deniedStatus(query string) int {
 // warnUntrusted logs a call from a peer that acts as a proxy but is not trusted.
 func (s *Server) warnUntrusted(r *http.Request) {
 	for _, name := range [...]string{
-		forwardedURI, originalURI, originalURL, forwardedMethod, originalMethod,
-		"X-Forwarded-For",
+		forwardedURI, originalURI, originalURL, forwardedMethod, originalMethod, "X-Forwarded-For",
 	} {
 		if len(r.Header[name]) > 0 && s.proxyWarnings.Allow(time.Minute) {
 			s.config.Logger.Warn("forward-auth called by an untrusted proxy: its headers are ignored",
@@ -114,8 +113,8 @@ func (s *Server) warnUntrusted(r *http.Request) {
 
 // restoreRequest rebuilds the request that a trusted proxy describes. If two headers describe the same thing, they must
 // be equal: one of them may come from the client.
-func (s *Server) restoreRequest(a *decision) error {
-	header, r := a.request.Header, &a.request
+func (s *Server) restoreRequest(d *decision) error {
+	header, r := d.request.Header, &d.request
 	method, err := onlyValue(header, forwardedMethod, originalMethod)
 	if err != nil {
 		return err
@@ -131,12 +130,12 @@ func (s *Server) restoreRequest(a *decision) error {
 	if err != nil {
 		return err
 	}
-	whole, err := onlyValue(header, originalURL)
+	fullURL, err := onlyValue(header, originalURL)
 	if err != nil {
 		return err
 	}
-	if whole != "" {
-		at, rest, err := splitURL(whole)
+	if fullURL != "" {
+		at, rest, err := splitURL(fullURL)
 		switch {
 		case err != nil:
 			return err
@@ -155,27 +154,27 @@ func (s *Server) restoreRequest(a *decision) error {
 			s.config.Logger.Warn("forward-auth called without the requested path, so no rule for a path matches",
 				"peer", r.RemoteAddr, "want", "X-Forwarded-Uri or X-Original-URI")
 		}
-	} else if err := a.setTarget(target); err != nil {
+	} else if err := d.setTarget(target); err != nil {
 		return err
 	}
-	s.config.Identifier.Read(r, &a.attributes)
+	s.config.Identifier.Read(r, &d.attributes)
 	return nil
 }
 
 // setTarget sets the request's target, parsed as net/http does.
-func (a *decision) setTarget(target string) error {
+func (d *decision) setTarget(target string) error {
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
 		return errTarget
 	}
 	if u.Host != "" {
-		if a.request.Host != "" && len(a.request.Header[forwardedHost]) > 0 && !strings.EqualFold(u.Host, a.request.Host) {
+		if d.request.Host != "" && len(d.request.Header[forwardedHost]) > 0 && !strings.EqualFold(u.Host, d.request.Host) {
 			return conflict(forwardedURI, forwardedHost)
 		}
-		a.request.Host = u.Host
+		d.request.Host = u.Host
 	}
-	a.url = *u
-	a.request.URL = &a.url
+	d.url = *u
+	d.request.URL = &d.url
 	return nil
 }
 
@@ -200,20 +199,20 @@ func onlyValue(header http.Header, names ...string) (string, error) {
 }
 
 // A conflictError reports two headers that describe different requests.
-type conflictError struct{ one, other string }
+type conflictError struct{ first, second string }
 
 func (e *conflictError) Error() string {
-	if e.one == e.other {
-		return e.one + " occurs twice with different values"
+	if e.first == e.second {
+		return e.first + " occurs twice with different values"
 	}
-	return e.one + " and " + e.other + " differ, and only one of them can be from the proxy"
+	return e.first + " and " + e.second + " differ, and only one of them can be from the proxy"
 }
 
-func conflict(one, other string) error { return &conflictError{one, other} }
+func conflict(first, second string) error { return &conflictError{first, second} }
 
 // splitURL returns the host of a URL and the part after it.
-func splitURL(whole string) (host, rest string, err error) {
-	_, rest, ok := strings.Cut(whole, "://")
+func splitURL(fullURL string) (host, rest string, err error) {
+	_, rest, ok := strings.Cut(fullURL, "://")
 	if !ok {
 		return "", "", errTarget
 	}
@@ -229,15 +228,15 @@ func splitURL(whole string) (host, rest string, err error) {
 }
 
 // respondProxy responds with the verdict, after its delay.
-func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, a *decision, denied int) {
-	v := &a.verdict
+func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, d *decision, denied int) {
+	v := &d.verdict
 	h := w.Header()
-	retryAfter := s.setFields(h, a, s.config.Now())
+	retryAfter := s.setFields(h, d, s.config.Now())
 	h["Cache-Control"] = noStore
 	if v.Action == engine.Delay {
 		service.Hold(w, v.Delay)
 		if err := v.Wait(r.Context()); err != nil {
-			problem{status: http.StatusServiceUnavailable, detail: "Canceled while waiting for the delay."}.respond(w)
+			fail(w, http.StatusServiceUnavailable, "Canceled while waiting for the delay.")
 			return
 		}
 	}
@@ -251,12 +250,12 @@ func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, a *decisio
 
 // replaceStatus returns the status of a denial: the one that the proxy asks for, if any, with the original one in a
 // header.
-func replaceStatus(w http.ResponseWriter, status, asked int) int {
-	if asked == 0 {
+func replaceStatus(w http.ResponseWriter, status, requested int) int {
+	if requested == 0 {
 		return status
 	}
 	w.Header()["X-Headgate-Status"] = []string{strconv.Itoa(status)}
-	return asked
+	return requested
 }
 
 // warnOfConcurrency logs, once per rule set, the rules whose limits forward-auth ignores.
@@ -273,9 +272,9 @@ func (s *Server) warnOfConcurrency() {
 		}
 	}
 	if len(ids) > 0 {
-		const most = 10
+		const maxListed = 10
 		s.config.Logger.Warn("forward-auth does not learn when requests end, so it ignores concurrency limits",
-			"rules", ids[:min(len(ids), most)], "count", len(ids))
+			"rules", ids[:min(len(ids), maxListed)], "count", len(ids))
 	}
 }
 

@@ -81,27 +81,27 @@ func (r *jsonReader) unexpected(want string) error {
 	if r.pos >= len(r.text) {
 		return &jsonError{r.pos, "the text ends here", want}
 	}
-	what := "unexpected "
+	found := "unexpected "
 	switch {
 	case c == '{':
-		what += "object"
+		found += "object"
 	case c == '[':
-		what += "array"
+		found += "array"
 	case c == '"':
-		what += "string"
+		found += "string"
 	case c == '-' || c >= '0' && c <= '9':
-		what += "number"
+		found += "number"
 	default:
 		char, _ := utf8.DecodeRuneInString(r.text[r.pos:])
-		what += strconv.QuoteRune(char)
+		found += strconv.QuoteRune(char)
 	}
-	return &jsonError{r.pos, what, want}
+	return &jsonError{r.pos, found, want}
 }
 
 // open consumes the beginning of an object.
-func (r *jsonReader) open(what string) error {
+func (r *jsonReader) open(want string) error {
 	if !r.take('{') {
-		return r.unexpected(what)
+		return r.unexpected(want)
 	}
 	return nil
 }
@@ -255,13 +255,13 @@ func (r *jsonReader) unit(i int) (rune, bool) {
 }
 
 // integer returns a number from 0 to most.
-func (r *jsonReader) integer(most int64) (int64, error) {
+func (r *jsonReader) integer(maximum int64) (int64, error) {
 	r.space()
 	start, n, digits := r.pos, int64(0), 0
 	for r.pos < len(r.text) && r.text[r.pos] >= '0' && r.text[r.pos] <= '9' {
 		digit := int64(r.text[r.pos] - '0')
-		if n > (most-digit)/10 {
-			return 0, &jsonError{start, "number too large", integerUpTo(most)}
+		if n > (maximum-digit)/10 {
+			return 0, &jsonError{start, "number too large", integerUpTo(maximum)}
 		}
 		n = 10*n + digit
 		digits++
@@ -269,13 +269,15 @@ func (r *jsonReader) integer(most int64) (int64, error) {
 	}
 	switch {
 	case digits == 0:
-		return 0, r.unexpected(integerUpTo(most))
+		return 0, r.unexpected(integerUpTo(maximum))
 	case digits > 1 && r.text[start] == '0':
-		return 0, &jsonError{start, "number that begins with 0", integerUpTo(most)}
+		return 0, &jsonError{start, "number that begins with 0", integerUpTo(maximum)}
 	case r.pos < len(r.text) && (r.text[r.pos] == '.' || r.text[r.pos]|0x20 == 'e'):
-		return 0, &jsonError{start, "number that is no integer", integerUpTo(most)}
+		return 0, &jsonError{start, "number that is no integer", integerUpTo(maximum)}
 	}
 	return n, nil
 }
 
-func integerUpTo(most int64) string { return "an integer from 0 to " + strconv.FormatInt(most, 10) }
+func integerUpTo(maximum int64) string {
+	return "an integer from 0 to " + strconv.FormatInt(maximum, 10)
+}

@@ -19,7 +19,7 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(openAPI))}
-	_, _ = w.Write(openAPI) // an error means that the caller has gone
+	_, _ = w.Write(openAPI) // an error means that the caller has disconnected
 }
 
 // Paths returns the paths that this package serves, sorted.

@@ -19,6 +19,11 @@ type problem struct {
 	line, column int // in the body; 0 if the problem is elsewhere
 }
 
+// fail responds to a failed call.
+func fail(w http.ResponseWriter, status int, detail string) {
+	problem{status: status, detail: detail}.respond(w)
+}
+
 // respond sends the problem.
 func (p problem) respond(w http.ResponseWriter) {
 	respondProblem(w, p.status, append(p.append(nil), '\n'))
@@ -29,7 +34,7 @@ func respondProblem(w http.ResponseWriter, status int, text []byte) {
 	h["Content-Type"] = problemType
 	h["Cache-Control"] = noStore
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // an error means that the caller has gone
+	_, _ = w.Write(text) // an error means that the caller has disconnected
 }
 
 // append appends the problem as JSON.

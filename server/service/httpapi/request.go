@@ -147,12 +147,12 @@ func (c *apiCall) readAttributes(r *jsonReader, q *request) error {
 		if err != nil || !more {
 			return err
 		}
-		given := c.attributes[q.from:]
-		if len(given) == identity.MaxAttributes {
+		earlier := c.attributes[q.from:]
+		if len(earlier) == identity.MaxAttributes {
 			return &jsonError{at, "too many attributes", "at most " + strconv.Itoa(identity.MaxAttributes)}
 		}
-		for i := range given {
-			if given[i].name == name {
+		for i := range earlier {
+			if earlier[i].name == name {
 				return repeated(name, at)
 			}
 		}
@@ -175,7 +175,7 @@ func (c *apiCall) readOne() error {
 }
 
 // readBatch reads the body of a batch.
-func (c *apiCall) readBatch(most int) error {
+func (c *apiCall) readBatch(maxRequests int) error {
 	r := jsonReader{text: c.text}
 	if !r.take('[') {
 		return r.unexpected("an array, each element " + requestShape)
@@ -185,8 +185,8 @@ func (c *apiCall) readBatch(most int) error {
 		if len(c.requests) > 0 && !r.take(',') {
 			return r.unexpected(`"," or "]"`)
 		}
-		if len(c.requests) == most {
-			return &jsonError{r.pos, "too many decisions in one batch", "at most " + strconv.Itoa(most)}
+		if len(c.requests) == maxRequests {
+			return &jsonError{r.pos, "too many decisions in one batch", "at most " + strconv.Itoa(maxRequests)}
 		}
 		c.requests = append(c.requests, request{})
 		if err := c.readRequest(&r, &c.requests[len(c.requests)-1]); err != nil {
@@ -203,7 +203,7 @@ func (c *apiCall) readLease() (lease string, err error) {
 	if err := r.open(shape); err != nil {
 		return "", err
 	}
-	given := false
+	found := false
 	for first := true; ; first = false {
 		name, at, more, err := r.name(first)
 		switch {
@@ -213,16 +213,16 @@ func (c *apiCall) readLease() (lease string, err error) {
 			if err := r.end(); err != nil {
 				return "", err
 			}
-			if !given {
+			if !found {
 				return "", &jsonError{r.pos, "no leaseId", shape}
 			}
 			return lease, nil
 		case name != "leaseId":
 			return "", &jsonError{at, "unknown field " + strconv.Quote(name), "leaseId"}
-		case given:
+		case found:
 			return "", repeated(name, at)
 		}
-		given = true
+		found = true
 		if lease, err = r.str("the leaseId of a decision in quotes"); err != nil {
 			return "", err
 		}

@@ -83,12 +83,12 @@ func (s *Server) releaseCall(c *apiCall) {
 }
 
 // releaseDecision clears a decision and returns it to the pool.
-func (s *Server) releaseDecision(a *decision) {
-	a.attributes.Reset()
-	clear(a.attributeMap)
-	clear(a.fields)
-	a.originalRequest = originalRequest{}
-	s.decisions.Put(a)
+func (s *Server) releaseDecision(d *decision) {
+	d.attributes.Reset()
+	clear(d.attributeMap)
+	clear(d.fields)
+	d.originalRequest = originalRequest{}
+	s.decisions.Put(d)
 }
 
 // ForwardAuthPath serves proxies. These calls carry the headers of the proxy's clients, such as Origin, and with some
@@ -115,17 +115,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route, found := routes[r.URL.Path]
 	switch {
 	case !found:
-		if also := s.config.Also[r.URL.Path]; also != nil {
-			also.ServeHTTP(w, r)
+		if handler := s.config.Also[r.URL.Path]; handler != nil {
+			handler.ServeHTTP(w, r)
 			return
 		}
-		detail := "There is nothing at " + strconv.Quote(truncate(r.URL.Path)) + "; see /openapi.json."
-		problem{status: http.StatusNotFound, detail: detail}.respond(w)
+		fail(w, http.StatusNotFound, "There is nothing at "+strconv.Quote(truncate(r.URL.Path))+"; see /openapi.json.")
 	case route.method != "" && r.Method != route.method && (route.method != http.MethodGet || r.Method != http.MethodHead):
 		w.Header().Set("Allow", route.method)
-		problem{status: http.StatusMethodNotAllowed, detail: "Use " + route.method + "."}.respond(w)
+		fail(w, http.StatusMethodNotAllowed, "Use "+route.method+".")
 	case !route.noToken && s.config.Token != nil:
-		if err := login(&s.tokens, r, r.Header.Get("Authorization")); err != nil {
+		if err := s.login(r, r.Header.Get("Authorization")); err != nil {
 			unauthorized(w, err)
 			return
 		}
@@ -137,28 +136,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // truncate returns a text truncated for messages.
 func truncate(text string) string {
-	const most = 100
-	if len(text) > most {
-		return text[:most] + "..."
+	const maxLength = 100
+	if len(text) > maxLength {
+		return text[:maxLength] + "..."
 	}
 	return text
 }
 
-// RequireToken returns a handler that checks the token before it calls next.
-func RequireToken(t *service.Tokens, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := login(t, r, r.Header.Get("Authorization")); err != nil {
-			unauthorized(w, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // login checks the token of an Authorization header.
-func login(t *service.Tokens, r *http.Request, authorization string) error {
+func (s *Server) login(r *http.Request, authorization string) error {
 	ctx := r.Context()
-	return t.CheckBearer(ctx, authorization, service.ParseAddr(r.RemoteAddr), service.Proven(ctx))
+	return s.tokens.CheckBearer(ctx, authorization, service.ParseAddr(r.RemoteAddr), service.Proven(ctx))
 }
 
 // unauthorized responds to a call whose token was refused with err.
@@ -166,52 +154,45 @@ func unauthorized(w http.ResponseWriter, err error) {
 	var tooMany *service.TooManyLoginsError
 	if errors.As(err, &tooMany) {
 		w.Header().Set("Retry-After", strconv.FormatInt(tooMany.Seconds(), 10))
-		problem{status: http.StatusTooManyRequests, detail: "Too many wrong tokens from this address."}.respond(w)
+		fail(w, http.StatusTooManyRequests, "Too many wrong tokens from this address.")
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	problem{
-		status: http.StatusUnauthorized,
-		detail: "Missing or wrong token of the decision service: want Authorization: Bearer TOKEN.",
-	}.respond(w)
+	fail(w, http.StatusUnauthorized,
+		"Missing or wrong token of the decision service: want Authorization: Bearer TOKEN.")
 }
 
 // readBody reads the body of a call. If it returns false, it has written the response.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, c *apiCall) bool {
-	most := int64(s.config.MaxBody)
+	maxBytes := int64(s.config.MaxBody)
 	size := r.ContentLength
 	switch encoding := r.Header.Get("Content-Encoding"); {
 	case encoding != "" && encoding != "identity":
-		problem{status: http.StatusUnsupportedMediaType, detail: "Send the body as it is, without Content-Encoding."}.respond(
-			w)
+		fail(w, http.StatusUnsupportedMediaType, "Send the body as it is, without Content-Encoding.")
 		return false
 	case !acceptsType(r.Header.Get("Content-Type")):
-		problem{
-			status: http.StatusUnsupportedMediaType,
-			detail: "Send JSON, with Content-Type application/json or none.",
-		}.respond(w)
+		fail(w, http.StatusUnsupportedMediaType, "Send JSON, with Content-Type application/json or none.")
 		return false
-	case size > most:
-		respondTooLarge(w, most)
+	case size > maxBytes:
+		respondTooLarge(w, maxBytes)
 		return false
 	case size < 0:
-		size = most // unknown
+		size = maxBytes // unknown
 	}
 	if size > smallBody {
 		if s.buffered.Add(size) > s.config.MaxBuffered {
 			s.buffered.Add(-size)
 			w.Header().Set("Retry-After", "1")
-			problem{status: http.StatusServiceUnavailable, detail: "Too many large calls at once."}.respond(w)
+			fail(w, http.StatusServiceUnavailable, "Too many large calls at once.")
 			return false
 		}
 		c.reserved = size
 	}
-	if err := c.readBody(r.Body, most); err != nil {
+	if err := c.readBody(r.Body, maxBytes); err != nil {
 		if errors.Is(err, errTooLarge) {
-			respondTooLarge(w, most)
+			respondTooLarge(w, maxBytes)
 		} else {
-			problem{status: http.StatusBadRequest, detail: "The body could not be read: " + truncate(err.Error()) + "."}.respond(
-				w)
+			fail(w, http.StatusBadRequest, "The body could not be read: "+truncate(err.Error())+".")
 		}
 		return false
 	}
@@ -230,8 +211,8 @@ const smallBody = 4 << 10
 
 var errTooLarge = errors.New("httpapi: the body is too large")
 
-// readBody reads a body of at most so many bytes.
-func (c *apiCall) readBody(body io.Reader, most int64) error {
+// readBody reads a body of at most maxBytes.
+func (c *apiCall) readBody(body io.Reader, maxBytes int64) error {
 	if c.body == nil {
 		c.body = make([]byte, 0, 1<<10)
 	}
@@ -242,7 +223,7 @@ func (c *apiCall) readBody(body io.Reader, most int64) error {
 		}
 		n, err := body.Read(c.body[len(c.body):cap(c.body)])
 		c.body = c.body[:len(c.body)+n]
-		if int64(len(c.body)) > most {
+		if int64(len(c.body)) > maxBytes {
 			return errTooLarge
 		}
 		switch {
@@ -254,10 +235,7 @@ func (c *apiCall) readBody(body io.Reader, most int64) error {
 	}
 }
 
-func respondTooLarge(w http.ResponseWriter, most int64) {
+func respondTooLarge(w http.ResponseWriter, maxBytes int64) {
 	w.Header().Set("Connection", "close") // instead of reading the rest of the body
-	problem{
-		status: http.StatusRequestEntityTooLarge, detail: "The body is longer than " + strconv.FormatInt(most, 10) +
-			" bytes.",
-	}.respond(w)
+	fail(w, http.StatusRequestEntityTooLarge, "The body is longer than "+strconv.FormatInt(maxBytes, 10)+" bytes.")
 }

@@ -49,8 +49,8 @@ func readyConn(t testing.TB, bind bool) (*conn, *workspace) {
 	}
 	c := &conn{server: s, net: sink{}}
 	c.reset(s)
-	d, _ := c.acquireWorkspace()
-	return c, d
+	w, _ := c.acquireWorkspace()
+	return c, w
 }
 
 var hotCommands = map[string]string{
@@ -62,11 +62,11 @@ var hotCommands = map[string]string{
 
 func TestDecisionsInMemoryAllocateNothing(t *testing.T) {
 	for _, bind := range []bool{true, false} {
-		c, d := readyConn(t, bind)
+		c, w := readyConn(t, bind)
 		for name, one := range hotCommands {
 			text := strings.Repeat(one, 16)
 			got := testing.AllocsPerRun(100, func() {
-				if err := c.executeAll(d, copy(d.in, text)); err != nil {
+				if err := c.executeAll(w, copy(w.in, text)); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -80,12 +80,12 @@ func TestDecisionsInMemoryAllocateNothing(t *testing.T) {
 func BenchmarkAnswer(b *testing.B) {
 	for name, one := range hotCommands {
 		b.Run(name, func(b *testing.B) {
-			c, d := readyConn(b, true)
+			c, w := readyConn(b, true)
 			const batch = 16
 			text := strings.Repeat(one, batch)
 			b.ReportAllocs()
 			for i := 0; i < b.N; i += batch {
-				if err := c.executeAll(d, copy(d.in, text)); err != nil {
+				if err := c.executeAll(w, copy(w.in, text)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -104,10 +104,10 @@ func commands() []*command {
 
 // sequential returns a command that uses a store but does not run concurrently with others.
 func sequential(do func(*executor, context.Context, [][]byte)) func(*conn, *executor, [][]byte) {
-	return func(_ *conn, k *executor, args [][]byte) {
-		ctx, cancel := context.WithTimeout(k.server.ctx, k.server.config.Limits.DecideTimeout)
+	return func(_ *conn, e *executor, args [][]byte) {
+		ctx, cancel := context.WithTimeout(e.server.ctx, e.server.config.Limits.DecideTimeout)
 		defer cancel()
-		do(k, ctx, args)
+		do(e, ctx, args)
 	}
 }
 
@@ -142,32 +142,32 @@ func equalFold(word []byte, upper string) bool {
 }
 
 // execute executes one command.
-func (c *conn) execute(k *executor, j *pipeline, args [][]byte) {
-	k.commands++
+func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
+	e.commands++
 	cmd := c.server.lookup(args[0])
 	if c.transaction != nil && (cmd == nil || !cmd.immediate) {
-		j.decideAll(k)
-		c.queue(k, cmd, args)
+		p.decideAll(e)
+		c.queue(e, cmd, args)
 		return
 	}
 	if refusal := c.refuse(cmd, args); refusal != "" {
-		j.decideAll(k)
+		p.decideAll(e)
 		if !c.closing { // a connection that speaks HTTP gets no reply
-			k.fail(refusal)
+			e.fail(refusal)
 		}
 		return
 	}
 	switch {
 	case cmd.decide != nil && c.server.storeBorrowsKeys:
-		cmd.decide(k, c.server.background, args)
+		cmd.decide(e, c.server.background, args)
 	case cmd.decide != nil:
-		j.add(cmd, args, c.noReply())
-		if len(j.pending) == maxPipeline {
-			j.decideAll(k)
+		p.add(cmd, args, c.noReply())
+		if len(p.pending) == maxPipeline {
+			p.decideAll(e)
 		}
 	default:
-		j.decideAll(k)
-		cmd.run(c, k, args)
+		p.decideAll(e)
+		cmd.run(c, e, args)
 	}
 }
 
@@ -190,20 +190,20 @@ func (c *conn) refuse(cmd *command, args [][]byte) string {
 
 // unknownCommand returns the error for an unknown command.
 func (c *conn) unknownCommand(args [][]byte) string {
-	said := "ERR unknown command '" + printable(args[0]) + "', with args beginning with: "
+	text := "ERR unknown command '" + printable(args[0]) + "', with args beginning with: "
 	if equalFold(args[0], "POST") || equalFold(args[0], "HOST:") {
 		// A browser was tricked into sending text that looks like commands. Redis closes such connections too.
 		if s := c.server; s.httpLog.Allow(time.Second) {
 			s.config.Logger.Warn("resp: a client speaks HTTP, connection closed", "client", c.remote())
 		}
 		c.closing = true
-		return said
+		return text
 	}
 	for _, a := range args[1:] {
-		if len(said) > 256 {
+		if len(text) > 256 {
 			break
 		}
-		said += "'" + printable(a) + "' "
+		text += "'" + printable(a) + "' "
 	}
-	return said
+	return text
 }

@@ -12,46 +12,46 @@ import (
 )
 
 // command replies to COMMAND.
-func (c *conn) command(k *executor, args [][]byte) {
+func (c *conn) command(e *executor, args [][]byte) {
 	if len(args) == 1 {
-		c.commandInfo(k, nil)
+		c.commandInfo(e, nil)
 		return
 	}
 	all := c.server.list
 	sub, rest := args[1], args[2:]
 	switch {
 	case equalFold(sub, "COUNT") && len(rest) == 0:
-		k.out = appendInt(k.out, int64(len(all)))
+		e.out = appendInt(e.out, int64(len(all)))
 	case equalFold(sub, "LIST") && len(rest) == 0:
-		k.out = appendArray(k.out, len(all))
+		e.out = appendArray(e.out, len(all))
 		for _, cmd := range all {
-			k.out = appendBulk(k.out, cmd.name)
+			e.out = appendBulk(e.out, cmd.name)
 		}
 	case equalFold(sub, "INFO"):
-		c.commandInfo(k, rest)
+		c.commandInfo(e, rest)
 	case equalFold(sub, "DOCS"):
-		c.commandDocs(k, rest)
+		c.commandDocs(e, rest)
 	case equalFold(sub, "GETKEYS") && len(rest) > 0:
-		c.commandKeys(k, rest)
+		c.commandKeys(e, rest)
 	default:
-		k.fail("ERR unknown subcommand or wrong number of arguments for '" + printable(sub) + "'. Try COMMAND HELP.")
+		e.fail("ERR unknown subcommand or wrong number of arguments for '" + printable(sub) + "'. Try COMMAND HELP.")
 	}
 }
 
-func (c *conn) commandInfo(k *executor, names [][]byte) {
+func (c *conn) commandInfo(e *executor, names [][]byte) {
 	if len(names) == 0 {
-		k.out = appendArray(k.out, len(c.server.list))
+		e.out = appendArray(e.out, len(c.server.list))
 		for _, cmd := range c.server.list {
-			k.out = c.appendCommand(k.out, cmd)
+			e.out = c.appendCommand(e.out, cmd)
 		}
 		return
 	}
-	k.out = appendArray(k.out, len(names))
+	e.out = appendArray(e.out, len(names))
 	for _, name := range names {
 		if cmd := c.server.lookup(name); cmd != nil {
-			k.out = c.appendCommand(k.out, cmd)
+			e.out = c.appendCommand(e.out, cmd)
 		} else {
-			k.out = c.appendNullArray(k.out)
+			e.out = c.appendNullArray(e.out)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 	}
 	dst = c.appendSet(dst, len(flags))
 	for _, f := range flags {
-		dst = appendSimple(dst, f)
+		dst = appendLine(dst, '+', f)
 	}
 	step := min(cmd.key, 1)
 	for _, n := range [...]int{cmd.key, cmd.key, step} {
@@ -90,7 +90,7 @@ func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 }
 
 // commandDocs replies to COMMAND DOCS, which redis-cli uses for hints.
-func (c *conn) commandDocs(k *executor, names [][]byte) {
+func (c *conn) commandDocs(e *executor, names [][]byte) {
 	found := c.server.list
 	if len(names) > 0 {
 		found = nil
@@ -100,16 +100,16 @@ func (c *conn) commandDocs(k *executor, names [][]byte) {
 			}
 		}
 	}
-	k.out = c.appendMap(k.out, len(found))
+	e.out = c.appendMap(e.out, len(found))
 	for _, cmd := range found {
-		k.out = appendBulk(k.out, cmd.name)
-		k.out = c.appendMap(k.out, 4)
+		e.out = appendBulk(e.out, cmd.name)
+		e.out = c.appendMap(e.out, 4)
 		for _, pair := range [...][2]string{
 			{"summary", strings.TrimSpace(cmd.summary + " " + cmd.usage)}, {"since", "1.0.0"}, {"group", groupOf(cmd)},
 		} {
-			k.out = appendBulk(appendBulk(k.out, pair[0]), pair[1])
+			e.out = appendBulk(appendBulk(e.out, pair[0]), pair[1])
 		}
-		k.out = appendArray(appendBulk(k.out, "arguments"), 0)
+		e.out = appendArray(appendBulk(e.out, "arguments"), 0)
 	}
 }
 
@@ -120,17 +120,17 @@ func groupOf(cmd *command) string {
 	return "connection"
 }
 
-func (c *conn) commandKeys(k *executor, args [][]byte) {
+func (c *conn) commandKeys(e *executor, args [][]byte) {
 	cmd := c.server.lookup(args[0])
 	switch {
 	case cmd == nil:
-		k.fail("ERR Invalid command specified")
+		e.fail("ERR Invalid command specified")
 	case len(args) < cmd.minArgs || cmd.maxArgs > 0 && len(args) > cmd.maxArgs:
-		k.fail("ERR Invalid number of arguments specified for command")
+		e.fail("ERR Invalid number of arguments specified for command")
 	case cmd.key == 0:
-		k.fail("ERR The command has no key arguments")
+		e.fail("ERR The command has no key arguments")
 	default:
-		k.out = appendBulk(appendArray(k.out, 1), args[cmd.key])
+		e.out = appendBulk(appendArray(e.out, 1), args[cmd.key])
 	}
 }
 
@@ -149,9 +149,9 @@ func (s *Server) settings() [][2]string {
 }
 
 // config replies to CONFIG GET.
-func (c *conn) config(k *executor, args [][]byte) {
+func (c *conn) config(e *executor, args [][]byte) {
 	if !equalFold(args[1], "GET") || len(args) < 3 {
-		k.fail("ERR CONFIG " + printable(args[1]) +
+		e.fail("ERR CONFIG " + printable(args[1]) +
 			": want CONFIG GET parameter; settings are changed in the service's own configuration")
 		return
 	}
@@ -164,14 +164,14 @@ func (c *conn) config(k *executor, args [][]byte) {
 			}
 		}
 	}
-	k.out = c.appendMap(k.out, len(found))
+	e.out = c.appendMap(e.out, len(found))
 	for _, setting := range found {
-		k.out = appendBulk(appendBulk(k.out, setting[0]), setting[1])
+		e.out = appendBulk(appendBulk(e.out, setting[0]), setting[1])
 	}
 }
 
 // info replies to INFO.
-func (c *conn) info(k *executor, args [][]byte) {
+func (c *conn) info(e *executor, args [][]byte) {
 	wanted := func(section string) bool {
 		if len(args) == 1 {
 			return true
@@ -195,11 +195,10 @@ func (c *conn) info(k *executor, args [][]byte) {
 			b.WriteString(line + "\r\n")
 		}
 	}
-	up := time.Since(s.started)
 	section("Server",
-		"redis_version:"+redisVersion, "server_name:"+serverName, "headgate_version:"+s.config.Version, "redis_mode:standalone",
-		"os:"+runtime.GOOS+" "+runtime.GOARCH, "process_id:"+strconv.Itoa(os.Getpid()), "uptime_in_seconds:"+strconv.Itoa(
-			int(up.Seconds())))
+		"redis_version:"+redisVersion, "server_name:"+serverName, "headgate_version:"+s.config.Version,
+		"redis_mode:standalone", "os:"+runtime.GOOS+" "+runtime.GOARCH, fmt.Sprintf("process_id:%d", os.Getpid()),
+		fmt.Sprintf("uptime_in_seconds:%d", int(time.Since(s.started).Seconds())))
 	section("Clients", fmt.Sprintf("connected_clients:%d", n.Open), fmt.Sprintf("maxclients:%d", s.config.Limits.Conns))
 	section("Stats",
 		fmt.Sprintf("total_connections_received:%d", n.Accepted+n.Refused), fmt.Sprintf("rejected_connections:%d", n.Refused),
@@ -209,7 +208,7 @@ func (c *conn) info(k *executor, args [][]byte) {
 	section("Replication", "role:master", "connected_slaves:0")
 	section("Cluster", "cluster_enabled:0")
 	section("Keyspace")
-	k.out = c.appendText(k.out, b.String())
+	e.out = c.appendText(e.out, b.String())
 }
 
 // redisVersion is the Redis version whose commands and replies are implemented, for clients that check it.

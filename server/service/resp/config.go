@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -94,24 +95,10 @@ func (c *Config) validate() error {
 	if c.OnFailure > headgate.Local {
 		return fmt.Errorf("resp: OnFailure %v: want open, closed or local", c.OnFailure)
 	}
-	if c.Identity == nil {
-		id, err := identity.New(identity.Config{})
-		if err != nil {
-			return fmt.Errorf("resp: identity: %w", err)
-		}
-		c.Identity = id
-	}
-	if c.Version == "" {
-		c.Version = "dev"
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c.Limits.validate()
-}
-
-func (l *Limits) validate() error {
-	options := service.CheckOptions("resp: Limits.")
+	c.Version = cmp.Or(c.Version, "dev")
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	l, options := &c.Limits, service.CheckOptions("resp: Limits.")
+	options.Identifier(&c.Identity)
 	options.Int("Conns", &l.Conns, 10_000, 1, service.MaxInt)
 	options.Int("Inline", &l.Inline, 4<<10, 64, service.MaxInt)
 	options.Int("Args", &l.Args, 256, 8, service.MaxInt)

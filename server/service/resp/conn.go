@@ -60,25 +60,25 @@ func (s *Server) newWorkspace(size int) *workspace {
 }
 
 // acquireWorkspace returns a workspace with the bytes of the incomplete command in it.
-func (c *conn) acquireWorkspace() (d *workspace, n int) {
+func (c *conn) acquireWorkspace() (w *workspace, n int) {
 	if len(c.partial) > smallWorkspace/2 {
-		d = c.server.largeWorkspaces.Get().(*workspace)
+		w = c.server.largeWorkspaces.Get().(*workspace)
 	} else {
-		d = c.server.workspaces.Get().(*workspace)
+		w = c.server.workspaces.Get().(*workspace)
 	}
-	return d, copy(d.in, c.partial)
+	return w, copy(w.in, c.partial)
 }
 
 // releaseWorkspace returns a workspace to its pool.
-func (c *conn) releaseWorkspace(d *workspace) {
-	if cap(d.executor.out) > maxPooledReplies {
-		d.executor.out = nil
+func (c *conn) releaseWorkspace(w *workspace) {
+	if cap(w.executor.out) > maxPooledReplies {
+		w.executor.out = nil
 	}
-	d.executor.out = d.executor.out[:0]
-	if len(d.in) > smallWorkspace {
-		c.server.largeWorkspaces.Put(d)
+	w.executor.out = w.executor.out[:0]
+	if len(w.in) > smallWorkspace {
+		c.server.largeWorkspaces.Put(w)
 	} else {
-		c.server.workspaces.Put(d)
+		c.server.workspaces.Put(w)
 	}
 }
 
@@ -97,9 +97,9 @@ const idleTicks = 3
 
 // ConnKind returns whether the connection is busy, unused or idle.
 func (c *conn) ConnKind() conns.Kind {
-	silent := c.server.tick.Load()-c.lastActive.Load() >= idleTicks
+	idle := c.server.tick.Load()-c.lastActive.Load() >= idleTicks
 	switch {
-	case !silent || c.expired.Load():
+	case !idle || c.expired.Load():
 		return conns.Busy
 	case c.commandStart.Load() != 0: // nothing or only a part of a command was received
 		return conns.Unused
@@ -133,13 +133,13 @@ const bufferBytes = 2 << 10
 
 // serveBuffered serves a connection with its Read and Write.
 func (c *conn) serveBuffered() error {
-	room := make([]byte, bufferBytes)
+	buffer := make([]byte, bufferBytes)
 	for last := false; ; {
-		n, err := c.net.Read(room)
+		n, err := c.net.Read(buffer)
 		if n > 0 {
-			d, held := c.acquireWorkspace()
-			bad := c.executeAll(d, held+copy(d.in[held:], room[:n]))
-			c.releaseWorkspace(d)
+			w, held := c.acquireWorkspace()
+			bad := c.executeAll(w, held+copy(w.in[held:], buffer[:n]))
+			c.releaseWorkspace(w)
 			if bad != nil || c.closing {
 				return bad
 			}
@@ -168,50 +168,50 @@ func ignoreNormalEnd(err error) error {
 	return err
 }
 
-// executeAll executes the complete commands in d.in[:n], sends the replies, and keeps the rest.
-func (c *conn) executeAll(d *workspace, n int) (bad error) {
-	b, at := d.in[:n], 0
-	k := &d.executor
-	anything := false
+// executeAll executes the complete commands in w.in[:n], sends the replies, and keeps the rest.
+func (c *conn) executeAll(w *workspace, n int) (bad error) {
+	b, at := w.in[:n], 0
+	e := &w.executor
+	executed := false
 	for !c.closing {
 		var size int
 		limits := &c.server.bounds
-		d.args, size, bad = limits.parse(b[at:], d.args[:0])
-		if bad == nil && !c.authed && len(d.args) > maxUnauthenticatedArgs {
+		w.args, size, bad = limits.parse(b[at:], w.args[:0])
+		if bad == nil && !c.authed && len(w.args) > maxUnauthenticatedArgs {
 			bad = errAnonymous
 		}
 		if bad != nil {
-			d.pipeline.decideAll(k)
-			k.fail("ERR " + bad.Error())
+			w.pipeline.decideAll(e)
+			e.fail("ERR " + bad.Error())
 			break
 		}
 		if size == 0 {
 			break
 		}
 		at += size
-		if len(d.args) == 0 {
+		if len(w.args) == 0 {
 			continue
 		}
-		anything = true
-		c.executeWithReplyMode(d)
-		if len(k.out) >= flushAt {
-			c.flush(k)
+		executed = true
+		c.executeWithReplyMode(w)
+		if len(e.out) >= flushAt {
+			c.flush(e)
 			if c.server.ctx.Err() != nil { // the context of Shutdown has ended
 				c.closing = true
 			}
 		}
 	}
-	d.pipeline.decideAll(k)
+	w.pipeline.decideAll(e)
 	if bad == nil {
-		bad = c.keepPartial(b[at:], anything, k)
+		bad = c.keepPartial(b[at:], executed, e)
 	}
-	if k.commands == 1 && c.server.oneCPU {
+	if e.commands == 1 && c.server.oneCPU {
 		// Let connections whose commands came at the same time decide first, so that the replies go out together and a
 		// client that waits for several is woken once.
 		runtime.Gosched()
 	}
-	c.flush(k)
-	k.addCounts()
+	c.flush(e)
+	e.addCounts()
 	if c.err != nil {
 		return c.err
 	}
@@ -221,20 +221,20 @@ func (c *conn) executeAll(d *workspace, n int) (bad error) {
 // maxUnauthenticatedArgs bounds the arguments of a command of an unauthenticated client.
 const maxUnauthenticatedArgs = 16
 
-// executeWithReplyMode executes the command in d.args, and drops the reply if CLIENT REPLY says so.
-func (c *conn) executeWithReplyMode(d *workspace) {
+// executeWithReplyMode executes the command in w.args, and drops the reply if CLIENT REPLY says so.
+func (c *conn) executeWithReplyMode(w *workspace) {
 	if c.replies == replyOn {
-		c.execute(&d.executor, &d.pipeline, d.args)
+		c.execute(&w.executor, &w.pipeline, w.args)
 		return
 	}
 	if c.replies == replySkipNext {
 		c.replies = replySkip
 	}
-	d.pipeline.decideAll(&d.executor)
-	before := len(d.executor.out)
-	c.execute(&d.executor, &d.pipeline, d.args)
-	if c.noReply() && len(d.pipeline.pending) == 0 {
-		d.executor.out = d.executor.out[:before]
+	w.pipeline.decideAll(&w.executor)
+	before := len(w.executor.out)
+	c.execute(&w.executor, &w.pipeline, w.args)
+	if c.noReply() && len(w.pipeline.pending) == 0 {
+		w.executor.out = w.executor.out[:before]
 	}
 	if c.replies == replySkip {
 		c.replies = replyOn
@@ -242,26 +242,26 @@ func (c *conn) executeWithReplyMode(d *workspace) {
 }
 
 // keepPartial stores an incomplete command and when it began.
-func (c *conn) keepPartial(rest []byte, anything bool, k *executor) error {
-	now, begun := c.server.tick.Load(), c.commandStart.Load()
-	if anything && c.lastActive.Load() != now {
+func (c *conn) keepPartial(rest []byte, executed bool, e *executor) error {
+	now, start := c.server.tick.Load(), c.commandStart.Load()
+	if executed && c.lastActive.Load() != now {
 		c.lastActive.Store(now)
 	}
 	switch {
 	case !c.authed: // the time for one command is also the time to show the token
-		if begun == 0 {
+		if start == 0 {
 			c.commandStart.Store(now)
 		}
-	case len(rest) > 0 && (anything || begun == 0):
+	case len(rest) > 0 && (executed || start == 0):
 		c.commandStart.Store(now)
-	case len(rest) == 0 && anything && begun != 0:
+	case len(rest) == 0 && executed && start != 0:
 		c.commandStart.Store(0)
 	}
 	if len(rest) == 0 && c.partial == nil {
 		return nil
 	}
 	if !c.storePartial(rest) {
-		k.fail("ERR out of memory for incomplete commands")
+		e.fail("ERR out of memory for incomplete commands")
 		return errTooLong
 	}
 	return nil
@@ -286,9 +286,9 @@ func (c *conn) storePartial(rest []byte) bool {
 }
 
 // flush sends the replies.
-func (c *conn) flush(k *executor) {
-	b := k.out
-	k.out = k.out[:0]
+func (c *conn) flush(e *executor) {
+	b := e.out
+	e.out = e.out[:0]
 	if len(b) == 0 || c.err != nil {
 		return
 	}
@@ -311,5 +311,6 @@ func (c *conn) drain() {
 	if conns.CloseWrite(c.net) != nil || c.net.SetReadDeadline(time.Now().Add(drainTimeout)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.net, int64(4*c.server.config.Limits.Command)) // an error means that the client has gone
+	// An error means that the client has closed the connection.
+	_, _ = io.CopyN(io.Discard, c.net, int64(4*c.server.config.Limits.Command))
 }

@@ -73,25 +73,25 @@ const maxEarlyReads = 2
 // serveReadable serves the readable bytes and reports whether the connection is at its end.
 func (c *conn) serveReadable(fd uintptr) (done bool, failed error) {
 	for {
-		d, held := c.acquireWorkspace()
-		n, code := rawRead(fd, d.in[held:])
+		w, held := c.acquireWorkspace()
+		n, code := rawRead(fd, w.in[held:])
 		switch {
 		case code == syscall.EINTR:
-			c.releaseWorkspace(d)
+			c.releaseWorkspace(w)
 			continue
 		case code == syscall.EAGAIN:
-			c.releaseWorkspace(d)
+			c.releaseWorkspace(w)
 			return false, nil
 		case code != 0:
-			c.releaseWorkspace(d)
+			c.releaseWorkspace(w)
 			return true, code
 		case n == 0:
-			c.releaseWorkspace(d)
+			c.releaseWorkspace(w)
 			return true, nil
 		}
-		full := held+n == len(d.in)
-		failed = c.executeAll(d, held+n)
-		c.releaseWorkspace(d)
+		full := held+n == len(w.in)
+		failed = c.executeAll(w, held+n)
+		c.releaseWorkspace(w)
 		if failed != nil || c.closing || c.server.ctx.Err() != nil { // a client that sends without pause ends only here
 			return true, failed
 		}

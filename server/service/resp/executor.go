@@ -31,18 +31,18 @@ const (
 )
 
 // fail appends an error reply.
-func (k *executor) fail(text string) {
-	k.errors++
-	k.out = appendError(k.out, text)
+func (e *executor) fail(text string) {
+	e.errors++
+	e.out = appendLine(e.out, '-', text)
 }
 
 // addCounts adds the counts to the server's and clears them.
-func (k *executor) addCounts() {
-	c := &k.server.counts
+func (e *executor) addCounts() {
+	c := &e.server.counts
 	for _, n := range [...]struct {
 		from *int64
 		to   *counter
-	}{{&k.commands, &c.commands}, {&k.allowed, &c.allowed}, {&k.denied, &c.denied}, {&k.errors, &c.errors}} {
+	}{{&e.commands, &c.commands}, {&e.allowed, &c.allowed}, {&e.denied, &c.denied}, {&e.errors, &c.errors}} {
 		if *n.from != 0 {
 			n.to.Add(*n.from)
 			*n.from = 0
@@ -69,22 +69,22 @@ type pipeline struct {
 const maxPipeline = 256
 
 // add queues a decision.
-func (j *pipeline) add(cmd *command, args [][]byte, quiet bool) {
-	from := len(j.args)
-	j.args = append(j.args, args...)
-	j.pending = append(j.pending, pendingDecision{command: cmd, args: j.args[from:], noReply: quiet})
+func (p *pipeline) add(cmd *command, args [][]byte, quiet bool) {
+	from := len(p.args)
+	p.args = append(p.args, args...)
+	p.pending = append(p.pending, pendingDecision{command: cmd, args: p.args[from:], noReply: quiet})
 }
 
-// decideAll makes all queued decisions and appends their replies in order to those of k.
-func (j *pipeline) decideAll(k *executor) {
-	if len(j.pending) == 0 {
+// decideAll makes all queued decisions and appends their replies, in order, to those of e.
+func (p *pipeline) decideAll(e *executor) {
+	if len(p.pending) == 0 {
 		return
 	}
-	s := k.server
+	s := e.server
 	ctx, cancel := context.WithTimeout(s.ctx, s.config.Limits.DecideTimeout)
 	defer cancel()
-	for i := range j.pending[1:] {
-		next := &j.pending[1+i]
+	for i := range p.pending[1:] {
+		next := &p.pending[1+i]
 		next.executor = s.newExecutor()
 		select {
 		case s.inFlight <- struct{}{}:
@@ -92,31 +92,31 @@ func (j *pipeline) decideAll(k *executor) {
 			next.command.decide(next.executor, ctx, next.args) // the deadline has expired, so this replies with an error
 			continue
 		}
-		j.wait.Go(func() {
+		p.wait.Go(func() {
 			next.command.decide(next.executor, ctx, next.args)
 			<-s.inFlight
 		})
 	}
-	first := &j.pending[0] // decided here, so that a single decision needs no goroutine
-	before := len(k.out)
-	first.command.decide(k, ctx, first.args)
+	first := &p.pending[0] // decided here, so that a single decision needs no goroutine
+	before := len(e.out)
+	first.command.decide(e, ctx, first.args)
 	if first.noReply {
-		k.out = k.out[:before]
+		e.out = e.out[:before]
 	}
-	j.wait.Wait()
-	for i := range j.pending[1:] {
-		next := &j.pending[1+i]
+	p.wait.Wait()
+	for i := range p.pending[1:] {
+		next := &p.pending[1+i]
 		if !next.noReply {
-			k.out = append(k.out, next.executor.out...)
+			e.out = append(e.out, next.executor.out...)
 		}
-		k.commands += next.executor.commands
-		k.allowed += next.executor.allowed
-		k.denied += next.executor.denied
-		k.errors += next.executor.errors
+		e.commands += next.executor.commands
+		e.allowed += next.executor.allowed
+		e.denied += next.executor.denied
+		e.errors += next.executor.errors
 		s.releaseExecutor(next.executor)
 	}
-	clear(j.pending)
-	j.pending = j.pending[:0]
-	clear(j.args)
-	j.args = j.args[:0]
+	clear(p.pending)
+	p.pending = p.pending[:0]
+	clear(p.args)
+	p.args = p.args[:0]
 }

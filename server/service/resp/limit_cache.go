@@ -73,9 +73,9 @@ func (c *limitCache) prepare(t throttleParams) (*preparedLimit, error) {
 	return prepared, nil
 }
 
-func outOfRange(field string, value, least, most int64) error {
+func outOfRange(field string, value, minimum, maximum int64) error {
 	return &headgate.InputError{
 		Err: headgate.ErrInvalidLimit, Field: field, Value: strconv.FormatInt(value, 10),
-		Want: strconv.FormatInt(least, 10) + " to " + strconv.FormatInt(most, 10),
+		Want: strconv.FormatInt(minimum, 10) + " to " + strconv.FormatInt(maximum, 10),
 	}
 }

@@ -253,9 +253,9 @@ func oneLine(text string) string {
 
 // printable returns a client's text for an error reply, shortened and in ASCII.
 func printable(b []byte) string {
-	const most = 128
-	out := make([]byte, 0, min(len(b), most))
-	for _, c := range b[:min(len(b), most)] {
+	const maxLength = 128
+	out := make([]byte, 0, min(len(b), maxLength))
+	for _, c := range b[:min(len(b), maxLength)] {
 		if c < ' ' || c >= 0x7f {
 			c = '?'
 		}

@@ -6,15 +6,9 @@ import (
 
 // The append functions append a reply to dst.
 
-func appendSimple(dst []byte, text string) []byte {
-	dst = append(dst, '+')
-	dst = append(dst, text...)
-	return append(dst, '\r', '\n')
-}
-
-// appendError appends an error. Clients distinguish errors by their first word, so text begins with one.
-func appendError(dst []byte, text string) []byte {
-	dst = append(dst, '-')
+// appendLine appends a line: a status after '+', or an error after '-', whose first word tells clients its kind.
+func appendLine(dst []byte, sign byte, text string) []byte {
+	dst = append(dst, sign)
 	dst = append(dst, text...)
 	return append(dst, '\r', '\n')
 }

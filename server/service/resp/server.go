@@ -267,9 +267,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.cancel()
 	s.mu.Lock()
-	left := slices.Collect(maps.Keys(s.conns))
+	open := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
-	for _, c := range left {
+	for _, c := range open {
 		_ = c.net.Close() // waits for a read in progress; the conn's goroutine handles the error
 	}
 	<-done
@@ -291,10 +291,10 @@ const probeAfter = 2
 // expireConns ends connections after a timeout. Connections only record the tick of their last command: reading the
 // clock and setting a deadline for every command would cost almost as much as a decision.
 func (s *Server) expireConns() {
-	every := s.tickTime()
-	command := max(int64(s.config.Limits.CommandTimeout/every), 1)
-	idle := int64(s.config.Limits.IdleTimeout / every)
-	ticker := time.NewTicker(every)
+	interval := s.tickTime()
+	commandLimit := max(int64(s.config.Limits.CommandTimeout/interval), 1)
+	idleLimit := int64(s.config.Limits.IdleTimeout / interval)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -305,14 +305,14 @@ func (s *Server) expireConns() {
 		now := s.tick.Add(1)
 		s.mu.Lock()
 		for c := range s.conns {
-			begun, silent := c.commandStart.Load(), now-c.lastActive.Load()
+			start, idleFor := c.commandStart.Load(), now-c.lastActive.Load()
 			switch {
-			case begun != 0 && now-begun > command || begun == 0 && idle > 0 && silent > idle:
+			case start != 0 && now-start > commandLimit || start == 0 && idleLimit > 0 && idleFor > idleLimit:
 				if !c.expired.Swap(true) {
 					s.counts.expired.Add(1)
 					c.wake()
 				}
-			case silent == probeAfter && c.probing.Load():
+			case idleFor == probeAfter && c.probing.Load():
 				c.probed.Store(true)
 				c.wake()
 			}
@@ -331,8 +331,8 @@ func (s *Server) storeFailed(err error) {
 
 func (s *Server) newExecutor() *executor { return s.executors.Get().(*executor) }
 
-func (s *Server) releaseExecutor(k *executor) {
-	k.out = k.out[:0]
-	k.commands, k.allowed, k.denied, k.errors = 0, 0, 0, 0
-	s.executors.Put(k)
+func (s *Server) releaseExecutor(e *executor) {
+	e.out = e.out[:0]
+	e.commands, e.allowed, e.denied, e.errors = 0, 0, 0, 0
+	s.executors.Put(e)
 }

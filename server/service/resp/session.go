@@ -38,33 +38,33 @@ func (s *session) reset(server *Server) {
 	*s = session{proto: 2, authed: server.config.Token == nil}
 }
 
-func (c *conn) ping(k *executor, args [][]byte) {
+func (c *conn) ping(e *executor, args [][]byte) {
 	if len(args) == 2 {
-		k.out = appendBulk(k.out, args[1])
+		e.out = appendBulk(e.out, args[1])
 		return
 	}
-	k.out = append(k.out, textPong...)
+	e.out = append(e.out, textPong...)
 }
 
-func (c *conn) echo(k *executor, args [][]byte) { k.out = appendBulk(k.out, args[1]) }
+func (c *conn) echo(e *executor, args [][]byte) { e.out = appendBulk(e.out, args[1]) }
 
 // auth replies to AUTH [username] token. The username is ignored.
-func (c *conn) auth(k *executor, args [][]byte) {
+func (c *conn) auth(e *executor, args [][]byte) {
 	switch {
 	case len(args) > 3:
-		k.fail(textSyntax)
+		e.fail(textSyntax)
 	case !c.server.tokens.Any() && len(args) == 2:
-		k.fail("ERR AUTH <password> called without any password configured for the default user. " +
+		e.fail("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
-	case !c.server.tokens.Any(), c.checkToken(k, args[len(args)-1]):
-		k.out = append(k.out, textOK...)
+	case !c.server.tokens.Any(), c.checkToken(e, args[len(args)-1]):
+		e.out = append(e.out, textOK...)
 	}
 }
 
 const textWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
 // checkToken checks a token. If it is invalid, checkToken appends an error reply and returns false.
-func (c *conn) checkToken(k *executor, token []byte) bool {
+func (c *conn) checkToken(e *executor, token []byte) bool {
 	err := c.server.tokens.Check(c.server.background, string(token), service.AddrOf(c.net.RemoteAddr()), nil)
 	if err == nil {
 		c.authed, c.proven = true, true
@@ -73,25 +73,25 @@ func (c *conn) checkToken(k *executor, token []byte) bool {
 	c.server.counts.refusedTokens.Add(1)
 	var tooMany *service.TooManyLoginsError
 	if errors.As(err, &tooMany) {
-		k.fail("ERR " + tooMany.Error())
+		e.fail("ERR " + tooMany.Error())
 	} else {
-		k.fail(textWrongPass)
+		e.fail(textWrongPass)
 	}
 	return false
 }
 
 // hello replies to HELLO [protover [AUTH username token] [SETNAME name]].
-func (c *conn) hello(k *executor, args [][]byte) {
+func (c *conn) hello(e *executor, args [][]byte) {
 	proto, name, named := c.proto, "", false
 	rest := args[1:]
 	if len(rest) > 0 {
 		version, ok := readInt(rest[0])
 		if !ok {
-			k.fail("ERR Protocol version is not an integer or out of range")
+			e.fail("ERR Protocol version is not an integer or out of range")
 			return
 		}
 		if version != 2 && version != 3 {
-			k.fail("NOPROTO unsupported protocol version")
+			e.fail("NOPROTO unsupported protocol version")
 			return
 		}
 		proto, rest = int(version), rest[1:]
@@ -103,20 +103,20 @@ func (c *conn) hello(k *executor, args [][]byte) {
 			token, rest = rest[2], rest[3:]
 		case equalFold(rest[0], "SETNAME") && len(rest) >= 2:
 			if !isName(rest[1]) {
-				k.fail(textBadName)
+				e.fail(textBadName)
 				return
 			}
 			name, named, rest = string(rest[1]), true, rest[2:]
 		default:
-			k.fail("ERR Syntax error in HELLO option '" + printable(rest[0]) + "'")
+			e.fail("ERR Syntax error in HELLO option '" + printable(rest[0]) + "'")
 			return
 		}
 	}
-	if token != nil && c.server.tokens.Any() && !c.checkToken(k, token) {
+	if token != nil && c.server.tokens.Any() && !c.checkToken(e, token) {
 		return
 	}
 	if !c.authed {
-		k.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> " +
+		e.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> " +
 			"<pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
@@ -124,118 +124,118 @@ func (c *conn) hello(k *executor, args [][]byte) {
 	if named {
 		c.name = name
 	}
-	k.out = c.appendMap(k.out, 7)
+	e.out = c.appendMap(e.out, 7)
 	for _, pair := range [...][2]string{{"server", serverName}, {"version", redisVersion}} {
-		k.out = appendBulk(appendBulk(k.out, pair[0]), pair[1])
+		e.out = appendBulk(appendBulk(e.out, pair[0]), pair[1])
 	}
-	k.out = appendInt(appendBulk(k.out, "proto"), int64(c.proto))
-	k.out = appendInt(appendBulk(k.out, "id"), c.id)
+	e.out = appendInt(appendBulk(e.out, "proto"), int64(c.proto))
+	e.out = appendInt(appendBulk(e.out, "id"), c.id)
 	for _, pair := range [...][2]string{{"mode", "standalone"}, {"role", "master"}} {
-		k.out = appendBulk(appendBulk(k.out, pair[0]), pair[1])
+		e.out = appendBulk(appendBulk(e.out, pair[0]), pair[1])
 	}
-	k.out = appendArray(appendBulk(k.out, "modules"), 0)
+	e.out = appendArray(appendBulk(e.out, "modules"), 0)
 }
 
 const serverName = "headgate"
 
-func (c *conn) quit(k *executor, _ [][]byte) {
-	k.out = append(k.out, textOK...)
+func (c *conn) quit(e *executor, _ [][]byte) {
+	e.out = append(e.out, textOK...)
 	c.closing = true
 }
 
-func (c *conn) resetSession(k *executor, _ [][]byte) {
+func (c *conn) resetSession(e *executor, _ [][]byte) {
 	c.reset(c.server)
 	c.endTransaction()
-	k.out = appendSimple(k.out, "RESET")
+	e.out = appendLine(e.out, '+', "RESET")
 }
 
-func (c *conn) selectDB(k *executor, args [][]byte) {
+func (c *conn) selectDB(e *executor, args [][]byte) {
 	switch index, ok := readInt(args[1]); {
 	case !ok:
-		k.fail(textNotInteger)
+		e.fail(textNotInteger)
 	case index != 0:
-		k.fail("ERR DB index is out of range")
+		e.fail("ERR DB index is out of range")
 	default:
-		k.out = append(k.out, textOK...)
+		e.out = append(e.out, textOK...)
 	}
 }
 
-func (c *conn) cluster(k *executor, _ [][]byte) {
-	k.fail("ERR This instance has cluster support disabled")
+func (c *conn) cluster(e *executor, _ [][]byte) {
+	e.fail("ERR This instance has cluster support disabled")
 }
 
 const textBadName = "ERR Client names cannot contain spaces, newlines or special characters."
 
 // isName reports whether b may name a connection: printable ASCII without spaces, of bounded length.
 func isName(b []byte) bool {
-	const most = 256
+	const maxLength = 256
 	for _, c := range b {
 		if c < '!' || c > '~' {
 			return false
 		}
 	}
-	return len(b) <= most
+	return len(b) <= maxLength
 }
 
 // client replies to CLIENT. A client sees only its own connection.
-func (c *conn) client(k *executor, args [][]byte) {
+func (c *conn) client(e *executor, args [][]byte) {
 	sub, rest := args[1], args[2:]
 	switch {
 	case equalFold(sub, "ID") && len(rest) == 0:
-		k.out = appendInt(k.out, c.id)
+		e.out = appendInt(e.out, c.id)
 	case equalFold(sub, "GETNAME") && len(rest) == 0:
 		if c.name == "" {
-			k.out = c.appendNull(k.out)
+			e.out = c.appendNull(e.out)
 			return
 		}
-		k.out = appendBulk(k.out, c.name)
+		e.out = appendBulk(e.out, c.name)
 	case equalFold(sub, "SETNAME") && len(rest) == 1:
 		if !isName(rest[0]) {
-			k.fail(textBadName)
+			e.fail(textBadName)
 			return
 		}
 		c.name = string(rest[0])
-		k.out = append(k.out, textOK...)
+		e.out = append(e.out, textOK...)
 	case equalFold(sub, "SETINFO") && len(rest) == 2:
-		c.setInfo(k, rest[0], rest[1])
+		c.setInfo(e, rest[0], rest[1])
 	case equalFold(sub, "INFO") && len(rest) == 0, equalFold(sub, "LIST"):
-		k.out = c.appendText(k.out, c.describe())
+		e.out = c.appendText(e.out, c.describe())
 	case equalFold(sub, "REPLY") && len(rest) == 1:
-		c.setReplies(k, rest[0])
+		c.setReplies(e, rest[0])
 	case (equalFold(sub, "NO-EVICT") || equalFold(sub, "NO-TOUCH")) && len(rest) == 1 &&
 		(equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")),
 		equalFold(sub, "TRACKING") && len(rest) >= 1 && (equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")):
 		// Nothing is evicted or cached here, so there is nothing to do.
-		k.out = append(k.out, textOK...)
+		e.out = append(e.out, textOK...)
 	case equalFold(sub, "GETREDIR") && len(rest) == 0:
-		k.out = appendInt(k.out, -1)
+		e.out = appendInt(e.out, -1)
 	default:
-		k.fail("ERR unknown subcommand or wrong number of arguments for '" + printable(sub) + "'. Try CLIENT HELP.")
+		e.fail("ERR unknown subcommand or wrong number of arguments for '" + printable(sub) + "'. Try CLIENT HELP.")
 	}
 }
 
-func (c *conn) setInfo(k *executor, what, value []byte) {
+func (c *conn) setInfo(e *executor, option, value []byte) {
 	if !isName(value) {
-		k.fail("ERR " + printable(what) + " cannot contain spaces, newlines or special characters.")
+		e.fail("ERR " + printable(option) + " cannot contain spaces, newlines or special characters.")
 		return
 	}
 	switch {
-	case equalFold(what, "LIB-NAME"):
+	case equalFold(option, "LIB-NAME"):
 		c.lib = string(value)
-	case equalFold(what, "LIB-VER"):
+	case equalFold(option, "LIB-VER"):
 		c.libVer = string(value)
 	default:
-		k.fail("ERR Unrecognized option '" + printable(what) + "'")
+		e.fail("ERR Unrecognized option '" + printable(option) + "'")
 		return
 	}
-	k.out = append(k.out, textOK...)
+	e.out = append(e.out, textOK...)
 }
 
-func (c *conn) setReplies(k *executor, mode []byte) {
+func (c *conn) setReplies(e *executor, mode []byte) {
 	switch {
 	case equalFold(mode, "ON"):
 		c.replies = replyOn
-		k.out = append(k.out, textOK...)
+		e.out = append(e.out, textOK...)
 	case equalFold(mode, "OFF"):
 		c.replies = replyOff
 	case equalFold(mode, "SKIP"):
@@ -243,7 +243,7 @@ func (c *conn) setReplies(k *executor, mode []byte) {
 			c.replies = replySkipNext
 		}
 	default:
-		k.fail(textSyntax)
+		e.fail(textSyntax)
 	}
 }
 

@@ -29,7 +29,7 @@ func appendThrottleKey(dst, key []byte) []byte {
 }
 
 // throttle replies to CL.THROTTLE key max_burst count period [quantity], like redis-cell.
-func (k *executor) throttle(ctx context.Context, args [][]byte) {
+func (e *executor) throttle(ctx context.Context, args [][]byte) {
 	quantity := int64(1)
 	burst, ok := readInt(args[2])
 	count, ok2 := readInt(args[3])
@@ -38,47 +38,47 @@ func (k *executor) throttle(ctx context.Context, args [][]byte) {
 		quantity, ok = readInt(args[5])
 	}
 	if !ok {
-		k.fail(textNotInteger)
+		e.fail(textNotInteger)
 		return
 	}
 	if quantity < 0 {
-		k.fail("ERR quantity " + strconv.FormatInt(quantity, 10) + ": want 0 (to read) or more")
+		e.fail("ERR quantity " + strconv.FormatInt(quantity, 10) + ": want 0 (to read) or more")
 		return
 	}
-	limit, err := k.server.limits.get(throttleParams{burst, count, period})
+	limit, err := e.server.limits.get(throttleParams{burst, count, period})
 	if err != nil {
-		k.failWith(err)
+		e.failWith(err)
 		return
 	}
 	// More than the burst is always denied, and stores can count burst+1.
 	quantity = min(quantity, limit.limit.Burst+1)
-	k.key = appendThrottleKey(k.key[:0], args[1])
+	e.key = appendThrottleKey(e.key[:0], args[1])
 	var d headgate.Decision
 	switch {
 	case quantity == 0:
-		c := headgate.Check{Key: string(k.key), Limit: limit.limit, OnFailure: k.server.config.OnFailure}
-		d, err = k.server.config.Store.Peek(ctx, c)
+		c := headgate.Check{Key: string(e.key), Limit: limit.limit, OnFailure: e.server.config.OnFailure}
+		d, err = e.server.config.Store.Peek(ctx, c)
 	case limit.bound != nil:
-		d, err = limit.bound.Take(borrowedString(k.key), quantity)
-	case k.server.storeBorrowsKeys:
-		c := headgate.Check{Key: borrowedString(k.key), Limit: limit.limit, Cost: quantity}
-		d, err = k.server.config.Store.Take(ctx, c)
+		d, err = limit.bound.Take(borrowedString(e.key), quantity)
+	case e.server.storeBorrowsKeys:
+		c := headgate.Check{Key: borrowedString(e.key), Limit: limit.limit, Cost: quantity}
+		d, err = e.server.config.Store.Take(ctx, c)
 	default:
-		c := headgate.Check{Key: string(k.key), Limit: limit.limit, Cost: quantity, OnFailure: k.server.config.OnFailure}
-		d, err = k.server.config.Store.Take(ctx, c)
+		c := headgate.Check{Key: string(e.key), Limit: limit.limit, Cost: quantity, OnFailure: e.server.config.OnFailure}
+		d, err = e.server.config.Store.Take(ctx, c)
 	}
 	if errors.Is(err, headgate.ErrOverloaded) || errors.Is(err, context.DeadlineExceeded) {
-		k.failWith(err)
+		e.failWith(err)
 		return
 	}
 	if err != nil {
-		d = k.server.applyFailurePolicy(err, limit.limit.Burst, quantity)
+		d = e.server.applyFailurePolicy(err, limit.limit.Burst, quantity)
 	}
-	k.out = appendThrottled(k.out, &d, limit.limit.Burst)
+	e.out = appendThrottled(e.out, &d, limit.limit.Burst)
 	if d.Allowed {
-		k.allowed++
+		e.allowed++
 	} else {
-		k.denied++
+		e.denied++
 	}
 }
 

@@ -23,23 +23,23 @@ const (
 )
 
 // multi replies to MULTI.
-func (c *conn) multi(k *executor, _ [][]byte) {
+func (c *conn) multi(e *executor, _ [][]byte) {
 	if c.transaction != nil {
-		k.fail("ERR MULTI calls can not be nested")
+		e.fail("ERR MULTI calls can not be nested")
 		return
 	}
 	c.transaction = &transaction{}
-	k.out = append(k.out, textOK...)
+	e.out = append(e.out, textOK...)
 }
 
 // discard replies to DISCARD.
-func (c *conn) discard(k *executor, _ [][]byte) {
+func (c *conn) discard(e *executor, _ [][]byte) {
 	if c.transaction == nil {
-		k.fail("ERR DISCARD without MULTI")
+		e.fail("ERR DISCARD without MULTI")
 		return
 	}
 	c.endTransaction()
-	k.out = append(k.out, textOK...)
+	e.out = append(e.out, textOK...)
 }
 
 // endTransaction drops the queued commands.
@@ -51,11 +51,11 @@ func (c *conn) endTransaction() {
 }
 
 // queue handles a command between MULTI and EXEC. After a command that cannot run, EXEC runs none of the commands.
-func (c *conn) queue(k *executor, cmd *command, args [][]byte) {
+func (c *conn) queue(e *executor, cmd *command, args [][]byte) {
 	t := c.transaction
 	if refusal := c.refuse(cmd, args); refusal != "" {
 		t.failed = true
-		k.fail(refusal)
+		e.fail(refusal)
 		return
 	}
 	size := int64(0)
@@ -65,7 +65,7 @@ func (c *conn) queue(k *executor, cmd *command, args [][]byte) {
 	if len(t.commands) == maxQueued || t.bytes+size > maxQueuedBytes ||
 		c.server.held.Load()+size > int64(c.server.config.Limits.Held) {
 		t.failed = true
-		k.fail("ERR transaction too long: want at most 128 commands of 64 kB in all")
+		e.fail("ERR transaction too long: want at most 128 commands of 64 kB in all")
 		return
 	}
 	c.server.held.Add(size)
@@ -75,34 +75,34 @@ func (c *conn) queue(k *executor, cmd *command, args [][]byte) {
 		copies[i] = append([]byte(nil), a...)
 	}
 	t.commands = append(t.commands, queued{cmd, copies})
-	k.out = append(k.out, textQueued...)
+	e.out = append(e.out, textQueued...)
 }
 
 const textQueued = "+QUEUED\r\n"
 
 // exec replies to EXEC: it runs the queued commands in order and returns an array of their replies.
-func (c *conn) exec(k *executor, _ [][]byte) {
+func (c *conn) exec(e *executor, _ [][]byte) {
 	t := c.transaction
 	if t == nil {
-		k.fail("ERR EXEC without MULTI")
+		e.fail("ERR EXEC without MULTI")
 		return
 	}
 	defer c.endTransaction()
 	if t.failed {
-		k.fail("EXECABORT Transaction discarded because of previous errors.")
+		e.fail("EXECABORT Transaction discarded because of previous errors.")
 		return
 	}
-	k.out = appendArray(k.out, len(t.commands))
+	e.out = appendArray(e.out, len(t.commands))
 	for _, q := range t.commands {
-		k.commands++
+		e.commands++
 		if q.command.decide == nil {
-			q.command.run(c, k, q.args)
+			q.command.run(c, e, q.args)
 			continue
 		}
 		func() {
-			ctx, cancel := context.WithTimeout(k.server.ctx, k.server.config.Limits.DecideTimeout)
+			ctx, cancel := context.WithTimeout(e.server.ctx, e.server.config.Limits.DecideTimeout)
 			defer cancel()
-			q.command.decide(k, ctx, q.args)
+			q.command.decide(e, ctx, q.args)
 		}()
 	}
 }

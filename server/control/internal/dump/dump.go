@@ -88,8 +88,8 @@ type State struct {
 
 // header is the first line.
 type header struct {
-	Form int       `json:"headgate_rules_backup"`
-	Made time.Time `json:"made"`
+	Form    int       `json:"headgate_rules_backup"`
+	Created time.Time `json:"made"`
 }
 
 // end is the last line.
@@ -107,10 +107,10 @@ type Writer struct {
 }
 
 // NewWriter starts a backup.
-func NewWriter(w io.Writer, made time.Time) (*Writer, error) {
+func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 	to := bufio.NewWriterSize(w, 64<<10)
 	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine)}
-	return d, d.write(header{Form: form, Made: made.UTC().Truncate(time.Second)})
+	return d, d.write(header{Form: form, Created: now.UTC().Truncate(time.Second)})
 }
 
 // Write writes a line.

@@ -34,7 +34,7 @@ type Dialect struct {
 	BeginWrite func(ctx context.Context, tx *sql.Tx, timeout time.Duration) error
 	// Classify reports whether an error is one of the database or the connection to it, and returns the error of package
 	// control that it means, or nil.
-	Classify func(err error, write bool) (kind error, own bool)
+	Classify func(err error, write bool) (kind error, fromDatabase bool)
 	// Poll is the interval in which a watch looks for changes of other processes.
 	Poll time.Duration
 }
@@ -67,50 +67,50 @@ func (db *DB) lastRevision(ctx context.Context) (int64, error) {
 }
 
 // Fault wraps an error of the database with the operation.
-func (db *DB) Fault(doing string, err error) error { return db.fault(doing, err, false) }
+func (db *DB) Fault(operation string, err error) error { return db.fault(operation, err, false) }
 
-func (db *DB) fault(doing string, err error, write bool) error {
+func (db *DB) fault(operation string, err error, write bool) error {
 	if err == nil {
 		return nil
 	}
 	if kind, _ := db.Dialect.Classify(err, write); kind != nil {
-		return fmt.Errorf("%s %s: %w: %w", doing, db.name, kind, err)
+		return fmt.Errorf("%s %s: %w: %w", operation, db.name, kind, err)
 	}
-	return fmt.Errorf("%s %s: %w", doing, db.name, err)
+	return fmt.Errorf("%s %s: %w", operation, db.name, err)
 }
 
 // elements returns SQL for the rows of a JSON array in a parameter. Their column is "value".
 func (db *DB) elements(parameter string) string { return fmt.Sprintf(db.Dialect.Elements, parameter) }
 
 // Transact runs f in a transaction for writes. Errors of the database are wrapped, errors of f itself are not.
-func (db *DB) Transact(ctx context.Context, doing string, timeout time.Duration,
+func (db *DB) Transact(ctx context.Context, operation string, timeout time.Duration,
 	f func(ctx context.Context, tx *sql.Tx) error,
 ) error {
 	ctx, cancel := tables.WithTimeout(ctx, timeout)
 	defer cancel()
 	tx, err := db.Write.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
-		return db.fault(doing, err, true)
+		return db.fault(operation, err, true)
 	}
 	if err = db.Dialect.BeginWrite(ctx, tx, timeout); err != nil {
-		err = db.fault(doing, err, true)
+		err = db.fault(operation, err, true)
 	} else if err = f(ctx, tx); err == nil {
-		return db.fault(doing, tx.Commit(), true)
+		return db.fault(operation, tx.Commit(), true)
 	}
-	if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
-		err = errors.Join(err, undo)
+	if rollbackErr := tx.Rollback(); rollbackErr != nil && !errors.Is(rollbackErr, sql.ErrTxDone) {
+		err = errors.Join(err, rollbackErr)
 	}
-	if _, own := db.Dialect.Classify(err, true); own {
-		return db.fault(doing, err, true)
+	if _, fromDatabase := db.Dialect.Classify(err, true); fromDatabase {
+		return db.fault(operation, err, true)
 	}
 	return err
 }
 
 // change runs f while nothing else changes objects or the log. last is the last revision.
-func (db *DB) change(ctx context.Context, doing string, timeout time.Duration,
+func (db *DB) change(ctx context.Context, operation string, timeout time.Duration,
 	f func(ctx context.Context, tx *sql.Tx, last int64) error,
 ) error {
-	return db.Transact(ctx, doing, timeout, func(ctx context.Context, tx *sql.Tx) error {
+	return db.Transact(ctx, operation, timeout, func(ctx context.Context, tx *sql.Tx) error {
 		var last int64
 		// With this lock, revisions become visible in order and without gaps.
 		err := tx.QueryRowContext(ctx,
@@ -123,21 +123,21 @@ func (db *DB) change(ctx context.Context, doing string, timeout time.Duration,
 }
 
 // view runs f on a consistent snapshot.
-func (db *DB) view(ctx context.Context, doing string, timeout time.Duration,
+func (db *DB) view(ctx context.Context, operation string, timeout time.Duration,
 	f func(ctx context.Context, tx *sql.Tx) error,
 ) error {
 	ctx, cancel := tables.WithTimeout(ctx, timeout)
 	defer cancel()
 	tx, err := db.Read.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
-		return db.Fault(doing, err)
+		return db.Fault(operation, err)
 	}
 	err = f(ctx, tx)
-	if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) && err == nil {
-		err = undo
+	if rollbackErr := tx.Rollback(); rollbackErr != nil && !errors.Is(rollbackErr, sql.ErrTxDone) && err == nil {
+		err = rollbackErr
 	}
-	if _, own := db.Dialect.Classify(err, false); own {
-		return db.Fault(doing, err)
+	if _, fromDatabase := db.Dialect.Classify(err, false); fromDatabase {
+		return db.Fault(operation, err)
 	}
 	return err
 }

@@ -61,9 +61,9 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 func changes(ctx context.Context, q querier, query string, args ...any) (list []control.Change, err error) {
 	err = each(ctx, q, func(rows *sql.Rows) error {
 		c := control.Change{Base: control.Any}
-		var when int64
-		err := rows.Scan(&c.Revision, &c.Namespace, &when, &c.Actor, &c.From, &c.Action, &c.Note)
-		c.Time = tables.TimeOf(when)
+		var micros int64
+		err := rows.Scan(&c.Revision, &c.Namespace, &micros, &c.Actor, &c.From, &c.Action, &c.Note)
+		c.Time = tables.TimeOf(micros)
 		list = append(list, c)
 		return err
 	}, query, args...)
@@ -108,12 +108,12 @@ func array(numbers []int64) string {
 func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
 	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
-	var when int64
-	err := db.Read.QueryRowContext(ctx, "SELECT time FROM headgate_changes WHERE revision = $1", revision).Scan(&when)
+	var micros int64
+	err := db.Read.QueryRowContext(ctx, "SELECT time FROM headgate_changes WHERE revision = $1", revision).Scan(&micros)
 	if errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, nil
 	}
-	return tables.TimeOf(when), db.Fault("read the log of", err)
+	return tables.TimeOf(micros), db.Fault("read the log of", err)
 }
 
 // Since returns the current state of the objects that were changed after a revision.

@@ -15,13 +15,13 @@ import (
 )
 
 // Restore replaces everything with a backup, completely or not at all.
-func (db *DB) Restore(ctx context.Context, r io.Reader, over int64) error {
+func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
 		return err
 	}
 	err = db.change(ctx, "restore", tables.StreamTimeout, func(ctx context.Context, tx *sql.Tx, last int64) error {
-		if over != control.Any && over != last {
+		if base != control.Any && base != last {
 			return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 		}
 		for _, query := range []string{

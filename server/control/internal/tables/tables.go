@@ -37,8 +37,8 @@ func Pruned(namespace string, after int64) error {
 }
 
 // TooMany returns the error for too many changes: a snapshot is better.
-func TooMany(namespace string, after int64, most int) error {
-	return fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", most, namespace, after,
+func TooMany(namespace string, after int64, limit int) error {
+	return fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after,
 		control.ErrPruned)
 }
 

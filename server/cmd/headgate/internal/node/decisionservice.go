@@ -178,7 +178,7 @@ func (n *Node) openEnvoy() error {
 
 // openAPI creates the HTTP server.
 func (n *Node) openAPI() (protocolServer, error) {
-	envoy := service.Holds(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response
+	envoy := service.WithHold(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response
 	settings := &n.config.Service
 	log := n.logOf("service").With("listener", "api")
 	api, err := httpapi.New(httpapi.Config{
