@@ -20,6 +20,11 @@ const (
 	Concurrency
 )
 
+// FirstCustom is the number of the first algorithm that a program may define itself, up to 255. Its limits are accepted
+// only by stores that have the algorithm: see memstore.Options.Algorithms. They have a Count, a Period and perhaps a
+// Burst, and ParseLimit does not know them.
+const FirstCustom Algorithm = 128
+
 // algorithms is the list of all algorithms: their names and the settings that they have besides Count and Period.
 // Clients and stores identify an algorithm by its index, so add new ones at the end. Run "go generate ./algorithm"
 // after a change.
@@ -48,8 +53,10 @@ const (
 	growingState                      // memory grows with Count, so Count is at most MaxLogCount
 )
 
-// has reports whether a valid algorithm has one of the settings.
-func (a Algorithm) has(s settings) bool { return algorithms[a].settings&s != 0 }
+// has reports whether the algorithm has one of the settings.
+func (a Algorithm) has(s settings) bool {
+	return int(a) < len(algorithms) && algorithms[a].settings&s != 0
+}
 
 // Algorithms returns all algorithms, in the order of their numbers.
 func Algorithms() []Algorithm {
@@ -64,6 +71,9 @@ func Algorithms() []Algorithm {
 func (a Algorithm) String() string {
 	if int(a) < len(algorithms) {
 		return algorithms[a].name
+	}
+	if a >= FirstCustom {
+		return "custom-" + strconv.Itoa(int(a-FirstCustom))
 	}
 	return "Algorithm(" + strconv.Itoa(int(a)) + ")"
 }

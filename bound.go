@@ -34,7 +34,7 @@ func bind(l Limiter, limit Limit, policy Policy) (*Bound, error) {
 	if l == nil {
 		return nil, errNilLimiter
 	}
-	if err := limit.Validate(); err != nil {
+	if err := limit.validateForBind(); err != nil {
 		return nil, err
 	}
 	b := &Bound{limiter: l, limit: limit, policy: policy}
@@ -47,6 +47,14 @@ func bind(l Limiter, limit Limit, policy Policy) (*Bound, error) {
 		b.prepared = prepared
 	}
 	return b, nil
+}
+
+// validateForBind is Validate, but leaves it to the Limiter whether there is such a custom algorithm.
+func (l Limit) validateForBind() error {
+	if l.Algorithm >= FirstCustom {
+		l.Algorithm = TokenBucket // has the same fields
+	}
+	return l.Validate()
 }
 
 var errNilLimiter = errors.New("nil limiter: want one such as a memstore.Store")

@@ -16,6 +16,9 @@ func Delay(ctx context.Context, l Limiter, c Check) (Decision, error) {
 	if ctx == nil {
 		return Decision{}, ErrNilContext
 	}
+	if c.Limit.Algorithm >= FirstCustom {
+		return Decision{}, fmt.Errorf("delay %s: %w", quote(c.Key), ErrUnsupported)
+	}
 	if err := c.Validate(); err != nil {
 		return Decision{}, err
 	}

@@ -122,8 +122,10 @@ func TestAlgorithmNames(t *testing.T) {
 			t.Errorf("%s: parsed as %v, %v", a, parsed, err)
 		}
 	}
-	if got := headgate.Algorithm(200).String(); got != "Algorithm(200)" {
-		t.Errorf("got %s", got)
+	for a, want := range map[headgate.Algorithm]string{100: "Algorithm(100)", headgate.FirstCustom + 72: "custom-72"} {
+		if got := a.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 	_, err := headgate.ParseAlgorithm("token bucket")
 	if e := inputError(t, err, headgate.ErrInvalidLimit, "Algorithm"); !strings.Contains(e.Want, "token-bucket, leaky-bucket") {

@@ -22,7 +22,7 @@ func (p *Plan) headOf() int64 {
 		return head | p.rate.units
 	case KindBuckets:
 		return head | p.width
-	case KindCounters:
+	case KindCounters, KindCustom:
 		return head | int64(p.limit.Algorithm)<<countersAlgorithm | p.period
 	case KindWindow:
 		if p.limit.Staggered {
@@ -128,8 +128,11 @@ func (p *Plan) CarryPair(from *Plan, pair Pair, shift, now int64) Pair {
 // Consumed returns the time of the latest decision that changed the state, and the units that counted as consumed then.
 // If none of them counts any more at now, it returns now and 0. Times are by the clock of the state.
 func (s State) Consumed(now int64) (at, units int64) {
-	if s.kind() == KindLeases {
+	switch s.kind() {
+	case KindLeases:
 		return now, 0
+	case KindCustom:
+		return s.consumedCustom(now)
 	}
 	p := s.plan()
 	return p.steps.consumed(&p, s, now)
@@ -139,8 +142,8 @@ func (s State) Consumed(now int64) (at, units int64) {
 // refund does not change it back, but credits the units by the limit that the state was written under. If both limits
 // have a bucket, the limit that drains faster bounds the credit. Times are by the clock of the state.
 func (s State) GiveBack(own *Plan, now, n int64, r headgate.Receipt) State {
-	if s.kind() == KindLeases {
-		return s
+	if kind := s.kind(); kind == KindLeases || kind == KindCustom {
+		return s // the limit of a Custom algorithm is not in its state, and adding nothing is safe
 	}
 	p := s.plan()
 	if p.IsPair() {

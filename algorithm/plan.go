@@ -58,7 +58,10 @@ const (
 	KindLog                  // head, units, latest, first, (time, units)…: sliding-log
 	KindLeases               // latest, (expiry, units, lease)…: concurrency
 	KindCounters             // head, latest, numbers…: algorithms without a kind of their own
-	Kinds                    // the number of kinds
+	Kinds                    // the number of kinds above
+
+	// KindCustom is the kind of every [Custom] algorithm: head, latest, units, end, numbers….
+	KindCustom = Kinds
 )
 
 //go:generate go run ../internal/algorithmlist all.go

@@ -19,7 +19,15 @@
 //
 // # Testing an algorithm of your own
 //
-// Implement it as a Limiter for its limits, and write its decisions as a script, which [RunScript] replays.
+// Implement algorithm.Custom, and register it in memstore.Options.Algorithms. [RunAlgorithm] checks that its methods keep
+// the promises of algorithm.Custom, by random histories. Then write its decisions as a script, which [RunScript] replays
+// on a store that has the algorithm. In a script, headgate.FirstCustom is custom-0, and the next numbers follow:
+//
+//	case a window begins with the first request
+//	limit 2/m custom-0
+//	at 30s take alice 2 -> allow remaining=0 reset=1m
+//	at 89s take alice 1 -> deny retry=1s
+//	at 90s take alice 1 -> allow remaining=1
 //
 // # Testing code that is limited
 //

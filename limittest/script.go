@@ -114,9 +114,17 @@ func (p *scriptParser) parseLimit(text string) error {
 			return fmt.Errorf("no name before =")
 		}
 	}
+	text, number, isCustom := strings.Cut(text, " custom-")
 	l, err := headgate.ParseLimit(text)
 	if err != nil {
 		return err
+	}
+	if isCustom {
+		n, err := strconv.ParseUint(number, 10, 7)
+		if err != nil || l.Algorithm != headgate.TokenBucket {
+			return fmt.Errorf("limit %q: want custom-N at its end, from custom-0 to custom-127", text+" custom-"+number)
+		}
+		l.Algorithm = headgate.FirstCustom + headgate.Algorithm(n)
 	}
 	p.limits[name] = l
 	return nil

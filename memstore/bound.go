@@ -44,7 +44,7 @@ func (b *prepared) Allow(key string, n int64) bool {
 // Take implements [headgate.PreparedLimit].
 func (b *prepared) Take(key string, n int64) (d headgate.Decision, err error) {
 	if key == "" || len(key) > headgate.MaxKeyBytes || n < 1 {
-		return d, headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}.Validate()
+		return d, b.store.general(headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}).Validate()
 	}
 	if b.store.closed.Load() {
 		return d, headgate.ErrClosed

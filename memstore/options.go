@@ -3,6 +3,9 @@ package memstore
 import (
 	"fmt"
 	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
 )
 
 // DefaultMaxBytes is the default of Options.MaxBytes.
@@ -21,6 +24,9 @@ type Options struct {
 	// A clock that goes back adds no capacity. After a clock has jumped ahead and back, time stands still for the keys used
 	// meanwhile until it has caught up. Clock is called by every goroutine that decides and by those of the store.
 	Clock func() time.Time
+	// Algorithms are algorithms of the program's own, by their numbers from headgate.FirstCustom on. Default none. A limit
+	// names one in its field Algorithm. Each key of such a limit has a record of 128 bytes.
+	Algorithms map[headgate.Algorithm]algorithm.Custom
 }
 
 func (o *Options) validate() error {
@@ -29,6 +35,11 @@ func (o *Options) validate() error {
 	}
 	if o.MaxBytes < minBytes {
 		return fmt.Errorf("memstore: MaxBytes %d: want at least %d, or 0 for %d", o.MaxBytes, minBytes, DefaultMaxBytes)
+	}
+	for number, custom := range o.Algorithms {
+		if number < headgate.FirstCustom || custom == nil {
+			return fmt.Errorf("memstore: Algorithms[%d]: want an algorithm at headgate.FirstCustom (%d) or above", number, headgate.FirstCustom)
+		}
 	}
 	return nil
 }

@@ -27,12 +27,33 @@ func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
 }
 
 func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
-	if err := p.Set(limit); err != nil {
+	if c := s.customOf(limit.Algorithm); c != nil {
+		if err := p.SetCustom(limit, c); err != nil {
+			return err
+		}
+	} else if err := p.Set(limit); err != nil {
 		return err
 	}
 	p.limit, p.kind = limit, p.Kind()
 	p.layout, p.compact = s.layouts.assign(&p.Plan)
 	return nil
+}
+
+// customOf returns the custom algorithm with a number, or nil.
+func (s *Store) customOf(a headgate.Algorithm) algorithm.Custom {
+	if a < headgate.FirstCustom {
+		return nil
+	}
+	return s.custom[a]
+}
+
+// general returns the check with an algorithm whose limits have the same fields as those of custom algorithms that the
+// store has, so that it can be validated.
+func (s *Store) general(c headgate.Check) headgate.Check {
+	if s.customOf(c.Limit.Algorithm) != nil {
+		c.Limit.Algorithm = headgate.TokenBucket
+	}
+	return c
 }
 
 // planPool has plans for limits that are not cached. If a million clients have a limit each, caching all of them would

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -25,11 +26,12 @@ type Store struct {
 	clock     clock
 	validFrom atomic.Int64 // start of the range of valid times: see sweep.go
 	closed    atomic.Bool
-	seeds     [algorithm.Kinds]maphash.Seed
+	seeds     [algorithm.KindCustom + 1]maphash.Seed
 	dirs      [1 << shardBits]atomic.Pointer[directory]
 	plans     algorithm.Cache[*plan]
 
 	layouts layouts
+	custom  map[headgate.Algorithm]algorithm.Custom
 
 	shards [1 << shardBits]shard
 
@@ -52,8 +54,9 @@ func New(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		clock: newClock(o.Clock),
-		stop:  make(chan struct{}),
+		clock:  newClock(o.Clock),
+		custom: maps.Clone(o.Algorithms),
+		stop:   make(chan struct{}),
 	}
 	s.budget.limit = o.MaxBytes
 	s.stock.refill = make(chan struct{}, 1)
@@ -130,7 +133,7 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision
 	p, err := s.prepare(ctx, &c)
 	if err != nil || cost < 0 {
 		c.Cost = cost
-		return d, cmp.Or(err, c.ValidatePeek())
+		return d, cmp.Or(err, s.general(c).ValidatePeek())
 	}
 	a := s.newAccess(p, c.Key, cost)
 	d = s.peek(&a)
@@ -154,7 +157,7 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 		p, err = s.planUncached(c.Limit, room)
 	}
 	if err != nil || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
-		return nil, c.Validate()
+		return nil, s.general(*c).Validate()
 	}
 	return p, nil
 }

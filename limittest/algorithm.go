@@ -1,0 +1,126 @@
+package limittest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// RunAlgorithm checks that an algorithm of your own keeps the promises of algorithm.Custom, by random histories under
+// each limit. The limits need no Algorithm; without limits it uses some that are typical.
+func RunAlgorithm(t *testing.T, custom algorithm.Custom, limits ...headgate.Limit) {
+	t.Helper()
+	if len(limits) == 0 {
+		limits = []headgate.Limit{
+			headgate.PerSecond(1), headgate.PerMinute(10), headgate.MustParseLimit("7/3s burst 20"), headgate.PerDay(100_000),
+		}
+	}
+	for i, l := range limits {
+		if l.Algorithm < headgate.FirstCustom {
+			l.Algorithm = headgate.FirstCustom
+		}
+		t.Run(l.String(), func(t *testing.T) {
+			h := customHistory{custom: custom, limit: l, rng: rand.New(rand.NewPCG(1, uint64(i)))}
+			var plan algorithm.Plan
+			if err := plan.SetCustom(l, custom); err != nil {
+				t.Fatal(err)
+			}
+			for range 50 {
+				if err := h.run(&plan); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A customHistory is a random history of one key under a custom algorithm.
+type customHistory struct {
+	custom  algorithm.Custom
+	limit   headgate.Limit
+	rng     *rand.Rand
+	numbers algorithm.Numbers
+	now     int64
+	taken   []algorithm.Taking // and not given back
+}
+
+func (h *customHistory) used(at int64) int64 { return h.custom.Used(h.limit, h.numbers, at) }
+
+// upTo returns a random number from 0 to n.
+func (h *customHistory) upTo(n int64) int64 { return h.rng.Int64N(n + 1) }
+
+func (h *customHistory) run(plan *algorithm.Plan) error {
+	h.numbers, h.taken, h.now = algorithm.Numbers{}, nil, Start.UnixMicro()
+	if used := h.used(h.now); used != 0 {
+		return fmt.Errorf("Used of zero Numbers: got %d, want 0", used)
+	}
+	period := h.limit.Period.Microseconds()
+	for range 40 {
+		before := h.used(h.now)
+		h.now += h.upTo(1) * h.upTo(1) * h.upTo(period)
+		if used := h.used(h.now); used > before || used < 0 {
+			return fmt.Errorf("%v: Used changed from %d to %d while nothing was taken, want at most as much, and 0 or more",
+				h, before, used)
+		}
+		if err := h.step(); err != nil {
+			return err
+		}
+	}
+	if used := h.used(h.now + algorithm.MaxFade); used != 0 {
+		return fmt.Errorf("%v: Used is %d after %v, want 0", h, used, micros(algorithm.MaxFade))
+	}
+	return h.retry(plan)
+}
+
+// step takes units within the limit, charges them beyond it, or gives some back.
+func (h *customHistory) step() error {
+	before, capacity := h.used(h.now), h.limit.Capacity()
+	if i := len(h.taken) - 1; i >= 0 && h.upTo(3) == 0 {
+		r := h.taken[i]
+		h.taken = h.taken[:i]
+		h.numbers = h.custom.Give(h.limit, h.numbers, h.now, r.Units, r.At)
+		if used := h.used(h.now); used > before || used < max(0, before-r.Units) {
+			return fmt.Errorf("%v: Give of %d units: Used changed from %d to %d, want %d to %d",
+				h, r.Units, before, used, max(0, before-r.Units), before)
+		}
+		return nil
+	}
+	n := 1 + h.upTo(capacity-1)
+	if before+n > capacity && h.upTo(3) > 0 || before+n > capacity*(1+headgate.MaxDebt) {
+		return nil
+	}
+	h.numbers = h.custom.Take(h.limit, h.numbers, h.now, n)
+	if used := h.used(h.now); used != before+n {
+		return fmt.Errorf("%v: Take of %d units: Used changed from %d to %d, want %d", h, n, before, used, before+n)
+	}
+	h.taken = append(h.taken, algorithm.Taking{At: h.now, Units: n})
+	return nil
+}
+
+// retry takes units until they are denied. They must pass after RetryAfter, and not a microsecond earlier.
+func (h *customHistory) retry(plan *algorithm.Plan) error {
+	var state algorithm.State
+	n := 1 + h.upTo(h.limit.Capacity()-1)
+	for {
+		next, d := plan.Take(state, h.now, n, 0)
+		if !d.Allowed {
+			after := d.RetryAfter.Microseconds()
+			if after <= 0 || plan.Decide(state, h.now+after-1, n).Allowed || !plan.Decide(state, h.now+after, n).Allowed {
+				return fmt.Errorf("%v: %d units are not allowed first after the RetryAfter of %v: Used increases with time",
+					h, n, d.RetryAfter)
+			}
+			return nil
+		}
+		state = next
+	}
+}
+
+func (h *customHistory) String() string {
+	return fmt.Sprintf("%v after the start, numbers %v", micros(h.now-Start.UnixMicro()), h.numbers)
+}
+
+func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -1,0 +1,5 @@
+package limittest_test
+
+import "testing"
+
+func TestTheExampleOfRunAlgorithm(t *testing.T) { testCooldown(t) }
