@@ -155,7 +155,7 @@ func TestEveryVerdictHasItsCode(t *testing.T) {
 		},
 		{
 			name: "malformed", md: []string{"x-api-key", "one", "x-api-key", "two"},
-			code: codes.InvalidArgument, message: "malformed request: API key: want it once; there are several that differ",
+			code: codes.InvalidArgument, message: "malformed request: API key: want one key; there are several that differ",
 		},
 		{
 			name: "in the shadow", rule: rules.Rule{ID: "a", Limits: limits("1/h"), OnLimit: rules.OnLimit{Action: rules.Shadow}},

@@ -101,7 +101,7 @@ func withoutNominated(r *http.Request) *http.Request {
 		return r
 	}
 	header := r.Header.Clone()
-	if !identity.RemoveNominated(header) {
+	if !identity.RemoveHopByHop(header) {
 		return r
 	}
 	without := *r

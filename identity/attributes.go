@@ -15,26 +15,26 @@ type Attributes struct {
 	requestParts
 	attributeCache
 
-	given bool // pairs has the attributes, and there is no request
-	pairs []pair
+	fromValues bool // the attributes are pairs, from ReadValues; there is no request
+	pairs      []pair
 }
 
 // requestParts are the parts of a request that attributes are read from.
 type requestParts struct {
-	header   map[string][]string
-	lower    bool // the names in header are in lower case
-	method   string
-	hostSent string
-	remote   string
-	url      *url.URL
-	pathSent string // if url is nil
+	header    map[string][]string
+	lowerCase bool // the names in header are in lower case
+	method    string
+	rawHost   string
+	remote    string
+	url       *url.URL
+	rawPath   string // if url is nil
 }
 
-// An attributeCache has the attributes that have been looked for.
+// An attributeCache holds the attributes that have been looked up.
 type attributeCache struct {
-	found     lookups
+	lookedUp  lookups
 	fromProxy bool
-	named     nomination
+	hopByHop  hopByHopHeaders
 	peer      netip.Addr
 	client    netip.Addr
 	ip        string
@@ -51,45 +51,44 @@ type attributeCache struct {
 	tokenErr  error
 }
 
-// lookups are the attributes that have been looked for, whether there is a value or not.
+// lookups is the set of attributes that have been looked up, whether or not there is a value.
 type lookups uint16
 
 const (
-	foundClient lookups = 1 << iota
-	foundUser
-	foundKey
-	foundBearer
-	foundHost
-	foundPath
-	foundToken
-	foundAuthorization
+	lookupClient lookups = 1 << iota
+	lookupUser
+	lookupKey
+	lookupBearer
+	lookupHost
+	lookupPath
+	lookupToken
+	lookupAuthorization
 )
 
-// reads reports whether there is a request to read.
-func (a *Attributes) reads() bool { return a.id != nil && !a.given }
+// hasRequest reports whether the attributes are those of a request.
+func (a *Attributes) hasRequest() bool { return a.id != nil && !a.fromValues }
 
-// firstTime reports whether an attribute has not been looked for yet, and marks it.
-func (a *Attributes) firstTime(f lookups) bool {
-	if a.found&f != 0 {
+// begin reports whether a lookup is the first one of its kind, and records it.
+func (a *Attributes) begin(f lookups) bool {
+	if a.lookedUp&f != 0 {
 		return false
 	}
-	a.found |= f
+	a.lookedUp |= f
 	return true
 }
 
-// Reset releases the request, so that it is not kept in memory. So does filling the attributes again.
+// Reset removes the attributes and the reference to the request. Read, ReadCall and ReadValues do so too.
 func (a *Attributes) Reset() {
 	clear(a.pairs)
 	*a = Attributes{pairs: a.pairs[:0]}
 }
 
-// Get returns the value of an attribute, and whether there is one. A value is never empty: an empty one counts as
-// missing.
+// Get returns the value of an attribute, and whether there is one. An empty value counts as missing.
 func (a *Attributes) Get(attr headgate.Attribute) (value string, ok bool) {
 	switch {
 	case a.id == nil:
-	case a.given:
-		value = a.getGiven(attr)
+	case a.fromValues:
+		value = a.getValue(attr)
 	default:
 		value = a.get(attr)
 	}
@@ -109,7 +108,7 @@ func (a *Attributes) get(attr headgate.Attribute) string {
 	case headgate.AttrBearer:
 		return a.findBearer()
 	case headgate.AttrMethod:
-		return a.id.bound(a.method)
+		return a.id.hashIfLong(a.method)
 	case headgate.AttrHost:
 		host, _ := a.findHost()
 		return host
@@ -118,7 +117,7 @@ func (a *Attributes) get(attr headgate.Attribute) string {
 		return path
 	case headgate.AttrSegment:
 		path, _ := a.findPath()
-		return a.id.bound(segment(path, attr.Name))
+		return a.id.hashIfLong(segment(path, attr.Name))
 	case headgate.AttrHeader:
 		return a.headerValue(attr.Name)
 	case headgate.AttrCookie:
@@ -144,10 +143,10 @@ func (id *Identifier) constant(kind headgate.AttributeKind) string {
 	}
 }
 
-// Addr returns the client's address, of which the attribute ip may have only the network. It is not mapped and has no
-// zone, and is the zero Addr if no address is known.
+// Addr returns the client's address, without zone and not mapped to IPv6, or the zero Addr if it is unknown. The
+// attribute ip may have only the network of this address.
 func (a *Attributes) Addr() netip.Addr {
-	if a.reads() {
+	if a.hasRequest() {
 		a.findClient()
 	}
 	return a.client
@@ -155,26 +154,26 @@ func (a *Attributes) Addr() netip.Addr {
 
 // Peer returns the address of the connection: that of the client, or of the nearest proxy.
 func (a *Attributes) Peer() netip.Addr {
-	if a.reads() {
+	if a.hasRequest() {
 		a.findClient()
 	}
 	return a.peer
 }
 
-// FromProxy reports whether the request comes from a trusted proxy, so that headers which only proxies may send count.
+// FromProxy reports whether the request comes from a trusted proxy. Only then are headers read that a proxy must set.
 func (a *Attributes) FromProxy() bool {
-	if a.reads() {
+	if a.hasRequest() {
 		a.findClient()
 	}
 	return a.fromProxy
 }
 
-// Malformed returns, as a *RequestError, why the request must get a 400: its host or path is invalid; its path, query
-// or cookies are too long; it has several different credentials; or it tells proxies to remove a header that identifies
-// the client. The attribute is then missing. Call Malformed first, because rules for a host or path do not match a
-// request without one.
+// Malformed returns a *RequestError if the request must be refused with 400: its host or path is invalid; its path,
+// query or cookies are too long; it has several different credentials; or it tells proxies to remove a header that
+// identifies the client. The attribute is then missing. Call Malformed first, because rules for a host or path do not
+// match a request without one.
 func (a *Attributes) Malformed() error {
-	if !a.reads() {
+	if !a.hasRequest() {
 		return nil
 	}
 	if err := a.checkConnection(); err != nil {

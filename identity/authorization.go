@@ -12,7 +12,7 @@ import (
 type scheme uint8
 
 const (
-	schemeOther scheme = iota // no header, a scheme without a credential, or another scheme
+	schemeOther scheme = iota // another scheme, no header, or no credential
 	schemeBasic
 	schemeBearer
 )
@@ -24,10 +24,10 @@ type authorization struct {
 	err    *RequestError
 }
 
-// findAuthorization parses the Authorization header, once per request. Several lines must be equal, because a service
-// may read any of them.
+// findAuthorization returns the Authorization header, parsed once per request. Several lines must be equal, because a
+// service may read any of them.
 func (a *Attributes) findAuthorization() *authorization {
-	if !a.firstTime(foundAuthorization) {
+	if !a.begin(lookupAuthorization) {
 		return &a.auth
 	}
 	lines := a.endToEndLines(nameAuthorization)
@@ -36,7 +36,7 @@ func (a *Attributes) findAuthorization() *authorization {
 	}
 	a.auth = parseAuthorization(lines[0])
 	if !allEqual(lines) {
-		a.auth = authorization{err: badAuthorization("it once")}
+		a.auth = authorization{err: badAuthorization("one value; there are several that differ")}
 	}
 	return &a.auth
 }
@@ -46,12 +46,12 @@ func parseAuthorization(value string) authorization {
 	value = trim(value)
 	auth := authorization{text: value}
 	switch {
-	case hasName(value, "bearer"):
+	case hasPrefixFold(value, "bearer"):
 		auth.scheme, auth.text = schemeBearer, value[len("Bearer"):]
-	case hasName(value, "basic"):
+	case hasPrefixFold(value, "basic"):
 		auth.scheme, auth.text = schemeBasic, value[len("Basic"):]
 	default:
-		if value != "" && (leadingSpace(value) > 0 || hidesScheme(value)) {
+		if value != "" && (leadingSpace(value) > 0 || containsScheme(value)) {
 			auth.err = badAuthorization("a scheme at its start, and one only")
 		}
 		return auth
@@ -76,24 +76,24 @@ func badAuthorization(want string) *RequestError {
 	return &RequestError{Part: "header Authorization", Want: want}
 }
 
-// hasName reports whether the text begins with the name, ignoring case.
-func hasName(text, name string) bool {
+// hasPrefixFold is strings.HasPrefix, ignoring case.
+func hasPrefixFold(text, name string) bool {
 	return len(text) >= len(name) && strings.EqualFold(text[:len(name)], name)
 }
 
-// hidesScheme reports whether a service that searches the whole value for Basic or Bearer would find one.
-func hidesScheme(value string) bool {
+// containsScheme reports whether a service that searches the whole value for Basic or Bearer would find one.
+func containsScheme(value string) bool {
 	for i := range len(value) {
-		if isNamed(value[i:], "basic") || isNamed(value[i:], "bearer") {
+		if startsWithScheme(value[i:], "basic") || startsWithScheme(value[i:], "bearer") {
 			return true
 		}
 	}
 	return false
 }
 
-// isNamed reports whether the text begins with the name and white space.
-func isNamed(text, name string) bool {
-	return hasName(text, name) && leadingSpace(text[len(name):]) > 0
+// startsWithScheme reports whether the text begins with the name of a scheme and white space.
+func startsWithScheme(text, name string) bool {
+	return hasPrefixFold(text, name) && leadingSpace(text[len(name):]) > 0
 }
 
 // canonical returns the scheme and the credential in the form that is hashed for header.authorization.
@@ -147,7 +147,7 @@ func (a *Attributes) basicUser(from, address string) string {
 	if len(user) == 0 {
 		return ""
 	}
-	return a.id.bound(string(user) + from + address)
+	return a.id.hashIfLong(string(user) + from + address)
 }
 
 // decodeBasic decodes base64 with or without padding, and appends it to the buffer. The URL alphabet (- and _) is
@@ -234,7 +234,7 @@ var sextets = func() (table [256]byte) {
 
 // findBearer returns the hash of the bearer token, computed once per request.
 func (a *Attributes) findBearer() string {
-	if a.firstTime(foundBearer) {
+	if a.begin(lookupBearer) {
 		if token := a.bearerToken(); token != "" {
 			a.bearer = a.id.BearerHash(token)
 		}

@@ -17,7 +17,7 @@ type TokenVerifier interface {
 
 // token verifies the token, once per request.
 func (a *Attributes) token() (Claims, error) {
-	if a.firstTime(foundToken) && a.id.tokens != nil {
+	if a.begin(lookupToken) && a.id.tokens != nil {
 		if token := a.bearerToken(); token != "" {
 			a.claims, a.tokenErr = a.id.tokens.Verify(token)
 			if a.tokenErr != nil {
@@ -38,13 +38,13 @@ func (a *Attributes) claim(name string) string {
 	if !ok {
 		return ""
 	}
-	return a.id.bound(value)
+	return a.id.hashIfLong(value)
 }
 
 // TokenError returns why the request's bearer token is invalid; nil if it is valid, if there is none, or without
 // Config.Tokens. A request with an invalid token has no claims; its other attributes are not affected.
 func (a *Attributes) TokenError() error {
-	if !a.reads() {
+	if !a.hasRequest() {
 		return nil
 	}
 	_, err := a.token()

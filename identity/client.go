@@ -27,13 +27,13 @@ func formatOf(canonical string) forwardingFormat {
 	}
 }
 
-// A parsedAddr is an address with its text, which saves formatting it.
+// A parsedAddr is an address and, to avoid formatting it again, its text.
 type parsedAddr struct {
-	addr netip.Addr // neither mapped nor with a zone; the zero Addr if not known
+	addr netip.Addr // without zone and not mapped to IPv6; the zero Addr if it is unknown
 	text string     // addr in canonical form, or empty
 }
 
-func parsedAddrOf(addr netip.Addr, text string) parsedAddr {
+func newParsedAddr(addr netip.Addr, text string) parsedAddr {
 	if addr.Is4() {
 		return parsedAddr{addr: addr, text: text} // netip parses IPv4 in canonical form only
 	}
@@ -49,18 +49,18 @@ func parsedAddrOf(addr netip.Addr, text string) parsedAddr {
 
 // findClient finds the client and the peer, once per request.
 func (a *Attributes) findClient() {
-	if !a.firstTime(foundClient) {
+	if !a.begin(lookupClient) {
 		return
 	}
 	peer, _ := readPeer(a.remote)
 	a.peer = peer.addr
-	a.fromProxy = a.id.config.trusts() && (len(a.id.trusted) == 0 || peer.addr.IsValid() && a.id.trusted.has(peer.addr))
+	a.fromProxy = a.id.IsProxy(peer.addr)
 	if a.id.untrusted.due.Load() {
 		a.id.untrusted.sample(a)
 	}
 	client := peer
 	if a.fromProxy {
-		client = a.id.forwarded(peer, a.lines(a.id.forwards))
+		client = a.id.forwarded(peer, a.lines(a.id.forwardingHeader))
 	}
 	a.client = client.addr
 	a.ip = a.id.networkText(client)
@@ -73,7 +73,7 @@ func readPeer(text string) (parsedAddr, bool) {
 	}
 	// A zone in a bracketed address with a port, "[fe80::1%eth0]:80".
 	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return parsedAddrOf(ap.Addr(), ""), true
+		return newParsedAddr(ap.Addr(), ""), true
 	}
 	return parsedAddr{}, false
 }
@@ -109,9 +109,9 @@ func allEqual(lines []string) bool {
 	return !slices.ContainsFunc(lines[1:], func(line string) bool { return line != lines[0] })
 }
 
-// skipTrusted reads from the right the addresses that proxies have added, each that of its own peer. The first one that
-// is not a trusted proxy is the client, which may have made up all that is further left. If a proxy adds something that
-// is not an address, the proxy itself counts as the client.
+// skipTrusted reads the addresses from right to left. Each proxy has appended the address of its peer, so the first one
+// that is not a trusted proxy is the client, which may have invented everything to the left of it. If an element is not
+// an address, the proxy that added it counts as the client.
 func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 	nearest := peer
 	for element := range id.elements(lines) {
@@ -120,7 +120,7 @@ func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 			break
 		}
 		nearest = p
-		if !id.trusted.has(p.addr) {
+		if !id.trusted.contains(p.addr) {
 			break
 		}
 	}
@@ -140,8 +140,8 @@ func (id *Identifier) elements(lines []string) iter.Seq[string] {
 	}
 }
 
-// countHops returns the address that the outermost of Hops proxies has added. If there are fewer elements, or that one
-// is not an address, the request has not passed these proxies, and the header is ignored.
+// countHops returns the address that the outermost of Hops proxies has added. If there are fewer elements, or that
+// element is not an address, the request has not passed through these proxies, and the header is ignored.
 func (id *Identifier) countHops(peer parsedAddr, lines []string) parsedAddr {
 	hop := 0
 	for element := range id.elements(lines) {
@@ -189,7 +189,7 @@ func readNode(text string) (parsedAddr, bool) {
 	if err != nil {
 		return parsedAddr{}, false
 	}
-	return parsedAddrOf(addr, host), true
+	return newParsedAddr(addr, host), true
 }
 
 // maxNode is the longest address with a zone and a port.

@@ -263,7 +263,7 @@ func TestNetworksHaveWhatTheirPrefixesContain(t *testing.T) {
 			for _, p := range list {
 				want = want || p.Contains(a)
 			}
-			if got := set.has(a); got != want {
+			if got := set.contains(a); got != want {
 				t.Fatalf("%v: has(%v) = %v, want %v", list, a, got, want)
 			}
 		}

@@ -30,10 +30,10 @@ type Config struct {
 	// TrustedProxies are the networks of the proxies in front of this server. Only their forwarding headers are trusted.
 	// ParseNetworks parses them. Default none.
 	TrustedProxies []netip.Prefix
-	// Hops is the number of proxies that each request passes, if their addresses are not known: the client is the peer of
-	// the outermost one. A client that can reach this server directly could choose its address, so that must be
-	// impossible. If TrustedProxies are set too, the nearest proxy must be one of them. Default 0: only TrustedProxies
-	// count.
+	// Hops is the number of proxies that each request passes through, for proxies whose addresses are not known: the
+	// client is the peer of the outermost one. Clients must not be able to reach this server directly, because they could
+	// then choose their address. If TrustedProxies are set too, the nearest proxy must be one of them. Default 0: only
+	// TrustedProxies count.
 	Hops int
 	// ForwardingHeader is the header in which proxies name their client. X-Forwarded-For and Forwarded (RFC 7239) have a
 	// list. Any other, such as CF-Connecting-IP, has one address. Only this header is read, because proxies pass on others
@@ -49,10 +49,10 @@ type Config struct {
 	// APIKeyHeader and APIKeyQuery are the header and the query parameter with the API key. Default only the header
 	// DefaultAPIKeyHeader.
 	APIKeyHeader, APIKeyQuery string
-	// UserFrom are the sources of the attribute user, in this order. Anyone can send the name of UserFromBasic with a
-	// wrong password, and so use up that user's limits: use it only if passwords are checked before requests come here.
-	// With UserFromBasicAndIP each address that sends the name is a separate user. Default UserFromToken, UserFromHeader,
-	// UserFromBasicAndIP.
+	// UserFrom are the sources of the attribute user, in this order. With UserFromBasic anyone can send another user's
+	// name and a wrong password, and so use up that user's limits: use it only if passwords are checked in front of this
+	// server. With UserFromBasicAndIP each address that sends the name is a separate user. Default UserFromToken,
+	// UserFromHeader, UserFromBasicAndIP.
 	UserFrom []UserSource
 	// UserHeader is the header in which a trusted proxy names the user. The proxy must set or remove it in every request.
 	// Default DefaultUserHeader.
@@ -158,7 +158,7 @@ func (c *Config) validateProxies() error {
 	if c.ForwardingHeader == "" {
 		return nil
 	}
-	if !c.trusts() {
+	if !c.trustsProxies() {
 		return fmt.Errorf("identity: ForwardingHeader %s: nobody is trusted to send it: want TrustedProxies or Hops",
 			quote(c.ForwardingHeader))
 	}
@@ -172,8 +172,8 @@ func (c *Config) validateProxies() error {
 	return nil
 }
 
-// trusts reports whether any proxy is trusted.
-func (c *Config) trusts() bool { return c.Hops > 0 || len(c.TrustedProxies) > 0 }
+// trustsProxies reports whether any proxy is trusted.
+func (c *Config) trustsProxies() bool { return c.Hops > 0 || len(c.TrustedProxies) > 0 }
 
 func (c *Config) validateUser() error {
 	for i, s := range c.UserFrom {
@@ -184,7 +184,7 @@ func (c *Config) validateUser() error {
 		if slices.Contains(c.UserFrom[:i], s) {
 			return fmt.Errorf("identity: UserFrom has %v twice: want each once", s)
 		}
-		if s == UserFromHeader && !c.trusts() {
+		if s == UserFromHeader && !c.trustsProxies() {
 			return fmt.Errorf("identity: UserFrom %v: nobody is trusted to send %s: want TrustedProxies or Hops",
 				s, c.UserHeader)
 		}
@@ -195,7 +195,7 @@ func (c *Config) validateUser() error {
 	return nil
 }
 
-// inToken has the bytes of header names.
+// inToken says which bytes may be in header names.
 var inToken = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c > ' ' && c < 0x7f && strings.IndexByte(`"(),/:;<=>?@[\]{}`, byte(c)) < 0

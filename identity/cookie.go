@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cookie returns the value of a cookie: of several with this name the first, which browsers send as the most specific
-// and most servers read, or the last if Config.Repeated says so.
+// cookie returns the value of a cookie. If there are several with this name, it is the first, which is the most
+// specific one for browsers and the one that most servers read, or the last if Config.Repeated says so.
 func (a *Attributes) cookie(name string) string {
 	lines, err := a.cookies()
 	if err != nil {
@@ -18,11 +18,11 @@ func (a *Attributes) cookie(name string) string {
 		c := cookieScanner{rest: line, name: name}
 		for value, ok := c.next(); ok; value, ok = c.next() {
 			if found = value; a.id.config.Repeated != LastRepeated {
-				return a.id.bound(found)
+				return a.id.hashIfLong(found)
 			}
 		}
 	}
-	return a.id.bound(found)
+	return a.id.hashIfLong(found)
 }
 
 // cookies returns the lines of the Cookie header, or an error if they are too long to search: a service could find a
@@ -41,7 +41,7 @@ func (a *Attributes) cookies() ([]string, error) {
 // A cookieScanner finds the values of a cookie in one line.
 type cookieScanner struct {
 	rest, name string
-	ambiguous  bool // services read a value differently
+	ambiguous  bool // services differ in how they read a value
 }
 
 func (c *cookieScanner) next() (value string, ok bool) {
@@ -52,15 +52,15 @@ func (c *cookieScanner) next() (value string, ok bool) {
 		if !ok || trimSpace(key) != c.name {
 			continue
 		}
-		return c.plain(trimSpace(value)), true
+		return c.decode(trimSpace(value)), true
 	}
 	return "", false
 }
 
-// plain returns the value of a cookie without quotes around it, and with escapes decoded, as some services do.
-// Otherwise a client could write one cookie in many ways and count as another client each time. Clients of other
-// services have no reason to write it differently.
-func (c *cookieScanner) plain(value string) string {
+// decode returns the value of a cookie without quotes around it and with escapes decoded, because some services do
+// that: otherwise a client could write one cookie in many ways and count as another client each time. For other
+// services the result is merely another text, since their clients have no reason to vary quotes and escapes.
+func (c *cookieScanner) decode(value string) string {
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = value[1 : len(value)-1]
 		c.ambiguous = c.ambiguous || strings.IndexByte(value, '\\') >= 0 // an escape for Python only

@@ -49,13 +49,13 @@ const wantWord = "one word of visible ASCII characters, without comma, semicolon
 // isWord reports whether the text, which is not empty, can be an API key.
 func isWord(s string) bool { return classesOf(s)&inWord != 0 }
 
-// findKey returns the API key, looked for once per request. A request with several different keys is malformed, because
-// the service may read any of them.
+// findKey returns the API key. It is looked up once per request. A request with several different keys is malformed,
+// because the service may read any of them.
 func (a *Attributes) findKey() (string, error) {
-	if !a.firstTime(foundKey) {
+	if !a.begin(lookupKey) {
 		return a.apiKey, a.keyErr
 	}
-	key, err := a.sentKey()
+	key, err := a.rawKey()
 	switch {
 	case err != nil:
 		a.keyErr = err
@@ -63,46 +63,49 @@ func (a *Attributes) findKey() (string, error) {
 	case !isWord(key):
 		a.keyErr = malformed("API key", "", wantWord)
 	default:
-		a.apiKey = a.id.bound(key)
+		a.apiKey = a.id.hashIfLong(key)
 	}
 	return a.apiKey, a.keyErr
 }
 
-// sentKey returns the API key as it was sent.
-func (a *Attributes) sentKey() (string, error) {
-	key, same := "", true
+// rawKey returns the API key as it was sent.
+func (a *Attributes) rawKey() (string, error) {
+	var key agreement
 	if a.id.apiKey.lower != "" {
 		lines := a.endToEndLines(a.id.apiKey)
 		if len(lines) == 1 && a.id.config.APIKeyQuery == "" {
 			return trim(lines[0]), nil
 		}
 		for _, line := range lines {
-			key, same = agree(key, trim(line), same)
+			key.add(trim(line))
 		}
 	}
 	if a.id.config.APIKeyQuery != "" {
 		p := a.parameters(a.id.config.APIKeyQuery)
 		for value, ok := p.next(); ok; value, ok = p.next() {
-			key, same = agree(key, value, same)
+			key.add(value)
 		}
 		if p.ambiguous {
 			return "", malformed("API key", "",
 				"no semicolon, control character or broken escape in it: services read it in different ways")
 		}
 	}
-	if !same {
-		return "", malformed("API key", "", "it once; there are several that differ")
+	if key.broken {
+		return "", malformed("API key", "", "one key; there are several that differ")
 	}
-	return key, nil
+	return key.value, nil
 }
 
-// agree adds a value to those that must be equal. Empty ones are ignored.
-func agree(known, value string, same bool) (string, bool) {
-	if value == "" {
-		return known, same
+// An agreement is a value that may be given several times, but must be the same each time.
+type agreement struct {
+	value  string
+	broken bool // two values were different
+}
+
+// add adds a value. An empty one is ignored.
+func (a *agreement) add(value string) {
+	if a.value == "" {
+		a.value = value
 	}
-	if known == "" {
-		return value, same
-	}
-	return known, same && known == value
+	a.broken = a.broken || value != "" && value != a.value
 }

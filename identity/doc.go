@@ -10,7 +10,7 @@
 //	if err := who.Malformed(); err != nil { ... } // respond with 400
 //	ip, ok := who.Get(headgate.Attribute{Kind: headgate.AttrIP})
 //
-// An attribute is looked for when it is first needed. [Identifier.ReadCall] reads gRPC calls, and
+// An attribute is looked up when it is first needed. [Identifier.ReadCall] reads gRPC calls, and
 // [Identifier.ReadValues] takes attributes that a caller states, in the same form.
 //
 // A client must not be able to choose its identity, or to have another one here than at the service. So a value that

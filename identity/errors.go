@@ -51,9 +51,9 @@ func asInput(err error) error {
 
 // quote quotes a value for an error message, and shortens a long one.
 func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+	const maxShown = 64
+	if len(s) > maxShown {
+		return strconv.Quote(s[:maxShown]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 	}
 	return strconv.Quote(s)
 }

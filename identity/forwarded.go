@@ -5,17 +5,17 @@ import "strings"
 // maxElement is the maximum length of an element of a forwarding header.
 const maxElement = 512
 
-// reverseElements returns the elements of a list, which may be on several lines, from the last to the first. It begins
+// reverseElements returns the elements of a list from the last to the first. The list may have several lines. It begins
 // at the end so that text of the client, at the left, cannot change how the rest is read, for example by an open quote.
 type reverseElements struct {
-	lines  []string // unread
-	rest   string   // of the current line
-	inLine bool
-	quotes bool // commas in quotes do not separate
+	lines  []string // not read yet
+	rest   string   // the unread part of the current line
+	inLine bool     // rest is in use
+	quotes bool     // commas in quotes do not separate
 }
 
-// next returns an element without the space around it. For one that is too long or has an unpaired quote it returns
-// "?", which is not a valid element.
+// next returns an element without the white space around it. An element that is too long or has an unpaired quote is
+// returned as "?", which is not valid.
 func (b *reverseElements) next() (element string, ok bool) {
 	if !b.inLine {
 		if len(b.lines) == 0 {

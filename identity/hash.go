@@ -11,7 +11,7 @@ import (
 // hashBytes is the length of a truncated hash: 144 bits, 24 characters of text.
 const hashBytes = 18
 
-// maxHashed is the maximum length of a value that is hashed. A longer one counts as missing, which bounds the work.
+// maxHashed is the maximum length of a value that is hashed. To bound the work, a longer one counts as missing.
 const maxHashed = 64 << 10
 
 // Kinds of hashed values. Equal values of different kinds have different hashes.
@@ -57,8 +57,8 @@ func (h *hasher) sumPair(kind byte, value, more string) string {
 	return string(text[:])
 }
 
-// bound returns the value, or its hash if it is longer than Config.MaxValue.
-func (id *Identifier) bound(value string) string {
+// hashIfLong returns the value, or its hash if it is longer than Config.MaxValue.
+func (id *Identifier) hashIfLong(value string) string {
 	if len(value) <= id.config.MaxValue {
 		return value
 	}

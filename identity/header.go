@@ -23,7 +23,7 @@ var (
 	nameHost          = nameOf("Host")
 )
 
-// maxNames bounds the number of cached names. They come from rules, so requests cannot add any.
+// maxNames is the maximum number of cached names. They come from rules, so requests cannot add any.
 const maxNames = 1 << 14
 
 // headerNames caches the canonical form of names, because computing it allocates.
@@ -60,16 +60,16 @@ func (n *headerNames) add(name *headerName) *headerName {
 
 // lines returns the lines of a header as they were sent.
 func (a *Attributes) lines(name headerName) []string {
-	if a.lower {
+	if a.lowerCase {
 		return a.header[name.lower]
 	}
 	return a.header[name.canonical]
 }
 
-// endToEndLines returns the lines of a header, unless Connection names it: then the service does not get it.
+// endToEndLines returns the lines of a header, or none if Connection lists it: then the service does not get it.
 func (a *Attributes) endToEndLines(name headerName) []string {
 	lines := a.lines(name)
-	if len(lines) > 0 && a.names() != namesNone && a.nominated(name.lower) {
+	if len(lines) > 0 && a.hopByHopKind() != hopByHopNone && a.isHopByHop(name.lower) {
 		return nil
 	}
 	return lines
@@ -89,7 +89,7 @@ func (a *Attributes) headerValue(lower string) string {
 	if value != "" && isSecret(lower) {
 		return a.id.hasher.sum(hashedHeader, value)
 	}
-	return a.id.bound(value)
+	return a.id.hashIfLong(value)
 }
 
 // isSecret reports whether a header, given in lower case, contains credentials.

@@ -7,8 +7,8 @@ import (
 
 // findHost returns the canonical host, computed once per request.
 func (a *Attributes) findHost() (string, error) {
-	if a.firstTime(foundHost) && a.hostSent != "" {
-		a.host, a.hostErr = CanonicalHost(a.hostSent)
+	if a.begin(lookupHost) && a.rawHost != "" {
+		a.host, a.hostErr = CanonicalHost(a.rawHost)
 	}
 	return a.host, a.hostErr
 }

@@ -11,20 +11,20 @@ import (
 
 // An Identifier reads the attributes of requests. It is safe for concurrent use.
 type Identifier struct {
-	config   Config
-	trusted  networks
-	format   forwardingFormat
-	forwards headerName // the forwarding header; empty if no proxy is trusted
-	apiKey   headerName // empty if no header has the API key
-	user     headerName
-	userFrom []UserSource
-	tokens   TokenVerifier
-	names    headerNames
-	texts    networkTexts
-	hasher   *hasher
-	sealer   cipher.AEAD // nil if no Secret was given
+	config           Config
+	trusted          networks
+	format           forwardingFormat
+	forwardingHeader headerName // the forwarding header; empty if no proxy is trusted
+	apiKey           headerName // empty if no header has the API key
+	user             headerName
+	userFrom         []UserSource
+	tokens           TokenVerifier
+	names            headerNames
+	networkTexts     networkTexts
+	hasher           *hasher
+	sealer           cipher.AEAD // nil if no Secret was given
 
-	untrusted untrusted
+	untrusted untrustedSampler
 }
 
 // New returns an Identifier. The error is that of Config.Validate.
@@ -40,9 +40,9 @@ func New(config Config) (*Identifier, error) {
 		userFrom: append([]UserSource(nil), config.UserFrom...),
 		tokens:   config.Tokens,
 	}
-	if config.trusts() {
-		id.forwards = nameOf(cmp.Or(config.ForwardingHeader, DefaultForwardingHeader))
-		id.format = formatOf(id.forwards.canonical)
+	if config.trustsProxies() {
+		id.forwardingHeader = nameOf(cmp.Or(config.ForwardingHeader, DefaultForwardingHeader))
+		id.format = formatOf(id.forwardingHeader.canonical)
 	}
 	if config.APIKeyHeader != "" {
 		id.apiKey = nameOf(config.APIKeyHeader)
@@ -60,17 +60,17 @@ func New(config Config) (*Identifier, error) {
 	}
 	id.config.Secret = nil
 	id.hasher = newHasher(secret)
-	id.texts.seed = maphash.MakeSeed()
+	id.networkTexts.seed = maphash.MakeSeed()
 	return id, nil
 }
 
-// Read sets the attributes to those of a request. Each is looked for when it is first needed, so the request must not
+// Read sets the attributes to those of a request. Each is looked up when it is first needed, so the request must not
 // change meanwhile.
 func (id *Identifier) Read(r *http.Request, into *Attributes) {
 	into.Reset()
 	into.id = id
 	into.requestParts = requestParts{
-		header: r.Header, method: r.Method, hostSent: r.Host, remote: r.RemoteAddr, url: r.URL,
+		header: r.Header, method: r.Method, rawHost: r.Host, remote: r.RemoteAddr, url: r.URL,
 	}
 }
 
@@ -93,17 +93,17 @@ func (id *Identifier) ReadCall(c *Call, into *Attributes) {
 	into.Reset()
 	into.id = id
 	into.requestParts = requestParts{
-		header: c.Header, lower: true, method: c.Method, hostSent: c.Host, remote: c.Peer, pathSent: c.Path,
+		header: c.Header, lowerCase: true, method: c.Method, rawHost: c.Host, remote: c.Peer, rawPath: c.Path,
 	}
 }
 
 // IsProxy reports whether a peer with this address counts as a proxy: one of TrustedProxies, or any if only Hops is
 // set.
 func (id *Identifier) IsProxy(addr netip.Addr) bool {
-	return id.config.trusts() && (len(id.trusted) == 0 || id.Trusts(addr))
+	return id.config.trustsProxies() && (len(id.trusted) == 0 || id.Trusts(addr))
 }
 
 // Trusts reports whether an address is one of TrustedProxies. It is for callers that have no request yet.
 func (id *Identifier) Trusts(addr netip.Addr) bool {
-	return addr.IsValid() && id.trusted.has(addr.WithZone("").Unmap())
+	return addr.IsValid() && id.trusted.contains(addr.WithZone("").Unmap())
 }

@@ -11,7 +11,7 @@ import (
 // for, and perhaps others, and returns true. Header names are in lower case or in the canonical form of net/http. It
 // returns false for other kinds of attributes.
 func (a *Attributes) AppendNames(dst []string, kind headgate.AttributeKind) (names []string, ok bool) {
-	if !a.reads() {
+	if !a.hasRequest() {
 		for i := range a.pairs {
 			if attr := a.pairs[i].attr; attr.Kind == kind {
 				dst = append(dst, attr.Name)

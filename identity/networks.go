@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,7 +26,7 @@ func ParseNetworks(text string) ([]netip.Prefix, error) {
 		} else if p, err = netip.ParsePrefix(part); err != nil {
 			return nil, fmt.Errorf("network %s: want an address or a network such as 10.0.0.0/8", quote(part))
 		}
-		p, err := plainNetwork(p)
+		p, err := unmapNetwork(p)
 		if err != nil {
 			return nil, err
 		}
@@ -34,8 +35,8 @@ func ParseNetworks(text string) ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// plainNetwork returns the network in IPv4 if it is one of IPv4 mapped into IPv6.
-func plainNetwork(p netip.Prefix) (netip.Prefix, error) {
+// unmapNetwork returns an IPv4 network that is mapped to IPv6 as IPv4, and others unchanged.
+func unmapNetwork(p netip.Prefix) (netip.Prefix, error) {
 	switch {
 	case !p.IsValid():
 		return p, fmt.Errorf("network %v: want an address and its bits, such as 10.0.0.0/8", p)
@@ -52,7 +53,7 @@ func plainNetwork(p netip.Prefix) (netip.Prefix, error) {
 
 // checkTrusted returns an error for a network that must not be trusted.
 func checkTrusted(p netip.Prefix) error {
-	plain, err := plainNetwork(p)
+	plain, err := unmapNetwork(p)
 	if err != nil {
 		return fmt.Errorf("identity: TrustedProxies: %w", err)
 	}
@@ -63,46 +64,28 @@ func checkTrusted(p netip.Prefix) error {
 	return nil
 }
 
-// networks is a set of addresses: sorted ranges that do not overlap, first those of IPv4.
-type networks []addrRange
-
-type addrRange struct{ first, last netip.Addr }
+// networks is a set of addresses: sorted networks that do not overlap.
+type networks []netip.Prefix
 
 func newNetworks(prefixes []netip.Prefix) networks {
 	var all networks
 	for _, p := range prefixes {
-		plain, err := plainNetwork(p)
-		if err != nil {
-			continue // Config.validate has refused it
+		if plain, err := unmapNetwork(p); err == nil { // Config.validate has refused others
+			all = append(all, plain)
 		}
-		all = append(all, addrRange{first: plain.Addr(), last: lastOf(plain)})
 	}
-	slices.SortFunc(all, func(a, b addrRange) int { return a.first.Compare(b.first) })
-	merged := all[:0]
-	for _, r := range all {
-		if n := len(merged); n > 0 && r.first.Compare(merged[n-1].last) <= 0 {
-			if merged[n-1].last.Less(r.last) {
-				merged[n-1].last = r.last
-			}
-			continue
+	slices.SortFunc(all, func(a, b netip.Prefix) int { return cmp.Or(a.Addr().Compare(b.Addr()), a.Bits()-b.Bits()) })
+	outer := all[:0] // a network within another follows it
+	for _, p := range all {
+		if n := len(outer); n == 0 || !outer[n-1].Contains(p.Addr()) {
+			outer = append(outer, p)
 		}
-		merged = append(merged, r)
 	}
-	return merged
+	return outer
 }
 
-// lastOf returns the last address of a network.
-func lastOf(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for bit := p.Bits(); bit < 8*len(b); bit++ {
-		b[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ := netip.AddrFromSlice(b)
-	return last
-}
-
-// has reports whether an address, without zone and not mapped, is in the set.
-func (n networks) has(addr netip.Addr) bool {
-	i, _ := slices.BinarySearchFunc(n, addr, func(r addrRange, addr netip.Addr) int { return r.last.Compare(addr) })
-	return i < len(n) && !addr.Less(n[i].first)
+// contains reports whether an address is in the set. It has no zone and is not mapped to IPv6.
+func (n networks) contains(addr netip.Addr) bool {
+	after, found := slices.BinarySearchFunc(n, addr, func(p netip.Prefix, a netip.Addr) int { return p.Addr().Compare(a) })
+	return found || after > 0 && n[after-1].Contains(addr)
 }

@@ -23,14 +23,14 @@ func (id *Identifier) networkText(p parsedAddr) string {
 	if err != nil {
 		return "" // impossible for a valid Config
 	}
-	return id.texts.of(network)
+	return id.networkTexts.get(network)
 }
 
 // textSlots is the number of cached texts.
 const textSlots = 4096
 
-// networkTexts caches the texts of networks, so that further requests of a client need no allocation. A network has one
-// slot, in which it replaces the one before.
+// networkTexts caches the texts of networks, so that further requests of a client need no allocation. Each network has
+// one slot, in which it replaces the previous one.
 type networkTexts struct {
 	slots [textSlots]atomic.Pointer[networkText]
 	seed  maphash.Seed
@@ -41,7 +41,7 @@ type networkText struct {
 	text    string
 }
 
-func (t *networkTexts) of(network netip.Prefix) string {
+func (t *networkTexts) get(network netip.Prefix) string {
 	slot := &t.slots[t.slot(network.Addr())]
 	if known := slot.Load(); known != nil && known.network == network {
 		return known.text

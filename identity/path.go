@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// PathRules configure how a path is read where services differ. The gateway forwards the canonical path, so that the
-// service sees the same one as rules.
+// PathRules configure how parts of a path are read that services treat differently. The gateway forwards the canonical
+// path, so that the service sees the same path as the rules.
 type PathRules struct {
 	// EncodedSlash is how %2F, %5C and backslashes are read. Default RefuseSlash.
 	EncodedSlash EncodedSlash
@@ -57,8 +57,8 @@ func (p PathRules) validate() error {
 
 // findPath returns the canonical path, computed once per request.
 func (a *Attributes) findPath() (string, error) {
-	if a.firstTime(foundPath) {
-		sent := a.pathSent
+	if a.begin(lookupPath) {
+		sent := a.rawPath
 		if a.url != nil {
 			sent = a.url.EscapedPath()
 		}
@@ -106,9 +106,9 @@ func segment(path, number string) string {
 //   - encoded slashes and backslashes are refused, kept or decoded, by rules.EncodedSlash
 //   - an empty path becomes /, and the * of OPTIONS stays
 //
-// It is decoded once: %2561 does not become a. Refused are invalid escapes, NUL, paths that do not begin with a slash,
-// and segments that some services take for . or .. and others do not: ..; and, where encoded slashes are kept, ..%2F. A
-// canonical path is returned unchanged, without an allocation. The error is a *RequestError.
+// It is decoded once: %2561 does not become a. CanonicalPath refuses invalid escapes, NUL, paths that do not begin with
+// a slash, and segments that only some services read as . or ..: for example "..;" and, if encoded slashes are kept,
+// "..%2F". It returns a canonical path unchanged, without an allocation. The error is a *RequestError.
 func CanonicalPath(escaped string, rules PathRules) (string, error) {
 	switch {
 	case escaped == "":
@@ -129,8 +129,8 @@ func CanonicalPath(escaped string, rules PathRules) (string, error) {
 
 func badPath(path, want string) error { return malformed("path", quote(path), want) }
 
-// unescapedInPath has the bytes that are not escaped in a path, including the slash. The semicolon depends on the
-// rules.
+// unescapedInPath says which bytes are not escaped in a path. The slash is one of them; the semicolon depends on
+// PathRules.
 var unescapedInPath = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||

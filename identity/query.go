@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// query returns the value of a parameter: of several with this name the first, or the last if Config.Repeated says so.
+// query returns the value of a parameter. If there are several with this name, it is the first, or the last if
+// Config.Repeated says so.
 func (a *Attributes) query(name string) string {
 	p := a.parameters(name)
 	value, ok := p.next()
@@ -15,7 +16,7 @@ func (a *Attributes) query(name string) string {
 			value = last
 		}
 	}
-	return a.id.bound(trimSpace(value))
+	return a.id.hashIfLong(trimSpace(value))
 }
 
 // parameters returns a scanner for the values of a parameter.
@@ -38,7 +39,7 @@ func (a *Attributes) checkQuery() error {
 // A queryScanner finds the values of a parameter in a query as url.ParseQuery does, without a map.
 type queryScanner struct {
 	rest, name string
-	ambiguous  bool // services read a value differently, or read one that was skipped
+	ambiguous  bool // services differ in how they read a value, or read one that was skipped here
 }
 
 func (p *queryScanner) next() (value string, ok bool) {
@@ -46,7 +47,7 @@ func (p *queryScanner) next() (value string, ok bool) {
 		var part string
 		part, p.rest, _ = strings.Cut(p.rest, "&")
 		if strings.IndexByte(part, ';') >= 0 {
-			p.ambiguous = p.ambiguous || p.isIn(part)
+			p.ambiguous = p.ambiguous || p.hasPart(part)
 			continue
 		}
 		key, value, _ := strings.Cut(part, "=")
@@ -67,9 +68,9 @@ func (p *queryScanner) next() (value string, ok bool) {
 	return "", false
 }
 
-// isIn reports whether services that split at semicolons find the parameter in this part. Other services take
-// semicolons as part of a value, or skip the part, as it is done here.
-func (p *queryScanner) isIn(part string) bool {
+// hasPart reports whether services that split at semicolons find the parameter in a part. Other services read
+// semicolons as part of a value, or skip such a part, as next does.
+func (p *queryScanner) hasPart(part string) bool {
 	for piece := range strings.SplitSeq(part, ";") {
 		if key, _, _ := strings.Cut(piece, "="); equalsUnescaped(key, p.name) {
 			return true

@@ -7,16 +7,20 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Repeated selects the value of a cookie or query parameter that is repeated. Services differ: Go, Java and most cookie
-// parsers use the first, PHP and Django the last, and Node makes a list. A client that sends two could have one
-// identity here and another one there.
+// Repeated selects the value of a cookie or query parameter that is sent several times. Services differ: Go, Java and
+// most cookie parsers use the first, PHP and Django the last, and Node creates a list. A client that sends two values
+// could have one identity for the rules and another one for the service.
 type Repeated uint8
 
 // The choices for repeated values.
 const (
-	RefuseRepeated Repeated = iota // conditions use the first; rules with it in their key deny, see Attributes.Repeats
-	FirstRepeated                  // the first; only if the service uses it too
-	LastRepeated                   // the last
+	// RefuseRepeated is for unknown services: conditions use the first value, and rules whose key has the attribute deny
+	// the request if the values differ (see Attributes.Repeats).
+	RefuseRepeated Repeated = iota
+	// FirstRepeated is for services that use the first value.
+	FirstRepeated
+	// LastRepeated is for services that use the last value.
+	LastRepeated
 )
 
 func (r Repeated) validate() error {
@@ -26,17 +30,18 @@ func (r Repeated) validate() error {
 	return nil
 }
 
-// Repeats reports whether an attribute is ambiguous, so that the service may see another client than the rules: a
-// cookie, query parameter or header with several different values, unless Config.Repeated selects one; or a cookie or
-// parameter that services read differently, such as one with a control character, a semicolon or a quote. It is false
-// for all other attributes.
+// Repeats reports whether an attribute is ambiguous, so that the service may see another client than the rules. That is
+// a cookie, query parameter or header with several different values, unless Config.Repeated selects one; or a cookie or
+// parameter that services read differently, such as one with a control character, a semicolon or a quote. Other
+// attributes are never ambiguous.
 func (a *Attributes) Repeats(attr headgate.Attribute) bool {
-	if !a.reads() {
+	if !a.hasRequest() {
 		return false
 	}
 	switch attr.Kind {
 	case headgate.AttrHeader:
-		return a.refusesRepeated() && attr.Name != nameCookie.lower && differ(a.endToEndLines(*a.id.names.get(attr.Name)))
+		return a.refusesRepeated() && attr.Name != nameCookie.lower &&
+			linesDiffer(a.endToEndLines(*a.id.names.get(attr.Name)))
 	case headgate.AttrCookie:
 		return a.repeatsCookie(attr.Name)
 	case headgate.AttrQuery:
@@ -48,7 +53,7 @@ func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 
 func (a *Attributes) refusesRepeated() bool { return a.id.config.Repeated == RefuseRepeated }
 
-func differ(lines []string) bool {
+func linesDiffer(lines []string) bool {
 	return slices.ContainsFunc(lines, func(line string) bool { return trimSpace(line) != trimSpace(lines[0]) })
 }
 

@@ -9,7 +9,7 @@ import (
 // trim removes spaces and tabs, which HTTP allows around values.
 func trim(s string) string { return strings.Trim(s, " \t") }
 
-// trimSpace removes everything around a value that some services take for white space, in UTF-8 or ISO 8859-1.
+// trimSpace removes all characters around a value that some services treat as white space, in UTF-8 or ISO 8859-1.
 func trimSpace(s string) string {
 	for s != "" {
 		n := leadingSpace(s)
@@ -56,6 +56,6 @@ func isSpace(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == '\ufeff' || unicode.IsSpace(r)
 }
 
-// hasControl reports whether the text has a control character. In C, NUL ends a text, and other services remove some.
-// No server accepts them in a header or target, so they come from escapes and base64.
+// hasControl reports whether the text has a control character. Services differ in how they read one: in C, NUL ends a
+// text. No server accepts one in a header or target, so it can only come from an escape or from base64.
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }

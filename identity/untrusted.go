@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// UntrustedProxies describes peers that look like load balancers, by samples of requests, and are not trusted. All
+// UntrustedProxies are peers that look like load balancers, judging by samples of requests, but are not trusted. All
 // clients behind such a peer have its address, and so share one limit.
 type UntrustedProxies struct {
 	// Header is a forwarding header that they send.
@@ -19,10 +19,10 @@ type UntrustedProxies struct {
 const (
 	// untrustedSamples is the number of samples that are kept.
 	untrustedSamples = 64
-	// untrustedLeast is the minimum number of samples for a result.
-	untrustedLeast = 20
-	// untrustedPeers is the maximum number of load balancers. Clients that send forwarding headers themselves are more.
-	untrustedPeers = 16
+	// minUntrustedSamples is the minimum number of samples for a result.
+	minUntrustedSamples = 20
+	// maxUntrustedPeers is the maximum number of load balancers. Clients that send forwarding headers themselves are more.
+	maxUntrustedPeers = 16
 )
 
 // forwardingHeaders are headers that load balancers add, the most common ones first.
@@ -31,8 +31,8 @@ var forwardingHeaders = []headerName{
 	nameOf("True-Client-Ip"), nameOf("Fastly-Client-Ip"), nameOf("X-Client-Ip"), nameOf("X-Azure-Clientip"),
 }
 
-// untrusted has the samples of requests.
-type untrusted struct {
+// An untrustedSampler holds the samples of requests.
+type untrustedSampler struct {
 	due atomic.Bool // the next request becomes a sample
 
 	mu      sync.Mutex
@@ -45,8 +45,8 @@ type untrustedSample struct {
 	header string // empty if there was none, or the peer is trusted
 }
 
-// SampleProxies makes the next request whose client is looked for a sample for UntrustedProxies. Call it a few times a
-// second: other requests cost one atomic load.
+// SampleProxies takes the next request as a sample for UntrustedProxies. Call it a few times a second; all other
+// requests cost one atomic load.
 func (id *Identifier) SampleProxies() { id.untrusted.due.Store(true) }
 
 // UntrustedProxies returns peers that are probably load balancers missing in TrustedProxies: at least four in five of
@@ -57,7 +57,7 @@ func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	samples := u.samples[:min(u.count, untrustedSamples)]
-	if len(samples) < untrustedLeast {
+	if len(samples) < minUntrustedSamples {
 		return UntrustedProxies{}, false
 	}
 	var found UntrustedProxies
@@ -72,7 +72,7 @@ func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 			found.Peers = append(found.Peers, s.peer)
 		}
 	}
-	if forwarded*5 < len(samples)*4 || len(found.Peers) > untrustedPeers {
+	if forwarded*5 < len(samples)*4 || len(found.Peers) > maxUntrustedPeers {
 		return UntrustedProxies{}, false
 	}
 	slices.SortFunc(found.Peers, netip.Addr.Compare)
@@ -80,7 +80,7 @@ func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 }
 
 // sample adds a request to the samples.
-func (u *untrusted) sample(a *Attributes) {
+func (u *untrustedSampler) sample(a *Attributes) {
 	if !u.due.CompareAndSwap(true, false) {
 		return
 	}

@@ -25,7 +25,7 @@ func look(t *testing.T, id *Identifier, n int, peers []string, headers ...string
 func TestLoadBalancersThatAreNotTrustedAreFound(t *testing.T) {
 	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip"} {
 		id := newID(t, Config{})
-		look(t, id, untrustedLeast/2, []string{"10.0.0.2:1", "10.0.0.1:1"}, name+": 203.0.113.9")
+		look(t, id, minUntrustedSamples/2, []string{"10.0.0.2:1", "10.0.0.1:1"}, name+": 203.0.113.9")
 		got, ok := id.UntrustedProxies()
 		want := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
 		if !ok || !slices.Equal(got.Peers, want) || got.Header != name {
@@ -38,11 +38,11 @@ func TestOthersAreNotTakenForLoadBalancers(t *testing.T) {
 	const forwarded = "X-Forwarded-For: 203.0.113.9"
 	one := []string{"10.0.0.1:1"}
 	var many []string
-	for i := range untrustedPeers + 1 {
+	for i := range maxUntrustedPeers + 1 {
 		many = append(many, fmt.Sprintf("198.51.100.%d:1", i+1))
 	}
 	for name, look := range map[string]func(*Identifier){
-		"too few to know":   func(id *Identifier) { look(t, id, untrustedLeast-1, one, forwarded) },
+		"too few to know":   func(id *Identifier) { look(t, id, minUntrustedSamples-1, one, forwarded) },
 		"no header":         func(id *Identifier) { look(t, id, untrustedSamples, one) },
 		"trusted":           func(id *Identifier) { look(t, id, untrustedSamples, []string{"192.0.2.1:1"}, forwarded) },
 		"many peers":        func(id *Identifier) { look(t, id, 4, many, forwarded) },

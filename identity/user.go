@@ -24,9 +24,9 @@ func (s UserSource) String() string {
 	return "source " + strconv.Itoa(int(s))
 }
 
-// findUser returns the user, looked for once per request.
+// findUser returns the user. It is looked up once per request.
 func (a *Attributes) findUser() string {
-	if !a.firstTime(foundUser) {
+	if !a.begin(lookupUser) {
 		return a.user
 	}
 	for _, source := range a.id.userFrom {
@@ -51,19 +51,19 @@ func (a *Attributes) findUser() string {
 	return a.user
 }
 
-// proxyUser returns the user that a trusted proxy names. Several lines must be equal, because one of them may be the
-// client's.
+// proxyUser returns the user that a trusted proxy names. Several lines must be equal, because one of them may come from
+// the client.
 func (a *Attributes) proxyUser() string {
 	lines := a.endToEndLines(a.id.user)
 	if len(lines) == 0 || !a.FromProxy() {
 		return ""
 	}
-	user, same := "", true
+	var user agreement
 	for _, line := range lines {
-		user, same = agree(user, trimSpace(line), same)
+		user.add(trimSpace(line))
 	}
-	if !same || hasControl(user) {
+	if user.broken || hasControl(user.value) {
 		return ""
 	}
-	return a.id.bound(user)
+	return a.id.hashIfLong(user.value)
 }

@@ -11,7 +11,7 @@ func withBasic(c Config) Config {
 	if c.Tokens != nil {
 		c.UserFrom = append(c.UserFrom, UserFromToken)
 	}
-	if c.trusts() {
+	if c.trustsProxies() {
 		c.UserFrom = append(c.UserFrom, UserFromHeader)
 	}
 	return c

@@ -19,7 +19,7 @@ type Values struct {
 	User, APIKey string
 	// Attributes has others by name, such as header.x-plan. For bearer it has the token, of which the hash is used.
 	Attributes map[string]string
-	// Descriptors are the entries of an Envoy descriptor. Of several with the same key the first counts.
+	// Descriptors are the entries of an Envoy descriptor. If several have the same key, the first counts.
 	Descriptors []Descriptor
 }
 
@@ -36,15 +36,15 @@ type pair struct {
 // is given twice, or an invalid value. After an error there are no attributes.
 func (id *Identifier) ReadValues(v Values, into *Attributes) error {
 	into.Reset()
-	into.id, into.given = id, true
-	if err := into.give(v); err != nil {
+	into.id, into.fromValues = id, true
+	if err := into.setValues(v); err != nil {
 		into.Reset()
 		return err
 	}
 	return nil
 }
 
-func (a *Attributes) give(v Values) error {
+func (a *Attributes) setValues(v Values) error {
 	if n := len(v.Attributes) + len(v.Descriptors); n > MaxAttributes {
 		return badValue("attributes", strconv.Itoa(n), "at most "+strconv.Itoa(MaxAttributes))
 	}
@@ -112,12 +112,12 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 		if value = trimSpace(value); hasControl(value) {
 			return badValue("user", quote(value), "no control characters")
 		}
-		value = a.id.bound(value)
+		value = a.id.hashIfLong(value)
 	case headgate.AttrAPIKey:
 		if value = trim(value); value != "" && !isWord(value) {
 			return badValue("api_key", "", wantWord)
 		}
-		value = a.id.bound(value)
+		value = a.id.hashIfLong(value)
 	case headgate.AttrBearer:
 		if value = trim(value); value == "" {
 			return nil
@@ -127,13 +127,13 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 		}
 		value = a.id.BearerHash(value)
 	case headgate.AttrHeader:
-		header, err := a.id.givenHeader(attr.Name, value)
+		header, err := a.id.canonicalHeader(attr.Name, value)
 		if err != nil {
 			return badValue(attr.String(), "", err.Want)
 		}
 		value = header
 	default:
-		value = a.id.bound(value)
+		value = a.id.hashIfLong(value)
 	}
 	if value == "" {
 		return nil
@@ -148,8 +148,8 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	return nil
 }
 
-// givenHeader returns a header in the same form as if it were read from a request.
-func (id *Identifier) givenHeader(lower, value string) (string, *RequestError) {
+// canonicalHeader returns a header in the same form as if it were read from a request.
+func (id *Identifier) canonicalHeader(lower, value string) (string, *RequestError) {
 	switch value = trimSpace(value); {
 	case lower == nameAuthorization.lower:
 		auth := parseAuthorization(value)
@@ -157,7 +157,7 @@ func (id *Identifier) givenHeader(lower, value string) (string, *RequestError) {
 	case value != "" && isSecret(lower):
 		return id.hasher.sum(hashedHeader, value), nil
 	default:
-		return id.bound(value), nil
+		return id.hashIfLong(value), nil
 	}
 }
 
@@ -170,13 +170,13 @@ func (a *Attributes) find(attr headgate.Attribute) *pair {
 	return nil
 }
 
-func (a *Attributes) getGiven(attr headgate.Attribute) string {
+func (a *Attributes) getValue(attr headgate.Attribute) string {
 	if p := a.find(attr); p != nil {
 		return p.value
 	}
 	if attr.Kind == headgate.AttrSegment {
 		if p := a.find(headgate.Attribute{Kind: headgate.AttrPath}); p != nil {
-			return a.id.bound(segment(p.value, attr.Name))
+			return a.id.hashIfLong(segment(p.value, attr.Name))
 		}
 	}
 	return a.id.constant(attr.Kind)

@@ -21,7 +21,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Run(alg+"/new", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				v.seen = tokenCache{}
+				v.cache = tokenCache{}
 				if _, err := v.Verify(token); err != nil {
 					b.Fatal(err)
 				}

@@ -2,6 +2,7 @@ package jwt
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate/identity"
@@ -49,10 +50,7 @@ func text(value any) (string, bool) {
 	case json.Number:
 		return v.String(), true
 	case bool:
-		if v {
-			return "true", true
-		}
-		return "false", true
+		return strconv.FormatBool(v), true
 	default:
 		return "", false
 	}

@@ -1,6 +1,7 @@
 package jwt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,8 +28,8 @@ type Config struct {
 	JWKSFile string
 	// Secret is a key shared with the issuer, for HMAC. At least 32 bytes; 48 for HS384, 64 for HS512.
 	Secret []byte
-	// Unverified trusts tokens without checking their signature. It is for services that get only requests whose token was
-	// verified before; otherwise clients could choose their identity.
+	// Unverified trusts tokens without checking their signature. It is for services behind a gateway that has verified
+	// them; otherwise clients could choose their identity.
 	Unverified bool
 
 	// Algorithms are the allowed ones: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or Ed25519),
@@ -49,8 +50,8 @@ type Config struct {
 	Refresh time.Duration
 	// MaxStale is how long keys stay in use if they cannot be read again. Default DefaultMaxStale.
 	MaxStale time.Duration
-	// AllowHTTP allows http for a JWKSURL on another host. Anyone who can change traffic of that network can then replace
-	// the keys. Default false.
+	// AllowHTTP allows http for a JWKSURL on another host. Anyone on the network path can then replace the keys. Default
+	// false.
 	AllowHTTP bool
 	// Client fetches JWKSURL. Default one with a timeout of 5 s.
 	Client *http.Client
@@ -74,24 +75,14 @@ func (c *Config) fill() {
 			c.Algorithms = publicAlgorithms()
 		}
 	}
-	if c.Leeway == 0 {
-		c.Leeway = DefaultLeeway
+	c.Leeway = cmp.Or(c.Leeway, DefaultLeeway)
+	c.MaxToken = cmp.Or(c.MaxToken, DefaultMaxToken)
+	if c.JWKSFile != "" {
+		c.Refresh = cmp.Or(c.Refresh, DefaultFileRefresh)
 	}
-	if c.MaxToken == 0 {
-		c.MaxToken = DefaultMaxToken
-	}
-	if c.Refresh == 0 {
-		c.Refresh = DefaultRefresh
-		if c.JWKSFile != "" {
-			c.Refresh = DefaultFileRefresh
-		}
-	}
-	if c.MaxStale == 0 {
-		c.MaxStale = DefaultMaxStale
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Refresh = cmp.Or(c.Refresh, DefaultRefresh)
+	c.MaxStale = cmp.Or(c.MaxStale, DefaultMaxStale)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // the one clock of the package
 	}
@@ -142,7 +133,7 @@ func (c *Config) validateAlgorithms() error {
 			return fmt.Errorf("jwt: algorithm %q: want one of %v, HS256, HS384 or HS512", name, publicAlgorithms())
 		case a.kind == kindHMAC && c.JWKSURL != "":
 			return fmt.Errorf("jwt: algorithm %s with JWKSURL: "+
-				"keys that are published are no secrets: want Secret or JWKSFile", name)
+				"published keys are not secret: want Secret or JWKSFile", name)
 		case a.kind != kindHMAC && len(c.Secret) > 0:
 			return fmt.Errorf("jwt: algorithm %s with Secret: want HS256, HS384 or HS512", name)
 		case a.kind == kindHMAC && len(c.Secret) > 0 && len(c.Secret) < a.hash.Size():
@@ -166,7 +157,7 @@ func checkURL(text string, allowHTTP bool) error {
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return fmt.Errorf("jwt: JWKSURL %q: want such as https://login.example.com/jwks.json", u.Redacted())
 	case u.Scheme == "http" && !allowHTTP && !isLoopback(u.Hostname()):
-		return fmt.Errorf("jwt: JWKSURL %q: who can change what comes from there chooses the keys: want https, or AllowHTTP",
+		return fmt.Errorf("jwt: JWKSURL %q: anyone on the network path could replace the keys: want https, or AllowHTTP",
 			u.Redacted())
 	}
 	return nil

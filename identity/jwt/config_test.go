@@ -22,7 +22,7 @@ func TestConfigIsRefusedWithWhatWouldBeRight(t *testing.T) {
 		{Config{JWKSURL: "http://user:hunter2@login.example/"}, []string{"want https, or AllowHTTP"}},
 		{Config{JWKSURL: url, Algorithms: []string{"none"}}, []string{`"none"`, "RS256"}},
 		{Config{JWKSURL: url, Algorithms: []string{"rs256"}}, []string{`"rs256"`}},
-		{Config{JWKSURL: url, Algorithms: []string{"RS256", "HS256"}}, []string{"HS256 with JWKSURL", "no secrets"}},
+		{Config{JWKSURL: url, Algorithms: []string{"RS256", "HS256"}}, []string{"HS256 with JWKSURL", "not secret"}},
 		{Config{Secret: secret, Algorithms: []string{"RS256"}}, []string{"RS256 with Secret", "HS256"}},
 		{Config{Secret: secret[:31]}, []string{"Secret of 31 bytes", "at least 32"}},
 		{Config{Secret: secret, Algorithms: []string{"HS512"}}, []string{"at least 64"}},

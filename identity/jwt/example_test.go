@@ -56,6 +56,6 @@ func ExampleConfig_Validate() {
 	fmt.Println(jwt.Config{JWKSURL: "https://login.example.com/jwks.json", Algorithms: []string{"HS256"}}.Validate())
 	fmt.Println(jwt.Config{JWKSURL: "http://login.example.com/jwks.json"}.Validate())
 	// Output:
-	// jwt: algorithm HS256 with JWKSURL: keys that are published are no secrets: want Secret or JWKSFile
-	// jwt: JWKSURL "http://login.example.com/jwks.json": who can change what comes from there chooses the keys: want https, or AllowHTTP
+	// jwt: algorithm HS256 with JWKSURL: published keys are not secret: want Secret or JWKSFile
+	// jwt: JWKSURL "http://login.example.com/jwks.json": anyone on the network path could replace the keys: want https, or AllowHTTP
 }

@@ -62,7 +62,7 @@ func FuzzKeys(f *testing.F) {
 		if len(set.keys) == 0 || !json.Valid(data) {
 			t.Fatalf("%q: %v", data, set)
 		}
-		v := &Verifier{config: Config{MaxToken: DefaultMaxToken, Now: func() time.Time { return now }}, fixed: set}
+		v := &Verifier{config: Config{MaxToken: DefaultMaxToken, Now: func() time.Time { return now }}, fixedKeys: set}
 		for alg := range algorithms {
 			v.config.Algorithms = []string{alg}
 			text := encode([]byte(`{"alg":"`+alg+`"}`)) + "." + encode([]byte(good))

@@ -151,7 +151,7 @@ func verifier(t testing.TB, c Config) *Verifier {
 			t.Fatal(err)
 		}
 		v.config.Unverified = false
-		if v.fixed, err = parseKeys(theIssuer().jwks(), false); err != nil {
+		if v.fixedKeys, err = parseKeys(theIssuer().jwks(), false); err != nil {
 			t.Fatal(err)
 		}
 		return v

@@ -18,11 +18,11 @@ import (
 
 const (
 	fetchTimeout = 5 * time.Second
-	// wakeEvery is the minimum pause between two reads because of unknown keys.
-	wakeEvery = 10 * time.Second
-	// retryFirst and retryMost bound the pause after a failure.
-	retryFirst = time.Second
-	retryMost  = time.Minute
+	// minReadPause is the minimum time between two reads of the keys, if tokens name unknown keys.
+	minReadPause = 10 * time.Second
+	// minRetryPause and retryMost bound the pause after a failure.
+	minRetryPause = time.Second
+	maxRetryPause = time.Minute
 )
 
 // A source reads keys regularly.
@@ -102,7 +102,7 @@ func fetchURL(ctx context.Context, client *http.Client, from string) ([]byte, er
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		if to := response.Header.Get("Location"); to != "" {
-			return nil, fmt.Errorf("status %s to %s: want the URL of the keys themselves", response.Status, short(to))
+			return nil, fmt.Errorf("status %s to %s: want the URL of the keys themselves", response.Status, quoteShort(to))
 		}
 		return nil, fmt.Errorf("status %s: want 200", response.Status)
 	}
@@ -178,7 +178,7 @@ func (s *source) wait(ctx context.Context) error {
 
 // run reads the keys regularly until ctx ends.
 func (s *source) run(ctx context.Context) {
-	retry := retryFirst
+	retry := minRetryPause
 	if s.set.Load() != nil && !s.pause(ctx, s.config.Refresh) { // New has just read them
 		return
 	}
@@ -189,10 +189,10 @@ func (s *source) run(ctx context.Context) {
 		}
 		next := s.config.Refresh
 		if err == nil {
-			retry = retryFirst
+			retry = minRetryPause
 		} else {
 			next = min(retry, s.config.Refresh)
-			retry = min(2*retry, retryMost)
+			retry = min(2*retry, maxRetryPause)
 			s.config.Logger.Warn("cannot read the keys that verify tokens", "err", err, "again_in", next)
 		}
 		if !s.pause(ctx, next) {
@@ -203,8 +203,8 @@ func (s *source) run(ctx context.Context) {
 
 // pause waits for d, or until wakeUp, but at least for wakeEvery. It returns false when ctx ends.
 func (s *source) pause(ctx context.Context, d time.Duration) bool {
-	least := min(wakeEvery, d)
-	return sleep(ctx, least, nil) && sleep(ctx, d-least, s.wake)
+	minimum := min(minReadPause, d)
+	return sleep(ctx, minimum, nil) && sleep(ctx, d-minimum, s.wake)
 }
 
 // sleep waits for d, or for wake. It returns false when ctx ends.

@@ -145,7 +145,7 @@ func TestAnUnknownKeyIsAskedForSoonButNotOften(t *testing.T) {
 		}
 		synctest.Wait()
 		claim(t, v, simple(next, "new"), "sub")
-		if got, most := p.times()-1, int(time.Since(start)/wakeEvery); got < 1 || got > most {
+		if got, most := p.times()-1, int(time.Since(start)/minReadPause); got < 1 || got > most {
 			t.Errorf("asked %d times in %v, want 1 to %d", got, time.Since(start), most)
 		}
 		// A token that is known well wakes nobody.

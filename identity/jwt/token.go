@@ -63,10 +63,10 @@ func readObject(text string) (map[string]any, error) {
 	decoder.UseNumber()
 	var object map[string]any
 	if err := decoder.Decode(&object); err != nil {
-		return nil, fmt.Errorf("want an object of JSON: %w", err)
+		return nil, fmt.Errorf("want a JSON object: %w", err)
 	}
 	if object == nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0 {
-		return nil, fmt.Errorf("want one object of JSON")
+		return nil, fmt.Errorf("want one JSON object")
 	}
 	return object, nil
 }
@@ -100,8 +100,8 @@ func (t *token) time(name string, missing int64) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s: want a number of seconds since 1970", ErrMalformed, name)
 	}
-	const most = 1 << 52
-	return int64(max(-most, min(most, seconds*1000))), nil
+	const maximum = 1 << 52
+	return int64(max(-maximum, min(maximum, seconds*1000))), nil
 }
 
 // audience returns the audiences of a token.

@@ -10,14 +10,14 @@ import (
 // cacheSlots is the number of cached tokens.
 const cacheSlots = 4096
 
-// A tokenCache has valid tokens by their hash. A token has one slot, in which it replaces the one before.
+// A tokenCache holds valid tokens by their hash. Each token has one slot, in which it replaces the previous one.
 type tokenCache [cacheSlots]atomic.Pointer[cachedToken]
 
 type sum [sha256.Size]byte
 
 type cachedToken struct {
 	sum         sum
-	keys        *keySet // by which it was verified; with other keys it is verified again
+	keys        *keySet // the keys that verified it; with other keys it is verified again
 	claims      *claims
 	from, until int64
 }

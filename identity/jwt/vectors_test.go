@@ -40,7 +40,7 @@ func TestTokensOfTheRFCs(t *testing.T) {
 			v := verifier(t, Config{Secret: must(decode(tt.secret)), Issuer: "joe"})
 			v.config.Now = func() time.Time { return time.Unix(1300819379, 0) }
 			if tt.keys != "" {
-				v.fixed = must(parseKeys([]byte(`{"keys":[`+tt.keys+`]}`), false))
+				v.fixedKeys = must(parseKeys([]byte(`{"keys":[`+tt.keys+`]}`), false))
 			}
 			if got := claim(t, v, tt.token, "http://example.com/is_root"); got != "true" {
 				t.Errorf("is_root = %s, want true", got)

@@ -12,13 +12,13 @@ import (
 
 // A Verifier verifies tokens. It is safe for concurrent use.
 type Verifier struct {
-	config Config
-	source *source // nil if keys do not change
-	fixed  *keySet // if source is nil
-	seen   tokenCache
-	close  sync.Once
-	stop   context.CancelFunc // of source
-	done   chan struct{}      // closed when source has stopped
+	config    Config
+	source    *source // nil if keys do not change
+	fixedKeys *keySet // if source is nil
+	cache     tokenCache
+	close     sync.Once
+	stop      context.CancelFunc // of source
+	done      chan struct{}      // closed when source has stopped
 }
 
 var _ identity.TokenVerifier = (*Verifier)(nil)
@@ -36,10 +36,10 @@ func New(config Config) (*Verifier, error) {
 	v.config.Secret = nil
 	switch {
 	case config.Unverified:
-		v.fixed = &keySet{}
+		v.fixedKeys = &keySet{}
 		close(v.done)
 	case len(config.Secret) > 0:
-		v.fixed = &keySet{keys: []key{{value: slices.Clone(config.Secret)}}}
+		v.fixedKeys = &keySet{keys: []key{{value: slices.Clone(config.Secret)}}}
 		close(v.done)
 	default:
 		v.source = newSource(&v.config)
@@ -86,15 +86,15 @@ func (v *Verifier) Verify(text string) (identity.Claims, error) {
 		return nil, errTooLong
 	}
 	now := v.config.Now()
-	keys := v.fixed
+	keys := v.fixedKeys
 	if v.source != nil {
 		if keys = v.source.keys(now); keys == nil {
 			return nil, ErrNoKeys
 		}
 	}
 	sum := sumOf(text)
-	if known := v.seen.get(sum, keys); known != nil {
-		if err := v.inTime(now.UnixMilli(), known.from, known.until); err != nil {
+	if known := v.cache.get(sum, keys); known != nil {
+		if err := v.checkTime(now.UnixMilli(), known.from, known.until); err != nil {
 			return nil, err
 		}
 		return known.claims, nil
@@ -115,11 +115,11 @@ func (v *Verifier) Verify(text string) (identity.Claims, error) {
 	if err := v.checkClaims(t, until); err != nil {
 		return nil, err
 	}
-	if err := v.inTime(now.UnixMilli(), from, until); err != nil {
+	if err := v.checkTime(now.UnixMilli(), from, until); err != nil {
 		return nil, err
 	}
 	accepted := &claims{payload: t.payload, verified: !v.config.Unverified}
-	v.seen.put(&cachedToken{sum: sum, keys: keys, claims: accepted, from: from, until: until})
+	v.cache.put(&cachedToken{sum: sum, keys: keys, claims: accepted, from: from, until: until})
 	return accepted, nil
 }
 
@@ -128,14 +128,14 @@ var errTooLong = fmt.Errorf("%w: longer than MaxToken", ErrMalformed)
 func (v *Verifier) checkSignature(t *token, keys *keySet) error {
 	a, known := algorithms[t.alg]
 	if !known || !slices.Contains(v.config.Algorithms, t.alg) {
-		return fmt.Errorf("%w: %s", ErrAlgorithm, short(t.alg))
+		return fmt.Errorf("%w: %s", ErrAlgorithm, quoteShort(t.alg))
 	}
 	found := keys.candidates(t.kid, t.alg, a)
 	if len(found) == 0 {
 		if v.source != nil {
 			v.source.wakeUp()
 		}
-		return fmt.Errorf("%w: %s", ErrKey, short(t.kid))
+		return fmt.Errorf("%w: %s", ErrKey, quoteShort(t.kid))
 	}
 	text := []byte(t.signed)
 	for _, k := range found {
@@ -148,7 +148,7 @@ func (v *Verifier) checkSignature(t *token, keys *keySet) error {
 
 func (v *Verifier) checkClaims(t *token, until int64) error {
 	if iss, _ := t.payload["iss"].(string); v.config.Issuer != "" && iss != v.config.Issuer {
-		return fmt.Errorf("%w: %s", ErrIssuer, short(iss))
+		return fmt.Errorf("%w: %s", ErrIssuer, quoteShort(iss))
 	}
 	if len(v.config.Audience) > 0 && !slices.ContainsFunc(t.audience(), func(aud string) bool {
 		return slices.Contains(v.config.Audience, aud)
@@ -161,8 +161,8 @@ func (v *Verifier) checkClaims(t *token, until int64) error {
 	return nil
 }
 
-// inTime returns an error if a token is not valid now. Times are in milliseconds since 1970.
-func (v *Verifier) inTime(now, from, until int64) error {
+// checkTime returns an error if a token is not valid now. Times are in milliseconds since 1970.
+func (v *Verifier) checkTime(now, from, until int64) error {
 	leeway := v.config.Leeway.Milliseconds()
 	switch {
 	case until != never && now >= until+leeway:
@@ -174,11 +174,11 @@ func (v *Verifier) inTime(now, from, until int64) error {
 	}
 }
 
-// short quotes a value of a token for an error message, and shortens a long one.
-func short(s string) string {
-	const most = 32
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
+// quoteShort quotes a value of a token for an error message, and shortens a long one.
+func quoteShort(s string) string {
+	const maxShown = 32
+	if len(s) > maxShown {
+		return strconv.Quote(s[:maxShown]) + "…"
 	}
 	return strconv.Quote(s)
 }

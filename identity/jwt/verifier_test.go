@@ -254,7 +254,7 @@ func TestTokensThatWereSeenAreStillChecked(t *testing.T) {
 		t.Errorf("error %v, want %v", err, ErrNotYet)
 	}
 	clock = now
-	v.fixed = must(parseKeys(newIssuer().jwks(), false))
+	v.fixedKeys = must(parseKeys(newIssuer().jwks(), false))
 	if _, err := v.Verify(token); !errors.Is(err, ErrSignature) {
 		t.Errorf("its key is gone: error %v, want %v", err, ErrSignature)
 	}

@@ -13,8 +13,8 @@ import (
 // header. Read, RemoteAddr and LocalAddr wait for the header, at most Config.Timeout.
 type Conn struct {
 	net.Conn
-	config *Config
-	limit  time.Time // the deadline for the header
+	config         *Config
+	headerDeadline time.Time // the deadline for the header
 
 	once   sync.Once // guards the following
 	header Header
@@ -86,8 +86,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadline = t
-	if !c.done && (t.IsZero() || c.limit.Before(t)) {
-		t = c.limit
+	if !c.done && (t.IsZero() || c.headerDeadline.Before(t)) {
+		t = c.headerDeadline
 	}
 	return c.Conn.SetReadDeadline(t)
 }
@@ -120,7 +120,8 @@ func (c *Conn) readHeader() {
 	}
 	if err != nil {
 		if !errors.Is(err, io.EOF) { // a TCP health check ends like this
-			c.config.Logger.Warn("PROXY header", "peer", c.Conn.RemoteAddr().String(), "err", err)
+			c.config.Logger.Warn("invalid PROXY header, closing the connection",
+				"peer", c.Conn.RemoteAddr().String(), "err", err)
 		}
 		c.err = err
 		_ = c.Close()
@@ -139,11 +140,11 @@ func (c *Conn) readHeader() {
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // readHeader reads until the header is complete, and returns the bytes after it.
-func readHeader(r io.Reader, most int) (h Header, rest []byte, err error) {
+func readHeader(r io.Reader, maxHeader int) (h Header, rest []byte, err error) {
 	buf := make([]byte, 0, 256)
 	for {
 		if len(buf) == cap(buf) {
-			larger := make([]byte, len(buf), min(2*cap(buf), most))
+			larger := make([]byte, len(buf), min(2*cap(buf), maxHeader))
 			copy(larger, buf)
 			buf = larger
 		}
@@ -154,10 +155,10 @@ func readHeader(r io.Reader, most int) (h Header, rest []byte, err error) {
 			switch {
 			case bad != nil:
 				return Header{}, nil, bad
-			case length > 0 && length <= most:
+			case length > 0 && length <= maxHeader:
 				return h, buf[length:], nil
-			case length > most || len(buf) >= most:
-				return Header{}, nil, fmt.Errorf("%w: longer than %d bytes (MaxHeader)", ErrHeader, most)
+			case length > maxHeader || len(buf) >= maxHeader:
+				return Header{}, nil, fmt.Errorf("%w: longer than %d bytes (MaxHeader)", ErrHeader, maxHeader)
 			}
 		}
 		if err != nil {

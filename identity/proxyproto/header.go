@@ -24,17 +24,17 @@ const (
 	signature2 = "\r\n\r\n\x00\r\nQUIT\n"
 	// maxLine is the maximum length of a version 1 header, including its end.
 	maxLine = 107
-	// fixed2 is the length of the fixed part of a version 2 header.
-	fixed2 = len(signature2) + 4
+	// fixedLength2 is the length of the fixed part of a version 2 header.
+	fixedLength2 = len(signature2) + 4
 )
 
 // Parse parses the header at the beginning of data and returns its length. If data is valid so far but incomplete, it
 // returns 0 and no error.
 func Parse(data []byte) (h Header, length int, err error) {
 	switch {
-	case begins(data, signature1):
+	case hasPartOf(data, signature1):
 		return parse1(data)
-	case begins(data, signature2):
+	case hasPartOf(data, signature2):
 		return parse2(data)
 	default:
 		return Header{}, 0, fmt.Errorf("%w: begins with %q: want %q or %q",
@@ -42,8 +42,8 @@ func Parse(data []byte) (h Header, length int, err error) {
 	}
 }
 
-// begins reports whether data begins with the signature, or with a part of it if data is shorter.
-func begins(data []byte, signature string) bool {
+// hasPartOf reports whether data begins with the signature or, if data is shorter, with a part of it.
+func hasPartOf(data []byte, signature string) bool {
 	n := min(len(data), len(signature))
 	return string(data[:n]) == signature[:n]
 }
@@ -93,7 +93,7 @@ const (
 )
 
 func parse2(data []byte) (Header, int, error) {
-	if len(data) < fixed2 {
+	if len(data) < fixedLength2 {
 		return Header{}, 0, nil
 	}
 	version, command := data[12]>>4, data[12]&0xf
@@ -106,29 +106,29 @@ func parse2(data []byte) (Header, int, error) {
 		return Header{}, 0, fmt.Errorf("%w: command %d: want 0 (LOCAL) or 1 (PROXY)", ErrHeader, command)
 	case command == cmdProxy && (family > familyUnix || proto > maxProto):
 		return Header{}, 0, fmt.Errorf("%w: family %#x: want one of IPv4, IPv6 or Unix", ErrHeader, data[13])
-	case len(data) < fixed2+rest:
+	case len(data) < fixedLength2+rest:
 		return Header{}, 0, nil
 	}
-	length := fixed2 + rest
+	length := fixedLength2 + rest
 	if command == cmdLocal {
 		return Header{}, length, nil
 	}
-	var size, ends int // of an address, and of both with their ports
+	var size, both int // the length of an address, and of both addresses with their ports
 	switch family {
 	case familyIPv4:
-		size, ends = 4, 12
+		size, both = 4, 12
 	case familyIPv6:
-		size, ends = 16, 36
+		size, both = 16, 36
 	case familyUnix:
-		ends = 216
+		both = 216
 	}
-	if rest < ends {
-		return Header{}, 0, fmt.Errorf("%w: %d bytes of addresses: want at least %d", ErrHeader, rest, ends)
+	if rest < both {
+		return Header{}, 0, fmt.Errorf("%w: %d bytes of addresses: want at least %d", ErrHeader, rest, both)
 	}
 	if size == 0 || proto == 0 {
 		return Header{}, length, nil
 	}
-	b := data[fixed2:]
+	b := data[fixedLength2:]
 	source, _ := netip.AddrFromSlice(b[:size])
 	destination, _ := netip.AddrFromSlice(b[size : 2*size])
 	return Header{

@@ -1,10 +1,12 @@
 package proxyproto
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -48,9 +50,9 @@ func (c Config) Validate() error {
 	if c.Timeout < 0 {
 		return fmt.Errorf("proxyproto: Timeout %v: want more than 0, or 0 for %v", c.Timeout, DefaultTimeout)
 	}
-	if c.MaxHeader != 0 && (c.MaxHeader < maxLine || c.MaxHeader > fixed2+0xffff) {
+	if c.MaxHeader != 0 && (c.MaxHeader < maxLine || c.MaxHeader > fixedLength2+0xffff) {
 		return fmt.Errorf("proxyproto: MaxHeader %d: want %d to %d, or 0 for %d",
-			c.MaxHeader, maxLine, fixed2+0xffff, DefaultMaxHeader)
+			c.MaxHeader, maxLine, fixedLength2+0xffff, DefaultMaxHeader)
 	}
 	return nil
 }
@@ -68,15 +70,9 @@ func NewListener(inner net.Listener, config Config) (*Listener, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	if config.Timeout == 0 {
-		config.Timeout = DefaultTimeout
-	}
-	if config.MaxHeader == 0 {
-		config.MaxHeader = DefaultMaxHeader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.Default()
-	}
+	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
+	config.MaxHeader = cmp.Or(config.MaxHeader, DefaultMaxHeader)
+	config.Logger = cmp.Or(config.Logger, slog.Default())
 	return &Listener{Listener: inner, config: config}, nil
 }
 
@@ -88,10 +84,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 	limit := time.Now().Add(l.config.Timeout) //nolint:forbidigo // deadlines of connections go by the system's clock
 	if err := inner.SetReadDeadline(limit); err != nil {
-		l.config.Logger.Warn("PROXY header: set deadline", "peer", inner.RemoteAddr(), "err", err)
-		// Reading will fail too.
+		l.config.Logger.Warn("cannot set the deadline of the PROXY header", "peer", inner.RemoteAddr(), "err", err)
+		// Reading the header will fail too.
 	}
-	return &Conn{Conn: inner, config: &l.config, limit: limit}, nil
+	return &Conn{Conn: inner, config: &l.config, headerDeadline: limit}, nil
 }
 
 // trusts reports whether the peer is a load balancer.
@@ -101,10 +97,5 @@ func (l *Listener) trusts(peer net.Addr) bool {
 		return false
 	}
 	addr := tcp.AddrPort().Addr().WithZone("").Unmap()
-	for _, p := range l.config.Trusted {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.config.Trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
