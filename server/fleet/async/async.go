@@ -114,7 +114,7 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 		return nil, err
 	}
 	a := &Limiter{
-		Decider: l.Decider(), ledger: l, link: exchange.NewLink(x, l, shared), clock: l.Clock(),
+		Decider: l, ledger: l, link: exchange.NewLink(x, l, shared), clock: l.Clock(),
 		self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation},
 	}
 	l.StartLookups(a.rounds.Hurry)

@@ -19,7 +19,7 @@ func NewLocal(o fleet.LedgerOptions) (*Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Local{Decider: l.Decider(), ledger: l}, nil
+	return &Local{Decider: l, ledger: l}, nil
 }
 
 // Degrade makes decisions Degraded and follow their check's policy, as those of a Limiter whose exchange is

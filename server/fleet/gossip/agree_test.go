@@ -254,7 +254,7 @@ func TestGossipHostThatStalledMissesNobody(t *testing.T) {
 		t.Errorf("%d live while one is stalled, want 2", live)
 	}
 	hosts[1].clock.stalled = false
-	hosts[1].sender.round() // before it reads what has come meanwhile
+	hosts[1].sender.runRound() // before it reads what has come meanwhile
 	if live := hosts[1].Live(); live != 3 {
 		t.Errorf("%d live for the host that stalled, want 3", live)
 	}

@@ -17,13 +17,14 @@ type budget struct {
 	spent algorithm.Pair
 }
 
-// limit allows to save up a quarter of a second, or two packets to all.
+// limit returns the limit of a budget whose bytes cost so much each. Its burst is a quarter of a second, or two packets
+// to all hosts if that is more.
 func (b *budget) limit(cost int) headgate.Limit {
 	return headgate.Limit{Count: b.rate, Period: time.Second, Burst: max(b.rate/4,
 		int64(cost)*2*(maxPacket+packetOverhead))}
 }
 
-// available returns how many bytes may be sent now, if each costs so much. It is negative after too many were sent.
+// available returns how many bytes may be sent now, if each costs so much. It is negative after more were sent.
 func (b *budget) available(now time.Duration, cost int) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -157,9 +157,9 @@ func TestGossipHostsAgreeOnADateAfterMostWereSuspended(t *testing.T) {
 // A host that was stopped hears what others said a minute ago, all at once. It does not take that for their dates.
 func TestOldPacketsThatComeAllAtOnceAreNoDates(t *testing.T) {
 	t.Parallel()
-	var c peerState
+	var peer peerState
 	now := time.Hour
-	say := func(late time.Duration) { c.addClock(now-late, now, now) }
+	say := func(late time.Duration) { peer.addClock(now-late, now, now) }
 	for range 200 {
 		say(time.Millisecond)
 		now += time.Second
@@ -168,7 +168,7 @@ func TestOldPacketsThatComeAllAtOnceAreNoDates(t *testing.T) {
 	for i := range 500 {
 		say(10*time.Minute - time.Duration(i)*50*time.Millisecond)
 	}
-	if c.clock.ahead < -200*time.Millisecond {
-		t.Errorf("the host seems to be %v ahead, want about 0", c.clock.ahead)
+	if peer.clock.ahead < -200*time.Millisecond {
+		t.Errorf("the host seems to be %v ahead, want about 0", peer.clock.ahead)
 	}
 }

@@ -15,7 +15,7 @@ type Event struct {
 	Kind EventKind
 	// Host is the host concerned: a name, or an address if only that is known. It may be empty.
 	Host string
-	// Detail is a text.
+	// Detail describes the event further. It may be empty.
 	Detail string
 	// Suppressed is the number of events of this kind since the last one that was reported.
 	Suppressed int64
@@ -37,7 +37,7 @@ const (
 	NameTaken                      // two hosts have the same name; the first one keeps it while it lives
 	BadPacket                      // a packet is malformed
 	Resumed                        // this host was stopped for some time; others may have missed it
-	Trouble                        // another error of the network
+	Trouble                        // another network error
 	HostClockOff                   // the clock of a host, maybe this one, differs from most; windows use the median
 	OtherVersion                   // a host of this fleet sends packets of another version
 	eventKinds
@@ -67,7 +67,7 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// noisy reports whether anyone who can send a packet can cause the event.
+// noisy reports whether outsiders can cause the event by sending packets.
 func (k EventKind) noisy() bool { return k >= NotJoined && k != Resumed && k != HostClockOff }
 
 const (

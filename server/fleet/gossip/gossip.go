@@ -244,7 +244,7 @@ func New(lo fleet.LedgerOptions, o Options) (*Limiter, error) {
 		return nil, err
 	}
 	g.clock = g.ledger.Clock()
-	g.Decider = g.ledger.Decider()
+	g.Decider = g.ledger
 	g.ledger.CompareSums(g.self)
 	g.events = newNotifier(g.clock, o.OnEvent)
 	open := o.Mesh

@@ -47,19 +47,19 @@ func (r receiver) Receive(packet []byte) {
 	if ok {
 		g.sender.forward(packet, from)
 	}
-	if g.sender.wantsRound.Swap(false) {
+	if g.sender.received.wantsRound.Swap(false) {
 		g.sender.hurry()
 	}
 }
 
 // receive handles a packet. It returns the sender, and whether the packet is to be forwarded.
 func (g *Limiter) receive(packet []byte) (from string, ok bool) {
-	h := &g.inbox
+	in := &g.inbox
 	r := packetReader{rest: packet}
 	head, name, err := r.header()
 	if err != nil || len(packet) > maxPacket {
 		if errors.Is(err, errVersion) && head.fleet == g.fleet {
-			h.malformed.Add(1)
+			in.malformed.Add(1)
 			g.events.notify(OtherVersion, string(name), err.Error())
 			return "", false
 		}
@@ -74,76 +74,76 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		return "", false // our own, forwarded, or from before a restart
 	}
 
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	if !g.isCurrent(name, &head) {
-		h.outdated.Add(1)
+		in.outdated.Add(1)
 		return "", false
 	}
 	now := g.clock.Elapsed()
-	c, first := h.peers.get(name, head.from.Incarnation, now)
-	c.setIncarnation(head.from.Incarnation)
-	if first || c.uptime == 0 {
-		g.sender.hasNewcomer.Store(true)
+	peer, first := in.peers.get(name, head.from.Incarnation, now)
+	peer.setIncarnation(head.from.Incarnation)
+	if first || peer.uptime == 0 {
+		g.sender.received.hasNewcomer.Store(true)
 	}
 	if head.kind == requestPacket {
-		g.sender.wasAsked.Store(true)
-		g.sender.wantsRound.Store(true)
+		g.sender.received.wasAsked.Store(true)
+		g.sender.received.wantsRound.Store(true)
 	}
-	if !first && head.number > c.newestNumber+missedRounds && now-c.receivedAt >= g.missedAfter() {
-		g.sender.hasMissed.Store(true)
-		g.sender.wantsRound.Store(true)
+	if !first && head.number > peer.newestNumber+missedRounds && now-peer.receivedAt >= g.missedAfter() {
+		g.sender.received.hasMissed.Store(true)
+		g.sender.received.wantsRound.Store(true)
 	}
-	c.receivedAt = now
-	if head.number != 0 && c.isDuplicate(head.number) {
-		h.duplicates.Add(1)
+	peer.receivedAt = now
+	if head.number != 0 && peer.isDuplicate(head.number) {
+		in.duplicates.Add(1)
 		return "", false
 	}
-	if g.members.received(c.peer.Name) {
-		g.events.notify(HostJoined, c.peer.Name, "")
+	if g.members.received(peer.peer.Name) {
+		g.events.notify(HostJoined, peer.peer.Name, "")
 	}
 	if head.kind == leavePacket {
-		g.hostLeft(c.peer.Name)
-		return c.peer.Name, true
+		g.hostLeft(peer.peer.Name)
+		return peer.peer.Name, true
 	}
-	h.scratch, h.packetLimits, err = r.tallies(h.scratch[:0], h.packetLimits)
+	in.scratch, in.packetLimits, err = r.tallies(in.scratch[:0], in.packetLimits)
 	if err != nil {
 		g.countMalformed(err)
 		return "", false
 	}
-	if len(h.scratch) > 0 {
-		g.sender.updateReceivedAt.Store(int64(now))
+	if len(in.scratch) > 0 {
+		g.sender.received.updateAt.Store(int64(now))
 	}
-	h.tallies = h.tallies[:0]
-	for i := range h.scratch {
-		t := &h.scratch[i]
+	in.tallies = in.tallies[:0]
+	for i := range in.scratch {
+		t := &in.scratch[i]
 		switch {
 		case !t.short && t.alias != 0:
-			c.addAlias(t, h.limits.get(&t.tally.Limit))
-		case t.short && !c.resolveAlias(t):
-			h.unknownAliases.Add(1)
+			peer.addAlias(t, in.limits.get(&t.tally.Limit))
+		case t.short && !peer.resolveAlias(t):
+			in.unknownAliases.Add(1)
 			continue
 		}
-		if c.recentKeys == nil {
-			c.recentKeys = new([maxRecentKeys]ledger.Key)
+		if peer.recentKeys == nil {
+			peer.recentKeys = new([maxRecentKeys]ledger.Key)
 		}
-		c.recentKeys[binary.LittleEndian.Uint16(t.tally.Key[8:])%maxRecentKeys] = t.tally.Key
-		h.tallies = append(h.tallies, t.tally)
+		peer.recentKeys[binary.LittleEndian.Uint16(t.tally.Key[8:])%maxRecentKeys] = t.tally.Key
+		in.tallies = append(in.tallies, t.tally)
 	}
-	c.uptime = max(c.uptime, head.uptime)
-	if c.addClock(head.wallClock, g.ledger.WallClock(g.ledger.Uptime()), g.clock.Elapsed()) {
+	peer.uptime = max(peer.uptime, head.uptime)
+	if peer.addClock(head.wallClock, g.ledger.WallClock(g.ledger.Uptime()), g.clock.Elapsed()) {
 		g.updateClockLocked()
 	}
-	g.ledger.Apply(c.peer, head.uptime, h.tallies)
-	return c.peer.Name, true
+	g.ledger.Apply(peer.peer, head.uptime, in.tallies)
+	return peer.peer.Name, true
 }
 
 // isCurrent reports whether a packet is of the current incarnation of its name. If the mesh knows the host of that
 // name, only that one counts, and a second host of the name cannot make the first one leave. Otherwise a new
 // incarnation replaces the former one.
 func (g *Limiter) isCurrent(name []byte, head *header) bool {
-	c := g.inbox.peers[string(name)]
-	running := c != nil && c.peer.Incarnation == head.from.Incarnation
+	peer := g.inbox.peers[string(name)]
+	running := peer != nil && peer.peer.Incarnation == head.from.Incarnation
 	if running && head.kind != leavePacket {
 		return true // until the next incarnation sends, if the mesh knows one
 	}
@@ -152,7 +152,7 @@ func (g *Limiter) isCurrent(name []byte, head *header) bool {
 			return head.from.Incarnation == incarnation
 		}
 	}
-	return c == nil || running || !c.isFormer(head.from.Incarnation)
+	return peer == nil || running || !peer.isFormer(head.from.Incarnation)
 }
 
 func (g *Limiter) countMalformed(err error) {

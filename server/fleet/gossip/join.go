@@ -14,17 +14,17 @@ import (
 
 const (
 	lookupTimeout = 5 * time.Second
-	// joinMost is the longest pause between attempts to join, in probes. The first one is one probe.
-	joinMost = 30
-	// joinAtOnce is the number of addresses per attempt.
-	joinAtOnce = 5
+	// maxJoinPause is the longest pause between attempts to join, in probe intervals. The first pause is one interval.
+	maxJoinPause = 30
+	// maxJoinAddrs is the most addresses per attempt.
+	maxJoinAddrs = 5
 )
 
 // A joiner keeps joining the configured hosts and lost ones.
 type joiner struct {
 	gossip *Limiter
 	mesh   *memberMesh
-	ctx    context.Context //nolint:containedctx // ends what is under way when the joiner is closed
+	ctx    context.Context //nolint:containedctx // ends lookups and attempts when the joiner is closed
 	cancel context.CancelFunc
 
 	mu     sync.Mutex // held while it joins
@@ -74,7 +74,7 @@ func (j *joiner) check() {
 func (j *joiner) attempt(now time.Duration) {
 	missing, err := j.missing()
 	if len(missing) == 0 && err == nil {
-		j.next = now + joinMost*j.mesh.options.Probe // names may resolve to other addresses by then
+		j.next = now + maxJoinPause*j.mesh.options.Probe // names may resolve to other addresses by then
 		return
 	}
 	joined, failed := j.join(missing)
@@ -85,13 +85,13 @@ func (j *joiner) attempt(now time.Duration) {
 		j.gossip.events.notify(NotJoined, strings.Join(missing, ", "), fmt.Sprint(err))
 	}
 	j.next = j.gossip.clock.Elapsed() + j.pause*3/4 + time.Duration(j.gossip.randomInt(int(j.pause/2)))
-	j.pause = min(2*j.pause, joinMost*j.mesh.options.Probe)
+	j.pause = min(2*j.pause, maxJoinPause*j.mesh.options.Probe)
 }
 
 // join joins some of the addresses.
 func (j *joiner) join(addrs []string) (joined int, err error) {
 	j.gossip.shuffle(addrs)
-	for _, addr := range addrs[:min(len(addrs), joinAtOnce)] {
+	for _, addr := range addrs[:min(len(addrs), maxJoinAddrs)] {
 		if j.ctx.Err() != nil {
 			return joined, j.ctx.Err()
 		}

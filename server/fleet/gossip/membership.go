@@ -35,113 +35,113 @@ type hostState struct {
 var _ fleet.Members = (*membership)(nil)
 
 func newMembership(forget time.Duration) *membership {
-	r := &membership{forget: forget, hosts: map[string]*hostState{}}
-	r.updateList()
-	return r
+	m := &membership{forget: forget, hosts: map[string]*hostState{}}
+	m.updateList()
+	return m
 }
 
 // Live returns the number of live hosts, including this one.
-func (r *membership) Live() int { return len(r.live()) + 1 }
+func (m *membership) Live() int { return len(m.live()) + 1 }
 
 // Known returns the number of hosts including lost ones that have not left.
-func (r *membership) Known() int {
-	list := r.list.Load()
+func (m *membership) Known() int {
+	list := m.list.Load()
 	return len(list.live) + len(list.lost) + 1
 }
 
 // live returns the names of live hosts. They must not be changed.
-func (r *membership) live() []string { return r.list.Load().live }
+func (m *membership) live() []string { return m.list.Load().live }
 
 // lost returns the names of lost hosts. They must not be changed.
-func (r *membership) lost() []string { return r.list.Load().lost }
+func (m *membership) lost() []string { return m.list.Load().lost }
 
 // join adds a host, and reports whether it was lost or new.
-func (r *membership) join(name string) (isNew bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.hosts[name]
-	if p == nil {
-		p = &hostState{lost: true}
-		r.hosts[name] = p
+func (m *membership) join(name string) (isNew bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	host := m.hosts[name]
+	if host == nil {
+		host = &hostState{lost: true}
+		m.hosts[name] = host
 	}
-	return r.markLive(p)
+	return m.markLive(host)
 }
 
 // received records a packet of a host, and reports whether the host was lost. Hosts that left or did not join do not
 // count.
-func (r *membership) received(name string) (wasLost bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.hosts[name]
-	return p != nil && r.markLive(p)
+func (m *membership) received(name string) (wasLost bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	host := m.hosts[name]
+	return host != nil && m.markLive(host)
 }
 
-func (r *membership) markLive(p *hostState) (wasLost bool) {
-	wasLost = p.lost
-	p.silentFor, p.lost = 0, false
+func (m *membership) markLive(host *hostState) (wasLost bool) {
+	wasLost = host.lost
+	host.silentFor, host.lost = 0, false
 	if wasLost {
-		r.updateList()
+		m.updateList()
 	}
 	return wasLost
 }
 
 // remove removes a host, and reports whether it was known.
-func (r *membership) remove(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.hosts[name] == nil {
+func (m *membership) remove(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.hosts[name] == nil {
 		return false
 	}
-	delete(r.hosts, name)
-	r.updateList()
+	delete(m.hosts, name)
+	m.updateList()
 	return true
 }
 
 // advance adds time. It returns the hosts that are lost now because they were silent for lostAfter, and those that are
 // forgotten because they were silent for too long or are too many.
-func (r *membership) advance(d, lostAfter time.Duration) (lost, gone []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (m *membership) advance(d, lostAfter time.Duration) (lost, gone []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	silent := 0
-	for name, p := range r.hosts {
-		p.silentFor += d
+	for name, host := range m.hosts {
+		host.silentFor += d
 		switch {
-		case p.lost && p.silentFor >= r.forget+lostAfter:
+		case host.lost && host.silentFor >= m.forget+lostAfter:
 			gone = append(gone, name)
-			delete(r.hosts, name)
+			delete(m.hosts, name)
 			continue
-		case !p.lost && p.silentFor >= lostAfter:
-			p.lost = true
+		case !host.lost && host.silentFor >= lostAfter:
+			host.lost = true
 			lost = append(lost, name)
 		}
-		if p.lost {
+		if host.lost {
 			silent++
 		}
 	}
 	for ; silent > maxLost; silent-- {
-		name := r.longestLost()
+		name := m.longestLost()
 		gone = append(gone, name)
-		delete(r.hosts, name)
+		delete(m.hosts, name)
 	}
 	if lost != nil || gone != nil {
-		r.updateList()
+		m.updateList()
 	}
 	return lost, gone
 }
 
-func (r *membership) longestLost() (longest string) {
-	for name, p := range r.hosts {
-		if p.lost && (longest == "" || p.silentFor > r.hosts[longest].silentFor) {
+func (m *membership) longestLost() (longest string) {
+	for name, host := range m.hosts {
+		if host.lost && (longest == "" || host.silentFor > m.hosts[longest].silentFor) {
 			longest = name
 		}
 	}
 	return longest
 }
 
-func (r *membership) updateList() {
+func (m *membership) updateList() {
 	list := &hostList{}
-	for name, p := range r.hosts {
-		if p.lost {
+	for name, host := range m.hosts {
+		if host.lost {
 			list.lost = append(list.lost, name)
 		} else {
 			list.live = append(list.live, name)
@@ -149,6 +149,6 @@ func (r *membership) updateList() {
 	}
 	slices.Sort(list.live)
 	slices.Sort(list.lost)
-	r.list.Store(list)
-	r.changed.Store(true)
+	m.list.Store(list)
+	m.changed.Store(true)
 }

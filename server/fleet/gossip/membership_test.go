@@ -15,19 +15,19 @@ import (
 )
 
 func TestLostHostsAreBounded(t *testing.T) {
-	r := newMembership(time.Hour)
+	m := newMembership(time.Hour)
 	for i := range maxLost + 100 {
-		r.join(fmt.Sprint("host-", i))
-		r.advance(time.Second, time.Second)
+		m.join(fmt.Sprint("host-", i))
+		m.advance(time.Second, time.Second)
 	}
-	if r.Live() != 1 || r.Known() != maxLost+1 {
-		t.Errorf("%d live and %d known, want 1 and %d", r.Live(), r.Known(), maxLost+1)
+	if m.Live() != 1 || m.Known() != maxLost+1 {
+		t.Errorf("%d live and %d known, want 1 and %d", m.Live(), m.Known(), maxLost+1)
 	}
-	if missing := r.lost(); !slices.Contains(missing, fmt.Sprint("host-", maxLost+99)) || len(missing) != maxLost {
+	if missing := m.lost(); !slices.Contains(missing, fmt.Sprint("host-", maxLost+99)) || len(missing) != maxLost {
 		t.Errorf("%d are missed, want %d and the last one among them", len(missing), maxLost)
 	}
-	if _, gone := r.advance(time.Hour, time.Second); len(gone) != maxLost || r.Known() != 1 {
-		t.Errorf("%d gone, %d known, want %d and 1", len(gone), r.Known(), maxLost)
+	if _, gone := m.advance(time.Hour, time.Second); len(gone) != maxLost || m.Known() != 1 {
+		t.Errorf("%d gone, %d known, want %d and 1", len(gone), m.Known(), maxLost)
 	}
 }
 

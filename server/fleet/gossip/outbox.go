@@ -18,16 +18,16 @@ const (
 	// hotRate is the consumption per second on this host from which a key is hot, and coldAfter the time without any after
 	// which it is not.
 	hotRate, coldAfter = 1, 5 * time.Second
-	// minWholeSends is how often an alias is sent with its meaning before it is used alone. Then the meaning is sent again
+	// minAliasSends is how often an alias is sent with its meaning before it is used alone. Then the meaning is sent again
 	// after wholeSoon and every wholeEvery, for hosts that missed it.
-	minWholeSends         = 3
+	minAliasSends         = 3
 	wholeSoon, wholeEvery = time.Second, 5 * time.Second
 	// aliasSpan is how many consecutive aliases of a host are remembered.
 	aliasSpan = 4096
 	// These are approximate sizes of tallies in a packet.
 	wholeSize, shortSize = 38, 13
-	// doneFor is how long a key stays that was sent often enough and is not hot.
-	doneFor = time.Second
+	// finishedFor is how long a key that is not hot stays after its total was sent often enough.
+	finishedFor = time.Second
 )
 
 // resendAfter is after how many rounds an unchanged total is sent again. From wholeResends on it is sent whole, for
@@ -36,56 +36,56 @@ var resendAfter = [...]int64{1, 2, 4, 20, 100}
 
 const wholeResends = 4
 
-// An outgoing is a tally that is being sent.
-type outgoing struct {
+// An outgoingTally is a tally in the outbox.
+type outgoingTally struct {
 	packetTally
 	version     uint32        // counts its totals
 	sends       int           // of the present total
 	changed     time.Duration // when the total last changed
 	rate        float64       // recent units per second
 	wholeSentAt time.Duration // when it was last sent whole
-	wholeSends  int           // how often its alias was sent with its meaning
+	aliasSends  int           // how often its alias was sent with its meaning
 	generation  int           // of the outbox, when it was sent whole
 	hot         int           // index among the hot keys, or -1
 }
 
-// same reports whether an alias of this tally stands for the other as well.
-func (e *outgoing) same(t *ledger.Tally) bool {
+// sharesAlias reports whether an alias of this tally can stand for the other as well.
+func (e *outgoingTally) sharesAlias(t *ledger.Tally) bool {
 	ours := &e.tally
 	return ours.Start == t.Start && ours.Window == t.Window && ours.Offset == t.Offset && ours.Reset == t.Reset &&
 		ours.Limit == t.Limit
 }
 
 // heat returns the rate, lowered for a key that has not changed for some time.
-func (e *outgoing) heat(now time.Duration) float64 {
+func (e *outgoingTally) heat(now time.Duration) float64 {
 	return e.rate / (1 + (now - e.changed).Seconds())
 }
 
-// mustBeWhole reports whether the tally must be sent whole.
-func (e *outgoing) mustBeWhole(generation int, now time.Duration) bool {
+// needsWhole reports whether the tally must be sent whole, and not by its alias alone.
+func (e *outgoingTally) needsWhole(generation int, now time.Duration) bool {
 	since := now - e.wholeSentAt
-	return e.alias == 0 || e.wholeSends < minWholeSends || e.sends >= wholeResends || e.generation != generation ||
-		since >= wholeEvery || e.wholeSends == minWholeSends && since >= wholeSoon
+	return e.alias == 0 || e.aliasSends < minAliasSends || e.sends >= wholeResends || e.generation != generation ||
+		since >= wholeEvery || e.aliasSends == minAliasSends && since >= wholeSoon
 }
 
-// A queued is an outgoing tally in a queue. It is stale if its total has changed since.
-type queued struct {
-	tally   *outgoing
+// A queueEntry is an outgoing tally in a queue. It is stale if the total has changed since it was queued.
+type queueEntry struct {
+	tally   *outgoingTally
 	version uint32
 	due     time.Duration
 }
 
-func (w *queued) isStale() bool { return w.version != w.tally.version }
+func (entry *queueEntry) isStale() bool { return entry.version != entry.tally.version }
 
 // An outbox holds what this host has to send: hot keys first, then new totals, and, with the remaining bandwidth,
 // totals that were sent and may be lost.
 type outbox struct {
 	interval   time.Duration
-	keys       map[ledger.Key]*outgoing
-	hot        []*outgoing
-	fresh      [2][]queued                // hot ones, and others
-	again      [len(resendAfter)][]queued // each in the order in which they are due
-	done       []queued
+	keys       map[ledger.Key]*outgoingTally
+	hot        []*outgoingTally
+	unsent     [2][]queueEntry                // hot ones, and others
+	resends    [len(resendAfter)][]queueEntry // each in the order in which they are due
+	finished   []queueEntry
 	lastAlias  uint64 // assigned last
 	generation int    // grows with each host that joins
 	randomInt  func(n int) int
@@ -93,25 +93,25 @@ type outbox struct {
 }
 
 func newOutbox(interval time.Duration, randomInt func(n int) int) *outbox {
-	return &outbox{interval: interval, keys: map[ledger.Key]*outgoing{}, randomInt: randomInt}
+	return &outbox{interval: interval, keys: map[ledger.Key]*outgoingTally{}, randomInt: randomInt}
 }
 
 // room returns how many more keys fit.
 func (o *outbox) room() int { return max(maxOutbox-len(o.keys), 0) }
 
 // waiting returns how many totals were not sent yet, including stale ones.
-func (o *outbox) waiting() int { return len(o.fresh[0]) + len(o.fresh[1]) }
+func (o *outbox) waiting() int { return len(o.unsent[0]) + len(o.unsent[1]) }
 
 // put adds the tally of a key at an uptime, to be sent if it is new, or in any case.
 func (o *outbox) put(t *ledger.Tally, always bool, uptime, now time.Duration) {
 	e := o.keys[t.Key]
 	switch {
 	case e == nil:
-		e = &outgoing{packetTally: packetTally{tally: *t}, changed: now, hot: -1}
+		e = &outgoingTally{packetTally: packetTally{tally: *t}, changed: now, hot: -1}
 		o.keys[t.Key] = e
 		e.rate = float64(t.Total) / max(uptime-t.Start, 2*time.Second).Seconds()
 		o.addHot(e, now)
-	case !e.same(t): // its alias stands for something else
+	case !e.sharesAlias(t): // its alias stands for something else
 		e.tally, e.alias = *t, 0
 		e.version++
 		e.sends, e.changed = 0, now
@@ -130,15 +130,15 @@ func (o *outbox) put(t *ledger.Tally, always bool, uptime, now time.Duration) {
 		e.version++
 		e.sends = 0
 	}
-	queue := &o.fresh[1]
+	queue := &o.unsent[1]
 	if e.hot >= 0 {
-		queue = &o.fresh[0]
+		queue = &o.unsent[0]
 	}
-	*queue = append(*queue, queued{tally: e, version: e.version})
+	*queue = append(*queue, queueEntry{tally: e, version: e.version})
 }
 
 // addRate records that more of a key was consumed.
-func (o *outbox) addRate(e *outgoing, more int64, now time.Duration) {
+func (o *outbox) addRate(e *outgoingTally, more int64, now time.Duration) {
 	since := max(now-e.changed, time.Millisecond)
 	e.rate += (float64(more)/since.Seconds() - e.rate) / 4
 	e.changed = now
@@ -146,7 +146,7 @@ func (o *outbox) addRate(e *outgoing, more int64, now time.Duration) {
 }
 
 // addHot makes a key hot if its rate is high enough.
-func (o *outbox) addHot(e *outgoing, now time.Duration) {
+func (o *outbox) addHot(e *outgoingTally, now time.Duration) {
 	if e.hot >= 0 || e.rate < hotRate || len(o.hot) == maxHot && !o.makeRoomFor(e.rate, now) {
 		return
 	}
@@ -173,7 +173,7 @@ func (o *outbox) makeRoomFor(rate float64, now time.Duration) bool {
 }
 
 // removeHot makes a key no longer hot.
-func (o *outbox) removeHot(e *outgoing) {
+func (o *outbox) removeHot(e *outgoingTally) {
 	last := o.hot[len(o.hot)-1]
 	o.hot[e.hot], last.hot = last, e.hot
 	o.hot = o.hot[:len(o.hot)-1]
@@ -194,111 +194,111 @@ func (o *outbox) hotKeys(dst []ledger.Key, now time.Duration) []ledger.Key {
 
 // refresh updates a tally that is sent now.
 func (o *outbox) refresh(t *ledger.Tally) {
-	if e := o.keys[t.Key]; e != nil && e.same(t) {
+	if e := o.keys[t.Key]; e != nil && e.sharesAlias(t) {
 		e.tally = *t
 	}
 }
 
 // assignAlias gives a key an alias.
-func (o *outbox) assignAlias(e *outgoing) {
+func (o *outbox) assignAlias(e *outgoingTally) {
 	o.lastAlias++
-	e.alias, e.wholeSends = o.lastAlias, 0
+	e.alias, e.aliasSends = o.lastAlias, 0
 }
 
 // choose appends the tallies to send now in about so many bytes: whole ones first, then short ones by alias.
 func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*packetTally {
-	o.dropDone(now)
+	o.dropFinished(now)
 	cold := 0
-	if len(o.fresh[1]) > 0 {
+	if len(o.unsent[1]) > 0 {
 		cold = size / 8 // reserved for keys that are not hot
 	}
 	reserve := min(o.countDue(now)*shortSize, size/8) // reserved for resends
-	dst, left := o.chooseFresh(dst, 0, size-cold-reserve, now)
-	dst, left = o.chooseFresh(dst, 1, left+cold, now)
+	dst, left := o.chooseUnsent(dst, 0, size-cold-reserve, now)
+	dst, left = o.chooseUnsent(dst, 1, left+cold, now)
 	left += reserve
-	for i := range o.again {
-		dst, left = o.chooseAgain(dst, i, left, now)
+	for i := range o.resends {
+		dst, left = o.chooseResends(dst, i, left, now)
 	}
-	for i := range o.fresh {
-		dst, left = o.chooseFresh(dst, i, left, now)
+	for i := range o.unsent {
+		dst, left = o.chooseUnsent(dst, i, left, now)
 	}
 	slices.SortFunc(dst, func(a, b *packetTally) int { return cmp.Compare(a.shortAlias(), b.shortAlias()) })
 	return dst
 }
 
-// chooseFresh adds tallies that were not sent yet, as far as there is room.
-func (o *outbox) chooseFresh(dst []*packetTally, queue, left int, now time.Duration) ([]*packetTally, int) {
+// chooseUnsent adds tallies that were not sent yet, as far as there is room.
+func (o *outbox) chooseUnsent(dst []*packetTally, queue, left int, now time.Duration) ([]*packetTally, int) {
 	n := 0
-	for ; n < len(o.fresh[queue]) && left > 0; n++ {
-		if w := &o.fresh[queue][n]; !w.isStale() && w.tally.sends == 0 {
-			dst, left = o.chooseOne(dst, w.tally, left, now)
+	for ; n < len(o.unsent[queue]) && left > 0; n++ {
+		if entry := &o.unsent[queue][n]; !entry.isStale() && entry.tally.sends == 0 {
+			dst, left = o.chooseOne(dst, entry.tally, left, now)
 		}
 	}
-	o.fresh[queue] = slices.Delete(o.fresh[queue], 0, n)
+	o.unsent[queue] = slices.Delete(o.unsent[queue], 0, n)
 	return dst, left
 }
 
 // chooseOne adds one tally, and queues it for being sent again.
-func (o *outbox) chooseOne(dst []*packetTally, e *outgoing, left int, now time.Duration) ([]*packetTally, int) {
+func (o *outbox) chooseOne(dst []*packetTally, e *outgoingTally, left int, now time.Duration) ([]*packetTally, int) {
 	if e.alias != 0 && o.lastAlias-e.alias >= aliasSpan {
 		e.alias = 0 // other hosts have forgotten it
 		if e.hot >= 0 {
 			o.assignAlias(e)
 		}
 	}
-	if e.short = !e.mustBeWhole(o.generation, now); e.short {
+	if e.short = !e.needsWhole(o.generation, now); e.short {
 		left -= shortSize
 	} else {
 		left -= wholeSize
 		if e.generation != o.generation {
-			e.generation, e.wholeSends = o.generation, 0
+			e.generation, e.aliasSends = o.generation, 0
 		}
-		e.wholeSends++
+		e.aliasSends++
 		e.wholeSentAt = now
 	}
 	e.resent = e.sends > 0
 	e.sends++
-	o.queueAgain(e, now)
+	o.queueResend(e, now)
 	return append(dst, &e.packetTally), left
 }
 
-// queueAgain queues a sent tally for the next time.
-func (o *outbox) queueAgain(e *outgoing, now time.Duration) {
-	w := queued{tally: e, version: e.version}
-	if i := e.sends - 1; i < len(o.again) {
-		w.due = now + time.Duration(resendAfter[i]*int64(o.interval)) - o.interval/2 // rounds vary in length
-		o.again[i] = append(o.again[i], w)
+// queueResend queues a sent tally for its next resend, or as finished after the last.
+func (o *outbox) queueResend(e *outgoingTally, now time.Duration) {
+	entry := queueEntry{tally: e, version: e.version}
+	if i := e.sends - 1; i < len(o.resends) {
+		entry.due = now + time.Duration(resendAfter[i]*int64(o.interval)) - o.interval/2 // rounds vary in length
+		o.resends[i] = append(o.resends[i], entry)
 		return
 	}
-	w.due = now + doneFor
-	o.done = append(o.done, w)
+	entry.due = now + finishedFor
+	o.finished = append(o.finished, entry)
 }
 
-// chooseAgain adds tallies of one queue that are due again, as far as there is room. The others count as sent.
-func (o *outbox) chooseAgain(dst []*packetTally, i, left int, now time.Duration) ([]*packetTally, int) {
+// chooseResends adds tallies of the i-th resend that are due, as far as there is room. The others count as sent.
+func (o *outbox) chooseResends(dst []*packetTally, i, left int, now time.Duration) ([]*packetTally, int) {
 	n := 0
-	for ; n < len(o.again[i]) && o.again[i][n].due <= now; n++ {
-		w := o.again[i][n]
+	for ; n < len(o.resends[i]) && o.resends[i][n].due <= now; n++ {
+		entry := o.resends[i][n]
 		switch {
-		case w.isStale():
+		case entry.isStale():
 		case left > 0:
-			dst, left = o.chooseOne(dst, w.tally, left, now)
+			dst, left = o.chooseOne(dst, entry.tally, left, now)
 		default:
 			o.skipped++
-			w.tally.sends++
-			o.queueAgain(w.tally, now)
+			entry.tally.sends++
+			o.queueResend(entry.tally, now)
 		}
 	}
-	o.again[i] = slices.Delete(o.again[i], 0, n)
+	o.resends[i] = slices.Delete(o.resends[i], 0, n)
 	return dst, left
 }
 
-// countDue returns how many tallies are due again, including stale ones.
+// countDue returns how many resends are due, including stale ones.
 func (o *outbox) countDue(now time.Duration) int {
 	sum := 0
-	for i := range o.again {
-		n, _ := slices.BinarySearchFunc(o.again[i], now, func(w queued, now time.Duration) int {
-			if w.due <= now {
+	for i := range o.resends {
+		n, _ := slices.BinarySearchFunc(o.resends[i], now, func(entry queueEntry, now time.Duration) int {
+			if entry.due <= now {
 				return -1
 			}
 			return 1
@@ -308,21 +308,21 @@ func (o *outbox) countDue(now time.Duration) int {
 	return sum
 }
 
-// dropDone drops tallies that were sent often enough some time ago.
-func (o *outbox) dropDone(now time.Duration) {
+// dropFinished drops tallies that were sent often enough some time ago.
+func (o *outbox) dropFinished(now time.Duration) {
 	n := 0
-	var again []queued
-	for ; n < len(o.done) && (o.done[n].due <= now || len(o.keys) > maxOutbox/2); n++ {
-		w := &o.done[n]
-		if w.isStale() {
+	var again []queueEntry
+	for ; n < len(o.finished) && (o.finished[n].due <= now || len(o.keys) > maxOutbox/2); n++ {
+		entry := &o.finished[n]
+		if entry.isStale() {
 			continue
 		}
-		if w.tally.hot >= 0 { // it is dropped when it is no longer hot
-			again = append(again, queued{tally: w.tally, version: w.version, due: now + doneFor})
+		if entry.tally.hot >= 0 { // it is dropped when it is no longer hot
+			again = append(again, queueEntry{tally: entry.tally, version: entry.version, due: now + finishedFor})
 			continue
 		}
-		delete(o.keys, w.tally.tally.Key)
-		w.tally.version++ // so that it is stale in other queues
+		delete(o.keys, entry.tally.tally.Key)
+		entry.tally.version++ // so that it is stale in other queues
 	}
-	o.done = append(slices.Delete(o.done, 0, n), again...)
+	o.finished = append(slices.Delete(o.finished, 0, n), again...)
 }

@@ -192,7 +192,7 @@ func appendWhole(b []byte, t *packetTally, index int) []byte {
 // These flags are in the last byte of a sum, beside the part of a unit.
 const (
 	isRecent = quota.UnitParts << iota
-	isSure
+	sumIsValid
 )
 
 func appendSum(b []byte, t *ledger.Tally) []byte {
@@ -200,7 +200,7 @@ func appendSum(b []byte, t *ledger.Tally) []byte {
 	b = binary.LittleEndian.AppendUint16(b, t.Digest)
 	rest := t.DrainedPart % quota.UnitParts
 	if t.SumValid {
-		rest |= isSure
+		rest |= sumIsValid
 	}
 	if t.Recent {
 		rest |= isRecent

@@ -92,7 +92,7 @@ func (r *packetReader) sum(t *ledger.Tally) {
 	t.Sum = t.Total + more
 	if b := r.bytes(3); b != nil {
 		t.Digest, t.DrainedPart = binary.LittleEndian.Uint16(b), b[2]%quota.UnitParts
-		t.Recent, t.SumValid = b[2]&isRecent != 0, b[2]&isSure != 0
+		t.Recent, t.SumValid = b[2]&isRecent != 0, b[2]&sumIsValid != 0
 	}
 }
 

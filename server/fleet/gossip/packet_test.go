@@ -183,9 +183,9 @@ func FuzzHear(f *testing.F) {
 		if n := cap(g.inbox.scratch); n > 4*maxTallies {
 			t.Errorf("keeps room for %d tallies, want at most %d", n, 4*maxTallies)
 		}
-		for _, c := range g.inbox.peers {
-			if len(c.peer.Name) == 0 || len(c.peer.Name) > fleet.MaxNameBytes {
-				t.Errorf("listens to a host %q", c.peer.Name)
+		for _, peer := range g.inbox.peers {
+			if len(peer.peer.Name) == 0 || len(peer.peer.Name) > fleet.MaxNameBytes {
+				t.Errorf("listens to a host %q", peer.peer.Name)
 			}
 		}
 	})

@@ -60,8 +60,8 @@ func TestOutboxTellsAChangeSixTimesAndForgetsIt(t *testing.T) {
 	if tells != 1+len(resendAfter) {
 		t.Errorf("told %d times, want %d", tells, 1+len(resendAfter))
 	}
-	if len(o.keys) != 0 || len(o.done) != 0 || o.waiting() != 0 {
-		t.Errorf("%d keys, %d kept, %d waiting, want none", len(o.keys), len(o.done), o.waiting())
+	if len(o.keys) != 0 || len(o.finished) != 0 || o.waiting() != 0 {
+		t.Errorf("%d keys, %d kept, %d waiting, want none", len(o.keys), len(o.finished), o.waiting())
 	}
 	o.change(1, 5)
 	if o.waiting() != 1 {
@@ -145,7 +145,7 @@ func TestOutboxIsBoundedAndKeepsTheHottest(t *testing.T) {
 // A nickname is never used for something else, and not after others may have forgotten it.
 func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 	o := newOutboxTest()
-	c := &peerState{}
+	peer := &peerState{}
 	limits := limitTable{}
 	random := rand.New(rand.NewPCG(2, 2))
 	totals := map[ledger.Key]int64{}
@@ -172,11 +172,11 @@ func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 			if !sent.short {
 				got.tally = sent.tally
 				if got.alias != 0 {
-					c.addAlias(&got, limits.get(&got.tally.Limit))
+					peer.addAlias(&got, limits.get(&got.tally.Limit))
 				}
 				continue
 			}
-			if !c.resolveAlias(&got) {
+			if !peer.resolveAlias(&got) {
 				continue
 			}
 			understood++
@@ -191,7 +191,7 @@ func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 }
 
 func TestDuplicatePacketsAreRecognized(t *testing.T) {
-	c := &peerState{peer: fleet.Peer{Name: "a", Incarnation: 1}}
+	peer := &peerState{peer: fleet.Peer{Name: "a", Incarnation: 1}}
 	seen := map[uint64]bool{}
 	random := rand.New(rand.NewPCG(3, 3))
 	newest := uint64(0)
@@ -203,42 +203,42 @@ func TestDuplicatePacketsAreRecognized(t *testing.T) {
 		if n == 0 {
 			continue
 		}
-		if got, want := c.isDuplicate(n), seen[n]; got != want {
+		if got, want := peer.isDuplicate(n), seen[n]; got != want {
 			t.Fatalf("packet %d, the newest is %d: seen before is %v, want %v", n, newest, got, want)
 		}
 		seen[n] = true
 		newest = max(newest, n)
 	}
-	if !c.isDuplicate(newest - numberWindow) {
+	if !peer.isDuplicate(newest - numberWindow) {
 		t.Error("a packet from long ago was taken for new")
 	}
-	if c.isDuplicate(newest+10*numberWindow) || !c.isDuplicate(newest+10*numberWindow) || c.isDuplicate(newest+10*numberWindow-1) {
+	if peer.isDuplicate(newest+10*numberWindow) || !peer.isDuplicate(newest+10*numberWindow) || peer.isDuplicate(newest+10*numberWindow-1) {
 		t.Error("after a leap, packets are not told apart")
 	}
-	c.setIncarnation(2)
-	if c.isDuplicate(5) || !c.isFormer(1) || c.isFormer(2) {
+	peer.setIncarnation(2)
+	if peer.isDuplicate(5) || !peer.isFormer(1) || peer.isFormer(2) {
 		t.Error("want the second incarnation to start again, and the first to be over")
 	}
-	c.setIncarnation(2)
-	if !c.isDuplicate(5) {
+	peer.setIncarnation(2)
+	if !peer.isDuplicate(5) {
 		t.Error("the second incarnation started once more")
 	}
-	c.setIncarnation(1)
-	if c.isDuplicate(5) || c.isFormer(1) || !c.isFormer(2) {
+	peer.setIncarnation(1)
+	if peer.isDuplicate(5) || peer.isFormer(1) || !peer.isFormer(2) {
 		t.Error("want the first incarnation to start again after it came back, and the second to be over")
 	}
 }
 
 func TestPeerStatesAreBounded(t *testing.T) {
-	cs := peerStates{}
+	states := peerStates{}
 	for i := range 3 * maxPeers {
-		cs.get(fmt.Append(nil, "host-", i), 1, time.Duration(i))
-		cs.get([]byte("steady"), 1, time.Duration(i))
-		if len(cs) > maxPeers {
-			t.Fatalf("%d hosts, want at most %d", len(cs), maxPeers)
+		states.get(fmt.Append(nil, "host-", i), 1, time.Duration(i))
+		states.get([]byte("steady"), 1, time.Duration(i))
+		if len(states) > maxPeers {
+			t.Fatalf("%d hosts, want at most %d", len(states), maxPeers)
 		}
 	}
-	if cs["steady"] == nil {
+	if states["steady"] == nil {
 		t.Error("who was heard all the time was forgotten")
 	}
 }

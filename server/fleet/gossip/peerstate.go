@@ -53,34 +53,36 @@ type peerClock struct {
 }
 
 // isFormer reports whether another incarnation has replaced this one, whose packets are late then.
-func (c *peerState) isFormer(incarnation uint64) bool { return slices.Contains(c.former, incarnation) }
+func (peer *peerState) isFormer(incarnation uint64) bool {
+	return slices.Contains(peer.former, incarnation)
+}
 
 // setIncarnation sets the incarnation of the host. If it is new, the state starts again.
-func (c *peerState) setIncarnation(incarnation uint64) {
-	if incarnation == c.peer.Incarnation {
+func (peer *peerState) setIncarnation(incarnation uint64) {
+	if incarnation == peer.peer.Incarnation {
 		return
 	}
 	// It may be a former one that is the only one now.
-	c.former = slices.DeleteFunc(c.former, func(old uint64) bool { return old == incarnation })
-	c.former = append(c.former, c.peer.Incarnation)
-	if len(c.former) > 4 {
-		c.former = slices.Delete(c.former, 0, 1)
+	peer.former = slices.DeleteFunc(peer.former, func(old uint64) bool { return old == incarnation })
+	peer.former = append(peer.former, peer.peer.Incarnation)
+	if len(peer.former) > 4 {
+		peer.former = slices.Delete(peer.former, 0, 1)
 	}
-	c.peer.Incarnation = incarnation
-	*c = peerState{peer: c.peer, former: c.former, receivedAt: c.receivedAt}
+	peer.peer.Incarnation = incarnation
+	*peer = peerState{peer: peer.peer, former: peer.former, receivedAt: peer.receivedAt}
 }
 
 // isDuplicate records a packet's number and reports whether it was received before, or is too old to know.
-func (c *peerState) isDuplicate(number uint64) bool {
-	if number > c.newestNumber {
-		for n := max(c.newestNumber+1, number-min(number, numberWindow-1)); n <= number; n++ {
-			c.received[n%numberWindow/64] &^= 1 << (n % 64)
+func (peer *peerState) isDuplicate(number uint64) bool {
+	if number > peer.newestNumber {
+		for n := max(peer.newestNumber+1, number-min(number, numberWindow-1)); n <= number; n++ {
+			peer.received[n%numberWindow/64] &^= 1 << (n % 64)
 		}
-		c.newestNumber = number
-	} else if c.newestNumber-number >= numberWindow {
+		peer.newestNumber = number
+	} else if peer.newestNumber-number >= numberWindow {
 		return true
 	}
-	word, bit := &c.received[number%numberWindow/64], uint64(1)<<(number%64)
+	word, bit := &peer.received[number%numberWindow/64], uint64(1)<<(number%64)
 	if *word&bit != 0 {
 		return true
 	}
@@ -89,8 +91,8 @@ func (c *peerState) isDuplicate(number uint64) bool {
 }
 
 // addAlias stores the meaning of an alias.
-func (c *peerState) addAlias(t *packetTally, limit *headgate.Limit) {
-	page := &c.aliases[t.alias%aliasSpan/aliasPage]
+func (peer *peerState) addAlias(t *packetTally, limit *headgate.Limit) {
+	page := &peer.aliases[t.alias%aliasSpan/aliasPage]
 	if *page == nil {
 		*page = new([aliasPage]aliasMeaning)
 	}
@@ -105,8 +107,8 @@ func (c *peerState) addAlias(t *packetTally, limit *headgate.Limit) {
 }
 
 // resolveAlias completes a short tally, if its alias is known.
-func (c *peerState) resolveAlias(t *packetTally) bool {
-	page := c.aliases[t.alias%aliasSpan/aliasPage]
+func (peer *peerState) resolveAlias(t *packetTally) bool {
+	page := peer.aliases[t.alias%aliasSpan/aliasPage]
 	if page == nil {
 		return false
 	}
@@ -125,15 +127,15 @@ type limitTable map[headgate.Limit]*headgate.Limit
 // maxLimitTable is the size at which the table starts again. Limits in use stay in memory until then.
 const maxLimitTable = 1024
 
-func (g limitTable) get(l *headgate.Limit) *headgate.Limit {
-	if stored := g[*l]; stored != nil {
+func (t limitTable) get(l *headgate.Limit) *headgate.Limit {
+	if stored := t[*l]; stored != nil {
 		return stored
 	}
-	if len(g) >= maxLimitTable {
-		clear(g)
+	if len(t) >= maxLimitTable {
+		clear(t)
 	}
 	stored := *l
-	g[stored] = &stored
+	t[stored] = &stored
 	return &stored
 }
 
@@ -141,20 +143,20 @@ func (g limitTable) get(l *headgate.Limit) *headgate.Limit {
 type peerStates map[string]*peerState
 
 // get returns the host of that name, and whether it is new.
-func (cs peerStates) get(name []byte, incarnation uint64, now time.Duration) (c *peerState, first bool) {
-	if c := cs[string(name)]; c != nil {
-		return c, false
+func (states peerStates) get(name []byte, incarnation uint64, now time.Duration) (peer *peerState, first bool) {
+	if peer := states[string(name)]; peer != nil {
+		return peer, false
 	}
-	if len(cs) >= maxPeers {
+	if len(states) >= maxPeers {
 		var oldest *peerState
-		for _, c := range cs {
-			if oldest == nil || c.receivedAt < oldest.receivedAt {
-				oldest = c
+		for _, peer := range states {
+			if oldest == nil || peer.receivedAt < oldest.receivedAt {
+				oldest = peer
 			}
 		}
-		delete(cs, oldest.peer.Name)
+		delete(states, oldest.peer.Name)
 	}
-	c = &peerState{peer: fleet.Peer{Name: string(name), Incarnation: incarnation}, receivedAt: now}
-	cs[c.peer.Name] = c
-	return c, true
+	peer = &peerState{peer: fleet.Peer{Name: string(name), Incarnation: incarnation}, receivedAt: now}
+	states[peer.peer.Name] = peer
+	return peer, true
 }

@@ -29,9 +29,9 @@ type keyWeight struct {
 
 // A weightRanking keeps the keys with the highest weights.
 type weightRanking struct {
-	most  int
-	least int64 // the least weight that counts
-	all   []keyWeight
+	size      int
+	minWeight int64 // the least weight that counts
+	entries   []keyWeight
 }
 
 func (r *weightRanking) add(t *ledger.Tally) {
@@ -39,32 +39,32 @@ func (r *weightRanking) add(t *ledger.Tally) {
 	if t.Recent {
 		permil++ // another host may not know how much of it has drained
 	}
-	if permil <= r.least { // drained, or too light
+	if permil <= r.minWeight { // drained, or too light
 		return
 	}
-	r.all = append(r.all, keyWeight{key: t.Key, permil: permil})
-	if len(r.all) >= 2*r.most {
+	r.entries = append(r.entries, keyWeight{key: t.Key, permil: permil})
+	if len(r.entries) >= 2*r.size {
 		r.prune()
-		r.least = r.all[r.most-1].permil
+		r.minWeight = r.entries[r.size-1].permil
 	}
 }
 
 func (r *weightRanking) prune() {
-	slices.SortFunc(r.all, func(a, b keyWeight) int {
+	slices.SortFunc(r.entries, func(a, b keyWeight) int {
 		if c := cmp.Compare(b.permil, a.permil); c != 0 {
 			return c
 		}
 		return bytes.Compare(a.key[:], b.key[:])
 	})
-	r.all = slices.Compact(r.all)
-	r.all = r.all[:min(r.most, len(r.all))]
+	r.entries = slices.Compact(r.entries)
+	r.entries = r.entries[:min(r.size, len(r.entries))]
 }
 
 func (r *weightRanking) keys() []ledger.Key {
 	r.prune()
-	keys := make([]ledger.Key, len(r.all))
-	for i := range r.all {
-		keys[i] = r.all[i].key
+	keys := make([]ledger.Key, len(r.entries))
+	for i := range r.entries {
+		keys[i] = r.entries[i].key
 	}
 	return keys
 }
@@ -72,7 +72,7 @@ func (r *weightRanking) keys() []ledger.Key {
 // heaviestKeys returns up to so many keys with the highest weights, for a host that knows nothing: those that this host
 // has consumed and, if received is set, those recently received. The hosts that consumed the latter may be gone.
 func (g *Limiter) heaviestKeys(most int, received bool) []ledger.Key {
-	r := weightRanking{most: most}
+	r := weightRanking{size: most}
 	g.ledger.Walk(func(t ledger.Tally) bool {
 		r.add(&t)
 		return true
@@ -86,14 +86,14 @@ func (g *Limiter) heaviestKeys(most int, received bool) []ledger.Key {
 }
 
 // recentKeys returns the keys that were received last.
-func (h *inbox) recentKeys() (keys []ledger.Key) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, c := range h.peers {
-		if c.recentKeys == nil {
+func (in *inbox) recentKeys() (keys []ledger.Key) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, peer := range in.peers {
+		if peer.recentKeys == nil {
 			continue
 		}
-		for _, key := range c.recentKeys {
+		for _, key := range peer.recentKeys {
 			if key != (ledger.Key{}) {
 				keys = append(keys, key)
 			}
@@ -135,7 +135,7 @@ func (r *resend) queueNext(g *Limiter, n int, now time.Duration) {
 	}
 	r.tallies = g.ledger.Tallies(r.tallies[:0], r.keys[:n])
 	for i := range r.tallies {
-		g.sender.out.put(&r.tallies[i], true, g.sender.uptime, now)
+		g.sender.out.put(&r.tallies[i], true, g.sender.round.uptime, now)
 	}
 	r.keys = r.keys[n:]
 }

@@ -21,46 +21,56 @@ const minPacket = 256
 // large for a full mesh.
 type sender struct {
 	gossip        *Limiter
-	ownBudget     budget // what this host's updates cost all hosts
-	forwardBudget budget // what it forwards
-	// hasNewcomer is set when a host sends for the first time. It knows neither aliases nor earlier updates.
-	hasNewcomer atomic.Bool
-	// wasAsked is set when a host requests all keys.
-	wasAsked atomic.Bool
-	// hasMissed is set when another host was silent for some rounds. This host then requests all keys.
-	hasMissed atomic.Bool
-	// wantsRound is set when the next round should start at once.
-	wantsRound atomic.Bool
+	ownBudget     budget // for this host's updates, and for forwarding them on other hosts
+	forwardBudget budget // for updates of other hosts that this one forwards
+	received      receiveSignals
+	counts        sendCounts
 
-	mu            sync.Mutex // held for a round
-	closed        bool
-	timer         clock.Timer
-	out           *outbox
-	number        uint64
-	changes       []ledger.Tally
-	chosen        []*packetTally
-	keys          []ledger.Key
-	resend        resend
-	packet        packetWriter
-	packets       [][]byte
+	mu     sync.Mutex // held during a round; guards the fields up to packets
+	closed bool
+	timer  clock.Timer
+	out    *outbox
+	resend resend
+	round  roundState
+	number uint64 // of the last packet
+	packet packetWriter
+	// These are reused in every round.
+	changes []ledger.Tally
+	chosen  []*packetTally
+	keys    []ledger.Key
+	packets [][]byte
+
+	forwardMu sync.Mutex // held while a packet is forwarded
+	forwarded []byte
+}
+
+// receiveSignals are set when packets are received, and tell the next round what to do.
+type receiveSignals struct {
+	hasNewcomer atomic.Bool  // a host sent for the first time: it knows neither aliases nor earlier updates
+	wasAsked    atomic.Bool  // a host requests all keys
+	hasMissed   atomic.Bool  // another host was silent for some rounds: this host has to request all keys
+	wantsRound  atomic.Bool  // the next round should start at once
+	updateAt    atomic.Int64 // uptime when a packet with tallies was last received
+}
+
+// A roundState is what a round knows of the rounds before it.
+type roundState struct {
 	due           time.Duration // when this round was to start
 	startedAt     time.Duration // when the last one started
+	uptime        time.Duration // when this round read the ledger
+	packetSentAt  time.Duration // when a packet was last sent; 0 if some host has received none
+	updateSentAt  time.Duration // when a packet with tallies was last sent
 	requestRounds int           // in how many more rounds this host requests all keys
 	peerCount     int           // number of others in the last round
-	probed        int           // number of packets sent to lost hosts
-	uptime        time.Duration // when this round read the ledger
-	packetSentAt  time.Duration // when a packet was last sent; 0 if a host has received none
-	updateSentAt  time.Duration // when one with tallies was last sent
+	probes        int           // number of packets sent to lost hosts
+}
 
-	updateReceivedAt atomic.Int64 // by the clock, when a packet with tallies was last received
-
-	forwardMu sync.Mutex // held for forwarding
-	forwarded []byte
-
-	sent, sentBytes              atomic.Int64
-	forwardedCount, notForwarded atomic.Int64
-	sendErrors, skipped          atomic.Int64
-	backlog                      atomic.Int64
+// sendCounts are the figures of a sender; see Stats.
+type sendCounts struct {
+	sent, sentBytes         atomic.Int64
+	forwarded, notForwarded atomic.Int64
+	sendErrors, skipped     atomic.Int64
+	backlog                 atomic.Int64
 }
 
 func newSender(g *Limiter) (*sender, error) {
@@ -74,7 +84,7 @@ func newSender(g *Limiter) (*sender, error) {
 func (s *sender) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.startedAt = s.gossip.clock.Elapsed()
+	s.round.startedAt = s.gossip.clock.Elapsed()
 	s.schedule()
 }
 
@@ -85,8 +95,8 @@ func (s *sender) schedule() {
 	}
 	interval := s.gossip.options.Interval
 	pause := interval*9/10 + time.Duration(s.gossip.randomInt(int(interval/5)+1))
-	s.due = s.gossip.clock.Elapsed() + pause
-	s.timer = s.gossip.clock.AfterFunc(pause, s.round)
+	s.round.due = s.gossip.clock.Elapsed() + pause
+	s.timer = s.gossip.clock.AfterFunc(pause, s.runRound)
 }
 
 // hurry starts the next round at once.
@@ -94,27 +104,27 @@ func (s *sender) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed && s.timer != nil && s.timer.Stop() {
-		s.due = s.gossip.clock.Elapsed()
-		s.timer = s.gossip.clock.AfterFunc(0, s.round)
+		s.round.due = s.gossip.clock.Elapsed()
+		s.timer = s.gossip.clock.AfterFunc(0, s.runRound)
 	}
 }
 
-// round sends changes.
-func (s *sender) round() {
+// runRound checks the hosts, sends changes, and schedules the next round.
+func (s *sender) runRound() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	late := s.gossip.clock.Elapsed() - s.due
-	if s.hasMissed.Swap(false) || late >= s.gossip.missedAfter() {
-		s.requestRounds = requestRepeats
+	late := s.gossip.clock.Elapsed() - s.round.due
+	if s.received.hasMissed.Swap(false) || late >= s.gossip.missedAfter() {
+		s.round.requestRounds = requestRepeats
 	}
 	if late >= s.gossip.lostAfter() {
 		s.gossip.events.notify(Resumed, "", "for "+late.Round(time.Millisecond).String())
 	}
-	s.gossip.checkHosts(min(s.due+late-s.startedAt, s.gossip.missedAfter()))
-	s.startedAt = s.due + late
+	s.gossip.checkHosts(min(s.round.due+late-s.round.startedAt, s.gossip.missedAfter()))
+	s.round.startedAt = s.round.due + late
 	s.sendUpdates()
 	s.gossip.updateClock()
 	s.schedule()
@@ -124,18 +134,18 @@ func (s *sender) round() {
 func (s *sender) sendUpdates() {
 	others := s.gossip.members.live()
 	now := s.gossip.clock.Elapsed()
-	s.uptime = s.gossip.ledger.Uptime()
-	asked := s.wasAsked.Swap(false)
+	s.round.uptime = s.gossip.ledger.Uptime()
+	asked := s.received.wasAsked.Swap(false)
 	s.resend.requested = s.resend.requested || asked
-	if s.hasNewcomer.Swap(false) || asked || len(others) > s.peerCount {
+	if s.received.hasNewcomer.Swap(false) || asked || len(others) > s.round.peerCount {
 		s.out.generation++
 		s.resend.wanted = true
-		s.packetSentAt = 0
+		s.round.packetSentAt = 0
 	}
-	if s.peerCount == 0 && len(others) > 0 {
-		s.requestRounds = requestRepeats // it has just joined or was alone: no host that it hears from needs to know all
+	if s.round.peerCount == 0 && len(others) > 0 {
+		s.round.requestRounds = requestRepeats // this host has just joined or was alone: no single host may know all keys
 	}
-	s.peerCount = len(others)
+	s.round.peerCount = len(others)
 	s.probeLost(now)
 	if len(others) == 0 {
 		s.discardChanges()
@@ -149,22 +159,22 @@ func (s *sender) sendUpdates() {
 	s.gather(now, size)
 	s.chosen = s.out.choose(s.chosen[:0], size, now)
 	s.refresh()
-	s.backlog.Store(int64(s.out.waiting()))
-	if s.skipped.Swap(s.out.skipped) != s.out.skipped {
+	s.counts.backlog.Store(int64(s.out.waiting()))
+	if s.counts.skipped.Swap(s.out.skipped) != s.out.skipped {
 		s.resend.wanted = true // when there is room again
 	}
 	s.writePackets(hops)
-	if len(s.packets) == 0 && (s.packetSentAt == 0 || s.requestRounds > 0 ||
-		now-s.packetSentAt >= s.maxSilence(len(others), now)) {
+	if len(s.packets) == 0 && (s.round.packetSentAt == 0 || s.round.requestRounds > 0 ||
+		now-s.round.packetSentAt >= s.maxSilence(len(others), now)) {
 		s.startPacket(hops) // an empty packet, for the clock
 		s.finishPacket()
 	}
 	if len(s.packets) > 0 {
-		s.packetSentAt = max(1, now)
-		s.requestRounds = max(0, s.requestRounds-1)
+		s.round.packetSentAt = max(1, now)
+		s.round.requestRounds = max(0, s.round.requestRounds-1)
 	}
 	if len(s.chosen) > 0 {
-		s.updateSentAt = now
+		s.round.updateSentAt = now
 	}
 	s.send(others, copies, cost, now)
 }
@@ -180,8 +190,8 @@ func (s *sender) probeLost(now time.Duration) {
 	s.finishPacket()
 	n := min(len(lost), maxProbed)
 	for range n {
-		s.probed++
-		s.sendPacket(lost[s.probed%len(lost)], s.packets[0])
+		s.round.probes++
+		s.sendPacket(lost[s.round.probes%len(lost)], s.packets[0])
 	}
 	s.ownBudget.spend(now, n*(len(s.packets[0])+packetOverhead))
 }
@@ -224,15 +234,15 @@ func (s *sender) gather(now time.Duration, size int) {
 	s.keys = s.out.hotKeys(s.keys[:0], now)
 	s.changes = ledger.Tallies(s.changes[:0], s.keys)
 	for i := range s.changes {
-		s.out.put(&s.changes[i], false, s.uptime, now)
+		s.out.put(&s.changes[i], false, s.round.uptime, now)
 	}
-	want := min(size/wholeSize+1-len(s.out.fresh[1]), s.out.room())
+	want := min(size/wholeSize+1-len(s.out.unsent[1]), s.out.room())
 	if want <= 0 {
 		return
 	}
 	s.changes = ledger.Changes(s.changes[:0], want)
 	for i := range s.changes {
-		s.out.put(&s.changes[i], s.changes[i].SendLevel, s.uptime, now)
+		s.out.put(&s.changes[i], s.changes[i].SendLevel, s.round.uptime, now)
 	}
 	if spare := size/wholeSize/2 - s.out.waiting(); spare > 0 {
 		s.resend.startIfDue(s.gossip, now)
@@ -273,7 +283,7 @@ func (s *sender) writePackets(hops uint8) {
 
 func (s *sender) startPacket(hops uint8) {
 	kind := updatePacket
-	if s.requestRounds > 0 {
+	if s.round.requestRounds > 0 {
 		kind = requestPacket
 	}
 	s.startPacketKind(hops, kind)
@@ -283,7 +293,7 @@ func (s *sender) startPacketKind(hops uint8, kind packetKind) {
 	s.number++
 	s.packet.start(&header{
 		hops: hops, kind: kind, fleet: s.gossip.fleet, from: s.gossip.self,
-		number: s.number, uptime: s.uptime, wallClock: s.gossip.ledger.WallClock(s.uptime),
+		number: s.number, uptime: s.round.uptime, wallClock: s.gossip.ledger.WallClock(s.round.uptime),
 	})
 }
 
@@ -313,10 +323,10 @@ func (s *sender) sendPacket(to string, packet []byte) {
 	if mesh == nil {
 		return // it is being created
 	}
-	s.sent.Add(1)
-	s.sentBytes.Add(int64(len(packet) + packetOverhead))
+	s.counts.sent.Add(1)
+	s.counts.sentBytes.Add(int64(len(packet) + packetOverhead))
 	if err := mesh.Send(to, packet); err != nil {
-		s.sendErrors.Add(1) // it counts as lost
+		s.counts.sendErrors.Add(1) // it counts as lost
 	}
 }
 
@@ -331,7 +341,7 @@ func (s *sender) forward(packet []byte, origin string) {
 	defer s.forwardMu.Unlock()
 	now := s.gossip.clock.Elapsed()
 	if s.forwardBudget.available(now, s.gossip.options.Fanout) <= 0 {
-		s.notForwarded.Add(1)
+		s.counts.notForwarded.Add(1)
 		return
 	}
 	s.forwarded = append(s.forwarded[:0], packet...)
@@ -344,7 +354,7 @@ func (s *sender) forward(packet []byte, origin string) {
 			copies++
 		}
 	}
-	s.forwardedCount.Add(1)
+	s.counts.forwarded.Add(1)
 	s.forwardBudget.spend(now, copies*(len(packet)+packetOverhead))
 }
 

@@ -13,7 +13,7 @@ func (s *sender) maxSilence(others int, now time.Duration) time.Duration {
 	switch {
 	case others >= s.gossip.options.MeshSize:
 		return maxSilenceInLarge(others)
-	case now-max(s.updateSentAt, time.Duration(s.updateReceivedAt.Load())) < ledger.RecentFor:
+	case now-max(s.round.updateSentAt, time.Duration(s.received.updateAt.Load())) < ledger.RecentFor:
 		return 0
 	default:
 		return min(skew.AskInterval, s.gossip.options.Probe/2)

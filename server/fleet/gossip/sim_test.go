@@ -264,11 +264,11 @@ func TestGossipHostThatRestartsBeginsAnew(t *testing.T) {
 	// It dies without a farewell, and packets of its first life are still on their way when the second begins.
 	delete(w.hosts, fleet[2].name)
 	fleet[2].take(t, "k", limit, 100)
-	fleet[2].sender.round()
+	fleet[2].sender.runRound()
 	again := w.host(fleet[2].name, prompt)
 	again.take(t, "k", limit, 50)
 	w.run(2 * time.Second)
-	fleet[2].sender.round()
+	fleet[2].sender.runRound()
 	again.take(t, "k", limit, 50)
 	w.run(2 * time.Second)
 	for _, h := range []*worldHost{fleet[0], fleet[1], again} {

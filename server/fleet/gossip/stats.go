@@ -45,17 +45,17 @@ type Stats struct {
 	Ledger fleet.LedgerStats
 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (g *Limiter) Stats() Stats {
-	s, h := g.sender, &g.inbox
+	s, in := g.sender, &g.inbox
 	stats := Stats{
 		Live: g.Live(), Known: g.Known(),
-		Sent: s.sent.Load(), SentBytes: s.sentBytes.Load(),
-		Forwarded: s.forwardedCount.Load(), NotForwarded: s.notForwarded.Load(), SendErrors: s.sendErrors.Load(),
-		Received: h.receivedCount.Load(), ReceivedBytes: h.receivedBytes.Load(),
-		Duplicates: h.duplicates.Load(), Outdated: h.outdated.Load(),
-		Malformed: h.malformed.Load(), UnknownAliases: h.unknownAliases.Load(),
-		Waiting: s.backlog.Load(), Skipped: s.skipped.Load(),
+		Sent: s.counts.sent.Load(), SentBytes: s.counts.sentBytes.Load(),
+		Forwarded: s.counts.forwarded.Load(), NotForwarded: s.counts.notForwarded.Load(), SendErrors: s.counts.sendErrors.Load(),
+		Received: in.receivedCount.Load(), ReceivedBytes: in.receivedBytes.Load(),
+		Duplicates: in.duplicates.Load(), Outdated: in.outdated.Load(),
+		Malformed: in.malformed.Load(), UnknownAliases: in.unknownAliases.Load(),
+		Waiting: s.counts.backlog.Load(), Skipped: s.counts.skipped.Load(),
 		WrongKey: g.events.counts[WrongKey].Load(), Foreign: g.events.counts[OtherSecret].Load(),
 		OtherCluster:  g.events.counts[OtherCluster].Load(),
 		EventsDropped: g.events.dropped.Load(),
@@ -71,7 +71,7 @@ func (g *Limiter) Stats() Stats {
 		stats.Ledger.LagMax += least
 	}
 	if m, ok := g.currentMesh().(*memberMesh); ok {
-		stats.StreamsRefused = m.streams.count.Load()
+		stats.StreamsRefused = m.streams.refused.Load()
 	}
 	return stats
 }

@@ -20,10 +20,10 @@ import (
 const (
 	// maxStreamBytes is the most that is read of a stream: a state, and the names and addresses of some thousand hosts.
 	maxStreamBytes = 1 << 20
-	// maxStreams is the most open streams from hosts that are not members, and maxStreamsOf the most from one address. A
+	// maxStreams is the most open streams from hosts that are not members, and maxStreamsFrom the most from one address. A
 	// stream lasts at most streamTimeout.
-	maxStreams   = 32
-	maxStreamsOf = 8
+	maxStreams     = 32
+	maxStreamsFrom = 8
 	// maxStreamNodes is the most hosts that a stream may announce, as memberlist allocates memory for them before it reads
 	// them.
 	maxStreamNodes = maxStreamBytes / 64
@@ -46,27 +46,27 @@ const (
 // A streamGate is a transport that bounds the number of incoming streams, and how much is read of each.
 type streamGate struct {
 	memberlist.NodeAwareTransport
-	// member reports whether a member has that address. Members are accepted regardless of the number of other streams.
-	member  func(netip.Addr) bool
-	refused func(addr string, err error)
-	streams chan net.Conn
-	closed  chan struct{}
-	ended   chan struct{}
+	// isMember reports whether a member has that address. Members are accepted regardless of the number of other streams.
+	isMember  func(netip.Addr) bool
+	onRefused func(addr string, err error)
+	streams   chan net.Conn
+	closed    chan struct{}
+	ended     chan struct{}
 
-	mu     sync.Mutex
-	open   int                  // from hosts that are not members
-	openOf map[netip.Prefix]int // by address
+	mu       sync.Mutex
+	open     int                  // from hosts that are not members
+	openFrom map[netip.Prefix]int // by address
 
-	count atomic.Int64 // of refused streams
+	refused atomic.Int64 // of refused streams
 }
 
 var _ memberlist.NodeAwareTransport = (*streamGate)(nil)
 
 func newStreamGate(
-	t memberlist.NodeAwareTransport, member func(netip.Addr) bool, refused func(string, error),
+	t memberlist.NodeAwareTransport, isMember func(netip.Addr) bool, onRefused func(string, error),
 ) *streamGate {
 	g := &streamGate{
-		NodeAwareTransport: t, member: member, refused: refused, openOf: map[netip.Prefix]int{},
+		NodeAwareTransport: t, isMember: isMember, onRefused: onRefused, openFrom: map[netip.Prefix]int{},
 		streams: make(chan net.Conn), closed: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go g.accept()
@@ -124,19 +124,19 @@ func (g *streamGate) reserve(conn net.Conn) (net.Conn, bool) {
 		ip = at.Addr().Unmap()
 	}
 	from := sourceOf(ip)
-	member := g.member(ip)
+	member := g.isMember(ip)
 	g.mu.Lock()
-	full := g.openOf[from] >= maxStreamsOf || !member && g.open >= maxStreams
+	full := g.openFrom[from] >= maxStreamsFrom || !member && g.open >= maxStreams
 	if !full {
-		g.openOf[from]++
+		g.openFrom[from]++
 		if !member {
 			g.open++
 		}
 	}
 	g.mu.Unlock()
 	if full {
-		g.count.Add(1)
-		g.refused(addr, errors.New("too many streams at once"))
+		g.refused.Add(1)
+		g.onRefused(addr, errors.New("too many streams at once"))
 		return nil, false
 	}
 	return newStream(conn, func() { g.release(from, member) }), true
@@ -145,8 +145,8 @@ func (g *streamGate) reserve(conn net.Conn) (net.Conn, bool) {
 func (g *streamGate) release(from netip.Prefix, member bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.openOf[from]--; g.openOf[from] == 0 {
-		delete(g.openOf, from)
+	if g.openFrom[from]--; g.openFrom[from] == 0 {
+		delete(g.openFrom, from)
 	}
 	if !member {
 		g.open--

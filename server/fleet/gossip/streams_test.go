@@ -104,7 +104,7 @@ func TestGossipLetsInAFewStreamsOfOneAddress(t *testing.T) {
 			ended <- struct{}{}
 		}()
 	}
-	await.True(t, "all but a few are refused", func() bool { return home.Stats().StreamsRefused >= many-2*maxStreamsOf })
+	await.True(t, "all but a few are refused", func() bool { return home.Stats().StreamsRefused >= many-2*maxStreamsFrom })
 	friend := startReal(t, "friend", func(lo *fleet.LedgerOptions, o *Options) {
 		o.Key = key
 		joining(home)(lo, o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -12,8 +13,8 @@ import (
 
 // A waiter is a caller that waits for units.
 type waiter struct {
-	cost     int64
-	answered chan answer // buffered, for one answer
+	cost    int64
+	answers chan answer // buffered, for one answer
 }
 
 // An answer is the result for a waiter.
@@ -22,13 +23,13 @@ type answer struct {
 	outcome  outcome
 }
 
-// An outcome says how a check continues that cannot be decided locally.
+// An outcome says what to do next with a check that cannot be decided locally.
 type outcome uint8
 
 const (
 	decided     outcome = iota
 	waiting             // for an answer
-	removed             // the holding is no longer in the table: find it again
+	removed             // the holding is no longer in the table: look it up again
 	askStore            // the source has to be called for this check alone
 	storeFailed         // the source has just failed
 	closed              // the limiter is closed
@@ -37,7 +38,7 @@ const (
 const (
 	failurePause = 50 * time.Millisecond
 	slowPause    = time.Second
-	maxDenial    = time.Second // so that a reset or a refund elsewhere takes effect
+	maxDenial    = time.Second // so that a reset or a refund on another node takes effect
 )
 
 // decideOrWait decides a check with what is known, or adds it to the queue.
@@ -56,7 +57,8 @@ func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision
 		}
 	}
 	if x := h.denial.Load(); x != nil && now < x.until && c.Cost >= x.cost {
-		return l.deny(h, x, now, c.Cost), nil, decided
+		l.deny(h, x, now, c.Cost, &d)
+		return d, nil, decided
 	}
 	switch slot := h.nextSlot(); {
 	case now < h.fault.slowUntil:
@@ -66,46 +68,47 @@ func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision
 	case h.store.scarce && !h.calls.running && len(h.queue.waiters) == 0 && now < slot:
 		x := &denial{cost: c.Cost, until: slot, retryAt: slot, resetAt: slot, remaining: h.store.left}
 		h.denial.Store(x)
-		return l.deny(h, x, now, c.Cost), nil, decided
+		l.deny(h, x, now, c.Cost, &d)
+		return d, nil, decided
 	case len(h.queue.waiters) >= l.options.MaxWaiting:
 		l.counts.crowded.Add(1)
 		x := &denial{cost: c.Cost, retryAt: max(slot, now+time.Duration(l.rtt.Load())), resetAt: now}
-		return l.deny(h, x, now, c.Cost), nil, decided
+		l.deny(h, x, now, c.Cost, &d)
+		return d, nil, decided
 	}
 	if len(h.queue.waiters) == 0 {
 		h.measure(now) // waiting callers request nothing more, which would look like lower demand
 	}
-	w := &waiter{cost: c.Cost, answered: make(chan answer, 1)}
+	w := &waiter{cost: c.Cost, answers: make(chan answer, 1)}
 	h.queue.waiters = append(h.queue.waiters, w)
 	h.queue.units += w.cost
 	l.callWhenAllowed(h, now)
 	return d, w, waiting
 }
 
-// deny denies n units.
-func (l *Limiter) deny(h *holding, x *denial, now time.Duration, n int64) (d headgate.Decision) {
+// deny counts a denial of n units, and sets the decision.
+func (l *Limiter) deny(h *holding, x *denial, now time.Duration, n int64, d *headgate.Decision) {
 	h.denied.Add(n)
 	l.counts.denied.Add(1)
-	x.describe(&d, h.capacity, now, n)
-	return d
+	x.describe(d, h.capacity, now, n)
 }
 
 // wait waits for the answer to a waiter.
 func (l *Limiter) wait(ctx context.Context, h *holding, w *waiter, c *headgate.Check) (headgate.Decision, error) {
 	if s, ok := l.clock.Clock.(clock.Scheduler); ok {
-		s.Wait(func() bool { return len(w.answered) > 0 || ctx.Err() != nil })
+		s.Wait(func() bool { return len(w.answers) > 0 || ctx.Err() != nil })
 	}
 	select {
-	case t := <-w.answered:
-		switch t.outcome {
+	case ans := <-w.answers:
+		switch ans.outcome {
 		case askStore:
-			return l.takeExact(ctx, h.withNames(c))
+			return l.takeExact(ctx, h.ownStrings(c))
 		case storeFailed:
 			return l.degrade(ctx, h, c)
 		case closed:
 			return headgate.Decision{}, headgate.ErrClosed
 		default:
-			return t.decision, nil
+			return ans.decision, nil
 		}
 	case <-ctx.Done():
 		l.abandon(h, w)
@@ -119,13 +122,13 @@ func (l *Limiter) abandon(h *holding, w *waiter) {
 	defer h.mu.Unlock()
 	for i, other := range h.queue.waiters {
 		if other == w {
-			h.queue.waiters = append(h.queue.waiters[:i], h.queue.waiters[i+1:]...)
+			h.queue.waiters = slices.Delete(h.queue.waiters, i, i+1)
 			h.queue.units -= w.cost
 			return
 		}
 	}
-	if t := <-w.answered; t.decision.Receipt.Units > 0 {
-		h.putBack(t.decision.Receipt)
+	if ans := <-w.answers; ans.decision.Receipt.Units > 0 {
+		h.putBack(ans.decision.Receipt)
 	}
 }
 
@@ -133,25 +136,25 @@ func (l *Limiter) abandon(h *holding, w *waiter) {
 func (h *holding) putBack(r headgate.Receipt) (n int64) {
 	for _, g := range h.grants {
 		if g.at == r.At && g.lease == r.Lease && n < r.Units {
-			n += g.put(r.Units - n)
+			n += g.putBack(r.Units - n)
 		}
 	}
 	return n
 }
 
 // answerFirst answers the first waiter.
-func (h *holding) answerFirst(t answer) {
+func (h *holding) answerFirst(ans answer) {
 	w := h.queue.waiters[0]
 	h.queue.waiters[0] = nil
 	h.queue.waiters = h.queue.waiters[1:]
 	h.queue.units -= w.cost
-	w.answered <- t
+	w.answers <- ans
 }
 
 // answerAll answers all waiters.
-func (h *holding) answerAll(t answer) {
+func (h *holding) answerAll(ans answer) {
 	for len(h.queue.waiters) > 0 {
-		h.answerFirst(t)
+		h.answerFirst(ans)
 	}
 }
 
@@ -190,8 +193,8 @@ func (l *Limiter) renew(h *holding, g *grant) {
 		return
 	}
 	if n := len(h.grants); n > 0 {
-		if last := h.grants[n-1]; last != g && now < last.renewAt && last.left.Load() > last.low {
-			return // there are more already
+		if last := h.grants[n-1]; last != g && now < last.renewAt && last.left.Load() > last.lowWater {
+			return // there is a newer grant
 		}
 	}
 	l.counts.renewals.Add(1)
@@ -201,53 +204,52 @@ func (l *Limiter) renew(h *holding, g *grant) {
 // A request is one call of the store.
 type request struct {
 	cost              int64 // of the first waiter
-	need, want, share int64
-	maxShare          int64 // the smallest part is 1/maxShare
+	need, want, share int64 // see Source.Grant
+	maxShare          int64 // of 1/share, the smallest part is 1/maxShare
 	generation        int
 	at                time.Duration
 }
 
-// aheadPercent is the part of TTL for which units are requested ahead of demand: as much as will be used until the next
-// request.
+// aheadPercent is the percentage of TTL for which units are requested ahead of demand. They last until the next request.
 const aheadPercent = 80
 
 // startCall calls the store for the units of the first waiter, of the other waiters, and of the expected demand. The
 // holding is locked.
 func (l *Limiter) startCall(h *holding, now time.Duration) {
 	h.measure(now)
-	a := request{cost: 1, maxShare: 2 * l.liveNodes(), generation: h.calls.generation}
-	if a.share = a.maxShare; h.store.share > 0 {
-		a.share = min(h.store.share, a.maxShare)
+	q := request{cost: 1, maxShare: 2 * l.liveNodes(), generation: h.calls.generation}
+	if q.share = q.maxShare; h.store.share > 0 {
+		q.share = min(h.store.share, q.maxShare)
 	}
 	if len(h.queue.waiters) > 0 {
-		a.cost = h.queue.waiters[0].cost
+		q.cost = h.queue.waiters[0].cost
 	}
-	a.need = max(1, a.cost-h.usable(now))
-	a.want = h.queue.units + h.expected(l.options.TTL*aheadPercent/100)
+	q.need = max(1, q.cost-h.usable(now))
+	q.want = h.queue.units + h.expected(l.options.TTL*aheadPercent/100)
 	if len(h.queue.waiters) > 0 && h.total() == h.queue.units {
-		a.want = h.queue.units // it is not known whether there will be more
+		q.want = h.queue.units // it is not known whether there will be more
 	} else if h.queue.units == 0 {
-		a.want -= h.usable(now)
+		q.want -= h.usable(now)
 	}
-	a.want = min(max(a.want, a.need), h.capacity)
-	h.spend(now)
+	q.want = min(max(q.want, q.need), h.capacity)
+	h.countCall(now)
 	h.calls.running = true
 	l.counts.calls.Add(1)
-	if !l.start(func() { l.callStore(h, a) }) {
+	if !l.start(func() { l.callStore(h, q) }) {
 		h.calls.running = false
 		h.answerAll(answer{outcome: closed})
 	}
 }
 
 // callStore makes the call.
-func (l *Limiter) callStore(h *holding, a request) {
-	ctx, end := l.within(l.life)
+func (l *Limiter) callStore(h *holding, q request) {
+	ctx, end := l.withTimeout(l.life)
 	defer end()
-	a.at = l.clock.Elapsed()
-	d, err := l.source.Grant(ctx, h.check(a.need), a.want, a.share)
+	q.at = l.clock.Elapsed()
+	d, err := l.source.Grant(ctx, h.check(q.need), q.want, q.share)
 	now := l.clock.Elapsed()
 	if err == nil {
-		l.noteRoundTrip(now - a.at)
+		l.noteRoundTrip(now - q.at)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,13 +258,13 @@ func (l *Limiter) callStore(h *holding, a request) {
 	case err != nil:
 		l.callFailed(h, now, err)
 	case d.Allowed:
-		l.callGranted(h, &a, now, &d)
-	case a.generation != h.calls.generation: // it was refused because of consumption before a reset
+		l.callGranted(h, &q, now, &d)
+	case q.generation != h.calls.generation: // the refusal counts consumption from before a reset
 		l.counts.refusals.Add(1)
 		l.callWhenAllowed(h, now)
 	default:
 		l.counts.refusals.Add(1)
-		l.callRefused(h, &a, now, &d)
+		l.callRefused(h, &q, now, &d)
 	}
 }
 
@@ -284,12 +286,12 @@ func (l *Limiter) callFailed(h *holding, now time.Duration, err error) {
 }
 
 // callRefused denies the waiters whose units the store does not have.
-func (l *Limiter) callRefused(h *holding, a *request, now time.Duration, d *headgate.Decision) {
-	h.updateShare(a, d.Remaining, 0, time.Duration(l.rtt.Load()))
+func (l *Limiter) callRefused(h *holding, q *request, now time.Duration, d *headgate.Decision) {
+	h.updateShare(q, d.Remaining, 0, time.Duration(l.rtt.Load()))
 	h.store.scarce, h.store.left = true, d.Remaining
-	retryAt := later(a.at, d.RetryAfter)
+	retryAt := later(q.at, d.RetryAfter)
 	x := &denial{
-		cost: a.cost, until: max(min(retryAt, a.at+maxDenial), h.nextSlot()), resetAt: later(now, d.ResetAfter),
+		cost: q.cost, until: max(min(retryAt, q.at+maxDenial), h.nextSlot()), resetAt: later(now, d.ResetAfter),
 		remaining: d.Remaining,
 	}
 	x.retryAt = max(retryAt, x.until)
@@ -306,12 +308,12 @@ func later(from, d time.Duration) time.Duration {
 }
 
 // callGranted adds new units, and serves the waiters with them.
-func (l *Limiter) callGranted(h *holding, a *request, now time.Duration, d *headgate.Decision) {
+func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *headgate.Decision) {
 	units := d.Receipt.Units
 	l.counts.grants.Add(1)
 	l.counts.granted.Add(units)
 	g := &grant{
-		size: units, expires: a.at + min(l.options.TTL, h.windowEnds(d.Receipt.At)), asked: a.at, low: -1,
+		size: units, expires: q.at + min(l.options.TTL, h.windowEnds(d.Receipt.At)), requestedAt: q.at, lowWater: -1,
 		at: d.Receipt.At, lease: d.Receipt.Lease, remaining: d.Remaining, resetAt: now + d.ResetAfter,
 	}
 	g.left.Store(units)
@@ -319,17 +321,17 @@ func (l *Limiter) callGranted(h *holding, a *request, now time.Duration, d *head
 	rtt := time.Duration(l.rtt.Load())
 	if soon := h.demand.peak * l.options.TTL.Seconds(); soon >= 4 { // so that units requested ahead will be used
 		g.renewAt -= max(4*rtt, l.options.TTL/10)
-		g.low = min(int64(h.demand.peak*(2*rtt+time.Millisecond/2).Seconds()), units/2)
+		g.lowWater = min(int64(h.demand.peak*(2*rtt+time.Millisecond/2).Seconds()), units/2)
 	}
 	switch {
-	case a.generation != h.calls.generation: // the store may have forgotten them
+	case q.generation != h.calls.generation: // the store may have forgotten them
 		l.counts.expired.Add(units)
 		l.callWhenAllowed(h, now)
 		return
 	case h.removed:
 		l.queueReturn(h, g, units, now)
 		return
-	case now >= g.expires && now < a.at+l.options.TTL && now-a.at < h.limit.Period: // the window ended meanwhile
+	case now >= g.expires && now < q.at+l.options.TTL && now-q.at < h.limit.Period: // the window ended meanwhile
 		l.queueReturn(h, g, units, now)
 		l.callWhenAllowed(h, now)
 		return
@@ -339,10 +341,10 @@ func (l *Limiter) callGranted(h *holding, a *request, now time.Duration, d *head
 		h.answerAll(answer{outcome: askStore})
 		return
 	}
-	h.updateShare(a, d.Remaining, units, rtt)
+	h.updateShare(q, d.Remaining, units, rtt)
 	// From a half-full bucket a node may get too little because others asked at the same time. But if not all waiters get
 	// something, there are too many of them.
-	h.store.scarce, h.store.left = units < a.want && (2*d.Remaining < h.capacity || units < h.queue.units), d.Remaining
+	h.store.scarce, h.store.left = units < q.want && (2*d.Remaining < h.capacity || units < h.queue.units), d.Remaining
 	h.denial.Store(nil)
 	h.grants = append(h.grants, g)
 	if !h.visits.scheduled {
@@ -381,7 +383,9 @@ func (l *Limiter) serveWaiters(h *holding, now time.Duration, x *denial) {
 			h.queue.waiters = h.queue.waiters[1:]
 			continue
 		}
-		h.answerFirst(answer{decision: l.deny(h, x, now, cost)})
+		var d headgate.Decision
+		l.deny(h, x, now, cost, &d)
+		h.answerFirst(answer{decision: d})
 	}
 	h.queue.waiters = stay
 	l.callWhenAllowed(h, now)

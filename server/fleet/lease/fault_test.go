@@ -112,7 +112,7 @@ func TestASourceThatFailsIsNotAskedForEveryCheck(t *testing.T) {
 			t.Errorf("%d calls in a second, want at most 20", got)
 		}
 		w.sever(false)
-		time.Sleep(2 * callsEvery)
+		time.Sleep(2 * defaultCallInterval)
 		if d := mustLease(t, l, c); !d.Allowed {
 			t.Errorf("when it is back: got %+v, want it allowed", d)
 		}

@@ -9,22 +9,22 @@ import (
 
 // A grant is units that the store has granted to this node. Times are this node's.
 type grant struct {
-	left     atomic.Int64 // negative after the end
-	renewing atomic.Bool  // more units were requested because this grant ends
+	left     atomic.Int64 // unused units; negative after the end
+	renewing atomic.Bool  // more units were requested because this grant is nearly used up or expires
 
-	size      int64
-	expires   time.Duration
-	renewAt   time.Duration // when to request more, so that there is no gap
-	low       int64         // request more when so many are left; −1 for never
-	asked     time.Duration
-	at        int64 // by the store's clock, in µs
-	lease     uint64
-	remaining int64         // in the store after the grant
-	resetAt   time.Duration // when the key is as new
+	size        int64
+	expires     time.Duration
+	renewAt     time.Duration // when to request more, so that there is no gap
+	lowWater    int64         // request more when so many are left; −1 for never
+	requestedAt time.Duration
+	at          int64 // by the store's clock, in µs
+	lease       uint64
+	remaining   int64         // in the store after the grant
+	resetAt     time.Duration // when all consumed units have refilled
 }
 
-// ended is the value of left after the end of a grant.
-const ended = -1 << 62
+// endedUnits is the value of left after the end of a grant.
+const endedUnits = -1 << 62
 
 // take takes n units, and returns how many are left.
 func (g *grant) take(n int64) (left int64, ok bool) {
@@ -53,8 +53,8 @@ func (g *grant) takeSome(n int64) int64 {
 	}
 }
 
-// put puts back up to n taken units, and returns how many.
-func (g *grant) put(n int64) int64 {
+// putBack puts back up to n taken units, and returns how many.
+func (g *grant) putBack(n int64) int64 {
 	for {
 		left := g.left.Load()
 		some := min(g.size-left, n)
@@ -68,7 +68,7 @@ func (g *grant) put(n int64) int64 {
 }
 
 // end ends the grant, and returns the unused units.
-func (g *grant) end() int64 { return max(0, g.left.Swap(ended)) }
+func (g *grant) end() int64 { return max(0, g.left.Swap(endedUnits)) }
 
 // receipt returns the receipt of n units.
 func (g *grant) receipt(n int64) headgate.Receipt {
@@ -83,7 +83,7 @@ func (g *grant) describe(d *headgate.Decision, capacity, left int64, now time.Du
 	}
 }
 
-// A denial denies checks of a cost and above without a call, until a time.
+// A denial denies checks of at least a cost without a store call, until a time.
 type denial struct {
 	cost      int64
 	until     time.Duration

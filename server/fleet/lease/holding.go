@@ -22,8 +22,8 @@ type holding struct {
 
 	// These are read without the lock.
 	front  atomic.Pointer[grant]  // the grant to try first
-	denial atomic.Pointer[denial] // nil for none
-	denied atomic.Int64           // units denied here, in all
+	denial atomic.Pointer[denial] // nil if none is known
+	denied atomic.Int64           // total of denied units
 
 	mu         sync.Mutex
 	removed    bool     // from the table
@@ -45,11 +45,11 @@ type waitQueue struct {
 
 // A callState says when the store may be called for a key.
 type callState struct {
-	every      time.Duration // pause between calls in the long run
+	interval   time.Duration // pause between calls in the long run
 	slotAt     time.Duration // see nextSlot
 	timer      clock.Timer   // of the next call, if callers wait for it
 	running    bool
-	generation int // grows with resets; units requested in an earlier one do not count
+	generation int // grows with each reset; units requested before a reset do not count
 	resets     int // in progress: no call starts until they end
 }
 
@@ -58,7 +58,7 @@ type storeState struct {
 	scarce  bool          // there was not enough for all
 	left    int64         // units remaining in the store
 	askedAt time.Duration // when; 0 if never
-	share   int64         // the part of the remaining units to ask for is 1/share; 0 before it is known. See updateShare
+	share   int64         // at most 1/share of the remaining units are requested; 0 if not known. See updateShare
 }
 
 // A faultState says why a store is not asked for grants.
@@ -84,22 +84,22 @@ type visitState struct {
 	busyAt    time.Duration // when it had grown since the visit before
 }
 
-// callsEvery is the pause between calls for a key in the long run, and callsAtOnce the number of calls at once after a
+// defaultCallInterval is the pause between calls for a key in the long run, and callBurst the number of calls at once after a
 // pause.
 const (
-	callsEvery  = time.Second / 16
-	callsAtOnce = 12 // so that all remaining units can be taken at once, in smaller and smaller grants
+	defaultCallInterval = time.Second / 16
+	callBurst           = 12 // so that all remaining units can be taken at once, in smaller and smaller grants
 )
 
-// callsFor returns the pause between calls for a limit. It is shorter where a limit could not be used otherwise: the
+// callInterval returns the pause between calls for a limit. It is shorter where a limit could not be used otherwise: the
 // bucket would be full between calls, or the window would end before all units are handed out.
-func callsFor(l headgate.Limit) time.Duration {
+func callInterval(l headgate.Limit) time.Duration {
 	switch l.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
-		return min(callsEvery, l.Period/16)
+		return min(defaultCallInterval, l.Period/16)
 	default:
 		refill := float64(l.Period) * float64(l.Capacity()) / float64(l.Count)
-		return time.Duration(min(float64(callsEvery), refill/2))
+		return time.Duration(min(float64(defaultCallInterval), refill/2))
 	}
 }
 
@@ -109,7 +109,7 @@ func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *h
 	now := l.clock.Elapsed()
 	created := &holding{
 		hash: hash, key: strings.Clone(c.Key), owner: strings.Clone(c.Owner), limit: c.Limit, capacity: c.Limit.Capacity(),
-		calls:  callState{every: callsFor(c.Limit), slotAt: now - callsAtOnce*callsEvery},
+		calls:  callState{interval: callInterval(c.Limit), slotAt: now - callBurst*defaultCallInterval},
 		demand: demandState{sampledAt: now}, visits: visitState{scheduled: true},
 	}
 	s := l.table.shard(hash)
@@ -123,8 +123,8 @@ func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *h
 	return h
 }
 
-// withNames returns a check with strings that may be kept.
-func (h *holding) withNames(c *headgate.Check) headgate.Check {
+// ownStrings returns the check with strings of the holding, which may be kept.
+func (h *holding) ownStrings(c *headgate.Check) headgate.Check {
 	check := *c
 	check.Key, check.Owner = h.key, h.owner
 	return check
@@ -135,7 +135,7 @@ func (h *holding) check(n int64) headgate.Check {
 	return headgate.Check{Key: h.key, Owner: h.owner, Limit: h.limit, Cost: n}
 }
 
-func (h *holding) failure() error {
+func (h *holding) lastError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.fault.err
@@ -172,10 +172,12 @@ func (h *holding) idle() bool {
 }
 
 // nextSlot returns when the store may be called again. If it is in the past, it may be called now.
-func (h *holding) nextSlot() time.Duration { return h.calls.slotAt - (callsAtOnce-1)*h.calls.every }
+func (h *holding) nextSlot() time.Duration { return h.calls.slotAt - (callBurst-1)*h.calls.interval }
 
-// spend counts a call.
-func (h *holding) spend(now time.Duration) { h.calls.slotAt = max(h.calls.slotAt, now) + h.calls.every }
+// countCall counts a call, so that the next slot is later.
+func (h *holding) countCall(now time.Duration) {
+	h.calls.slotAt = max(h.calls.slotAt, now) + h.calls.interval
+}
 
 // takeHeld takes n held units: from one grant if possible, otherwise from several. The receipt is that of the oldest,
 // for which the least is credited.
@@ -207,7 +209,7 @@ func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool)
 	}
 	if missing > 0 { // others took from the front grant meanwhile
 		for i, g := range h.grants {
-			g.put(taken[i])
+			g.putBack(taken[i])
 		}
 		return d, false
 	}
@@ -225,7 +227,7 @@ func (h *holding) total() int64 {
 }
 
 const (
-	shortSample = 5 * time.Millisecond   // a shorter one says little about a rate
+	shortSample = 5 * time.Millisecond   // shorter samples do not lower the estimated rate
 	demandDecay = 250 * time.Millisecond // in which a peak of demand falls by two thirds
 )
 

@@ -46,14 +46,14 @@ const (
 
 // Options are the settings of a Limiter. The zero value is valid.
 type Options struct {
-	// TTL is how long units may be used after they were requested. 1 ms to 100 ms. Default DefaultTTL.
+	// TTL is how long units may be used after they were requested, 1ms to 100ms. Default DefaultTTL.
 	TTL time.Duration
 	// MaxKeys is the approximate number of keys with units at once. A key takes about 500 bytes and its name. Default
 	// DefaultMaxKeys.
 	MaxKeys int
 	// MaxWaiting is the most callers per key that wait for units; others are denied. Default DefaultMaxWaiting.
 	MaxWaiting int
-	// Timeout is the longest time of a call of the source, unless that is a Degrader, which has its own. Default
+	// Timeout is the timeout of calls of the source. A source that is a Degrader has its own instead. Default
 	// DefaultTimeout.
 	Timeout time.Duration
 	// Members counts the nodes that share the limits. Default this node only.
@@ -133,18 +133,18 @@ var errNoSource = errors.New("lease: New: want a Source")
 // burst that was lost. If a server's clock jumps ahead, its buckets refill and returned units are credited less; if it
 // jumps back, no time passes until it is where it was. Leases do not use it.
 //
-// If the source fails, held units are used until they expire. Then a [Degrader] decides check by check; of another
-// source the error is returned, and it is called again after 50 ms. A source that takes longer than TTL to respond
-// cannot lease: it is called for every check for a second.
+// If the source fails, held units are used until they expire. Then a [Degrader] decides each check. If the source is
+// none, its error is returned, and it is called again after 50 ms. A source that takes longer than TTL to respond cannot
+// lease: for a second, it is called for every check.
 //
 // Split keys and peeks (Cost 0) always call the source. If MaxKeys is reached, keys without units are evicted; if there
 // are none, checks of new keys call the source one by one.
 //
-// The Limiter copies the strings that it keeps of a check. It needs the owner, which says where in the store a key is.
-// So it is no engine.Borrower, and shares its counters with limiters that take from the same store one by one.
+// The Limiter copies the strings that it keeps of a check. It is not an engine.Borrower, as it reads the owner, which
+// says where in the store a key is. So it shares its counters with limiters that take from the same store one by one.
 type Limiter struct {
 	source  Source
-	guard   Degrader // the source, nil if it is none
+	guard   Degrader // the source if it is a Degrader, or nil
 	options Options
 	clock   clock.Stopwatch
 	table   table
@@ -230,7 +230,7 @@ func (l *Limiter) decideLocally(c *headgate.Check, d *headgate.Decision) bool {
 	now := l.clock.Elapsed()
 	if g := h.front.Load(); g != nil && now < g.expires {
 		if left, ok := g.take(c.Cost); ok {
-			if left <= g.low || now >= g.renewAt {
+			if left <= g.lowWater || now >= g.renewAt {
 				l.renew(h, g)
 			}
 			g.describe(d, h.capacity, left, now, c.Cost)
@@ -238,9 +238,7 @@ func (l *Limiter) decideLocally(c *headgate.Check, d *headgate.Decision) bool {
 		}
 	}
 	if x := h.denial.Load(); x != nil && now < x.until && c.Cost >= x.cost {
-		h.denied.Add(c.Cost)
-		x.describe(d, h.capacity, now, c.Cost)
-		l.counts.denied.Add(1)
+		l.deny(h, x, now, c.Cost, d)
 		return true
 	}
 	return false
@@ -274,7 +272,7 @@ func (l *Limiter) take(ctx context.Context, c *headgate.Check) (headgate.Decisio
 			l.table.remove(h)
 			continue
 		case askStore:
-			return l.takeExact(ctx, h.withNames(c))
+			return l.takeExact(ctx, h.ownStrings(c))
 		case storeFailed:
 			return l.degrade(ctx, h, c)
 		}
@@ -294,7 +292,7 @@ func cloneCheck(c *headgate.Check) headgate.Check {
 func (l *Limiter) takeExact(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	l.counts.exact.Add(1)
 	l.counts.calls.Add(1)
-	ctx, end := l.within(ctx)
+	ctx, end := l.withTimeout(ctx)
 	defer end()
 	return l.source.Take(ctx, c)
 }
@@ -306,7 +304,7 @@ func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision
 	}
 	l.counts.exact.Add(1)
 	l.counts.calls.Add(1)
-	ctx, end := l.within(ctx)
+	ctx, end := l.withTimeout(ctx)
 	defer end()
 	d, err := l.source.Peek(ctx, cloneCheck(&c))
 	if err != nil || d.Degraded || !algorithm.Grantable(c.Limit.Algorithm) {
@@ -326,18 +324,18 @@ func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision
 
 // degrade decides a check whose source is unreachable. If the source is overloaded, no policy applies.
 func (l *Limiter) degrade(ctx context.Context, h *holding, c *headgate.Check) (headgate.Decision, error) {
-	if err := h.failure(); errors.Is(err, headgate.ErrOverloaded) {
+	if err := h.lastError(); errors.Is(err, headgate.ErrOverloaded) {
 		return headgate.Decision{}, err
 	}
 	l.counts.degraded.Add(1)
 	if l.guard != nil {
-		return l.guard.Degrade(ctx, h.withNames(c))
+		return l.guard.Degrade(ctx, h.ownStrings(c))
 	}
-	return headgate.Decision{}, h.failure()
+	return headgate.Decision{}, h.lastError()
 }
 
-// within returns a context that ends when a call of the source has taken too long.
-func (l *Limiter) within(ctx context.Context) (context.Context, func()) {
+// withTimeout returns the context for a call of the source, which a Degrader bounds by itself.
+func (l *Limiter) withTimeout(ctx context.Context) (context.Context, func()) {
 	if l.guard != nil {
 		return ctx, func() {}
 	}

@@ -112,8 +112,8 @@ func TestCallersOfOneKeyShareACall(t *testing.T) {
 		if got := allowed.Load(); got > 1000 || got < 500 {
 			t.Errorf("%d of 1500 allowed at once, want most of 1000 and no more", got)
 		}
-		if got := w.callsMade(); got > callsAtOnce+1 {
-			t.Errorf("%d calls for 1500 callers, want at most %d", got, callsAtOnce+1)
+		if got := w.callsMade(); got > callBurst+1 {
+			t.Errorf("%d calls for 1500 callers, want at most %d", got, callBurst+1)
 		}
 		time.Sleep(2 * time.Second) // the others can have the rest
 		for range 1000 {
@@ -156,7 +156,7 @@ func TestWhatIsHeldInSeveralGrantsIsUsedTogether(t *testing.T) {
 		h := l.table.find(l.table.hash("a"), "a", &c.Limit)
 		now := l.clock.Elapsed()
 		for i := range 3 {
-			g := &grant{size: 5, expires: now + time.Second, renewAt: now + time.Second, low: -1, at: int64(i)}
+			g := &grant{size: 5, expires: now + time.Second, renewAt: now + time.Second, lowWater: -1, at: int64(i)}
 			g.left.Store(5)
 			h.grants = append(h.grants, g)
 		}

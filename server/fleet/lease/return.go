@@ -80,7 +80,7 @@ func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 		return
 	case !idle && !needed && minReturnPart*o.units < h.capacity:
 		return
-	case now < h.nextSlot()+time.Duration(spare)*h.calls.every || l.returning.Load() >= maxReturning:
+	case now < h.nextSlot()+time.Duration(spare)*h.calls.interval || l.returning.Load() >= maxReturning:
 		return
 	}
 	l.returning.Add(1)
@@ -92,7 +92,7 @@ func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 		return
 	}
 	h.unreturned = unusedUnits{}
-	h.spend(now)
+	h.countCall(now)
 }
 
 // window returns the number of the window that contains a time of the store. Buckets have one.
@@ -108,7 +108,7 @@ func (h *holding) window(at int64) int64 {
 // worthReturning reports whether the store would credit a relevant part of units that are returned now. It credits
 // parts of a unit too.
 func (h *holding) worthReturning(g *grant, units int64, now time.Duration) bool {
-	held := now - g.asked
+	held := now - g.requestedAt
 	switch h.limit.Algorithm {
 	case headgate.FixedWindow:
 		return held < h.windowEnds(g.at)
@@ -121,7 +121,7 @@ func (h *holding) worthReturning(g *grant, units int64, now time.Duration) bool 
 
 // returnUnits returns units to the store.
 func (l *Limiter) returnUnits(ctx context.Context, h *holding, r headgate.Receipt) {
-	ctx, end := l.within(ctx)
+	ctx, end := l.withTimeout(ctx)
 	defer end()
 	l.counts.calls.Add(1)
 	if err := l.source.Give(ctx, h.check(r.Units), r); err != nil {
@@ -186,8 +186,7 @@ func (h *holding) denies(now time.Duration) bool {
 const closeReturners = 32
 
 // Close returns the held units, until ctx ends, and stops everything: waiting and later callers get headgate.ErrClosed.
-// It does not close the source. Closing
-// again does nothing.
+// It does not close the source. Further calls do nothing.
 func (l *Limiter) Close(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -199,7 +198,7 @@ func (l *Limiter) Close(ctx context.Context) error {
 		return nil
 	}
 	defer l.endLife()
-	stop := context.AfterFunc(ctx, l.endLife) // without time left, it does not wait for calls either
+	stop := context.AfterFunc(ctx, l.endLife) // when ctx ends, calls in progress end too
 	defer stop()
 	l.wheel.stop()
 	back := make(chan refund)
@@ -254,25 +253,31 @@ func (l *Limiter) dismissWaiters(h *holding) bool {
 // returnAll returns the held units.
 func (l *Limiter) returnAll(h *holding, back chan<- refund) {
 	h.mu.Lock()
+	unused := h.endGrants()
+	h.mu.Unlock()
 	now := l.clock.Elapsed()
-	var list []refund
-	add := func(g *grant, units int64) {
-		switch {
-		case units == 0:
-		case h.worthReturning(g, units, now):
-			list = append(list, refund{h, g.receipt(units)})
-		default:
-			l.counts.expired.Add(units)
+	for _, u := range unused {
+		if h.worthReturning(u.grant, u.units, now) {
+			back <- refund{h, u.grant.receipt(u.units)}
+		} else {
+			l.counts.expired.Add(u.units)
 		}
 	}
+}
+
+// endGrants ends all grants, and returns their unused units and those that were to be returned. The holding is locked.
+func (h *holding) endGrants() (unused []unusedUnits) {
 	for _, g := range h.grants {
-		add(g, g.end())
+		units := g.end()
+		h.demand.used += g.size - units
+		if units > 0 {
+			unused = append(unused, unusedUnits{g, units})
+		}
 	}
-	add(h.unreturned.grant, h.unreturned.units)
+	if h.unreturned.units > 0 {
+		unused = append(unused, h.unreturned)
+	}
 	h.grants, h.unreturned = nil, unusedUnits{}
 	h.front.Store(nil)
-	h.mu.Unlock()
-	for _, r := range list {
-		back <- r
-	}
+	return unused
 }

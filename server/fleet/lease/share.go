@@ -12,20 +12,20 @@ const minShare = 2
 // updateShare finds out from a response whether other nodes take from the key as well. While they do, each node leaves
 // the others their part. While none does, it takes larger and larger parts. So a key that is used on one of many nodes
 // can be used as fully as on all of them.
-func (h *holding) updateShare(a *request, remaining, units int64, rtt time.Duration) {
+func (h *holding) updateShare(q *request, remaining, units int64, rtt time.Duration) {
 	found := remaining + units
 	expected, slack := h.store.left, 1+h.capacity/32
 	if h.limit.Algorithm == headgate.TokenBucket || h.limit.Algorithm == headgate.GCRA {
-		expected += h.refill(a.at - h.store.askedAt)
+		expected += h.refill(q.at - h.store.askedAt)
 		slack += h.refill(2 * rtt)
 	}
 	switch {
 	case h.store.askedAt > 0 && min(expected, h.capacity)-found > slack:
-		h.store.share = a.maxShare
-	case units > 0 && units < a.want:
-		h.store.share = max(minShare, a.share/4)
+		h.store.share = q.maxShare
+	case units > 0 && units < q.want:
+		h.store.share = max(minShare, q.share/4)
 	}
-	h.store.askedAt = max(a.at, 1)
+	h.store.askedAt = max(q.at, 1)
 }
 
 // refill returns the units that refill in a time, at most the capacity.

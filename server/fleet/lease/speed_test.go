@@ -16,7 +16,7 @@ import (
 func holdForLong(l *Limiter, c *headgate.Check) {
 	h := l.insert(context.Background(), l.table.hash(c.Key), c)
 	far := l.clock.Elapsed() + time.Hour
-	g := &grant{size: 1 << 40, expires: far, renewAt: far, low: -1}
+	g := &grant{size: 1 << 40, expires: far, renewAt: far, lowWater: -1}
 	g.left.Store(g.size)
 	h.grants = append(h.grants, g)
 	h.front.Store(g)

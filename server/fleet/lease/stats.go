@@ -28,7 +28,7 @@ type counters struct {
 	exact, degraded                     atomic.Int64
 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (l *Limiter) Stats() Stats {
 	c := &l.counts
 	return Stats{

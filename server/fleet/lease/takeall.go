@@ -50,7 +50,7 @@ func (l *Limiter) takeSeveral(
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
 	decisions := dst[before:]
-	for i := range checks { // a known denial need not touch the others
+	for i := range checks { // a denial that is known already takes nothing for the others
 		if l.deniedLocally(&checks[i], &decisions[i]) {
 			return dst, nil
 		}
@@ -92,9 +92,7 @@ func (l *Limiter) deniedLocally(c *headgate.Check, d *headgate.Decision) bool {
 	if g := h.front.Load(); now >= x.until || c.Cost < x.cost || g != nil && now < g.expires && g.left.Load() >= c.Cost {
 		return false
 	}
-	h.denied.Add(c.Cost)
-	l.counts.denied.Add(1)
-	x.describe(d, h.capacity, now, c.Cost)
+	l.deny(h, x, now, c.Cost, d)
 	return true
 }
 
@@ -121,7 +119,7 @@ func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 		return headgate.Decision{}, err
 	}
 	l.counts.calls.Add(1)
-	ctx, end := l.within(ctx)
+	ctx, end := l.withTimeout(ctx)
 	defer end()
 	return l.source.Charge(ctx, cloneCheck(&c))
 }
@@ -165,7 +163,7 @@ func (l *Limiter) give(ctx context.Context, c *headgate.Check, r headgate.Receip
 	back := cloneCheck(c)
 	back.Cost = r.Units
 	l.counts.calls.Add(1)
-	ctx, end := l.within(ctx)
+	ctx, end := l.withTimeout(ctx)
 	defer end()
 	return l.source.Give(ctx, back, r)
 }
@@ -208,7 +206,7 @@ func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
 		}
 	})
 	l.counts.calls.Add(1)
-	ctx, end := l.within(ctx)
+	ctx, end := l.withTimeout(ctx)
 	defer end()
 	return l.source.Reset(ctx, key)
 }
@@ -226,14 +224,9 @@ func (l *Limiter) drop(h *holding, resetting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls.resets += resetting
-	for _, g := range h.grants {
-		unused := g.end()
-		h.demand.used += g.size - unused
-		l.counts.expired.Add(unused)
+	for _, unused := range h.endGrants() {
+		l.counts.expired.Add(unused.units)
 	}
-	l.counts.expired.Add(h.unreturned.units)
-	h.grants, h.unreturned = nil, unusedUnits{}
-	h.front.Store(nil)
 	h.denial.Store(nil)
 	h.store.scarce = false
 	h.calls.generation++
@@ -245,29 +238,14 @@ func (l *Limiter) returnOtherLimits(ctx context.Context, current *holding) {
 	var list []refund
 	l.table.each(current.key, func(h *holding) {
 		if h != current {
-			list = h.appendUnused(list)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			for _, unused := range h.endGrants() {
+				list = append(list, refund{h, unused.grant.receipt(unused.units)})
+			}
 		}
 	})
 	for _, r := range list {
 		l.returnUnits(ctx, r.holding, r.receipt)
 	}
-}
-
-// appendUnused ends the grants and appends their unused units.
-func (h *holding) appendUnused(list []refund) []refund {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, g := range h.grants {
-		unused := g.end()
-		h.demand.used += g.size - unused
-		if unused > 0 {
-			list = append(list, refund{h, g.receipt(unused)})
-		}
-	}
-	if o := h.unreturned; o.units > 0 {
-		list = append(list, refund{h, o.grant.receipt(o.units)})
-	}
-	h.grants, h.unreturned = nil, unusedUnits{}
-	h.front.Store(nil)
-	return list
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// MaxPeers is the number of peers that a record remembers. If there are more, the one that was updated least recently
-// is replaced, and starts again at its next update: units that it consumes until then are not counted.
+// MaxPeers is the most peers that a record remembers. A further peer replaces the one whose latest update is the oldest.
+// Units that the replaced peer consumes before its next update are not counted.
 const MaxPeers = 255
 
-// Apply charges the units that a peer consumed and that are not counted yet. uptime is the age of the peer's ledger
-// when it sent the tallies. The order of calls does not matter, and repeated calls have no effect.
+// Apply charges units that a peer consumed and that are not charged yet. uptime is the age of the peer's ledger when it
+// sent the tallies. The order of calls does not matter, and repeated calls have no effect.
 //
 // The first tally of a peer counts in full if the peer's record is younger than ours. Otherwise this node is the
 // newcomer, and adopts the peer's level.
@@ -24,10 +24,10 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 		return
 	}
 	now := l.now()
-	a := delivery{uptime: uptime}
-	a.slot, a.gen = l.peers.Slot(from, now.micros)
-	a.lag = l.peers.Lag(a.slot, now.uptime, uptime)
-	a.late = a.lag + l.options.Lag/4
+	in := arrival{uptime: uptime}
+	in.slot, in.gen = l.peers.Slot(from, now.micros)
+	in.lag = l.peers.Lag(in.slot, now.uptime, uptime)
+	in.late = in.lag + l.options.Lag/4
 	for i := range tallies {
 		t := &tallies[i]
 		if reason := t.Impossible(uptime); reason != "" {
@@ -36,25 +36,25 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 		}
 		sh := l.shardOf(&t.Key)
 		sh.mu.Lock()
-		reason := l.applyTally(sh, t, &a, now)
+		reason := l.applyTally(sh, t, &in, now)
 		sh.mu.Unlock()
 		if reason != "" {
 			l.refuse(from, reason, now)
 		}
 		age := t.Age
 		if age == 0 {
-			age = a.lag
+			age = in.lag
 		}
 		l.counters.addLag(age, now.uptime)
 	}
 }
 
-// A delivery describes how tallies were received.
-type delivery struct {
-	slot      int32 // of the peer
+// An arrival is when and from which peer tallies were received.
+type arrival struct {
+	slot      int32 // of the peer in Ledger.peers, and its generation
 	gen       uint32
-	uptime    time.Duration // of the peer's ledger when it sent them
-	lag, late time.Duration // the minimum delay, and the usual maximum
+	uptime    time.Duration // of the peer's ledger when it sent the tallies
+	lag, late time.Duration // shortest and usual longest delay of tallies from this peer
 }
 
 // Impossible returns why a tally cannot be true, or "".
@@ -64,7 +64,7 @@ func (t *Tally) Impossible(uptime time.Duration) string {
 		return "a negative total"
 	case t.Level < 0 || t.Carried < 0:
 		return "a negative level"
-	case t.Start < 0 || t.Start > uptime+time.Second: // two records may have to start in the same microsecond
+	case t.Start < 0 || t.Start > uptime+time.Second: // records that start in the same microsecond get later starts
 		return "a record from the future"
 	case t.Age < 0:
 		return "an update from the future"
@@ -76,13 +76,13 @@ func (t *Tally) Impossible(uptime time.Duration) string {
 const (
 	ReasonFell    = "a total that fell"
 	ReasonLeaped  = "a total that grew more than possible"
-	reasonDeep    = "a level deeper than any debt"
+	reasonDeep    = "a level above the largest possible debt"
 	reasonNoLimit = "an invalid limit"
 )
 
 // applyTally applies one tally. It returns a reason if it refuses a part of it.
-func (l *Ledger) applyTally(sh *shard, t *Tally, a *delivery, now moment) (reason string) {
-	age := max(0, a.uptime-t.Start) + t.Age
+func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reason string) {
+	age := max(0, in.uptime-t.Start) + t.Age
 	r := sh.records[t.Key]
 	if r == nil {
 		if r, reason = l.addFromTally(sh, t, age, now); r == nil {
@@ -95,90 +95,90 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, a *delivery, now moment) (reaso
 	r.updatedAt = r.at(now)
 	l.advance(r, now)
 	if r.replaced() {
-		return l.applyToReplaced(r, t, a, age, now)
+		return l.applyToReplaced(r, t, in, age, now)
 	}
 	t = r.alignWindow(t, now)
-	s, first := r.peerTotal(a.slot, a.gen, l)
+	peer, first := r.peerTotal(in.slot, in.gen, l)
 	received := t
-	t, reason = r.plausible(t, first, age)
-	known := s.total
+	t, reason = r.plausiblePart(t, first, age)
+	known := peer.total
 	switch {
-	case first || t.Start > s.start:
+	case first || t.Start > peer.start:
 		if t.Reset && age < now.uptime-r.addedAt+l.options.Lag {
 			r.reset(now)
 		}
-		known = l.meetPeer(r, s, t, first, age, a.late, now)
+		known = l.meetPeer(r, peer, t, first, age, in.late, now)
 		if first {
-			s.emptyTime, s.updatedAt = 0, r.at(now)-min(age, l.observedFor(r, now)).Microseconds()
+			peer.emptyTime, peer.updatedAt = 0, r.at(now)-min(age, l.observedFor(r, now)).Microseconds()
 		}
-		s.impossible = false
-	case t.Start < s.start:
-		return "" // late, and its record has ended
-	case t.Total < known && a.uptime < s.sentAt:
+		peer.impossible = false
+	case t.Start < peer.start:
+		return "" // a late tally of an earlier record
+	case t.Total < known && in.uptime < peer.sentAt:
 		return "" // late
 	case t.Total < known:
-		s.impossible = false // the total is plausible again
+		peer.impossible = false // the total is plausible again
 		return ReasonFell
 	default:
-		known += r.alreadyCounted(t.Total-known, s.updatedAt, now)
+		known += r.alreadyCounted(t.Total-known, peer.updatedAt, now)
 	}
-	gap := a.uptime - s.sentAt
-	if first || t.Start > s.start {
+	gap := in.uptime - peer.sentAt
+	if first || t.Start > peer.start {
 		gap = age
 	}
 	growth := t.Total - known
-	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.at(now)-s.updatedAt), headgate.MaxCount)
+	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.at(now)-peer.updatedAt), headgate.MaxCount)
 	tooMuch := growth > most
 	if tooMuch {
 		growth, reason = most, ReasonLeaped
-		if s.impossible {
-			growth = 0 // it was charged when it was first received
+		if peer.impossible {
+			growth = 0 // the most possible was charged with the previous tally
 		}
 	}
 	switch {
 	case !t.Recent:
-		s.grewAt = 0
-	case t.Total > s.total || t.Start > s.start:
-		s.grewAt = r.at(now) - a.lag.Microseconds()
+		peer.grewAt = 0
+	case t.Total > peer.total || t.Start > peer.start:
+		peer.grewAt = r.at(now) - in.lag.Microseconds()
 	}
-	// The total becomes what was charged, so that plausible totals count again as soon as they are above it.
-	s.start, s.total, s.impossible = t.Start, known+growth, tooMuch
-	s.updatedAt = r.at(now)
+	// The stored total is the charged one, so that later plausible totals count as soon as they are above it.
+	peer.start, peer.total, peer.impossible = t.Start, known+growth, tooMuch
+	peer.updatedAt = r.at(now)
 	if l.self != 0 {
-		s.updatedAt -= a.lag.Microseconds() // packets that waited during a stall arrive all at once
+		peer.updatedAt -= in.lag.Microseconds() // packets that waited during a stall arrive all at once
 	}
-	s.pastWindow, s.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
+	peer.pastWindow, peer.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
 		t.Window > r.window.start
 	l.counters.applied.Add(max(0, growth))
-	if r.optional.share != nil && !s.pastWindow {
+	if r.optional.share != nil && !peer.pastWindow {
 		r.optional.share.add(growth, r.at(now))
 	}
 	charged := growth
 	if r.plan.IsBucket() {
-		charged -= r.drainedWhileApart(s, t, growth, gap)
+		charged -= r.drainedWhileApart(peer, t, growth, gap)
 	}
-	if tooMuch || t != received || !l.applySum(sh, r, s, t, charged, a.lag, now) {
-		l.chargeUpdate(r, s, t, charged, age, now)
+	if tooMuch || t != received || !l.applySum(sh, r, peer, t, charged, in.lag, now) {
+		l.chargeUpdate(r, peer, t, charged, age, now)
 	}
 	if r.plan.HasWindows() && t.Window == r.window.start && !r.tookOver() {
 		r.raiseCarried(t.Carried, now)
 	}
 	// The bucket may have been empty since the tally was sent because of units that the peer does not know yet.
-	s.emptyTime = max(min(s.emptyTime, r.emptyTime), r.emptyTime-a.lag.Microseconds())
-	if !first && a.uptime >= s.sentAt && r.plan.IsBucket() {
-		late := a.late
+	peer.emptyTime = max(min(peer.emptyTime, r.emptyTime), r.emptyTime-in.lag.Microseconds())
+	if !first && in.uptime >= peer.sentAt && r.plan.IsBucket() {
+		late := in.late
 		if t.Age > 0 {
 			late = t.Age
 		}
-		l.catchUp(sh, r, s, t, late, now)
+		l.catchUp(sh, r, peer, t, late, now)
 	}
-	s.sentAt = max(a.uptime, s.sentAt)
+	peer.sentAt = max(in.uptime, peer.sentAt)
 	return reason
 }
 
-// plausible returns the part of a tally that can be true, and a reason if that is not all. The first level of a peer,
+// plausiblePart returns the part of a tally that can be true, and a reason if that is not all. The first level of a peer,
 // which may be adopted, can be no more than the peer could have charged and consumed since its record started.
-func (r *record) plausible(t *Tally, first bool, age time.Duration) (_ *Tally, reason string) {
+func (r *record) plausiblePart(t *Tally, first bool, age time.Duration) (_ *Tally, reason string) {
 	deepest := (1 + headgate.MaxDebt) * r.plan.Capacity()
 	if t.Level > deepest+r.maxOwed() {
 		reason = reasonDeep
@@ -212,8 +212,8 @@ func (r *record) alignWindow(t *Tally, now moment) *Tally {
 	return &other
 }
 
-// addFromTally adds a record for a key that a peer consumed. It returns nil if there is no need or no room for it, or
-// if the tally is wrong, with a reason.
+// addFromTally adds a record for a key that a peer consumed. It returns nil if the tally has no limit, if the ledger is
+// full, or, with a reason, if the tally is wrong.
 func (l *Ledger) addFromTally(sh *shard, t *Tally, age time.Duration, now moment) (r *record, reason string) {
 	if t.Limit == (headgate.Limit{}) {
 		return nil, ""
@@ -224,11 +224,11 @@ func (l *Ledger) addFromTally(sh *shard, t *Tally, age time.Duration, now moment
 	}
 	r, err = l.add(sh, t.Key, p, t.Offset, now)
 	if errors.Is(err, headgate.ErrFull) {
-		l.counters.unheard.Add(1)
+		l.counters.ignored.Add(1)
 		return nil, ""
 	}
 	if l.self == 0 {
-		r.emptyTime = min(age, l.observedFor(r, now)).Microseconds() // the bucket was empty before
+		r.emptyTime = min(age, l.observedFor(r, now)).Microseconds() // the bucket was empty until now
 	}
 	return r, ""
 }
@@ -245,13 +245,13 @@ func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 }
 
 // chargeUpdate charges units of an update.
-func (l *Ledger) chargeUpdate(r *record, s *peerTotal, t *Tally, units int64, age time.Duration, now moment) {
+func (l *Ledger) chargeUpdate(r *record, peer *peerTotal, t *Tally, units int64, age time.Duration, now moment) {
 	if units <= 0 {
 		return
 	}
 	if !r.plan.HasWindows() {
 		if l.self == 0 {
-			units -= r.drainedWhileEmpty(s, t, units, age)
+			units -= r.drainedWhileEmpty(peer, t, units, age)
 		}
 		l.chargePeers(r, units, r.window.start, now)
 		return
@@ -270,8 +270,8 @@ func (l *Ledger) chargeUpdate(r *record, s *peerTotal, t *Tally, units int64, ag
 
 // drainedWhileEmpty returns how many of the units have drained while this node's bucket was empty, and subtracts the
 // time from emptyTime. Units that the peer reports as still in its bucket have not drained.
-func (r *record) drainedWhileEmpty(s *peerTotal, t *Tally, units int64, age time.Duration) int64 {
-	empty := min(r.emptyTime-s.emptyTime, age.Microseconds())
+func (r *record) drainedWhileEmpty(peer *peerTotal, t *Tally, units int64, age time.Duration) int64 {
+	empty := min(r.emptyTime-peer.emptyTime, age.Microseconds())
 	if empty <= 0 {
 		return 0
 	}
@@ -281,7 +281,7 @@ func (r *record) drainedWhileEmpty(s *peerTotal, t *Tally, units int64, age time
 	return drained
 }
 
-// chargePeers charges units that peers consumed in a window, or keeps them as owed until they can be charged.
+// chargePeers charges units that peers consumed in a window. Those that cannot be charged yet become owed.
 func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 	if n <= 0 {
 		return
@@ -300,27 +300,27 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 		r.owed, r.debt.window = min(r.owed+rest, r.maxOwed()), r.window.start
 	}
 	if debt := r.level(now) - r.plan.Capacity(); debt > r.debt.deepest {
-		l.counters.over(debt, debt-r.debt.deepest)
+		l.counters.addOver(debt, debt-r.debt.deepest)
 		r.debt.deepest = debt
 	}
 }
 
-// maxOwed bounds the units kept beyond the deepest debt: as if MaxPeers nodes had each taken twice what they can.
+// maxOwed returns the most units that are owed: twice the capacity for each of MaxPeers peers.
 func (r *record) maxOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
 // peerTotal returns the entry of a peer, and whether it is new.
 func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool) {
 	oldest := 0
 	for i := range r.peers {
-		s := &r.peers[i]
-		if s.slot == slot {
-			if s.gen == gen {
-				return s, false
+		peer := &r.peers[i]
+		if peer.slot == slot {
+			if peer.gen == gen {
+				return peer, false
 			}
-			*s = peerTotal{slot: slot, gen: gen}
-			return s, true
+			*peer = peerTotal{slot: slot, gen: gen}
+			return peer, true
 		}
-		if s.updatedAt < r.peers[oldest].updatedAt {
+		if peer.updatedAt < r.peers[oldest].updatedAt {
 			oldest = i
 		}
 	}
@@ -328,12 +328,12 @@ func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool)
 		r.peers = append(r.peers, peerTotal{slot: slot, gen: gen})
 		return &r.peers[len(r.peers)-1], true
 	}
-	l.counters.crowded.Add(1)
+	l.counters.peersDropped.Add(1)
 	r.peers[oldest] = peerTotal{slot: slot, gen: gen}
 	return &r.peers[oldest], true
 }
 
-// Refuse reports a tally that cannot be true, for limiters that check tallies themselves.
+// Refuse counts and reports a tally that cannot be true. Limiters call it that check tallies themselves.
 func (l *Ledger) Refuse(from fleet.Peer, reason string) { l.refuse(from, reason, l.now()) }
 
 // refuse counts a tally that cannot be true, and reports it.

@@ -18,16 +18,16 @@ import (
 // carries reports whether excess is carried from one window of a record to the next.
 func (r *record) carries() bool { return r.plan.Kind == algorithm.KindWindow && r.plan.Shared }
 
-// takenByAll returns the units that were carried into the open window, and those that all nodes took in it as far as
-// known.
+// takenByAll returns the units that count in the open window: those carried into it, and those that this node and its
+// peers took in it.
 func (r *record) takenByAll() int64 {
 	if r.join.totalsVoid {
 		return 0 // totals include units that do not count
 	}
 	sum := r.window.carried + r.plan.Takable(r.total)
 	for i := range r.peers {
-		if s := &r.peers[i]; !s.pastWindow && !s.nextWindow {
-			sum += r.plan.Takable(s.total)
+		if peer := &r.peers[i]; !peer.pastWindow && !peer.nextWindow {
+			sum += r.plan.Takable(peer.total)
 		}
 	}
 	return min(sum, r.maxOwed())
@@ -49,18 +49,12 @@ func (r *record) endWindow(w int64) {
 	r.window.carried = level
 	r.join.totalsVoid = false
 	for i := range r.peers {
-		s := &r.peers[i]
-		s.pastWindow, s.nextWindow = !s.nextWindow, false
+		peer := &r.peers[i]
+		peer.pastWindow, peer.nextWindow = !peer.nextWindow, false
 	}
 }
 
-// bringForward charges the units carried into a window that has just started.
-func (r *record) bringForward(now moment) {
-	if r.window.carried > 0 {
-		r.chargeCarried(r.window.carried, now)
-	}
-}
-
+// chargeCarried charges n units that are carried into the open window.
 func (r *record) chargeCarried(n int64, now moment) {
 	d := r.consumed.Charge(r.plan, r.at(now), min(n, headgate.MaxCount))
 	r.changedAt = r.at(now)

@@ -1,12 +1,12 @@
 package ledger
 
-// Changes appends at most so many tallies to send, and treats them as sent; see [Ledger.Resend] if sending failed. The
-// hottest keys come first: those with the most units consumed since their last tally, relative to the limit. An eighth
-// of the places is for the others, so that each has its turn.
+// Changes appends up to most tallies to send, and marks them as sent; see [Ledger.Resend] if sending fails. The hottest
+// keys come first: those with the most units consumed since their last tally, relative to the limit. An eighth of the
+// tallies is reserved for other keys, which take turns.
 //
-// If the ledger asks for keys, it also returns keys that were requested without being consumed: for the time that
-// updates may be late, in every second call, and then, while the key is not drained, sixteen times per refill. So a
-// key's consumption elsewhere is never much too old when the key is requested again.
+// If the ledger asks for keys, Changes also returns keys that were requested and not consumed: in every second call for
+// the time that updates may be late, and then, until the key has drained, sixteen times per refill. So the known
+// consumption of peers is never much too old when the key is requested again.
 func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 	now := l.now()
 	end := len(dst) + most
@@ -19,21 +19,21 @@ func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 		sh.mu.Unlock()
 	}
 	for class := classes - 1; class >= 0; class-- {
-		dst = l.changesOf(dst, int8(class), turn, end-most/8, now)
+		dst = l.changesInClass(dst, int8(class), turn, end-most/8, now)
 	}
 	for i := range classes {
-		dst = l.changesOf(dst, int8((turn+i)%classes), turn, end, now)
+		dst = l.changesInClass(dst, int8((turn+i)%classes), turn, end, now)
 	}
 	return dst
 }
 
-// Lookups appends the tallies of keys that decisions wait for, as Changes does for all keys.
+// Lookups appends up to most tallies of keys that decisions wait for, and marks them as sent.
 func (l *Ledger) Lookups(dst []Tally, most int) []Tally {
-	return l.changesOf(dst, lookupClass, int(l.counters.turns.Load()), len(dst)+most, l.now())
+	return l.changesInClass(dst, lookupClass, int(l.counters.turns.Load()), len(dst)+most, l.now())
 }
 
-// changesOf appends the tallies of a class until dst has end entries. Each call starts with another shard.
-func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) []Tally {
+// changesInClass appends tallies of a heat class until dst has end entries. Each turn starts with another shard.
+func (l *Ledger) changesInClass(dst []Tally, class int8, turn, end int, now moment) []Tally {
 	for i := range l.shards {
 		if len(dst) >= end {
 			break
@@ -67,13 +67,12 @@ func (l *Ledger) changesOf(dst []Tally, class int8, turn, end int, now moment) [
 func (l *Ledger) Resend(tallies []Tally) {
 	for i := range tallies {
 		t := &tallies[i]
-		sh := l.shardOf(&t.Key)
-		sh.mu.Lock()
-		if r := sh.records[t.Key]; r != nil {
+		sh, r := l.lock(&t.Key)
+		if r != nil {
 			if r.sent.start == t.Start {
 				r.delivered = min(r.delivered, t.Delivered)
 			}
-			r.status.sendLevel, r.exchangedAt = true, 0 // peers may know anything of it
+			r.status.sendLevel, r.exchangedAt = true, 0 // it is not known which peers have received it
 			l.queueChange(sh, r)
 		}
 		sh.mu.Unlock()
@@ -101,13 +100,12 @@ func (l *Ledger) ResendGroups(groups uint64) {
 	}
 }
 
-// Tallies appends the present tallies of some keys, except for keys without any. They do not count as sent.
+// Tallies appends the current tallies of those keys that have one. They do not count as sent.
 func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 	now := l.now()
 	for i := range keys {
-		sh := l.shardOf(&keys[i])
-		sh.mu.Lock()
-		if r := sh.records[keys[i]]; r != nil && r.plan.Shared {
+		sh, r := l.lock(&keys[i])
+		if r != nil && r.plan.Shared {
 			l.advance(r, now)
 			dst = append(dst, l.tallyToSend(r, now))
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// at returns the moment by the clock that keys of a plan use.
+// at returns the time by the clock that keys of a plan use, in µs since 1970.
 func (now moment) at(p *quota.Plan, offset int64) int64 {
 	switch {
 	case p.IsBucket():
@@ -42,5 +42,5 @@ func (l *Ledger) WallClock(uptime time.Duration) time.Duration {
 	return time.Duration(l.epoch)*time.Microsecond + uptime
 }
 
-// Time returns the present time by the clock that keys of a plan use.
+// Time returns the current time by the clock that keys of a plan use, in µs since 1970.
 func (l *Ledger) Time(p *quota.Plan, offset int64) int64 { return l.now().at(p, offset) }

@@ -24,14 +24,14 @@ func TestADecisionThatWasUnderWayWhenTheDateWasSetBackLocksNobodyOut(t *testing.
 			h.take("k", fleettest.TenIn10s, 1) // goes by the new date already
 		}
 		check := headgate.Check{Key: "k", Limit: fleettest.TenIn10s, Cost: 10}
-		a, _, err := h.prepare(&check)
+		q, _, err := h.prepare(&check)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var d headgate.Decision
-		sh := h.shardOf(&a.key)
+		sh := h.shardOf(&q.key)
 		sh.mu.Lock()
-		_, err = h.Ledger.take(sh, &a, then, &d)
+		_, err = h.Ledger.take(sh, &q, then, &d)
 		sh.mu.Unlock()
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 
 // meetPeer starts the account of a peer or of its new record, and returns how much of its total is counted already.
 func (l *Ledger) meetPeer(
-	r *record, s *peerTotal, t *Tally, first bool, age, late time.Duration, now moment,
+	r *record, peer *peerTotal, t *Tally, first bool, age, late time.Duration, now moment,
 ) (known int64) {
 	if !first || !r.plan.IsBucket() && !l.startedInWindow(r, t, now) {
 		return 0
@@ -43,7 +43,7 @@ func (l *Ledger) meetPeer(
 		l.adoptLevel(r, t, late, now)
 		r.join.at = at
 		r.window.carried = max(r.window.carried, min(t.Carried, r.maxOwed())) // it is part of the level
-		r.join.guessed, s.older = r.plan.IsBucket() && l.self != 0, true
+		r.join.guessed, peer.older = r.plan.IsBucket() && l.self != 0, true
 		return t.Total
 	}
 	return r.alreadyCounted(t.Total, began, now)
@@ -76,8 +76,8 @@ func (r *record) alreadyCounted(units, since int64, now moment) int64 {
 // peersConsumed returns the units that peers consumed.
 func (r *record) peersConsumed() (units int64) {
 	for i := range r.peers {
-		if s := &r.peers[i]; !s.pastWindow {
-			units += min(s.total, headgate.MaxCount)
+		if peer := &r.peers[i]; !peer.pastWindow {
+			units += min(peer.total, headgate.MaxCount)
 		}
 	}
 	return units
@@ -112,9 +112,9 @@ func (l *Ledger) adoptLevel(r *record, t *Tally, late time.Duration, now moment)
 // mayKnow returns how many of this node's units a peer may know.
 func (r *record) mayKnow(t *Tally) int64 {
 	if t.Bounded {
-		return min(t.MayKnow, r.sent.most)
+		return min(t.MayKnow, r.sent.highest)
 	}
-	return r.sent.most
+	return r.sent.highest
 }
 
 // unknownToPeer returns how many of this node's units are not in a peer's level: all if the peer wrote it before

@@ -18,7 +18,13 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-var _ headgate.Limiter = (*Ledger)(nil)
+var _ Decider = (*Ledger)(nil)
+
+// A Decider is the part of a Ledger that decides. Limiters embed it, so that they do not export the other methods.
+type Decider interface {
+	headgate.Limiter
+	BorrowsKeys()
+}
 
 // A Ledger counts what this node consumed of each key and what its peers reported, and decides by the sum. async,
 // gossip and region send and receive its tallies.
@@ -55,26 +61,26 @@ var _ headgate.Limiter = (*Ledger)(nil)
 // new key is refused with headgate.ErrFull.
 type Ledger struct {
 	options fleet.LedgerOptions
-	// asks is set if this node receives only updates of keys that it asks for, as in async. Then Changes also returns keys
-	// that were requested without being consumed, and a tally says nothing about the time before this node first asked. In
-	// gossip, nodes receive updates of all keys.
+	// asks is set if this node receives updates only of keys that it asks for, as in async. Then Changes also returns keys
+	// that were requested and not consumed, and tallies do not cover the time before this node first asked. In gossip,
+	// nodes receive updates of all keys.
 	asks       bool
 	k0, k1     uint64
 	clock      clock.Stopwatch
 	epoch      int64        // µs since 1970 when the clock was started
 	clockAhead atomic.Int64 // µs that the fleet's clock, which windows use, is ahead
-	self       uint64       // identifies this node in digests; 0 if peers do not compare sums
+	self       uint64       // hash of this node in digests; 0 if nodes do not compare sums, as in async
 	plans      algorithm.Cache[*quota.Plan]
 	closed     atomic.Bool
 
 	unreachable       atomic.Bool   // see SetUnreachable
 	unreachableGroups atomic.Uint64 // see SetGroupsUnreachable
-	retryAt           atomic.Int64  // by the clock: when callers that were denied because of that may retry
-	// askFor is how long after a request a key is asked for in every second call of Changes.
+	retryAt           atomic.Int64  // uptime when callers may retry that were denied because peers are unreachable
+	// askFor is how long after a request Changes returns a key in every second call.
 	askFor  time.Duration
 	lookups lookupState
 
-	evictedAt atomic.Int64 // by the clock: when a record was last evicted; 0 if never
+	evictedAt atomic.Int64 // uptime when a record was last evicted; 0 if never
 
 	shards   [shards]shard
 	peers    peers.Table
@@ -84,7 +90,7 @@ type Ledger struct {
 // shards is KeyGroups, so that the keys of a group are in one shard.
 const shards = fleet.KeyGroups
 
-// New returns an empty ledger. See Ledger.asks.
+// New returns an empty ledger. asks is whether it receives updates only of keys that it asks for.
 func New(o fleet.LedgerOptions, asks bool) (*Ledger, error) {
 	if err := validate(&o); err != nil {
 		return nil, err
@@ -134,6 +140,13 @@ func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
 
 func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shards] }
 
+// lock locks the shard of a key, and returns the key's record, or nil.
+func (l *Ledger) lock(k *Key) (*shard, *record) {
+	sh := l.shardOf(k)
+	sh.mu.Lock()
+	return sh, sh.records[*k]
+}
+
 // A moment is one reading of the clock.
 type moment struct {
 	uptime     time.Duration
@@ -160,7 +173,7 @@ func (l *Ledger) admit(ctx context.Context) error {
 	return nil
 }
 
-// A request is one check that is being decided.
+// A request is a check that is being decided.
 type request struct {
 	plan      *quota.Plan
 	key       Key
@@ -169,67 +182,67 @@ type request struct {
 	offset    int64
 	degraded  bool
 	refused   bool // denied because peers are unreachable
-	otherKind bool // counted under a limit of another kind than the check's
-	mayWait   bool // for a lookup
+	otherKind bool // counted under a limit whose algorithm has another kind of state than the check's
+	mayWait   bool // may wait for a lookup
 	// sharePlan is the part of the limit for live nodes; nil if all nodes are live, or if the nodes may use all of it.
 	sharePlan   *quota.Plan
 	live, known int64
 }
 
 // peeks reports whether a request cannot take anything. Such a request does not change the limit.
-func (a *request) peeks() bool { return a.peek || a.units > a.plan.Capacity() }
+func (q *request) peeks() bool { return q.peek || q.units > q.plan.Capacity() }
 
 // prepare prepares a check. counted is false if the check is denied without being counted.
-func (l *Ledger) prepare(c *headgate.Check) (a request, counted bool, err error) {
+func (l *Ledger) prepare(c *headgate.Check) (q request, counted bool, err error) {
 	if c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
 		if err := c.Validate(); err != nil {
-			return a, false, err
+			return q, false, err
 		}
 	}
 	return l.prepareValid(c)
 }
 
 // prepareValid is prepare for a check whose fields other than the limit are valid.
-func (l *Ledger) prepareValid(c *headgate.Check) (a request, counted bool, err error) {
-	a.units, a.mayWait, counted = c.Cost, true, true
+func (l *Ledger) prepareValid(c *headgate.Check) (q request, counted bool, err error) {
+	q.units, q.mayWait, counted = c.Cost, true, true
 	limit := &c.Limit
 	var other headgate.Limit
 	if unreachable := l.isUnreachable(c); unreachable || c.Partition != headgate.PartitionFull {
-		a.degraded, counted = l.limitWhenUnreachable(&a, c, &other, unreachable)
-		a.refused = !counted
+		q.degraded, counted = l.limitWhenUnreachable(&q, c, &other, unreachable)
+		q.refused = !counted
 		limit = &other
 	}
-	if a.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
-		return a, false, err
+	if q.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
+		return q, false, err
 	}
 	if limit != &c.Limit && limit.Algorithm != c.Limit.Algorithm {
 		own, err := l.plans.Get(&c.Limit, quota.NewPlan)
 		if err != nil {
-			return a, false, err
+			return q, false, err
 		}
-		a.otherKind = own.Kind != a.plan.Kind
+		q.otherKind = own.Kind != q.plan.Kind
 	}
-	if a.known > 0 {
-		share := quota.Share(*limit, a.live, a.known)
-		if a.sharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
-			return a, false, err
+	if q.known > 0 {
+		share := quota.Share(*limit, q.live, q.known)
+		if q.sharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
+			return q, false, err
 		}
 	}
-	a.key = l.hash(c.Key, a.plan.Kind)
-	if a.plan.Limit.Staggered {
-		a.offset = a.plan.Offset(c.Key)
+	q.key = l.hash(c.Key, q.plan.Kind)
+	if q.plan.Limit.Staggered {
+		q.offset = q.plan.Offset(c.Key)
 	}
-	return a, counted, nil
+	return q, counted, nil
 }
 
 // decideNew decides on a key that is not known.
-func (a *request) decideNew(now moment) headgate.Decision {
-	p := a.plan
-	if a.sharePlan != nil {
-		p = a.sharePlan
+func (q *request) decideNew(now moment) headgate.Decision {
+	p := q.plan
+	if q.sharePlan != nil {
+		p = q.sharePlan
 	}
-	d := p.Decide(nil, now.at(p, a.offset), a.units)
-	d.Degraded = a.degraded
+	d := p.Decide(nil, now.at(p, q.offset), q.units)
+	d.Degraded = q.degraded
 	return d
 }
 
@@ -239,14 +252,14 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 		return d, err
 	}
 	now := l.now()
-	a, counted, err := l.prepare(&c)
+	q, counted, err := l.prepare(&c)
 	if err != nil {
 		return d, err
 	}
 	if !counted {
 		return l.denyUnreachable(&c, now), nil
 	}
-	return l.takeOrPeek(ctx, &a, now)
+	return l.takeOrPeek(ctx, &q, now)
 }
 
 // Peek returns the decision that Take would return now. See [headgate.Limiter].
@@ -258,91 +271,91 @@ func (l *Ledger) Peek(ctx context.Context, c headgate.Check) (d headgate.Decisio
 		return d, err
 	}
 	now := l.now()
-	a, counted, err := l.prepareValid(&c)
+	q, counted, err := l.prepareValid(&c)
 	if err != nil {
 		return d, err
 	}
 	if !counted {
 		return l.denyUnreachable(&c, now), nil
 	}
-	a.peek, a.units = true, 0
-	if d, err = l.takeOrPeek(ctx, &a, now); err != nil || c.Cost == 0 {
+	q.peek, q.units = true, 0
+	if d, err = l.takeOrPeek(ctx, &q, now); err != nil || c.Cost == 0 {
 		return d, err
 	}
-	a.units = c.Cost
-	with, err := l.takeOrPeek(ctx, &a, now)
+	q.units = c.Cost
+	with, err := l.takeOrPeek(ctx, &q, now)
 	d.Allowed, d.RetryAfter, d.Delay = with.Allowed, with.RetryAfter, with.Delay
 	return d, err
 }
 
 // takeOrPeek decides a request, after a lookup if that is necessary.
-func (l *Ledger) takeOrPeek(ctx context.Context, a *request, now moment) (d headgate.Decision, err error) {
-	sh := l.shardOf(&a.key)
+func (l *Ledger) takeOrPeek(ctx context.Context, q *request, now moment) (d headgate.Decision, err error) {
+	sh := l.shardOf(&q.key)
 	sh.mu.Lock()
-	wait, err := l.take(sh, a, now, &d)
+	lookup, err := l.take(sh, q, now, &d)
 	sh.mu.Unlock()
-	if wait == nil {
+	if lookup == nil {
 		return d, err
 	}
-	if err := l.Await(ctx, wait); err != nil {
+	if err := l.Await(ctx, lookup); err != nil {
 		return d, err
 	}
-	a.mayWait = false
+	q.mayWait = false
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	_, err = l.take(sh, a, l.now(), &d)
+	_, err = l.take(sh, q, l.now(), &d)
 	return d, err
 }
 
 // take decides a request, or returns the lookup that it has to wait for. The shard is locked.
-func (l *Ledger) take(sh *shard, a *request, now moment, d *headgate.Decision) (wait *Lookup, err error) {
-	r := sh.records[a.key]
+func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (lookup *Lookup, err error) {
+	r := sh.records[q.key]
 	isNew := r == nil
 	if isNew {
-		if l.asks && a.peek && a.plan.Shared {
-			r, _ = l.add(sh, a.key, a.plan, a.offset, now) // to look it up; without room it is not looked up
-		} else if !a.peeks() {
-			if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
+		if l.asks && q.peek && q.plan.Shared {
+			r, _ = l.add(sh, q.key, q.plan, q.offset, now) // so that it is looked up, if there is room
+		} else if !q.peeks() {
+			if r, err = l.add(sh, q.key, q.plan, q.offset, now); err != nil {
 				return nil, err
 			}
 		}
 		if r == nil {
-			if cur := sh.inForce(a.key, a.plan.Kind); cur != nil {
-				*d = l.peekReplaced(cur, a, now)
+			if cur := sh.inForce(q.key, q.plan.Kind); cur != nil {
+				*d = l.peekReplaced(cur, q, now)
 				return nil, nil
 			}
-			*d = a.decideNew(now)
+			*d = q.decideNew(now)
 			return nil, nil
 		}
 	}
-	if a.sharePlan != nil || r.optional.share != nil {
-		l.setShare(r, a, now)
+	if q.sharePlan != nil || r.optional.share != nil {
+		l.setShare(r, q, now)
 	}
-	if a.peeks() && (r.plan != a.plan || r.replaced()) {
-		r = l.withPlan(r, a.plan, a.offset, now)
-		*d = l.peekRecord(r, a.units, now)
-		d.Degraded = a.degraded
+	if q.peeks() && (r.plan != q.plan || r.replaced()) {
+		r = l.withPlan(r, q.plan, q.offset, now)
+		*d = l.peekRecord(r, q.units, now)
+		d.Degraded = q.degraded
 		return nil, nil
 	}
-	l.update(r, a.plan, a.offset, now)
+	l.update(r, q.plan, q.offset, now)
 	at := r.at(now)
-	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && (!isNew || a.peek) {
-		if wait := l.checkLookup(sh, r, a, now); wait != nil {
-			return wait, nil
+	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && (!isNew || q.peek) {
+		if lookup := l.checkLookup(sh, r, q, now); lookup != nil {
+			return lookup, nil
 		}
 	}
-	if a.peeks() {
-		*d = l.peekRecord(r, a.units, now)
-		d.Degraded = a.degraded
+	if q.peeks() {
+		*d = l.peekRecord(r, q.units, now)
+		d.Degraded = q.degraded
 		return nil, nil
 	}
 	r.requestedAt = at
-	if l.tryTake(r, a.units, now, d) {
+	if l.tryTake(r, q.units, now, d) {
 		r.changedAt = at
-		l.countConsumed(sh, r, a.units, now)
+		l.countConsumed(sh, r, q.units, now)
 		r.setEmptyAt(d, now)
 		r.status.denied = false
-		r.addOwed(d, a.units)
+		r.addOwed(d, q.units)
 		if r.optional.share != nil {
 			r.optional.share.tighten(d, 0, at)
 		}
@@ -350,22 +363,21 @@ func (l *Ledger) take(sh *shard, a *request, now moment, d *headgate.Decision) (
 		r.status.denied = true
 		l.queueLookup(sh, r)
 	}
-	d.Degraded = a.degraded
-	if a.otherKind && d.Receipt.Units > 0 {
-		d.Receipt.Lease = leaseOfKind(a.plan.Kind)
+	d.Degraded = q.degraded
+	if q.otherKind && d.Receipt.Units > 0 {
+		d.Receipt.Lease = leaseOfKind(q.plan.Kind)
 	}
 	return nil, nil
 }
 
-// Options returns the options with their defaults.
+// Options returns the options, with defaults for those that were zero.
 func (l *Ledger) Options() fleet.LedgerOptions { return l.options }
 
 // Drop forgets a key. It is for tests.
 func (l *Ledger) Drop(k Key) {
-	sh := l.shardOf(&k)
-	sh.mu.Lock()
+	sh, r := l.lock(&k)
 	defer sh.mu.Unlock()
-	if r := sh.records[k]; r != nil {
+	if r != nil {
 		l.drop(sh, r)
 	}
 }

@@ -20,28 +20,28 @@ import (
 const minComparisons = 4
 
 // catchUp raises a record to the level of a peer that was above it for some time, or queues its level for a peer below.
-func (l *Ledger) catchUp(sh *shard, r *record, s *peerTotal, t *Tally, late time.Duration, now moment) {
+func (l *Ledger) catchUp(sh *shard, r *record, peer *peerTotal, t *Tally, late time.Duration, now moment) {
 	theirs := min(t.Level-r.plan.UnitsIn(late.Microseconds()+1, t.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
 	above := theirs - r.level(now) - 1 // rounding may differ by one
 	at := r.at(now)
-	if s.compared == 0 {
-		s.above.least, s.above.most, s.above.since = above, above, at
+	if peer.compared == 0 {
+		peer.above.least, peer.above.most, peer.above.since = above, above, at
 	}
-	s.above.least, s.above.most = min(s.above.least, above), max(s.above.most, above)
-	s.compared++
-	if at-s.above.since < l.options.Lag.Microseconds() || s.compared < minComparisons {
+	peer.above.least, peer.above.most = min(peer.above.least, above), max(peer.above.most, above)
+	peer.compared++
+	if at-peer.above.since < l.options.Lag.Microseconds() || peer.compared < minComparisons {
 		return
 	}
-	s.compared = 0
-	if s.above.least > 0 {
-		l.counters.levelled.Add(s.above.least)
-		l.chargePeers(r, s.above.least, r.window.start, now)
+	peer.compared = 0
+	if peer.above.least > 0 {
+		l.counters.levelled.Add(peer.above.least)
+		l.chargePeers(r, peer.above.least, r.window.start, now)
 		r.join.at = at
 		for i := range r.peers {
 			r.peers[i].compared = 0 // they were compared with a lower level
 		}
 	}
-	if s.above.most < -2 {
+	if peer.above.most < -2 {
 		r.status.sendLevel = true
 		l.queueChange(sh, r)
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A ledger that asks for keys does not know the consumption elsewhere of a new key, or of one that was unused for a
-// while. Such a key is unlearned until the next exchange has brought the peers' notes.
+// A ledger that asks for keys does not know what peers consumed of a new key, or of one that was unused for a while.
+// Such a key is unlearned until the next exchange has returned the peers' notes.
 //
 // The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
 // would allow wait for the lookup, for at most MaxLookup, and not at all while lookups fail or too many decisions wait.
-// So consumption elsewhere counts in full from the second decision on, and no decision on a key in use waits.
+// So the consumption of peers counts in full from the second decision on, and no decision on a key in use waits.
 
 // MaxLookup is the longest wait for a lookup: two round trips to a distant store, as the current exchange may have to
 // end first.
@@ -28,58 +28,58 @@ const lookupClass = classes - 1
 
 // lookupState is the state of lookups in a ledger that asks.
 type lookupState struct {
-	// start requests an exchange of the keys in lookupClass. If it is nil, no decision waits.
-	start func()
+	// request asks for an exchange of the keys in lookupClass. If it is nil, no decision waits.
+	request func()
 	// maxAge is how long a key may be unused before it has to be looked up again, in µs.
 	maxAge int64
 
 	failed  atomic.Uint64 // key groups whose latest lookup failed or took too long: no decision waits for them
 	waiting atomic.Int64
 
-	lookups, waits, dropped atomic.Int64
+	done, waits, dropped atomic.Int64
 }
 
-// A Lookup is the fetching of a key's consumption elsewhere, which decisions wait for.
+// A Lookup asks peers for their consumption of a key. Decisions wait for it.
 type Lookup struct {
 	key   Key
 	ended chan struct{}
 }
 
-// StartLookups makes decisions wait for lookups, which start requests.
-func (l *Ledger) StartLookups(start func()) { l.lookups.start = start }
+// StartLookups makes decisions wait for lookups. start must start an exchange of [Ledger.Lookups].
+func (l *Ledger) StartLookups(start func()) { l.lookups.request = start }
 
 // checkLookup is called before a decision on a record. It returns the lookup to wait for, or nil. The shard is locked.
-func (l *Ledger) checkLookup(sh *shard, r *record, a *request, now moment) *Lookup {
+func (l *Ledger) checkLookup(sh *shard, r *record, q *request, now moment) *Lookup {
 	if !r.status.unlearned {
 		if r.at(now)-max(r.requestedAt, r.exchangedAt) <= l.lookups.maxAge || !r.plan.Shared {
 			return nil
 		}
 		l.markUnlearned(sh, r)
-		if a.peek {
-			sh.push(r, lookupClass) // there is nothing else to send
+		if q.peek {
+			sh.push(r, lookupClass) // a peek queues nothing else
 		}
 		return nil // the first decision does not wait
 	}
-	if !a.mayWait || l.lookups.start == nil {
+	if !q.mayWait || l.lookups.request == nil {
 		return nil
 	}
-	if !a.peek && !l.peekRecord(r, a.units, now).Allowed {
-		return nil // consumption elsewhere does not change a denial
+	if !q.peek && !l.peekRecord(r, q.units, now).Allowed {
+		return nil // the consumption of peers does not change a denial
 	}
 	if l.unreachable.Load() || l.lookups.failed.Load()>>GroupOf(&r.key)&1 == 1 || l.lookups.waiting.Load() >= MaxWaiting {
 		l.lookups.dropped.Add(1)
 		return nil
 	}
-	wait := sh.lookups[r.key]
-	if wait == nil {
-		wait = &Lookup{key: r.key, ended: make(chan struct{})}
+	lookup := sh.lookups[r.key]
+	if lookup == nil {
+		lookup = &Lookup{key: r.key, ended: make(chan struct{})}
 		if sh.lookups == nil {
 			sh.lookups = make(map[Key]*Lookup)
 		}
-		sh.lookups[r.key] = wait
+		sh.lookups[r.key] = lookup
 	}
 	sh.push(r, lookupClass)
-	return wait
+	return lookup
 }
 
 // noteRequest records that units of a record were requested. The caller does not wait for a lookup.
@@ -90,7 +90,7 @@ func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
 	r.requestedAt = r.at(now)
 }
 
-// markUnlearned marks the consumption elsewhere of a key as unknown.
+// markUnlearned marks the consumption of peers as unknown.
 func (l *Ledger) markUnlearned(sh *shard, r *record) {
 	r.status.unlearned = true
 	sh.unlearned.Add(1)
@@ -98,8 +98,8 @@ func (l *Ledger) markUnlearned(sh *shard, r *record) {
 
 // endLookup ends the wait for a lookup, whether it succeeded or not.
 func (sh *shard) endLookup(r *record, learned bool) {
-	if wait := sh.lookups[r.key]; wait != nil {
-		close(wait.ended)
+	if lookup := sh.lookups[r.key]; lookup != nil {
+		close(lookup.ended)
 		delete(sh.lookups, r.key)
 	}
 	if learned && r.status.unlearned {
@@ -114,7 +114,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 	n.waiting.Add(1)
 	defer n.waiting.Add(-1)
 	n.waits.Add(1)
-	n.start()
+	n.request()
 	expired := make(chan struct{})
 	timer := l.clock.AfterFunc(MaxLookup, func() { close(expired) })
 	defer timer.Stop()
@@ -174,22 +174,19 @@ func (l *Ledger) LookedUp(t *Tally, learned bool) {
 		return
 	}
 	if learned {
-		l.lookups.lookups.Add(1)
+		l.lookups.done.Add(1)
 	}
-	sh := l.shardOf(&t.Key)
-	sh.mu.Lock()
+	sh, r := l.lock(&t.Key)
 	defer sh.mu.Unlock()
-	if r := sh.records[t.Key]; r != nil && r.addedAt == t.Added {
+	if r != nil && r.addedAt == t.Added {
 		sh.endLookup(r, learned)
 	}
 }
 
 // LookUpAgain queues a key for another lookup. It reports whether a decision waits for it.
 func (l *Ledger) LookUpAgain(t *Tally) bool {
-	sh := l.shardOf(&t.Key)
-	sh.mu.Lock()
+	sh, r := l.lock(&t.Key)
 	defer sh.mu.Unlock()
-	r := sh.records[t.Key]
 	if r == nil || r.addedAt != t.Added || sh.lookups[t.Key] == nil {
 		return false
 	}

@@ -18,7 +18,7 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 	defer sh.mu.Unlock()
 	r, err := l.observedRecord(sh, c, k, now)
 	if err != nil {
-		return // the region counts it, and it is not sent; Stats.Full counts this
+		return // no room: the region's store counts the units, but other regions do not learn of them; see Stats.Full
 	}
 	l.update(r, p, p.Offset(c.Key), now)
 	l.noteRequest(sh, r, now)
@@ -40,7 +40,7 @@ type ObservedKey struct {
 	Key  Key
 }
 
-// observedRecord returns the record of a check, with what is needed to charge it later. The shard is locked.
+// observedRecord returns the record of a check, with a copy of the check to charge it later. The shard is locked.
 func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, now moment) (*record, error) {
 	r := sh.records[k.Key]
 	if r == nil {
@@ -67,21 +67,19 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 		return nil
 	}
 	now := l.now()
-	sh := l.shardOf(&k.Key)
-	sh.mu.Lock()
+	sh, r := l.lock(&k.Key)
 	defer sh.mu.Unlock()
-	r := sh.records[k.Key]
 	isNew := r == nil
 	if isNew {
 		var err error
 		if r, err = l.observedRecord(sh, c, k, now); err != nil {
-			return nil // it is not looked up
+			return nil // no room for a record: the key is not looked up
 		}
 	}
 	switch {
 	case isNew && c.Cost > 0: // the first decision does not wait
 	case !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge:
-	case r.status.denied: // consumption elsewhere does not change a denial
+	case r.status.denied: // the consumption of peers does not change a denial
 	default:
 		return l.checkLookup(sh, r, &request{peek: true, mayWait: true}, now)
 	}
@@ -100,10 +98,9 @@ func (l *Ledger) ObservedKey(c *headgate.Check) ObservedKey {
 // SetLevel records the level that another limiter returned for a charge.
 func (l *Ledger) SetLevel(key Key, d *headgate.Decision) {
 	now := l.now()
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
+	sh, r := l.lock(&key)
 	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.optional.observed != nil {
+	if r != nil && r.optional.observed != nil {
 		r.optional.observed.level, r.optional.observed.at = r.plan.Capacity()-d.Remaining, r.at(now)
 	}
 }
@@ -115,10 +112,9 @@ func (l *Ledger) Refund(c *headgate.Check) {
 		return
 	}
 	now := l.now()
-	sh := l.shardOf(&k.Key)
-	sh.mu.Lock()
+	sh, r := l.lock(&k.Key)
 	defer sh.mu.Unlock()
-	if r := sh.records[k.Key]; r != nil {
+	if r != nil {
 		l.advance(r, now)
 		l.give(r, r.plan, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
 	}
@@ -126,10 +122,9 @@ func (l *Ledger) Refund(c *headgate.Check) {
 
 // CheckOf returns the observed check of a key.
 func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
+	sh, r := l.lock(&key)
 	defer sh.mu.Unlock()
-	if r := sh.records[key]; r != nil && r.optional.observed != nil {
+	if r != nil && r.optional.observed != nil {
 		return r.optional.observed.check, true
 	}
 	return headgate.Check{}, false
@@ -138,10 +133,8 @@ func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
 // LevelOf returns the plan and level of a key by the latest observed decision.
 func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
 	now := l.now()
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
+	sh, r := l.lock(&key)
 	defer sh.mu.Unlock()
-	r := sh.records[key]
 	if r == nil {
 		return nil, 0
 	}

@@ -55,6 +55,6 @@ func validate(o *fleet.LedgerOptions) error {
 }
 
 func logRefused(from fleet.Peer, why string) {
-	slog.Warn("headgate: ignoring an update of a node that cannot be true", "node", from.Name, "incarnation",
-		from.Incarnation, "reason", why)
+	slog.Warn("ignoring an impossible update of a peer", "node", from.Name, "incarnation", from.Incarnation,
+		"reason", why)
 }

@@ -16,21 +16,21 @@ type shareCounter struct {
 }
 
 // setShare sets or drops the share counter of a record, as the request needs it.
-func (l *Ledger) setShare(r *record, a *request, now moment) {
+func (l *Ledger) setShare(r *record, q *request, now moment) {
 	at := r.at(now)
 	switch {
-	case a.sharePlan == nil:
+	case q.sharePlan == nil:
 		r.optional.share = nil
 	case r.optional.share == nil:
-		r.optional.share = &shareCounter{plan: a.sharePlan}
-		r.optional.share.add(quota.Scale(r.level(now), a.live, a.known), at)
-	case r.optional.share.plan != a.sharePlan:
+		r.optional.share = &shareCounter{plan: q.sharePlan}
+		r.optional.share.add(quota.Scale(r.level(now), q.live, q.known), at)
+	case r.optional.share.plan != q.sharePlan:
 		old := r.optional.share.plan
-		r.optional.share.plan = a.sharePlan
+		r.optional.share.plan = q.sharePlan
 		if old.IsBucket() {
-			r.optional.share.ChangeRate(old, a.sharePlan, at, at)
+			r.optional.share.ChangeRate(old, q.sharePlan, at, at)
 		} else {
-			r.optional.share.Adopt(old, a.sharePlan, 0, at)
+			r.optional.share.Adopt(old, q.sharePlan, 0, at)
 		}
 	}
 }

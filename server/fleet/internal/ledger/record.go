@@ -21,14 +21,15 @@ type record struct {
 	changedAt   int64 // when consumed last changed
 	owed        int64 // consumed by peers and not charged yet; see debt
 	status      recordStatus
-	places      recordPlaces
+	index       recordIndex
 	consumed    quota.Counter // by all nodes
 
 	key       Key
 	offset    int64         // by which the clock of a staggered limit is behind
 	addedAt   time.Duration // uptime
 	updatedAt int64         // when a peer last sent an update
-	// the latest lookup; 0 before the first response. If peers compare sums: when growth was last sent
+	// exchangedAt is the time of the latest exchange, 0 before the first response. In gossip, it is when a total that grew
+	// was last sent.
 	exchangedAt int64
 	sent        sentTotal
 	window      windowState
@@ -41,7 +42,7 @@ type record struct {
 // A recordStatus is what a record has to remember of its latest decisions and updates.
 type recordStatus struct {
 	denied    bool // the latest decision was a denial
-	keep      bool // it was denied since it last drained, and is not evicted
+	protected bool // not evicted, as it was denied since it last drained
 	sendLevel bool // peers should get the level, even if they know the total
 	unlearned bool // consumption by peers is not known; see lookupState
 	hasRefund bool // sent.refunded is not 0
@@ -51,7 +52,7 @@ type recordStatus struct {
 }
 
 // recordPlaces are the indices of a record in lists of its shard.
-type recordPlaces struct {
+type recordIndex struct {
 	list    int32 // of records
 	revisit int32 // of revisits
 }
@@ -59,7 +60,7 @@ type recordPlaces struct {
 // A sentTotal is what peers may know of the units that this node consumed.
 type sentTotal struct {
 	start      time.Duration // uptime when the total was 0
-	most       int64         // the highest total that was ever sent
+	highest    int64         // the highest total that was ever sent
 	firstAt    int64         // when any of it was first sent; 0 if never
 	refunded   int64         // units that were sent and given back later
 	refundedAt int64
@@ -80,31 +81,31 @@ type debtState struct {
 	deepest int64 // since the key was in no debt
 }
 
-// A joinState is what is needed to tell which units of peers are counted already.
+// A joinState tells which units of peers are counted already.
 type joinState struct {
 	oldest     int64 // start of the oldest total of this node and its peers
 	at         int64 // when a level of a peer was last adopted; 0 if never
-	charged    int32 // see drainedWhileApart
+	charged    int32 // units charged for peers that were unreachable; see drainedWhileApart
 	guessed    bool  // the adopted level is a guess; see applySum
 	totalsVoid bool  // the key was reset: totals include units that do not count
 }
 
-// optionalState are the parts that most records do not have.
+// An optionalState has the parts of a record that most records do not have.
 type optionalState struct {
-	local    *quota.Counter // consumed by this node, if LocalCap bounds that
+	local    *quota.Counter // what this node consumed, if LocalCap bounds it
 	kinds    *otherKinds    // if the key has records of other kinds
-	share    *shareCounter  // consumed on this side of a partition, if nodes use their share only
-	observed *observation   // if another limiter decides
+	share    *shareCounter  // what was consumed on this side of a partition, if nodes use only their share
+	observed *observation   // if another limiter decides, as in region
 }
 
-// An observation is the latest decision of another limiter, for region.
+// An observation is the latest decision of another limiter.
 type observation struct {
 	check headgate.Check
 	level int64 // units consumed
 	at    int64
 }
 
-// at returns a moment by the record's clock.
+// at returns now by the clock of the record's limit.
 func (r *record) at(now moment) int64 { return now.at(r.plan, r.offset) }
 
 // advance updates a record to now: windows end, and buckets drain.
@@ -124,7 +125,9 @@ func (l *Ledger) advance(r *record, now moment) {
 			if r.debt.window < w {
 				r.owed = 0 // a debt ends with its window, except for what is carried
 			}
-			r.bringForward(now)
+			if r.window.carried > 0 {
+				r.chargeCarried(r.window.carried, now)
+			}
 		}
 		if r.owed > 0 && r.debt.window <= r.window.start {
 			r.chargeOwed(now)
@@ -170,7 +173,7 @@ func (r *record) chargeOwed(now moment) {
 // restart starts the total of a record again at 0.
 func (r *record) restart(now moment) {
 	r.sent.start = max(now.uptime.Truncate(time.Microsecond), r.sent.start+time.Microsecond)
-	r.total, r.delivered, r.sent.most, r.sent.firstAt, r.sent.refunded = 0, 0, 0, 0, 0
+	r.total, r.delivered, r.sent.highest, r.sent.firstAt, r.sent.refunded = 0, 0, 0, 0, 0
 	r.status.reset, r.status.hasRefund = false, false
 }
 
@@ -181,7 +184,7 @@ func (r *record) reset(now moment) {
 		*r.optional.local = quota.Counter{}
 	}
 	r.optional.share = nil
-	r.owed, r.status.denied, r.status.keep, r.join.totalsVoid = 0, false, false, true
+	r.owed, r.status.denied, r.status.protected, r.join.totalsVoid = 0, false, false, true
 	r.window.carried, r.window.previous = 0, 0
 	r.forgetMoved()
 	r.emptyAt, r.emptyTime = r.at(now), 0
@@ -283,7 +286,7 @@ func (l *Ledger) countConsumed(sh *shard, r *record, n int64, now moment) {
 }
 
 // useRefund returns how many of n consumed units are offset by units that were sent and given back later. Peers have
-// charged those already, and they drain from their counters too.
+// charged the latter already. They drain there, so that fewer can be offset as time passes.
 func (r *record) useRefund(n, at int64) int64 {
 	if r.plan.IsBucket() {
 		r.sent.refunded -= r.plan.UnitsIn(at-r.sent.refundedAt, r.sent.refunded)
@@ -314,10 +317,10 @@ func (l *Ledger) give(r *record, own *quota.Plan, n int64, receipt headgate.Rece
 		return
 	}
 	given := d.Remaining - before
-	untold := min(given, r.total-r.sent.most)
-	r.total -= untold
+	unsent := min(given, r.total-r.sent.highest)
+	r.total -= unsent
 	r.delivered = min(r.delivered, r.total)
-	if given -= untold; given > 0 {
+	if given -= unsent; given > 0 {
 		r.useRefund(0, at)
 		r.sent.refunded, r.status.hasRefund = r.sent.refunded+given, true
 	}
@@ -358,11 +361,11 @@ func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 	if r.sent.firstAt == 0 && r.total > 0 {
 		r.sent.firstAt = r.at(now)
 	}
-	if l.self != 0 && r.total != r.sent.most {
+	if l.self != 0 && r.total != r.sent.highest {
 		r.exchangedAt = r.at(now)
 	}
 	t := r.tally(now)
-	t.MayKnow, r.sent.most = r.sent.most, r.total
+	t.MayKnow, r.sent.highest = r.sent.highest, r.total
 	l.addSum(&t, r, now)
 	return t
 }
@@ -371,11 +374,14 @@ func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 func (r *record) tally(now moment) Tally {
 	t := Tally{
 		Key: r.key, Limit: r.plan.Limit, Start: r.sent.start, Total: r.total, Level: r.level(now),
-		Offset: r.offset, Reset: r.status.reset, Delivered: r.delivered, SendLevel: r.status.sendLevel,
-		Unlearned: r.status.unlearned, AllNotes: r.exchangedAt == 0, Added: r.addedAt,
+		Offset: r.offset, Reset: r.status.reset,
+		Delivery: Delivery{
+			Delivered: r.delivered, SendLevel: r.status.sendLevel,
+			Unlearned: r.status.unlearned, AllNotes: r.exchangedAt == 0, Added: r.addedAt,
+		},
 	}
 	if r.plan.HasWindows() {
-		t.Window, t.Carried = r.window.start, r.window.carried+r.movedHere()
+		t.Window, t.Carried = r.window.start, r.window.carried+r.movedUnits()
 	}
 	return t
 }

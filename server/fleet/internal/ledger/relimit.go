@@ -16,7 +16,7 @@ func (l *Ledger) update(r *record, p *quota.Plan, offset int64, now moment) {
 		l.relimit(r, p, offset, now)
 	}
 	l.advance(r, now)
-	r.status.keep = (r.status.keep || r.status.denied) && !r.drained(now)
+	r.status.protected = (r.status.protected || r.status.denied) && !r.drained(now)
 }
 
 // relimit puts a record under another plan of its kind, or makes it replace the record in force, which is of another
@@ -62,8 +62,8 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 	rescale := func(micros int64) int64 { return r.plan.TimeFor(old.UnitsIn(micros, headgate.MaxCount)) }
 	r.emptyTime = rescale(r.emptyTime)
 	for i := range r.peers {
-		s := &r.peers[i]
-		s.emptyTime, s.emptyAtLevel = rescale(s.emptyTime), rescale(s.emptyAtLevel)
+		peer := &r.peers[i]
+		peer.emptyTime, peer.emptyAtLevel = rescale(peer.emptyTime), rescale(peer.emptyAtLevel)
 	}
 	if r.optional.local != nil {
 		r.optional.local.ChangeRate(l.localPlan(old), l.localPlan(r.plan), last, at)
@@ -73,7 +73,7 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 // withPlan returns a copy of a record under another plan.
 func (l *Ledger) withPlan(r *record, p *quota.Plan, offset int64, now moment) *record {
 	if cur := r.current(); cur != r {
-		return l.asReplaced(cur, r.key, p, offset, now)
+		return l.asIfReplaced(cur, r.key, p, offset, now)
 	}
 	other := r.clone()
 	l.update(other, p, offset, now)

@@ -57,8 +57,8 @@ func (r *record) current() *record {
 	return r
 }
 
-// replacedWith sets the record in force, nil for this one.
-func (r *record) replacedWith(by *record) {
+// setReplacedBy sets the record in force, nil for this one.
+func (r *record) setReplacedBy(by *record) {
 	if r.optional.kinds == nil {
 		r.optional.kinds = &otherKinds{}
 	}
@@ -67,8 +67,8 @@ func (r *record) replacedWith(by *record) {
 
 func (r *record) tookOver() bool { return r.optional.kinds != nil && r.optional.kinds.tookOver }
 
-// movedHere returns the units moved into the open window.
-func (r *record) movedHere() int64 {
+// movedUnits returns the units moved into the open window.
+func (r *record) movedUnits() int64 {
 	if r.optional.kinds == nil {
 		return 0
 	}
@@ -128,7 +128,7 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	if p.IsBucket() && units > 0 {
 		r.emptyAt = at + r.consumed.Decide(p, at, 0).ResetAfter.Microseconds()
 	}
-	r.replacedWith(nil)
+	r.setReplacedBy(nil)
 	if p.HasWindows() && !r.join.totalsVoid && at >= r.window.start {
 		r.optional.kinds.moved, r.optional.kinds.tookOver = max(0, min(units-r.takenByAll(), p.Capacity())), true
 	}
@@ -142,10 +142,10 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 		r.optional.local.Set(l.localPlan(p), at+shift, units)
 		*old.optional.local = quota.Counter{}
 	}
-	r.status.keep, r.status.denied = old.status.keep || old.status.denied, false
+	r.status.protected, r.status.denied = old.status.protected || old.status.denied, false
 	old.consumed, old.owed, old.debt.deepest, old.window.carried, old.window.previous = quota.Counter{}, 0, 0, 0, 0
-	old.status.keep, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.at(now)
-	old.replacedWith(r)
+	old.status.protected, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.at(now)
+	old.setReplacedBy(r)
 }
 
 // consumedAt returns when a counter of the record last changed and its level then, or 0 units if it is drained.
@@ -170,8 +170,8 @@ func (r *record) lastDecision(now int64) int64 {
 	return min(last, now)
 }
 
-// asReplaced returns the record that would be in force under a plan of another kind, without changing any.
-func (l *Ledger) asReplaced(old *record, key Key, p *quota.Plan, offset int64, now moment) *record {
+// asIfReplaced returns the record that would be in force under a plan of another kind. It changes no record.
+func (l *Ledger) asIfReplaced(old *record, key Key, p *quota.Plan, offset int64, now moment) *record {
 	r := &record{
 		key: key, plan: p, offset: offset, addedAt: old.addedAt,
 		status: recordStatus{class: none, gap: none}, window: windowState{clockAhead: now.clockAhead},
@@ -204,19 +204,19 @@ func (r *record) clone() *record {
 }
 
 // applyToReplaced charges units that a peer consumed under a limit of another kind to the record in force.
-func (l *Ledger) applyToReplaced(r *record, t *Tally, a *delivery, age time.Duration, now moment) (reason string) {
+func (l *Ledger) applyToReplaced(r *record, t *Tally, in *arrival, age time.Duration, now moment) (reason string) {
 	cur := r.current()
-	s, first := r.peerTotal(a.slot, a.gen, l)
-	growth := t.Total - s.total
+	peer, first := r.peerTotal(in.slot, in.gen, l)
+	growth := t.Total - peer.total
 	switch {
-	case first || t.Start > s.start:
+	case first || t.Start > peer.start:
 		if t.Reset && age < now.uptime-r.addedAt+l.options.Lag {
 			cur.reset(now)
 		}
 		if growth = t.Total; first {
 			growth = r.undrained(t, age)
 		}
-	case t.Start < s.start || growth < 0 && a.uptime < s.sentAt:
+	case t.Start < peer.start || growth < 0 && in.uptime < peer.sentAt:
 		return "" // late
 	case growth < 0:
 		return ReasonFell
@@ -227,8 +227,8 @@ func (l *Ledger) applyToReplaced(r *record, t *Tally, a *delivery, age time.Dura
 	if r.plan.HasWindows() && t.Window < r.window.start {
 		growth = 0
 	}
-	s.start, s.total, s.updatedAt, s.grewAt, s.sentAt = t.Start, t.Total, r.at(now), 0, max(a.uptime, s.sentAt)
-	s.pastWindow, s.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
+	peer.start, peer.total, peer.updatedAt, peer.grewAt, peer.sentAt = t.Start, t.Total, r.at(now), 0, max(in.uptime, peer.sentAt)
+	peer.pastWindow, peer.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
 		t.Window > r.window.start
 	l.counters.applied.Add(growth)
 	l.advance(cur, now)

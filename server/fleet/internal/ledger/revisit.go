@@ -41,7 +41,7 @@ func (sh *shard) revisitEvery(r *record, gap int8) {
 		return
 	}
 	sh.stopRevisits(r)
-	r.status.gap, r.places.revisit = gap, int32(len(sh.revisits[gap]))
+	r.status.gap, r.index.revisit = gap, int32(len(sh.revisits[gap]))
 	sh.revisits[gap] = append(sh.revisits[gap], r)
 }
 
@@ -52,8 +52,8 @@ func (sh *shard) stopRevisits(r *record) {
 	}
 	list := sh.revisits[r.status.gap]
 	last := len(list) - 1
-	list[r.places.revisit] = list[last]
-	list[r.places.revisit].places.revisit = r.places.revisit
+	list[r.index.revisit] = list[last]
+	list[r.index.revisit].index.revisit = r.index.revisit
 	list[last] = nil
 	sh.revisits[r.status.gap] = list[:last]
 	if last == 0 {
@@ -77,7 +77,7 @@ func (l *Ledger) queueRevisits(sh *shard, turn int, now moment) {
 				sh.stopRevisits(r)
 				continue
 			}
-			sh.push(r, heat(r.plan, r.level(now), wanted))
+			sh.push(r, heat(r.plan, r.level(now), askClass))
 			if later := l.revisitGap(r.plan); !fresh && gap <= shortGap && later > gap {
 				sh.revisitEvery(r, later)
 			}

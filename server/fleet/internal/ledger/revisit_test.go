@@ -17,8 +17,8 @@ func (h *host) lingering() (entries int) {
 		sh := &h.shards[i]
 		for gap, list := range sh.revisits {
 			for spot, r := range list {
-				if sh.records[r.key] != r || int(r.status.gap) != gap || int(r.places.revisit) != spot {
-					h.Fatalf("in place %d of gap %d: a record that is gone, or says that it is in place %d of gap %d", spot, gap, r.places.revisit, r.status.gap)
+				if sh.records[r.key] != r || int(r.status.gap) != gap || int(r.index.revisit) != spot {
+					h.Fatalf("in place %d of gap %d: a record that is gone, or says that it is in place %d of gap %d", spot, gap, r.index.revisit, r.status.gap)
 				}
 				entries++
 			}

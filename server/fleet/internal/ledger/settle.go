@@ -14,40 +14,38 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 		return d, err
 	}
 	now := l.now()
-	a, _, err := l.prepare(&c)
+	q, _, err := l.prepare(&c)
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
 	}
 	if err != nil {
 		return d, err
 	}
-	if a.plan.Kind == algorithm.KindLeases {
+	if q.plan.Kind == algorithm.KindLeases {
 		return d, headgate.ErrUnsupported
 	}
-	sh := l.shardOf(&a.key)
-	sh.mu.Lock()
+	sh, r := l.lock(&q.key)
 	defer sh.mu.Unlock()
-	r := sh.records[a.key]
 	if r == nil {
-		if r, err = l.add(sh, a.key, a.plan, a.offset, now); err != nil {
+		if r, err = l.add(sh, q.key, q.plan, q.offset, now); err != nil {
 			return d, err
 		}
 	}
-	if a.sharePlan != nil || r.optional.share != nil {
-		l.setShare(r, &a, now)
+	if q.sharePlan != nil || r.optional.share != nil {
+		l.setShare(r, &q, now)
 	}
-	l.update(r, a.plan, a.offset, now)
+	l.update(r, q.plan, q.offset, now)
 	l.noteRequest(sh, r, now)
-	d = l.charge(r, a.units, now)
+	d = l.charge(r, q.units, now)
 	l.countConsumed(sh, r, d.Receipt.Units, now)
 	r.setEmptyAt(&d, now)
 	r.addOwed(&d, 0)
 	if r.optional.share != nil {
 		r.optional.share.tighten(&d, 0, r.at(now))
 	}
-	d.Degraded = a.degraded
-	if a.otherKind {
-		d.Receipt.Lease = leaseOfKind(a.plan.Kind)
+	d.Degraded = q.degraded
+	if q.otherKind {
+		d.Receipt.Lease = leaseOfKind(q.plan.Kind)
 	}
 	return d, nil
 }
@@ -72,10 +70,8 @@ func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt
 		return false, err
 	}
 	now, key := l.now(), l.hash(c.Key, p.Kind)
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
+	sh, rec := l.lock(&key)
 	defer sh.mu.Unlock()
-	rec := sh.records[key]
 	if rec == nil {
 		if rec, err = l.add(sh, key, p, p.Offset(c.Key), now); err != nil {
 			return false, err
@@ -109,10 +105,8 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 		kind = other
 	}
 	key := l.hash(c.Key, kind)
-	sh := l.shardOf(&key)
-	sh.mu.Lock()
+	sh, rec := l.lock(&key)
 	defer sh.mu.Unlock()
-	rec := sh.records[key]
 	if rec == nil {
 		rec = sh.inForce(key, kind)
 	}
@@ -141,7 +135,7 @@ func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 		key := l.hash(c.Key, kind)
 		sh := l.shardOf(&key)
 		sh.mu.Lock()
-		if r := l.toReset(sh, key, kind, &c, now); r != nil {
+		if r := l.recordToReset(sh, key, kind, &c, now); r != nil {
 			r.reset(now)
 			r.restart(now)
 			r.status.reset = true
@@ -152,9 +146,9 @@ func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 	return nil
 }
 
-// toReset returns the record of a key. If there is none, but the limit is known, it adds one, so that peers receive the
-// reset.
-func (l *Ledger) toReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
+// recordToReset returns the record of a key. If there is none and the limit is of that kind, it adds one, so that peers
+// receive the reset.
+func (l *Ledger) recordToReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
 	if r := sh.records[key]; r != nil {
 		return r
 	}
@@ -169,8 +163,8 @@ func (l *Ledger) toReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Ch
 	return r
 }
 
-// otherKind marks a receipt of units that were counted under a limit of another kind than the check's. It is in the
-// field that has the lease under concurrency.
+// otherKind is a flag in Receipt.Lease, which only concurrency limits use otherwise. It marks units that were counted
+// under a limit whose algorithm has another kind of state than the check's.
 const otherKind = 1 << 62
 
 func leaseOfKind(k algorithm.Kind) uint64 { return otherKind | uint64(k) }

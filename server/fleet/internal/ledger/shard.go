@@ -14,15 +14,15 @@ import (
 
 // A shard holds a part of the records.
 type shard struct {
-	mu      sync.Mutex
-	records map[Key]*record
-	list    []*record // the same records, for iteration
-	most    int
-	cursor  int   // of the sweep
-	kinds   uint8 // of all records there ever were, one bit each
+	mu       sync.Mutex
+	records  map[Key]*record
+	list     []*record // the same records, for iteration
+	capacity int
+	cursor   int   // of the sweep
+	kinds    uint8 // of all records there ever were, one bit each
 
-	// Records with something to send are in queues by its amount, so that the hottest are found at once. A record whose
-	// heat grows is added to another queue and stays in the old one; an entry counts only if it is in the record's class.
+	// Records with units to send are in queues by heat class, so that the hottest are found at once. A record whose heat
+	// grows is added to another queue and also stays in the old one. Only the entry in the record's class counts.
 	queues [classes]queue
 	ready  atomic.Uint32 // which queues are not empty
 
@@ -41,35 +41,35 @@ type queue struct {
 const (
 	// classes is the number of heat classes. Each has twice the heat of the one below.
 	classes = 16
-	// whole is the class of a whole capacity that was consumed and not sent.
-	whole = 9
-	// wanted is the class of a key with nothing left: there is nothing to send, and much may be received.
-	wanted = whole - 2
-	none   = -1
+	// capacityClass is the class of a key whose whole capacity was consumed and not sent.
+	capacityClass = 9
+	// askClass is the class of a key with nothing left and nothing to send: peers may have much to report.
+	askClass = capacityClass - 2
+	none     = -1
 )
 
 func (sh *shard) init(most int) {
-	sh.most = most
+	sh.capacity = most
 	sh.records = make(map[Key]*record)
 }
 
 // add adds a record for a new key.
 func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
 	l.sweep(sh, now, 2)
-	if len(sh.list) >= sh.most && !l.evict(sh, now) {
+	if len(sh.list) >= sh.capacity && !l.evict(sh, now) {
 		l.counters.full.Add(1)
 		return nil, headgate.ErrFull
 	}
 	r := &record{
 		key: key, plan: p, offset: offset, addedAt: now.uptime,
-		status: recordStatus{class: none, gap: none}, places: recordPlaces{list: int32(len(sh.list))},
+		status: recordStatus{class: none, gap: none}, index: recordIndex{list: int32(len(sh.list))},
 		window: windowState{clockAhead: now.clockAhead},
 	}
 	r.sent.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
 	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldest = at, at, at, at
 	if l.self != 0 {
-		r.emptyTime = l.observedFor(r, now).Microseconds() // it was empty until now
+		r.emptyTime = l.observedFor(r, now).Microseconds() // the bucket was empty until now
 	}
 	if p.HasWindows() {
 		r.window.start = p.WindowOf(at)
@@ -105,7 +105,7 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 		if !r.plan.IsBucket() {
 			left = r.at(now) + r.consumed.Decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
 		}
-		if !r.status.denied && !r.status.keep && r.owed == 0 && (victim == nil || left < least) {
+		if !r.status.denied && !r.status.protected && r.owed == 0 && (victim == nil || left < least) {
 			victim, least = r, left
 		}
 	}
@@ -118,7 +118,7 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 	return true
 }
 
-// sweep checks several records and drops those that are drained and unused.
+// sweep checks the next records, as many as given, and drops those that are drained and unused.
 func (l *Ledger) sweep(sh *shard, now moment, some int) {
 	for range min(some, len(sh.list)) {
 		r := sh.next()
@@ -132,7 +132,7 @@ func (l *Ledger) sweep(sh *shard, now moment, some int) {
 	}
 }
 
-// next returns the records in turn.
+// next returns the next record of the list, starting again after the last.
 func (sh *shard) next() *record {
 	if sh.cursor >= len(sh.list) {
 		sh.cursor = 0
@@ -143,8 +143,8 @@ func (sh *shard) next() *record {
 
 func (l *Ledger) drop(sh *shard, r *record) {
 	last := len(sh.list) - 1
-	sh.list[r.places.list] = sh.list[last]
-	sh.list[r.places.list].places.list = r.places.list
+	sh.list[r.index.list] = sh.list[last]
+	sh.list[r.index.list].index.list = r.index.list
 	sh.list[last] = nil
 	sh.list = sh.list[:last]
 	delete(sh.records, r.key)
@@ -159,18 +159,18 @@ func (l *Ledger) queueChange(sh *shard, r *record) {
 	if !r.plan.Shared {
 		return
 	}
-	sh.push(r, heat(r.plan, r.total-r.delivered, whole))
+	sh.push(r, heat(r.plan, r.total-r.delivered, capacityClass))
 }
 
 // heat returns the class of a number of units, given the class of the whole capacity.
-func heat(p *quota.Plan, units int64, whole int) int8 {
-	return int8(max(0, min(bits.Len64(uint64(max(0, units)))-p.Width+whole, classes-1)))
+func heat(p *quota.Plan, units int64, capacityClass int) int8 {
+	return int8(max(0, min(bits.Len64(uint64(max(0, units)))-p.Width+capacityClass, classes-1)))
 }
 
 // queueLookup queues a record for an exchange after a denial.
 func (l *Ledger) queueLookup(sh *shard, r *record) {
 	if l.asks && r.plan.Shared {
-		sh.push(r, wanted)
+		sh.push(r, askClass)
 	}
 }
 
@@ -187,12 +187,12 @@ func (sh *shard) push(r *record, class int8) {
 	sh.ready.Store(sh.ready.Load() | 1<<class)
 }
 
-// compact removes entries that do not count, which may be more than half.
+// compact removes entries that do not count.
 func (q *queue) compact(class int8) {
 	current := q.entries[:0]
 	for _, r := range q.entries[q.head:] {
 		if r.status.class == class {
-			r.status.class = none // keeps one of two entries
+			r.status.class = none // so that a second entry is removed
 			current = append(current, r)
 		}
 	}
@@ -200,7 +200,7 @@ func (q *queue) compact(class int8) {
 		r.status.class = class
 	}
 	clear(q.entries[len(current):])
-	if len(current) > cap(current)*3/4 { // otherwise it would have to be compacted again soon
+	if len(current) > cap(current)*3/4 { // without more room it would be compacted again soon
 		current = slices.Grow(current, cap(current))
 	}
 	q.entries, q.head = current, 0

@@ -10,9 +10,9 @@ import (
 
 type counters struct {
 	applied, overTotal, overMax     atomic.Int64
-	refused, evicted, full, unheard atomic.Int64
+	refused, evicted, full, ignored atomic.Int64
 	levelled                        atomic.Int64
-	crowded, reported, turns        atomic.Int64
+	peersDropped, reported, turns   atomic.Int64
 
 	mu          sync.Mutex
 	lag         time.Duration
@@ -20,8 +20,8 @@ type counters struct {
 	lagMaxSince time.Duration
 }
 
-// over counts a debt that updates caused, and how much deeper it got.
-func (c *counters) over(debt, more int64) {
+// addOver counts a debt that updates caused, and how much deeper it got.
+func (c *counters) addOver(debt, more int64) {
 	c.overTotal.Add(more)
 	for {
 		most := c.overMax.Load()
@@ -44,15 +44,15 @@ func (c *counters) addLag(age, now time.Duration) {
 	c.lagMax[0] = max(c.lagMax[0], age)
 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (l *Ledger) Stats() fleet.LedgerStats {
 	c := &l.counters
 	s := fleet.LedgerStats{
 		MaxKeys: l.options.MaxKeys, Peers: l.peers.Count(),
 		Applied: c.applied.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
-		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.unheard.Load(),
-		PeersDropped: c.crowded.Load(), Levelled: c.levelled.Load(),
-		Lookups: l.lookups.lookups.Load(), LookupWaits: l.lookups.waits.Load(), LookupsDropped: l.lookups.dropped.Load(),
+		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.ignored.Load(),
+		PeersDropped: c.peersDropped.Load(), Levelled: c.levelled.Load(),
+		Lookups: l.lookups.done.Load(), LookupWaits: l.lookups.waits.Load(), LookupsDropped: l.lookups.dropped.Load(),
 	}
 	c.mu.Lock()
 	s.Lag, s.LagMax = c.lag, max(c.lagMax[0], c.lagMax[1])
@@ -71,9 +71,8 @@ func (l *Ledger) Stats() fleet.LedgerStats {
 	return s
 }
 
-// CountOver counts a debt that consumption elsewhere caused in a counter outside the ledger, and how much deeper it
-// got.
-func (l *Ledger) CountOver(debt, more int64) { l.counters.over(debt, more) }
+// CountOver counts a debt that other regions caused in a region's store, and how much deeper it got.
+func (l *Ledger) CountOver(debt, more int64) { l.counters.addOver(debt, more) }
 
 // CountLag counts an update of another region that was received at this age.
 func (l *Ledger) CountLag(age time.Duration) { l.counters.addLag(age, l.clock.Elapsed()) }

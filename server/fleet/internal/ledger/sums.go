@@ -51,13 +51,13 @@ func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) 
 	}
 	marks := l.peers.IDs()
 	for i := range r.peers {
-		s := &r.peers[i]
-		if s.total == 0 || s.grewAt < since {
+		peer := &r.peers[i]
+		if peer.total == 0 || peer.grewAt < since {
 			continue
 		}
-		if mark := &marks[s.slot]; mark.Gen == s.gen && mark.Hash != 0 {
-			sum += s.total
-			digest ^= digestOf(mark.Hash, s.start)
+		if mark := &marks[peer.slot]; mark.Gen == peer.gen && mark.Hash != 0 {
+			sum += peer.total
+			digest ^= digestOf(mark.Hash, peer.start)
 		}
 	}
 	return sum, digest
@@ -65,7 +65,7 @@ func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) 
 
 // isRecent reports whether the units that this node consumed count in sums and digests.
 func (r *record) isRecent(now moment) bool {
-	return r.total > 0 && (r.total != r.sent.most || r.at(now)-r.exchangedAt <= RecentFor.Microseconds())
+	return r.total > 0 && (r.total != r.sent.highest || r.at(now)-r.exchangedAt <= RecentFor.Microseconds())
 }
 
 // addSum adds to a tally the fields that peers compare.
@@ -81,7 +81,7 @@ func (l *Ledger) addSum(t *Tally, r *record, now moment) {
 // applySum charges units reported by a peer that counts the same records, and adopts the peer's drained units if they
 // are more. It returns false for a peer that counts other records.
 func (l *Ledger) applySum(
-	sh *shard, r *record, s *peerTotal, t *Tally, units int64, lag time.Duration, now moment,
+	sh *shard, r *record, peer *peerTotal, t *Tally, units int64, lag time.Duration, now moment,
 ) bool {
 	if l.self == 0 || !t.SumValid || !r.plan.IsBucket() || t.Limit != r.plan.Limit {
 		return false
@@ -98,11 +98,11 @@ func (l *Ledger) applySum(
 	over := target - theirs
 	var credit int64
 	switch {
-	case r.join.guessed && s.older:
+	case r.join.guessed && peer.older:
 		r.join.guessed, r.join.at = false, 0
 		credit = over
 	case over > r.plan.TimeFor(roundedUnits):
-		credit = min(over, max(0, r.emptyTime-s.emptyAtLevel))
+		credit = min(over, max(0, r.emptyTime-peer.emptyAtLevel))
 	case over > 0: // within rounding
 		credit = over
 	}
@@ -113,7 +113,7 @@ func (l *Ledger) applySum(
 		r.setTimeToEmpty(target-credit, now)
 	}
 	if over -= credit; over <= 0 {
-		s.emptyAtLevel = max(s.emptyAtLevel, r.emptyTime-lag.Microseconds())
+		peer.emptyAtLevel = max(peer.emptyAtLevel, r.emptyTime-lag.Microseconds())
 		r.join.charged = 0
 	}
 	if r.plan.UnitsIn(-over, 1) > 0 {
@@ -132,8 +132,8 @@ const apartAfter = 500 * time.Millisecond
 
 // drainedWhileApart returns how many of the units of a peer that was unreachable have drained meanwhile. The peer's
 // level has not: it belongs to all nodes on its side, and is charged once for all of them.
-func (r *record) drainedWhileApart(s *peerTotal, t *Tally, units int64, gap time.Duration) int64 {
-	empty := min(r.emptyTime-s.emptyTime, gap.Microseconds())
+func (r *record) drainedWhileApart(peer *peerTotal, t *Tally, units int64, gap time.Duration) int64 {
+	empty := min(r.emptyTime-peer.emptyTime, gap.Microseconds())
 	if gap < apartAfter || empty <= 0 || units <= 0 {
 		return 0
 	}
@@ -151,8 +151,8 @@ func (r *record) useEmptyTime(micros int64) {
 	}
 	r.emptyTime -= micros
 	for i := range r.peers {
-		s := &r.peers[i]
-		s.emptyTime, s.emptyAtLevel = min(s.emptyTime, r.emptyTime), min(s.emptyAtLevel, r.emptyTime)
+		peer := &r.peers[i]
+		peer.emptyTime, peer.emptyAtLevel = min(peer.emptyTime, r.emptyTime), min(peer.emptyAtLevel, r.emptyTime)
 	}
 }
 

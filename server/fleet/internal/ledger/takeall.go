@@ -21,22 +21,22 @@ func (l *Ledger) TakeAll(
 	}
 	var touched uint64 // shards, one bit each
 	for i := range checks {
-		a, _, err := l.prepare(&checks[i])
+		q, _, err := l.prepare(&checks[i])
 		if err != nil {
 			return dst, err
 		}
-		touched |= 1 << (a.key[0] % shards)
-		requests = append(requests, a)
+		touched |= 1 << (q.key[0] % shards)
+		requests = append(requests, q)
 	}
 	if err := headgate.ValidateAll(checks); err != nil {
 		return dst, err
 	}
 	first := len(dst)
-	dst, waits, err := l.decideAll(requests, checks, touched, dst, now)
-	if waits == nil {
+	dst, lookups, err := l.decideAll(requests, checks, touched, dst, now)
+	if lookups == nil {
 		return dst, err
 	}
-	if err := l.Await(ctx, waits...); err != nil {
+	if err := l.Await(ctx, lookups...); err != nil {
 		return dst[:first], err
 	}
 	for i := range requests {
@@ -49,7 +49,7 @@ func (l *Ledger) TakeAll(
 // decideAll decides all requests or none, or returns the lookups to wait for.
 func (l *Ledger) decideAll(
 	requests []request, checks []headgate.Check, touched uint64, dst []headgate.Decision, now moment,
-) (_ []headgate.Decision, waits []*Lookup, _ error) {
+) (_ []headgate.Decision, lookups []*Lookup, _ error) {
 	// Locking in the order of shards avoids deadlocks.
 	for i := range l.shards {
 		if touched>>i&1 == 1 {
@@ -66,25 +66,25 @@ func (l *Ledger) decideAll(
 	first := len(dst)
 	open := true
 	for i := range requests {
-		a := &requests[i]
-		d := l.peek(a, now)
-		if a.refused {
+		q := &requests[i]
+		d := l.peek(q, now)
+		if q.refused {
 			d = l.denyUnreachable(&checks[i], now)
 		}
-		open = open && d.Allowed && !a.refused
+		open = open && d.Allowed && !q.refused
 		dst = append(dst, d)
 	}
 	for i := range requests {
-		if a := &requests[i]; open {
-			if wait := l.lookupFor(a, now); wait != nil {
-				waits = append(waits, wait)
+		if q := &requests[i]; open {
+			if lookup := l.lookupFor(q, now); lookup != nil {
+				lookups = append(lookups, lookup)
 			}
-			a.mayWait = false
+			q.mayWait = false
 		}
 	}
 	switch {
-	case waits != nil:
-		return dst[:first], waits, nil
+	case lookups != nil:
+		return dst[:first], lookups, nil
 	case !open:
 		for i := range requests {
 			l.denyWithOthers(&requests[i], &dst[first+i], now)
@@ -101,57 +101,57 @@ func (l *Ledger) decideAll(
 }
 
 // lookupFor returns the lookup that a request has to wait for; see checkLookup. The shard is locked.
-func (l *Ledger) lookupFor(a *request, now moment) *Lookup {
-	sh := l.shardOf(&a.key)
-	r := sh.records[a.key]
+func (l *Ledger) lookupFor(q *request, now moment) *Lookup {
+	sh := l.shardOf(&q.key)
+	r := sh.records[q.key]
 	if r == nil || !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge {
 		return nil
 	}
-	return l.checkLookup(sh, r, a, now)
+	return l.checkLookup(sh, r, q, now)
 }
 
 // peek returns the decision that a take would return.
-func (l *Ledger) peek(a *request, now moment) headgate.Decision {
-	sh := l.shardOf(&a.key)
-	r := sh.records[a.key]
+func (l *Ledger) peek(q *request, now moment) headgate.Decision {
+	sh := l.shardOf(&q.key)
+	r := sh.records[q.key]
 	if r == nil {
-		if cur := sh.inForce(a.key, a.plan.Kind); cur != nil {
-			return l.peekReplaced(cur, a, now)
+		if cur := sh.inForce(q.key, q.plan.Kind); cur != nil {
+			return l.peekReplaced(cur, q, now)
 		}
-		return a.decideNew(now)
+		return q.decideNew(now)
 	}
-	if a.sharePlan != nil || r.optional.share != nil {
-		l.setShare(r, a, now)
+	if q.sharePlan != nil || r.optional.share != nil {
+		l.setShare(r, q, now)
 	}
-	if a.peeks() && (r.plan != a.plan || r.replaced()) {
-		r = l.withPlan(r, a.plan, a.offset, now)
+	if q.peeks() && (r.plan != q.plan || r.replaced()) {
+		r = l.withPlan(r, q.plan, q.offset, now)
 	} else {
-		l.update(r, a.plan, a.offset, now)
+		l.update(r, q.plan, q.offset, now)
 	}
-	d := l.peekRecord(r, a.units, now)
-	d.Degraded = a.degraded
+	d := l.peekRecord(r, q.units, now)
+	d.Degraded = q.degraded
 	return d
 }
 
 // peekReplaced is peek for a key that is counted under a limit of another kind.
-func (l *Ledger) peekReplaced(cur *record, a *request, now moment) headgate.Decision {
-	d := l.peekRecord(l.asReplaced(cur, a.key, a.plan, a.offset, now), a.units, now)
-	d.Degraded = a.degraded
+func (l *Ledger) peekReplaced(cur *record, q *request, now moment) headgate.Decision {
+	d := l.peekRecord(l.asIfReplaced(cur, q.key, q.plan, q.offset, now), q.units, now)
+	d.Degraded = q.degraded
 	return d
 }
 
 // denyWithOthers changes the decision on a check that takes nothing because another check was denied.
-func (l *Ledger) denyWithOthers(a *request, d *headgate.Decision, now moment) {
-	sh := l.shardOf(&a.key)
-	if r := sh.records[a.key]; r != nil {
+func (l *Ledger) denyWithOthers(q *request, d *headgate.Decision, now moment) {
+	sh := l.shardOf(&q.key)
+	if r := sh.records[q.key]; r != nil {
 		r.status.denied = r.status.denied || !d.Allowed
 		l.noteRequest(sh, r, now)
 		l.queueLookup(sh, r)
 	}
 	if d.Allowed {
-		look := *a
-		look.units, look.peek = 0, true
-		*d = l.peek(&look, now)
+		state := *q
+		state.units, state.peek = 0, true
+		*d = l.peek(&state, now)
 	}
 }
 

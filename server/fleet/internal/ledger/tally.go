@@ -11,8 +11,8 @@ import (
 // colliding pair are below 1 in 10^22.
 type Key [16]byte
 
-// A Tally is what one node reports of one key. It is cumulative: the latest one includes all before it, so a lost tally
-// only delays, and a repeated one has no effect.
+// A Tally is what one node reports of one key. It is cumulative: the latest tally includes all earlier ones, so a lost
+// one only delays, and a repeated one has no effect.
 type Tally struct {
 	Key Key
 	// Limit is the limit that the node counts the key under. It may be the zero Limit if the receiver counts the key
@@ -34,31 +34,38 @@ type Tally struct {
 	Offset int64
 	// Reset is set if the record started because the key was reset.
 	Reset bool
-	// Age is the age of the tally when it is received, or 0 if that is not known. The receiver sets it.
+	// Age is how old the tally is when it is received, or 0 if that is not known. The receiver sets it.
 	Age time.Duration
 
+	Delivery
+	Comparison
+}
+
+// A Delivery is what the sender of a tally knows about earlier tallies of the key. It is not sent.
+type Delivery struct {
 	Delivered int64 // the part of Total that was sent before
-	SendLevel bool  // the level has to be sent even if the total is known
-	// MayKnow is the highest total that was sent before. In a tally received through an exchange, with Bounded, it is how
-	// many of this node's units its author may know.
+	SendLevel bool  // the level has to be sent even if peers know the total
+	// MayKnow is the highest total that was sent before. In a tally that was received through an exchange, with Bounded
+	// set, it is how many of the receiver's units the sender may know.
 	MayKnow int64
 	Bounded bool
-
-	// Unlearned is set if the consumption elsewhere is not known, and AllNotes if no notes of peers were received yet.
-	// Added is when the record was added.
+	// Unlearned is set if the consumption of peers is not known, and AllNotes if no notes of peers were received yet.
 	Unlearned, AllNotes bool
-	Added               time.Duration
-	// Sum is the number of units that the sender counts in recent records, and Digest identifies those records; see
-	// applySum. SumValid is set if both can be used, and Recent if the record of Total is among them.
-	Sum              int64
-	Digest           uint16
-	DrainedPart      uint8 // of the last unit of Level, in 64ths
-	SumValid, Recent bool
+	Added               time.Duration // uptime when the record was added
+}
+
+// A Comparison lets nodes that have received the same updates agree on a level; see applySum. Only gossip sends it.
+type Comparison struct {
+	Sum         int64  // units that the sender counts in recent records of all nodes
+	Digest      uint16 // identifies those records
+	DrainedPart uint8  // of the last unit of Level, in 64ths
+	SumValid    bool   // Sum and Digest can be used
+	Recent      bool   // the record of Total is among the recent ones
 }
 
 // A peerTotal is what a record knows of one peer.
 type peerTotal struct {
-	slot         int32  // of the peer; see peers
+	slot         int32  // of the peer in Ledger.peers
 	gen          uint32 // of the slot
 	start        time.Duration
 	total        int64

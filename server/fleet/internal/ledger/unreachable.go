@@ -41,7 +41,7 @@ func (l *Ledger) isUnreachable(c *headgate.Check) bool {
 // limitWhenUnreachable sets the limit for a check when some nodes are unreachable. counted is false if the check is
 // denied.
 func (l *Ledger) limitWhenUnreachable(
-	a *request, c *headgate.Check, limit *headgate.Limit, unreachable bool,
+	q *request, c *headgate.Check, limit *headgate.Limit, unreachable bool,
 ) (degraded, counted bool) {
 	*limit = c.Limit
 	if unreachable {
@@ -62,7 +62,7 @@ func (l *Ledger) limitWhenUnreachable(
 	}
 	if c.Partition == headgate.PartitionShare {
 		if live, known := l.members(); live < known {
-			a.live, a.known = live, known
+			q.live, q.known = live, known
 		}
 	}
 	return degraded, true
