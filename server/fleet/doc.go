@@ -1,4 +1,4 @@
-// Package fleet has the types that limiters share which hold one limit across nodes without a store call per decision.
+// Package fleet has the types shared by limiters that enforce one limit across nodes without a store call per decision.
 //
 // Each limiter is a headgate.Limiter in a package of its own:
 //

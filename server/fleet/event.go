@@ -25,10 +25,9 @@ const (
 	ExchangePartUnreachable                  // some keys were not exchanged for several intervals; policies apply to them
 	ExchangePartReachable                    // all keys are exchanged again
 	ClockOff                                 // this node's clock differs from the fleet's, which windows use
-	ClockRight                               // it agrees again
-	// the clock of a region's store, which its windows use, differs from the fleet's
-	StoreClockOff
-	StoreClockRight // it agrees again
+	ClockRight                               // this node's clock agrees with the fleet's again
+	StoreClockOff                            // the clock of a region's store, which its windows use, differs from the fleet's
+	StoreClockRight                          // the clock of the region's store agrees with the fleet's again
 	eventKinds
 )
 

@@ -15,13 +15,13 @@ type LedgerOptions struct {
 	Secret []byte
 	// MaxKeys is the most keys to remember. At least 1024. Default DefaultMaxKeys.
 	MaxKeys int
-	// Idle is how long a drained key must be unused until its record starts again from 0. After twice that time it is
-	// dropped. It must be longer than updates may be late. Default DefaultIdle.
+	// Idle is how long a drained key must be unused until its total starts again at 0. After twice that time the key is
+	// dropped. It must be longer than Lag. Default DefaultIdle.
 	Idle time.Duration
 	// Lag is how late updates normally are at most. Default DefaultLag.
 	Lag time.Duration
-	// LocalCap is the part of a limit, burst and rate, that a single node may use, in percent. It bounds the
-	// over-admission before nodes know of each other, and also what a client gets that uses one node only. 1 to 100.
+	// LocalCap is the percentage of a limit's burst and rate that a single node may use, 1 to 100. It bounds the
+	// over-admission before nodes know of each other's consumption, but also what a client gets that uses only one node.
 	// Default 100.
 	LocalCap int
 	// Members counts the nodes that share a limit when some of them are unreachable. Default this node only.

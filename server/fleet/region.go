@@ -9,13 +9,13 @@ import (
 // fleetredis.RegionStore is one, in the region's Redis. Times are in µs: those of nodes by their own clocks, and the
 // others by the clock of the RegionStore.
 type RegionStore interface {
-	// Report adds a node's consumption to the region's, once however often it is reported. For every key, one of the
-	// nodes that report it is the sender of the region, for the time hold, which it extends by each report. A node that
-	// restarts must use another name. missed has the indices of records for which reported was not called.
+	// Report adds a node's consumption to the region's. Repeated reports add nothing. For every key, one of the nodes that
+	// report it is the region's sender for the time hold, which each of its reports extends. A node that restarts must use
+	// another name. missed has the indices of records for which reported was not called.
 	Report(ctx context.Context, node string, hold time.Duration, records []NodeRecord,
 		reported func(record int, r RegionRecord)) (missed []int, err error)
-	// Settle remembers totals of other regions, and calls growth with the units of each that were not known yet. Of a
-	// total that is too large, the possible part counts once. missed has the indices of totals for which growth was not
+	// Settle stores totals of other regions, and calls growth with the units of each that were not known yet. If a total
+	// is too large, its largest possible part counts, once. missed has the indices of totals for which growth was not
 	// called.
 	Settle(ctx context.Context, totals []RemoteTotal, growth func(total int, g Growth)) (missed []int, err error)
 }

@@ -12,12 +12,12 @@ type LedgerStats struct {
 	Peers int
 	// Applied is the number of units that peers reported to have consumed.
 	Applied int64
-	// Over estimates the over-admission of all nodes together: for every key, the deepest debt that updates caused each
-	// time it was in none before. OverMax is the most of one key. Debts are repaid, so these units passed too early rather
-	// than in excess.
+	// Over estimates the over-admission of all nodes together: the sum, over all keys, of the largest debt that updates
+	// caused each time a key got into debt. OverMax is the largest debt of a single key. Debts are repaid, so these units
+	// passed too early rather than in excess.
 	Over, OverMax int64
 	// Lag is the recent average age of updates when they are applied, and LagMax the maximum of the last minute or two.
-	// Without an age, an update is compared with the fastest one of its sender.
+	// If the age of an update is not known, it is estimated by comparison with its sender's fastest update.
 	Lag, LagMax time.Duration
 	// Levelled is the number of units charged because peers reported higher levels for some time: this node missed
 	// something.
@@ -27,9 +27,9 @@ type LedgerStats struct {
 	// Evicted counts keys that were forgotten early, Full new keys that were refused, and Ignored updates that were
 	// dropped, all for lack of room.
 	Evicted, Full, Ignored int64
-	// Lookups counts keys whose consumption elsewhere was fetched: new ones, and those unused for some time. LookupWaits
-	// counts decisions that waited for this. LookupsDropped counts decisions that did not, or not to the end, and used
-	// this node's counter alone: too many were waiting, or no response came in time.
+	// Lookups counts keys whose consumption by peers was looked up: new keys, and keys that were unused for some time.
+	// LookupWaits counts decisions that waited for a lookup. LookupsDropped counts decisions that used this node's counter
+	// alone, because too many decisions were waiting or no response came in time.
 	Lookups, LookupWaits, LookupsDropped int64
 	// PeersDropped counts how often a record had too many peers and dropped one.
 	PeersDropped int64
@@ -50,7 +50,7 @@ type ExchangeStats struct {
 	RoundTrip time.Duration
 	// Unreachable is set if no exchange succeeded for so long that policies apply.
 	Unreachable bool
-	// UnreachableGroups is the number of key groups for which this is the case, if not for all.
+	// UnreachableGroups is the number of unreachable key groups, if some are reachable.
 	UnreachableGroups int
 	// ClockAhead is how far the fleet's clock is ahead of this node's.
 	ClockAhead time.Duration

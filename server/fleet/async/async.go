@@ -31,14 +31,14 @@ var _ headgate.Limiter = (*Limiter)(nil)
 //
 // # Over-admission
 //
-// Consumption elsewhere is known after S = interval + 2 delays at the latest, where a delay is that of the way to the
-// exchange. N nodes with a burst of R and a rate of r admit at most (N−1)(R+rS) units above the limit before they
-// know. With λ the highest arrival rate in any S: if λ is at least twice the rate, it is at most (λ−r)S, otherwise
-// at most what peers admit within S, which is below λS. It is a debt, and no node admits anything until it is repaid;
-// the excess of a fixed window counts in the next one. So in the long run no more than the limit passes, except under
-// sliding-window, where a debt ends with its window. Each node exchanges four times per interval, so updates are
-// normally no older than half an interval and two delays; the rest is for late calls. LedgerOptions.LocalCap bounds
-// what a single node can use.
+// The consumption of peers is known after S = interval + 2 delays at the latest, where a delay is the time of one way
+// to the exchange. Until then, N nodes with a burst of R and a rate of r admit at most (N−1)(R+rS) units above the
+// limit. Let λ be the highest arrival rate in any S. If λ is at least twice the rate, the excess is at most (λ−r)S,
+// otherwise at most what peers admit within S, which is below λS. The excess is a debt, and no node admits anything
+// until it is repaid; the excess of a fixed window counts in the next one. So in the long run no more than the limit
+// passes, except under sliding-window, where a debt ends with its window. Each node exchanges four times per interval,
+// so updates are normally no older than half an interval and two delays; the rest is for late calls.
+// LedgerOptions.LocalCap bounds what a single node can use.
 //
 // # An unreachable exchange
 //
@@ -68,12 +68,12 @@ type Options struct {
 	Name string
 	// Incarnation differs for each start of the node. Default a random one, drawn once for these options.
 	Incarnation uint64
-	// Interval is how old consumption elsewhere may be when it becomes known. 10 ms to 20 s. Default DefaultInterval.
+	// Interval is how old the consumption of peers may be when it becomes known, 10ms to 20s. Default DefaultInterval.
 	Interval time.Duration
 	// MaxKeys is the most keys per exchange, of which there are four per interval; others wait, the hottest first. Default
 	// 4096.
 	MaxKeys int
-	// Deadline is the longest time of one exchange. Default one interval, and 100 ms to 2 s.
+	// Deadline is the timeout of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
 	// Missed is the number of intervals without an exchange after which policies apply. Default 5.
 	Missed int
@@ -124,7 +124,7 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 
 // SyncClock reads the clock of the exchange, which also happens regularly. After a call before the first decision, no
 // window uses this node's own clock.
-func (a *Limiter) SyncClock(ctx context.Context) error { return a.link.ClockSkew.AskNow(ctx) }
+func (a *Limiter) SyncClock(ctx context.Context) error { return a.link.ClockSkew.Read(ctx) }
 
 // Author returns the name under which a node leaves its notes: its incarnation, which is drawn if it is 0, and its
 // name.
@@ -151,7 +151,7 @@ func (a *Limiter) regularRound(ctx context.Context, early bool) {
 		return
 	}
 	if !a.link.Failing() {
-		a.link.ClockSkew.AskIfDue(ctx)
+		a.link.ClockSkew.ReadIfDue(ctx)
 	}
 	_, _ = a.round(ctx, early)
 	if len(a.batch.Tallies) == 0 && a.clock.Elapsed()-a.link.StartedAt() >= a.maxPause() {
@@ -196,7 +196,7 @@ func (a *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger
 	}
 	a.link.Counters.Received.Add(1)
 	ours := &a.batch.Tallies[i]
-	t.Key, t.MayKnow, t.Bounded = ours.Key, ours.MayKnow, true // its note was there before this exchange left ours
+	t.Key, t.MayKnow, t.Bounded = ours.Key, ours.MayKnow, true // the peer wrote its note before this exchange stored ours
 	a.ledger.Apply(from, uptime, []ledger.Tally{t})
 }
 
@@ -220,18 +220,18 @@ func (a *Limiter) finishExchange(missed []int, err error) {
 
 // reportGroups reports that a part of the exchange is unreachable, or that all parts are reachable again.
 func (a *Limiter) reportGroups(err error, now time.Duration) {
-	p := &a.groups
-	switch unreachable := p.unreachable != 0; {
-	case unreachable && !p.reported:
-		p.reported, p.reportedAt = true, now
+	g := &a.groups
+	switch unreachable := g.unreachable != 0; {
+	case unreachable && !g.reported:
+		g.reported, g.reportedAt = true, now
 		a.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartUnreachable, Err: err})
-	case !unreachable && p.reported:
-		p.reported = false
-		a.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - p.reportedAt})
+	case !unreachable && g.reported:
+		g.reported = false
+		a.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - g.reportedAt})
 	}
 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (a *Limiter) Stats() fleet.ExchangeStats {
 	return a.link.Stats(a.ledger.Stats())
 }

@@ -88,7 +88,7 @@ func TestAsyncFollowsAnExchangeWhoseDateMoves(t *testing.T) {
 			s.Mu.Lock()
 			s.Ahead = ahead
 			s.Mu.Unlock()
-			time.Sleep(2 * skew.AskInterval)
+			time.Sleep(2 * skew.ReadInterval)
 			if got := all[0].Stats().ClockAhead; (got - ahead).Abs() > time.Millisecond {
 				t.Errorf("the date is ahead by %v, want %v", got, ahead)
 			}

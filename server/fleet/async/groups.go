@@ -21,8 +21,8 @@ type keyGroups struct {
 }
 
 // update adds the result of an exchange. Groups that have failed for as long as patience become unreachable.
-func (p *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, patience time.Duration) {
-	if len(missed) == 0 && p.failing == 0 {
+func (g *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, patience time.Duration) {
+	if len(missed) == 0 && g.failing == 0 {
 		return
 	}
 	var exchanged, failed uint64
@@ -33,33 +33,33 @@ func (p *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, pat
 		failed |= 1 << ledger.GroupOf(&tallies[i].Key)
 	}
 	for rest := failed; rest != 0; rest &= rest - 1 {
-		g := bits.TrailingZeros64(rest)
-		if p.failing>>g&1 == 0 {
-			p.since[g] = began
+		group := bits.TrailingZeros64(rest)
+		if g.failing>>group&1 == 0 {
+			g.since[group] = began
 		}
-		if now-p.since[g] >= patience {
-			p.unreachable |= 1 << g
+		if now-g.since[group] >= patience {
+			g.unreachable |= 1 << group
 		}
 	}
-	p.failing = p.failing&^exchanged | failed
-	p.unreachable &= p.failing
+	g.failing = g.failing&^exchanged | failed
+	g.unreachable &= g.failing
 }
 
 // addProbes adds a key to a batch for every group without one, while any group fails. So it is known which groups fail,
 // and when one recovers, even if its keys are not requested while they are denied.
-func (p *keyGroups) addProbes(b *exchange.Batch) {
-	if p.failing == 0 {
+func (g *keyGroups) addProbes(b *exchange.Batch) {
+	if g.failing == 0 {
 		return
 	}
 	var exchanged uint64
 	for i := range b.Tallies {
 		exchanged |= 1 << ledger.GroupOf(&b.Tallies[i].Key)
 	}
-	for g := range fleet.KeyGroups {
-		if exchanged>>g&1 == 1 {
+	for group := range fleet.KeyGroups {
+		if exchanged>>group&1 == 1 {
 			continue
 		}
-		key := ledger.Key{byte(g)} // any key of the group, as there is nothing to send
+		key := ledger.Key{byte(group)} // any key of the group, as there is nothing to send
 		b.Tallies = append(b.Tallies, ledger.Tally{Key: key})
 		b.Notes = append(b.Notes, fleet.Note{Key: string(key[:]), Keep: exchange.MinKeep})
 	}

@@ -67,7 +67,7 @@ type ExchangeOptions struct {
 	Author string
 	// Secret is the secret of the fleet. Its fingerprint distinguishes fleets that use the same name.
 	Secret []byte
-	// Rand returns random numbers, of which epochs are made. Default math/rand/v2.
+	// Rand returns random numbers, from which names of epochs are made. Default math/rand/v2.
 	Rand func() uint64
 }
 

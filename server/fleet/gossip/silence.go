@@ -16,13 +16,13 @@ func (s *sender) maxSilence(others int, now time.Duration) time.Duration {
 	case now-max(s.round.updateSentAt, time.Duration(s.received.updateAt.Load())) < ledger.RecentFor:
 		return 0
 	default:
-		return min(skew.AskInterval, s.gossip.options.Probe/2)
+		return min(skew.ReadInterval, s.gossip.options.Probe/2)
 	}
 }
 
 // maxSilenceInLarge is maxSilence in a large fleet.
 func maxSilenceInLarge(others int) time.Duration {
-	return skew.AskInterval * time.Duration(min(1+others/8, 5))
+	return skew.ReadInterval * time.Duration(min(1+others/8, 5))
 }
 
 // missedAfter returns how long a host, or this one, must be silent for updates to be missed.

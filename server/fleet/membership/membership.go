@@ -39,7 +39,7 @@ type Membership struct {
 
 	live, known atomic.Int64
 	failures    atomic.Int64
-	answeredAt  atomic.Int64 // when the list last responded, by the clock; 0 if never
+	respondedAt atomic.Int64 // when the list last responded, by the clock; 0 if never
 
 	rounds rounds.Loop
 	held   heldCounts // used by one beat at a time
@@ -53,7 +53,7 @@ type heldCounts struct {
 	lost        bool          // the list has lost its data since, so it does not show which nodes left
 }
 
-// hold makes the present counts hold until every node has had the time to refresh its entry.
+// hold sets the counts that hold until every node has had the time to refresh its entry.
 func (h *heldCounts) hold(live, known int, lost bool, until time.Duration) {
 	h.live, h.known, h.lost, h.until = live, known, lost || h.lost, until
 }
@@ -115,8 +115,7 @@ func (o *Options) validate() error {
 			o.Interval)
 	case o.ForgetAfter < o.LostAfter:
 		return fmt.Errorf("membership: Options.ForgetAfter %v: want at least LostAfter, which is %v, or 0 for %v",
-			o.ForgetAfter,
-			o.LostAfter, DefaultForget)
+			o.ForgetAfter, o.LostAfter, DefaultForget)
 	}
 	return nil
 }
@@ -124,7 +123,7 @@ func (o *Options) validate() error {
 var errNoList = errors.New("membership: New: want a List")
 
 // New adds this node to the list, and refreshes its entry until Close. It waits for the first response until ctx ends,
-// at most two intervals; without one, this node is the only known one until there is.
+// for at most two intervals. Until there is a response, this node is the only one known.
 func New(ctx context.Context, list List, o Options) (*Membership, error) {
 	if list == nil {
 		return nil, errNoList
@@ -132,48 +131,48 @@ func New(ctx context.Context, list List, o Options) (*Membership, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	r := &Membership{list: list, options: o, clock: clock.NewStopwatch(o.Clock)}
-	r.live.Store(1)
-	r.known.Store(1)
-	r.beat(ctx)
-	r.rounds.Start(r.clock, func() time.Duration { return o.Interval }, func(ctx context.Context, _ bool) { r.beat(ctx) })
-	return r, nil
+	m := &Membership{list: list, options: o, clock: clock.NewStopwatch(o.Clock)}
+	m.live.Store(1)
+	m.known.Store(1)
+	m.beat(ctx)
+	m.rounds.Start(m.clock, func() time.Duration { return o.Interval }, func(ctx context.Context, _ bool) { m.beat(ctx) })
+	return m, nil
 }
 
 // Live returns the number of live nodes, including this one.
-func (r *Membership) Live() int { return int(r.live.Load()) }
+func (m *Membership) Live() int { return int(m.live.Load()) }
 
 // Known returns the number of nodes that have neither left nor been silent for ForgetAfter.
-func (r *Membership) Known() int { return int(r.known.Load()) }
+func (m *Membership) Known() int { return int(m.known.Load()) }
 
 // beat refreshes the entry once.
-func (r *Membership) beat(ctx context.Context) {
-	call, done := clock.WithTimeout(ctx, r.clock, 2*r.options.Interval)
+func (m *Membership) beat(ctx context.Context) {
+	call, done := clock.WithTimeout(ctx, m.clock, 2*m.options.Interval)
 	defer done()
-	live, known, listed, err := r.list.Beat(call, r.options.Name, r.options.LostAfter, r.options.ForgetAfter)
-	now := r.clock.Elapsed()
+	live, known, listed, err := m.list.Beat(call, m.options.Name, m.options.LostAfter, m.options.ForgetAfter)
+	now := m.clock.Elapsed()
 	if err != nil {
-		r.failures.Add(1)
-		if !r.held.failing && ctx.Err() == nil {
-			r.options.Logger.Warn("membership list unreachable, keeping the last known membership", "err", err, "live", r.Live())
+		m.failures.Add(1)
+		if !m.held.failing && ctx.Err() == nil {
+			m.options.Logger.Warn("membership list unreachable, keeping the last known membership", "err", err, "live", m.Live())
 		}
-		r.held.failing = true
+		m.held.failing = true
 		return
 	}
-	switch first := r.answeredAt.Load() == 0; {
+	switch first := m.respondedAt.Load() == 0; {
 	case first: // the list may just be reachable again, so all nodes in it count
-		r.held.hold(math.MaxInt, 1, false, now+r.options.LostAfter)
-	case r.held.failing || !listed:
-		r.held.hold(r.Live(), r.Known(), !listed, now+r.options.LostAfter)
+		m.held.hold(math.MaxInt, 1, false, now+m.options.LostAfter)
+	case m.held.failing || !listed:
+		m.held.hold(m.Live(), m.Known(), !listed, now+m.options.LostAfter)
 	}
-	live, known = r.held.count(live, known, now)
-	if r.held.failing {
-		r.options.Logger.Info("membership list reachable again", "live", live, "known", known)
+	live, known = m.held.count(live, known, now)
+	if m.held.failing {
+		m.options.Logger.Info("membership list reachable again", "live", live, "known", known)
 	}
-	r.held.failing = false
-	r.live.Store(int64(live))
-	r.known.Store(int64(known))
-	r.answeredAt.Store(max(1, int64(now)))
+	m.held.failing = false
+	m.live.Store(int64(live))
+	m.known.Store(int64(known))
+	m.respondedAt.Store(max(1, int64(now)))
 }
 
 // Stats are the figures of a Membership.
@@ -185,21 +184,21 @@ type Stats struct {
 	Age time.Duration
 }
 
-// Stats returns the present figures.
-func (r *Membership) Stats() Stats {
-	s := Stats{Live: r.Live(), Known: r.Known(), Failures: r.failures.Load(), Age: r.clock.Elapsed()}
-	if at := r.answeredAt.Load(); at != 0 {
+// Stats returns the current figures.
+func (m *Membership) Stats() Stats {
+	s := Stats{Live: m.Live(), Known: m.Known(), Failures: m.failures.Load(), Age: m.clock.Elapsed()}
+	if at := m.respondedAt.Load(); at != 0 {
 		s.Age -= time.Duration(at)
 	}
 	return s
 }
 
 // Close removes this node from the list, until ctx ends, and stops refreshing. Closing again does nothing.
-func (r *Membership) Close(ctx context.Context) error {
-	if errors.Is(r.rounds.Stop(ctx), headgate.ErrClosed) {
+func (m *Membership) Close(ctx context.Context) error {
+	if errors.Is(m.rounds.Stop(ctx), headgate.ErrClosed) {
 		return nil
 	}
-	ctx, done := clock.WithTimeout(ctx, r.clock, 2*r.options.Interval)
+	ctx, done := clock.WithTimeout(ctx, m.clock, 2*m.options.Interval)
 	defer done()
-	return r.list.Leave(ctx, r.options.Name, r.options.LostAfter, r.options.ForgetAfter)
+	return m.list.Leave(ctx, m.options.Name, m.options.LostAfter, m.options.ForgetAfter)
 }

@@ -81,11 +81,11 @@ func wantMembers(t *testing.T, when string, m fleet.Members, live, known int) {
 
 func enroll(t *testing.T, book List, name string) *Membership {
 	t.Helper()
-	r, err := New(t.Context(), book, Options{Name: name, Logger: slog.New(slog.DiscardHandler)})
+	m, err := New(t.Context(), book, Options{Name: name, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return m
 }
 
 func TestMembershipCountsLiveSilentAndLeftNodes(t *testing.T) {
@@ -94,8 +94,8 @@ func TestMembershipCountsLiveSilentAndLeftNodes(t *testing.T) {
 		a, b, c := enroll(t, book, "a"), enroll(t, book, "b"), enroll(t, book, "c")
 		wantMembers(t, "the last to come, at once", c, 3, 3)
 		time.Sleep(2 * time.Second)
-		for _, r := range []*Membership{a, b, c} {
-			wantMembers(t, "after a beat", r, 3, 3)
+		for _, m := range []*Membership{a, b, c} {
+			wantMembers(t, "after a beat", m, 3, 3)
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -123,8 +123,8 @@ func TestMembershipCountsLiveSilentAndLeftNodes(t *testing.T) {
 		d := enroll(t, book, "d")
 		time.Sleep(5 * time.Second)
 		wantMembers(t, "when it was found again", a, 2, 2)
-		for _, r := range []*Membership{a, b, d} {
-			if err := r.Close(t.Context()); err != nil {
+		for _, m := range []*Membership{a, b, d} {
+			if err := m.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -202,8 +202,8 @@ func TestCountsHoldAfterAnOutageUntilKnownToHaveChanged(t *testing.T) {
 				if got := first.Live(); got != 2 {
 					t.Errorf("later: got %d live, want 2", got)
 				}
-				for _, r := range all[:2] {
-					if err := r.Close(t.Context()); err != nil {
+				for _, m := range all[:2] {
+					if err := m.Close(t.Context()); err != nil {
 						t.Error(err)
 					}
 				}
@@ -219,11 +219,11 @@ func TestAStartRightAfterAnOutageCountsAllListedNodes(t *testing.T) {
 			book.heard[name] = time.Now()
 		}
 		time.Sleep(time.Minute)
-		r := enroll(t, book, "c")
-		wantMembers(t, "at once", r, 3, 3)
+		m := enroll(t, book, "c")
+		wantMembers(t, "at once", m, 3, 3)
 		time.Sleep(6 * time.Second)
-		wantMembers(t, "when the others have not come back", r, 1, 3)
-		if err := r.Close(t.Context()); err != nil {
+		wantMembers(t, "when the others have not come back", m, 1, 3)
+		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -233,15 +233,15 @@ func TestAStartWithoutTheListCountsThisNodeOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &pocketBook{heard: map[string]time.Time{}, hangs: true}
 		start := time.Now()
-		r := enroll(t, book, "a")
+		m := enroll(t, book, "a")
 		if took := time.Since(start); took > 3*time.Second {
 			t.Errorf("New took %v, want two intervals", took)
 		}
-		wantMembers(t, "at first", r, 1, 1)
+		wantMembers(t, "at first", m, 1, 1)
 		book.set(nil, false)
 		time.Sleep(5 * time.Second)
-		wantMembers(t, "later", r, 1, 1)
-		if err := r.Close(t.Context()); err != nil {
+		wantMembers(t, "later", m, 1, 1)
+		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -282,19 +282,19 @@ func TestMembershipInRedis(t *testing.T) {
 	}
 	var all []*Membership
 	for _, name := range []string{"a", "b", "c"} {
-		r, err := New(t.Context(), book, Options{Name: name, Interval: 20 * time.Millisecond, LostAfter: time.Minute})
+		m, err := New(t.Context(), book, Options{Name: name, Interval: 20 * time.Millisecond, LostAfter: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, r)
+		all = append(all, m)
 	}
 	await.True(t, "all to know of all", func() bool { return all[0].Live() == 3 && all[1].Live() == 3 && all[2].Known() == 3 })
 	if err := all[2].Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, "one to have left", func() bool { return all[0].Live() == 2 && all[1].Known() == 2 })
-	for _, r := range all[:2] {
-		if err := r.Close(t.Context()); err != nil {
+	for _, m := range all[:2] {
+		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -14,7 +14,7 @@ const chargers = 32
 
 // chargeAll charges the owed units of some keys to the region's store.
 func (g *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *keyState]) {
-	c := charging{region: g, places: make(chan struct{}, chargers)}
+	c := charging{region: g, slots: make(chan struct{}, chargers)}
 	for key, k := range keys {
 		c.start(ctx, key, k)
 	}
@@ -39,7 +39,7 @@ func (g *Limiter) batchKeys(yield func(ledger.Key, *keyState) bool) {
 // charging runs several charges concurrently.
 type charging struct {
 	region *Limiter
-	places chan struct{}
+	slots  chan struct{}
 	group  sync.WaitGroup
 }
 
@@ -54,9 +54,9 @@ func (c *charging) start(ctx context.Context, key ledger.Key, k *keyState) {
 		return
 	}
 	check.Cost = min(k.owed, headgate.MaxCount)
-	c.places <- struct{}{}
+	c.slots <- struct{}{}
 	c.group.Go(func() {
-		defer func() { <-c.places }()
+		defer func() { <-c.slots }()
 		c.region.charge(ctx, key, check, k)
 	})
 }

@@ -39,7 +39,7 @@ func (g *Limiter) noteLearned(ctx context.Context, reports []report) {
 	l.LookupsDone(exchanged|failed, failed)
 	if len(sent) > 0 {
 		if _, _, err := g.report(ctx, sent, true); err != nil {
-			g.link.Counters.Failures.Add(1) // the next report tells them
+			g.link.Counters.Failures.Add(1) // the next report includes it
 		}
 	}
 	if waiting {

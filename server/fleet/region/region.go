@@ -35,7 +35,7 @@ type Limiter struct {
 	regionStore fleet.RegionStore
 	link        *exchange.Link
 	region      string         // its name
-	nodeName    string         // of this start of the node in the RegionStore
+	nodeName    string         // in the RegionStore; another one after each start
 	ledger      *ledger.Ledger // what this node consumed
 	clock       clock.Stopwatch
 	rounds      rounds.Loop
@@ -57,13 +57,13 @@ type Options struct {
 	Region string
 	// Node is the unique name of this node, of at most 64 bytes.
 	Node string
-	// Interval is how old consumption in other regions may be when it becomes known. 10 ms to 20 s. Default
+	// Interval is how old the consumption of other regions may be when it becomes known, 10ms to 20s. Default
 	// DefaultInterval.
 	Interval time.Duration
 	// MaxKeys is the most keys per exchange, of which there are four per interval; others wait, the hottest first. Default
 	// 4096.
 	MaxKeys int
-	// Deadline is the longest time of each step of an exchange. Default one interval, and 100 ms to 2 s.
+	// Deadline is the timeout of each step of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
 	// Missed is the number of intervals without an exchange after which the other regions are unreachable. Default 5.
 	Missed int
@@ -120,7 +120,7 @@ func New(
 	l.StartLookups(g.rounds.Hurry)
 	g.rounds.Start(g.clock, shared.Pauses(), func(ctx context.Context, early bool) {
 		if !g.link.Unreachable() && !early {
-			g.link.ClockSkew.AskIfDue(ctx)
+			g.link.ClockSkew.ReadIfDue(ctx)
 		}
 		_, _ = g.round(ctx, early)
 	})
@@ -128,7 +128,7 @@ func New(
 }
 
 // SyncClock reads the clock of the exchange; see async.Limiter.SyncClock.
-func (g *Limiter) SyncClock(ctx context.Context) error { return g.link.ClockSkew.AskNow(ctx) }
+func (g *Limiter) SyncClock(ctx context.Context) error { return g.link.ClockSkew.Read(ctx) }
 
 // Close sends what other regions do not know yet, until ctx ends, and stops the exchanges.
 func (g *Limiter) Close(ctx context.Context) error {
@@ -153,9 +153,9 @@ func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 // Peek returns the decision that Take would return now. See [headgate.Limiter].
 func (g *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	var k ledger.ObservedKey
-	read := c
-	read.Cost = 0 // so that also the first decision on a key waits for other regions
-	if wait := g.ledger.BeforeTake(&read, &k); wait != nil {
+	peek := c
+	peek.Cost = 0 // so that even the first decision on a key waits for other regions
+	if wait := g.ledger.BeforeTake(&peek, &k); wait != nil {
 		if err := g.ledger.Await(ctx, wait); err != nil {
 			return headgate.Decision{}, err
 		}
@@ -232,7 +232,7 @@ type Stats struct {
 	Charged int64
 	// Lost counts units that it could not charge because the store failed.
 	Lost int64
-	// Owed is the number of units still to be charged, as debts are at their deepest.
+	// Owed is the number of units still to be charged, because debts are at their maximum.
 	Owed int64
 	// SentKeys is the number of keys that this node sent for the region in its latest exchange.
 	SentKeys int64
@@ -240,7 +240,7 @@ type Stats struct {
 	StoreClockOff time.Duration
 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (g *Limiter) Stats() Stats {
 	return Stats{
 		ExchangeStats: g.link.Stats(g.ledger.Stats()), Charged: g.charges.charged.Load(),

@@ -27,30 +27,30 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 		return nil
 	}
 	b := &g.batch
-	received = slices.DeleteFunc(received, func(h remoteTally) bool {
-		reason := h.tally.Impossible(h.uptime)
+	received = slices.DeleteFunc(received, func(r remoteTally) bool {
+		reason := r.tally.Impossible(r.uptime)
 		if reason != "" {
-			g.refuse(&h, reason)
+			g.refuse(&r, reason)
 		}
 		return reason != ""
 	})
 	totals := make([]fleet.RemoteTotal, len(received))
 	for i := range received {
-		h := &received[i]
+		r := &received[i]
 		totals[i] = fleet.RemoteTotal{
-			Key: b.Notes[h.key].Key, Region: h.region, Start: h.tally.Start.Microseconds(), Total: h.tally.Total,
-			SentAt: h.uptime.Microseconds(), Keep: b.Notes[h.key].Keep,
+			Key: b.Notes[r.key].Key, Region: r.region, Start: r.tally.Start.Microseconds(), Total: r.tally.Total,
+			SentAt: r.uptime.Microseconds(), Keep: b.Notes[r.key].Keep,
 		}
-		totals[i].MaxTotal, totals[i].MaxGrowth = g.plausible(h)
+		totals[i].MaxTotal, totals[i].MaxGrowth = g.clampTally(r)
 	}
 	ctx, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
 	defer done()
 	missed, err := g.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
-		switch h := &received[i]; {
+		switch r := &received[i]; {
 		case growth.TooLarge:
-			g.refuse(h, ledger.ReasonLeaped)
+			g.refuse(r, ledger.ReasonLeaped)
 		case growth.Fell:
-			g.refuse(h, ledger.ReasonFell)
+			g.refuse(r, ledger.ReasonFell)
 		}
 		g.chargeRemote(&received[i], &reports[received[i].key], growth)
 	})
@@ -64,56 +64,56 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 }
 
 // age returns how long the other region has counted the key.
-func (h *remoteTally) age() time.Duration { return max(0, h.uptime-h.tally.Start) + h.tally.Age }
+func (r *remoteTally) age() time.Duration { return max(0, r.uptime-r.tally.Start) + r.tally.Age }
 
 // refuse reports a tally of a region that cannot be true.
-func (g *Limiter) refuse(h *remoteTally, reason string) {
-	g.ledger.Refuse(fleet.Peer{Name: h.region}, reason)
+func (g *Limiter) refuse(r *remoteTally, reason string) {
+	g.ledger.Refuse(fleet.Peer{Name: r.region}, reason)
 }
 
-// plausible cuts a tally to what can be true: its level to the deepest debt, and its total to that and the units
-// drained since. It returns the largest possible total, and the largest possible growth of a known one.
-func (g *Limiter) plausible(h *remoteTally) (all, most int64) {
-	t := &h.tally
+// clampTally reduces a tally to what can be true: its level to the largest debt, and its total to that plus the units
+// that drained since. It returns the largest possible total, and the largest possible growth of a known total.
+func (g *Limiter) clampTally(r *remoteTally) (all, most int64) {
+	t := &r.tally
 	p, _ := g.ledger.LevelOf(t.Key)
 	if p == nil {
 		return headgate.MaxCount, headgate.MaxCount
 	}
 	deepest := (1 + headgate.MaxDebt) * p.Capacity()
-	all = deepest + p.UnitsIn(2*h.age().Microseconds(), headgate.MaxCount)
+	all = deepest + p.UnitsIn(2*r.age().Microseconds(), headgate.MaxCount)
 	t.Total, t.Level = min(t.Total, all), min(t.Level, deepest)
-	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(h.age(), g.link.Settings.Interval*100).Microseconds(),
+	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), g.link.Settings.Interval*100).Microseconds(),
 		headgate.MaxCount)
 }
 
 // chargeRemote adds the growth of a tally to the units to be charged.
-func (g *Limiter) chargeRemote(h *remoteTally, r *report, growth fleet.Growth) {
+func (g *Limiter) chargeRemote(r *remoteTally, own *report, growth fleet.Growth) {
 	units := growth.Units
-	t := &h.tally
+	t := &r.tally
 	g.ledger.CountLag(t.Age)
 	p, level := g.ledger.LevelOf(t.Key)
 	if p == nil || units <= 0 {
 		return
 	}
 	k := g.keys[t.Key]
-	age := h.age()
+	age := r.age()
 	g.ledger.CountApplied(units)
 	// The sender may not know the consumption of other nodes of its region, but no more than all can have drained.
-	still := max(t.Level, t.Total-p.UnitsIn((h.uptime-t.Start).Microseconds(), t.Total))
+	still := max(t.Level, t.Total-p.UnitsIn((r.uptime-t.Start).Microseconds(), t.Total))
 	still -= p.UnitsIn(t.Age.Microseconds(), still)
-	switch ours := time.Duration(r.Now-r.Start) * time.Microsecond; {
+	switch ours := time.Duration(own.Now-own.Start) * time.Microsecond; {
 	case p.HasWindows():
 		k.owed += g.windowUnits(p, t, units)
 	case growth.First && age > ours+g.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
-		own := int64(0)
+		unknown := int64(0) // units of this region that the other does not know
 		switch {
 		case k.firstTurn != g.turn && t.Age < ours: // it may include this region's units
 		case ours < g.link.Settings.Interval: // other nodes of this region have yet to report
-			own = max(0, level-k.charged)
+			unknown = max(0, level-k.charged)
 		default:
-			own = min(r.Total, level)
+			unknown = min(own.Total, level)
 		}
-		k.owed += max(0, still+own-level-k.owed)
+		k.owed += max(0, still+unknown-level-k.owed)
 	default:
 		used := min(max(0, k.unused), max(0, units-still))
 		k.unused -= used

@@ -27,7 +27,7 @@ type keyState struct {
 	level, levelAt, regionTotal int64
 	unused                      int64
 
-	firstTurn int   // the turn when notes were first left; -1 if other nodes may have left some; 0 if nobody has
+	firstTurn int   // the turn of the first note; -1 if other nodes may have left notes before; 0 if there is none
 	owed      int64 // units of other regions to be charged
 	charged   int64 // units of other regions
 	deepest   int64 // debt since there was none
@@ -66,7 +66,7 @@ func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
 	for _, i := range missed {
 		reports[i].failed = true
 	}
-	g.resendMissed(missed, err) // the region's own Redis failed, not another region; what was not added up is sent again
+	g.resendMissed(missed, err) // an error here is the region's own Redis, not another region
 	sending := g.keysToSend(reports)
 	g.charges.sentKeys.Store(int64(len(sending)))
 	if len(sending) == 0 {
@@ -90,21 +90,21 @@ func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bo
 	reports := make([]report, len(tallies))
 	ctx, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
 	defer done()
-	asked := g.clock.Elapsed()
+	requestedAt := g.clock.Elapsed()
 	missed, err := g.regionStore.Report(ctx, g.nodeName, g.link.Settings.Interval, records,
 		func(i int, r fleet.RegionRecord) { reports[i].RegionRecord = r })
-	g.compareClocks(reports, asked)
+	g.compareClocks(reports, requestedAt)
 	return reports, missed, err
 }
 
 // compareClocks compares the clock of the region's store, which its windows use, with the fleet's.
-func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
+func (g *Limiter) compareClocks(reports []report, requestedAt time.Duration) {
 	i := slices.IndexFunc(reports, func(r report) bool { return r.Now != 0 })
 	if i < 0 || !g.link.ClockSkew.Known() {
 		return
 	}
 	reading := time.UnixMicro(reports[i].Now).Sub(g.clock.Start)
-	off := g.storeClock.Update(reading, asked, g.clock.Elapsed()) - g.link.ClockSkew.Ahead()
+	off := g.storeClock.Update(reading, requestedAt, g.clock.Elapsed()) - g.link.ClockSkew.Ahead()
 	g.storeClockOff.Store(int64(off))
 	if isOff := skew.IsOff(off, g.storeClockReported); isOff != g.storeClockReported {
 		g.storeClockReported = isOff
@@ -116,7 +116,7 @@ func (g *Limiter) compareClocks(reports []report, asked time.Duration) {
 	}
 }
 
-// resendMissed marks what the book did not receive as not sent.
+// resendMissed marks tallies that the RegionStore did not receive as not sent.
 func (g *Limiter) resendMissed(missed []int, err error) {
 	if err != nil {
 		g.link.Counters.Failures.Add(1)
@@ -171,7 +171,7 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 		notes[n].Text = ""
 		r, k := &reports[i], g.keys[b.Tallies[i].Key]
 		if k.sentTotal == r.Total && k.sentStart == r.Start {
-			continue // the others know it
+			continue // other regions know it
 		}
 		k.sentTotal, k.sentStart = r.Total, r.Start
 		t := ledger.Tally{

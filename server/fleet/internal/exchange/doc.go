@@ -1,3 +1,3 @@
-// Package exchange has the parts that limiters share which use a fleet.Exchange: their settings, the notes they leave,
-// and their figures.
+// Package exchange has the parts shared by limiters that use a fleet.Exchange: their settings, their notes and their
+// figures.
 package exchange

@@ -34,8 +34,8 @@ func NewLink(x fleet.Exchange, l *ledger.Ledger, s Settings) *Link {
 	}
 }
 
-// Exchange makes one exchange. It calls received with the tallies of peers: each with the index of our note, its author
-// and the uptime of the author. Notes of another fleet are reported, and are no error.
+// Exchange makes one exchange. It calls received for each tally of a peer: with the index of the note in notes that has
+// the same key, the peer, and the peer's uptime. Notes of another fleet are reported, and are no error.
 func (k *Link) Exchange(
 	ctx context.Context, notes []fleet.Note, received func(i int, from fleet.Peer, uptime time.Duration, t ledger.Tally),
 ) (missed []int, err error) {
@@ -51,7 +51,7 @@ func (k *Link) Exchange(
 			k.warnings.Malformed(k.clock.Elapsed(), n.Author)
 			return
 		}
-		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt // it was on its way no longer than this exchange took
+		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt // the response took no longer than this exchange
 		received(i, from, uptime, t)
 	})
 	k.Counters.Exchanges.Add(1)

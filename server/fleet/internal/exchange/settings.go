@@ -9,9 +9,9 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Settings are the settings that limiters share which use an exchange.
+// Settings are the settings shared by limiters that use an exchange.
 type Settings struct {
-	Interval time.Duration // how old consumption elsewhere may be when it becomes known here
+	Interval time.Duration // how old the consumption of peers may be when it becomes known here
 	MaxKeys  int           // per exchange
 	Deadline time.Duration // per exchange
 	Missed   int           // intervals without an exchange until it counts as unreachable
@@ -59,7 +59,7 @@ func (s *Settings) Validate(options string, interval time.Duration) error {
 // ValidateName checks the name of a node or region.
 func ValidateName(field, name string) error {
 	if name == "" || len(name) > fleet.MaxNameBytes {
-		return fmt.Errorf("%s %q: want 1 to %d bytes that no other has", field, name[:min(len(name), fleet.MaxNameBytes)],
+		return fmt.Errorf("%s %q: want a unique name of 1 to %d bytes", field, name[:min(len(name), fleet.MaxNameBytes)],
 			fleet.MaxNameBytes)
 	}
 	return nil

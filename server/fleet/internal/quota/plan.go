@@ -14,7 +14,7 @@ type Plan struct {
 	Limit  headgate.Limit
 	Kind   algorithm.Kind
 	Period int64 // µs
-	Shared bool  // nodes share it; other algorithms need more than totals
+	Shared bool  // nodes can share it; other algorithms need more than totals
 	Width  int   // of the capacity, in bits
 }
 
@@ -127,7 +127,7 @@ func (c *Counter) Take(p *Plan, at, n int64, lease uint64, d *headgate.Decision)
 		p.Describe(d, pair, at, n)
 		return true
 	}
-	c.state, *d = p.Take(c.states(), at, n, lease)
+	c.state, *d = p.Take(c.stateOrEmpty(), at, n, lease)
 	return d.Allowed
 }
 
@@ -138,20 +138,20 @@ func (c *Counter) Charge(p *Plan, at, n int64) (d headgate.Decision) {
 		c.setPair(pair)
 		return d
 	}
-	c.state, d, _ = p.Charge(c.states(), at, n) // concurrency, which has no Charge, is never charged
+	c.state, d, _ = p.Charge(c.stateOrEmpty(), at, n) // concurrency, which has no Charge, is never charged
 	return d
 }
 
-// Give returns n units that were taken with the receipt r under the plan own.
-func (c *Counter) Give(p, own *Plan, at, n int64, r headgate.Receipt) {
+// Give returns n units that were taken with the receipt r under the plan takenUnder.
+func (c *Counter) Give(p, takenUnder *Plan, at, n int64, r headgate.Receipt) {
 	if p.IsPair() {
-		c.setPair(p.GivePair(&own.Plan, c.pair(), at, n, r))
+		c.setPair(p.GivePair(&takenUnder.Plan, c.pair(), at, n, r))
 		return
 	}
-	c.state = p.Give(c.states(), at, n, r)
+	c.state = p.Give(c.stateOrEmpty(), at, n, r)
 }
 
-func (c *Counter) states() algorithm.State {
+func (c *Counter) stateOrEmpty() algorithm.State {
 	if c.state == nil {
 		return c.room[:0]
 	}
@@ -228,7 +228,7 @@ func (c *Counter) ChargePrevious(p *Plan, window, at, n int64) {
 
 // Renew gives a slot of a concurrency limit another TTL. It reports whether the slot was still held.
 func (c *Counter) Renew(p *Plan, at, n int64, lease uint64) (held bool, err error) {
-	state, held, err := p.Renew(c.states(), at, n, lease)
+	state, held, err := p.Renew(c.stateOrEmpty(), at, n, lease)
 	if err != nil {
 		return false, err
 	}

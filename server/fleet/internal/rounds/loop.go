@@ -19,13 +19,13 @@ type Loop struct {
 	pause func() time.Duration
 	do    func(ctx context.Context, early bool)
 
-	mu      sync.Mutex
-	timer   clock.Timer
-	due     time.Duration // when the next regular round starts, by the clock
-	rest    time.Duration // no early round starts before this time
-	running bool
-	hurried bool // an early round is requested
-	closing bool
+	mu             sync.Mutex
+	timer          clock.Timer
+	due            time.Duration // when the next regular round starts, by the clock
+	earliest       time.Duration // no early round starts before this time
+	running        bool
+	earlyRequested bool
+	closing        bool
 }
 
 // minRest is the minimum time between a round and an early round. If the round took longer, the rest is as long as the
@@ -49,8 +49,8 @@ func (r *Loop) schedule() {
 		return
 	}
 	at := r.due
-	if r.hurried {
-		at = min(at, r.rest)
+	if r.earlyRequested {
+		at = min(at, r.earliest)
 	}
 	r.busy.Add(1)
 	r.timer = r.clock.AfterFunc(max(0, at-r.clock.Elapsed()), r.round)
@@ -59,18 +59,18 @@ func (r *Loop) schedule() {
 func (r *Loop) round() {
 	defer r.busy.Done()
 	r.mu.Lock()
-	began := r.clock.Elapsed()
-	early := began < r.due
+	startedAt := r.clock.Elapsed()
+	early := startedAt < r.due
 	if !early {
-		r.due = began + r.pause()
+		r.due = startedAt + r.pause()
 	}
-	r.running, r.hurried = true, false
+	r.running, r.earlyRequested = true, false
 	r.mu.Unlock()
 	r.do(r.life, early)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := r.clock.Elapsed()
-	r.running, r.rest = false, ended+max(minRest, ended-began)
+	endedAt := r.clock.Elapsed()
+	r.running, r.earliest = false, endedAt+max(minRest, endedAt-startedAt)
 	r.schedule()
 }
 
@@ -78,10 +78,10 @@ func (r *Loop) round() {
 func (r *Loop) Hurry() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.hurried || r.closing {
+	if r.earlyRequested || r.closing {
 		return
 	}
-	r.hurried = true
+	r.earlyRequested = true
 	if !r.running && r.timer.Stop() {
 		r.busy.Done()
 		r.schedule()

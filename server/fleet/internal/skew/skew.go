@@ -13,14 +13,14 @@ import (
 // Windows start at times of day. Nodes that each used their own clock would count in different windows. So all use one
 // clock: that of a server, or the median of their own. Buckets do not use it.
 //
-// A node can find out that it used another time. If the fleet's clock is ahead, the window ends early and the next one
-// starts. If it is behind, the current window lasts until it ends by the fleet's clock, so no window is counted twice.
-// A window that would not start for a long time is given up: its key is closed until the present window ends, as its
-// consumption is unknown.
+// A node can find out that it used a different time. If the fleet's clock is ahead, the window ends early and the next
+// one starts. If it is behind, the current window lasts until it ends by the fleet's clock, so no window is counted twice.
+// A window that would not start for a long time is dropped. Its key is closed until the current window ends, as the
+// consumption in that window is not known.
 
 const (
-	// AskInterval is how often the clock is read, and retryInterval the pause after a failure.
-	AskInterval   = time.Second
+	// ReadInterval is how often the clock is read, and retryInterval the pause after a failure.
+	ReadInterval  = time.Second
 	retryInterval = 10 * time.Second
 	// Drift is how fast two clocks may drift apart: by one part in Drift.
 	Drift = 5000
@@ -47,22 +47,22 @@ type Estimate struct {
 
 // Update adds a reading of the other clock, relative to the start of the node's clock, and the times of request and
 // response. It returns the new estimate.
-func (d *Estimate) Update(reading, asked, answered time.Duration) time.Duration {
-	least, most := reading-answered, reading-asked
-	if d.set {
-		drift := (answered - d.at) / Drift
-		if low, high := max(least, d.least-drift), min(most, d.most+drift); low <= high {
+func (e *Estimate) Update(reading, requestedAt, respondedAt time.Duration) time.Duration {
+	least, most := reading-respondedAt, reading-requestedAt
+	if e.set {
+		drift := (respondedAt - e.at) / Drift
+		if low, high := max(least, e.least-drift), min(most, e.most+drift); low <= high {
 			least, most = low, high
 		} else {
-			d.set = false // the other clock was set, or is another server's
+			e.set = false // the other clock was set, or is another server's
 		}
 	}
-	if !d.set {
-		d.ahead = least + (most-least)/2
+	if !e.set {
+		e.ahead = least + (most-least)/2
 	}
-	d.ahead = min(max(d.ahead, least), most)
-	d.least, d.most, d.at, d.set = least, most, answered, true
-	return d.ahead
+	e.ahead = min(max(e.ahead, least), most)
+	e.least, e.most, e.at, e.set = least, most, respondedAt, true
+	return e.ahead
 }
 
 // A Tracker follows the clock of a ClockSource.
@@ -80,8 +80,8 @@ type Tracker struct {
 	ahead    atomic.Int64  // ns
 }
 
-// NewTracker returns a Tracker of the clock of x, if x has one. set is
-// called with each estimate, and report when the clock gets off by more than MaxClockSkew or right again.
+// NewTracker returns a Tracker of the clock of x, if x has one. set is called with each estimate, and report when the
+// clock starts or stops to differ by more than MaxClockSkew.
 func NewTracker(
 	x fleet.Exchange, clock clock.Stopwatch, deadline time.Duration, set func(ahead time.Duration),
 	report func(fleet.Event),
@@ -90,24 +90,24 @@ func NewTracker(
 	return &Tracker{source: from, clock: clock, deadline: deadline, set: set, report: report}
 }
 
-// AskIfDue reads the clock if it is time to.
-func (c *Tracker) AskIfDue(ctx context.Context) {
+// ReadIfDue reads the clock if it is time to.
+func (c *Tracker) ReadIfDue(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.source == nil || c.clock.Elapsed() < c.next {
 		return
 	}
-	_ = c.ask(ctx) // it is read again later
+	_ = c.read(ctx) // it is read again later
 }
 
-// AskNow reads the clock.
-func (c *Tracker) AskNow(ctx context.Context) error {
+// Read reads the clock.
+func (c *Tracker) Read(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.source == nil {
 		return nil
 	}
-	return c.ask(ctx)
+	return c.read(ctx)
 }
 
 // Known reports whether the clock was read.
@@ -117,18 +117,18 @@ func (c *Tracker) Known() bool {
 	return c.estimate.set
 }
 
-func (c *Tracker) ask(ctx context.Context) error {
+func (c *Tracker) read(ctx context.Context) error {
 	ctx, done := clock.WithTimeout(ctx, c.clock, c.deadline)
 	defer done()
-	asked := c.clock.Elapsed()
+	requestedAt := c.clock.Elapsed()
 	reading, err := c.source.Date(ctx)
-	answered := c.clock.Elapsed()
+	respondedAt := c.clock.Elapsed()
 	if err != nil {
-		c.next = answered + retryInterval
+		c.next = respondedAt + retryInterval
 		return err
 	}
-	c.next = answered + AskInterval
-	ahead := c.estimate.Update(reading.Sub(c.clock.Start), asked, answered)
+	c.next = respondedAt + ReadInterval
+	ahead := c.estimate.Update(reading.Sub(c.clock.Start), requestedAt, respondedAt)
 	c.set(ahead)
 	c.ahead.Store(int64(ahead))
 	if off := IsOff(ahead, c.reported); off != c.reported {

@@ -16,7 +16,7 @@ func TestADialGoesByTheFastestAnswer(t *testing.T) {
 		delay := func() time.Duration {
 			return time.Millisecond + time.Duration(random.ExpFloat64()*float64(20*time.Millisecond))
 		}
-		var d Estimate
+		var e Estimate
 		var now time.Duration
 		truth := time.Duration(random.Int64N(int64(time.Hour))) - 30*time.Minute
 		for step := range 3 {
@@ -27,7 +27,7 @@ func TestADialGoesByTheFastestAnswer(t *testing.T) {
 				date := now + truth
 				now += delay()
 				fastest = min(fastest, now-asked)
-				ahead := d.Update(date, asked, now)
+				ahead := e.Update(date, asked, now)
 				if off := (ahead - truth).Abs(); off > fastest+time.Second/Drift*100 {
 					t.Fatalf("seed %d, step %d: off by %v, and the fastest answer took %v", seed, step, off, fastest)
 				}
