@@ -55,8 +55,8 @@ func (l *Ledger) limitWhenUnreachable(
 		case c.OnFailure == headgate.Local:
 			// Only what this node admits is bounded by its share. Its counter goes on under the whole limit, as the others' do:
 			// by the share it would drain too little, and owe units that drained long ago when its peers are reachable again.
-			a.live = 1
-			a.known, _ = l.members()
+			q.live = 1
+			q.known, _ = l.members()
 			return true, true
 		}
 	}
