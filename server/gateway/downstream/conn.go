@@ -31,9 +31,10 @@ type conn struct {
 	ready    time.Duration // when the first request could arrive
 	state    atomic.Uint32
 	deadline readDeadline
+	used     bool // it has served a request
+	blanks   int  // how many bytes of line breaks may precede the next head
 	in       readBuffer
-	current  requestMemory
-	response response
+	current  *exchange // nil while the connection is idle
 	watcher  watcher
 }
 
@@ -45,36 +46,20 @@ type link struct {
 	socket *socket     // of raw, for writing; nil with TLS or if it has none
 	remote string
 	tls    *tls.ConnectionState
+
+	writeDeadline bool // rwc has one
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, link: link{raw: nc, rwc: nc, slot: conns.Of(nc)}, opened: s.now()}
-	c.response.conn, c.response.header = c, make(http.Header, fewFields)
-	c.current.body = &body{conn: c}
-	c.renewRequest(make(http.Header, fewFields))
+	c.in.pool = &s.buffers
 	return c
 }
 
 // serve serves the connection until it ends or has another owner.
 func (c *conn) serve() {
 	ended := true
-	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
-			c.server.logf("downstream: panic serving %s: %v\n%s", c.link.remote, p, debug.Stack())
-		}
-		c.current.context.end()
-		c.unwatch()
-		if c.response.hijacked {
-			c.server.forget(c)
-		} else if ended {
-			c.close()
-		} else {
-			return
-		}
-		if c.server.onEnd != nil {
-			c.server.onEnd()
-		}
-	}()
+	defer func() { c.end(recover(), ended) }()
 	if addr := c.link.raw.RemoteAddr(); addr != nil {
 		c.link.remote = addr.String()
 	}
@@ -94,20 +79,50 @@ func (c *conn) serve() {
 		c.link.socket = newSocket(c.link.raw)
 	}
 	c.ready = c.server.now()
+	ended = c.serveRequests()
+}
+
+// end ends the goroutine that serves the connection. recovered is the value of its panic. If the connection has not
+// ended, it has another owner already.
+func (c *conn) end(recovered any, ended bool) {
+	if recovered != nil && recovered != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
+		c.server.logf("downstream: panic serving %s: %v\n%s", c.link.remote, recovered, debug.Stack())
+	}
+	if !ended {
+		return
+	}
+	if c.current != nil {
+		c.current.context.end()
+	}
+	c.unwatch()
+	if c.current != nil && c.current.response.hijacked {
+		c.server.forget(c)
+	} else {
+		c.close()
+	}
+	if c.server.onEnd != nil {
+		c.server.onEnd()
+	}
+}
+
+// serveRequests serves requests until the connection ends, or has another owner; then it returns false.
+func (c *conn) serveRequests() (ended bool) {
 	for {
 		switch c.next() {
 		case requestRead:
 			if !c.handle() {
-				return
+				return true
 			}
+		case connQuiet:
+			go c.serveQuiet()
+			return false
 		case forNetHTTP:
-			if c.current.size > 0 && bytes.HasPrefix(c.in.bytes(), http2Preface) {
-				return // net/http would take it for a new HTTP/2 connection
+			if c.used && bytes.HasPrefix(c.in.bytes(), http2Preface) {
+				return true // net/http would take it for a new HTTP/2 connection
 			}
-			ended = !c.handOver()
-			return
+			return !c.handOver()
 		default:
-			return
+			return true
 		}
 	}
 }
@@ -152,7 +167,7 @@ func (c *conn) handshake() bool {
 
 // handle lets the handler respond to the request. It reports whether the connection can serve another one.
 func (c *conn) handle() bool {
-	w, r := &c.response, c.current.request
+	w, r := &c.current.response, c.current.request
 	w.begin(r)
 	c.watcher.begin()
 	c.server.Handler.ServeHTTP(w, r)
@@ -163,14 +178,14 @@ func (c *conn) handle() bool {
 	if form := r.MultipartForm; form != nil {
 		_ = form.RemoveAll() // its files, as net/http does
 	}
-	c.current.body.end()
+	body := c.current.body
+	if body != nil {
+		body.end()
+	}
 	c.current.context.end() // before unwatch, so that no further watch begins
 	c.unwatch()
-	if c.current.isLarge() {
-		c.current.release()
-		c.renewRequest(make(http.Header, fewFields))
-	}
-	if !c.current.body.drain() {
+	c.current.body = nil
+	if body != nil && !body.drain() {
 		if w.err == nil {
 			c.linger()
 		}

@@ -130,15 +130,15 @@ func (x *requestContext) cancel() {
 	x.endLocked()
 }
 
-// reuse prepares the context for the next request. It returns false if that is impossible because a goroutine may wait
+// reuse prepares the context for a request of a connection. It returns false if that is impossible because a goroutine may wait
 // for its end.
-func (x *requestContext) reuse() bool {
+func (x *requestContext) reuse(c *conn) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.used || x.done != nil {
 		return false
 	}
-	x.err = nil
+	x.conn, x.err = c, nil
 	x.ended.Store(false)
 	return true
 }

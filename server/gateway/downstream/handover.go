@@ -58,7 +58,7 @@ func (h *handover) Addr() net.Addr { return h.addr }
 // drops requests that it has just read.
 func (c *conn) handOver() bool {
 	c.clearReadDeadline()
-	c.response.clearWriteDeadline()
+	c.link.clearWriteDeadline()
 	if slot := c.link.slot; slot != nil {
 		slot.SetKind(conns.Busy)
 		slot.SetHolder(nil) // from now on net/http reports its state

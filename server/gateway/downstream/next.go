@@ -14,31 +14,38 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// requestMemory is the current request and its memory, which is reused for the next one.
+// requestMemory is a request and its memory, which is reused for another one.
 type requestMemory struct {
 	head     requestHead
 	text     string // of the head; the request's strings are parts of it
-	size     int    // of the head, in bytes
-	blanks   int    // how many bytes of line breaks may precede the next head
 	values   []string
 	url      url.URL
 	context  *requestContext
 	template http.Request // has the context and header of each request
 	request  *http.Request
-	body     *body // of the last request that had one
+	body     *body // nil if the request has none
 }
 
 // isLarge reports whether the request is so large that its memory is not reused.
-func (m *requestMemory) isLarge() bool { return m.size > headBuffer || len(m.head.fields) > manyFields }
-
-func (m *requestMemory) release() {
-	m.text, m.values, m.head, m.url = "", nil, requestHead{}, url.URL{}
+func (m *requestMemory) isLarge() bool {
+	return len(m.text) > headBuffer || cap(m.values) > manyFields+8
 }
 
-// renewRequest creates a request with a context that no goroutine has seen yet.
-func (c *conn) renewRequest(h http.Header) {
-	m := &c.current
-	m.context = &requestContext{conn: c}
+// bodyLeft returns how many bytes of the body have not been read.
+func (m *requestMemory) bodyLeft() int64 {
+	if m.body == nil {
+		return 0
+	}
+	return m.body.left.Load()
+}
+
+// renew creates a request with a context that no goroutine has seen yet.
+func (m *requestMemory) renew() {
+	m.context = new(requestContext)
+	h := m.template.Header
+	if h == nil {
+		h = make(http.Header, fewFields)
+	}
 	m.template = *(&http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Body: http.NoBody,
 	}).WithContext(m.context)
@@ -50,6 +57,7 @@ type readResult uint8
 
 const (
 	connEnded   readResult = iota // there is no further request
+	connQuiet                     // no further request has arrived for Server.quietTime
 	requestRead                   // a request that is served here
 	forNetHTTP                    // something that net/http serves
 )
@@ -61,18 +69,28 @@ func (c *conn) next() readResult {
 	if fresh {
 		limit = c.server.HeaderTimeout
 	}
-	for c.in.skipBlanks(&c.current.blanks); c.in.empty(); c.in.skipBlanks(&c.current.blanks) {
-		c.in.reset()
+	quiet := !fresh && c.link.socket != nil && (limit == 0 || limit > c.server.quietTime)
+	if quiet {
+		limit = c.server.quietTime
+	}
+	for c.in.skipBlanks(&c.blanks); c.in.empty(); c.in.skipBlanks(&c.blanks) {
+		c.in.release()
+		c.releaseExchange()
 		// The client has just got its response. While others are served it may send the next request, so that the read
 		// does not block.
 		runtime.Gosched()
-		if !c.fill(limit) {
+		switch err := c.fill(limit); {
+		case err == nil:
+		case quiet && errors.Is(err, os.ErrDeadlineExceeded):
+			return connQuiet
+		default:
 			return connEnded
 		}
 	}
 	if state := c.state.Load(); state == isClosed || !c.state.CompareAndSwap(state, isActive) {
 		return connEnded // the server has closed it
 	}
+	c.acquireExchange()
 	scanned := 0
 	begun := time.Duration(0)
 	for {
@@ -102,7 +120,7 @@ func (c *conn) next() readResult {
 				return connEnded
 			}
 		}
-		if !c.fill(left) {
+		if c.fill(left) != nil {
 			return connEnded
 		}
 	}
@@ -116,15 +134,16 @@ func isNoRequest(b []byte) bool {
 
 // accept creates the request of a parsed head.
 func (c *conn) accept(b []byte) readResult {
-	m := &c.current
+	m := &c.current.requestMemory
 	if string(b) != m.text { // clients often repeat a request
 		m.text = string(b)
 	}
 	if n := len(m.head.fields); cap(m.values) < n {
 		m.values = make([]string, n+8)
 	}
-	if !m.context.reuse() {
-		c.renewRequest(m.template.Header)
+	if !m.context.reuse(c) {
+		m.renew()
+		m.context.conn = c
 	}
 	clear(m.template.Header)
 	// Assigning all fields removes what handlers have added to the last request, such as a parsed form.
@@ -133,11 +152,13 @@ func (c *conn) accept(b []byte) readResult {
 	if !m.head.fill(r, &m.url, m.text, m.values[:cap(m.values)]) {
 		return forNetHTTP
 	}
-	m.size, m.blanks = len(m.text), 0
+	c.used, c.blanks = true, 0
 	if r.Method == http.MethodPost {
-		m.blanks = maxBlanks
+		c.blanks = maxBlanks
 	}
-	c.in.use(len(m.text))
+	if c.in.use(len(m.text)); c.in.empty() {
+		c.in.release()
+	}
 	r.RemoteAddr, r.TLS = c.link.remote, c.link.tls
 	if r.ContentLength > 0 {
 		c.clearReadDeadline() // the handler decides how long a body may take
@@ -148,12 +169,11 @@ func (c *conn) accept(b []byte) readResult {
 	return requestRead
 }
 
-// fill reads more bytes, within a limit unless that is 0. It reports whether there are any.
-func (c *conn) fill(limit time.Duration) bool {
+// fill reads more bytes, within a limit unless that is 0.
+func (c *conn) fill(limit time.Duration) error {
 	if c.watcher.readErr != nil {
-		return false
+		return c.watcher.readErr
 	}
-	b := c.in.room()
 	end := time.Duration(math.MaxInt64)
 	if limit > 0 {
 		end = c.server.now() + limit
@@ -165,18 +185,24 @@ func (c *conn) fill(limit time.Duration) bool {
 		} else if c.deadline.at == 0 || c.deadline.at > end || expired {
 			c.setReadDeadline(end)
 		}
-		n, err := c.link.rwc.Read(b)
-		c.in.w += n
-		if n > 0 {
-			return true
-		}
-		if c.deadline.at == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			return false
-		}
-		if c.server.now() >= end {
-			return false
+		err := c.read()
+		if err == nil || c.deadline.at == 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.server.now() >= end {
+			return err
 		}
 	}
+}
+
+// read waits for bytes and reads them into c.in.
+func (c *conn) read() error {
+	if c.link.socket != nil {
+		return c.link.socket.read(&c.in)
+	}
+	n, err := c.link.rwc.Read(c.in.room())
+	c.in.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
 }
 
 // A readDeadline is the deadline for reading.

@@ -1,5 +1,7 @@
 package downstream
 
+import "sync"
+
 const (
 	headBuffer = 4 << 10
 	maxHead    = 16 << 10
@@ -8,8 +10,9 @@ const (
 	manyFields = 64 // memory for more is not reused
 )
 
-// A readBuffer has the bytes that were read and not yet used.
+// A readBuffer has the bytes that were read and not yet used. While it is empty it needs no memory.
 type readBuffer struct {
+	pool *sync.Pool // of *[headBuffer]byte
 	buf  []byte
 	r, w int
 }
@@ -30,21 +33,25 @@ func (b *readBuffer) skipBlanks(left *int) {
 }
 
 // full reports whether it must grow to take more.
-func (b *readBuffer) full() bool { return b.w == len(b.buf) }
+func (b *readBuffer) full() bool { return b.buf != nil && b.w == len(b.buf) }
 
-// reset prepares an empty buffer for the next request. A buffer that has grown is not kept.
-func (b *readBuffer) reset() {
-	b.r, b.w = 0, 0
-	if len(b.buf) > headBuffer {
-		b.buf = nil
+// release returns the memory of an empty buffer to the pool.
+func (b *readBuffer) release() {
+	if len(b.buf) == headBuffer {
+		b.pool.Put((*[headBuffer]byte)(b.buf))
 	}
+	b.buf, b.r, b.w = nil, 0, 0
 }
 
 // room returns the free part of the buffer. A full buffer grows.
 func (b *readBuffer) room() []byte {
 	switch {
 	case b.buf == nil:
-		b.buf = make([]byte, headBuffer)
+		memory, ok := b.pool.Get().(*[headBuffer]byte)
+		if !ok {
+			memory = new([headBuffer]byte)
+		}
+		b.buf = memory[:]
 	case b.w == len(b.buf) && b.r > 0:
 		b.w = copy(b.buf, b.bytes())
 		b.r = 0

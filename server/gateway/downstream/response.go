@@ -53,7 +53,6 @@ type presetLines struct {
 type writeTimeout struct {
 	until time.Time     // zero if limit applies
 	limit time.Duration // how long a client may accept no bytes; 0 for no bound
-	set   bool          // the connection has a deadline
 }
 
 // deadline returns the deadline of a write that begins now; zero if there is none.
@@ -104,7 +103,7 @@ func (w *response) WriteHeader(status int) {
 	w.wrote, w.status = true, status
 	w.bodyless = http1.BodyForbidden(status)
 	w.takeLength()
-	if w.conn.current.body.left.Load() > maxDrain {
+	if w.conn.current.bodyLeft() > maxDrain {
 		w.closes = true // or all of the request's body would have to be read
 	}
 	w.beginHead()
@@ -253,18 +252,18 @@ func (w *response) send(b []byte) {
 		w.err = link.socket.write(b, timeout)
 		return
 	}
-	if by := timeout.deadline(); timeout.set || !by.IsZero() {
-		timeout.set = !by.IsZero()
+	if by := timeout.deadline(); link.writeDeadline || !by.IsZero() {
+		link.writeDeadline = !by.IsZero()
 		_ = link.rwc.SetWriteDeadline(by) // if the connection is closed, writing fails
 	}
 	_, w.err = link.rwc.Write(b)
 }
 
 // clearWriteDeadline removes the write deadline, for the next owner of the connection.
-func (w *response) clearWriteDeadline() {
-	if w.timeout.set {
-		w.timeout.set = false
-		_ = w.conn.link.rwc.SetWriteDeadline(time.Time{}) // if the connection is closed, writing fails
+func (l *link) clearWriteDeadline() {
+	if l.writeDeadline {
+		l.writeDeadline = false
+		_ = l.rwc.SetWriteDeadline(time.Time{}) // if the connection is closed, writing fails
 	}
 }
 
@@ -303,7 +302,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.err != nil {
 		return nil, nil, w.err
 	}
-	w.clearWriteDeadline()
+	c.link.clearWriteDeadline()
 	w.hijacked = true
 	rest := append([]byte(nil), c.in.bytes()...)
 	r := bufio.NewReaderSize(&replayedConn{Conn: c.link.rwc, rest: rest}, max(len(rest), headBuffer))

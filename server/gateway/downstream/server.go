@@ -32,12 +32,15 @@ type Server struct {
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
 
-	epoch    time.Time // of the clock
-	tls      *tls.Config
-	handover *handover
-	ending   atomic.Bool
-	lastDate atomic.Pointer[dateText]
-	onEnd    func() // for tests: called for each connection that has ended or was hijacked; may be nil
+	quietTime time.Duration // default defaultQuietTime; other values are for tests
+	epoch     time.Time     // of the clock
+	tls       *tls.Config
+	handover  *handover
+	ending    atomic.Bool
+	lastDate  atomic.Pointer[dateText]
+	buffers   sync.Pool // of *[headBuffer]byte
+	exchanges sync.Pool // of *exchange
+	onEnd     func()    // for tests: called for each connection that has ended or was hijacked; may be nil
 
 	mu          sync.Mutex
 	begun       bool
@@ -60,6 +63,9 @@ func (s *Server) begin(l net.Listener) error {
 	}
 	s.begun = true
 	s.epoch = time.Now()
+	if s.quietTime == 0 {
+		s.quietTime = defaultQuietTime
+	}
 	s.conns = make(map[*conn]struct{})
 	s.listener = l
 	s.handover = newHandover(l.Addr())

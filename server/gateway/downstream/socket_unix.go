@@ -4,6 +4,7 @@ package downstream
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -12,13 +13,15 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// A socket writes to a connection without TLS. It sets a deadline only if a write blocks, because setting one is
-// expensive.
+// A socket reads from and writes to a connection without TLS. It needs a read buffer only when bytes have arrived. It
+// sets a write deadline only if a write blocks, because setting one is expensive.
 type socket struct {
-	conn net.Conn
-	raw  syscall.RawConn
-	step func(fd uintptr) bool // writeSome, allocated once
+	conn     net.Conn
+	raw      syscall.RawConn
+	receive  func(fd uintptr) bool // readSome, allocated once
+	transmit func(fd uintptr) bool // writeSome, allocated once
 
+	in          *readBuffer
 	out         []byte
 	timeout     *writeTimeout
 	deadlineSet bool
@@ -32,14 +35,49 @@ func newSocket(c net.Conn) *socket {
 		return nil
 	}
 	s := &socket{conn: c, raw: raw}
-	s.step = s.writeSome
+	s.receive, s.transmit = s.readSome, s.writeSome
 	return s
+}
+
+// read waits for bytes and reads them into b. While it waits, an empty b has no memory.
+func (s *socket) read(b *readBuffer) error {
+	s.in, s.err = b, nil
+	err := s.raw.Read(s.receive)
+	s.in = nil
+	if err == nil {
+		err = s.err
+	}
+	return err
+}
+
+// readSome reports whether read is done; if not, it is called again when the socket can be read from.
+func (s *socket) readSome(fd uintptr) bool {
+	for {
+		n, err := syscall.Read(int(fd), s.in.room())
+		switch {
+		case n > 0:
+			s.in.w += n
+			return true
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EAGAIN):
+			if s.in.empty() {
+				s.in.release()
+			}
+			return false
+		case err != nil:
+			s.err = os.NewSyscallError("read", err)
+		default:
+			s.err = io.EOF
+		}
+		return true
+	}
 }
 
 // write writes all of b, within the timeout if it blocks.
 func (s *socket) write(b []byte, timeout *writeTimeout) error {
 	s.out, s.timeout, s.err = b, timeout, nil
-	err := s.raw.Write(s.step)
+	err := s.raw.Write(s.transmit)
 	if s.deadlineSet {
 		s.deadlineSet = false
 		_ = s.conn.SetWriteDeadline(time.Time{}) // if the connection is closed, the next write fails

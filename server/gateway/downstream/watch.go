@@ -35,7 +35,7 @@ func (c *conn) wantWatch() {
 // c.watcher.mu is held.
 func (c *conn) watch() {
 	w := &c.watcher
-	if !w.wanted || w.done != nil || w.stopping || w.readErr != nil || c.current.body.left.Load() > 0 || c.in.full() {
+	if !w.wanted || w.done != nil || w.stopping || w.readErr != nil || c.current.bodyLeft() > 0 || c.in.full() {
 		return
 	}
 	c.clearReadDeadline()

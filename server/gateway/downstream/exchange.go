@@ -1,0 +1,34 @@
+package downstream
+
+import "net/http"
+
+// An exchange is the memory of a request and its response. Connections that are idle have none; they share a pool.
+type exchange struct {
+	requestMemory
+	response response
+}
+
+// acquireExchange gives the connection the memory for its next request.
+func (c *conn) acquireExchange() {
+	if c.current != nil {
+		return
+	}
+	e, ok := c.server.exchanges.Get().(*exchange)
+	if !ok {
+		e = &exchange{response: response{header: make(http.Header, fewFields)}}
+		e.renew()
+	}
+	e.response.conn = c
+	c.current = e
+}
+
+// releaseExchange returns the memory to the pool, unless it is large, after the response was sent.
+func (c *conn) releaseExchange() {
+	e := c.current
+	c.current = nil
+	if e == nil || e.isLarge() {
+		return
+	}
+	e.response.conn = nil
+	c.server.exchanges.Put(e)
+}

@@ -1,0 +1,21 @@
+package downstream
+
+import "time"
+
+// defaultQuietTime is how long a connection waits for its next request before its goroutine ends.
+const defaultQuietTime = time.Second
+
+// serveQuiet waits for the next request of a connection that has been idle for Server.quietTime, and serves the connection
+// from then on. It runs in a goroutine of its own, because the stack of a goroutine that has served a request stays
+// large.
+func (c *conn) serveQuiet() {
+	ended := true
+	defer func() { c.end(recover(), ended) }()
+	limit := c.server.IdleTimeout
+	if limit > 0 {
+		limit -= c.server.quietTime
+	}
+	if c.fill(limit) == nil {
+		ended = c.serveRequests()
+	}
+}
