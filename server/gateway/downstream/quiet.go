@@ -3,7 +3,7 @@ package downstream
 import "time"
 
 // defaultQuietTime is how long a connection waits for its next request before its goroutine ends.
-const defaultQuietTime = time.Second
+const defaultQuietTime = 250 * time.Millisecond
 
 // serveQuiet waits for the next request of a connection that has been idle for Server.quietTime, and serves the connection
 // from then on. It runs in a goroutine of its own, because the stack of a goroutine that has served a request stays
