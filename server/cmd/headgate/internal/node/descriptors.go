@@ -57,14 +57,14 @@ func planDescriptors(limit int, n *descriptorNeed) descriptors {
 // short reports whether the process has fewer descriptors than it needs.
 func (d *descriptors) short() bool { return d.share.Shared != nil }
 
-// divideDescriptors divides the descriptors of the process, and logs if they are too few.
-func (n *Node) divideDescriptors() error {
+// divideDescriptors divides limit, the descriptors that the process may open, and logs if they are too few.
+func (n *Node) divideDescriptors(limit int) error {
 	need, err := countDescriptors(n.config)
 	if err != nil {
 		return err
 	}
-	n.descriptors = planDescriptors(conns.DescriptorLimit(), need)
-	n.descriptors.logShortage(n.log, n.config.IsSet("config"))
+	n.descriptors = planDescriptors(limit, need)
+	n.descriptors.logShortage(n.log, n.config.File() != "")
 	return nil
 }
 

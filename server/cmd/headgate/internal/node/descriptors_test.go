@@ -3,9 +3,12 @@ package node
 import (
 	"bytes"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/gateway"
 )
 
@@ -54,5 +57,24 @@ func TestTooFewDescriptorsAreDivided(t *testing.T) {
 		if got := settings.Routes[1].UpstreamConns; got > 5 || got == 0 {
 			t.Errorf("%s: got %d connections for an upstream that may have 5", tt.what, got)
 		}
+	}
+}
+
+func TestConfigFileMakesTheShortageAWarning(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headgate.yaml")
+	if err := os.WriteFile(path, []byte("service: {max_conns: 100000}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := config.Load(config.Inputs{Flags: map[string]string{"config": path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	n := &Node{config: c, log: slog.New(slog.NewTextHandler(&log, nil))}
+	if err := n.divideDescriptors(20_000); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("got %q in the log, want a warning", log.String())
 	}
 }

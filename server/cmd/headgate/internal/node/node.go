@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/gateway"
+	"github.com/headgate/headgate/server/internal/conns"
 	"github.com/headgate/headgate/server/service"
 	"github.com/headgate/headgate/server/telemetry"
 	"github.com/headgate/headgate/server/telemetry/traffic"
@@ -103,7 +104,8 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openIdentity(ctx, secret); err != nil {
 		return err
 	}
-	if err := n.divideDescriptors(); err != nil { // it validates the gateway's settings, before the database is opened
+	// It validates the settings of the gateway, so it comes before the database is opened.
+	if err := n.divideDescriptors(conns.DescriptorLimit()); err != nil {
 		return err
 	}
 	if n.stores, err = openStores(ctx, storeOptions{
