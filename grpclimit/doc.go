@@ -1,11 +1,14 @@
 // Package grpclimit has interceptors for gRPC servers: they limit calls by rules, and report the limits to clients.
 //
-//	limit, err := grpclimit.New(grpclimit.Config{Engine: decide})
-//	...
+//	limit := grpclimit.By(store, func(ctx context.Context, method string) (string, headgate.Limit) {
+//		return userOf(ctx), headgate.PerSecond(10)
+//	})
 //	server := grpc.NewServer(
 //		grpc.ChainUnaryInterceptor(limit.Unary),
 //		grpc.ChainStreamInterceptor(limit.Stream),
 //	)
+//
+// [By] limits without rules. [New] limits by the rules of an engine, and the rest of this page is about it.
 //
 // Rules see a call as its HTTP/2 request: its path is /package.Service/Method, its host the :authority, its method
 // POST, and its metadata are headers.

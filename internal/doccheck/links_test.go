@@ -71,3 +71,27 @@ func TestLinksToTestsNameTestsOfTheirFile(t *testing.T) {
 		t.Errorf("got %d links to tests, want those of docs/security.md", found)
 	}
 }
+
+// An example is to be read at a glance.
+func TestExamplesAreShort(t *testing.T) {
+	const most = 60
+	programs, err := filepath.Glob(filepath.Join(root, "examples", "library", "*", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"grpc", "tenants"} {
+		programs = append(programs, filepath.Join(root, "examples", name, "main.go"))
+	}
+	if len(programs) < 7 {
+		t.Errorf("got %d examples, want 7: plans, workers, outbound, grpc, llm, tenants and custom", len(programs))
+	}
+	for _, path := range programs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "\n"); n > most {
+			t.Errorf("%s has %d lines, want at most %d", path, n, most)
+		}
+	}
+}
