@@ -30,9 +30,9 @@ type Node struct {
 	Counters string `json:"counters,omitempty"`
 	// Fleet are figures about shared limits. Nil if the node shares none, or has an old version.
 	Fleet *FleetFigures `json:"fleet,omitempty"`
-	// AskKey is the key that signs queries to the node, see package keys. It is secret.
-	AskKey  string    `json:"ask_key,omitempty"`
-	Started time.Time `json:"started"`
+	// QueryKey is the key that signs queries to the node, see package keys. It is secret.
+	QueryKey string    `json:"ask_key,omitempty"`
+	Started  time.Time `json:"started"`
 	// The rules service sets these: Seen is the time of the last heartbeat, By the ID of its token, Behind reports whether
 	// there are later rules.
 	Seen   time.Time `json:"seen,omitzero"`
@@ -50,7 +50,7 @@ func (n *Node) Problems() []source.Problem {
 		{"error", n.Error},
 		{"store", n.Store},
 		{"counters", n.Counters},
-		{"ask_key", n.AskKey},
+		{"ask_key", n.QueryKey},
 	} {
 		if len(text.value) > rules.MaxText {
 			list = append(list, source.Problem{Path: text.path, Want: "at most 4096 bytes"})

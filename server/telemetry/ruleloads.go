@@ -90,9 +90,9 @@ func collectFollow(ch chan<- prometheus.Metric, s *follow.Status) {
 	}
 	ch <- gauge(rulesLagDesc, s.Lag.Seconds())
 	ch <- gauge(rulesFromDiskDesc, boolGauge(s.FromDisk))
-	ch <- gauge(rulesServiceUpDesc, boolGauge(s.Away == ""))
+	ch <- gauge(rulesServiceUpDesc, boolGauge(s.Unreachable == ""))
 	ch <- gauge(rulesPushDesc, boolGauge(s.Push))
-	ch <- counter(rulesFetchesDesc, s.Whole, "whole")
+	ch <- counter(rulesFetchesDesc, s.Snapshots, "whole")
 	ch <- counter(rulesFetchesDesc, s.Deltas, "delta")
 	ch <- counter(rulesFetchesDesc, s.Unchanged, "unchanged")
 	ch <- counter(rulesFetchesDesc, s.Refusals, "refused")

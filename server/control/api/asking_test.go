@@ -164,7 +164,7 @@ func TestANodeAnswersForAllThatShareItsStoreButForWhatEachCountsByItself(t *test
 		[]string{"a answered", "b answered", "c failed"}, "node c:")
 	list[0].server.Close()
 	list[1].server.Close()
-	s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "None of the 3 nodes has answered", "node a:", "node b:", "node c:")
+	s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "None of the 3 nodes has responded", "node a:", "node b:", "node c:")
 }
 
 func TestNodesThatAreGoneOrCannotBeAskedAreNot(t *testing.T) {
@@ -185,7 +185,7 @@ func TestNodesThatAreGoneOrCannotBeAskedAreNot(t *testing.T) {
 		t.Errorf("a node that is gone was asked %d times", got)
 	}
 	s.call("PUT", "/v1/nodes/other?namespace=blog", `{}`).wants(200)
-	s.call("GET", "/v1/keys?user=bob&namespace=blog", "").wants(http.StatusBadGateway, "cannot be asked")
+	s.call("GET", "/v1/keys?user=bob&namespace=blog", "").wants(http.StatusBadGateway, "cannot be queried")
 }
 
 // The holder of a node's token can register any address: nothing of the response there is returned.

@@ -63,7 +63,7 @@ func (s *Server) importClients(c *call) error {
 			s.config.Logger.Error("rules service: an import failed", "namespace", c.namespace, "err", err.Error())
 		}
 		if len(in.progress.Changes) > 0 {
-			p.Detail += " What came before it is done: see import."
+			p.Detail += " Earlier lines are imported: see import."
 			p.Import = &in.progress
 		}
 		return p

@@ -85,7 +85,7 @@ func (s *Server) pollNodes(c *call, q keys.Query) (*keys.Poll, error) {
 		return nil, context.Cause(ctx)
 	}
 	_, failures := poll.Statuses()
-	return nil, problem.New(http.StatusBadGateway, "None of the %d nodes has answered: %s.",
+	return nil, problem.New(http.StatusBadGateway, "None of the %d nodes has responded: %s.",
 		len(poll.Nodes), cmp.Or(failures, keys.ErrSilent.Error()))
 }
 

@@ -72,7 +72,7 @@ func (s *Server) listNodes(c *call) error {
 	}
 	for i := range list {
 		list[i].Behind = list[i].Revision < revision
-		list[i].AskKey = "" // secret
+		list[i].QueryKey = "" // secret
 	}
 	return c.respond(http.StatusOK, struct {
 		Nodes    []control.Node `json:"nodes"`

@@ -73,7 +73,7 @@ func problemOfRequest(err error) *problem.Error {
 		return problem.New(http.StatusRequestEntityTooLarge, "More than %d clients in an import with ?prune: "+
 			"import them without it, and delete the others one by one.", fullImport.Max)
 	case errors.As(err, &fullNodes):
-		return problem.New(http.StatusServiceUnavailable, "There are %d nodes, which is the most.", fullNodes.Max)
+		return problem.New(http.StatusServiceUnavailable, "There are %d nodes, which is the maximum.", fullNodes.Max)
 	case errors.Is(err, token.ErrInvalid):
 		return problem.New(http.StatusUnauthorized,
 			"The token is invalid: it does not exist, was revoked, or has expired.")

@@ -36,7 +36,7 @@ func (s *Server) watch(c *call) error {
 	}
 	w, current, err := s.hub.Watch(c.r.Context(), c.namespace)
 	if errors.Is(err, feed.ErrTooManyWatchers) {
-		p := problem.New(http.StatusServiceUnavailable, "There are %d watchers, which is the most.", s.config.MaxWatchers)
+		p := problem.New(http.StatusServiceUnavailable, "There are %d watchers, which is the maximum.", s.config.MaxWatchers)
 		p.RetryAfter = 5 * time.Second
 		return p
 	} else if err != nil {

@@ -88,15 +88,15 @@ func TestChangesAreAtomicForDecisions(t *testing.T) {
 	})
 	for limit := 2; limit <= 13; limit++ {
 		revision := change(limit, limit > 7)
-		n.Poke()
+		n.Refresh()
 		until(t, "the change is in force", func() bool { return n.Status().Revision == revision })
 		if got, _ := has(n.set.Load(), last); got != int64(limit) {
 			t.Fatalf("got %d/s, want %d/s", got, limit)
 		}
 	}
 	stop()
-	if s := n.Status(); s.Whole != 1 || s.Deltas == 0 {
-		t.Errorf("got %d wholes and %d changes, want one and the rest", s.Whole, s.Deltas)
+	if s := n.Status(); s.Snapshots != 1 || s.Deltas == 0 {
+		t.Errorf("got %d wholes and %d changes, want one and the rest", s.Snapshots, s.Deltas)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestMovedValueAlwaysHasAClient(t *testing.T) {
 	ids := []string{"a", "b"}
 	for i := range 25 {
 		revision := commit(t, db, gone(control.KindClient, ids[i%2]), made(ids[(i+1)%2]))
-		n.Poke()
+		n.Refresh()
 		until(t, "the change is in force", func() bool { return n.Status().Revision == revision })
 	}
 	stop()

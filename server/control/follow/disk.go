@@ -89,7 +89,7 @@ type partReader struct {
 
 var endMark = []byte(`{"end":true,`)
 
-func (p *partReader) Read(into []byte) (int, error) {
+func (p *partReader) Read(buffer []byte) (int, error) {
 	if len(p.buffered) == 0 {
 		if p.done {
 			return 0, io.EOF
@@ -100,15 +100,15 @@ func (p *partReader) Read(into []byte) (int, error) {
 		}
 		p.buffered, p.done = line, err == nil && bytes.HasPrefix(line, endMark)
 	}
-	n := copy(into, p.buffered)
+	n := copy(buffer, p.buffered)
 	p.buffered = p.buffered[n:]
 	p.consumed += int64(n)
 	return n, nil
 }
 
 // load passes the snapshot to the first sink, and each change to a sink that next returns. It reports whether the file
-// is of the same origin. The error is fs.ErrNotExist if there is no file. A broken part at the end is cut off.
-func (d *disk) load(first Sink, next func() (Sink, func() error)) (same bool, err error) {
+// has the same origin. The error is fs.ErrNotExist if there is no file. A broken part at the end is cut off.
+func (d *disk) load(first Sink, next func() (Sink, func() error)) (sameOrigin bool, err error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil && !notExist(err) {
 		d.readOnlyErr = cmp.Or(d.readOnlyErr, err)
@@ -251,7 +251,7 @@ func (d *disk) replace(w *draft) (err error) {
 }
 
 // add appends a change in the format of control.Writer. If the disk is full, the change is kept for the next call.
-func (d *disk) add(change []byte, leadsTo int64) error {
+func (d *disk) add(change []byte, revision int64) error {
 	if d.file == nil {
 		return errNoFile
 	}
@@ -271,12 +271,12 @@ func (d *disk) add(change []byte, leadsTo int64) error {
 		return err
 	}
 	d.size += int64(d.pending.Len())
-	d.revision = leadsTo
+	d.revision = revision
 	d.pending.Reset()
 	return nil
 }
 
-// abandon closes the file: it no longer leads to the rules in force, and has to be replaced.
+// abandon closes the file: changes are missing at its end, so it has to be replaced.
 func (d *disk) abandon() {
 	if d.file != nil {
 		_ = d.file.Close() // everything was synced
@@ -288,8 +288,8 @@ func (d *disk) abandon() {
 // errNoFile means that there is no file to append to: it has to be written completely.
 var errNoFile = errors.New("there is no file to append to")
 
-// grown reports whether the changes are so large that the file should be replaced by a new snapshot.
-func (d *disk) grown() bool {
+// isOversized reports whether the changes are so large that the file should be replaced by a new snapshot.
+func (d *disk) isOversized() bool {
 	return d.file != nil && d.size-d.snapshotSize > max(minAdded, d.snapshotSize/2)
 }
 

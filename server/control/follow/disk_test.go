@@ -45,7 +45,7 @@ func TestNodeStartsFromDisk(t *testing.T) {
 	source.away.Store(true)
 	n = open(t, follow.Config{Source: source, Dir: dir, Poll: 20 * time.Millisecond})
 	s := n.Status()
-	if !s.FromDisk || !s.Ready || s.Revision != 4 || s.Away == "" || s.Disk != "" || s.Rules != 1 {
+	if !s.FromDisk || !s.Ready || s.Revision != 4 || s.Unreachable == "" || s.Disk != "" || s.Rules != 1 {
 		t.Errorf("got %+v", s)
 	}
 	for user, want := range map[string]int64{"acme": 60, "b": 70, "x": 80, "other": 10} {
@@ -58,7 +58,7 @@ func TestNodeStartsFromDisk(t *testing.T) {
 	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
 	source.away.Store(false)
 	until(t, "it is back", func() bool { return n.limit("other") == 20 && !n.Status().FromDisk })
-	if s := n.Status(); s.Whole != 0 || s.Deltas != 1 {
+	if s := n.Status(); s.Snapshots != 0 || s.Deltas != 1 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -70,7 +70,7 @@ func TestStatusReportsMissingRules(t *testing.T) {
 	source := &flaky{Source: follow.Database(db, namespace, nil)}
 	source.away.Store(true)
 	n := open(t, follow.Config{Source: source, Dir: t.TempDir(), Poll: 20 * time.Millisecond})
-	if s := n.Status(); s.Ready || s.Away == "" || n.applied.Load() != 0 {
+	if s := n.Status(); s.Ready || s.Unreachable == "" || n.applied.Load() != 0 {
 		t.Errorf("got %+v", s)
 	}
 	n.run(t)
@@ -279,7 +279,7 @@ func TestFileOfAnotherSourceIsReplaced(t *testing.T) {
 	}
 	n.run(t)
 	source.away.Store(false)
-	until(t, "what the other has", func() bool { return n.limit("x") == 20 && n.Status().Whole == 1 })
+	until(t, "what the other has", func() bool { return n.limit("x") == 20 && n.Status().Snapshots == 1 })
 }
 
 func TestTheFileDoesNotGrowForEver(t *testing.T) {

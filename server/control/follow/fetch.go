@@ -17,8 +17,8 @@ import (
 // firstRetry is the first pause after a failed fetch. Pauses grow up to Config.Poll.
 const firstRetry = 250 * time.Millisecond
 
-// retrieve fetches when poked, at the poll interval, and sooner after a failure.
-func (f *Follower) retrieve(ctx context.Context) {
+// fetchLoop fetches on request, at the poll interval, and sooner after a failure.
+func (f *Follower) fetchLoop(ctx context.Context) {
 	retry := time.Duration(0)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -28,21 +28,21 @@ func (f *Follower) retrieve(ctx context.Context) {
 		now := f.config.Clock()
 		wait := due.Sub(now)
 		if f.current != nil {
-			if end := f.current.overlay.next(now); !end.IsZero() {
+			if end := f.current.overlay.nextExpiry(now); !end.IsZero() {
 				wait = min(wait, end.Sub(now))
 			}
 		}
 		timer.Reset(max(0, wait))
-		poked := false
+		requested := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.fetchNow:
-			poked = true
+			requested = true
 		case <-timer.C:
 		}
 		f.expire()
-		if now := f.config.Clock(); !poked && now.Before(due) {
+		if now := f.config.Clock(); !requested && now.Before(due) {
 			continue // only an override has expired
 		}
 		err := f.fetch(ctx)
@@ -140,7 +140,7 @@ func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 		return err
 	}
 	switch {
-	case t.whole != nil:
+	case t.snapshot != nil:
 		return f.applySnapshot(t)
 	case t.delta == nil:
 		f.change(func(s *Status) { s.Unchanged++ })
@@ -154,10 +154,10 @@ func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 }
 
 func (f *Follower) applySnapshot(t *fetchSink) error {
-	h, err := t.whole.finish(f.config.Clock())
+	state, err := t.snapshot.finish(f.config.Clock())
 	if err == nil {
-		f.suspend(h)
-		if err = f.config.Apply(h.set); err != nil {
+		f.applySuspensions(state)
+		if err = f.config.Apply(state.set); err != nil {
 			err = refused(err)
 		}
 	}
@@ -165,8 +165,8 @@ func (f *Follower) applySnapshot(t *fetchSink) error {
 		f.refused = t.header.Mark()
 		return err
 	}
-	f.current, f.fromSource, f.fromOtherSource, f.refused = h, true, false, control.Mark{}
-	f.change(func(s *Status) { s.Whole++ })
+	f.current, f.fromSource, f.fromOtherSource, f.refused = state, true, false, control.Mark{}
+	f.change(func(s *Status) { s.Snapshots++ })
 	f.setInForce(t.header, false, slog.LevelInfo)
 	t.logSuspicious()
 	if t.draft != nil {
@@ -181,8 +181,7 @@ func (f *Follower) applySnapshot(t *fetchSink) error {
 
 func (f *Follower) applyDelta(t *fetchSink) error {
 	if f.current == nil || t.header.Since != f.current.mark.Revision {
-		return fmt.Errorf("%w: what has changed since revision %d, which was not asked for", control.ErrBroken,
-			t.header.Since)
+		return fmt.Errorf("%w: changes since revision %d, which were not requested", control.ErrBroken, t.header.Since)
 	}
 	if len(t.delta.rules) > 0 {
 		t.startHeavy(len(f.current.rules)) // all rules are compiled
@@ -197,7 +196,7 @@ func (f *Follower) applyDelta(t *fetchSink) error {
 	}
 	f.refused = control.Mark{}
 	if len(t.delta.suspensions) > 0 {
-		f.suspend(f.current)
+		f.applySuspensions(f.current)
 	}
 	f.change(func(s *Status) { s.Deltas++ })
 	level := slog.LevelDebug // clients may change often
@@ -233,7 +232,7 @@ func (f *Follower) maintainDisk(ctx context.Context) {
 		return
 	}
 	now := f.config.Clock()
-	if f.disk.file != nil && !f.disk.grown() || now.Before(f.lastDiskFetch.Add(diskFetchInterval)) {
+	if f.disk.file != nil && !f.disk.isOversized() || now.Before(f.lastDiskFetch.Add(diskFetchInterval)) {
 		return
 	}
 	f.lastDiskFetch = now
@@ -251,11 +250,11 @@ func (f *Follower) maintainDisk(ctx context.Context) {
 	}
 }
 
-// suspend reports the suspensions of h, in the order of their IDs.
-func (f *Follower) suspend(h *ruleState) {
-	list := make([]control.Suspension, 0, len(h.suspensions))
-	for _, id := range slices.Sorted(maps.Keys(h.suspensions)) {
-		list = append(list, h.suspensions[id])
+// applySuspensions passes the suspensions to Config.Suspend, in the order of their IDs.
+func (f *Follower) applySuspensions(state *ruleState) {
+	list := make([]control.Suspension, 0, len(state.suspensions))
+	for _, id := range slices.Sorted(maps.Keys(state.suspensions)) {
+		list = append(list, state.suspensions[id])
 	}
 	f.config.Suspend(list)
 }

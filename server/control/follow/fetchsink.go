@@ -15,13 +15,13 @@ type fetchSink struct {
 	toDisk   bool // store on disk
 	live     bool // data of the source, not of the disk
 
-	suspicious      int
-	firstSuspicious string // the first of them
+	suspicious      int    // number of suspicious clients
+	firstSuspicious string // describes the first of them
 	work            workPacer
 	rules           int    // number of rules received
 	heavyDone       func() // called when the heavy work is done
 	header          control.Header
-	whole           *snapshotSink
+	snapshot        *snapshotSink
 	delta           *deltaSink
 	draft           *draft // the snapshot's file
 	diskErr         error
@@ -44,15 +44,15 @@ func (t *fetchSink) Begin(h control.Header) (err error) {
 	if want := t.follower.config.Source.Namespace(); h.Namespace != want {
 		return fmt.Errorf("%w: wrong namespace %q", control.ErrBroken, h.Namespace)
 	}
-	held := t.follower.current
-	if t.live && h.Revision == 0 && held != nil && held.mark.Revision == 0 && t.follower.fromSource {
+	current := t.follower.current
+	if t.live && h.Revision == 0 && current != nil && current.mark.Revision == 0 && t.follower.fromSource {
 		return errStillEmpty
 	}
-	if t.live && h.Revision == 0 && held != nil && held.mark.Revision > 0 && !t.follower.fromOtherSource {
-		return fmt.Errorf("%w: it was at revision %d and is at 0 now", errLost, held.mark.Revision)
+	if t.live && h.Revision == 0 && current != nil && current.mark.Revision > 0 && !t.follower.fromOtherSource {
+		return fmt.Errorf("%w: it was at revision %d and is at 0 now", errLost, current.mark.Revision)
 	}
 	if h.Since == 0 {
-		if t.whole, err = newWhole(h, t.doubt); err != nil {
+		if t.snapshot, err = newSnapshotSink(h, t.checkClient); err != nil {
 			return err
 		}
 		if t.toDisk {
@@ -60,16 +60,16 @@ func (t *fetchSink) Begin(h control.Header) (err error) {
 		}
 		return nil
 	}
-	t.delta = newDelta(h, t.doubt)
+	t.delta = newDeltaSink(h, t.checkClient)
 	if t.toDisk {
 		t.encoder, err = control.NewWriter(&t.buffer, h)
 	}
 	return err
 }
 
-// Work pauses after each such amount, about a millisecond, so that decisions can run: match.Compile does the same.
+// Reading objects pauses now and then, so that decisions can run: match.Compile does the same.
 const (
-	workPerPause = 512
+	workPerPause = 512 // objects between two pauses, which take about a millisecond to read
 	pauseLength  = 20 * time.Microsecond
 	ruleWork     = 16 // reading a rule takes as long as reading this many clients
 )
@@ -77,10 +77,10 @@ const (
 // heavyRules is the number of rules from which compiling counts as heavy.
 const heavyRules = 1000
 
-// startHeavy calls Config.Heavy if so many rules are heavy work.
+// startHeavy calls Config.HeavyWork if compiling this many rules is heavy work.
 func (t *fetchSink) startHeavy(rules int) {
 	if t.heavyDone == nil && rules >= heavyRules {
-		t.heavyDone = t.follower.config.Heavy()
+		t.heavyDone = t.follower.config.HeavyWork()
 	}
 }
 
@@ -113,8 +113,8 @@ func (t *fetchSink) Item(item *control.Item) error {
 		}
 		t.work.add(work)
 	}
-	if t.whole != nil {
-		if err := t.whole.item(item); err != nil {
+	if t.snapshot != nil {
+		if err := t.snapshot.item(item); err != nil {
 			return err
 		}
 		if t.draft != nil {
@@ -134,9 +134,9 @@ func (t *fetchSink) Item(item *control.Item) error {
 	return nil
 }
 
-// doubt records what is suspicious about a client.
-func (t *fetchSink) doubt(c *rules.Client) {
-	text := t.follower.config.Doubt(c)
+// checkClient records what is suspicious about a client.
+func (t *fetchSink) checkClient(c *rules.Client) {
+	text := t.follower.config.CheckClient(c)
 	if text == "" {
 		return
 	}
@@ -149,10 +149,11 @@ func (t *fetchSink) doubt(c *rules.Client) {
 func (t *fetchSink) logSuspicious() {
 	f := t.follower
 	if t.suspicious > 0 {
-		f.log.Warn("clients that may not be what was meant", "clients", t.suspicious, "first", t.firstSuspicious)
+		f.log.Warn("suspicious clients, which may not have the intended effect", "clients", t.suspicious,
+			"first", t.firstSuspicious)
 	}
-	if t.suspicious > 0 || t.whole != nil {
-		f.change(func(s *Status) { s.Doubt = t.firstSuspicious })
+	if t.suspicious > 0 || t.snapshot != nil {
+		f.change(func(s *Status) { s.Suspicious = t.firstSuspicious })
 	}
 }
 

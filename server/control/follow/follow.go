@@ -28,12 +28,12 @@ type Config struct {
 	Suspend func([]control.Suspension)
 	// Changed, if set, is called after each change of Status.
 	Changed func(Status)
-	// Doubt, if set, returns what is suspicious about a valid client, for example that no request of this node could
-	// match it. The log and Status have the first of each change.
-	Doubt func(*rules.Client) string
-	// Heavy, if set, is called before heavy work while requests are decided, such as compiling a thousand rules. Its
+	// CheckClient, if set, returns what is suspicious about a valid client, for example that no request of this node
+	// could match it. The log and Status show the first such client of each change.
+	CheckClient func(*rules.Client) string
+	// HeavyWork, if set, is called before heavy work while requests are decided, such as compiling a thousand rules. Its
 	// result is called when the work is done.
-	Heavy func() (done func())
+	HeavyWork func() (done func())
 	// Node returns the content of heartbeats, except what the Follower knows. Default: no heartbeats.
 	Node func() control.Node
 	// Logger is for operators. Default slog.Default().
@@ -42,15 +42,13 @@ type Config struct {
 	Clock func() time.Time
 	// Poll is the interval between polls of the source, plus or minus a fifth. Default DefaultPoll.
 	Poll time.Duration
-	// Timeout is how long Open waits for the source before it starts from disk, or without rules. Default
-	// DefaultTimeout.
+	// Timeout is how long Open waits for the source before it starts from disk, or without rules. Default 5s.
 	Timeout time.Duration
 }
 
 // Defaults of Config.
 const (
 	DefaultPoll      = 10 * time.Second
-	DefaultTimeout   = 5 * time.Second
 	DefaultHeartbeat = 10 * time.Second
 )
 
@@ -65,15 +63,15 @@ func (c *Config) validate() error {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Poll = cmp.Or(c.Poll, DefaultPoll)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if c.Doubt == nil {
-		c.Doubt = func(*rules.Client) string { return "" }
+	if c.CheckClient == nil {
+		c.CheckClient = func(*rules.Client) string { return "" }
 	}
-	if c.Heavy == nil {
-		c.Heavy = func() func() { return func() {} }
+	if c.HeavyWork == nil {
+		c.HeavyWork = func() func() { return func() {} }
 	}
 	if c.Suspend == nil {
 		c.Suspend = func([]control.Suspension) {}
@@ -143,28 +141,28 @@ func (f *Follower) openDisk() {
 	}
 	f.disk = d
 	first := &fetchSink{follower: f}
-	var h *ruleState
-	same, err := d.load(first, func() (Sink, func() error) {
+	var state *ruleState
+	sameOrigin, err := d.load(first, func() (Sink, func() error) {
 		next := &fetchSink{follower: f}
 		return next, func() (err error) {
-			if h == nil {
-				if h, err = first.whole.finish(f.config.Clock()); err != nil {
+			if state == nil {
+				if state, err = first.snapshot.finish(f.config.Clock()); err != nil {
 					return err
 				}
 			}
-			if next.delta == nil || next.delta.header.Since != h.mark.Revision {
+			if next.delta == nil || next.delta.header.Since != state.mark.Revision {
 				return fmt.Errorf("%w: a change does not follow the one in front of it", control.ErrBroken)
 			}
-			_, err = h.apply(next.delta, f.config.Clock(), func(*match.Set) error { return nil })
+			_, err = state.apply(next.delta, f.config.Clock(), func(*match.Set) error { return nil })
 			return err
 		}
 	})
-	if err == nil && h == nil {
-		h, err = first.whole.finish(f.config.Clock())
+	if err == nil && state == nil {
+		state, err = first.snapshot.finish(f.config.Clock())
 	}
 	if err == nil {
-		f.suspend(h)
-		err = f.config.Apply(h.set)
+		f.applySuspensions(state)
+		err = f.config.Apply(state.set)
 	}
 	if d.lockFile == nil {
 		f.disk = nil // the disk is read-only
@@ -174,12 +172,12 @@ func (f *Follower) openDisk() {
 	case notExist(err):
 		f.diskFailed(d.readOnlyErr)
 	case err != nil:
-		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules", "err",
-			err.Error())
+		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules",
+			"err", err.Error())
 		f.change(func(s *Status) { s.Disk = err.Error() })
 	default:
-		f.current, f.fromSource, f.fromOtherSource = h, same, !same
-		f.setInForce(control.Header{Revision: h.mark.Revision}, true, slog.LevelInfo)
+		f.current, f.fromSource, f.fromOtherSource = state, sameOrigin, !sameOrigin
+		f.setInForce(control.Header{Revision: state.mark.Revision}, true, slog.LevelInfo)
 		if d.readOnlyErr != nil {
 			f.diskFailed(d.readOnlyErr)
 		}
@@ -192,8 +190,8 @@ func (f *Follower) diskFailed(err error) {
 	f.change(func(s *Status) { s.Disk = err.Error() })
 }
 
-// Poke requests a fetch from the source.
-func (f *Follower) Poke() { trySend(f.fetchNow) }
+// Refresh requests a fetch from the source.
+func (f *Follower) Refresh() { trySend(f.fetchNow) }
 
 // Report requests a heartbeat, because what Node returns has changed.
 func (f *Follower) Report() { trySend(f.heartbeatNow) }
@@ -212,7 +210,7 @@ func (f *Follower) Run(ctx context.Context) {
 	if f.config.Node != nil {
 		group.Go(func() { f.heartbeats(ctx) })
 	}
-	f.retrieve(ctx)
+	f.fetchLoop(ctx)
 	group.Wait()
 }
 
@@ -224,7 +222,7 @@ func (f *Follower) Close() error {
 	return f.disk.close()
 }
 
-// watch pokes when the source signals a change.
+// watch requests a fetch when the source signals a change.
 func (f *Follower) watch(ctx context.Context) {
 	broken := false
 	for revision, err := range f.config.Source.Watch(ctx) {
@@ -242,7 +240,7 @@ func (f *Follower) watch(ctx context.Context) {
 			broken = true
 			f.log.Debug("stream of changes failed", "err", err.Error())
 		} else if broken || revision != f.Status().Revision {
-			f.Poke() // after an outage the number may belong to another history
+			f.Refresh() // after an outage the number may belong to another history
 			broken = false
 		}
 	}

@@ -40,7 +40,7 @@ func TestAChangeComesIntoForce(t *testing.T) {
 	commit(t, db, gone(control.KindRule, "per-user"))
 	until(t, "a rule removed", func() bool { return n.limit("other") == 0 })
 	s := n.Status()
-	if s.Whole != 1 || s.Deltas < 5 || s.Rules != 0 || s.Clients != 1 || !s.Push || s.Lag <= 0 || s.Checked.IsZero() {
+	if s.Snapshots != 1 || s.Deltas < 5 || s.Rules != 0 || s.Clients != 1 || !s.Push || s.Lag <= 0 || s.Checked.IsZero() {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -70,7 +70,7 @@ func TestClientsExchangeTheirValues(t *testing.T) {
 		client("b", `{"id":"b","attributes":{"user":"one"},"limits":["2/s"]}`),
 	)
 	until(t, "the exchange", func() bool { return n.limit("one") == 2 && n.limit("two") == 1 })
-	if s := n.Status(); s.Refused != "" || s.Whole != 2 {
+	if s := n.Status(); s.Refused != "" || s.Snapshots != 2 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -141,7 +141,7 @@ func TestPokeAsksAtOnce(t *testing.T) {
 	n := open(t, follow.Config{Source: source, Poll: time.Hour})
 	n.run(t)
 	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
-	n.Poke()
+	n.Refresh()
 	until(t, "a change that a webhook told of", func() bool { return n.limit("x") == 20 })
 }
 
@@ -154,12 +154,15 @@ func TestServiceOutage(t *testing.T) {
 	n.run(t)
 	source.away.Store(true)
 	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
-	until(t, "it is away", func() bool { s := n.Status(); return strings.Contains(s.Away, errAway.Error()) && s.Failures > 2 })
+	until(t, "it is away", func() bool {
+		s := n.Status()
+		return strings.Contains(s.Unreachable, errAway.Error()) && s.Failures > 2
+	})
 	if got := n.limit("x"); got != 10 {
 		t.Errorf("while it is away: got %d, want 10", got)
 	}
 	source.away.Store(false)
-	until(t, "it is back", func() bool { return n.limit("x") == 20 && n.Status().Away == "" })
+	until(t, "it is back", func() bool { return n.limit("x") == 20 && n.Status().Unreachable == "" })
 }
 
 // A service without rules is asked as often as any other, but that it still has none is not logged again.
@@ -170,7 +173,7 @@ func TestMissingRulesAreLoggedOnce(t *testing.T) {
 	n := open(t, follow.Config{Source: follow.Database(db, namespace, nil), Dir: t.TempDir(), Poll: 5 * time.Millisecond, Logger: book.Logger()})
 	n.run(t)
 	until(t, "it was asked again and again", func() bool { return n.Status().Unchanged > 3 })
-	if s := n.Status(); s.Whole != 1 || !s.Ready || s.Away != "" || n.applied.Load() != 1 || strings.Count(book.String(), "rules in force") != 1 {
+	if s := n.Status(); s.Snapshots != 1 || !s.Ready || s.Unreachable != "" || n.applied.Load() != 1 || strings.Count(book.String(), "rules in force") != 1 {
 		t.Errorf("got %+v, %d sets of rules in force, and in the log\n%s\nwant one", s, n.applied.Load(), book.String())
 	}
 	commit(t, db, rule("per-user", perUser))
@@ -217,20 +220,20 @@ func TestSuspiciousClientsAreLogged(t *testing.T) {
 	commit(t, db, rule("per-user", perUser), client("a", `{"id":"a"}`))
 	n := open(t, follow.Config{
 		Source: follow.Database(db, namespace, nil), Poll: time.Hour,
-		Doubt: func(c *rules.Client) string {
+		CheckClient: func(c *rules.Client) string {
 			if c.ID == "odd" {
 				return "it is odd"
 			}
 			return ""
 		},
 	})
-	if got := n.Status().Doubt; got != "" {
+	if got := n.Status().Suspicious; got != "" {
 		t.Errorf("got %q", got)
 	}
 	n.run(t)
 	commit(t, db, client("odd", `{"id":"odd"}`))
 	const want = `client "odd": it is odd`
-	until(t, want, func() bool { return n.Status().Doubt == want && n.Status().Clients == 2 })
+	until(t, want, func() bool { return n.Status().Suspicious == want && n.Status().Clients == 2 })
 }
 
 func TestBadConfigurationsAreRefused(t *testing.T) {

@@ -51,8 +51,8 @@ func (f *Follower) sendHeartbeats(ctx, sendCtx context.Context) {
 			}
 		case <-timer.C:
 		}
-		every := f.heartbeat(sendCtx, &refused)
-		next = every*9/10 + rand.N(every/5)
+		interval := f.heartbeat(sendCtx, &refused)
+		next = interval*9/10 + rand.N(interval/5)
 	}
 }
 
@@ -73,7 +73,7 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 func (f *Follower) heartbeat(ctx context.Context, refused *string) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
-	latest, every, err := f.config.Source.Heartbeat(ctx, f.Node())
+	latest, interval, err := f.config.Source.Heartbeat(ctx, f.Node())
 	if err != nil {
 		level := slog.LevelDebug // fetch already logs an unreachable service
 		var response *remote.Error
@@ -85,12 +85,12 @@ func (f *Follower) heartbeat(ctx context.Context, refused *string) time.Duration
 	}
 	*refused = ""
 	if latest > f.Status().Revision {
-		f.Poke()
+		f.Refresh()
 	}
-	if every == 0 {
+	if interval == 0 {
 		return DefaultHeartbeat
 	}
-	return min(max(every, minHeartbeat), maxHeartbeat)
+	return min(max(interval, minHeartbeat), maxHeartbeat)
 }
 
 // Node returns the content of a heartbeat.

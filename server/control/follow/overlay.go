@@ -31,7 +31,7 @@ type override struct {
 type overriddenClient struct {
 	base      *rules.Client // as registered; nil for a temporary client
 	overrides []*override
-	shown     rules.Client // as in the registry
+	effective rules.Client // with the overrides applied, as in the registry
 }
 
 func newOverlay() overlay {
@@ -39,12 +39,12 @@ func newOverlay() overlay {
 }
 
 func (o *overlay) clone() overlay {
-	made := overlay{overrides: maps.Clone(o.overrides), clients: make(map[string]*overriddenClient, len(o.clients))}
+	clone := overlay{overrides: maps.Clone(o.overrides), clients: make(map[string]*overriddenClient, len(o.clients))}
 	for id, c := range o.clients {
 		copied := *c
-		made.clients[id] = &copied
+		clone.clients[id] = &copied
 	}
-	return made
+	return clone
 }
 
 // add adds an override.
@@ -61,9 +61,9 @@ func (o *overlay) add(item *control.Item) error {
 // rule, then blocks last, then by revision.
 func (o *overlay) active(now time.Time) []*override {
 	var list []*override
-	for _, each := range o.overrides {
-		if each.Expires.After(now) {
-			list = append(list, each)
+	for _, entry := range o.overrides {
+		if entry.Expires.After(now) {
+			list = append(list, entry)
 		}
 	}
 	slices.SortFunc(list, func(a, b *override) int {
@@ -75,6 +75,7 @@ func (o *overlay) active(now time.Time) []*override {
 	return list
 }
 
+// compareBools sorts false before true.
 func compareBools(a, b bool) int {
 	switch {
 	case a == b:
@@ -85,12 +86,12 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// next returns when the next override expires, zero if none will.
-func (o *overlay) next(now time.Time) time.Time {
+// nextExpiry returns when the next override expires, zero if none will.
+func (o *overlay) nextExpiry(now time.Time) time.Time {
 	var first time.Time
-	for _, each := range o.overrides {
-		if each.Expires.After(now) && (first.IsZero() || each.Expires.Before(first)) {
-			first = each.Expires
+	for _, entry := range o.overrides {
+		if entry.Expires.After(now) && (first.IsZero() || entry.Expires.Before(first)) {
+			first = entry.Expires
 		}
 	}
 	return first
@@ -101,12 +102,12 @@ func (o *overlay) count(now time.Time) int { return len(o.active(now)) }
 
 // apply updates the clients of a registry to the overrides in force. Overrides of unknown rules have no effect.
 func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
-	wanted, order, err := o.wanted(to, set, now)
+	clients, order, err := o.overriddenClients(to, set, now)
 	if err != nil {
 		return err
 	}
 	for id, c := range o.clients {
-		if wanted[id] != nil {
+		if clients[id] != nil {
 			continue
 		}
 		if c.base == nil {
@@ -117,9 +118,9 @@ func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
 		delete(o.clients, id)
 	}
 	for _, id := range order {
-		c := wanted[id]
-		if old := o.clients[id]; old == nil || !reflect.DeepEqual(old.shown, c.shown) {
-			if err := to.put(c.shown); err != nil {
+		c := clients[id]
+		if old := o.clients[id]; old == nil || !reflect.DeepEqual(old.effective, c.effective) {
+			if err := to.put(c.effective); err != nil {
 				return err
 			}
 		}
@@ -128,65 +129,66 @@ func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
 	return nil
 }
 
-// wanted returns the clients that overrides change, and their ids in the order of the overrides.
-func (o *overlay) wanted(
+// overriddenClients returns the clients that overrides change, and their IDs in the order of the overrides.
+func (o *overlay) overriddenClients(
 	to *undoRegistry, set *match.Set, now time.Time,
 ) (map[string]*overriddenClient, []string, error) {
-	wanted := map[string]*overriddenClient{}
+	clients := map[string]*overriddenClient{}
 	var order []string
-	named := map[value]string{} // values without a client, and the temporary client for each
-	for _, each := range o.active(now) {
-		if each.Rule != "" && set.Rule(each.Rule) == nil {
+	temporaryIDs := map[value]string{} // values without a client, and the temporary client for each
+	for _, entry := range o.active(now) {
+		if entry.Rule != "" && set.Rule(entry.Rule) == nil {
 			continue
 		}
-		granted, err := each.AsClient()
+		client, err := entry.AsClient()
 		if err != nil {
-			return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
+			return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(entry.ID), err)
 		}
 		seen := map[string]bool{} // several of its attributes may match one client
-		for i, t := range granted.Attributes {
-			id, made := o.clientOf(to, each, i, t, named)
+		for i, t := range client.Attributes {
+			id, added := o.clientOf(to, entry, i, t, temporaryIDs)
 			if seen[id] {
 				continue
 			}
 			seen[id] = true
-			if wanted[id] == nil {
-				wanted[id] = made
+			if clients[id] == nil {
+				clients[id] = added
 				order = append(order, id)
 			}
-			c := wanted[id]
-			c.overrides = append(c.overrides, each)
-			if c.shown, err = each.ApplyTo(c.shown); err != nil {
-				return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(each.ID), err)
+			c := clients[id]
+			c.overrides = append(c.overrides, entry)
+			if c.effective, err = entry.ApplyTo(c.effective); err != nil {
+				return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(entry.ID), err)
 			}
 		}
 	}
-	return wanted, order, nil
+	return clients, order, nil
 }
 
 // A value is an attribute with its value.
 type value struct{ attribute, text string }
 
-// clientOf returns the client that an attribute of an override matches, without any overrides.
+// clientOf returns the client that attribute i of an override matches, without any overrides. If no client is
+// registered, it is a temporary one.
 func (o *overlay) clientOf(
-	to *undoRegistry, by *override, i int, t rules.Test, named map[value]string,
+	to *undoRegistry, from *override, i int, t rules.Test, temporaryIDs map[value]string,
 ) (string, *overriddenClient) {
 	if found, ok := to.registry.Lookup(t.Attribute, t.Values[0]); ok {
-		switch over := o.clients[found.ID]; {
-		case over == nil:
+		switch existing := o.clients[found.ID]; {
+		case existing == nil:
 			base := control.WithoutDefaultNames(*found)
-			return found.ID, &overriddenClient{base: &base, shown: base}
-		case over.base != nil:
-			return found.ID, &overriddenClient{base: over.base, shown: *over.base}
+			return found.ID, &overriddenClient{base: &base, effective: base}
+		case existing.base != nil:
+			return found.ID, &overriddenClient{base: existing.base, effective: *existing.base}
 		}
 	}
 	key := value{t.Attribute.String(), t.Values[0]}
-	id, ok := named[key]
+	id, ok := temporaryIDs[key]
 	if !ok {
-		id = o.idFor(to, by.ID, i)
-		named[key] = id
+		id = o.idFor(to, from.ID, i)
+		temporaryIDs[key] = id
 	}
-	return id, &overriddenClient{shown: rules.Client{ID: id, Attributes: []rules.Test{t}}}
+	return id, &overriddenClient{effective: rules.Client{ID: id, Attributes: []rules.Test{t}}}
 }
 
 // idFor returns an unused id for a temporary client.

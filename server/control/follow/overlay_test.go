@@ -95,19 +95,19 @@ func TestOverridesEndByTheClockOfTheNode(t *testing.T) {
 	}
 	source.away.Store(true)
 	c.move(time.Hour - time.Microsecond)
-	n.Poke()
+	n.Refresh()
 	until(t, "the time comes near", func() bool { return n.Status().Failures > 0 })
 	if got := n.limit("acme"); got != 500 {
 		t.Errorf("just before its end: got %d, want 500", got)
 	}
 	c.move(time.Microsecond)
-	n.Poke()
+	n.Refresh()
 	until(t, "the end of the first", func() bool { return n.limit("acme") == 60 })
 	if got := n.limit("new"); got != 500 {
 		t.Errorf("the other: got %d, want 500", got)
 	}
 	c.move(time.Hour)
-	n.Poke()
+	n.Refresh()
 	until(t, "the end of the second", func() bool { return n.limit("new") == 70 && n.Status().Overrides == 0 })
 }
 

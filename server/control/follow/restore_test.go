@@ -109,14 +109,14 @@ func TestNodeDetectsARestoredDatabase(t *testing.T) {
 			until(t, "the stream is there", func() bool { return n.Status().Push })
 			after := restored(t, tt.after)
 			source.db.Store(&after)
-			asked := func() int64 { s := n.Status(); return s.Whole + s.Deltas + s.Unchanged }
+			asked := func() int64 { s := n.Status(); return s.Snapshots + s.Deltas + s.Unchanged }
 			before := asked()
 			source.breaks <- struct{}{} // nothing else tells the node
 			until(t, "it has asked", func() bool { return asked() > before })
 			s := n.Status()
-			if user, acme := n.limit("bob"), n.limit("acme"); user != tt.want || acme != 10*tt.want || s.Whole != tt.whole || s.Deltas != tt.deltas {
+			if user, acme := n.limit("bob"), n.limit("acme"); user != tt.want || acme != 10*tt.want || s.Snapshots != tt.whole || s.Deltas != tt.deltas {
 				t.Errorf("got %d/s and %d/s for acme, having taken %d wholes and %d changes; want %d/s and %d/s with %d and %d",
-					user, acme, s.Whole, s.Deltas, tt.want, 10*tt.want, tt.whole, tt.deltas)
+					user, acme, s.Snapshots, s.Deltas, tt.want, 10*tt.want, tt.whole, tt.deltas)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestNodeKeepsRulesTheDatabaseLost(t *testing.T) {
 	check := func(when string, n *node) {
 		t.Helper()
 		s := n.Status()
-		if user, acme := n.limit("bob"), n.limit("acme"); user != 3 || acme != 30 || s.Revision != 1 || !strings.Contains(s.Away, "lost its rules") {
+		if user, acme := n.limit("bob"), n.limit("acme"); user != 3 || acme != 30 || s.Revision != 1 || !strings.Contains(s.Unreachable, "lost its rules") {
 			t.Errorf("%s: got %d/s and %d/s for acme, %+v; want 3/s and 30/s, and that the rules service has lost its rules", when, user, acme, s)
 		}
 		if now, err := os.ReadFile(fileOf(t, dir)); err != nil || !bytes.Equal(now, kept) {
@@ -157,12 +157,12 @@ func TestNodeKeepsRulesTheDatabaseLost(t *testing.T) {
 	check("after a restart", n)
 	n.run(t)
 	limited(t, empty, 4)
-	n.Poke()
-	until(t, "the rules that were made instead", func() bool { return n.limit("bob") == 4 && n.Status().Away == "" })
+	n.Refresh()
+	until(t, "the rules that were made instead", func() bool { return n.limit("bob") == 4 && n.Status().Unreachable == "" })
 
 	// Deleting all rules is intended.
 	revision := commit(t, empty, gone(control.KindRule, "per-user"), gone(control.KindClient, "acme"))
-	n.Poke()
+	n.Refresh()
 	until(t, "nothing is left", func() bool { return n.Status().Revision == revision && n.limit("bob") == 0 })
 }
 
@@ -178,7 +178,7 @@ func TestRulesOfAnotherSourceAreReplaced(t *testing.T) {
 	}
 	n = open(t, follow.Config{Source: follow.Database(openDB(t), namespace, nil), Dir: dir})
 	defer func() { _ = n.Close() }()
-	if s := n.Status(); s.Away != "" || s.Rules != 0 || n.limit("bob") != 0 {
+	if s := n.Status(); s.Unreachable != "" || s.Rules != 0 || n.limit("bob") != 0 {
 		t.Errorf("got %d/s, %+v; want no rules", n.limit("bob"), s)
 	}
 }
@@ -193,25 +193,25 @@ func TestTheLagIsNotTheAgeOfARevision(t *testing.T) {
 	replaceable := newReplaceable(first)
 	source := &flaky{Source: replaceable}
 	n := open(t, follow.Config{Source: source, Poll: time.Hour, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
-	if s := n.Status(); s.Lag != 0 || s.Whole != 1 {
-		t.Errorf("what was there before the node: got a lag of %s, %d wholes; want 0 and 1", s.Lag, s.Whole)
+	if s := n.Status(); s.Lag != 0 || s.Snapshots != 1 {
+		t.Errorf("what was there before the node: got a lag of %s, %d wholes; want 0 and 1", s.Lag, s.Snapshots)
 	}
 	n.run(t)
 	until(t, "the stream is there", func() bool { return n.Status().Push })
 	source.away.Store(true)
 	limited(t, first, 3)
-	n.Poke()
-	until(t, "it could not ask", func() bool { return n.Status().Away != "" })
+	n.Refresh()
+	until(t, "it could not ask", func() bool { return n.Status().Unreachable != "" })
 	ahead.Store(int64(time.Hour))
 	source.away.Store(false)
-	n.Poke()
+	n.Refresh()
 	until(t, "it has the change", func() bool { return n.limit("bob") == 3 })
 	if got := n.Status().Lag; got < time.Hour || got > 2*time.Hour {
 		t.Errorf("a change that could not be asked for in an hour: got a lag of %s", got)
 	}
 	ahead.Store(int64(3 * time.Hour))
 	replaceable.db.Store(&older)
-	n.Poke()
+	n.Refresh()
 	until(t, "it has what was restored", func() bool { return n.limit("bob") == 1 })
 	if got := n.Status().Lag; got != 0 {
 		t.Errorf("a database of before the node was started: got a lag of %s, want 0", got)

@@ -82,37 +82,37 @@ var errOrder = errors.New("rules after clients")
 
 // A snapshotSink is the sink of a snapshot.
 type snapshotSink struct {
-	header control.Header
-	state  ruleState
-	doubt  func(*rules.Client)
+	header      control.Header
+	state       ruleState
+	checkClient func(*rules.Client)
 }
 
-func newWhole(h control.Header, doubt func(*rules.Client)) (*snapshotSink, error) {
+func newSnapshotSink(h control.Header, checkClient func(*rules.Client)) (*snapshotSink, error) {
 	registry, err := registry.New()
 	if err != nil {
 		return nil, err
 	}
-	return &snapshotSink{header: h, doubt: doubt, state: ruleState{
+	return &snapshotSink{header: h, checkClient: checkClient, state: ruleState{
 		mark: h.Mark(), rules: map[string]*rules.Rule{}, clients: undoRegistry{registry: registry}, overlay: newOverlay(),
 		suspensions: map[string]control.Suspension{},
 	}}, nil
 }
 
 func (w *snapshotSink) item(item *control.Item) error {
-	h := &w.state
+	state := &w.state
 	if item.Deleted {
 		return nil
 	}
 	switch item.Kind {
 	case control.KindRule:
-		if h.set != nil {
+		if state.set != nil {
 			return refused(errOrder)
 		}
 		r, err := parseRule(item)
 		if err != nil {
 			return err
 		}
-		h.rules[r.ID] = &r
+		state.rules[r.ID] = &r
 	case control.KindClient:
 		if err := w.compileOnce(); err != nil {
 			return err
@@ -121,10 +121,10 @@ func (w *snapshotSink) item(item *control.Item) error {
 		if err != nil {
 			return err
 		}
-		w.doubt(&c)
-		return h.register(c, h.set)
+		w.checkClient(&c)
+		return state.register(c, state.set)
 	case control.KindOverride:
-		if err := h.overlay.add(item); err != nil {
+		if err := state.overlay.add(item); err != nil {
 			return refused(err)
 		}
 	case control.KindSuspension:
@@ -132,7 +132,7 @@ func (w *snapshotSink) item(item *control.Item) error {
 		if err != nil {
 			return refused(err)
 		}
-		h.suspensions[item.ID] = s
+		state.suspensions[item.ID] = s
 	default:
 		return refused(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
@@ -152,46 +152,46 @@ func (w *snapshotSink) finish(now time.Time) (*ruleState, error) {
 	if err := w.compileOnce(); err != nil {
 		return nil, err
 	}
-	h := &w.state
-	h.set = h.set.WithClients(h.clients.registry)
-	if err := h.overlay.apply(&h.clients, h.set, now); err != nil {
+	state := &w.state
+	state.set = state.set.WithClients(state.clients.registry)
+	if err := state.overlay.apply(&state.clients, state.set, now); err != nil {
 		return nil, refused(err)
 	}
-	return h, nil
+	return state, nil
 }
 
 // register puts a client in the registry, with its overrides applied.
-func (h *ruleState) register(c rules.Client, set *match.Set) error {
+func (state *ruleState) register(c rules.Client, set *match.Set) error {
 	if err := set.Check(c); err != nil {
 		return refused(fmt.Errorf("client %s: %w", rules.Quote(c.ID), err))
 	}
-	h.removeTemporary(&c)
-	shown := c
-	if over := h.overlay.clients[c.ID]; over != nil {
-		over.base = &c
-		for _, each := range over.overrides {
+	state.removeTemporary(&c)
+	effective := c
+	if overridden := state.overlay.clients[c.ID]; overridden != nil {
+		overridden.base = &c
+		for _, entry := range overridden.overrides {
 			var err error
-			if shown, err = each.ApplyTo(shown); err != nil {
+			if effective, err = entry.ApplyTo(effective); err != nil {
 				return refused(err)
 			}
 		}
-		over.shown = shown
+		overridden.effective = effective
 	}
-	if err := h.clients.put(shown); err != nil {
+	if err := state.clients.put(effective); err != nil {
 		return refused(fmt.Errorf("%w: client %s: %w", errSharedValue, rules.Quote(c.ID), err))
 	}
 	return nil
 }
 
 // removeTemporary removes the temporary clients that have values of a client, or its id.
-func (h *ruleState) removeTemporary(c *rules.Client) {
-	if len(h.overlay.clients) == 0 {
+func (state *ruleState) removeTemporary(c *rules.Client) {
+	if len(state.overlay.clients) == 0 {
 		return
 	}
 	remove := func(id string) {
-		if over := h.overlay.clients[id]; over != nil && over.base == nil {
-			h.clients.remove(id)
-			delete(h.overlay.clients, id)
+		if overridden := state.overlay.clients[id]; overridden != nil && overridden.base == nil {
+			state.clients.remove(id)
+			delete(state.overlay.clients, id)
 		}
 	}
 	remove(c.ID)
@@ -201,7 +201,7 @@ func (h *ruleState) removeTemporary(c *rules.Client) {
 	}
 	for _, t := range tests {
 		for _, text := range t.Values {
-			if found, ok := h.clients.registry.Lookup(t.Attribute, text); ok {
+			if found, ok := state.clients.registry.Lookup(t.Attribute, text); ok {
 				remove(found.ID)
 			}
 		}
@@ -210,18 +210,18 @@ func (h *ruleState) removeTemporary(c *rules.Client) {
 
 // A deltaSink is the sink of a change.
 type deltaSink struct {
-	header    control.Header
-	rules     map[string]*rules.Rule   // nil for a deleted one
-	clients   map[string]*rules.Client // nil for a deleted one
-	overrides map[string]*control.Item // nil for a deleted one
-	doubt     func(*rules.Client)
+	header      control.Header
+	rules       map[string]*rules.Rule   // nil for a deleted one
+	clients     map[string]*rules.Client // nil for a deleted one
+	overrides   map[string]*control.Item // nil for a deleted one
+	checkClient func(*rules.Client)
 
 	suspensions map[string]*control.Suspension // nil for a deleted one
 }
 
-func newDelta(h control.Header, doubt func(*rules.Client)) *deltaSink {
+func newDeltaSink(h control.Header, checkClient func(*rules.Client)) *deltaSink {
 	return &deltaSink{
-		header: h, doubt: doubt,
+		header: h, checkClient: checkClient,
 		rules: map[string]*rules.Rule{}, clients: map[string]*rules.Client{}, overrides: map[string]*control.Item{},
 		suspensions: map[string]*control.Suspension{},
 	}
@@ -245,15 +245,15 @@ func (d *deltaSink) item(item *control.Item) error {
 			if err != nil {
 				return err
 			}
-			d.doubt(&c)
+			d.checkClient(&c)
 			d.clients[item.ID] = &c
 		}
 	case control.KindOverride:
 		d.overrides[item.ID] = nil
 		if !item.Deleted {
-			kept := *item
-			kept.Body = slices.Clone(item.Body)
-			d.overrides[item.ID] = &kept
+			copied := *item
+			copied.Body = slices.Clone(item.Body)
+			d.overrides[item.ID] = &copied
 		}
 	case control.KindSuspension:
 		d.suspensions[item.ID] = nil
@@ -274,15 +274,15 @@ func (d *deltaSink) item(item *control.Item) error {
 // fails one by one: fetching everything helps.
 var errSharedValue = errors.New("two clients have the same value")
 
-// apply applies a delta to h: completely or, if the error is not nil, not at all. apply is called if the rules
-// change. broken reports that the undo failed too.
-func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) error) (broken bool, err error) {
+// apply applies a delta: completely or, if the error is not nil, not at all. It calls the function apply if the rules
+// change. broken reports that undoing a failed delta failed, too.
+func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) error) (broken bool, err error) {
 	next := ruleState{
-		mark: d.header.Mark(), rules: h.rules, clients: undoRegistry{registry: h.clients.registry},
-		set: h.set, suspensions: h.suspensions,
+		mark: d.header.Mark(), rules: state.rules, clients: undoRegistry{registry: state.clients.registry},
+		set: state.set, suspensions: state.suspensions,
 	}
 	if len(d.suspensions) > 0 {
-		next.suspensions = maps.Clone(h.suspensions)
+		next.suspensions = maps.Clone(state.suspensions)
 		for id, s := range d.suspensions {
 			if s == nil {
 				delete(next.suspensions, id)
@@ -292,7 +292,7 @@ func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) er
 		}
 	}
 	if len(d.rules) > 0 {
-		next.rules = maps.Clone(h.rules)
+		next.rules = maps.Clone(state.rules)
 		for id, r := range d.rules {
 			if r == nil {
 				delete(next.rules, id)
@@ -305,11 +305,11 @@ func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) er
 		}
 		next.set = next.set.WithClients(next.clients.registry)
 	}
-	next.overlay = h.overlay.clone()
+	next.overlay = state.overlay.clone()
 	// Decisions see all changes or none: the set in force shows the old clients until the end.
-	end := h.set.HideChanges()
+	end := state.set.HideChanges()
 	next.clients.begin()
-	if err = next.applyClients(d, now); err == nil && next.set != h.set {
+	if err = next.applyClients(d, now); err == nil && next.set != state.set {
 		if err = apply(next.set); err != nil {
 			err = refused(err)
 		}
@@ -322,47 +322,47 @@ func (h *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) er
 		}
 		return false, err
 	}
-	end(next.set == h.set) // a new set shows the changes already
+	end(next.set == state.set) // a new set shows the changes already
 	next.clients.commit()
-	*h = next
+	*state = next
 	return false, nil
 }
 
-func (h *ruleState) applyClients(d *deltaSink, now time.Time) error {
+func (state *ruleState) applyClients(d *deltaSink, now time.Time) error {
 	for id, c := range d.clients {
 		if c == nil {
-			if over := h.overlay.clients[id]; over != nil && over.base == nil {
+			if overridden := state.overlay.clients[id]; overridden != nil && overridden.base == nil {
 				continue // a temporary client that happens to have the same id
 			}
-			h.clients.remove(id)
-			delete(h.overlay.clients, id)
+			state.clients.remove(id)
+			delete(state.overlay.clients, id)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(d.clients)) {
 		if c := d.clients[id]; c != nil {
-			if err := h.register(*c, h.set); err != nil {
+			if err := state.register(*c, state.set); err != nil {
 				return err
 			}
 		}
 	}
 	for id, item := range d.overrides {
-		delete(h.overlay.overrides, id)
+		delete(state.overlay.overrides, id)
 		if item != nil {
-			if err := h.overlay.add(item); err != nil {
+			if err := state.overlay.add(item); err != nil {
 				return refused(err)
 			}
 		}
 	}
-	if len(h.overlay.overrides)+len(h.overlay.clients) == 0 {
+	if len(state.overlay.overrides)+len(state.overlay.clients) == 0 {
 		return nil
 	}
-	if err := h.overlay.apply(&h.clients, h.set, now); err != nil {
+	if err := state.overlay.apply(&state.clients, state.set, now); err != nil {
 		return refused(err)
 	}
 	return nil
 }
 
 // expire ends the expired overrides.
-func (h *ruleState) expire(now time.Time) (broken bool, err error) {
-	return h.apply(newDelta(control.Header{Revision: h.mark.Revision, Time: h.mark.Time()}, nil), now, nil)
+func (state *ruleState) expire(now time.Time) (broken bool, err error) {
+	return state.apply(newDeltaSink(control.Header{Revision: state.mark.Revision, Time: state.mark.Time()}, nil), now, nil)
 }

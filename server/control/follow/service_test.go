@@ -156,7 +156,7 @@ func TestARulesServiceIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "no client", func() bool { return n.limit("acme") == 20 })
-	if got := n.Status(); got.Whole != 1 || got.Deltas != 5 || !got.Push || got.Lag <= 0 {
+	if got := n.Status(); got.Snapshots != 1 || got.Deltas != 5 || !got.Push || got.Lag <= 0 {
 		t.Errorf("got %+v", got)
 	}
 	until(t, "the service knows", func() bool {
@@ -365,7 +365,7 @@ func oneOfMany(t *testing.T, db control.DB, count int) time.Duration {
 	t.Logf("one of %d clients changed: in force after %s at most", count, took.at(1))
 	bars.Hold(t, fmt.Sprintf("one of %d registered clients changed", count), "≤ 10 kB move to each node",
 		fmt.Sprintf("%d bytes, the answer to the write included", moved), moved <= 10_000)
-	if got := n.Status(); got.Whole != 1 || got.Deltas != changes+1 {
+	if got := n.Status(); got.Snapshots != 1 || got.Deltas != changes+1 {
 		t.Errorf("got %+v", got)
 	}
 	return took.at(1)

@@ -131,17 +131,17 @@ const (
 func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	_, present, err := d.db.Revision(ctx, d.namespace)
+	_, current, err := d.db.Revision(ctx, d.namespace)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
-	if since.Revision > 0 && since.Revision <= present {
-		was, err := control.MarkAt(ctx, d.db, since.Revision)
+	if since.Revision > 0 && since.Revision <= current {
+		mark, err := control.MarkAt(ctx, d.db, since.Revision)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", d.Name(), err)
-		case was != since: // the database was restored or lost changes, and continues from an earlier revision
-		case since.Revision == present:
+		case mark != since: // the database was restored or lost changes, and continues from an earlier revision
+		case since.Revision == current:
 			return nil
 		default:
 			changed, revision, err := d.db.Since(ctx, d.namespace, since.Revision, maxDelta)
@@ -153,7 +153,7 @@ func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink)
 			}
 		}
 	}
-	return d.whole(ctx, present, to)
+	return d.snapshot(ctx, current, to)
 }
 
 func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []control.Object, to Sink) error {
@@ -173,22 +173,22 @@ func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []
 	return nil
 }
 
-// whole passes all objects. The header names the revision and comes first, so if a newer one is read, whole returns an
-// error and the Follower calls again.
-func (d *databaseSource) whole(ctx context.Context, present int64, to Sink) error {
-	mark, err := control.MarkAt(ctx, d.db, present)
+// snapshot passes all objects. The header names the revision and comes first, so if a newer one is read, snapshot
+// returns an error and the Follower calls again.
+func (d *databaseSource) snapshot(ctx context.Context, current int64, to Sink) error {
+	mark, err := control.MarkAt(ctx, d.db, current)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
-	if err := to.Begin(control.Header{Namespace: d.namespace, Revision: present, Time: mark.Time()}); err != nil {
+	if err := to.Begin(control.Header{Namespace: d.namespace, Revision: current, Time: mark.Time()}); err != nil {
 		return err
 	}
 	revision, err := d.db.Snapshot(ctx, d.namespace, func(o *control.Object) error { return to.Item(o.Item()) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
-	if revision != present {
-		return fmt.Errorf("%s: %w to revision %d while %d was read", d.Name(), errChangedWhileRead, revision, present)
+	if revision != current {
+		return fmt.Errorf("%s: %w to revision %d while %d was read", d.Name(), errChangedWhileRead, revision, current)
 	}
 	return nil
 }

@@ -29,12 +29,13 @@ type Status struct {
 	// Push reports that the source signals changes, and PushError why it does not.
 	Push      bool
 	PushError string
-	// Away is why the source is unreachable, Refused why its rules cannot be used here, Disk why rules are not stored.
-	Away, Refused, Disk string
-	// Doubt is the last suspicious client, empty if there is none.
-	Doubt string
+	// Unreachable is why the source is unreachable, Refused why its rules cannot be used here, Disk why rules are not
+	// stored. Each is empty if all is well.
+	Unreachable, Refused, Disk string
+	// Suspicious describes the last client that Config.CheckClient found suspicious, empty if there is none.
+	Suspicious string
 	// Counts of snapshots, changes, fetches without changes, refused rules, and failed fetches.
-	Whole, Deltas, Unchanged, Refusals, Failures int64
+	Snapshots, Deltas, Unchanged, Refusals, Failures int64
 }
 
 // Status returns the current state.
@@ -56,24 +57,24 @@ func (f *Follower) change(do func(*Status)) {
 // setInForce records and logs that f.current has come into force.
 func (f *Follower) setInForce(h control.Header, fromDisk bool, level slog.Level) {
 	now := f.config.Clock()
-	held := f.current
-	was := f.Status()
+	current := f.current
+	before := f.Status()
 	var lag time.Duration
 	if h.Time.After(f.started) { // older commits are not late: nobody waited for them here
-		lag = max(0, now.Sub(maxTime(h.Time, was.Checked)))
+		lag = max(0, now.Sub(maxTime(h.Time, before.Checked)))
 	}
 	f.change(func(s *Status) {
-		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.Refused = held.mark.Revision, true, fromDisk, lag, now, ""
-		s.Rules, s.Clients, s.Overrides = held.set.Len(), held.clients.registry.Len(), held.overlay.count(now)
+		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.Refused = current.mark.Revision, true, fromDisk, lag, now, ""
+		s.Rules, s.Clients, s.Overrides = current.set.Len(), current.clients.registry.Len(), current.overlay.count(now)
 		if !fromDisk {
-			s.Checked, s.Away = now, ""
+			s.Checked, s.Unreachable = now, ""
 		}
 	})
-	if was.Away != "" && !fromDisk {
+	if before.Unreachable != "" && !fromDisk {
 		f.log.Info("the rules service is reachable again")
 	}
 	f.log.Log(context.Background(), level, "rules in force", "source", f.config.Source.Name(),
-		"revision", held.mark.Revision, "rules", held.set.Len(), "clients", held.clients.registry.Len(),
+		"revision", current.mark.Revision, "rules", current.set.Len(), "clients", current.clients.registry.Len(),
 		"from_disk", fromDisk, "lag_ms", lag.Milliseconds())
 	trySend(f.heartbeatNow)
 }
@@ -87,43 +88,42 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // setReached records that the source has responded, and whether it still has the refused rules.
-func (f *Follower) setReached(same bool) {
+func (f *Follower) setReached(stillRefused bool) {
 	now := f.config.Clock()
-	was := f.Status()
+	before := f.Status()
 	f.change(func(s *Status) {
-		s.Checked, s.Away, s.FromDisk = now, "", false
-		if !same && f.refused == (control.Mark{}) {
+		s.Checked, s.Unreachable, s.FromDisk = now, "", false
+		if !stillRefused && f.refused == (control.Mark{}) {
 			s.Refused = ""
 		}
 	})
-	if was.Away != "" {
-		f.log.Info("the rules service is reachable again", "revision", was.Revision)
+	if before.Unreachable != "" {
+		f.log.Info("the rules service is reachable again", "revision", before.Revision)
 	}
 }
 
 func (f *Follower) setRefused(err error) {
-	was := f.Status()
+	before := f.Status()
 	f.change(func(s *Status) {
-		s.Checked, s.Away, s.FromDisk = f.config.Clock(), "", false
+		s.Checked, s.Unreachable, s.FromDisk = f.config.Clock(), "", false
 		s.Refused = err.Error()
 		s.Refusals++
 	})
-	if was.Refused != err.Error() { // do not log the same error again
-		f.log.Error("rules refused, those in force stay", "revision", was.Revision, "refused", f.refused.Revision, "err",
-			err.Error())
+	if before.Refused != err.Error() { // do not log the same error again
+		f.log.Error("rules refused, those in force stay",
+			"revision", before.Revision, "refused", f.refused.Revision, "err", err.Error())
 		trySend(f.heartbeatNow)
 	}
 }
 
 func (f *Follower) setUnreachable(err error) {
-	was := f.Status()
+	before := f.Status()
 	f.change(func(s *Status) {
-		s.Away = err.Error()
+		s.Unreachable = err.Error()
 		s.Failures++
 	})
-	if was.Away == "" && was.Ready {
-		f.log.Warn("the rules service is unreachable, the rules in force stay", "source", was.Source, "revision",
-			was.Revision,
-			"from_disk", was.FromDisk, "err", err.Error())
+	if before.Unreachable == "" && before.Ready {
+		f.log.Warn("the rules service is unreachable, the rules in force stay", "source", before.Source,
+			"revision", before.Revision, "from_disk", before.FromDisk, "err", err.Error())
 	}
 }

@@ -65,8 +65,8 @@ func allowNode(addr netip.Addr) error {
 // hasValidAddress reports whether a node's heartbeat has a valid address, and a key for queries.
 func hasValidAddress(n *control.Node) bool {
 	u, err := url.Parse(n.Address)
-	return err == nil && n.AskKey != "" && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
-		u.Path == "" && u.RawQuery == "" && u.Fragment == ""
+	return err == nil && n.QueryKey != "" && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
+		u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 // query sends a query to one node. The address may belong to any server, so it returns nothing of a response that is
@@ -74,7 +74,7 @@ func hasValidAddress(n *control.Node) bool {
 func (c *client) query(ctx context.Context, n *control.Node, q Query, now time.Time) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	q.Node, q.Once = n.ID, secret.NewID()
+	q.Node, q.Nonce = n.ID, secret.NewID()
 	if err := q.seal(c.identity); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *client) query(ctx context.Context, n *control.Node, q Query, now time.T
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Headgate")
-	r.Header.Set(signature.Header, signature.Sign([]byte(n.AskKey), body, now))
+	r.Header.Set(signature.Header, signature.Sign([]byte(n.QueryKey), body, now))
 	r.Header["Idempotency-Key"] = nil // not sent, but lets net/http retry if the node has closed an idle connection
 	response, err := c.http.Do(r)
 	if err != nil {

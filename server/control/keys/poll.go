@@ -71,7 +71,7 @@ func (p *Poll) queryAll(ctx context.Context, q Query) {
 			switch {
 			case n.queried:
 			case !ok:
-				n.Err = errStoreNoAnswer
+				n.Err = errStoreNoResponse
 			case len(localRules) > 0:
 				about := q
 				about.Rules = localRules

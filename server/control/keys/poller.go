@@ -28,12 +28,12 @@ const (
 // Reasons why a node was not queried. They are shown after "node ID: ".
 var (
 	// ErrSilent means that the node sends no heartbeats.
-	ErrSilent = errors.New("it sends no heartbeats, and was not asked")
+	ErrSilent = errors.New("it sends no heartbeats, and was not queried")
 
-	errNoAddress = errors.New("it cannot be asked: its admin listener is off, or on loopback of another host; " +
+	errNoAddress = errors.New("it cannot be queried: its admin listener is off, or on loopback of another host; " +
 		"set --admin-addr")
-	errTooManyNodes  = fmt.Errorf("not asked: there are more than %d nodes", maxNodes)
-	errStoreNoAnswer = errors.New("not asked: the other nodes with its store do not respond")
+	errTooManyNodes    = fmt.Errorf("not queried: there are more than %d nodes", maxNodes)
+	errStoreNoResponse = errors.New("not queried: the other nodes with its store do not respond")
 )
 
 // PollerOptions configure a Poller.

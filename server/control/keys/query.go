@@ -21,8 +21,8 @@ type Query struct {
 	Named bool `json:"named,omitempty"`
 	// Reset resets the client's counters. Otherwise nothing changes.
 	Reset bool `json:"reset,omitempty"`
-	// Once is random, so that no two queries have the same signature.
-	Once string `json:"once"`
+	// Nonce is random, so that no two queries have the same signature.
+	Nonce string `json:"once"`
 }
 
 // seal encrypts the attributes that may be secret.

@@ -16,7 +16,7 @@ import (
 const maxQuery = 64 << 10
 
 // A Responder is the HTTP handler of a node for POST /v1/hooks/keys. It responds only to queries that are signed with
-// its key, which the node sends to the rules service with its heartbeats, as control.Node's AskKey. It is safe for
+// its key, which the node sends to the rules service with its heartbeats, as control.Node's QueryKey. It is safe for
 // concurrent use.
 type Responder struct {
 	key       string

@@ -1,4 +1,4 @@
-// Package nodes is the registry of the nodes that follow the rules service: what each node said in its last heartbeat.
+// Package nodes is the registry of the nodes that follow the rules service: the last heartbeat of each node.
 package nodes
 
 import (
@@ -58,7 +58,7 @@ func (r *Registry) SetMax(n int) { r.max = n }
 type FullError struct{ Max int }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("there are %d nodes, which is the most", e.Max)
+	return fmt.Sprintf("there are %d nodes, which is the maximum", e.Max)
 }
 
 // Heartbeat registers a heartbeat, and returns the current revision of the node's namespace. The error is a *FullError

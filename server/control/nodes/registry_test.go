@@ -25,10 +25,10 @@ func TestResolveAddress(t *testing.T) {
 		{"http://127.0.0.1:8084", "192.0.2.7", "http://127.0.0.1:8084", false},
 		{"http://localhost:8084", "192.0.2.7", "http://localhost:8084", false},
 	} {
-		n := control.Node{Address: tt.address, AskKey: "key"}
+		n := control.Node{Address: tt.address, QueryKey: "key"}
 		nodes.ResolveAddress(&n, netip.MustParseAddr(tt.from))
-		if n.Address != tt.want || (n.AskKey != "") != tt.askable {
-			t.Errorf("%s from %s: got %s, key %q; want %s, askable %v", tt.address, tt.from, n.Address, n.AskKey, tt.want, tt.askable)
+		if n.Address != tt.want || (n.QueryKey != "") != tt.askable {
+			t.Errorf("%s from %s: got %s, key %q; want %s, askable %v", tt.address, tt.from, n.Address, n.QueryKey, tt.want, tt.askable)
 		}
 	}
 }

@@ -129,11 +129,11 @@ func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kin
 			if err != nil {
 				return err
 			}
-			if op.Was == nil {
+			if op.Previous == nil {
 				continue
 			}
 			o := &control.Object{Namespace: namespace, Kind: kind, ID: op.ID}
-			setContent(o, op.Was)
+			setContent(o, op.Previous)
 			if err := each(first, o); err != nil {
 				return err
 			}

@@ -271,7 +271,7 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 		case line.Object != nil:
 			o := line.Object
 			name := objectName(o.Kind, o.Namespace, o.ID)
-			s.hset(s.key("objects"), name, packObject(&dump.Was{
+			s.hset(s.key("objects"), name, packObject(&dump.Previous{
 				Revision: o.Revision, Created: o.Created, Updated: o.Updated, By: o.By, Body: o.Body,
 			}))
 			s.zadd(s.key("index"), 0, name)

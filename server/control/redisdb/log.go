@@ -36,8 +36,8 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 		}
 		err := db.ops(ctx, e, func(op *dump.Op) error {
 			logged := control.Op{Kind: op.Kind, ID: op.ID, Body: op.Body}
-			if op.Was != nil {
-				logged.Base, logged.Before = op.Was.Revision, op.Was.Body
+			if op.Previous != nil {
+				logged.Base, logged.Before = op.Previous.Revision, op.Previous.Body
 			}
 			c.Ops = append(c.Ops, logged)
 			return nil

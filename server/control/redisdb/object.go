@@ -35,7 +35,7 @@ func formatPadded(revision int64) string { return fmt.Sprintf("%016d", revision)
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
 // packObject encodes an object without its name.
-func packObject(o *dump.Was) string {
+func packObject(o *dump.Previous) string {
 	return strings.Join([]string{
 		formatInt(o.Revision), formatInt(o.Created), formatInt(o.Updated), o.By, string(o.Body),
 	}, "\x00")
@@ -43,44 +43,44 @@ func packObject(o *dump.Was) string {
 
 // unpackObject decodes an object whose name is set.
 func unpackObject(packed string, o *control.Object) error {
-	was, err := unpackParts(strings.SplitN(packed, "\x00", 5))
+	content, err := unpackParts(strings.SplitN(packed, "\x00", 5))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", o.Kind, o.ID, err)
 	}
-	setContent(o, was)
+	setContent(o, content)
 	return nil
 }
 
-func setContent(o *control.Object, was *dump.Was) {
-	o.Revision, o.Created, o.Updated = was.Revision, tables.TimeOf(was.Created), tables.TimeOf(was.Updated)
-	o.By, o.Body = was.By, was.Body
+func setContent(o *control.Object, content *dump.Previous) {
+	o.Revision, o.Created, o.Updated = content.Revision, tables.TimeOf(content.Created), tables.TimeOf(content.Updated)
+	o.By, o.Body = content.By, content.Body
 }
 
-func unpackParts(parts []string) (*dump.Was, error) {
+func unpackParts(parts []string) (*dump.Previous, error) {
 	if len(parts) != 5 {
 		return nil, errReply
 	}
-	was := &dump.Was{By: parts[3], Body: []byte(parts[4])}
-	for i, into := range []*int64{&was.Revision, &was.Created, &was.Updated} {
+	content := &dump.Previous{By: parts[3], Body: []byte(parts[4])}
+	for i, into := range []*int64{&content.Revision, &content.Created, &content.Updated} {
 		n, err := strconv.ParseInt(parts[i], 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errReply, err)
 		}
 		*into = n
 	}
-	return was, nil
+	return content, nil
 }
 
 // packOp encodes a part of a change, like commit.lua.
 func packOp(op *dump.Op) string {
-	put, was := "1", ""
+	put, previous := "1", ""
 	if op.Body == nil {
 		put = "0"
 	}
-	if op.Was != nil {
-		was = packObject(op.Was)
+	if op.Previous != nil {
+		previous = packObject(op.Previous)
 	}
-	return strings.Join([]string{string(op.Kind), op.ID, put, string(op.Body), was}, "\x00")
+	return strings.Join([]string{string(op.Kind), op.ID, put, string(op.Body), previous}, "\x00")
 }
 
 func unpackOp(packed string) (*dump.Op, error) {
@@ -96,7 +96,7 @@ func unpackOp(packed string) (*dump.Op, error) {
 		return op, nil
 	}
 	var err error
-	op.Was, err = unpackParts(parts[4:])
+	op.Previous, err = unpackParts(parts[4:])
 	return op, err
 }
 

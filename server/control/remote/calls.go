@@ -83,7 +83,7 @@ func (q *Query) values() url.Values {
 }
 
 // List returns a page of objects, sorted by id.
-func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error) {
+func (c *Client) List(ctx context.Context, collection Collection, q Query) (*Page, error) {
 	var response struct {
 		Rules     []item `json:"rules"`
 		Clients   []item `json:"clients"`
@@ -92,7 +92,7 @@ func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error
 		Total     int    `json:"total"`
 		Revision  int64  `json:"revision"`
 	}
-	request := apiCall{method: http.MethodGet, path: "/v1/" + string(of), query: q.values()}
+	request := apiCall{method: http.MethodGet, path: "/v1/" + string(collection), query: q.values()}
 	if _, err := c.do(ctx, request, &response); err != nil {
 		return nil, err
 	}
@@ -108,36 +108,30 @@ func (c *Client) List(ctx context.Context, of Collection, q Query) (*Page, error
 }
 
 // Get returns one object.
-func (c *Client) Get(ctx context.Context, of Collection, id string) (*Object, error) {
+func (c *Client) Get(ctx context.Context, collection Collection, id string) (*Object, error) {
 	var i item
-	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: of.path(id)}, &i); err != nil {
+	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: collection.path(id)}, &i); err != nil {
 		return nil, err
 	}
 	object, err := i.object()
 	if err != nil {
-		return nil, fmt.Errorf("GET %s%s: %w", c.name, of.path(id), err)
+		return nil, fmt.Errorf("GET %s%s: %w", c.name, collection.path(id), err)
 	}
 	return object, nil
 }
 
 // Put writes an object if it is at the revision base: control.Any accepts any, control.Absent none. It returns the new
 // revision.
-func (c *Client) Put(ctx context.Context, of Collection, id string, body []byte, base int64) (int64, error) {
+func (c *Client) Put(ctx context.Context, collection Collection, id string, body []byte, base int64) (int64, error) {
 	return c.do(ctx, apiCall{
-		method: http.MethodPut, path: of.path(id), header: condition(base), body: bytes.NewReader(body), media: jsonType,
-	}, nil)
-}
-
-// Patch changes some fields of an object with a JSON Merge Patch (RFC 7396). base is as for Put.
-func (c *Client) Patch(ctx context.Context, of Collection, id string, patch []byte, base int64) (int64, error) {
-	return c.do(ctx, apiCall{
-		method: http.MethodPatch, path: of.path(id), header: condition(base), body: bytes.NewReader(patch), media: patchType,
+		method: http.MethodPut, path: collection.path(id), header: condition(base),
+		body: bytes.NewReader(body), media: jsonType,
 	}, nil)
 }
 
 // Delete removes an object. base is as for Put.
-func (c *Client) Delete(ctx context.Context, of Collection, id string, base int64) error {
-	_, err := c.do(ctx, apiCall{method: http.MethodDelete, path: of.path(id), header: condition(base)}, nil)
+func (c *Client) Delete(ctx context.Context, collection Collection, id string, base int64) error {
+	_, err := c.do(ctx, apiCall{method: http.MethodDelete, path: collection.path(id), header: condition(base)}, nil)
 	return err
 }
 
@@ -170,28 +164,6 @@ func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, b
 	return applied, nil
 }
 
-// Validate returns what is wrong with a rules file, nil if it is valid.
-func (c *Client) Validate(ctx context.Context, file Document) error {
-	_, err := c.do(ctx, apiCall{
-		method: http.MethodPost, path: "/v1/validate", body: bytes.NewReader(file.Body),
-		media: file.Media,
-	}, nil)
-	return err
-}
-
-// Rollback restores the namespace's rules of a revision, and with all also its clients and overrides.
-func (c *Client) Rollback(ctx context.Context, revision int64, all bool) (*Applied, error) {
-	applied := &Applied{}
-	_, err := c.do(ctx, apiCall{
-		method: http.MethodPost, path: "/v1/revisions/" + strconv.FormatInt(revision, 10) + ":rollback",
-		query: flags{"all": all}.values(),
-	}, applied)
-	if err != nil {
-		return nil, err
-	}
-	return applied, nil
-}
-
 // A HeartbeatResponse is the response to a heartbeat.
 type HeartbeatResponse struct {
 	// Revision is the latest revision for the node.
@@ -216,8 +188,8 @@ func (c *Client) Heartbeat(ctx context.Context, n control.Node) (HeartbeatRespon
 // Leave reports that a node stops, so that it is no longer shown.
 func (c *Client) Leave(ctx context.Context, n control.Node) error {
 	_, err := c.do(ctx, apiCall{
-		method: http.MethodDelete, path: "/v1/nodes/" +
-			url.PathEscape(n.ID), query: url.Values{"started": {n.Started.Format(time.RFC3339Nano)}},
+		method: http.MethodDelete, path: "/v1/nodes/" + url.PathEscape(n.ID),
+		query: url.Values{"started": {n.Started.Format(time.RFC3339Nano)}},
 	}, nil)
 	return err
 }

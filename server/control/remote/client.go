@@ -71,12 +71,12 @@ var errRedirect = errors.New(
 
 // New returns a client. It does not connect yet.
 func New(c Config) (*Client, error) {
-	at := c.URL
+	rawURL := c.URL
 	network, path := conns.Split(c.URL)
 	if network == "unix" && path != "" {
-		at = "http://localhost"
+		rawURL = "http://localhost"
 	}
-	u, err := url.Parse(at)
+	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
 		return nil, errors.New(
@@ -107,8 +107,8 @@ func New(c Config) (*Client, error) {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: c.Timeout},
 	}
 	return &Client{
-		config: c, name: name, base: strings.TrimSuffix(u.String(), "/"), transport: transport, streamSilence: max(
-			streamSilence, c.Timeout),
+		config: c, name: name, base: strings.TrimSuffix(u.String(), "/"), transport: transport,
+		streamSilence: max(streamSilence, c.Timeout),
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
@@ -230,10 +230,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	return err
 }
 
-const (
-	jsonType  = "application/json"
-	patchType = "application/merge-patch+json"
-)
+const jsonType = "application/json"
 
 func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 

@@ -60,7 +60,7 @@ func (e *Error) summary() string {
 		text = strings.Replace(text, ": "+e.Errors[0].String(), "", 1)
 	}
 	if e.Import != nil {
-		text = strings.TrimSuffix(text, " What came before it is done: see import.")
+		text = strings.TrimSuffix(text, " Earlier lines are imported: see import.")
 	}
 	return text
 }

@@ -12,7 +12,7 @@ import (
 func TestWhatIsWrongIsSaidOnce(t *testing.T) {
 	for _, tt := range []struct{ media, body, want string }{
 		{
-			"application/problem+json", `{"status":422,"detail":"One thing is wrong with it: limits[0]: Count \"x\": want a number. What came before it is done: see import.",
+			"application/problem+json", `{"status":422,"detail":"One thing is wrong with it: limits[0]: Count \"x\": want a number. Earlier lines are imported: see import.",
 			"errors":[{"path":"limits[0]","value":"Count \"x\"","want":"a number","line":7}],"import":{"revision":9,"clients":5,"created":4,"updated":1}}`,
 			"the rules service says 422: One thing is wrong with it.\n  line 7: limits[0]: Count \"x\": want a number\n  done before it: 5 clients: created 4, updated 1, deleted 0, unchanged 0; revision 9",
 		},

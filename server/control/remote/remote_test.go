@@ -93,10 +93,6 @@ func TestCallsSayWhoCallsAndWhatIsMeant(t *testing.T) {
 			_, err := c.Put(ctx, remote.Overrides, "x", []byte("{}"), control.Any)
 			return err
 		}, seen{"PUT", "/v1/overrides/x", "shop", token, "", "", "application/json", "{}"}},
-		"patch": {func() error {
-			_, err := c.Patch(ctx, remote.Rules, "x", []byte("{}"), 3)
-			return err
-		}, seen{"PATCH", "/v1/rules/x", "shop", token, `"3"`, "", "application/merge-patch+json", "{}"}},
 		"delete": {
 			func() error { return c.Delete(ctx, remote.Rules, "x", 3) },
 			seen{"DELETE", "/v1/rules/x", "shop", token, `"3"`, "", "", ""},

@@ -37,9 +37,8 @@ func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, e
 	// The service may need a while to collect a million objects before it sends the first.
 	timer := time.AfterFunc(max(firstByteTimeout, c.config.Timeout), func() { cancel(errTimeout) })
 	snapshot := apiCall{
-		method: http.MethodGet, path: "/v1/snapshot", query: url.Values{}, header: http.Header{
-			"Accept": {control.SnapshotType},
-		},
+		method: http.MethodGet, path: "/v1/snapshot", query: url.Values{},
+		header: http.Header{"Accept": {control.SnapshotType}},
 	}
 	if since.Revision > 0 {
 		snapshot.query.Set("since", since.String())

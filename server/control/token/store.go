@@ -152,7 +152,7 @@ func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
 		Namespace: control.SystemNamespace, Actor: control.SystemActor, Action: "tokens.first", Base: control.Any,
 	}
 	_, key, err := s.Create(ctx, change, Draft{
-		ID: firstID, Role: Admin, Namespaces: []string{AllNamespaces}, Description: "made at the first start",
+		ID: firstID, Role: Admin, Namespaces: []string{AllNamespaces}, Description: "created at the first start",
 	})
 	if errors.Is(err, control.ErrConflict) {
 		return "", s.checkFirst(ctx)

@@ -24,8 +24,8 @@ func (s *Service) sendDue(ctx context.Context, slots chan struct{}) time.Duratio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, d := range s.queue {
-		if left := d.Next.Sub(now); left > 0 {
-			wait = min(wait, left)
+		if remaining := d.Next.Sub(now); remaining > 0 {
+			wait = min(wait, remaining)
 			continue
 		}
 		select {
@@ -45,21 +45,21 @@ func (s *Service) sendDue(ctx context.Context, slots chan struct{}) time.Duratio
 
 // send makes one attempt, and puts the delivery back in the queue if another is needed.
 func (s *Service) send(ctx context.Context, d Delivery) {
-	again := s.attempt(ctx, &d)
+	retry := s.attempt(ctx, &d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.inFlight, d.key())
-	if again {
+	if retry {
 		s.queue[d.key()] = d
 	}
 }
 
 // attempt tries to send a delivery and stores the result. It reports whether another attempt is needed.
-func (s *Service) attempt(ctx context.Context, d *Delivery) (again bool) {
+func (s *Service) attempt(ctx context.Context, d *Delivery) (retry bool) {
 	if d.Owner != s.id {
-		taken, err := s.takeOver(ctx, d)
+		owned, err := s.takeOver(ctx, d)
 		s.logError(ctx, "cannot take over a delivery, retrying at the next sweep", err)
-		if !taken {
+		if !owned {
 			return false
 		}
 	}
@@ -162,7 +162,7 @@ func (s *Service) post(ctx context.Context, object *control.Object, d *Delivery)
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // so that the connection can be reused
 	status = response.StatusCode
 	if status < 200 || status > 299 {
-		return status, fmt.Errorf("answered with %d %s", status, http.StatusText(status))
+		return status, fmt.Errorf("the response was %d %s", status, http.StatusText(status))
 	}
 	return status, nil
 }

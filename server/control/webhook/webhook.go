@@ -128,7 +128,7 @@ func (d *Draft) problems(options *Options) []source.Problem {
 		list = append(list, source.Problem{Path: "id", Value: rules.Quote(d.ID), Want: control.NameFormat + " and 64 here"})
 	}
 	if len(d.Secret) < minSecret || len(d.Secret) > maxSecret {
-		list = append(list, source.Problem{Path: "secret", Want: "16 to 1024 bytes, or none: then one is made"})
+		list = append(list, source.Problem{Path: "secret", Want: "16 to 1024 bytes, or none for a random one"})
 	}
 	if len(d.Description) > rules.MaxText {
 		list = append(list, source.Problem{Path: "description", Want: "at most 4096 bytes"})

@@ -61,16 +61,17 @@ type Change struct {
 	Note      string `json:"note,omitempty"`
 }
 
-// An Op is a part of the change in front of it: an object after and before the change. Was is nil if it did not exist.
+// An Op is a part of the change in front of it: an object after and before the change. Previous is nil if the object did
+// not exist.
 type Op struct {
-	Kind control.Kind    `json:"kind"`
-	ID   string          `json:"id"`
-	Body json.RawMessage `json:"body,omitempty"`
-	Was  *Was            `json:"was,omitempty"`
+	Kind     control.Kind    `json:"kind"`
+	ID       string          `json:"id"`
+	Body     json.RawMessage `json:"body,omitempty"`
+	Previous *Previous       `json:"was,omitempty"`
 }
 
-// Was is an object before a change.
-type Was struct {
+// A Previous is an object before a change.
+type Previous struct {
 	Revision int64           `json:"revision"`
 	Created  int64           `json:"created"`
 	Updated  int64           `json:"updated"`

@@ -37,7 +37,7 @@ type recorder struct {
 	err   error
 
 	all, system Namespace
-	was         *Object // the previous event, if any
+	previous    *Object // the previous event, if any
 }
 
 // Read reads the backup with the event.
@@ -66,7 +66,7 @@ func (r *recorder) step() error {
 	case line.Namespace != nil && line.Namespace.Name == r.event.Namespace:
 		r.system = *line.Namespace
 	case o != nil && o.Kind == control.KindEvent && o.Namespace == r.event.Namespace && o.ID == r.event.ID:
-		r.was = o
+		r.previous = o
 		return nil // replaced by the new event
 	}
 	return r.out.Write(*line)
@@ -85,9 +85,9 @@ func (r *recorder) end() error {
 		By: e.Actor, Body: body,
 	}
 	op := &Op{Kind: control.KindEvent, ID: e.ID, Body: body}
-	if w := r.was; w != nil {
+	if w := r.previous; w != nil {
 		object.Created = w.Created
-		op.Was = &Was{Revision: w.Revision, Created: w.Created, Updated: w.Updated, By: w.By, Body: w.Body}
+		op.Previous = &Previous{Revision: w.Revision, Created: w.Created, Updated: w.Updated, By: w.By, Body: w.Body}
 	}
 	for _, line := range []Line{
 		{Namespace: &r.all},

@@ -65,9 +65,10 @@ func (b *backup) object(rows *sql.Rows) error {
 func (b *backup) op(rows *sql.Rows) error {
 	var c dump.Change
 	var op dump.Op
-	var was dump.Was
+	var previous dump.Previous
 	err := rows.Scan(&c.Revision, &c.Namespace, &c.Time, &c.Actor, &c.From, &c.Action, &c.Note,
-		&op.Kind, &op.ID, (*[]byte)(&op.Body), &was.Revision, &was.Created, &was.Updated, &was.By, (*[]byte)(&was.Body))
+		&op.Kind, &op.ID, (*[]byte)(&op.Body),
+		&previous.Revision, &previous.Created, &previous.Updated, &previous.By, (*[]byte)(&previous.Body))
 	if err != nil {
 		return err
 	}
@@ -77,8 +78,8 @@ func (b *backup) op(rows *sql.Rows) error {
 			return err
 		}
 	}
-	if was.Revision != 0 {
-		op.Was = &was
+	if previous.Revision != 0 {
+		op.Previous = &previous
 	}
 	return b.out.Write(dump.Line{Op: &op})
 }

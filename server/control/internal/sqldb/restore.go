@@ -149,14 +149,14 @@ func (r *restore) row(line *dump.Line) (*table, []any, error) {
 	case line.Op != nil && r.change == nil:
 		return nil, nil, errors.New("restore: part of a change without a change in front of it")
 	case line.Op != nil:
-		op, was := line.Op, line.Op.Was
-		if was == nil {
-			was = &dump.Was{}
+		op, previous := line.Op, line.Op.Previous
+		if previous == nil {
+			previous = &dump.Previous{}
 		}
 		r.place++
 		return &opTable, []any{
 			r.change.Revision, r.place - 1, r.change.Namespace, op.Kind, op.ID, textOf(op.Body),
-			was.Revision, was.Created, was.Updated, was.By, textOf(was.Body),
+			previous.Revision, previous.Created, previous.Updated, previous.By, textOf(previous.Body),
 		}, nil
 	default:
 		s := line.State

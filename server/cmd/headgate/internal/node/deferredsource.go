@@ -136,7 +136,7 @@ func (n *Node) retryDatabase(ctx context.Context) bool {
 		}
 		n.log.Info("database opened", "db", n.control.db.Name())
 		n.printFirstToken()
-		n.followed.follower.Poke()
+		n.followed.follower.Refresh()
 	}
 	return true
 }

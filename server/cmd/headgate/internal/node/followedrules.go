@@ -58,7 +58,7 @@ func (f *followedRules) reload() {
 	if m := f.mirror.Load(); m != nil {
 		m.reload()
 	}
-	f.follower.Poke()
+	f.follower.Refresh()
 }
 
 // ready reports whether rules have been loaded.
@@ -72,7 +72,7 @@ func (f *followedRules) status() telemetry.RulesStatus {
 		Follow: &telemetry.FollowStatus{
 			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(),
 			LagMS:    s.Lag.Milliseconds(),
-			FromDisk: s.FromDisk, Push: s.Push, Away: s.Away, Disk: s.Disk, Doubt: s.Doubt,
+			FromDisk: s.FromDisk, Push: s.Push, Away: s.Unreachable, Disk: s.Disk, Doubt: s.Suspicious,
 		},
 	}
 	if m := f.mirror.Load(); m != nil && result.Error == "" {

@@ -23,7 +23,7 @@ func (n *Node) describe() control.Node {
 		result.Address = n.adminURL()
 	}
 	if n.control.keyAnswers != nil {
-		result.AskKey = n.control.keyAnswers.Key()
+		result.QueryKey = n.control.keyAnswers.Key()
 	}
 	result.Counters = n.config.SharedCountersID()
 	result.Fleet = n.fleet.report()

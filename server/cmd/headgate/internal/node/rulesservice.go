@@ -59,8 +59,8 @@ func (n *Node) openControl(ctx context.Context) error {
 	f.follower, err = follow.Open(ctx, follow.Config{
 		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Suspend: n.enforcement.setFleet,
 		Node: n.describe, Logger: n.logOf("rules"),
-		Poll:  n.config.PollEvery(),
-		Doubt: clientip.New(n.config).Warn, Heavy: func() func() { return gcpause.Start(gcpause.ForRules) },
+		Poll: n.config.PollEvery(), CheckClient: clientip.New(n.config).Warn,
+		HeavyWork: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
 	if database := n.control.deferred; err == nil && database != nil &&
 		(!f.ready() || errors.Is(database.lastErr(), control.ErrNewer)) {
@@ -117,7 +117,7 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 	if secret != nil {
 		n.control.hook, err = webhook.NewReceiver(secret, func(_ context.Context, h webhook.Event) {
 			if h.Namespace == n.config.ControlNamespace() {
-				n.followed.follower.Poke()
+				n.followed.follower.Refresh()
 			}
 		})
 		if err != nil {
