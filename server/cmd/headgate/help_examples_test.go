@@ -71,6 +71,8 @@ func TestExamplesInTheHelpWork(t *testing.T) {
 		filepath.Join("tests", "first.yaml"): fmt.Sprintf(cases, "../rules.yaml"),
 		"clients.ndjson":                     `{"id":"acme","limits":["500/s"]}` + "\n",
 		"admin-token":                        "a-token-that-nobody-has",
+		"new.yaml":                           searchRule, "access.log": commonLog,
+		"access.json": `{"time":"2026-10-10T13:55:36Z","path":"/search/a","user":"u"}`,
 	} {
 		writeFile(t, name, text)
 	}

@@ -14,7 +14,7 @@ func (p *program) rulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "Check and test rules files, and change the rules of a rules service",
-		Long: `Check and test rules files with lint and test, which need no server, and read and change the rules of a
+		Long: `Check and test rules files with lint, test and whatif, which need no server, and read and change the rules of a
 rules service.`,
 		Example: `  headgate rules lint rules.yaml
   headgate rules test rules_test.yaml
@@ -23,7 +23,7 @@ rules service.`,
 	}
 	p.addServerFlags(c, f)
 	c.AddCommand(
-		p.lintCommand(), p.testCommand(), p.listCommand(&ruleResource, f), p.getCommand(&ruleResource, f), p.applyCommand(f),
+		p.lintCommand(), p.testCommand(), p.whatIfCommand(), p.listCommand(&ruleResource, f), p.getCommand(&ruleResource, f), p.applyCommand(f),
 		p.diffCommand(f),
 		p.deleteCommand(&ruleResource, f), p.historyCommand(f), p.rollbackCommand(f),
 	)

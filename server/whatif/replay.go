@@ -1,0 +1,203 @@
+package whatif
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/algorithm"
+)
+
+// Terms are what applies to a client: at most one of Unlimited, Blocked and Limits.
+type Terms struct {
+	Unlimited, Blocked bool
+	Limits             []headgate.Limit
+	// MaxDelay is the longest time by which requests are delayed instead of denied.
+	MaxDelay time.Duration
+	// CountRejected charges denied requests as well.
+	CountRejected bool
+}
+
+// Outcome counts requests.
+type Outcome struct{ Requests, Denied, Delayed int64 }
+
+// maxSteps bounds the steps into which the requests of an event are spread.
+const maxSteps = 1000
+
+// A player replays requests under limits. It keeps the plans of the limits of the last client.
+type player struct {
+	terms  Terms
+	plans  []*algorithm.Plan
+	states []algorithm.State
+	pair   algorithm.Pair
+	offset []int64
+}
+
+// set prepares the replay of a client.
+func (p *player) set(t *Terms, key uint64) error {
+	same := len(p.plans) == len(t.Limits)
+	for i := range t.Limits {
+		same = same && p.plans[i].Limit() == t.Limits[i]
+	}
+	p.terms, p.pair = *t, algorithm.Pair{}
+	if !same {
+		p.plans = p.plans[:0]
+		for _, l := range t.Limits {
+			plan, err := algorithm.NewPlan(l)
+			if err != nil {
+				return err
+			}
+			p.plans = append(p.plans, plan)
+		}
+	}
+	p.states, p.offset = p.states[:0], p.offset[:0]
+	for _, plan := range p.plans {
+		p.states = append(p.states, nil)
+		p.offset = append(p.offset, plan.Offset(keyText(key)))
+	}
+	return nil
+}
+
+func keyText(key uint64) string {
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(key >> (8 * i))
+	}
+	return string(b[:])
+}
+
+// harmless reports whether a client cannot be denied, because no limit is as low as all its units together.
+func (p *player) harmless(units int64) bool {
+	for _, plan := range p.plans {
+		if units > plan.Capacity() {
+			return false
+		}
+	}
+	return true
+}
+
+// play replays the requests of a client. With untilDenied it stops at the first denial.
+func (p *player) play(c *Client, untilDenied bool) (o Outcome) {
+	units := int64(0)
+	for i := range c.Events {
+		o.Requests += int64(c.Events[i].Count)
+		units += int64(c.Events[i].Count) * int64(c.Events[i].Cost)
+	}
+	switch {
+	case p.terms.Blocked:
+		o.Denied = o.Requests
+		return o
+	case p.terms.Unlimited || len(p.plans) == 0:
+		return o
+	case p.harmless(units) && p.terms.MaxDelay == 0 && !p.queues():
+		return o
+	}
+	for i := range c.Events {
+		e := &c.Events[i]
+		steps := int64(1)
+		if c.Spread > 0 {
+			steps = min(int64(e.Count), maxSteps)
+		}
+		for s := range steps {
+			// The requests of a step are in the middle of its time.
+			at := e.At + (2*s+1)*c.Spread.Microseconds()/(2*steps)
+			n := int64(e.Count)*(s+1)/steps - int64(e.Count)*s/steps
+			denied, delayed := p.step(at, n, int64(e.Cost))
+			o.Denied += denied
+			o.Delayed += delayed
+			if untilDenied && o.Denied > 0 {
+				return o
+			}
+		}
+	}
+	return o
+}
+
+// queues reports whether requests can be delayed by the algorithm.
+func (p *player) queues() bool {
+	for _, plan := range p.plans {
+		if plan.Limit().Algorithm == headgate.LeakyBucket {
+			return true
+		}
+	}
+	return false
+}
+
+// step decides n requests at a time.
+func (p *player) step(at, n, cost int64) (denied, delayed int64) {
+	if len(p.plans) == 1 && p.plans[0].IsPair() && p.terms.MaxDelay == 0 && !p.terms.CountRejected && !p.queues() {
+		return p.stepPair(at, n, cost), 0
+	}
+	for i := range n {
+		ok, wait := p.take(at, cost)
+		switch {
+		case ok && wait > 0:
+			delayed++
+		case ok:
+		case p.terms.CountRejected:
+			p.charge(at, cost)
+			denied++
+		default:
+			return n - i, delayed // all later ones of this time are denied as well
+		}
+	}
+	return denied, delayed
+}
+
+// stepPair is step for one limit whose state is a Pair.
+func (p *player) stepPair(at, n, cost int64) (denied int64) {
+	plan := p.plans[0]
+	if cost > plan.Capacity() {
+		return n
+	}
+	for i := range n {
+		next, ok := plan.TakePair(p.pair, at-p.offset[0], cost)
+		if p.pair = next; !ok {
+			return n - i
+		}
+	}
+	return 0
+}
+
+// take takes from all limits or none. A request that must wait at most MaxDelay is taken at the time it has waited for.
+func (p *player) take(at, cost int64) (ok bool, wait time.Duration) {
+	wait, allowed := p.decide(at, cost)
+	if !allowed {
+		if p.terms.MaxDelay == 0 || wait > p.terms.MaxDelay {
+			return false, 0
+		}
+		at += wait.Microseconds()
+		if _, allowed = p.decide(at, cost); !allowed {
+			return false, 0
+		}
+	}
+	for i, plan := range p.plans {
+		var d headgate.Decision
+		p.states[i], d = plan.Take(p.states[i], at-p.offset[i], cost, 0)
+		wait = max(wait, d.Delay)
+	}
+	return true, wait
+}
+
+// decide reports whether all limits allow a request, and otherwise after which time they may.
+func (p *player) decide(at, cost int64) (wait time.Duration, allowed bool) {
+	allowed = true
+	for i, plan := range p.plans {
+		d := plan.Decide(p.states[i], at-p.offset[i], cost)
+		if !d.Allowed {
+			allowed = false
+			if d.RetryAfter == headgate.Never {
+				return headgate.MaxPeriod, false
+			}
+			wait = max(wait, d.RetryAfter)
+		}
+	}
+	return wait, allowed
+}
+
+func (p *player) charge(at, cost int64) {
+	for i, plan := range p.plans {
+		if state, _, err := plan.Charge(p.states[i], at-p.offset[i], cost); err == nil { // only concurrency has none
+			p.states[i] = state
+		}
+	}
+}
