@@ -77,7 +77,7 @@ func TestTermsAllocateNothing(t *testing.T) {
 	var v engine.Verdict
 	room := make([]byte, 0, 1024)
 	for name, terms := range map[string]engine.Terms{
-		"all rules": {}, "one rule": {Rule: "a"}, "a cost": {Cost: 3, HasCost: true}, "a peek": {HasCost: true}, "unheld": {Unheld: true},
+		"all rules": {}, "one rule": {Rule: "a"}, "a cost": {Cost: 3, HasCost: true}, "a peek": {HasCost: true}, "unheld": {NoWait: true},
 	} {
 		once := func() {
 			if err := e.DecideTerms(ctx, aRequest, terms, &v); err != nil || v.Rule == nil {

@@ -20,7 +20,7 @@ const BatchSize = 16
 type EachTaker interface {
 	Borrower
 	// TakeEach decides each check as Take does, in order. The result of checks[i] is in dst[i] or, if it failed, in
-	// errs[i]; all three have the same length, and errs is empty at the start. Neither checks nor dst are kept.
+	// errs[i]. All three have the same length, and errs has only nil at the start. TakeEach keeps no reference to them.
 	TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error)
 }
 
@@ -37,37 +37,37 @@ type EachTaker interface {
 //	}
 //	b.Clear()
 type Batch struct {
-	n        int
+	count    int
 	verdicts [BatchSize]Verdict
 	errs     [BatchSize]error
-	start    time.Time // when the first request was added, if it is measured
+	start    time.Time // when the first request was added; zero if it is not measured
 
-	// The requests that one store of an engine decides together.
-	waiting int
-	engine  *Engine
-	at      int8
-	store   EachTaker       // nil if the store is no EachTaker
-	indexes [BatchSize]int8 // indexes in verdicts
-	checks  [BatchSize]*headgate.Check
-	dst     [BatchSize]*headgate.Decision
-	failed  [BatchSize]error
+	// The fields below are for the requests that one store of an engine decides together.
+	pending    int
+	engine     *Engine
+	storeIndex int8
+	store      EachTaker       // nil if the store is no EachTaker
+	indexes    [BatchSize]int8 // indexes in verdicts
+	checks     [BatchSize]*headgate.Check
+	dst        [BatchSize]*headgate.Decision
+	takeErrs   [BatchSize]error
 }
 
 // Len returns the number of requests, at most BatchSize.
-func (b *Batch) Len() int { return b.n }
+func (b *Batch) Len() int { return b.count }
 
 // Verdict returns the verdict on the i-th request, or the error that DecideTerms would have returned. It is valid until
 // Clear.
 func (b *Batch) Verdict(i int) (*Verdict, error) { return &b.verdicts[i], b.errs[i] }
 
 // Clear removes all requests.
-func (b *Batch) Clear() { b.n = 0 }
+func (b *Batch) Clear() { b.count = 0 }
 
-// Add adds a request; the batch must not be full. Requests are decided in the order in which they are added, some of
-// them at once: the subject is not used after Add returns.
+// Add adds a request; the batch must not be full. Requests are decided in the order in which they are added, some
+// already by Add. The subject is not used after Add returns.
 func (b *Batch) Add(ctx context.Context, e *Engine, s rules.Subject, t *Terms) {
-	at := b.n
-	b.n++
+	at := b.count
+	b.count++
 	v := &b.verdicts[at]
 	b.errs[at] = b.add(ctx, e, s, t, v, at)
 }
@@ -89,13 +89,13 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	if err := v.match(s, t.Rule); err != nil {
 		return err
 	}
-	if v.hasSingleLimit() && !t.peeks() && b.selectStore(ctx, e, e.stores.of(v.matched[0].Rule)) {
-		a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
+	if v.hasSingleLimit() && !t.peeks() && b.selectStore(ctx, e, e.stores.forRule(v.matched[0].Rule)) {
+		a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
 		a.add(0)
-		v.binding, v.smooth = 1, true
+		v.enforced, v.plainAllow = 1, true
 		v.decisions = append(v.decisions, headgate.Decision{})
-		b.indexes[b.waiting], b.checks[b.waiting], b.dst[b.waiting] = int8(at), &v.checks[0], &v.decisions[0]
-		b.waiting++
+		b.indexes[b.pending], b.checks[b.pending], b.dst[b.pending] = int8(at), &v.checks[0], &v.decisions[0]
+		b.pending++
 		return nil
 	}
 	b.Decide(ctx) // earlier requests come first
@@ -109,8 +109,8 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	return nil
 }
 
-// hasSingleLimit reports whether one limit of one rule decides the request and nothing else is counted, not even denials, which
-// the next request would depend on.
+// hasSingleLimit reports whether one limit of one rule decides the request and nothing else is counted. Counted denials
+// would affect the next request.
 func (v *Verdict) hasSingleLimit() bool {
 	if len(v.matched) != 1 {
 		return false
@@ -121,12 +121,12 @@ func (v *Verdict) hasSingleLimit() bool {
 		r.OnLimit.Action != rules.Delay && r.OnLimit.Action != rules.Shadow
 }
 
-// selectStore selects the store for the following checks, after deciding those that wait for another. It reports whether the
-// store is an EachTaker.
+// selectStore selects the store for the following checks, after deciding those for another store. It reports whether
+// the store is an EachTaker.
 func (b *Batch) selectStore(ctx context.Context, e *Engine, at int8) bool {
-	if b.engine != e || b.at != at {
+	if b.engine != e || b.storeIndex != at {
 		b.Decide(ctx)
-		b.engine, b.at = e, at
+		b.engine, b.storeIndex = e, at
 		b.store, _ = e.stores.list[at].Limiter.(EachTaker)
 	}
 	return b.store != nil
@@ -134,28 +134,28 @@ func (b *Batch) selectStore(ctx context.Context, e *Engine, at int8) bool {
 
 // Decide decides the requests that were added.
 func (b *Batch) Decide(ctx context.Context) {
-	n := b.waiting
+	n := b.pending
 	if n == 0 {
 		return
 	}
-	b.waiting = 0
-	b.store.TakeEach(ctx, b.checks[:n], b.dst[:n], b.failed[:n])
-	var took time.Duration
+	b.pending = 0
+	b.store.TakeEach(ctx, b.checks[:n], b.dst[:n], b.takeErrs[:n])
+	var duration time.Duration
 	if !b.start.IsZero() {
-		took = max(b.engine.config.Clock.Since(b.start)/time.Duration(b.n), 1)
+		duration = max(b.engine.config.Clock.Since(b.start)/time.Duration(b.count), 1)
 		b.start = time.Time{}
 	}
 	for i := range n {
 		at := b.indexes[i]
 		v := &b.verdicts[at]
-		b.errs[at] = v.concludeSingle(ctx, b.failed[i])
-		b.failed[i] = nil
+		b.errs[at] = v.concludeSingle(ctx, b.takeErrs[i])
+		b.takeErrs[i] = nil
 		if b.errs[at] != nil {
 			v.reset(v.engine)
 			continue
 		}
 		if v.engine.config.Observe != nil {
-			v.Took, took = took, 0
+			v.Duration, duration = duration, 0
 			v.engine.config.Observe(v)
 		}
 	}
@@ -179,6 +179,6 @@ func (v *Verdict) concludeSingle(ctx context.Context, failed error) error {
 		}
 	}
 	v.conclude(passes)
-	v.holds = passes
+	v.holdsUnits = passes
 	return nil
 }

@@ -102,7 +102,7 @@ func compareBatch(t *testing.T, list []rules.Rule, together bool) {
 		var want []string
 		for range 1 + random.IntN(engine.BatchSize) {
 			s := rules.Attributes{user: fmt.Sprint("u", random.IntN(3)), path: "/" + string(rune('a'+random.IntN(4)))}
-			terms := engine.Terms{Unheld: true}
+			terms := engine.Terms{NoWait: true}
 			switch random.IntN(8) {
 			case 0:
 				terms.Rule = "a"

@@ -12,14 +12,14 @@ import (
 
 // A checkBuilder turns rules into checks.
 type checkBuilder struct {
-	v       *Verdict
-	ctx     context.Context
-	subject rules.Subject
-	cost    int64 // Terms.Cost, if hasCost
-	hasCost bool
-	unheld  bool
-	more    bool // concurrency limits are skipped
-	copies  bool // some checks are for stores that may keep their strings
+	v           *Verdict
+	ctx         context.Context
+	subject     rules.Subject
+	cost        int64 // Terms.Cost, if hasCost
+	hasCost     bool
+	noWait      bool
+	skipSlots   bool // skip concurrency limits
+	copyStrings bool // some checks are for stores that may keep their strings
 }
 
 // add adds the checks of a rule.
@@ -31,29 +31,29 @@ func (a *checkBuilder) add(matched int) {
 	if r.Penalty != nil && e.penalized(a.ctx, a.subject, v, m) {
 		limits += len(r.Penalty.Limits)
 	}
-	at := e.stores.of(r)
+	at := e.stores.forRule(r)
 	borrows := e.stores.list[at].borrows
 	var owner span
 	if !borrows {
-		a.copies = true
+		a.copyStrings = true
 		owner.from = int32(len(v.keys))
 		v.keys = m.AppendOwner(v.keys, a.subject)
 		owner.to = int32(len(v.keys))
 	}
 	cost := r.Cost.Reserve(a.subject)
-	places := cost
+	slots := cost
 	switch {
 	case a.hasCost:
 		if cost = a.cost; cost == 0 {
-			places = 0
+			slots = 0
 		}
 	case r.Cost.ResponseHeader != "":
-		v.settles, v.reads = true, true
+		v.settles, v.readsResponse = true, true
 	}
-	full := false
+	queueFull := false
 	maxWait := r.OnLimit.MaxWait
-	if maxWait > 0 && cost > 0 && !a.unheld && int(e.waiting.Load()) >= e.config.MaxWaiting {
-		full, maxWait = true, 0
+	if maxWait > 0 && cost > 0 && !a.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting {
+		queueFull, maxWait = true, 0
 	}
 	from := len(v.keys)
 	v.keys = m.AppendKeyBase(v.keys, a.subject)
@@ -63,11 +63,11 @@ func (a *checkBuilder) add(matched int) {
 		l := &m.Limit(j).Limit
 		units := cost
 		if l.Algorithm == headgate.Concurrency {
-			if a.more {
+			if a.skipSlots {
 				continue
 			}
-			units = places
-			v.settles = v.settles || places > 0
+			units = slots
+			v.settles = v.settles || slots > 0
 		}
 		start := from
 		if j > 0 {
@@ -81,20 +81,20 @@ func (a *checkBuilder) add(matched int) {
 		c.Key = unsafe.String(unsafe.SliceData(v.keys[start:]), len(v.keys)-start)
 		c.Limit, c.Cost = *l, units
 		c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", r.Split, r.Partition, r.OnFailure, r.Safe
-		with := &v.infos[n]
-		*with = checkInfo{matched: int32(matched), limit: int32(j), store: at}
+		info := &v.infos[n]
+		*info = checkInfo{matched: int32(matched), limit: int32(j), store: at}
 		if !borrows {
-			with.key, with.owner = span{int32(start), int32(len(v.keys))}, owner
+			info.key, info.owner = span{int32(start), int32(len(v.keys))}, owner
 		}
 		if r.OnLimit.Action == rules.Delay {
-			c.Limit, with.extended = extend(*l, cost, maxWait)
-			with.full, v.delays = full, true
+			c.Limit, info.extended = extend(*l, cost, maxWait)
+			info.queueFull, v.mayDelay = queueFull, true
 		}
 	}
 }
 
-// addSimple adds the checks of all rules whose keys are shared, or not. The rules have only keys and limits, and their
-// store is a Borrower.
+// addSimple is add for simple rules (see isSimple) whose store is a Borrower. It adds the checks of those rules whose
+// keys are shared by clients, or of those whose keys are not.
 func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 	keys, checks, list := v.keys, v.checks, v.infos
 	for i := range v.matched {
@@ -120,27 +120,28 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 				checks, list = slices.Grow(checks, 1), slices.Grow(list, 1)
 			}
 			checks, list = checks[:n+1], list[:n+1]
-			c, with := &checks[n], &list[n]
+			c, info := &checks[n], &list[n]
 			c.Key = unsafe.String(&keys[start], len(keys)-start)
-			// Mostly the previous request had the same limit here. A client's own limit may replace another client's.
-			if with.simple != l || c.Cost != units || m.Client != "" {
+			// The previous request usually had the same limit here, and then most fields are set already. The limit of a
+			// registered client may be stored at the same address as another client's.
+			if info.simple != l || c.Cost != units || m.Client != "" {
 				c.Limit, c.Cost = *l, units
 				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil
-				*with = checkInfo{simple: l}
+				*info = checkInfo{simple: l}
 			}
-			with.matched, with.limit, with.store = int32(i), int32(j), at
+			info.matched, info.limit, info.store = int32(i), int32(j), at
 		}
 	}
 	v.keys, v.checks, v.infos = keys, checks, list
 }
 
-// copyStrings copies the strings of checks for stores that may keep them. The other checks keep pointing into the
-// buffer, or into a previous one.
+// copyStrings copies the strings of checks for stores that may keep them. The strings of other checks stay parts of the
+// key buffer.
 func (v *Verdict) copyStrings() {
 	whole := string(v.keys)
 	for i := range v.checks {
 		a, c := &v.infos[i], &v.checks[i]
-		if !v.engine.stores.list[a.store].borrows {
+		if !v.store(i).borrows {
 			c.Key, c.Owner = whole[a.key.from:a.key.to], whole[a.owner.from:a.owner.to]
 		}
 	}

@@ -12,9 +12,9 @@ type ClientView struct {
 	Matched *match.Result
 	// Values are the values of Matched.KeyAttributes, as match.SplitValues reads them.
 	Values string
-	// Cost is the number of units that the request asked for.
+	// Cost is the number of units that the request costs.
 	Cost int64
-	// Checked reports whether the rule decided. It did not if another rule denied before.
+	// Checked reports whether the rule's limits were checked. They were not if an earlier rule denied.
 	Checked bool
 	// Denied reports whether the rule denies or, as a shadow rule, would have.
 	Denied bool
@@ -27,10 +27,10 @@ type ClientView struct {
 func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 	info, check := &v.infos[i], &v.checks[i]
 	m := &v.matched[info.matched]
-	c.Matched, c.Cost, c.Shadow = m, check.Cost, i >= v.binding
+	c.Matched, c.Cost, c.Shadow = m, check.Cost, i >= v.enforced
 	c.Values = check.Key[m.KeyPrefixLen() : len(check.Key)-len(m.LimitName(int(info.limit)))]
 	next = v.ruleEnd(i)
-	if v.Smooth() {
+	if v.PlainAllow() {
 		c.Checked, c.Denied = true, false
 		return next
 	}
@@ -43,8 +43,8 @@ func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 	return next
 }
 
-// BlockedClient sets c to the client that a rule denies regardless of its counters. It returns false if no rule does, or
-// if the client is not known.
+// BlockedClient sets c to the client that a rule denies regardless of its counters. It returns false if no rule does,
+// or if the client is not known.
 func (v *Verdict) BlockedClient(c *ClientView) bool {
 	if len(v.checks) > 0 || len(v.keys) == 0 || v.Action.Passes() {
 		return false

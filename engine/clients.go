@@ -113,18 +113,18 @@ func (e *Engine) appendCounters(list []counter, m *match.Result, s rules.Subject
 		store *store
 		limit string
 	}
-	seen := map[name]bool{}
+	added := map[name]bool{}
 	add := func(at *store, limit string) {
-		if n := (name{at, limit}); !seen[n] {
-			seen[n] = true
+		if n := (name{at, limit}); !added[n] {
+			added[n] = true
 			list = append(list, counter{store: at, rule: r.ID, key: base + limit, owner: owner, split: r.Split})
 		}
 	}
-	at := &e.stores.list[e.stores.of(r)]
+	at := &e.stores.list[e.stores.forRule(r)]
 	limit := func(name string) {
 		add(at, name)
 		if r.OnFailure == headgate.Local {
-			add(e.local(), name) // used while the store failed
+			add(e.local(), name) // it has counted while the store failed
 		}
 	}
 	for i := range m.Limits {

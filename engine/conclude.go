@@ -23,33 +23,33 @@ func (v *Verdict) concludeAllowed() bool {
 			tightest, check = d, i
 		}
 	}
-	v.Rule, v.Decision, v.holds = v.rule(check), *tightest, true
+	v.Rule, v.Decision, v.holdsUnits = v.rule(check), *tightest, true
 	return true
 }
 
 // concludeTake sets the verdict on a request after its checks: it is allowed, denied, or could not be decided.
 func (v *Verdict) concludeTake(ctx context.Context, t *Terms, passes bool, err error) error {
 	n := len(v.checks)
-	if v.binding < n {
+	if v.enforced < n {
 		if !t.peeks() {
-			v.handleDenials(ctx, v.binding, n)
+			v.handleDenials(ctx, v.enforced, n)
 		}
 		if err != nil || !passes {
-			v.releaseSlots(ctx, v.binding, n) // a denied request holds no slot, not even of a shadow rule
+			v.releaseSlots(ctx, v.enforced, n) // a denied request holds no slot, not even of a shadow rule
 		}
 	}
 	if err != nil {
 		return v.denyOverloaded(err)
 	}
 	if !passes && !t.peeks() {
-		v.handleDenials(ctx, 0, v.binding)
+		v.handleDenials(ctx, 0, v.enforced)
 	}
-	if v.delays {
+	if v.mayDelay {
 		v.setDelays()
 	}
 	check, wait := v.conclude(passes)
-	v.holds = passes
-	if wait > 0 && !t.Unheld && !v.startWaiting() {
+	v.holdsUnits = passes
+	if wait > 0 && !t.NoWait && !v.startWaiting() {
 		v.rejectFull(ctx, check)
 	}
 	return nil
@@ -60,12 +60,12 @@ func (v *Verdict) denyOverloaded(err error) error {
 	if !errors.Is(err, headgate.ErrOverloaded) {
 		return err
 	}
-	for i := range v.decisions[:v.binding] {
+	for i := range v.decisions[:v.enforced] {
 		v.decisions[i] = notChecked
 	}
-	v.Rule = v.rule(0) // any of them: all are undecided
+	v.Rule = v.rule(0) // any rule: none was decided
 	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedRetryAfter
-	v.settles, v.reads = false, false
+	v.settles, v.readsResponse = false, false
 	return nil
 }
 
@@ -75,14 +75,14 @@ const overloadedRetryAfter = time.Second
 // conclude sets the verdict after all checks. It returns the binding check, and how long it delays the request.
 func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	check = -1
-	for i := range v.decisions[:v.binding] {
+	for i := range v.decisions[:v.enforced] {
 		d := &v.decisions[i]
 		if d.Limit == 0 {
 			continue // it was not checked
 		}
 		v.Degraded = v.Degraded || d.Degraded
-		if held := v.infos[i].wait; passes && held > wait {
-			wait, check = held, i
+		if delay := v.infos[i].wait; passes && delay > wait {
+			wait, check = delay, i
 		} else if check < 0 || wait == 0 && tighter(d, &v.decisions[check]) {
 			check = i
 		}
@@ -117,13 +117,13 @@ func tighter(d, than *headgate.Decision) bool {
 func (v *Verdict) denyByCheck(check int) {
 	r, d := v.Rule, &v.Decision
 	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, OverLimit, r.Status, d.RetryAfter
-	v.settles, v.reads = false, false
+	v.settles, v.readsResponse = false, false
 	switch {
 	case d.Degraded && r.OnFailure == headgate.Closed && d.RetryAfter != headgate.Never:
 		v.Reason, v.Status = StoreFailed, statusUnavailable
 	case r.OnLimit.Action == rules.Drop:
 		v.Action = Drop
-	case v.infos[check].full && d.RetryAfter <= r.OnLimit.MaxWait:
+	case v.infos[check].queueFull && d.RetryAfter <= r.OnLimit.MaxWait:
 		v.Reason = QueueFull // it would have been delayed if there were room
 	}
 }

@@ -22,20 +22,22 @@ const DefaultMaxWaiting = 10_000
 type Config struct {
 	// Rules are the rules at the start. Default none: every request is allowed.
 	Rules *match.Set
-	// Store counts for rules that nodes share (consistency: exact), and everything else unless other stores are given.
+	// Store counts for consistency: exact, and for all other rules that have no store of their own.
 	Store headgate.Limiter
-	// Local counts in this process (consistency: local), counts denials for penalties, and decides by on_failure: local
-	// when another store fails. Default Store; then a failing Store has no fallback, and local means open.
+	// Local is the store in this process: it counts for consistency: local, counts the denials for penalties, and decides
+	// for on_failure: local when another store fails. Default Store; then a failing Store has no fallback, and
+	// on_failure: local means open.
 	Local headgate.Limiter
-	// Shared says that nodes share Store, like Redis: rules without a consistency are exact. Otherwise they are local.
+	// Shared says that nodes share Store, such as Redis. Rules without a consistency are then exact, otherwise local.
 	Shared bool
 	// Modes are the stores for lease, async and gossip. Rules that need a missing one are refused.
 	Modes map[rules.Consistency]headgate.Limiter
 	// Global are the stores for limits that regions share (scope: global), for exact, lease and async. Rules that need
 	// a missing one are refused.
 	Global map[rules.Consistency]headgate.Limiter
-	// Secret encrypts leases (Verdict.AppendLease), so that they can be neither read nor forged. Engines that share a
-	// store need the same secret, of at least 16 bytes. Default is a random one if Store is not Shared, else none.
+	// Secret is the key that encrypts leases (Verdict.AppendLease), so that they can be neither read nor forged. It has at
+	// least 16 bytes, and engines that share a store need the same one. Default a random one if Store is not Shared, else
+	// none: leases are then not encrypted.
 	Secret []byte
 	// MaxWaiting limits the requests that are delayed at once by on_limit: delay; more are rejected. Default
 	// DefaultMaxWaiting. Below zero none is delayed.
@@ -47,9 +49,9 @@ type Config struct {
 	Clock clock.Clock
 	// Random returns random numbers, which select the decisions to measure. Default math/rand/v2.Uint32.
 	Random func() uint32
-	// OnError is called for every fault that no caller sees: a store failed so that a policy decided, or units could
-	// not be refunded or charged. It must be fast and safe for concurrent use. Default is to log with slog at Warn, at
-	// most once a second.
+	// OnError is called for every error that no caller gets: a store failed so that a policy decided, or units could not
+	// be refunded or charged. It must be fast and safe for concurrent use. Default logs with slog at Warn, at most once a
+	// second.
 	OnError func(error)
 }
 
@@ -95,7 +97,7 @@ func newStores(c *Config) (stores, error) {
 			s.byMode[scope][mode] = noStore
 		}
 	}
-	near, far := &s.byMode[rules.ScopeRegion], &s.byMode[rules.ScopeGlobal]
+	region, global := &s.byMode[rules.ScopeRegion], &s.byMode[rules.ScopeGlobal]
 	if c.Store == nil {
 		return s, errNoStore
 	}
@@ -104,39 +106,38 @@ func newStores(c *Config) (stores, error) {
 		local = c.Store
 	}
 	s.local = s.add(local)
-	near[rules.Local] = s.local
-	if err := s.addAll(near, c.Modes, []rules.Consistency{rules.Lease, rules.Async, rules.Gossip}, errMode); err != nil {
+	region[rules.Local] = s.local
+	if err := s.addAll(region, c.Modes, []rules.Consistency{rules.Lease, rules.Async, rules.Gossip}, errMode); err != nil {
 		return s, err
 	}
-	near[rules.Exact] = s.add(c.Store)
-	near[rules.ByStore] = s.local
+	region[rules.Exact] = s.add(c.Store)
+	region[rules.ByStore] = s.local
 	if c.Shared {
-		near[rules.ByStore] = near[rules.Exact]
+		region[rules.ByStore] = region[rules.Exact]
 	}
-	if err := s.addAll(far, c.Global, []rules.Consistency{rules.Async, rules.Lease, rules.Exact}, errGlobal); err != nil {
-		return s, err
-	}
-	far[rules.ByStore] = far[rules.Exact]
-	return s, nil
+	err := s.addAll(global, c.Global, []rules.Consistency{rules.Async, rules.Lease, rules.Exact}, errGlobal)
+	global[rules.ByStore] = global[rules.Exact]
+	return s, err
 }
 
-// of returns the index of the store that counts for a rule, noStore if there is none.
-func (s *stores) of(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency] }
+// forRule returns the index of the store in which a rule counts, noStore if there is none.
+func (s *stores) forRule(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency] }
 
-// addAll adds the limiters of some modes, in the order of the allowed modes.
+// addAll adds the limiters of a Config's field, in the order of the allowed modes, and sets their indexes.
 func (s *stores) addAll(
-	indexes *[rules.Local + 1]int8, given map[rules.Consistency]headgate.Limiter, modes []rules.Consistency, of error,
+	indexes *[rules.Local + 1]int8, limiters map[rules.Consistency]headgate.Limiter,
+	modes []rules.Consistency, field error,
 ) error {
-	for mode, l := range given {
+	for mode, l := range limiters {
 		if !slices.Contains(modes, mode) {
-			return fmt.Errorf("%w: %s: want one of %v", of, mode, modes)
+			return fmt.Errorf("%w: %s: want one of %v", field, mode, modes)
 		}
 		if l == nil {
-			return fmt.Errorf("%w: %s: want a Limiter", of, mode)
+			return fmt.Errorf("%w: %s: want a Limiter", field, mode)
 		}
 	}
 	for _, mode := range modes {
-		if l := given[mode]; l != nil {
+		if l := limiters[mode]; l != nil {
 			indexes[mode] = s.add(l)
 		}
 	}
@@ -146,7 +147,7 @@ func (s *stores) addAll(
 // add returns the index of a limiter, and adds it to the list if it is new.
 func (s *stores) add(l headgate.Limiter) int8 {
 	for i := range s.list {
-		if same(s.list[i].Limiter, l) {
+		if identical(s.list[i].Limiter, l) {
 			return int8(i)
 		}
 	}
@@ -155,8 +156,8 @@ func (s *stores) add(l headgate.Limiter) int8 {
 	return int8(len(s.list) - 1)
 }
 
-// same reports whether two limiters are identical.
-func same(a, b headgate.Limiter) bool {
+// identical reports whether two limiters are identical.
+func identical(a, b headgate.Limiter) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
@@ -171,6 +172,6 @@ func logError(c clock.Clock) func(error) {
 			suppressed.Add(1)
 			return
 		}
-		slog.Warn("decision fault", "err", err, "suppressed", suppressed.Swap(0))
+		slog.Warn("error while deciding a request", "err", err, "suppressed", suppressed.Swap(0))
 	}
 }

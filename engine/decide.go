@@ -36,8 +36,8 @@ func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) er
 // sampleEvery is the number of decisions of which one is timed.
 const sampleEvery = 32
 
-// begin returns the start of a decision, zero if it is not measured.
-func (e *Engine) begin() (start time.Time) {
+// startTime returns the current time, or zero if this decision is not measured.
+func (e *Engine) startTime() (start time.Time) {
 	if e.config.Observe != nil && e.config.Random()%sampleEvery == 0 {
 		start = e.config.Clock.Now()
 	}
@@ -48,7 +48,7 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	start := e.begin()
+	start := e.startTime()
 	v.reset(e)
 	if err := v.match(s, t.Rule); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (v *Verdict) observe(start time.Time) {
 		return
 	}
 	if !start.IsZero() {
-		v.Took = max(v.engine.config.Clock.Since(start), 1) // 0 means that it was not timed
+		v.Duration = max(v.engine.config.Clock.Since(start), 1) // 0 means that it was not timed
 	}
 	v.engine.config.Observe(v)
 }
@@ -91,32 +91,32 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 // decide decides a request whose rules are known.
 func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
 	var stages uint32 // bit set of the stages of all rules
-	shadows, smooth := false, !more
+	shadows, plain := false, !more
 	simple := !more && !t.HasCost // until a rule is not simple
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
 		case m.Effect != match.Limited:
 			if m.Effect.Denies() {
-				if !shadow(m) {
+				if !isShadow(m) {
 					v.deny(m)
 					if v.engine.config.Observe != nil && (m.Effect == match.Blocked || m.Effect == match.UnknownClient) {
 						v.keys = m.AppendKeyBase(v.keys, s) // for BlockedClient
 					}
 					return nil
 				}
-				smooth = false
+				plain = false
 			}
 		case isSimple(m):
 			stages |= 1 << v.engine.stage(m)
-		case shadow(m):
+		case isShadow(m):
 			shadows, simple = true, false
 		default:
 			stages |= 1 << v.engine.stage(m)
 			simple = false
 		}
 	}
-	v.smooth = smooth && !shadows
+	v.plainAllow = plain && !shadows
 	at := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if simple && stages != 0 && v.engine.stores.list[at].borrows {
 		if stages&ownStages != 0 {
@@ -125,23 +125,23 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 		if stages&^ownStages != 0 {
 			v.addSimple(s, at, true)
 		}
-		v.binding = len(v.checks)
+		v.enforced = len(v.checks)
 		return v.takeSimple(ctx, t, at)
 	}
-	b := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld, more: more}
+	b := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait, skipSlots: more}
 	oneStage := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 {
 		stage := bits.TrailingZeros32(stages)
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == match.Limited && !shadow(m) && (oneStage || v.engine.stage(m) == stage) {
+			if m := &v.matched[i]; m.Effect == match.Limited && !isShadow(m) && (oneStage || v.engine.stage(m) == stage) {
 				b.add(i)
 			}
 		}
 	}
-	v.binding = len(v.checks)
+	v.enforced = len(v.checks)
 	if shadows {
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == match.Limited && shadow(m) {
+			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) {
 				b.add(i)
 			}
 		}
@@ -149,7 +149,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	if len(v.checks) == 0 {
 		return nil
 	}
-	if b.copies {
+	if b.copyStrings {
 		v.copyStrings()
 	}
 	return v.take(ctx, t)
@@ -163,7 +163,7 @@ const ownStages = 0x55555555
 func (e *Engine) stage(m *match.Result) int {
 	at := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if !isSimple(m) {
-		at = e.stores.of(m.Rule)
+		at = e.stores.forRule(m.Rule)
 	}
 	stage := 2 * int(at)
 	if m.Shared {

@@ -303,7 +303,7 @@ func TestOutcomesTellWhatEveryRuleSaid(t *testing.T) {
 func TestSomeDecisionsAreMeasured(t *testing.T) {
 	measured := 0
 	b := newBenchWith(t, engine.Config{Observe: func(v *engine.Verdict) {
-		if v.Took > 0 {
+		if v.Duration > 0 {
 			measured++
 		}
 	}}, rules.Rule{ID: "a", Limits: limits("1/h")})

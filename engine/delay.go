@@ -11,10 +11,10 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A request under on_limit: delay reserves its place by taking at once, from the same counter as others, but with a
-// capacity that is larger by the units restored during the longest delay. A counter stores only what was consumed, so
-// requests with the plain capacity are not affected. The request is then delayed until the bucket would have had room
-// for it: requests are served in the order in which they took, on any node.
+// A request under on_limit: delay reserves its place in the queue by taking its units at once, from the same counter as
+// others, but with a larger capacity: it includes the units that are restored during the longest delay. A counter
+// stores only what was consumed, so requests with the rule's own capacity are not affected. The request is then delayed
+// until that capacity would have had room for it. Requests are served in the order in which they took, on any node.
 //
 // A leaky-bucket is a queue already, and its Burst is the length of the queue. It is not extended but shortened, so
 // that no request waits too long.
@@ -52,18 +52,18 @@ func timeFor(l *headgate.Limit, units int64) time.Duration {
 
 // mulDiv returns a·b/c rounded down, at most 2^53, which exceeds any valid limit. All arguments are ≥ 0, and c > 0.
 func mulDiv(a, b, c int64) int64 {
-	const most = 1 << 53
+	const maximum = 1 << 53
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {
-		return most
+		return maximum
 	}
 	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(min(q, most))
+	return int64(min(q, maximum))
 }
 
 // setDelays sets how long each check of a rule that delays delays the request.
 func (v *Verdict) setDelays() {
-	for i := range v.decisions[:v.binding] {
+	for i := range v.decisions[:v.enforced] {
 		d, a := &v.decisions[i], &v.infos[i]
 		m := &v.matched[a.matched]
 		if m.Rule.OnLimit.Action != rules.Delay || d.Limit == 0 {
@@ -74,8 +74,8 @@ func (v *Verdict) setDelays() {
 			switch {
 			case l.Algorithm == headgate.LeakyBucket:
 				a.wait = d.Delay
-			case d.Remaining < a.extended: // more is missing than the capacity
-				// From when everything is restored to when no more than the capacity is missing.
+			case d.Remaining < a.extended: // more units are consumed than the rule's own capacity
+				// After ResetAfter everything is restored; this is when no more than the capacity is consumed.
 				a.wait = max(0, d.ResetAfter-timeFor(l, l.Capacity()))
 			}
 			a.wait = min(a.wait, m.Rule.OnLimit.MaxWait)
@@ -93,7 +93,7 @@ func (v *Verdict) useOwnLimit(i int) {
 	}
 	d.Limit -= a.extended
 	if d.Remaining -= a.extended; d.Remaining < 0 {
-		d.Remaining = min(0, d.Remaining+a.extended) // queued units are no debt
+		d.Remaining = min(0, d.Remaining+a.extended) // units of the queue are not a debt
 	}
 }
 
@@ -104,28 +104,28 @@ func (v *Verdict) startWaiting() bool {
 		e.waiting.Add(-1)
 		return false
 	}
-	v.waits = true
+	v.isDelayed = true
 	return true
 }
 
-// rejectFull denies a request that cannot be delayed because too many are.
+// rejectFull denies a request that cannot be delayed because too many others are.
 func (v *Verdict) rejectFull(ctx context.Context, check int) {
-	for i := range v.decisions[:v.binding] {
+	for i := range v.decisions[:v.enforced] {
 		if d := &v.decisions[i]; v.infos[i].wait > 0 {
 			d.Allowed, d.RetryAfter = false, v.infos[i].wait
 		}
 	}
-	v.refundChecks(ctx, 0, v.binding)
-	v.releaseSlots(ctx, v.binding, len(v.checks))
-	v.holds, v.Delay = false, 0
-	v.infos[check].full = true
+	v.refundChecks(ctx, 0, v.enforced)
+	v.releaseSlots(ctx, v.enforced, len(v.checks))
+	v.holdsUnits, v.Delay = false, 0
+	v.infos[check].queueFull = true
 	v.Decision = v.decisions[check]
 	v.denyByCheck(check)
 }
 
 // stopWaiting stops counting the request as delayed.
 func (v *Verdict) stopWaiting() {
-	v.waits = false
+	v.isDelayed = false
 	v.engine.waiting.Add(-1)
 }
 
@@ -133,7 +133,7 @@ func (v *Verdict) stopWaiting() {
 // early a deadline, it refunds what was taken, as Cancel does, and returns an error: the request must not be served,
 // and Settle and Cancel do nothing. Units that could not be refunded are reported to Config.OnError.
 func (v *Verdict) Wait(ctx context.Context) error {
-	if !v.waits {
+	if !v.isDelayed {
 		return nil
 	}
 	err := v.engine.sleep(ctx, v.Delay)
@@ -141,8 +141,8 @@ func (v *Verdict) Wait(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if giving := v.Cancel(ctx); giving != nil {
-		v.engine.report(giving)
+	if cancelErr := v.Cancel(ctx); cancelErr != nil {
+		v.engine.report(cancelErr)
 	}
 	return fmt.Errorf("engine: wait for rule %s: %w", v.Rule.ID, err)
 }

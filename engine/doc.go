@@ -9,7 +9,7 @@
 //		return err // ctx has ended
 //	}
 //	if !v.Action.Passes() {
-//		// answer with v.Status, or close the connection if v.Action is Drop
+//		// respond with v.Status, or close the connection if v.Action is Drop
 //	}
 //	v.KeepSlots() // keep the slots of concurrency limits until Settle
 //	if err := v.Wait(ctx); err != nil { // blocks while the request is delayed
@@ -18,7 +18,8 @@
 //	serve()
 //	err = v.Settle(ctx, response.Header().Get)
 //
-// The subject has the request's attributes: it comes from package identity, or is a rules.Attributes. On a memstore.Store a decision allocates nothing.
+// The subject has the request's attributes: it comes from package identity, or is a rules.Attributes. On a
+// memstore.Store a decision allocates nothing.
 //
 // A rule that blocks, a missing key attribute and an unregistered client deny before anything is taken. Then limits are
 // checked, those of one store in one call: first those counted in this process, then the client's own in the store,

@@ -87,7 +87,7 @@ func (e *Engine) SetRules(set *match.Set) error {
 func (e *Engine) unsupported(set *match.Set) error {
 	var found rules.Error
 	for _, r := range set.Rules() {
-		if e.stores.of(r) != noStore {
+		if e.stores.forRule(r) != noStore {
 			continue
 		}
 		if len(found.Problems) == rules.MaxProblems {

@@ -183,7 +183,7 @@ func ExampleEngine_Release() {
 	var v engine.Verdict
 	var lease string
 	for range 2 {
-		if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", Unheld: true}, &v); err != nil {
+		if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", NoWait: true}, &v); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -195,7 +195,7 @@ func ExampleEngine_Release() {
 	if err := e.Release(ctx, lease); err != nil {
 		fmt.Println(err)
 	}
-	if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", Unheld: true}, &v); err == nil {
+	if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", NoWait: true}, &v); err == nil {
 		fmt.Println("released:", v.Action)
 	}
 	// Output:

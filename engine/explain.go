@@ -68,18 +68,18 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 	if err := v.match(s, t.Rule); err != nil {
 		return nil, err
 	}
-	a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, unheld: t.Unheld}
+	a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
 	for _, shadows := range []bool{false, true} {
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == match.Limited && shadow(m) == shadows {
+			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) == shadows {
 				a.add(i)
 			}
 		}
 		if !shadows {
-			v.binding = len(v.checks)
+			v.enforced = len(v.checks)
 		}
 	}
-	if a.copies {
+	if a.copyStrings {
 		v.copyStrings()
 	}
 	var errs []error
@@ -125,10 +125,10 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	a, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
 	c.Cost = 0
-	found, err := v.engine.stores.list[a.store].Peek(ctx, c)
+	found, err := v.store(i).Peek(ctx, c)
 	switch {
 	case err != nil:
-		found = byPolicy(&c)
+		found = policyDecision(&c)
 	case found.Degraded:
 		err = v.engine.fault(a.store, c)
 	}
@@ -157,8 +157,9 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	return err
 }
 
-// byPolicy returns the result of on_failure for a check whose store failed, as far as it is known without counting.
-func byPolicy(c *headgate.Check) headgate.Decision {
+// policyDecision returns the result of on_failure for a check whose store failed, as far as it is known without
+// counting.
+func policyDecision(c *headgate.Check) headgate.Decision {
 	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
 	if c.OnFailure == headgate.Closed {
 		d.RetryAfter, d.ResetAfter = closedRetryAfter, closedRetryAfter
@@ -192,10 +193,10 @@ func retryAfter(l *headgate.Limit, d *headgate.Decision, cost int64) time.Durati
 // predictVerdict sets the verdict that Decide would return.
 func (v *Verdict) predictVerdict() {
 	for i := range v.matched {
-		if m := &v.matched[i]; m.Effect.Denies() && !shadow(m) {
+		if m := &v.matched[i]; m.Effect.Denies() && !isShadow(m) {
 			v.deny(m)
 			return
 		}
 	}
-	v.conclude(headgate.Allowed(v.decisions[:v.binding]))
+	v.conclude(headgate.Allowed(v.decisions[:v.enforced]))
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/headgate/headgate"
 )
 
-var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store to count in: let pass")
+var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store: allowed without a limit")
 
-// applyPolicies lets policies decide checks of a failed store, and reports whether they allow: closed has precedence.
+// applyPolicies decides the checks of a failed store by their policies, and reports whether they allow. A check with
+// policy closed denies all.
 func (v *Verdict) applyPolicies(ctx context.Context, from, to int, why error) (passes bool, err error) {
 	e := v.engine
 	e.report(why)
@@ -65,7 +66,7 @@ func (v *Verdict) takeLocally(ctx context.Context, list []int) (passes bool, err
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		e.report(fmt.Errorf("engine: take from the local store instead, let pass: %w", err))
+		e.report(fmt.Errorf("engine: take from the local store instead: allowed without a limit: %w", err))
 		return true, nil
 	}
 	for j, i := range list {

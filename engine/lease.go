@@ -32,10 +32,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // The text is base64url. Engines that share a store need a Config.Secret; without one the text should not be logged,
 // because it contains the client's attributes and can be forged.
 func (v *Verdict) AppendLease(dst []byte) []byte {
-	if v.waits {
+	if v.isDelayed {
 		v.stopWaiting()
 	}
-	if !v.holds {
+	if !v.holdsUnits {
 		return dst
 	}
 	start, slots := len(dst), 0
@@ -152,11 +152,11 @@ func (e *Engine) readLease(lease string) ([]heldSlot, error) {
 	if !ok {
 		return nil, ErrLease
 	}
-	r := leaseReader{left: text}
+	r := leaseReader{rest: text}
 	var slots []heldSlot
-	for len(r.left) > 0 {
+	for len(r.rest) > 0 {
 		p := r.slot()
-		if r.bad || len(slots) == maxSlots || p.validate() != nil {
+		if r.failed || len(slots) == maxSlots || p.validate() != nil {
 			return nil, ErrLease
 		}
 		slots = append(slots, p)
@@ -196,47 +196,47 @@ func (p *heldSlot) validate() error {
 
 // A leaseReader reads a lease. After an error it returns only zero values.
 type leaseReader struct {
-	left []byte
-	bad  bool
+	rest   []byte
+	failed bool
 }
 
 func (r *leaseReader) slot() (p heldSlot) {
-	p.mode = rules.Consistency(r.left[0])
-	r.left = r.left[1:]
+	p.mode = rules.Consistency(r.rest[0])
+	r.rest = r.rest[1:]
 	p.check.Key, p.check.Owner = r.text(), r.text()
 	p.check.Split = int(min(r.number(), headgate.MaxSplit+1))
 	p.check.Limit = headgate.Limit{Algorithm: headgate.Concurrency, Count: int64(r.number())}
 	p.check.Limit.TTL = time.Duration(min(r.number(), uint64(headgate.MaxPeriod.Microseconds()+1))) * time.Microsecond
 	p.receipt.Units, p.receipt.Lease = int64(r.number()), r.number()
 	p.check.Cost = p.receipt.Units
-	at, n := binary.Varint(r.left)
+	at, n := binary.Varint(r.rest)
 	r.skip(n)
 	p.receipt.At = at
 	return p
 }
 
 func (r *leaseReader) number() uint64 {
-	x, n := binary.Uvarint(r.left)
+	x, n := binary.Uvarint(r.rest)
 	r.skip(n)
 	return x
 }
 
 func (r *leaseReader) text() string {
 	n := r.number()
-	if n > uint64(len(r.left)) {
+	if n > uint64(len(r.rest)) {
 		r.skip(0)
 		return ""
 	}
-	text := string(r.left[:n])
-	r.left = r.left[n:]
+	text := string(r.rest[:n])
+	r.rest = r.rest[n:]
 	return text
 }
 
 // skip skips a number of n bytes.
 func (r *leaseReader) skip(n int) {
 	if n <= 0 {
-		r.bad, r.left = true, nil
+		r.failed, r.rest = true, nil
 		return
 	}
-	r.left = r.left[n:]
+	r.rest = r.rest[n:]
 }

@@ -61,8 +61,8 @@ func (e *Engine) reportPenalty(ctx context.Context, r *rules.Rule, err error) {
 	}
 }
 
-// handleDenials handles denials by the rules of the checks from from to to: it counts the denial, and charges the cost if
-// the rule says so. It ignores rules that did not deny themselves.
+// handleDenials handles the denials by rules whose checks are in the given range: it counts the denial, and charges the
+// cost if the rule says so. It ignores rules that did not deny themselves.
 func (v *Verdict) handleDenials(ctx context.Context, from, to int) {
 	for next := 0; from < to; from = next {
 		next = v.ruleEnd(from)
@@ -119,7 +119,7 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 	at := v.infos[from].store
 	for i := from; i < to; i++ {
 		if v.infos[i].store != at || v.checks[i].Limit.Algorithm == headgate.Concurrency {
-			return // a store has failed meanwhile, or a client has limits that these rules would refuse
+			return // a store has failed meanwhile, or a registered client has a limit that cannot be charged
 		}
 	}
 	for i := from; i < to; i++ {
@@ -132,10 +132,10 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 		err = errDecisionCount
 	}
 	if err != nil {
-		v.engine.report(fmt.Errorf("engine: look at rule %s after charging what it denied: %w", v.rule(from).ID, err))
+		v.engine.report(fmt.Errorf("engine: check rule %s again after charging a denied request: %w", v.rule(from).ID, err))
 		return
 	}
-	if headgate.Allowed(ds) { // it would be allowed by now; the denial stands
+	if headgate.Allowed(ds) { // the request would be allowed by now, but stays denied
 		for i := from; i < to; i++ {
 			d := v.decisions[i]
 			v.decisions[i] = ds[i-from]

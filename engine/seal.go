@@ -15,8 +15,8 @@ import (
 
 // A sealer encrypts leases, so that others can neither read nor forge them.
 type sealer struct {
-	aead   cipher.AEAD
-	noncer sync.Pool // of *noncer
+	aead    cipher.AEAD
+	noncers sync.Pool // of *noncer
 }
 
 // A noncer derives a nonce from a text.
@@ -52,7 +52,7 @@ func newSealer(secret []byte, shared bool) (*sealer, error) {
 		return nil, fmt.Errorf("engine: Secret: %w", err)
 	}
 	s := &sealer{aead: aead}
-	s.noncer.New = func() any { return &noncer{mac: hmac.New(sha256.New, keys[32:])} }
+	s.noncers.New = func() any { return &noncer{mac: hmac.New(sha256.New, keys[32:])} }
 	return s, nil
 }
 
@@ -61,8 +61,8 @@ const minSecret = 16
 // seal encrypts dst from an index on. The nonce is a hash of the text. Each text contains a random name, so no two are
 // equal, and there is no bound on their number.
 func (s *sealer) seal(dst []byte, begin, from int) []byte {
-	n := s.noncer.Get().(*noncer)
-	defer s.noncer.Put(n)
+	n := s.noncers.Get().(*noncer)
+	defer s.noncers.Put(n)
 	n.mac.Reset()
 	_, _ = n.mac.Write(dst[from:]) // never fails
 	nonce := n.mac.Sum(n.sum[:0])[:s.aead.NonceSize()]

@@ -18,18 +18,18 @@ import (
 //
 // The error lists what could not be charged or refunded; a retry is not possible.
 func (v *Verdict) Settle(ctx context.Context, response func(name string) string) error {
-	return v.finish(ctx, response, false)
+	return v.settleAll(ctx, response, false)
 }
 
 // SettleCut is Settle for a request whose response was cut short, because its client hung up, say. A rule whose cost
 // the response has not stated charges its Cost.Max, as clients could otherwise get expensive responses for the
 // estimate.
 func (v *Verdict) SettleCut(ctx context.Context, response func(name string) string) error {
-	return v.finish(ctx, response, true)
+	return v.settleAll(ctx, response, true)
 }
 
-func (v *Verdict) finish(ctx context.Context, response func(name string) string, cut bool) error {
-	if !v.end() || !v.settles {
+func (v *Verdict) settleAll(ctx context.Context, response func(name string) string, cut bool) error {
+	if !v.finish() || !v.settles {
 		return nil
 	}
 	ctx, end := v.cleanupContext(ctx, 0, len(v.checks))
@@ -39,7 +39,7 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 		to = v.ruleEnd(from)
 		cost := &v.rule(from).Cost
 		units, settles := int64(0), false
-		if v.reads && cost.ResponseHeader != "" && response != nil {
+		if v.readsResponse && cost.ResponseHeader != "" && response != nil {
 			units, settles = cost.Settle(response(cost.ResponseHeader))
 			if cut && !settles {
 				units, settles = v.maxCost(from, to), true
@@ -62,16 +62,16 @@ func (v *Verdict) finish(ctx context.Context, response func(name string) string,
 	return errors.Join(errs...)
 }
 
-// maxCost returns the cost of a request under the rule of some checks if its response could not state it.
+// maxCost returns the cost of a request whose response was cut short before it stated its cost.
 func (v *Verdict) maxCost(from, to int) int64 {
-	if most := v.rule(from).Cost.Max; most > 0 {
-		return most
+	if maximum := v.rule(from).Cost.Max; maximum > 0 {
+		return maximum
 	}
-	least := v.limit(&v.infos[from]).Capacity()
+	smallest := v.limit(&v.infos[from]).Capacity()
 	for i := from + 1; i < to; i++ {
-		least = min(least, v.limit(&v.infos[i]).Capacity())
+		smallest = min(smallest, v.limit(&v.infos[i]).Capacity())
 	}
-	return least
+	return smallest
 }
 
 // settle charges or refunds the difference between the cost of a request and the units taken for it.
@@ -94,7 +94,7 @@ func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 	if a.extended > 0 {
 		c.Limit = v.limit(a).Limit // bounds the debt
 	}
-	if _, err := v.engine.stores.list[a.store].Charge(ctx, c); err != nil {
+	if _, err := v.store(i).Charge(ctx, c); err != nil {
 		return fmt.Errorf("engine: charge %d units to rule %s: %w", units, v.rule(i).ID, err)
 	}
 	return nil
@@ -106,14 +106,14 @@ func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 //
 // The error lists what could not be refunded; a retry is not possible.
 func (v *Verdict) Cancel(ctx context.Context) error {
-	if !v.end() {
+	if !v.finish() {
 		return nil
 	}
 	ctx, end := v.cleanupContext(ctx, 0, len(v.checks))
 	defer end()
 	var errs []error
 	for i := range v.checks {
-		if i >= v.binding && v.checks[i].Limit.Algorithm != headgate.Concurrency {
+		if i >= v.enforced && v.checks[i].Limit.Algorithm != headgate.Concurrency {
 			continue
 		}
 		if err := v.refundAll(ctx, i); err != nil {
@@ -123,13 +123,13 @@ func (v *Verdict) Cancel(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// end ends the request, and reports whether it held anything.
-func (v *Verdict) end() bool {
-	if v.waits {
+// finish ends the request, and reports whether it held units or slots.
+func (v *Verdict) finish() bool {
+	if v.isDelayed {
 		v.stopWaiting()
 	}
-	v.stopKeeping()
-	held := v.holds
-	v.holds = false
+	v.stopRenewal()
+	held := v.holdsUnits
+	v.holdsUnits = false
 	return held
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// shadow reports whether a rule has on_limit: shadow.
-func shadow(m *match.Result) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
+// isShadow reports whether a rule has on_limit: shadow.
+func isShadow(m *match.Result) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
 
 // isSimple reports whether only the key and the limits of a rule matter.
 func isSimple(m *match.Result) bool {
@@ -21,21 +21,22 @@ func isSimple(m *match.Result) bool {
 // concurrently with the decision, so that they add no latency. It returns the group to wait for before their decisions
 // are read, nil if there is none.
 func (v *Verdict) takeShadows(ctx context.Context) (group *sync.WaitGroup) {
-	for from, to := v.binding, 0; from < len(v.checks); from = to {
+	for from, to := v.enforced, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
-		if v.engine.stores.list[v.infos[from].store].borrows {
+		if v.store(from).borrows {
 			v.takeShadow(ctx, from, to)
 			continue
 		}
 		if group == nil {
 			group = new(sync.WaitGroup)
 		}
-		v.takeShadowMeanwhile(ctx, from, to, group)
+		v.startShadow(ctx, from, to, group)
 	}
 	return group
 }
 
-func (v *Verdict) takeShadowMeanwhile(ctx context.Context, from, to int, group *sync.WaitGroup) {
+// startShadow is separate from takeShadows so that the variables of the goroutine are allocated only if there is one.
+func (v *Verdict) startShadow(ctx context.Context, from, to int, group *sync.WaitGroup) {
 	group.Go(func() { v.takeShadow(ctx, from, to) })
 }
 

@@ -28,7 +28,7 @@ type slotKeeper struct {
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
-	if v.holds && v.settles {
+	if v.holdsUnits && v.settles {
 		v.keepSlots()
 	}
 }
@@ -63,8 +63,8 @@ func ttlOf(l *headgate.Limit) time.Duration {
 	return l.TTL
 }
 
-// stopKeeping stops the renewal of KeepSlots, before slots are released.
-func (v *Verdict) stopKeeping() {
+// stopRenewal stops the renewal of KeepSlots, before slots are released.
+func (v *Verdict) stopRenewal() {
 	if v.renewing {
 		v.renewing = false
 		v.slotKeeper.renewal.Stop()
@@ -86,12 +86,12 @@ func (k *slotKeeper) renewAll() {
 func (v *Verdict) RenewSlots(ctx context.Context) error {
 	var errs []error
 	for i := range v.checks {
-		if !v.holds || !v.holdsSlot(i) {
+		if !v.holdsUnits || !v.holdsSlot(i) {
 			continue
 		}
 		c, r := v.checks[i], v.decisions[i].Receipt
 		c.Cost = r.Units
-		held, err := v.engine.stores.list[v.infos[i].store].Renew(ctx, c, r)
+		held, err := v.store(i).Renew(ctx, c, r)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("engine: renew a slot of rule %s: %w", v.rule(i).ID, err))

@@ -23,8 +23,8 @@ func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	return v.concludeTake(ctx, t, passes, err)
 }
 
-// takeSimple is take for checks of one store without shadow rules and delays. Mostly all of them allow, and nothing
-// else is to be done.
+// takeSimple is take for checks of one store without shadow rules and delays. Usually all of them allow, and nothing
+// else has to be done.
 func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 	n := len(v.checks)
 	if n == 0 || n > headgate.MaxChecks {
@@ -44,10 +44,10 @@ func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 // One store decides its checks in one call, which is the common case. With several stores, or more checks than one call
 // takes, units are refunded if a later call denies.
 func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
-	for from, to := 0, 0; from < v.binding; from = to {
+	for from, to := 0, 0; from < v.enforced; from = to {
 		at := v.infos[from].store
 		to = from + 1
-		for to < v.binding && v.infos[to].store == at && to-from < headgate.MaxChecks {
+		for to < v.enforced && v.infos[to].store == at && to-from < headgate.MaxChecks {
 			to++
 		}
 		passes, err := v.takeFromStore(ctx, from, to)
@@ -57,7 +57,7 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 		if from > 0 {
 			v.refundChecks(ctx, 0, from)
 		}
-		for i := to; i < v.binding; i++ {
+		for i := to; i < v.enforced; i++ {
 			v.decisions[i] = notChecked
 		}
 		return false, err
@@ -65,7 +65,7 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	return true, nil
 }
 
-// notChecked is the decision of a check that was not made, as [headgate.Limiter] has it.
+// notChecked is the decision of a check that was not made, as [headgate.Limiter] defines it.
 var notChecked = headgate.Decision{Allowed: true}
 
 // errDecisionCount is the error of a store that violates the contract of headgate.Limiter.
@@ -73,7 +73,7 @@ var errDecisionCount = errors.New("not as many decisions as checks")
 
 // takeFromStore takes for checks of one store, and lets policies decide if it fails.
 func (v *Verdict) takeFromStore(ctx context.Context, from, to int) (passes bool, err error) {
-	at := &v.engine.stores.list[v.infos[from].store]
+	at := v.store(from)
 	dst := v.decisions[from:from:to]
 	ds, err := at.takeOrPeek(ctx, v.checks[from:to], dst)
 	return v.recordDecisions(ctx, from, to, ds, err)
@@ -165,8 +165,8 @@ func (v *Verdict) refundAll(ctx context.Context, i int) error {
 func (v *Verdict) refund(ctx context.Context, i int, units int64) error {
 	c, a := v.checks[i], &v.infos[i]
 	c.Cost = units
-	if err := v.engine.stores.list[a.store].Give(ctx, c, v.decisions[i].Receipt.Delayed(a.wait)); err != nil {
-		return fmt.Errorf("engine: give %d units back to rule %s: %w", units, v.rule(i).ID, err)
+	if err := v.store(i).Give(ctx, c, v.decisions[i].Receipt.Delayed(a.wait)); err != nil {
+		return fmt.Errorf("engine: refund %d units of rule %s: %w", units, v.rule(i).ID, err)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ const cleanupTimeout = time.Second
 // cleanupContext returns the context for work on some checks that must be done even if ctx has ended.
 func (v *Verdict) cleanupContext(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
 	for i := from; i < to; i++ {
-		if !v.engine.stores.list[v.infos[i].store].borrows {
+		if !v.store(i).borrows {
 			return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		}
 	}

@@ -20,9 +20,9 @@ type Terms struct {
 	// because the client is blocked or in debt.
 	Cost    int64
 	HasCost bool
-	// Unheld is set by callers that report Verdict.Delay to their clients instead of calling Wait. Unheld requests do
-	// not count towards Config.MaxWaiting.
-	Unheld bool
+	// NoWait is set by callers that report Verdict.Delay to their clients instead of calling Wait. Their requests do not
+	// count towards Config.MaxWaiting.
+	NoWait bool
 }
 
 // peeks reports whether the decision is a peek: see Cost.

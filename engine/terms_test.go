@@ -127,7 +127,7 @@ func TestPeekAtADebt(t *testing.T) {
 func TestPeekAtALine(t *testing.T) {
 	b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("10/s burst 2"), OnLimit: delayed(time.Second)})
 	for range 5 {
-		b.on(alice(), engine.Terms{Unheld: true})
+		b.on(alice(), engine.Terms{NoWait: true})
 	}
 	if v := b.on(alice(), costs(0)); v.Action != engine.Allow || v.Decision.Remaining != 0 || v.Decision.Limit != 2 || v.Delay != 0 {
 		t.Errorf("got %s, %d left of %d, held for %v", said(v), v.Decision.Remaining, v.Decision.Limit, v.Delay)
@@ -168,12 +168,12 @@ func TestCostThatCannotBe(t *testing.T) {
 }
 
 // Delays that are reported keep nobody out who waits here, and no count of those who do.
-func TestUnheldDelaysAreNotCounted(t *testing.T) {
+func TestDelaysWithNoWaitAreNotCounted(t *testing.T) {
 	b := newBenchWith(t, engine.Config{MaxWaiting: 1},
 		rules.Rule{ID: "a", Key: by(user), Limits: limits("10/s burst 1"), OnLimit: delayed(time.Second)})
 	b.ask(alice())
 	for i := range 5 {
-		v := b.on(alice(), engine.Terms{Unheld: true})
+		v := b.on(alice(), engine.Terms{NoWait: true})
 		if v.Action != engine.Delay || v.Delay != millis(100*(i+1)) || b.Waiting() != 0 {
 			t.Errorf("request %d: got %s for %v, %d wait", i, said(v), v.Delay, b.Waiting())
 		}
@@ -182,7 +182,7 @@ func TestUnheldDelaysAreNotCounted(t *testing.T) {
 	if held.Action != engine.Delay || b.Waiting() != 1 {
 		t.Errorf("got %s, %d wait", said(held), b.Waiting())
 	}
-	if v := b.on(alice(), engine.Terms{Unheld: true}); v.Action != engine.Delay {
+	if v := b.on(alice(), engine.Terms{NoWait: true}); v.Action != engine.Delay {
 		t.Errorf("with the line full: got %s", said(v))
 	}
 	if v := b.ask(alice()); v.Reason != engine.QueueFull {

@@ -76,14 +76,14 @@ type Verdict struct {
 	// client that is blocked, unidentified or unregistered, and 400 for a request with contradictory identities. (401
 	// would have to name an authentication scheme, which rules do not know.) 0 if it passes.
 	Status int
-	// Decision is the tightest of all checks, as [headgate.Tightest] has it. Shadow rules are ignored.
+	// Decision is the tightest decision: see [headgate.Tightest]. Shadow rules are ignored.
 	Decision headgate.Decision
 	// RetryAfter is the time after which a denied request may succeed: headgate.Never if a retry is useless.
 	RetryAfter time.Duration
 	// Delay is how long Wait delays the request.
 	Delay time.Duration
-	// Took is how long the decision took, if it was measured: about one in 32 is, if there is a Config.Observe. Else 0.
-	Took time.Duration
+	// Duration is how long the decision took, 0 if it was not measured. If there is a Config.Observe, about one in 32 is.
+	Duration time.Duration
 
 	state
 	scratch
@@ -91,6 +91,9 @@ type Verdict struct {
 
 // rule returns the rule of a check.
 func (v *Verdict) rule(check int) *rules.Rule { return v.matched[v.infos[check].matched].Rule }
+
+// store returns the store of a check.
+func (v *Verdict) store(check int) *store { return &v.engine.stores.list[v.infos[check].store] }
 
 // limit returns the limit of a check.
 func (v *Verdict) limit(a *checkInfo) *rules.Limit { return v.matched[a.matched].Limit(int(a.limit)) }
@@ -100,7 +103,7 @@ func (v *Verdict) limit(a *checkInfo) *rules.Limit { return v.matched[a.matched]
 func (v *Verdict) Settles() bool { return v.settles }
 
 // ReadsResponse reports whether Settle reads a header of the response.
-func (v *Verdict) ReadsResponse() bool { return v.reads }
+func (v *Verdict) ReadsResponse() bool { return v.readsResponse }
 
 // Applied is a limit that applies to a request.
 type Applied struct {
@@ -131,7 +134,7 @@ func (v *Verdict) Limits() []Applied {
 			Name:     m.LimitName(int(a.limit)),
 			Limit:    v.limit(a).Limit,
 			Decision: v.decisions[i],
-			Shadow:   i >= v.binding,
+			Shadow:   i >= v.enforced,
 		})
 	}
 	return v.applied
@@ -143,7 +146,9 @@ func (v *Verdict) LimitCount() int { return len(v.checks) }
 // LimitAt returns the i-th limit that applies to the request, without the copies that Limits makes.
 func (v *Verdict) LimitAt(i int) LimitView {
 	a := &v.infos[i]
-	return LimitView{Matched: &v.matched[a.matched], Limit: int(a.limit), Decision: &v.decisions[i], Shadow: i >= v.binding}
+	return LimitView{
+		Matched: &v.matched[a.matched], Limit: int(a.limit), Decision: &v.decisions[i], Shadow: i >= v.enforced,
+	}
 }
 
 // A LimitView is a limit that applies to a request. It is valid until the verdict is reused, and read-only.
@@ -157,9 +162,10 @@ type LimitView struct {
 	Shadow   bool
 }
 
-// Smooth reports whether every rule that matched allows the request: none denies, delays or is a shadow rule, none was
-// skipped, and no policy decided in place of a store. Most requests are like that, and only Matched need be counted.
-func (v *Verdict) Smooth() bool { return v.smooth && v.Action == Allow && !v.Degraded }
+// PlainAllow reports whether every rule that matched allows the request: none denies, delays or is a shadow rule, none
+// was skipped, and no policy decided in place of a store. Most requests are like that; to count them, Matched is
+// sufficient.
+func (v *Verdict) PlainAllow() bool { return v.plainAllow && v.Action == Allow && !v.Degraded }
 
 // Matched returns the rules that matched, in their order. It is valid until the verdict is reused, and read-only.
 func (v *Verdict) Matched() []match.Result { return v.matched }
@@ -197,7 +203,7 @@ func (v *Verdict) Outcomes() []Outcome {
 	for i := range v.matched {
 		m := &v.matched[i]
 		v.outcomes = append(v.outcomes, Outcome{
-			Rule: m.Rule, Effect: m.Effect, Mode: v.engine.mode(m.Rule), Shadow: shadow(m),
+			Rule: m.Rule, Effect: m.Effect, Mode: v.engine.mode(m.Rule), Shadow: isShadow(m),
 			Denied: m.Effect.Denies(),
 		})
 	}

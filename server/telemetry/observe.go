@@ -13,10 +13,10 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	}
 	d := m.decisions
 	d.requests[verdictOf[v.Action]].Add(1)
-	if v.Took > 0 {
-		m.decisionTime.Observe(v.Took.Seconds())
+	if v.Duration > 0 {
+		m.decisionTime.Observe(v.Duration.Seconds())
 	}
-	if v.Smooth() {
+	if v.PlainAllow() {
 		m.pass(v)
 		return
 	}

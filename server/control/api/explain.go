@@ -58,7 +58,7 @@ func (s *Server) explain(c *call) error {
 	if err != nil {
 		return err
 	}
-	terms := engine.Terms{Rule: request.Rule, Unheld: true}
+	terms := engine.Terms{Rule: request.Rule, NoWait: true}
 	if request.Cost != nil {
 		terms.Cost, terms.HasCost = *request.Cost, true
 	}

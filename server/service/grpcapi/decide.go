@@ -56,7 +56,7 @@ func (s *Server) readRequest(q *wirev1.RateLimitRequest, d *decision) (engine.Te
 	if err := s.config.Identifier.ReadValues(values, &d.attributes); err != nil {
 		return engine.Terms{}, err
 	}
-	return engine.Terms{Rule: q.Rule, Cost: q.Cost, HasCost: q.HasCost, Unheld: true}, nil
+	return engine.Terms{Rule: q.Rule, Cost: q.Cost, HasCost: q.HasCost, NoWait: true}, nil
 }
 
 // setVerdict writes a verdict into the response.

@@ -74,7 +74,7 @@ func (s *Server) decide(ctx context.Context, c *apiCall, q *request, d *decision
 	if err := s.config.Identifier.ReadValues(values, &d.attributes); err != nil {
 		return err
 	}
-	terms := engine.Terms{Rule: q.rule, Cost: q.cost, HasCost: q.present&hasCost != 0, Unheld: true}
+	terms := engine.Terms{Rule: q.rule, Cost: q.cost, HasCost: q.present&hasCost != 0, NoWait: true}
 	return s.config.Engine.DecideTerms(ctx, &d.attributes, terms, &d.verdict)
 }
 

@@ -12,7 +12,7 @@ import (
 
 // take replies to HG.TAKE rule key [cost].
 func (e *executor) take(ctx context.Context, args [][]byte) {
-	t := engine.Terms{Rule: borrowedString(args[1]), Unheld: true}
+	t := engine.Terms{Rule: borrowedString(args[1]), NoWait: true}
 	if len(args) == 4 {
 		cost, ok := readInt(args[3])
 		if !ok {
@@ -30,7 +30,7 @@ func (e *executor) take(ctx context.Context, args [][]byte) {
 
 // peek replies to HG.PEEK rule key.
 func (e *executor) peek(ctx context.Context, args [][]byte) {
-	e.decide(ctx, engine.Terms{Rule: borrowedString(args[1]), HasCost: true, Unheld: true}, args[2])
+	e.decide(ctx, engine.Terms{Rule: borrowedString(args[1]), HasCost: true, NoWait: true}, args[2])
 }
 
 func (e *executor) decide(ctx context.Context, t engine.Terms, key []byte) {

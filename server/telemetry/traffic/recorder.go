@@ -162,9 +162,9 @@ func (r *Recorder) Observe(v *engine.Verdict) {
 	if cost != 1 {
 		r.cost.Add(cost - 1)
 	}
-	if v.Took > 0 {
+	if v.Duration > 0 {
 		r.timed.Add(1)
-		r.tookNS.Add(uint64(v.Took))
+		r.tookNS.Add(uint64(v.Duration))
 	}
 }
 
@@ -176,9 +176,9 @@ func (r *Recorder) observe(index *ruleIndex, v *engine.Verdict, c *engine.Client
 	if c.Cost != 1 {
 		stats.cost.Add(c.Cost - 1)
 	}
-	if v.Took > 0 {
+	if v.Duration > 0 {
 		stats.timed.Add(1)
-		stats.tookNS.Add(uint64(v.Took))
+		stats.tookNS.Add(uint64(v.Duration))
 	}
 	t := stats.clients.Load()
 	if t == nil {

@@ -48,7 +48,7 @@ func BenchmarkObserve(b *testing.B) {
 		if err := r.engine.Decide(b.Context(), subject, &verdicts[i]); err != nil {
 			b.Fatal(err)
 		}
-		verdicts[i].Took = 0
+		verdicts[i].Duration = 0
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
