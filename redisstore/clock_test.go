@@ -67,9 +67,9 @@ func (l *clockLimit) period() time.Duration {
 	return headgate.MustParseLimit(l.text).TTL
 }
 
-// TestTheNewPrimarysClockIsBehindOrAhead fails over to a server whose clock is off. Nobody is locked out for longer
+// TestNewPrimaryWithAnotherClock fails over to a server whose clock is off. Nobody is locked out for longer
 // than the limit's own period, and no more passes than one burst extra.
-func TestTheNewPrimarysClockIsBehindOrAhead(t *testing.T) {
+func TestNewPrimaryWithAnotherClock(t *testing.T) {
 	for _, off := range []time.Duration{-10 * time.Second, 10 * time.Second} {
 		t.Run(off.String(), func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 )
 
 // Each try has another port of ours, which is in what the network says of it.
-func TestAServerThatHangsUpAgainAndAgainIsLoggedOnce(t *testing.T) {
+func TestRepeatedDisconnectsAreLoggedOnce(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestAServerThatHangsUpAgainAndAgainIsLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestAClusterThatHasNoSlotsYetIsNamedWithItsCure(t *testing.T) {
+func TestClusterWithoutSlotsIsExplained(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Config: []string{"cluster-enabled yes"}})
 	s := open(t, "redis-cluster://"+server.Addr(), Options{StartUnreachable: true, Secret: testSecret})
 	err := take(within(t, unhurried), s, "alice")

@@ -31,7 +31,7 @@ func pttl(t testing.TB, server *redistest.Server, key string) int64 {
 	return reply.(int64)
 }
 
-func TestAKeyThatWasGivenBackStillExpires(t *testing.T) {
+func TestRefundedKeyExpires(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	for _, text := range []string{"10/m", "10/m fixed-window", "10/m sliding-log", "10/m sliding-window", "10/m sliding-buckets 6", "10 concurrent ttl 1m"} {
@@ -49,7 +49,7 @@ func TestAKeyThatWasGivenBackStillExpires(t *testing.T) {
 	}
 }
 
-func TestADenialUnderASlowerLimitIsNotForgottenEarly(t *testing.T) {
+func TestDenialOfASlowerLimitLastsLongEnough(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	for _, suffix := range []string{"", " gcra", " fixed-window", " sliding-log", " sliding-window", " sliding-buckets"} {
@@ -67,7 +67,7 @@ func TestADenialUnderASlowerLimitIsNotForgottenEarly(t *testing.T) {
 	}
 }
 
-func TestSoakLongListsDoNotHoldTheServerUp(t *testing.T) {
+func TestSoakLongListsDoNotBlockTheServer(t *testing.T) {
 	soak(t)
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
@@ -166,7 +166,7 @@ func testSeveralLimitsAreDecidedWhileTheirSlotMoves(t *testing.T, cluster *redis
 	}
 }
 
-func TestTwoRevisionsOfAWindowDoNotForgetEachOther(t *testing.T) {
+func TestTwoRevisionsOfAWindowKeepTheirCounts(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	plain := headgate.MustParseLimit("10/h fixed-window")
@@ -191,7 +191,7 @@ func TestTwoRevisionsOfAWindowDoNotForgetEachOther(t *testing.T) {
 	}
 }
 
-func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
+func TestLostSecretIsRestored(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	limit := headgate.MustParseLimit("100/h")
@@ -237,7 +237,7 @@ func TestALostSecretIsPutBackOrAgreedUpon(t *testing.T) {
 	}
 }
 
-func TestSomethingElseInThePlaceOfTheSecretIsAnErrorThatSaysSo(t *testing.T) {
+func TestForeignValueOfTheSecretKeyIsAnError(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	c := headgate.Check{Key: "alice", Limit: headgate.PerHour(1), Cost: 1}
 	for _, write := range [][]string{{"SET", "hg:secret", "short"}, {"SET", "hg:secret", "%%%"}, {"LPUSH", "hg:secret", "x"}} {
@@ -301,7 +301,7 @@ func TestCloseMayComeAtAnyTime(t *testing.T) {
 	}
 }
 
-func TestWaitingForTheSecretEndsWithTheCallersTime(t *testing.T) {
+func TestWaitForTheSecretEndsWithTheContext(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{})
 	s.keys.Store(nil) // as if the server had been away when the store was opened
@@ -326,7 +326,7 @@ func TestWaitingForTheSecretEndsWithTheCallersTime(t *testing.T) {
 	group.Wait()
 }
 
-func TestAPlaceIsReleasedAlthoughMemoryIsFull(t *testing.T) {
+func TestSlotIsReleasedWhileMemoryIsFull(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	c := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit("1 concurrent ttl 1h"), Cost: 1}
@@ -389,7 +389,7 @@ func TestSplitKeysDrawOnlyPartsThatTheCostFits(t *testing.T) {
 	}
 }
 
-func TestReceiptsOfPartsThatAreNoMoreGiveNothing(t *testing.T) {
+func TestReceiptsOfRemovedPartsGiveNothing(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	c := headgate.Check{Key: "hot", Limit: headgate.MustParseLimit("8/h"), Cost: 1, Split: 8}
@@ -414,7 +414,7 @@ func TestReceiptsOfPartsThatAreNoMoreGiveNothing(t *testing.T) {
 	}
 }
 
-func TestASplitWhoseSharesAreNoLimitsIsRefused(t *testing.T) {
+func TestSplitIntoInvalidLimitsIsRefused(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	c := headgate.Check{Key: "hot", Limit: headgate.Limit{Count: 3, Period: 366 * 24 * time.Hour, Burst: 50}, Cost: 1, Split: 2}

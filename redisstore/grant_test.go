@@ -105,7 +105,7 @@ func (h *grantHistory) grantStep() error {
 	return nil
 }
 
-func TestAGrantIsCountedOnTheKeyThatTakeCounts(t *testing.T) {
+func TestGrantAndTakeCountTheSameKey(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	store := open(t, server.URL(), Options{})
@@ -140,7 +140,7 @@ func TestAGrantIsCountedOnTheKeyThatTakeCounts(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeGrantedAheadIsRefused(t *testing.T) {
+func TestGrantRefusesUnsupportedLimits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	store := open(t, server.URL(), Options{})

@@ -35,7 +35,7 @@ next:
 	t.Errorf("no warning about %s with %q; got %q", server, words, s.Warnings())
 }
 
-func TestEvictionIsWarnedOf(t *testing.T) {
+func TestEvictionWarns(t *testing.T) {
 	for _, policy := range []string{"allkeys-lru", "allkeys-random", "volatile-ttl", "volatile-lfu"} {
 		server := redistest.Standalone(t, redistest.Options{MaxMemory: 64 << 20, MaxMemoryPolicy: policy})
 		var log logbook.Book
@@ -79,7 +79,7 @@ func TestInspectLooksAgain(t *testing.T) {
 	}
 }
 
-func TestFullMemoryIsWarnedOfAndToldByDecisions(t *testing.T) {
+func TestFullMemoryWarnsAndFailsDecisions(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{MaxMemory: 8 << 20})
 	early := open(t, server.URL(), Options{Secret: testSecret})
 	server.FillMemory()
@@ -94,7 +94,7 @@ func TestFullMemoryIsWarnedOfAndToldByDecisions(t *testing.T) {
 	}
 }
 
-func TestClocksThatAreOffAreWarnedOf(t *testing.T) {
+func TestClockSkewWarns(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []time.Duration{-time.Hour, 30 * time.Second} {
 		server := redistest.Standalone(t, redistest.Options{ClockOffset: offset})
@@ -150,7 +150,7 @@ func wantSkew(t *testing.T, s *Store, want time.Duration) {
 	t.Errorf("got %q, want a warning of a clock", s.Warnings())
 }
 
-func TestDiskThatFailsIsWarnedOf(t *testing.T) {
+func TestFailedDiskWarns(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	early := open(t, server.URL(), Options{Secret: testSecret})
 	// A directory stands where it would save.
@@ -174,7 +174,7 @@ func TestDiskThatFailsIsWarnedOf(t *testing.T) {
 	says(t, err, server.Addr(), "cannot save to disk", "free its disk")
 }
 
-func TestUserWhoMayNotAskIsWarnedOf(t *testing.T) {
+func TestUserWithoutInfoWarns(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Users: []string{"bob on >secret ~* &* +@all -info"}})
 	s := open(t, "redis://bob:secret@"+server.Addr(), Options{Secret: testSecret})
 	warns(t, s, server, "does not let its user run INFO", "ACL SETUSER")
@@ -188,7 +188,7 @@ func TestUserWhoMayNotAskIsWarnedOf(t *testing.T) {
 	says(t, h[0].Err, server.Addr(), "does not let its user do that", "ACL SETUSER")
 }
 
-func TestUserWithoutOurKeysIsToldSo(t *testing.T) {
+func TestUserWithoutAccessToOurKeysIsExplained(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Users: []string{"carol on >secret ~theirs:* &* +@all"}})
 	s := open(t, "redis://carol:secret@"+server.Addr(), Options{Secret: testSecret})
 	err := take(within(t, unhurried), s, "alice")
@@ -260,7 +260,7 @@ func TestVersionsAreRead(t *testing.T) {
 	}
 }
 
-func TestUnboundedMemoryThatRunsOutIsWarnedOf(t *testing.T) {
+func TestUnboundedMemoryWarns(t *testing.T) {
 	r := serverReport{server: "s"}
 	r.readMemory(map[string]string{"used_memory": "95", "maxmemory": "0", "total_system_memory": "100"})
 	if len(r.warnings) != 1 || !strings.Contains(r.warnings[0].String(), "without a bound") {

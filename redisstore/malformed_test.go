@@ -65,7 +65,7 @@ func TestWeirdMapsAreErrors(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNoneNameTheServer(t *testing.T) {
+func TestMalformedRepliesNameTheServer(t *testing.T) {
 	s := redistest.NewFake(t, nil)
 	store := open(t, "redis://"+s.Addr(), Options{Secret: testSecret, Logger: (&logbook.Book{}).Logger()})
 	c := headgate.Check{Owner: "alice", Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}

@@ -173,7 +173,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForServersThatHang(t *testing.T) {
+func TestCloseDoesNotWaitForHungServers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})

@@ -17,7 +17,7 @@ func TestTLSByOptions(t *testing.T) {
 	}
 }
 
-func TestTLSThatDoesNotFitIsRefused(t *testing.T) {
+func TestMismatchedTLSIsRefused(t *testing.T) {
 	t.Parallel()
 	secured := redistest.Standalone(t, redistest.Options{TLS: true})
 	plain := redistest.Standalone(t, redistest.Options{})

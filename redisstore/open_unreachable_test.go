@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-func TestServerThatIsNotThereIsNamed(t *testing.T) {
+func TestMissingServerIsNamed(t *testing.T) {
 	addr := freeAddr(t)
 	for _, u := range []string{"redis://" + addr, "redis-cluster://" + addr, "redis-sentinel://" + addr + "/m"} {
 		err := whyNotOpen(t, u, Options{})
@@ -30,7 +30,7 @@ func TestServerThatIsNotThereIsNamed(t *testing.T) {
 	notOpen(t, "redis://host.invalid", Options{}, "host.invalid:6379", "name that is not found")
 }
 
-func TestServerThatHangsIsNamed(t *testing.T) {
+func TestHungServerIsNamed(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	server.Pause()
 	defer server.Resume()
@@ -58,7 +58,7 @@ func TestOpenObeysItsContext(t *testing.T) {
 	}
 }
 
-func TestStoreStartsWhileRedisIsAway(t *testing.T) {
+func TestStoreStartsWhileRedisIsUnreachable(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) (url string, back func()){
 		"standalone": func(t *testing.T) (string, func()) {
 			s := redistest.Standalone(t, redistest.Options{MaxMemory: 100 << 20, MaxMemoryPolicy: "allkeys-lru"})
@@ -99,7 +99,7 @@ func TestStoreStartsWhileRedisIsAway(t *testing.T) {
 	}
 }
 
-func TestClusterAndSentinelsMayBeAwayAtFirst(t *testing.T) {
+func TestClusterAndSentinelsMayBeUnreachableAtFirst(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{})
 	sentinels := redistest.Sentinel(t, redistest.SentinelOptions{})
@@ -130,7 +130,7 @@ func TestClusterAndSentinelsMayBeAwayAtFirst(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotRedisIsNamed(t *testing.T) {
+func TestServerThatIsNotRedisIsNamed(t *testing.T) {
 	t.Parallel()
 	for what, greeting := range map[string]string{
 		"SSH":  "SSH-2.0-OpenSSH_9.6\r\n",

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestOptionsThatAreWrongAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		o    Options
 		want string

@@ -12,7 +12,7 @@ import (
 
 // Who is away is known though nobody asks for a decision: at the start, when a server dies, and no longer when it is
 // back.
-func TestWhoIsAwayIsKnownWhenNobodyAsks(t *testing.T) {
+func TestUnreachableServersAreKnownWithoutCalls(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	server.Kill()
@@ -41,7 +41,7 @@ func TestWhoIsAwayIsKnownWhenNobodyAsks(t *testing.T) {
 }
 
 // Without anybody who knows where keys are, that is what is said.
-func TestAClusterThatIsAwayIsNamed(t *testing.T) {
+func TestUnreachableClusterIsNamed(t *testing.T) {
 	addr := freeAddr(t)
 	for _, u := range []string{"redis-cluster://" + addr, "redis-sentinel://" + addr + "/m"} {
 		s := open(t, u, Options{StartUnreachable: true, Logger: (&logbook.Book{}).Logger()})

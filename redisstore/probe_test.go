@@ -12,7 +12,7 @@ import (
 )
 
 // A server of a cluster may be there and serve nobody. Circuits must stay open then.
-func TestProbeFailsWhileTheClusterServesNobody(t *testing.T) {
+func TestProbeFailsWhileTheClusterIsDown(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: time.Second})
 	s := open(t, cluster.URL(), Options{Secret: testSecret})
@@ -34,7 +34,7 @@ func TestProbeFailsWhileTheClusterServesNobody(t *testing.T) {
 	await.NoError(t, "not so yet", func() error { return s.Probe(within(t, time.Second), alive.Addr()) })
 }
 
-func TestProbeTellsWhetherAShardCanDecide(t *testing.T) {
+func TestProbeReportsWhetherAShardDecides(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	if err := s.Probe(within(t, unhurried), server.Addr()); err != nil {

@@ -65,7 +65,7 @@ func TestEveryDecisionIsOneCall(t *testing.T) {
 	}
 }
 
-func TestScriptsThatAreForgottenAreSentAgain(t *testing.T) {
+func TestFlushedScriptsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
@@ -98,7 +98,7 @@ func TestScriptsThatAreForgottenAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestKeysTellNobodyWhoItIs(t *testing.T) {
+func TestKeysHideTheClient(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Prefix: "shop"})
 	for _, c := range threeLimits("alice@example.com") {
@@ -121,7 +121,7 @@ func TestKeysTellNobodyWhoItIs(t *testing.T) {
 	}
 }
 
-func TestKeysOfOneOwnerAreInOneSlotAndNeverRunTogether(t *testing.T) {
+func TestKeysOfOneOwnerShareASlot(t *testing.T) {
 	m := newKeyMaker("hg", testSecret)
 	slots := map[int]bool{}
 	for i := range 1000 {
@@ -151,7 +151,7 @@ func TestKeysOfOneOwnerAreInOneSlotAndNeverRunTogether(t *testing.T) {
 	}
 }
 
-func TestTheSecretIsMadeOnceForAll(t *testing.T) {
+func TestStoresShareOneSecret(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	const stores = 8
@@ -172,7 +172,7 @@ func TestTheSecretIsMadeOnceForAll(t *testing.T) {
 	}
 }
 
-func TestIdleKeysVanishAndLiveOnesDoNot(t *testing.T) {
+func TestOnlyIdleKeysExpire(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
@@ -233,7 +233,7 @@ func planOf(t testing.TB, l headgate.Limit) *plan {
 	return p
 }
 
-func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
+func TestForeignValuesAreExplained(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	for _, text := range []string{"10/m", "10/m fixed-window", "10/m sliding-log", "10/m sliding-window", "10/m sliding-buckets", "10 concurrent"} {
@@ -270,7 +270,7 @@ func TestWhatSomebodyElseWroteIsAnErrorThatSaysSo(t *testing.T) {
 
 // Somebody has been at a list, so that its entries are not what its head says. No script may look for what is missing
 // for ever: a server that runs one does nothing else.
-func TestAListThatDoesNotAddUpIsAnErrorThatSaysSo(t *testing.T) {
+func TestMalformedListIsAnError(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	number := func(n int64, size int) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))[8-size:]) }
@@ -314,7 +314,7 @@ func TestAListThatDoesNotAddUpIsAnErrorThatSaysSo(t *testing.T) {
 	}
 }
 
-func TestOwnersAreAskedInTurnAndWhatTheyTookIsGivenBack(t *testing.T) {
+func TestLaterDenialReturnsUnitsOfEarlierOwners(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
 	own := headgate.Check{Owner: "alice", Key: "alice/own", Limit: headgate.MustParseLimit("10/h"), Cost: 1}
@@ -348,7 +348,7 @@ func TestOwnersAreAskedInTurnAndWhatTheyTookIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestOneGreedyClientDoesNotHurtItsTenant(t *testing.T) {
+func TestGreedyClientDoesNotDrainItsTenant(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})

@@ -11,7 +11,7 @@ import (
 )
 
 // Units that one owner's limits took and returned, as another's denied, leave decisions that say how the keys are.
-func TestReturnedChecksSayHowTheirKeysAre(t *testing.T) {
+func TestRefundedChecksHaveCurrentDecisions(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	base := open(t, server.URL(), Options{Secret: testSecret})
 	texts := []string{

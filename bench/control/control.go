@@ -24,25 +24,25 @@ func controlScenarios() []harness.Scenario {
 func controlTests() []harness.GoTest {
 	return []harness.GoTest{
 		{
-			Pkg: "server/control/follow", Name: "TestSoakAChangeIsInForceOnFiftyNodesAtOnce",
+			Pkg: "server/control/follow", Name: "TestSoakChangeIsInForceOnFiftyNodes",
 			What: "an API write, and nodes that are told",
 		},
 		{Pkg: "server/cmd/headgate", Name: "TestSoakNodesPollWithin15SecondsWithoutPush", What: "nodes that are not told"},
 		{Pkg: "server/control/api", Name: "TestSoakTenThousandRules", What: "10,000 rules in the service"},
 		{Pkg: "bench/control", Name: "TestSoakTenThousandRulesAreSwappedUnderLoad", What: "10,000 rules on a node"},
 		{
-			Pkg: "server/control/follow", Name: "TestSoakOneOfAMillionClientsMovesAlone",
+			Pkg: "server/control/follow", Name: "TestSoakChangingOneOfAMillionClients",
 			What: "one of a million registered clients changes",
 		},
 		{
-			Pkg: "server/control/sqlite", Name: "TestSoakAProcessThatIsKilledLeavesEachChangeWholeOrUndone",
+			Pkg: "server/control/sqlite", Name: "TestSoakKilledProcessLeavesChangesAtomic",
 			What: "kill -9 in the midst of writes, 200 times",
 		},
 		{Pkg: "server/control/api", Name: "TestTwoEditorsNeverLoseAnUpdate", What: "two editors at once"},
 		{Pkg: "server/cmd/headgate", Name: "TestNodeFollowsARulesService", What: "the service away, nodes restarted"},
-		{Pkg: "server/control/api", Name: "TestFiveHundredNodesComeBackAtOnce", What: "500 nodes that come back at once"},
+		{Pkg: "server/control/api", Name: "TestFiveHundredNodesReconnectAtOnce", What: "500 nodes that come back at once"},
 		{
-			Pkg: "server/control/api", Name: "TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace",
+			Pkg: "server/control/api", Name: "TestPermissionsOfEveryRoleOnEveryRoute",
 			What: "every role on every route in every namespace",
 		},
 	}

@@ -21,8 +21,8 @@ type faultBar struct {
 func faultTimes() []faultBar {
 	const (
 		hot     = "TestDeniedHotKeyHardlyCallsTheServer"
-		hang    = "TestServerThatHangsIsSurvived"
-		cluster = "TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller"
+		hang    = "TestHungServerIsSurvived"
+		cluster = "TestKilledClusterPrimaryCausesNoErrors"
 
 		deadline    = 20 * time.Millisecond
 		nodeTimeout = 1500 * time.Millisecond

@@ -16,27 +16,27 @@ func faultTests() []harness.GoTest {
 		{Pkg: "redisstore", Name: "TestEveryDecisionIsOneCall", What: "calls of the server for a decision"},
 		{Pkg: "redisstore", Name: "TestMemoryPerKey", What: "memory in Redis, 28-byte keys included"},
 		{
-			Pkg: "redisstore", Name: "TestOneGreedyClientDoesNotHurtItsTenant",
+			Pkg: "redisstore", Name: "TestGreedyClientDoesNotDrainItsTenant",
 			What: "a client at 50 times its limit, beside its tenant's",
 		},
-		{Pkg: "redisstore", Name: "TestTheNewPrimarysClockIsBehindOrAhead", What: "a new primary whose clock is 10 s off"},
+		{Pkg: "redisstore", Name: "TestNewPrimaryWithAnotherClock", What: "a new primary whose clock is 10 s off"},
 		{Pkg: "redisstore/guard", Name: "TestDeniedHotKeyHardlyCallsTheServer", What: "a hot key that is denied"},
-		{Pkg: "redisstore/guard", Name: "TestServerThatHangsIsSurvived", What: "SIGSTOP of the server"},
-		{Pkg: "redisstore/guard", Name: "TestNetworkThatLosesEverythingIsSurvived", What: "a network that swallows everything"},
-		{Pkg: "redisstore/guard", Name: "TestNetworkThatIsCutIsSurvived", What: "a network that is cut"},
+		{Pkg: "redisstore/guard", Name: "TestHungServerIsSurvived", What: "SIGSTOP of the server"},
+		{Pkg: "redisstore/guard", Name: "TestNetworkWithFullPacketLossIsSurvived", What: "a network that swallows everything"},
+		{Pkg: "redisstore/guard", Name: "TestCutNetworkIsSurvived", What: "a network that is cut"},
 		{
-			Pkg: "redisstore/guard", Name: "TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller",
+			Pkg: "redisstore/guard", Name: "TestKilledClusterPrimaryCausesNoErrors",
 			What: "SIGKILL of a primary of a cluster",
 		},
 		{
-			Pkg: "redisstore/guard", Name: "TestSentinelsReplaceThePrimaryAndNoErrorReachesACaller",
+			Pkg: "redisstore/guard", Name: "TestSentinelFailoverCausesNoErrors",
 			What: "sentinels put another primary in its place",
 		},
-		{Pkg: "redisstore/guard", Name: "TestASlotThatMovesIsFollowedExactly", What: "slots that move while they are asked"},
-		{Pkg: "redisstore/guard", Name: "TestASlotHeldHalfwayHurtsNobodyElse", What: "a slot held half way"},
-		{Pkg: "redisstore/guard", Name: "TestScriptsThatAreFlushedChangeNothing", What: "SCRIPT FLUSH again and again"},
-		{Pkg: "redisstore/guard", Name: "TestACallThatIsNotAnsweredIsNeverSentAgain", What: "calls that are not answered"},
-		{Pkg: "redisstore/guard", Name: "TestAServerThatIsAwayAtBootIsWaitedForByPolicy", What: "a server that is away at boot"},
+		{Pkg: "redisstore/guard", Name: "TestMovingSlotIsFollowedExactly", What: "slots that move while they are asked"},
+		{Pkg: "redisstore/guard", Name: "TestHalfMovedSlotDoesNotAffectOthers", What: "a slot held half way"},
+		{Pkg: "redisstore/guard", Name: "TestFlushedScriptsChangeNothing", What: "SCRIPT FLUSH again and again"},
+		{Pkg: "redisstore/guard", Name: "TestCallWithoutAResponseIsNeverResent", What: "calls that are not answered"},
+		{Pkg: "redisstore/guard", Name: "TestPolicyDecidesUntilTheServerIsReachable", What: "a server that is away at boot"},
 	}
 }
 
@@ -44,7 +44,7 @@ func faultTests() []harness.GoTest {
 func runFaults(ctx context.Context, b *harness.Bench) error {
 	list := faultTests()
 	if b.Results.Quick {
-		list = slices.DeleteFunc(list, func(f harness.GoTest) bool { return f.Name != "TestServerThatHangsIsSurvived" })
+		list = slices.DeleteFunc(list, func(f harness.GoTest) bool { return f.Name != "TestHungServerIsSurvived" })
 	}
 	for i, f := range list {
 		b.Progress.At(float64(i)/float64(len(list)), "faults", f.What)

@@ -57,12 +57,12 @@ func TestWhatFaultTestsSayIsHeldAgainstBars(t *testing.T) {
 			"for long: 2.2s: 108133 asked, 0 allowed; denials from memory: p50 695ns, p95 1.183µs, p99 1.919µs; all: p50 695ns, p99 356.351µs, longest 15.70625ms of 108133",
 			"for a moment: 1s: 46994 asked, 10 allowed; denials from memory: p50 671ns, p95 1.503µs, p99 2.591µs; all: p50 735ns, p99 21.495807ms, longest 23.431283ms of 46984",
 		}},
-		{Test: "TestServerThatHangsIsSurvived", Passed: true, Said: []string{
+		{Test: "TestHungServerIsSurvived", Passed: true, Said: []string{
 			"circuit opened after 22.049658ms; until then: p50 2.523135ms, p99 21.089037ms, p99.9 26.089037ms, longest 26.089037ms of 99",
 			"then: p50 695ns, p99 7.999µs, p99.9 26.879µs, longest 131.18µs of 8901",
 			"exact 176.479366ms after the end",
 		}},
-		{Test: "TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller", Passed: false, Said: []string{
+		{Test: "TestKilledClusterPrimaryCausesNoErrors", Passed: false, Said: []string{
 			"full coverage yes: after the kill: replica promoted 2.8s, last degraded decision 3.1s, 300ms after that",
 			"full coverage no: after the kill: replica promoted 3.5s, last degraded decision 3.6s, 100ms after that",
 		}},

@@ -190,7 +190,7 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 }
 
 // While requests are queued, a store that does not run for longer than the deadline is not down.
-func TestFloodOutlastsAStoreThatStalls(t *testing.T) {
+func TestFloodSurvivesAStalledStore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newBusy(t, 80*time.Microsecond)
 		s.every, s.stall = 5000, 50*time.Millisecond
@@ -302,7 +302,7 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 // A store that is far away is not an overloaded one: the limit grows as long as calls take no longer than the quickest.
-func TestLimitGrowsForAStoreThatIsFarAway(t *testing.T) {
+func TestQueueLimitGrowsForADistantStore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const far, callers, lasts = 8 * time.Millisecond, 600, 2 * time.Second
 		f := newFake(t, nil)

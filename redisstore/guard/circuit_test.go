@@ -32,7 +32,7 @@ func TestCircuitOpensAfterFailuresInARow(t *testing.T) {
 	})
 }
 
-func TestCircuitOpensHoweverSeldomItIsAsked(t *testing.T) {
+func TestCircuitOpensForRareCalls(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, f, Options{})
@@ -122,7 +122,7 @@ func TestCircuitOpensWhenHalfOfTheCallsFail(t *testing.T) {
 	}
 }
 
-func TestOnlyTheProberAsksWhileTheCircuitIsOpen(t *testing.T) {
+func TestOnlyProbesCallTheStoreWhileTheCircuitIsOpen(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, f, Options{})
@@ -198,7 +198,7 @@ func TestDecisionsAreExactAgainWithinASecondOfRecovery(t *testing.T) {
 	})
 }
 
-func TestNobodyRushesAStoreThatComesBack(t *testing.T) {
+func TestRecoveredStoreIsNotFlooded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, f, Options{})
@@ -254,7 +254,7 @@ func TestCallsFromBeforeAnOutageDoNotOpenTheCircuit(t *testing.T) {
 	}
 }
 
-func TestProberIsAskedRatherThanACheck(t *testing.T) {
+func TestProberReplacesThePeek(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := probedFake{newFake(t, nil), new(atomic.Int64)}
 		g := newGuard(t, f, Options{})
@@ -272,7 +272,7 @@ func TestProberIsAskedRatherThanACheck(t *testing.T) {
 	})
 }
 
-func TestProbesThatPassWhereCallsFailComeSlowly(t *testing.T) {
+func TestProbesSlowDownIfCallsStillFail(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := probedFake{newFake(t, nil), new(atomic.Int64)}
 		g := newGuard(t, f, Options{})
@@ -313,7 +313,7 @@ func TestDeadShardLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-func TestStoreMayBeAwayFromTheBeginning(t *testing.T) {
+func TestStoreMayBeUnreachableFromTheBeginning(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		f.breaks("a", fault{hangs: true})

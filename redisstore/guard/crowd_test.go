@@ -15,7 +15,7 @@ import (
 
 // The bar: 1,000 callers of one key make the store decide no more than what it admits, and two more in the time for
 // which a denial holds.
-func TestThousandCallersOfADeniedKeyCostNextToNothing(t *testing.T) {
+func TestThousandCallersOfADeniedKeyMakeFewCalls(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		limit    string
@@ -80,7 +80,7 @@ func TestThousandCallersOfADeniedKeyCostNextToNothing(t *testing.T) {
 	}
 }
 
-func TestUnitsUnderWayAreWhatCouldPass(t *testing.T) {
+func TestUnitsInFlightStayBounded(t *testing.T) {
 	for _, tt := range []struct {
 		cost, most int64
 	}{{1, 12}, {3, 4}, {5, 2}, {12, 1}, {13, 1}} {
@@ -103,7 +103,7 @@ func TestUnitsUnderWayAreWhatCouldPass(t *testing.T) {
 	}
 }
 
-func TestUnitsUnderWayAreWhatCouldPassAfterAPause(t *testing.T) {
+func TestUnitsInFlightStayBoundedAfterAPause(t *testing.T) {
 	// A call takes a millisecond, in which a unit of 1000/s comes back: when the first of ten returns, two may go.
 	for limit, most := range map[string]int64{"1000/s burst 10": 11, "1000/s gcra burst 10": 11, "10/s fixed-window": 10} {
 		inBubble(t, func(t *testing.T) {
@@ -267,7 +267,7 @@ func wantNothingLeft(t testing.TB, g *Guard) {
 	}
 }
 
-func TestTakeAllsThatNeedEachOthersKeysDoNotBlock(t *testing.T) {
+func TestTakeAllsWithCommonKeysDoNotDeadlock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		f.breaks("a", fault{slow: time.Millisecond})

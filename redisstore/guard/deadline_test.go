@@ -40,7 +40,7 @@ func TestCallThatHangsEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
-func TestCallersOwnContextIsNotTheStoresFault(t *testing.T) {
+func TestCallerContextIsNoStoreFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		f.breaks("a", fault{hangs: true})
@@ -90,7 +90,7 @@ type answeredError struct{ error }
 
 func (answeredError) Answered() bool { return true }
 
-func TestCallersFaultsPassUnchangedAndAreNoFailures(t *testing.T) {
+func TestCallerErrorsAreNoFailures(t *testing.T) {
 	for _, fails := range []error{
 		headgate.ErrInvalidLimit, headgate.ErrInvalidCheck, headgate.ErrUnsupported, headgate.ErrNilContext,
 		headgate.ErrClosed, headgate.ErrNever, &headgate.InputError{Err: errRefused},
@@ -137,7 +137,7 @@ func TestFullStoreIsDegradedButNotDown(t *testing.T) {
 	})
 }
 
-func TestAtMostThoseInFlightWaitForAStoreThatStopped(t *testing.T) {
+func TestOnlyCallsInFlightWaitForAStoppedStore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		f.breaks("a", fault{hangs: true})

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestDenialHoldsForLargerCostsWhereTheAnswerTells(t *testing.T) {
+func TestDenialCoversLargerCostsIfKnown(t *testing.T) {
 	for _, tt := range []struct {
 		limit string
 		holds bool

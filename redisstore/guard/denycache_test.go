@@ -15,7 +15,7 @@ func (f *fakeStore) during(do func()) int64 {
 	return f.calls.Load() - before
 }
 
-func TestWhatADenialHoldsFor(t *testing.T) {
+func TestDenialCoverage(t *testing.T) {
 	base := check("a/1", "2/h")
 	with := func(change func(*headgate.Check)) headgate.Check {
 		c := base
@@ -114,7 +114,7 @@ func TestDenialEndsWhenItShould(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneToAKeyHereEndsItsDenial(t *testing.T) {
+func TestChangesOfAKeyEndItsDenial(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct {
 		name string
@@ -151,7 +151,7 @@ func TestWhatIsDoneToAKeyHereEndsItsDenial(t *testing.T) {
 	}
 }
 
-func TestAnswerFromBeforeARefundIsNotRemembered(t *testing.T) {
+func TestResponseFromBeforeARefundIsNotRemembered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, slowAnswers{f, 5 * time.Millisecond}, Options{})
@@ -196,7 +196,7 @@ func (s *stubborn) Take(context.Context, headgate.Check) (headgate.Decision, err
 	return s.decision, nil
 }
 
-func TestDegradedAnswersAreNotRemembered(t *testing.T) {
+func TestDegradedDecisionsAreNotRemembered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := &stubborn{decision: headgate.Decision{Degraded: true, Limit: 10, RetryAfter: time.Hour, ResetAfter: time.Hour}}
 		g := newGuard(t, s, Options{})

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestEventsTellOfEveryChange(t *testing.T) {
+func TestEventsReportEveryChange(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		var mu sync.Mutex
@@ -47,7 +47,7 @@ func TestEventsTellOfEveryChange(t *testing.T) {
 	})
 }
 
-func TestSlowListenerHoldsNobodyUp(t *testing.T) {
+func TestSlowOnEventDelaysNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		block := make(chan struct{})

@@ -35,7 +35,7 @@ func newGranting(t *testing.T) (grantingFake, *Guard) {
 	return fake, g
 }
 
-func TestAGrantPassesWhereTheStoreAnswers(t *testing.T) {
+func TestGrantPassesThroughTheGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, g := newGranting(t)
 		c := headgate.Check{Key: "a", Limit: headgate.PerSecond(100), Cost: 1}
@@ -49,7 +49,7 @@ func TestAGrantPassesWhereTheStoreAnswers(t *testing.T) {
 	})
 }
 
-func TestAGrantFromAStoreThatIsAwayIsAnErrorAndPoliciesDecideRequests(t *testing.T) {
+func TestGrantFailsWhileTheStoreIsUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake, g := newGranting(t)
 		fake.breaks("a", fault{hangs: true})
@@ -79,7 +79,7 @@ func TestAGrantFromAStoreThatIsAwayIsAnErrorAndPoliciesDecideRequests(t *testing
 	})
 }
 
-func TestAStoreThatCannotGrantSaysSo(t *testing.T) {
+func TestGrantOfAnotherStoreIsUnsupported(t *testing.T) {
 	g, err := New(newFake(t, time.Now), Options{})
 	if err != nil {
 		t.Fatal(err)

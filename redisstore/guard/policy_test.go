@@ -146,7 +146,7 @@ func TestShareOfALimitIsALimit(t *testing.T) {
 	}
 }
 
-func TestLocalLimiterThatFailsLetsPass(t *testing.T) {
+func TestFailedLocalLimiterAllows(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f, local := newFake(t, nil), newFake(t, nil)
 		local.breaks("a", fault{err: errRefused})
@@ -223,7 +223,7 @@ func TestReceiptsGoBackToWhereTheyWereTaken(t *testing.T) {
 }
 
 // A caller that gives up before its turn returns all of its units to the local limiter too.
-func TestLocalUnitsOfThoseWhoGiveUpAreReturned(t *testing.T) {
+func TestLocalUnitsOfCanceledCallsAreReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, f, Options{})
@@ -276,7 +276,7 @@ func TestChargeFollowsThePolicy(t *testing.T) {
 	}
 }
 
-func TestResetWhileDownSaysSo(t *testing.T) {
+func TestResetFailsWhileTheStoreIsDown(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, shardedFake{f}, Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/redisstore/guard"
 )
 
-func TestAServerThatIsAwayAtBootIsWaitedForByPolicy(t *testing.T) {
+func TestPolicyDecidesUntilTheServerIsReachable(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	server.Kill()

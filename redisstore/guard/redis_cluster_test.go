@@ -29,7 +29,7 @@ func clusterWith(t testing.TB, coverage string, timeout time.Duration) *redistes
 	})
 }
 
-func TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller(t *testing.T) {
+func TestKilledClusterPrimaryCausesNoErrors(t *testing.T) {
 	for _, coverage := range []string{"no", "yes"} {
 		t.Run("full coverage "+coverage, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestAKilledPrimaryOfAClusterIsReplacedAndNoErrorReachesACaller(t *testing.T
 	}
 }
 
-func TestAShardThatStaysDeadLeavesTheOthersAlone(t *testing.T) {
+func TestDeadClusterShardDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	cluster := clusterWith(t, "no", nodeTimeout)
 	store := openStore(t, cluster.URL(), redisstore.Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/redisstore/guard"
 )
 
-func TestAServerOutOfMemoryNeverAllowsInSilence(t *testing.T) {
+func TestFullMemoryIsNeverAllowedSilently(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{MaxMemory: 8 << 20})
 	store := openStore(t, server.URL(), redisstore.Options{})

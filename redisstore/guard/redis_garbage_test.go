@@ -12,7 +12,7 @@ import (
 )
 
 // Somebody else wrote where the counter of one client is. However often that client asks, the others are served.
-func TestOneKeyWithGarbageInItLeavesTheOthersAlone(t *testing.T) {
+func TestGarbageInOneKeyDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	store := openStore(t, server.URL(), redisstore.Options{})

@@ -185,13 +185,13 @@ var outages = map[string]func(t testing.TB) (url string, begin, end func()){
 
 const shortOutage = 1500 * time.Millisecond
 
-func TestServerThatHangsIsSurvived(t *testing.T) { testOutage(t, "hang", shortOutage, (*outage).check) }
+func TestHungServerIsSurvived(t *testing.T) { testOutage(t, "hang", shortOutage, (*outage).check) }
 
-func TestNetworkThatLosesEverythingIsSurvived(t *testing.T) {
+func TestNetworkWithFullPacketLossIsSurvived(t *testing.T) {
 	testOutage(t, "swallow", shortOutage, (*outage).check)
 }
 
-func TestNetworkThatIsCutIsSurvived(t *testing.T) { testOutage(t, "cut", shortOutage, (*outage).check) }
+func TestCutNetworkIsSurvived(t *testing.T) { testOutage(t, "cut", shortOutage, (*outage).check) }
 
 // wellServed returns a crowd whose guard keeps its deadline as long as all is well. That is the default where the
 // machine is up to it, and the next longer one that it is up to elsewhere.

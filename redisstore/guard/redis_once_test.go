@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/redisstore/guard"
 )
 
-func TestACallThatIsNotAnsweredIsNeverSentAgain(t *testing.T) { testOnce(t, 8) }
+func TestCallWithoutAResponseIsNeverResent(t *testing.T) { testOnce(t, 8) }
 
 // testOnce breaks so many rounds of calls. A call that timed out may have counted: were it sent again it would count
 // twice.

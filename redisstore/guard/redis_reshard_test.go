@@ -51,7 +51,7 @@ func keysOf(t testing.TB, cluster *redistest.ClusterSet, least time.Duration) []
 
 // A slot that moves key by key while it is asked for, there and back. Now and then one of the client's three keys is at
 // the new server and the others are at the old one.
-func TestASlotThatMovesIsFollowedExactly(t *testing.T) {
+func TestMovingSlotIsFollowedExactly(t *testing.T) {
 	t.Parallel()
 	cluster := clusterWith(t, "no", unhurried)
 	store := openStore(t, cluster.URL(), redisstore.Options{})
@@ -118,7 +118,7 @@ func redirected(t testing.TB, s *redisstore.Store) int64 {
 
 // A slot that is held half way: of the three keys of one client one is at the new server, and another client has none
 // yet. No server can decide either in one step then.
-func TestASlotHeldHalfwayHurtsNobodyElse(t *testing.T) {
+func TestHalfMovedSlotDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	cluster := clusterWith(t, "no", unhurried)
 	store := openStore(t, cluster.URL(), redisstore.Options{})

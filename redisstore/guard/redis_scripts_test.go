@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/redisstore/guard"
 )
 
-func TestScriptsThatAreFlushedChangeNothing(t *testing.T) {
+func TestFlushedScriptsChangeNothing(t *testing.T) {
 	t.Parallel()
 	testFlushes(t, time.Second)
 }

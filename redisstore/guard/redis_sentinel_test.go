@@ -13,7 +13,7 @@ import (
 // second, and when something fails. On a quiet machine it takes less than two.
 const switching = 20 * time.Second
 
-func TestSentinelsReplaceThePrimaryAndNoErrorReachesACaller(t *testing.T) {
+func TestSentinelFailoverCausesNoErrors(t *testing.T) {
 	t.Parallel()
 	set := redistest.Sentinel(t, redistest.SentinelOptions{})
 	store := openStore(t, set.URL(), redisstore.Options{})

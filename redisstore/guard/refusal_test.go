@@ -15,7 +15,7 @@ import (
 
 // A store that works and refuses is told of when that begins and when it ends, and the state of its shard says so for
 // as long as it lasts, whether anybody asks or not.
-func TestRefusalsAreToldOnceAndShownWhileTheyLast(t *testing.T) {
+func TestRefusalsSendOneEventAndStayInShards(t *testing.T) {
 	for _, probed := range []bool{true, false} {
 		t.Run(fmt.Sprint("probed: ", probed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) { testRefusals(t, probed) })

@@ -213,7 +213,7 @@ func TestTakeAllThatFailsTakesNothing(t *testing.T) {
 	})
 }
 
-func TestRefundsThatCannotBeMadeAreCounted(t *testing.T) {
+func TestFailedRefundsAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, shardedFake{f}, Options{DenyCache: -1, Deadline: time.Second})

@@ -46,7 +46,7 @@ func TestWaiterLeavesWithItsContext(t *testing.T) {
 	})
 }
 
-func TestNobodyWaitsOnceTheCircuitIsOpen(t *testing.T) {
+func TestOpenCircuitEndsAllWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		f.breaks("a", fault{hangs: true})
@@ -71,7 +71,7 @@ func TestNobodyWaitsOnceTheCircuitIsOpen(t *testing.T) {
 	})
 }
 
-func TestWaitersOfAStoreThatHangsAreDegradedInTime(t *testing.T) {
+func TestWaitersOfAHungStoreAreDegradedInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		f.breaks("a", fault{hangs: true})
@@ -96,7 +96,7 @@ func TestWaitersOfAStoreThatHangsAreDegradedInTime(t *testing.T) {
 }
 
 // A store that is slow but works is asked rather than that waiters are let pass.
-func TestWaitersOfASlowStoreAskAllTheSame(t *testing.T) {
+func TestWaitersOfASlowStoreCallIt(t *testing.T) {
 	for _, slow := range []time.Duration{2 * time.Millisecond, 6 * time.Millisecond, 9 * time.Millisecond, 15 * time.Millisecond} {
 		inBubble(t, func(t *testing.T) {
 			f := newFake(t, nil)
@@ -131,7 +131,7 @@ func TestWaitersOfASlowStoreAskAllTheSame(t *testing.T) {
 }
 
 // The time that a caller waits for others is part of its deadline, whatever happens to the store.
-func TestNobodyTakesLongerThanTheDeadline(t *testing.T) {
+func TestCallsEndAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	var seeds uint64 = max(2, 6/slower)
 	for seed := range seeds {
@@ -169,7 +169,7 @@ func TestNobodyTakesLongerThanTheDeadline(t *testing.T) {
 }
 
 // A call that had only what a wait has left of the deadline says nothing about the store when it runs out.
-func TestTheStoreIsNotBlamedForCallersWhoWaited(t *testing.T) {
+func TestTimeoutsAfterAWaitAreNoFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
 		g := newGuard(t, f, Options{})

@@ -38,7 +38,7 @@ clients:
   - { id: planned, attributes: { tier: 2, plan: "a\"b" }, limits: [5/s] }
 `
 
-func TestBodiesReadBackAsWhatTheyWereMadeOf(t *testing.T) {
+func TestBodiesRoundTrip(t *testing.T) {
 	doc, err := file.Parse("rules.yaml", []byte(everything))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestBodiesReadBackAsWhatTheyWereMadeOf(t *testing.T) {
 	}
 }
 
-func TestWhatIsEqualHasEqualBytes(t *testing.T) {
+func TestEqualObjectsHaveEqualBodies(t *testing.T) {
 	one, err := control.ParseRule([]byte(`{"limits": ["10/s"], "id": "a", "when": {"path": "/x", "host": "a.example.com", "any": [{"user": "u", "ip": "10.0.0.1"}]}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func paths(t *testing.T, err error) string {
 	return strings.Join(list, " ")
 }
 
-func TestErrorsHaveThePathsOfAllThatIsWrong(t *testing.T) {
+func TestErrorsListAllPaths(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"id":"a","limits":["ten/s"],"on_limits":"drop","when":{"path":"x"}}`: "limits[0] on_limits when.path[0]",
 		`{"id":"a b","limits":["10/s"]}`:                                       "id",
@@ -147,7 +147,7 @@ func TestErrorsHaveThePathsOfAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestOverridesReadBackAsWhatTheyWereMadeOf(t *testing.T) {
+func TestOverridesRoundTrip(t *testing.T) {
 	now := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
 	o, err := control.ParseOverride("o.yaml", []byte("id: a\nclient: { user: acme }\nlimits: 500/1s\nfor: 72h\nnote: <until Friday>\n"), now)
 	if err != nil {
@@ -166,7 +166,7 @@ func TestOverridesReadBackAsWhatTheyWereMadeOf(t *testing.T) {
 	}
 }
 
-func TestAnOverrideCountsBeforeAllButABlock(t *testing.T) {
+func TestOverridePrecedesAllButBlocks(t *testing.T) {
 	for _, tt := range []struct{ override, client, want string }{
 		{`"limits":["500/s"]`, `{"id":"c","limits":["1/s"],"rules":[{"id":"r","limits":["2/s"]},{"id":"b","block":true}]}`, `{"id":"c","limits":["500/s"],"rules":[{"id":"b","block":true}]}`},
 		{`"limits":["500/s"]`, `{"id":"c","block":true}`, `{"id":"c","block":true}`},
@@ -197,7 +197,7 @@ func TestAnOverrideCountsBeforeAllButABlock(t *testing.T) {
 	}
 }
 
-func TestAnOverrideOfNobodyRegisteredIsAClientForTheWhile(t *testing.T) {
+func TestOverrideRegistersATemporaryClient(t *testing.T) {
 	o := control.Override{ID: "o", Client: map[string]string{"user": "acme", "api_key": "k"}, Limits: []string{"500/s"}}
 	c, err := o.AsClient()
 	if err != nil {
@@ -244,7 +244,7 @@ var plainest = []string{
 	`{"limits":["1/s"],"id":"a"}`, `{"id":"a","limits":[{"name":"n","limit":"1/s"}]}`, `{"id":"a","attributes":{"colour":"red"}}`, `{"id":"a","attributes":{"user":1}}`,
 }
 
-func FuzzClientsAreReadTheSameTheFastWay(f *testing.F) {
+func FuzzSimpleClientParserMatchesGeneralParser(f *testing.F) {
 	for _, body := range plainest {
 		f.Add([]byte(body))
 	}
@@ -257,7 +257,7 @@ func FuzzClientsAreReadTheSameTheFastWay(f *testing.F) {
 	})
 }
 
-func TestAPlainClientIsReadWithFewAllocations(t *testing.T) {
+func TestSimpleClientIsParsedWithFewAllocations(t *testing.T) {
 	body := []byte(`{"id":"client-000123","attributes":{"user":"client-000123"},"limits":["100/s"]}`)
 	allocs := testing.AllocsPerRun(100, func() {
 		if _, err := control.ParseClient(body); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-func TestAMarkIsReadAsItIsWritten(t *testing.T) {
+func TestMarkRoundTrip(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 15, 18, 0, 0, 123456789, time.UTC)
 	for _, m := range []control.Mark{{}, {Revision: 42}, control.MarkOf(42, at), control.MarkOf(0, time.Time{})} {

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/sqlite"
 )
 
-func TestAMonitorLogsEachStateOnce(t *testing.T) {
+func TestMonitorLogsEachStateOnce(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not let an open file be moved")
 	}

@@ -53,7 +53,7 @@ func readAll(data []byte) ([]string, error) {
 	}
 }
 
-func TestASnapshotReadsBackAsItWasWritten(t *testing.T) {
+func TestSnapshotRoundTrip(t *testing.T) {
 	got, err := readAll(written(t, 3))
 	want := []string{"shop 42 since 40", `client c0<&> 41 {"id":"<&>"} false`, `client c1<&> 41 {"id":"<&>"} false`, "rule 2 0  true"}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
@@ -64,7 +64,7 @@ func TestASnapshotReadsBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatIsNotWholeIsRefused(t *testing.T) {
+func TestIncompleteSnapshotIsRefused(t *testing.T) {
 	whole := written(t, 5)
 	for n := range len(whole) - 1 {
 		if got, err := readAll(whole[:n]); !errors.Is(err, control.ErrBroken) {
@@ -86,7 +86,7 @@ func TestASnapshotThatIsNotWholeIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheLargestBodyThatIsKeptFitsALine(t *testing.T) {
+func TestLargestBodyFitsALine(t *testing.T) {
 	id := strings.Repeat("\x01", control.MaxID) // each is written with six letters
 	body := []byte(`"` + strings.Repeat("x", control.MaxBody-2) + `"`)
 	c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindOverride, ID: id, Base: control.Any, Body: body}}}
@@ -107,7 +107,7 @@ func TestTheLargestBodyThatIsKeptFitsALine(t *testing.T) {
 	}
 }
 
-func TestAConflictSaysWhatItIsAbout(t *testing.T) {
+func TestConflictNamesItsObject(t *testing.T) {
 	for want, c := range map[string]control.Conflict{
 		"rule a is at revision 3, not 2":         {Kind: control.KindRule, ID: "a", Want: 2, Have: 3},
 		"rule a exists already, at revision 3":   {Kind: control.KindRule, ID: "a", Want: control.Absent, Have: 3},

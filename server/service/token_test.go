@@ -25,7 +25,7 @@ func write(t *testing.T, text string, mode os.FileMode) string {
 	return path
 }
 
-func TestATokenIsOneLineOfAFile(t *testing.T) {
+func TestTokenIsOneLineOfAFile(t *testing.T) {
 	for _, text := range []string{secret, secret + "\n", "  " + secret + "\r\n\n"} {
 		token, err := service.ReadToken(write(t, text, 0o600))
 		if err != nil {
@@ -38,7 +38,7 @@ func TestATokenIsOneLineOfAFile(t *testing.T) {
 	}
 }
 
-func TestFilesThatHoldNoTokenAreRefused(t *testing.T) {
+func TestInvalidTokenFilesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "0 characters are too few: want one line of at least 16",
 		"short\n":                   "5 characters are too few",
@@ -90,7 +90,7 @@ func TestNilTokenAcceptsEveryCaller(t *testing.T) {
 	}
 }
 
-func TestATokenIsComparedWithoutAllocation(t *testing.T) {
+func TestTokenIsComparedWithoutAllocation(t *testing.T) {
 	token, err := service.NewToken(secret)
 	if err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ func wantsLeft(t *testing.T, a answer, keys, nodes []string, wrong string) {
 
 const perUserHour = "rules: [{ id: per-user, key: user, limits: 10/h }]"
 
-func TestAClientIsLookedUpAndForgottenOnAllNodesThatCountInMemory(t *testing.T) {
+func TestCountersInMemoryAreListedAndResetOnAllNodes(t *testing.T) {
 	own := newFarNode(t, "here", perUserHour, memory(t), false)
 	s := open(t, api.Config{Node: own.engine, NodeID: "here"})
 	a, b := newFarNode(t, "a", perUserHour, memory(t), false), newFarNode(t, "b", perUserHour, memory(t), false)
@@ -131,7 +131,7 @@ func TestAClientIsLookedUpAndForgottenOnAllNodesThatCountInMemory(t *testing.T) 
 	}
 }
 
-func TestANodeAnswersForAllThatShareItsStoreButForWhatEachCountsByItself(t *testing.T) {
+func TestOneNodeRespondsForASharedStore(t *testing.T) {
 	const both = "rules: [{ id: alone, key: user, limits: 10/h, consistency: local }, { id: together, key: user, limits: 10/h }]"
 	s := open(t, api.Config{})
 	store := memory(t)
@@ -167,7 +167,7 @@ func TestANodeAnswersForAllThatShareItsStoreButForWhatEachCountsByItself(t *test
 	s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "None of the 3 nodes has responded", "node a:", "node b:", "node c:")
 }
 
-func TestNodesThatAreGoneOrCannotBeAskedAreNot(t *testing.T) {
+func TestSilentAndUnreachableNodesAreNotQueried(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
 	s.call("GET", "/v1/keys?user=bob", "").wants(404, "no node")
@@ -189,7 +189,7 @@ func TestNodesThatAreGoneOrCannotBeAskedAreNot(t *testing.T) {
 }
 
 // The holder of a node's token can register any address: nothing of the response there is returned.
-func TestWhatIsNoNodeIsNotShown(t *testing.T) {
+func TestResponsesOfOtherServersAreNotShown(t *testing.T) {
 	s := open(t, api.Config{})
 	for name, serve := range map[string]http.HandlerFunc{
 		"text": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hush")) },
@@ -217,7 +217,7 @@ func TestWhatIsNoNodeIsNotShown(t *testing.T) {
 	}
 }
 
-func TestANodeAnswersOnlyWhoSignsWithItsKeyAndOnce(t *testing.T) {
+func TestNodeRespondsOnceToEachSignedQuery(t *testing.T) {
 	n := newFarNode(t, "a", perUserHour, memory(t), false)
 	question := `{"node":"a","namespace":"default","attributes":{"user":"bob"},"reset":true,"once":"1"}`
 	ask := func(body, signed string) (int, string) {
@@ -264,7 +264,7 @@ func TestANodeAnswersOnlyWhoSignsWithItsKeyAndOnce(t *testing.T) {
 	open(t, api.Config{}).as("", "POST", "/v1/hooks/keys", question).wants(404)
 }
 
-func TestANodeIsReachedWhereItsHeartbeatsComeFrom(t *testing.T) {
+func TestNodeAddressComesFromItsHeartbeat(t *testing.T) {
 	s := open(t, api.Config{From: from("192.0.2.7")})
 	for address, want := range map[string]string{
 		"http://[::]:8084": "http://192.0.2.7:8084", "https://0.0.0.0:8443": "https://192.0.2.7:8443", "http://10.0.0.1:8084": "http://10.0.0.1:8084",

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-func TestABackupIsRestoredIntoAnEmptyDatabase(t *testing.T) {
+func TestBackupIsRestoredIntoEmptyDatabase(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
@@ -25,7 +25,7 @@ func TestABackupIsRestoredIntoAnEmptyDatabase(t *testing.T) {
 }
 
 // A service that has just been started for the first time is as good as an empty one.
-func TestABackupIsRestoredWhereNobodyHasMadeAnything(t *testing.T) {
+func TestBackupIsRestoredIntoNewService(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
@@ -56,7 +56,7 @@ func TestABackupIsRestoredWhereNobodyHasMadeAnything(t *testing.T) {
 	to.as(boss, "PUT", "/v1/clients/acme", `{"id":"acme"}`).wants(201, `"revision":4`)
 }
 
-func TestAfterARestoreSomebodyMayDoEverything(t *testing.T) {
+func TestRestoreCreatesAnAdminTokenIfNeeded(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin})
 	s.call("POST", "/v1/rules", searchRule).wants(201)

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/server/control/api"
 )
 
-func TestWhatIsPutHasTheIDOfItsPath(t *testing.T) {
+func TestPutRequiresTheIDOfItsPath(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("PUT", "/v1/rules/search", `{"key":["user"],"limits":["10/s"]}`).wants(201, `"id":"search"`)
 	s.call("PUT", "/v1/clients/acme", "limits: 20/s", "Content-Type", "application/yaml").wants(201, `"id":"acme"`)
@@ -29,7 +29,7 @@ func TestUnknownFieldsAreRefusedWithTheKnownOnes(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreNoTextsAreRefusedWithTheirPaths(t *testing.T) {
+func TestNonTextValuesAreRefusedWithTheirPaths(t *testing.T) {
 	s := open(t, api.Config{Node: engineOf(t, explained)})
 	for _, bad := range []string{`1`, `true`, `["a"]`, `{"a":"b"}`} {
 		s.call("POST", "/v1/explain", `{"attributes":{"ip":"192.0.2.1","user":`+bad+`}}`).wants(422, `"path":"attributes.user"`, `"want":"a text"`)

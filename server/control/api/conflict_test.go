@@ -63,7 +63,7 @@ func TestTwoEditorsNeverLoseAnUpdate(t *testing.T) {
 }
 
 // What one server was told is held against what another server has changed meanwhile.
-func TestWhatAnotherServerHasChangedIsKnown(t *testing.T) {
+func TestChangesOfAnotherServerAreSeen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.db")
 	var both []*service
 	for range 2 {
@@ -98,7 +98,7 @@ func (f *fullDB) Commit(ctx context.Context, c *control.Change) error {
 	return f.DB.Commit(ctx, c)
 }
 
-func TestAFullDiskRefusesWritesAndReadsGoOn(t *testing.T) {
+func TestFullDiskRefusesWritesButNotReads(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "rules.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestAFullDiskRefusesWritesAndReadsGoOn(t *testing.T) {
 	s.call("PATCH", "/v1/rules/search", `{"priority":1}`).wants(200)
 }
 
-func TestManyWritersOfOneNamespaceAllGetThrough(t *testing.T) {
+func TestConcurrentWritersAllSucceed(t *testing.T) {
 	s := open(t, api.Config{})
 	var group sync.WaitGroup
 	for i := range 6 {

@@ -20,7 +20,7 @@ var (
 )
 
 // What docs/rules-service.md shows is what happens: calls and answers follow by turns. Only times and secrets differ.
-func TestTheExamplesOfTheDocumentAreTrue(t *testing.T) {
+func TestExamplesInDocsAreTrue(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/rules-service.md")
 	if err != nil {
 		t.Fatal(err)

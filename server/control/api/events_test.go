@@ -20,7 +20,7 @@ func (s *service) eventOf(token, query, action string) answer {
 	return s.as(token, "GET", "/v1/audit?limit=1&kind=event"+query, "").wants(200, `"action":"`+action+`"`, `"kind":"event","id":"`+action+`","action":"create"`)
 }
 
-func TestAResetIsInTheAuditWithoutSecrets(t *testing.T) {
+func TestResetIsAuditedWithoutSecrets(t *testing.T) {
 	s := open(t, api.Config{Node: engineOf(t, explained)})
 	s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"acme","ip":"192.0.2.1","api_key":"sesame","header.authorization":"Basic c2VzYW1lOng="}}`).wants(200)
 	got := s.eventOf(s.admin, "", "keys.reset").wants(200, `"actor":"first-admin"`, `"from":"127.0.0.1"`, `"namespace":"default"`,
@@ -46,7 +46,7 @@ func TestAResetIsInTheAuditWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestARestoreIsInTheAudit(t *testing.T) {
+func TestRestoreIsAudited(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
@@ -77,7 +77,7 @@ func (l *lastWords) Commit(ctx context.Context, c *control.Change) error {
 	return l.DB.Commit(ctx, c)
 }
 
-func TestARestoreIsInTheAuditThoughItIsTheLastThingDone(t *testing.T) {
+func TestRestoreIsAuditedAsItsLastChange(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin, DB: &lastWords{DB: openDB(t)}})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
@@ -98,7 +98,7 @@ func TestARestoreIsInTheAuditThoughItIsTheLastThingDone(t *testing.T) {
 
 // A database that was restored may be at the same number, which means something else now. Those who watch are let go: a
 // node asks what is there when its stream is back, whatever the number.
-func TestWatchersAreLetGoWhenTheirRevisionComesToMeanSomethingElse(t *testing.T) {
+func TestWatchersAreDisconnectedWhenRevisionsAreRenumbered(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	other := open(t, api.Config{AdminToken: admin})
 	other.call("POST", "/v1/rules", `{"id":"other","limits":["1/s"]}`).wants(201, `"revision":1`)

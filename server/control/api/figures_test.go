@@ -20,7 +20,7 @@ const figures = `{"live":2,"known":3,"sync":[{"mode":"async","up":true,"lag_ms":
 	`"applied":5120,"lost":1,"clock_ahead_ms":-3.2,"clocks_off":4,"keys":120,"waiting":5,"sent":900,"received":870,"failed":6,"refused":7}],` +
 	`"leases":{"keys":12,"calls":340,"failed":9,"granted":100000,"returned":2300,"expired":15}}`
 
-func TestNodesShowHowTheyShareLimitsWithOthers(t *testing.T) {
+func TestNodesReportFleetFigures(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
 	s.as(bearer, "PUT", "/v1/nodes/n1", `{"store":"ok","fleet":`+figures+`}`).wants(200)
@@ -51,7 +51,7 @@ func (c *countedStates) PutState(ctx context.Context, s control.State) error {
 }
 
 // A node that the database had no room for is told to it with the next heartbeat, not a minute later.
-func TestANodeIsShownAsSoonAsThereIsRoom(t *testing.T) {
+func TestNodeIsListedOnceTheRegistryHasRoom(t *testing.T) {
 	db := &countedStates{DB: openDB(t)}
 	s := open(t, api.Config{DB: db})
 	db.full.Store(true)
@@ -65,7 +65,7 @@ func TestANodeIsShownAsSoonAsThereIsRoom(t *testing.T) {
 }
 
 // Figures change with each heartbeat, and that is no reason to write each of them to the database.
-func TestFiguresOfNodesAreNotWrittenWithEachHeartbeat(t *testing.T) {
+func TestNodeFiguresAreNotWrittenWithEachHeartbeat(t *testing.T) {
 	db := &countedStates{DB: openDB(t)}
 	now := newClock()
 	s := open(t, api.Config{DB: db, Now: now.time})
@@ -82,7 +82,7 @@ func TestFiguresOfNodesAreNotWrittenWithEachHeartbeat(t *testing.T) {
 	}
 }
 
-func TestFiguresThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidFiguresAreRefused(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
 	most := fmt.Sprint(int64(control.MaxFigure))
@@ -112,7 +112,7 @@ func TestFiguresThatCannotBeAreRefused(t *testing.T) {
 	s.as(bearer, "PUT", "/v1/nodes/n1", `{"fleet":`+strings.Replace(figures, `"sent":900`, `"sent":`+most, 1)+`}`).wants(200)
 }
 
-func TestHeartbeatsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidHeartbeatsAreRefused(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
 	for _, test := range []struct{ body, path string }{
@@ -138,7 +138,7 @@ func TestHeartbeatsThatMakeNoSenseAreRefused(t *testing.T) {
 }
 
 // What a node itself has counted beyond all bounds is cut, so that it is heard.
-func TestBoundFiguresAreNeverRefused(t *testing.T) {
+func TestClampedFiguresAreValid(t *testing.T) {
 	for _, n := range []int64{-1 << 63, -1, 0, 1, 1<<63 - 1} {
 		var f control.FleetFigures
 		f.Sync, f.Leases = []control.SyncFigures{{Mode: "async"}}, new(control.LeaseFigures)
@@ -176,7 +176,7 @@ func fill(v reflect.Value, n int64) {
 
 // A node may be of a later version than the rules service. What it says beyond what is known is left out, and it is
 // heard.
-func TestHeartbeatsOfALaterVersionAreHeard(t *testing.T) {
+func TestHeartbeatsOfALaterVersionAreAccepted(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
 	body := strings.Replace(figures, `"up":true`, `"up":true,"later":[{"x":1}]`, 1)

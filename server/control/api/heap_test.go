@@ -44,7 +44,7 @@ func heapPeak(f func()) (most, kept int) {
 	return most, inUse() - before
 }
 
-func TestTenThousandRulesTakeAtMost64MBBesidesThemselves(t *testing.T) {
+func TestTenThousandRulesTakeAtMost64MB(t *testing.T) {
 	s := open(t, api.Config{})
 	body := rulesOf(10_000)
 	for _, path := range []string{"/v1/validate", "/v1/rules:apply"} {
@@ -56,7 +56,7 @@ func TestTenThousandRulesTakeAtMost64MBBesidesThemselves(t *testing.T) {
 	}
 }
 
-func TestAnImportThatPrunesKeepsIDsInAtMost64MB(t *testing.T) {
+func TestPruningImportTakesAtMost64MB(t *testing.T) {
 	set := edit.NewIDSet(api.MaxImportPruned)
 	most, _ := heapPeak(func() {
 		for i := range api.MaxImportPruned {

@@ -34,7 +34,7 @@ func TestClientsAreImportedLineByLine(t *testing.T) {
 	s.call("POST", "/v1/clients:import", "clients:\n  - id: a\n    limits: 5/s\n  - id: b\n", "Content-Type", "application/yaml").wants(200, `"created":2`)
 }
 
-func TestAnImportThatIsWrongSaysWhereAndHowFarItCame(t *testing.T) {
+func TestFailedImportReportsItsProgress(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
 	s.call("POST", "/v1/clients:import", "{\"id\":\"a\"}\n{\"id\":\"b\",\"limits\":[\"x\"]}\nnot json\n{\"id\":\"a\"}\n", ndjson...).
@@ -55,7 +55,7 @@ func TestAnImportThatIsWrongSaysWhereAndHowFarItCame(t *testing.T) {
 	s.call("GET", "/v1/clients?limit=1", "").wants(200, `"total":100`)
 }
 
-func TestABodyThatIsTooLongIs413AndAnImportMayBeLonger(t *testing.T) {
+func TestOnlyImportsMayExceedTheMaximumBody(t *testing.T) {
 	s := open(t, api.Config{MaxBody: 10 << 20})
 	large := `{"id":"x","description":"` + strings.Repeat("x", 10<<20) + `"}`
 	for _, tt := range [][2]string{{"POST", "/v1/rules"}, {"PUT", "/v1/rules/x"}, {"POST", "/v1/rules:apply"}, {"POST", "/v1/validate"}, {"POST", "/v1/tokens"}} {
@@ -83,7 +83,7 @@ func TestABodyThatIsTooLongIs413AndAnImportMayBeLonger(t *testing.T) {
 	small.call("POST", "/v1/clients:import", lines.String(), ndjson...).wants(200, `"created":500`)
 }
 
-func TestOddInputIsRefusedAndNothingElseHappens(t *testing.T) {
+func TestMalformedInputChangesNothing(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
 	for _, tt := range []struct {
@@ -145,7 +145,7 @@ func TestOddInputIsRefusedAndNothingElseHappens(t *testing.T) {
 	s.call("GET", "/v1/rules", "").wants(200, `"total":1`, `"10/s burst 20"`)
 }
 
-func TestAnImportThatIsCutOffSaysSo(t *testing.T) {
+func TestTruncatedImportIsAnError(t *testing.T) {
 	s := open(t, api.Config{})
 	s.server.SetImportChunk(2)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -186,7 +186,7 @@ func TestBodiesNeedNoContentType(t *testing.T) {
 	}
 }
 
-func TestAnImportThatPrunesIsBounded(t *testing.T) {
+func TestPruningImportIsBounded(t *testing.T) {
 	s := open(t, api.Config{})
 	s.server.SetImportPruned(2)
 	lines := `{"id":"a"}` + "\n" + `{"id":"b"}` + "\n"

@@ -19,7 +19,7 @@ const (
 	secondStart = "2027-01-31T18:00:01Z"
 )
 
-func TestANodeThatStopsIsShownNoLonger(t *testing.T) {
+func TestStoppedNodeIsNotListed(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
 	beat := func(started string) {
@@ -41,7 +41,7 @@ func TestANodeThatStopsIsShownNoLonger(t *testing.T) {
 	s.call("GET", "/v1/audit?kind=event", "").wants(200, `"audit":[]`)
 }
 
-func TestANodeSignsOffNobodyElse(t *testing.T) {
+func TestNodeRemovesOnlyItself(t *testing.T) {
 	s := open(t, api.Config{})
 	mine, other := s.token("mine", token.Node, "default"), s.token("other", token.Node, "*")
 	s.as(mine, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(200)
@@ -62,7 +62,7 @@ func TestANodeSignsOffNobodyElse(t *testing.T) {
 	s.as(other, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(204)
 }
 
-func TestADeadNodeIsRemovedByHandAndOneThatLivesComesBack(t *testing.T) {
+func TestDeletedNodeReturnsWithItsNextHeartbeat(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
 	beat := `{"store":"ok","started":"` + firstStart + `"}`
@@ -78,7 +78,7 @@ func TestADeadNodeIsRemovedByHandAndOneThatLivesComesBack(t *testing.T) {
 }
 
 // With several instances, the one that is told need not be the one that hears the heartbeats.
-func TestANodeThatStopsIsShownNoLongerByOtherInstances(t *testing.T) {
+func TestStoppedNodeIsNotListedByOtherInstances(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
 	other := open(t, api.Config{DB: s.db, Now: now.time})
@@ -93,7 +93,7 @@ func TestANodeThatStopsIsShownNoLongerByOtherInstances(t *testing.T) {
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`)
 }
 
-func TestTheNodeInTheSameProcessLeavesToo(t *testing.T) {
+func TestLocalNodeLeaves(t *testing.T) {
 	s := open(t, api.Config{})
 	n := control.Node{ID: "here", Namespace: "default", Store: "ok", Started: time.Now()}
 	if _, err := s.server.Heartbeat(t.Context(), n); err != nil {
@@ -115,7 +115,7 @@ func TestTheNodeInTheSameProcessLeavesToo(t *testing.T) {
 }
 
 // A token cannot speak for the node of the rules service's own process, which has none.
-func TestATokenIsNotTheNodeOfTheServiceItself(t *testing.T) {
+func TestTokenCannotImpersonateTheLocalNode(t *testing.T) {
 	s := open(t, api.Config{})
 	if _, err := s.server.Heartbeat(t.Context(), control.Node{ID: "own", Namespace: "default", Version: "1"}); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func (s *service) statusOf(token, method, path string) int {
 
 // Every cell of role × endpoint × namespace. What a call is refused for besides permission (an empty body, a thing that
 // is not there) comes after it, and is no matter here.
-func TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace(t *testing.T) {
+func TestPermissionsOfEveryRoleOnEveryRoute(t *testing.T) {
 	s := open(t, api.Config{})
 	scopes := map[string][]string{"its own": {"shop"}, "another": {"blog"}, "several": {"blog", "shop"}, "all": {"*"}}
 	tokens := map[string]string{}
@@ -82,7 +82,7 @@ func TestPermissionsOfEveryRoleOnEveryRouteInEveryNamespace(t *testing.T) {
 	}
 }
 
-func TestEveryRouteThatChangesRulesIsRefusedWhereAFileIsTheTruth(t *testing.T) {
+func TestReadOnlyServiceRefusesChanges(t *testing.T) {
 	s := open(t, api.Config{ReadOnly: "they are those of /etc/headgate/rules.yaml", NoOverrides: "there is no database"})
 	content := 0
 	for _, route := range api.Routes() {
@@ -118,7 +118,7 @@ func TestEveryRouteThatChangesRulesIsRefusedWhereAFileIsTheTruth(t *testing.T) {
 	}
 }
 
-func TestAnAdminOfSomeNamespacesMakesAndSeesNoTokensOfOthers(t *testing.T) {
+func TestAdminSeesOnlyTokensOfOwnNamespaces(t *testing.T) {
 	s := open(t, api.Config{})
 	shop := s.token("shop-admin", token.Admin, "shop", "blog")
 	s.token("shared", token.Viewer, "shop", "blog2")
@@ -143,7 +143,7 @@ func TestAnAdminOfSomeNamespacesMakesAndSeesNoTokensOfOthers(t *testing.T) {
 	}
 }
 
-func TestATokenIsShownOnceAndIsGoodUntilItIsRevokedOrOver(t *testing.T) {
+func TestTokenIsValidUntilRevokedOrExpired(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
 	var made struct {
@@ -179,7 +179,7 @@ func TestATokenIsShownOnceAndIsGoodUntilItIsRevokedOrOver(t *testing.T) {
 	}
 }
 
-func TestTheFirstTokenIsMadeOnce(t *testing.T) {
+func TestFirstTokenIsCreatedOnce(t *testing.T) {
 	s := open(t, api.Config{})
 	if s.admin == "" {
 		t.Fatal("no token was told")
@@ -196,7 +196,7 @@ func TestTheFirstTokenIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestTheFirstTokensIDIsNobodyElses(t *testing.T) {
+func TestFirstTokensIDIsReserved(t *testing.T) {
 	s := open(t, api.Config{AdminToken: "a token of a file, long enough"})
 	s.call("POST", "/v1/tokens", `{"id":"first-admin","role":"viewer","namespaces":["*"]}`).wants(422, "none of admin, first-admin, headgate")
 	var made string
@@ -247,7 +247,7 @@ func newLogins(t testing.TB, limit headgate.Limit) *logins.Throttle {
 	return made
 }
 
-func TestAnAddressThatFailsTooOftenIsDenied(t *testing.T) {
+func TestAddressWithFailedLoginsIsDenied(t *testing.T) {
 	s := open(t, api.Config{AdminToken: "a token of a file, long enough", Logins: newLogins(t, headgate.PerHour(10))})
 	good := s.token("good", token.Viewer, "*")
 	denied := 0
@@ -276,7 +276,7 @@ func TestAnAddressThatFailsTooOftenIsDenied(t *testing.T) {
 }
 
 // A node whose token is over goes on asking, maybe from the host of who could give it another.
-func TestATokenThatIsOverLocksOutNobodyElse(t *testing.T) {
+func TestExpiredTokenLocksOutNobodyElse(t *testing.T) {
 	s := open(t, api.Config{AdminToken: "a token of a file, long enough", Logins: newLogins(t, headgate.PerHour(10))})
 	old := s.token("old", token.Node, "*")
 	s.call("DELETE", "/v1/tokens/old", "").wants(200)
@@ -298,7 +298,7 @@ func TestATokenThatIsOverLocksOutNobodyElse(t *testing.T) {
 	formed.call("GET", "/v1/whoami", "").wants(429)
 }
 
-func TestOddTokensAreRefused(t *testing.T) {
+func TestMalformedTokensAreRefused(t *testing.T) {
 	s := open(t, api.Config{})
 	good := s.token("good", token.Viewer, "*")
 	for _, token := range []string{"hg_", "hg__x", "hg_good_", "hg_good", good + "0", good[:len(good)-1], strings.ToUpper(good), "hg_g%27ood_x", "hg_' OR 1=1 --_x", strings.Repeat("x", 5000)} {

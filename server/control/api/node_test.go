@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-func TestNodesSayHowTheyAre(t *testing.T) {
+func TestHeartbeatsAreListed(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Heartbeat: 7 * time.Second, Now: now.time})
 	revision := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
@@ -45,7 +45,7 @@ func TestNodesSayHowTheyAre(t *testing.T) {
 }
 
 // The holder of a token for the nodes of a namespace can register up to the maximum, and shuts out only its own nodes.
-func TestNodesOfOneNamespaceShutOutNoOthers(t *testing.T) {
+func TestOneNamespaceCannotFillTheRegistry(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
 	const most = 10
@@ -79,7 +79,7 @@ func TestNodesOfOneNamespaceShutOutNoOthers(t *testing.T) {
 }
 
 // What cannot be text is looked for in no database.
-func TestBytesThatAreNoTextAreTheCallersFault(t *testing.T) {
+func TestInvalidUTF8IsAClientError(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
 	for _, bad := range []string{"%00", "%ff", "search%00", "search%ff", "%ed%a0%80"} {
@@ -134,7 +134,7 @@ clients:
   - { id: acme, limits: 5/h }
 `
 
-func TestExplainSaysWhatEachRuleWouldSayAndTakesNothing(t *testing.T) {
+func TestExplainTakesNothing(t *testing.T) {
 	e := engineOf(t, explained)
 	s := open(t, api.Config{Node: e})
 	ask := `{"attributes":{"user":"bob","path":"/search/x","ip":"192.0.2.9"}}`
@@ -164,7 +164,7 @@ func TestExplainSaysWhatEachRuleWouldSayAndTakesNothing(t *testing.T) {
 	}
 }
 
-func TestADraftIsExplainedWithoutBeingInForce(t *testing.T) {
+func TestDraftIsExplainedWithoutBeingInForce(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/explain?draft", `{"attributes":{"user":"bob"},"draft":{"rules":[{"id":"new","key":["user"],"limits":["7/h","1/s sliding-window"],"consistency":"async"}]}}`).
 		wants(200, `"draft":true`, `"id":"new"`, `"remaining":7`, `"mode":"async"`)
@@ -174,7 +174,7 @@ func TestADraftIsExplainedWithoutBeingInForce(t *testing.T) {
 	s.call("POST", "/v1/explain", `{"attributes":{}}`).wants(404)
 }
 
-func TestAClientIsLookedUpAcrossRulesAndReset(t *testing.T) {
+func TestClientCountersAreListedAndReset(t *testing.T) {
 	e := engineOf(t, explained)
 	s := open(t, api.Config{Node: e})
 	var v engine.Verdict

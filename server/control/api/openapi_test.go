@@ -190,7 +190,7 @@ func isType(value, want any) bool {
 	}
 }
 
-func TestEveryRouteIsDescribedAndEverythingDescribedIsARoute(t *testing.T) {
+func TestRoutesMatchTheDescription(t *testing.T) {
 	d := described()
 	ids := map[string]bool{}
 	count := 0
@@ -250,7 +250,7 @@ func TestEveryRouteIsDescribedAndEverythingDescribedIsARoute(t *testing.T) {
 	}
 }
 
-func TestTheDescriptionIsServedAndWhole(t *testing.T) {
+func TestDescriptionIsServed(t *testing.T) {
 	s := open(t, api.Config{})
 	if got := s.as("", "GET", "/openapi.json", "").wants(200); got.body != string(api.OpenAPI()) {
 		t.Error("/openapi.json is not what OpenAPI returns")

@@ -25,7 +25,7 @@ func wrongPaths(a answer) (paths []string, lines []int) {
 }
 
 // What is wrong with an override is told by its own fields, although a client is what it is held against.
-func TestAllThatIsWrongWithAnOverrideIsToldByItsFields(t *testing.T) {
+func TestAllProblemsOfAnOverrideAreListedWithPaths(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["10/s"],"cost":5}`).wants(201)
 	for body, want := range map[string][]string{
@@ -59,7 +59,7 @@ func TestAllThatIsWrongWithAnOverrideIsToldByItsFields(t *testing.T) {
 	s.call("PATCH", "/v1/rules/search", `{"cost":10}`).wants(422, `"path":"overrides/sale.limits[0]"`)
 }
 
-func TestAnOverrideThatNoRuleCountsByIsWarnedOf(t *testing.T) {
+func TestWarningForOverridesThatNoRuleUses(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["10/s"],"fallback":"skip"}`).wants(201)
 	s.call("POST", "/v1/rules", `{"id":"all","limits":["100/s"]}`).wants(201)
@@ -85,7 +85,7 @@ func TestAnOverrideThatNoRuleCountsByIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAnOverrideIsChangedByAFewFields(t *testing.T) {
+func TestOverrideIsPatched(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["10/s"]}`).wants(201)
 	first := s.call("PUT", "/v1/overrides/sale", `{"client":{"user":"acme"},"limits":["20/s"],"for":"1h"}`).wants(201)

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/server/control/api"
 )
 
-func TestAClientHasPropertiesBesideWhatNamesIt(t *testing.T) {
+func TestClientHasProperties(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["10/s"],"overrides":[{"when":{"client.plan":"gold"},"limits":["500/s"]}]}`).wants(201)
 	s.call("POST", "/v1/clients", `{"id":"acme","attributes":{"plan":"gold","seats":12,"beta":true}}`).
@@ -24,7 +24,7 @@ func TestAClientHasPropertiesBesideWhatNamesIt(t *testing.T) {
 	s.call("GET", "/v1/clients/c", "").wants(200, `"attributes":{"plan":"gold"}`)
 }
 
-func TestWhatIsNoPropertyIsRefusedWithItsPath(t *testing.T) {
+func TestInvalidPropertiesAreRefusedWithTheirPath(t *testing.T) {
 	s := open(t, api.Config{})
 	for body, want := range map[string][]string{
 		`{"id":"a","attributes":{"usr":"acme"}}`:                     {`"path":"attributes.usr"`, "want", "user, or another name for a property"},
@@ -41,7 +41,7 @@ func TestWhatIsNoPropertyIsRefusedWithItsPath(t *testing.T) {
 	s.call("GET", "/v1/clients", "").wants(200, `"total":0`)
 }
 
-func TestExplainShowsThePropertiesThatRulesAskFor(t *testing.T) {
+func TestExplainShowsUsedProperties(t *testing.T) {
 	e := engineOf(t, `
 rules:
   - { id: search, key: user, limits: 3/h, overrides: [{ when: { client.plan: gold }, limits: 7/h }] }

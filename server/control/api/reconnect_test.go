@@ -124,7 +124,7 @@ func peak(pid int) int {
 
 // All that nodes do when the service is back after a restart, at once: they watch, and fetch everything. Half of them
 // take what they fetch uncompressed.
-func TestFiveHundredNodesComeBackAtOnce(t *testing.T) {
+func TestFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	nodes, count := 500, 1000
 	if raceEnabled { // which makes all of it take ten times as long
 		nodes, count = 50, 50

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-func TestARuleIsMadeShownChangedAndDeleted(t *testing.T) {
+func TestRuleIsCreatedReadChangedAndDeleted(t *testing.T) {
 	s := open(t, api.Config{})
 	made := s.call("POST", "/v1/rules", searchRule).wants(http.StatusCreated, `"rule":{"id":"search"`, `"by":"first-admin"`)
 	if got := made.header.Get("Location"); got != "/v1/rules/search" {
@@ -43,7 +43,7 @@ func TestARuleIsMadeShownChangedAndDeleted(t *testing.T) {
 	s.call("PUT", "/v1/rules/search", searchRule).wants(http.StatusCreated)
 }
 
-func TestWhoThinksOfAnotherRevisionGetsTheDifference(t *testing.T) {
+func TestStaleConditionReturnsTheDifference(t *testing.T) {
 	s := open(t, api.Config{})
 	first := s.call("POST", "/v1/rules", searchRule).wants(http.StatusCreated).header.Get("ETag")
 	s.call("PUT", "/v1/rules/search", strings.Replace(searchRule, "10/s", "11/s", 1), "If-Match", first).wants(http.StatusOK)
@@ -89,7 +89,7 @@ func TestWhoThinksOfAnotherRevisionGetsTheDifference(t *testing.T) {
 	s.call("POST", "/v1/rules", searchRule).wants(http.StatusConflict, `"current"`)
 }
 
-func TestAllThatIsWrongWithARuleIsToldAtOnceWithItsPath(t *testing.T) {
+func TestAllProblemsOfARuleAreListedWithPaths(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", `{
   "id": "a b",
@@ -101,7 +101,7 @@ func TestAllThatIsWrongWithARuleIsToldAtOnceWithItsPath(t *testing.T) {
 	s.call("GET", "/v1/rules", "").wants(http.StatusOK, `"rules":[]`, `"total":0`)
 }
 
-func TestNothingIsStoredThatClientsCouldNotBeHeldTo(t *testing.T) {
+func TestRulesThatClientsCannotMeetAreRefused(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
 	s.call("PUT", "/v1/clients/acme", `{"id":"acme","limits":["3/s"],"rules":[{"id":"search","limits":["500/s"]}]}`).wants(201)
@@ -124,7 +124,7 @@ func TestNothingIsStoredThatClientsCouldNotBeHeldTo(t *testing.T) {
 	s.call("DELETE", "/v1/rules/search", "").wants(200)
 }
 
-func TestValuesMoveFromOneClientToAnotherInOneApply(t *testing.T) {
+func TestApplyMovesValuesBetweenClients(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules:apply", "clients: [{id: a, attributes: {user: [x, y]}}, {id: b, attributes: {user: z}}]", "Content-Type", "application/yaml").wants(200)
 	s.call("POST", "/v1/rules:apply", "clients: [{id: a, attributes: {user: [z]}}, {id: b, attributes: {user: [x, y]}}]", "Content-Type", "application/yaml").wants(200)
@@ -133,7 +133,7 @@ func TestValuesMoveFromOneClientToAnotherInOneApply(t *testing.T) {
 	s.call("PUT", "/v1/clients/c", `{"id":"c","attributes":{"user":"y"}}`).wants(201)
 }
 
-func TestPagesHoldEachRuleOnceAndSearchFindsThem(t *testing.T) {
+func TestListsArePagedAndSearched(t *testing.T) {
 	s := open(t, api.Config{})
 	var file strings.Builder
 	file.WriteString("rules:\n")
@@ -177,7 +177,7 @@ func TestPagesHoldEachRuleOnceAndSearchFindsThem(t *testing.T) {
 	}
 }
 
-func TestApplyMakesTheNamespaceWhatTheFileSays(t *testing.T) {
+func TestApplyReplacesTheNamespace(t *testing.T) {
 	s := open(t, api.Config{})
 	const file = `
 rules:
@@ -245,7 +245,7 @@ func TestHistoryHasActorsAndChangesAndCanBeRolledBack(t *testing.T) {
 	s.call("GET", "/v1/clients/acme", "").wants(404)
 }
 
-func TestTheAuditHasEverythingAndNoSecret(t *testing.T) {
+func TestAuditHasAllChangesAndNoSecrets(t *testing.T) {
 	s := open(t, api.Config{Hooks: loopback})
 	alice := s.token("alice", token.Editor, "shop")
 	s.as(alice, "PUT", "/v1/rules/search?namespace=shop", searchRule).wants(201)
@@ -269,7 +269,7 @@ func TestTheAuditHasEverythingAndNoSecret(t *testing.T) {
 	s.as(shop, "GET", "/v1/audit?namespace=blog", "").wants(403)
 }
 
-func TestOverridesLastForAWhile(t *testing.T) {
+func TestOverridesExpire(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
 	var made struct {
@@ -286,7 +286,7 @@ func TestOverridesLastForAWhile(t *testing.T) {
 	s.call("GET", "/v1/overrides?q=acme", "").wants(200, `"total":1`)
 }
 
-func TestValidateSaysEverything(t *testing.T) {
+func TestValidateListsAllProblems(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/validate", searchRule).wants(200, `"valid":true`)
 	s.call("POST", "/v1/validate", "rules: [{ id: a, limits: 1/s }]\nclients: [{ id: c }]", "Content-Type", "application/yaml").wants(200, `"rules":1,"clients":1`)
@@ -296,7 +296,7 @@ func TestValidateSaysEverything(t *testing.T) {
 	s.call("POST", "/v1/validate", "[1]").wants(422)
 }
 
-func TestOverridesThatAreOverAreRemoved(t *testing.T) {
+func TestExpiredOverridesAreRemoved(t *testing.T) {
 	db := openDB(t)
 	const admin = "a token of a file, long enough"
 	first := open(t, api.Config{DB: db, AdminToken: admin})
@@ -310,7 +310,7 @@ func TestOverridesThatAreOverAreRemoved(t *testing.T) {
 	s.call("GET", "/v1/revisions?limit=1", "").wants(200, `"actor":"headgate"`, `"action":"overrides.expire"`)
 }
 
-func TestAFileOfTooManyClientsIsRefusedBeforeItIsRead(t *testing.T) {
+func TestImportFileWithTooManyClientsIsRefused(t *testing.T) {
 	s := open(t, api.Config{})
 	file := `{"clients":[{"id":"c"}` + strings.Repeat(`,{"id":"d"}`, 50_000) + `]}`
 	s.call("POST", "/v1/rules:apply?dry_run", file).wants(http.StatusRequestEntityTooLarge, "/v1/clients:import")

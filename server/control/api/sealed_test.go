@@ -25,7 +25,7 @@ func identifier(t *testing.T, secret string) *identity.Identifier {
 }
 
 // A holder of a node token can register a node, and is sent no key that operators look up.
-func TestNodesAreSentNoKeyInTheClear(t *testing.T) {
+func TestNodesGetKeysEncrypted(t *testing.T) {
 	const text, fleet = "rules: [{ id: per-key, key: api_key, limits: 10/h }]", "the secret of the fleet"
 	var mu sync.Mutex
 	var sent []string

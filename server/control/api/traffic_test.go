@@ -32,7 +32,7 @@ func trafficReport(t *testing.T, node string, now time.Time, requests, denied ui
 	return string(data)
 }
 
-func TestTheTrafficOfAllNodesIsMerged(t *testing.T) {
+func TestTrafficOfAllNodesIsMerged(t *testing.T) {
 	clock := newClock()
 	s := open(t, api.Config{Now: clock.time})
 	one, two := s.token("node-1", token.Node, "default"), s.token("node-2", token.Node, "default")
@@ -105,7 +105,7 @@ func TestLiveTrafficIsAStreamOfSeconds(t *testing.T) {
 	}
 }
 
-func TestAnErasedClientIsForgottenByNodesToo(t *testing.T) {
+func TestErasedClientIsErasedOnNodes(t *testing.T) {
 	var erased []string
 	s := open(t, api.Config{TrafficErased: func(kept map[string]string) { erased = append(erased, kept["user"]) }})
 	now := time.Now()

@@ -99,7 +99,7 @@ func (w *watching) wants(revision int64) {
 	}
 }
 
-func TestWatchersHearOfChangesAndGoOnWhereTheyWere(t *testing.T) {
+func TestWatchersGetChangesAndResume(t *testing.T) {
 	s := open(t, api.Config{})
 	node := s.token("node", token.Node, "default")
 	first := s.call("POST", "/v1/rules", searchRule).wants(201).etag()
@@ -195,7 +195,7 @@ func (s *service) snapshotOf(token, query string, headers ...string) (control.He
 	}
 }
 
-func TestSnapshotsAndWhatHasChangedSince(t *testing.T) {
+func TestSnapshotsOfAllAndOfChanges(t *testing.T) {
 	s := open(t, api.Config{})
 	node := s.token("node", token.Node, "default")
 	h, items, err := s.snapshotOf(node, "")
@@ -254,7 +254,7 @@ func (d *slowDB) Snapshot(ctx context.Context, namespace string, each func(*cont
 	return d.DB.Snapshot(ctx, namespace, each)
 }
 
-func TestASnapshotThatIsChangedWhileItIsMadeSaysWhatItIs(t *testing.T) {
+func TestSnapshotChangedDuringEncodingHasTheRightHeader(t *testing.T) {
 	db := &slowDB{DB: openDB(t)}
 	s := open(t, api.Config{DB: db})
 	s.call("POST", "/v1/rules", searchRule).wants(201)
@@ -270,7 +270,7 @@ func TestASnapshotThatIsChangedWhileItIsMadeSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestAWatchEndsWhenItsTokenIsRevoked(t *testing.T) {
+func TestWatchEndsWhenItsTokenIsRevoked(t *testing.T) {
 	s := open(t, api.Config{})
 	s.server.SetKeepAlive(10 * time.Millisecond)
 	node := s.token("node", token.Node, "default")

@@ -110,7 +110,7 @@ func (s *service) deliveries(id string) []struct {
 	return got.Deliveries
 }
 
-func TestAWebhookIsSentAgainUntilItIsTaken(t *testing.T) {
+func TestWebhookIsRetriedUntilAccepted(t *testing.T) {
 	s := open(t, api.Config{Hooks: loopback})
 	k := newTaker(t)
 	k.refuse.Store(2)
@@ -154,7 +154,7 @@ func TestAWebhookIsSentAgainUntilItIsTaken(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatNobodyTakesIsADeadLetterAndCanBeSentAgain(t *testing.T) {
+func TestDeadLetterCanBeRetried(t *testing.T) {
 	s := open(t, api.Config{Hooks: loopback})
 	k := newTaker(t)
 	k.refuse.Store(1 << 40)
@@ -183,7 +183,7 @@ func TestAWebhookThatNobodyTakesIsADeadLetterAndCanBeSentAgain(t *testing.T) {
 }
 
 // What was to be sent to a webhook that is deleted is nothing to another that gets its id.
-func TestAWebhookThatIsMadeAgainHasNothingOfTheOneBefore(t *testing.T) {
+func TestRecreatedWebhookHasNoOldDeliveries(t *testing.T) {
 	hooks := loopback
 	hooks.Attempts, hooks.MaxBackoff, hooks.Backoff = 1000, time.Hour, time.Hour // it does not come to a second attempt
 	s := open(t, api.Config{Hooks: hooks})
@@ -223,7 +223,7 @@ func TestAWebhookThatIsMadeAgainHasNothingOfTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestWhatAServerHadToDeliverWhenItEndedIsDeliveredByTheNext(t *testing.T) {
+func TestPendingDeliveriesSurviveARestart(t *testing.T) {
 	db := openDB(t)
 	hooks := loopback
 	hooks.Attempts, hooks.MaxBackoff, hooks.Backoff = 1000, time.Hour, time.Hour // it does not come to a second attempt
@@ -247,7 +247,7 @@ func TestWhatAServerHadToDeliverWhenItEndedIsDeliveredByTheNext(t *testing.T) {
 	_ = revision
 }
 
-func TestWhereWebhooksAreNotSentTo(t *testing.T) {
+func TestForbiddenWebhookAddresses(t *testing.T) {
 	s := open(t, api.Config{})
 	for _, url := range []string{
 		"http://127.0.0.1/x", "http://localhost.:0x/", "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://10.1.2.3/", "http://169.254.169.254/latest/meta-data",
@@ -263,7 +263,7 @@ func TestWhereWebhooksAreNotSentTo(t *testing.T) {
 }
 
 // A name that leads to this host is refused when it is sent, and a redirect is not followed.
-func TestNamesAndRedirectsDoNotLeadInside(t *testing.T) {
+func TestWebhooksDoNotReachPrivateNetworks(t *testing.T) {
 	hooks := webhook.Options{Attempts: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
 	s := open(t, api.Config{Hooks: hooks})
 	k := newTaker(t)
@@ -292,13 +292,13 @@ func TestNamesAndRedirectsDoNotLeadInside(t *testing.T) {
 	}
 }
 
-func TestAReceiverNeedsALongSecret(t *testing.T) {
+func TestReceiverNeedsALongSecret(t *testing.T) {
 	if _, err := webhook.NewReceiver([]byte("short"), nil); err == nil {
 		t.Error("a receiver with a short secret: got no error")
 	}
 }
 
-func TestANodeTakesWebhooks(t *testing.T) {
+func TestNodeReceivesWebhooks(t *testing.T) {
 	var taken atomic.Int64
 	receiver, err := webhook.NewReceiver([]byte(hookSecret), func(_ context.Context, h webhook.Event) { taken.Store(h.Revision) })
 	if err != nil {
@@ -318,7 +318,7 @@ func TestANodeTakesWebhooks(t *testing.T) {
 }
 
 // A server that ends between a change and telling of it leaves nothing behind but the change.
-func TestAChangeThatNobodyWasToldOfIsToldByTheNextServer(t *testing.T) {
+func TestUnannouncedChangeIsDeliveredAfterARestart(t *testing.T) {
 	db := openDB(t)
 	hooks := loopback
 	hooks.Timeout = time.Second

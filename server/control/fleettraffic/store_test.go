@@ -82,7 +82,7 @@ func (s *service) wants(window time.Duration, want string) {
 	}
 }
 
-func TestARestartLosesNothingThatWasStored(t *testing.T) {
+func TestRestartKeepsStoredTraffic(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().Unix() / 3600 * 3600)
 	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
@@ -119,7 +119,7 @@ func TestARestartLosesNothingThatWasStored(t *testing.T) {
 	again.wants(7*24*time.Hour, "0 requests, 0 of the client")
 }
 
-func TestProcessesWithOneDatabaseSeeEachOthersMinutes(t *testing.T) {
+func TestProcessesShareTrafficThroughTheDatabase(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().Unix()/3600*3600 + 5400) // ahead of the database's clock, by which erasures expire
 	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
@@ -151,7 +151,7 @@ func TestProcessesWithOneDatabaseSeeEachOthersMinutes(t *testing.T) {
 
 // 50 nodes and 100 rules report for 20 minutes of virtual time. At that rate the database has less than 200 MB after 7
 // days.
-func TestAWeekOfAFleetFitsIntoTheDatabase(t *testing.T) {
+func TestWeekOfTrafficFitsIntoTheDatabase(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().Unix() / 3600 * 3600)
 	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))

@@ -282,7 +282,7 @@ func TestFileOfAnotherSourceIsReplaced(t *testing.T) {
 	until(t, "what the other has", func() bool { return n.limit("x") == 20 && n.Status().Snapshots == 1 })
 }
 
-func TestTheFileDoesNotGrowForEver(t *testing.T) {
+func TestFileIsCompacted(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	dir := t.TempDir()

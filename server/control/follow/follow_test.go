@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/follow"
 )
 
-func TestAChangeComesIntoForce(t *testing.T) {
+func TestChangeComesIntoForce(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser), client("acme", `{"id":"acme","limits":["50/s"]}`))
@@ -56,7 +56,7 @@ func TestOtherNamespacesAreIgnored(t *testing.T) {
 }
 
 // Two clients that exchange their values cannot be changed one after the other.
-func TestClientsExchangeTheirValues(t *testing.T) {
+func TestClientsSwapValues(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(
@@ -132,7 +132,7 @@ func TestPollingFindsChangesWithoutPush(t *testing.T) {
 	until(t, "nothing new", func() bool { return n.Status().Unchanged > 2 })
 }
 
-func TestPokeAsksAtOnce(t *testing.T) {
+func TestRefreshFetchesAtOnce(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))

@@ -21,7 +21,7 @@ func newClock() *clock {
 func (c *clock) time() time.Time       { return time.Unix(0, c.now.Load()).UTC() }
 func (c *clock) move(by time.Duration) { c.now.Add(int64(by)) }
 
-func TestOverridesBeatAllButBlocks(t *testing.T) {
+func TestOverridesPrecedeAllButBlocks(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	c := newClock()
@@ -70,7 +70,7 @@ func TestOverridesBeatAllButBlocks(t *testing.T) {
 
 // What is beneath an override can change while it lasts, and is there when it ends, whether the service can be reached
 // or not.
-func TestOverridesEndByTheClockOfTheNode(t *testing.T) {
+func TestOverridesExpireByTheNodesClock(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	c := newClock()
@@ -111,7 +111,7 @@ func TestOverridesEndByTheClockOfTheNode(t *testing.T) {
 	until(t, "the end of the second", func() bool { return n.limit("new") == 70 && n.Status().Overrides == 0 })
 }
 
-func TestOverridesComeChangeAndGo(t *testing.T) {
+func TestOverridesAreAddedChangedAndRemoved(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	later := time.Now().Add(time.Hour)

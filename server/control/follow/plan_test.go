@@ -14,7 +14,7 @@ const byPlan = `{"id":"per-user","key":["user"],"limits":["10/s"],"overrides":[
 
 // The limit of a client follows its plan: what is changed moves alone, and a node that starts without the service has
 // it, too.
-func TestANodeFollowsThePlanOfAClient(t *testing.T) {
+func TestNodeAppliesClientProperties(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
 	s.put(t, remote.Rules, "per-user", byPlan)

@@ -184,7 +184,7 @@ func TestRulesOfAnotherSourceAreReplaced(t *testing.T) {
 }
 
 // The lag is how long a change took, not how old what a node has is.
-func TestTheLagIsNotTheAgeOfARevision(t *testing.T) {
+func TestLagIsNotTheAgeOfARevision(t *testing.T) {
 	t.Parallel()
 	older, first := openDB(t), openDB(t)
 	limited(t, older, 1)

@@ -131,7 +131,7 @@ func (c *countingConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func TestARulesServiceIsFollowed(t *testing.T) {
+func TestNodeFollowsARemoteService(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
 	s.put(t, remote.Rules, "per-user", perUser)
@@ -166,7 +166,7 @@ func TestARulesServiceIsFollowed(t *testing.T) {
 }
 
 // A stream that broke and is there again is known to be, although nothing has changed.
-func TestThePushComesBack(t *testing.T) {
+func TestPushResumes(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
 	s.put(t, remote.Rules, "per-user", perUser)
@@ -217,8 +217,8 @@ func spread(t testing.TB, s *service, nodes []*node, writes int) figures {
 	return took
 }
 
-// Nodes that poll once an hour get each change by the push. TestSoakAChangeIsInForceOnFiftyNodesAtOnce has the bars.
-func TestAChangeIsPushedToFiftyNodes(t *testing.T) {
+// Nodes that poll once an hour get each change by the push. TestSoakChangeIsInForceOnFiftyNodes has the bars.
+func TestChangeIsPushedToFiftyNodes(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
 	s.put(t, remote.Rules, "per-user", perUser)
@@ -238,7 +238,7 @@ func TestAChangeIsPushedToFiftyNodes(t *testing.T) {
 }
 
 // With the push cut, polling finds a change: within 15 s when nodes ask every 10 s, give or take a fifth.
-func TestWithoutThePushAChangeIsFoundByPolling(t *testing.T) {
+func TestPollingFindsAChangeWithoutPush(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
 	s.mute.Store(true)
@@ -257,7 +257,7 @@ func TestWithoutThePushAChangeIsFoundByPolling(t *testing.T) {
 }
 
 // Five hundred nodes lose the service at once and come back at once.
-func TestSoakFiveHundredNodesComeBackAtOnce(t *testing.T) {
+func TestSoakFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	soak(t)
 	db := openDB(t)
 	s := startService(t, db)
@@ -291,7 +291,7 @@ func TestSoakFiveHundredNodesComeBackAtOnce(t *testing.T) {
 }
 
 // The bars of a write, on a machine that has nothing else to do.
-func TestSoakAChangeIsInForceOnFiftyNodesAtOnce(t *testing.T) {
+func TestSoakChangeIsInForceOnFiftyNodes(t *testing.T) {
 	soak(t)
 	s := startService(t, openDB(t))
 	s.put(t, remote.Rules, "per-user", perUser)
@@ -322,7 +322,7 @@ func fill(t testing.TB, db control.DB, count int) {
 }
 
 // One client of many is changed: that one moves, and no other.
-func TestOneClientOfManyMovesAlone(t *testing.T) {
+func TestChangingOneClientTouchesNoOther(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
@@ -371,7 +371,7 @@ func oneOfMany(t *testing.T, db control.DB, count int) time.Duration {
 	return took.at(1)
 }
 
-func TestSoakOneOfAMillionClientsMovesAlone(t *testing.T) {
+func TestSoakChangingOneOfAMillionClients(t *testing.T) {
 	soak(t)
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))

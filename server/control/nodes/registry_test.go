@@ -33,7 +33,7 @@ func TestResolveAddress(t *testing.T) {
 	}
 }
 
-func TestAFullRegistryMakesRoomForSmallNamespaces(t *testing.T) {
+func TestFullRegistryMakesRoomForSmallNamespaces(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "rules.db"))
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestRulesMoveFromEachDatabaseToEachOther(t *testing.T) {
 	dbtest.Move(t, redis, open(t, "sqlite:"+filepath.Join(t.TempDir(), "again.db")))
 }
 
-func TestWhatCannotBeOpenedIsRefusedWithoutItsPassword(t *testing.T) {
+func TestErrorsOfOpenContainNoPassword(t *testing.T) {
 	for _, url := range []string{
 		"", "sqlite:", "mysql://root:secret@localhost/x", "postgres://u:secret@host:port/x", "postgres://u:secret@127.0.0.1:1/x?sslmode=disable&connect_timeout=1",
 		"redis://:secret@/", "redis://:secret@127.0.0.1:1", "redis://:secret@127.0.0.1:1/x", "redis://:secret@a,b", "redis://:secret@a?x=y", "redis://:secret%zz@a", "redis-cluster://:secret@a/1",

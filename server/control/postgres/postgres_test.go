@@ -50,8 +50,8 @@ func TestPostgres(t *testing.T) {
 func TestPostgresAcrossOutages(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Durable: true})
 	for name, test := range map[string]func(*testing.T, *dbtest.Outage){
-		"AServerThatIsKilledLeavesEachChangeWholeOrUndone": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 2) },
-		"AWatchGoesOnWhenTheServerWasAway":                 func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
+		"KilledServerLeavesChangesAtomic": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 2) },
+		"WatchContinuesAfterAnOutage":     func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := server.URL(t)
@@ -60,7 +60,7 @@ func TestPostgresAcrossOutages(t *testing.T) {
 	}
 }
 
-func TestSoakAServerThatIsKilledLeavesEachChangeWholeOrUndone(t *testing.T) {
+func TestSoakKilledServerLeavesChangesAtomic(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("it takes minutes: set HEADGATE_SOAK=1")
 	}

@@ -83,8 +83,8 @@ func TestAcrossOutages(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Persist: true, Config: []string{"appendfsync always"}})
 	made := 0
 	for name, test := range map[string]func(*testing.T, *dbtest.Outage){
-		"AServerThatIsKilledLeavesEachChangeWholeOrUndone": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 5) },
-		"AWatchGoesOnWhenTheServerWasAway":                 func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
+		"KilledServerLeavesChangesAtomic": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 5) },
+		"WatchContinuesAfterAnOutage":     func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			made++
@@ -94,7 +94,7 @@ func TestAcrossOutages(t *testing.T) {
 	}
 }
 
-func TestWhatANewerVersionHasWrittenIsRefused(t *testing.T) {
+func TestDatabaseOfANewerVersionIsRefused(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	db := open(t, server.URL(), Options{})
 	if _, err := server.Do("HSET", db.key("progress"), "form", "999"); err != nil {
@@ -105,7 +105,7 @@ func TestWhatANewerVersionHasWrittenIsRefused(t *testing.T) {
 	}
 }
 
-func TestAServerThatMayLoseRulesIsWarnedOf(t *testing.T) {
+func TestWarningForServersThatMayLoseRules(t *testing.T) {
 	for _, tt := range []struct {
 		o    redistest.Options
 		want []string
@@ -129,7 +129,7 @@ func TestAServerThatMayLoseRulesIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestWhenThereIsNoRoomWritesFailAndReadsGoOn(t *testing.T) {
+func TestFullDatabaseRefusesWritesButNotReads(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	db := open(t, server.URL(), Options{})
 	commit := func(body string) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // What is listed below it is not in the first line as well, and what is no problem in JSON is told by its first line.
-func TestWhatIsWrongIsSaidOnce(t *testing.T) {
+func TestEachProblemIsReportedOnce(t *testing.T) {
 	for _, tt := range []struct{ media, body, want string }{
 		{
 			"application/problem+json", `{"status":422,"detail":"One thing is wrong with it: limits[0]: Count \"x\": want a number. Earlier lines are imported: see import.",

@@ -44,7 +44,7 @@ func answer(w http.ResponseWriter, code int, media, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-func TestURLsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidURLsAreRefused(t *testing.T) {
 	for _, url := range []string{"", "rules.example.com", "ftp://host", "http://", "http://user:hush@host", "http://host?x=1", "http://host#x", "://"} {
 		if _, err := remote.New(remote.Config{URL: url}); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: got %v", url, err)
@@ -52,7 +52,7 @@ func TestURLsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestCallsSayWhoCallsAndWhatIsMeant(t *testing.T) {
+func TestCallsHaveTokenNamespaceAndConditions(t *testing.T) {
 	t.Parallel()
 	type seen struct{ method, path, namespace, token, ifMatch, ifNoneMatch, media, body string }
 	var last seen
@@ -149,7 +149,7 @@ func TestListsComeInPages(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedSaysWhere(t *testing.T) {
+func TestRefusalsListPositions(t *testing.T) {
 	t.Parallel()
 	var media, body string
 	c := service(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -175,7 +175,7 @@ func TestWhatIsRefusedSaysWhere(t *testing.T) {
 }
 
 // A token is for the service that was named, and for nobody that it names.
-func TestTokensAreNotSentOn(t *testing.T) {
+func TestTokensAreNotSentToRedirects(t *testing.T) {
 	t.Parallel()
 	var others atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { others.Add(1) }))
@@ -188,7 +188,7 @@ func TestTokensAreNotSentOn(t *testing.T) {
 	}
 }
 
-func TestATokenCanBeReplaced(t *testing.T) {
+func TestTokenCanBeReplaced(t *testing.T) {
 	t.Parallel()
 	var shown atomic.Value
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -217,7 +217,7 @@ func TestATokenCanBeReplaced(t *testing.T) {
 	}
 }
 
-func TestACallEndsInTime(t *testing.T) {
+func TestCallEndsAtItsTimeout(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))

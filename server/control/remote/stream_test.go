@@ -17,7 +17,7 @@ import (
 )
 
 // A stream that breaks goes on where it was.
-func TestAWatchGoesOnAfterItBroke(t *testing.T) {
+func TestWatchReconnects(t *testing.T) {
 	t.Parallel()
 	resumed := make(chan string, 10)
 	next := 0
@@ -57,7 +57,7 @@ func TestAWatchGoesOnAfterItBroke(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsSilentIsBroken(t *testing.T) {
+func TestSilentStreamIsBroken(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
 	c := service(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -76,7 +76,7 @@ func TestAStreamThatIsSilentIsBroken(t *testing.T) {
 	}
 }
 
-func TestAWatchEndsWithItsContext(t *testing.T) {
+func TestWatchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	c := service(t, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusServiceUnavailable, "text/plain", "")
@@ -109,7 +109,7 @@ func write(t *testing.T, w io.Writer, h control.Header, count int) {
 	_ = to.Close()
 }
 
-func TestASnapshotIsReadToItsEnd(t *testing.T) {
+func TestSnapshotIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	c := service(t, func(w http.ResponseWriter, r *http.Request) {
 		if since := r.URL.Query().Get("since"); since == "42-7" && r.Header.Get("If-None-Match") == `"42-7"` {
@@ -154,7 +154,7 @@ func TestASnapshotIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatIsNotWholeIsAnError(t *testing.T) {
+func TestIncompleteSnapshotIsAnError(t *testing.T) {
 	t.Parallel()
 	var serve func(w http.ResponseWriter)
 	c := service(t, func(w http.ResponseWriter, _ *http.Request) { serve(w) })
@@ -195,7 +195,7 @@ func TestASnapshotThatIsNotWholeIsAnError(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatStopsComingIsAnError(t *testing.T) {
+func TestStalledSnapshotIsAnError(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

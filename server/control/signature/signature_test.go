@@ -15,7 +15,7 @@ import (
 
 const hookSecret = "a secret that both sides know"
 
-func TestVerifyAcceptsOnlyASignatureOfNow(t *testing.T) {
+func TestVerifyAcceptsOnlyCurrentSignatures(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	secret, body := []byte(hookSecret), []byte(`{"revision":42}`)
 	good := signature.Sign(secret, body, now)
@@ -48,7 +48,7 @@ func TestVerifyAcceptsOnlyASignatureOfNow(t *testing.T) {
 	}
 }
 
-func TestAVerifierRefusesReplays(t *testing.T) {
+func TestVerifierRefusesReplays(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	secret, body := []byte(hookSecret), []byte("body")
 	v := signature.NewVerifier(secret)

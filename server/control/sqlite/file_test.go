@@ -22,7 +22,7 @@ func ruleOf(id, body string) control.Op {
 	return control.Op{Kind: control.KindRule, ID: id, Base: control.Any, Body: []byte(body)}
 }
 
-func TestTheFileIsForItsUserOnly(t *testing.T) {
+func TestFileIsReadableByItsUserOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has other rights")
 	}
@@ -42,7 +42,7 @@ func TestTheFileIsForItsUserOnly(t *testing.T) {
 	}
 }
 
-func TestManyWhoOpenANewFileAtOnceFindItReady(t *testing.T) {
+func TestNewFileIsOpenedConcurrently(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.db")
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -79,7 +79,7 @@ func foreign(t *testing.T, path, statements string) {
 	}
 }
 
-func TestAFileOfANewerVersionIsRefusedAndLeftAlone(t *testing.T) {
+func TestFileOfANewerVersionIsNotChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.db")
 	db := open(t, path)
 	if err := db.Commit(t.Context(), change(ruleOf("a", `{}`))); err != nil {
@@ -99,7 +99,7 @@ func TestAFileOfANewerVersionIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileOfRulesIsRefused(t *testing.T) {
+func TestFilesOfOtherProgramsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	other, text := filepath.Join(dir, "other.db"), filepath.Join(dir, "text")
 	foreign(t, other, "CREATE TABLE mine (x)")
@@ -117,7 +117,7 @@ func TestWhatIsNoFileOfRulesIsRefused(t *testing.T) {
 }
 
 // A file that may not grow stands for a disk that is full: SQLite says the same of both.
-func TestWhenThereIsNoRoomWritesFailAndReadsGoOn(t *testing.T) {
+func TestFullDatabaseRefusesWritesButNotReads(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "rules.db"))
 	if err := db.Commit(t.Context(), change(ruleOf("a", `{}`))); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-func TestWritesToAFileThatIsGoneAreRefused(t *testing.T) {
+func TestWritesToARemovedFileAreRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not let an open file be removed")
 	}
@@ -63,7 +63,7 @@ func TestWritesToAFileThatIsGoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsPutBackIsWrittenAgain(t *testing.T) {
+func TestRestoredFileIsWritableAgain(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not let an open file be moved")
 	}

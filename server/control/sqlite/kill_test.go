@@ -39,9 +39,9 @@ func writeUntilKilled(path string) error {
 	return dbtest.Write(ctx, db, func(revision int64) { fmt.Println(revision) })
 }
 
-func TestAProcessThatIsKilledLeavesEachChangeWholeOrUndone(t *testing.T) { killWriters(t, kills) }
+func TestKilledProcessLeavesChangesAtomic(t *testing.T) { killWriters(t, kills) }
 
-func TestSoakAProcessThatIsKilledLeavesEachChangeWholeOrUndone(t *testing.T) {
+func TestSoakKilledProcessLeavesChangesAtomic(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("it takes minutes: set HEADGATE_SOAK=1")
 	}

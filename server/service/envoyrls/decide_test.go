@@ -29,7 +29,7 @@ func (m *meeting) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 	return m.Limiter.Charge(ctx, c)
 }
 
-func TestAllDescriptorsAreAskedAtOnce(t *testing.T) {
+func TestDescriptorsAreDecidedConcurrently(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", limits("api", 10))

@@ -129,7 +129,7 @@ descriptors:
 	}
 }
 
-func TestADomainInTwoFilesIsRefused(t *testing.T) {
+func TestDomainInTwoFilesIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "domain: one\n")

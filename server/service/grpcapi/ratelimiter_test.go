@@ -112,7 +112,7 @@ func TestDelaysAreReported(t *testing.T) {
 	}
 }
 
-func TestPlacesAreHeldUntilReleased(t *testing.T) {
+func TestSlotsAreHeldUntilReleased(t *testing.T) {
 	_, address := start(t, Config{})
 	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
 	ctx := patient(t)

@@ -19,7 +19,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-func TestStreamsAnswerEveryRequestByItsID(t *testing.T) {
+func TestStreamsRespondWithTheRequestID(t *testing.T) {
 	for name, parallel := range map[string]int{"one by one": 1, "side by side": 8} {
 		t.Run(name, func(t *testing.T) {
 			_, address := start(t, Config{Parallel: parallel})
@@ -152,7 +152,7 @@ func batches(t *testing.T, conn *grpc.ClientConn) *grpc.GenericClientStream[head
 	return &grpc.GenericClientStream[headgatev1.BatchRateLimitRequest, headgatev1.BatchRateLimitResponse]{ClientStream: s}
 }
 
-func TestAStreamOfBatchesIsAnsweredInOrder(t *testing.T) {
+func TestBatchStreamRespondsInOrder(t *testing.T) {
 	for name, parallel := range map[string]int{"one by one": 1, "side by side": 8} {
 		t.Run(name, func(t *testing.T) {
 			_, address := start(t, Config{Parallel: parallel, MaxBatch: 10})
@@ -200,7 +200,7 @@ func TestAStreamOfBatchesIsAnsweredInOrder(t *testing.T) {
 }
 
 // A server that stops answers the batch that it has read, and says that it has read no other.
-func TestAStreamOfBatchesEndsWithTheServer(t *testing.T) {
+func TestBatchStreamEndsWithTheServer(t *testing.T) {
 	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
 	s, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
 	conn := dial(t, address)

@@ -83,7 +83,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 }
 
 // Clients of a proxy that shows its token as Bearer can send X-Headgate-Token themselves.
-func TestAClientCannotUseUpItsProxysLogins(t *testing.T) {
+func TestClientCannotUseUpItsProxysLogins(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 100/h }]", httpapi.Config{Token: token(t), Logins: newLogins(t, 10)})
 	for range 30 {
 		a.wants(t, 200, "", "GET", "/v1/forward-auth", "", "X-Headgate-Token", "of-the-client", "Authorization", "Bearer "+secret)
@@ -191,7 +191,7 @@ func TestBodiesAreBounded(t *testing.T) {
 }
 
 // A body without a length is cut off at the bound, too, and takes its place among those that are buffered.
-func TestABodyOfUnknownLengthIsBounded(t *testing.T) {
+func TestBodyOfUnknownLengthIsBounded(t *testing.T) {
 	a := newAPI(t, "rules: []", httpapi.Config{MaxBody: 8 << 10, MaxBuffered: 8 << 10})
 	s := httptest.NewServer(a)
 	defer s.Close()
@@ -359,7 +359,7 @@ func TestRuleDecidesWhenTheStoreIsUnreachable(t *testing.T) {
 }
 
 // A lease that cannot be given back is said to be so.
-func TestALeaseThatCannotBeReleased(t *testing.T) {
+func TestFailedReleaseIsReported(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: jobs, limits: 1 concurrent ttl 30s }]", httpapi.Config{})
 	var d struct{ LeaseID string }
 	if err := json.NewDecoder(a.call("POST", "/v1/ratelimit", "{}").Body).Decode(&d); err != nil || d.LeaseID == "" {

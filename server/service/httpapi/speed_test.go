@@ -55,7 +55,7 @@ func caller(h http.Handler, method, path, body string, header http.Header) func(
 
 const speedRules = "rules: [{ id: per-user, key: user, limits: 1000000/s }]"
 
-func TestADecisionAllocatesLittle(t *testing.T) {
+func TestDecisionAllocatesLittle(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}

@@ -49,7 +49,7 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-func TestRedisCLIShowsItsToken(t *testing.T) {
+func TestRedisCLIAuthenticates(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	config.Token = token(t, "0123456789abcdef")
 	host, port, err := net.SplitHostPort(serve(t, config).address)

@@ -56,7 +56,7 @@ func (l *pipeListener) dial(t *testing.T) *client {
 	return &client{Conn: ours, t: t, r: bufio.NewReader(ours)}
 }
 
-func TestACommandMayComeInAnyPieces(t *testing.T) {
+func TestCommandMayArriveInPieces(t *testing.T) {
 	whole := encode("CL.THROTTLE", "alice", "1000000", "1000", "1") + encode("ECHO", "a\r\nb")
 	pieces := func(t *testing.T, dial func() *client) {
 		for cut := 1; cut < len(whole); cut++ {
@@ -89,7 +89,7 @@ func TestACommandMayComeInAnyPieces(t *testing.T) {
 	})
 }
 
-func TestAPipelineIsAnsweredInOrder(t *testing.T) {
+func TestPipelineRepliesAreInOrder(t *testing.T) {
 	const n = 5000 // more than any buffer holds
 	c := dial(t, serve(t, onMemory(t, memstore.Options{})).address)
 	var b strings.Builder
@@ -219,7 +219,7 @@ func TestRedisDecidesForAll(t *testing.T) {
 }
 
 // On one CPU connections give way to each other between deciding and answering.
-func TestOnOneCPUEveryConnectionGetsItsOwnAnswers(t *testing.T) {
+func TestConnectionsGetTheirOwnRepliesOnOneCPU(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s := serve(t, onMemory(t, memstore.Options{}))
 	var group sync.WaitGroup

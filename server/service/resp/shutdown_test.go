@@ -110,7 +110,7 @@ func TestShutdownAbortsBusyClients(t *testing.T) {
 	}
 }
 
-func TestAServerIsServedOnce(t *testing.T) {
+func TestServeFailsAfterShutdown(t *testing.T) {
 	s, err := resp.New(onMemory(t, memstore.Options{}))
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func replay(t *testing.T, start func(t *testing.T, clock *limittest.Clock) resp.
 	}
 }
 
-func TestThrottleAnswersAsRedisCellDoes(t *testing.T) {
+func TestThrottleRepliesLikeRedisCell(t *testing.T) {
 	t.Run("bound", func(t *testing.T) {
 		replay(t, func(t *testing.T, clock *limittest.Clock) resp.Config {
 			return onMemory(t, memstore.Options{Clock: clock.Now})

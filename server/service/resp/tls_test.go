@@ -71,7 +71,7 @@ func overTLS(t testing.TB, address string, config *tls.Config) *client {
 	return &client{Conn: nc, t: t, r: bufio.NewReader(nc)}
 }
 
-func TestPipelinesOverTLSAreAnsweredInOrder(t *testing.T) {
+func TestPipelineRepliesOverTLSAreInOrder(t *testing.T) {
 	config := onMemory(t, memstore.Options{})
 	var calls *tls.Config
 	config.TLS, calls = withTLS(t)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestListenHearsAgainAfterAWhileThatGrowsUntilItIsWell(t *testing.T) {
+func TestListenPausesGrowUntilACallLasts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,7 @@ func namesOf(t reflect.Type, seen map[reflect.Type]bool) (names []string) {
 	return names
 }
 
-func TestAllFieldsAreLeftOutOfASearch(t *testing.T) {
+func TestSearchIgnoresFieldNames(t *testing.T) {
 	names := []string{"any", "all", "not"}
 	for _, kind := range []any{rules.Rule{}, rules.Client{}, control.Override{}} {
 		names = append(names, namesOf(reflect.TypeOf(kind), map[reflect.Type]bool{})...)
@@ -50,7 +50,7 @@ func TestAllFieldsAreLeftOutOfASearch(t *testing.T) {
 	}
 }
 
-func TestASearchIsWrittenAsBodiesAre(t *testing.T) {
+func TestSearchTextIsEncodedLikeBodies(t *testing.T) {
 	for text, want := range map[string]string{"Ab": "ab", `"x"`: `\"x\"`, `a\b`: `a\\b`, "<&>": "<&>", "ÄÖ": "ÄÖ", "\t": `\t`, "": ""} {
 		if got := tables.SearchFor(text).Body; got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
