@@ -28,7 +28,7 @@ type requestMemory struct {
 
 // isLarge reports whether the request is so large that its memory is not reused.
 func (m *requestMemory) isLarge() bool {
-	return len(m.text) > headBuffer || cap(m.values) > manyFields+8
+	return len(m.text) > keptHead || cap(m.values) > manyFields+8
 }
 
 // bodyLeft returns how many bytes of the body have not been read.

@@ -3,8 +3,8 @@ package downstream
 import "sync"
 
 const (
-	headBuffer = 4 << 10
-	maxHead    = 16 << 10
+	maxHead  = 16 << 10
+	keptHead = 4 << 10 // memory of longer heads is not reused
 
 	fewFields  = 8  // maps of up to so many entries are faster
 	manyFields = 64 // memory for more is not reused
@@ -12,7 +12,7 @@ const (
 
 // A readBuffer has the bytes that were read and not yet used. While it is empty it needs no memory.
 type readBuffer struct {
-	pool *sync.Pool // of *[headBuffer]byte
+	pool *sync.Pool // of *[maxHead]byte
 	buf  []byte
 	r, w int
 }
@@ -32,33 +32,29 @@ func (b *readBuffer) skipBlanks(left *int) {
 	}
 }
 
-// full reports whether it must grow to take more.
+// full reports whether the buffer ends with the last byte read.
 func (b *readBuffer) full() bool { return b.buf != nil && b.w == len(b.buf) }
 
 // release returns the memory of an empty buffer to the pool.
 func (b *readBuffer) release() {
-	if len(b.buf) == headBuffer {
-		b.pool.Put((*[headBuffer]byte)(b.buf))
+	if b.buf != nil {
+		b.pool.Put((*[maxHead]byte)(b.buf))
 	}
 	b.buf, b.r, b.w = nil, 0, 0
 }
 
-// room returns the free part of the buffer. A full buffer grows.
+// room returns the free part of the buffer. Bytes that were used make room for more.
 func (b *readBuffer) room() []byte {
 	switch {
 	case b.buf == nil:
-		memory, ok := b.pool.Get().(*[headBuffer]byte)
+		memory, ok := b.pool.Get().(*[maxHead]byte)
 		if !ok {
-			memory = new([headBuffer]byte)
+			memory = new([maxHead]byte)
 		}
 		b.buf = memory[:]
-	case b.w == len(b.buf) && b.r > 0:
+	case b.full():
 		b.w = copy(b.buf, b.bytes())
 		b.r = 0
-	case b.w == len(b.buf):
-		buf := make([]byte, 2*len(b.buf))
-		copy(buf, b.buf)
-		b.buf = buf
 	}
 	return b.buf[b.w:]
 }

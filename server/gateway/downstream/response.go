@@ -113,7 +113,7 @@ const (
 	// wholeBody is the maximum size of a body of unknown length that is not sent in chunks. It is net/http's.
 	wholeBody = 2 << 10
 	// outBuffer is how much is buffered before it is sent.
-	outBuffer = 8 << 10
+	outBuffer = 16 << 10
 	// sniffed is how much of a body determines its Content-Type.
 	sniffed = 512
 )
@@ -305,7 +305,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c.link.clearWriteDeadline()
 	w.hijacked = true
 	rest := append([]byte(nil), c.in.bytes()...)
-	r := bufio.NewReaderSize(&replayedConn{Conn: c.link.rwc, rest: rest}, max(len(rest), headBuffer))
+	r := bufio.NewReaderSize(&replayedConn{Conn: c.link.rwc, rest: rest}, max(len(rest), keptHead))
 	if len(rest) > 0 {
 		_, _ = r.Peek(1) // puts all of it into the buffer
 	}

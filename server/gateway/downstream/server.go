@@ -38,7 +38,7 @@ type Server struct {
 	handover  *handover
 	ending    atomic.Bool
 	lastDate  atomic.Pointer[dateText]
-	buffers   sync.Pool // of *[headBuffer]byte
+	buffers   sync.Pool // of *[maxHead]byte
 	exchanges sync.Pool // of *exchange
 	onEnd     func()    // for tests: called for each connection that has ended or was hijacked; may be nil
 

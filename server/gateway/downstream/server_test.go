@@ -155,10 +155,10 @@ func TestLongHeadersAreReadInPiecesAndNotKept(t *testing.T) {
 		many = append(many, "X-"+strconv.Itoa(i)+": v"+strconv.Itoa(i))
 	}
 	text := get("/", many...)
-	if len(text) <= 2*headBuffer || len(text) > maxHead {
+	if len(text) <= 2*keptHead || len(text) > maxHead {
 		t.Fatalf("%d bytes", len(text))
 	}
-	for _, piece := range []int{len(text), headBuffer, headBuffer + 1, 1000, 3333} {
+	for _, piece := range []int{len(text), keptHead, keptHead + 1, 1000, 3333} {
 		c, r := dial(t, s.addr)
 		for range 2 {
 			for rest := text; rest != ""; {
@@ -178,7 +178,7 @@ func TestLongHeadersAreReadInPiecesAndNotKept(t *testing.T) {
 		_ = c.Close()
 	}
 	for e, _ := s.exchanges.Get().(*exchange); e != nil; e, _ = s.exchanges.Get().(*exchange) {
-		if len(e.text) > headBuffer || cap(e.values) > manyFields+8 || len(e.response.header) > manyFields || cap(e.response.out) > 2*outBuffer {
+		if len(e.text) > keptHead || cap(e.values) > manyFields+8 || len(e.response.header) > manyFields || cap(e.response.out) > 2*outBuffer {
 			t.Errorf("kept: a head of %d bytes, %d values, %d headers, %d bytes of a response",
 				len(e.text), cap(e.values), len(e.response.header), cap(e.response.out))
 		}

@@ -3,7 +3,7 @@ package upstream
 import "sync"
 
 const (
-	headBuffer = 8 << 10  // the initial size, enough for most responses
+	headBuffer = 16 << 10 // the initial size, enough for most responses
 	keptBuffer = 64 << 10 // larger buffers, for large heads, are not reused
 )
 
