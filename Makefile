@@ -86,6 +86,12 @@ ui-test: server/ui/node_modules/.package-lock.json ## Check and test the web con
 	(cd server/ui && npm run --silent build -- --logLevel warn --outDir "$$fresh"); \
 	diff -r server/ui/dist "$$fresh" >/dev/null || { echo "test: server/ui/dist is not what server/ui/src builds; run make ui" >&2; exit 1; }
 
+.PHONY: screenshots
+screenshots: need-go ui ## Take the pictures of docs/console.md in Chromium, in about six minutes
+	@tools/need chromium
+	mkdir -p docs/console
+	go test -count=1 -timeout 20m -run '^TestConsoleViews$$' ./server/cmd/headgate -screenshots "$(CURDIR)/docs/console"
+
 .PHONY: check
 check: need-go ## Vet everything and run the tests that need no server, in about a minute
 	go vet work

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -130,7 +131,9 @@ func (p *program) importCommand(f *serverFlags) *cobra.Command {
 		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is
 standard input.
 
-Clients that are already registered are updated. With --prune, clients that are not in the file are removed.`,
+Clients that are already registered are updated. With --prune, clients that are not in the file are removed. While it
+runs, it shows on standard error how many clients it has sent. After Ctrl-C, the clients that the rules service has
+registered so far stay.`,
 		Example: `  headgate clients import clients.ndjson
   echo '{"id":"acme","limits":["500/s"]}' | headgate clients import -`,
 		Args: cobra.ExactArgs(1),
@@ -141,7 +144,9 @@ Clients that are already registered are updated. With --prune, clients that are 
 			return err
 		}
 		defer func() { _ = from.Close() }() // only read, so an error to close loses nothing
-		result, err := client.Import(ctx, from, prune)
+		progress := newImportProgress(from, p.stderr, time.Now)
+		result, err := client.Import(ctx, progress, prune)
+		progress.clear()
 		if err != nil {
 			return err
 		}

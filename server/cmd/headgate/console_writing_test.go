@@ -60,6 +60,8 @@ func TestConsoleWrites(t *testing.T) {
 		{"DeletesARuleUnlessItHasChanged", (*consoleDesk).deletesRule},
 		{"CreatesChangesAndEndsAnOverride", (*consoleDesk).overrides},
 		{"LooksUpAndResetsAClient", (*consoleDesk).resets},
+		{"StopsEnforcingARuleForATime", (*consoleDesk).stopsEnforcing},
+		{"RegistersChangesAndImportsClients", (*consoleDesk).registersClients},
 		{"ShowsWhoChangedWhat", (*consoleDesk).audit},
 		{"ShowsATokenOnceAndRevokesIt", (*consoleDesk).tokensMadeAndRevoked},
 		{"FormsFitASmallScreenInLightAndDark", (*consoleDesk).fits},

@@ -59,8 +59,12 @@ export interface Call {
   query?: Record<string, string | undefined>;
   json?: unknown;
   yaml?: string;
+  /** One JSON value per line. */
+  lines?: string;
   ifMatch?: number;
   signal?: AbortSignal;
+  /** Milliseconds until the call fails. Default 15 s. */
+  deadline?: number;
 }
 
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
@@ -74,13 +78,14 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
   }
 }
 
-async function send(path: string, { method = "GET", query = {}, json, yaml, ifMatch, signal }: Call): Promise<Response> {
+async function send(path: string, { method = "GET", query = {}, json, yaml, lines, ifMatch, signal, deadline = patience }: Call): Promise<Response> {
   const headers: Record<string, string> = {};
   if (token !== "") headers["Authorization"] = `Bearer ${token}`;
   if (yaml !== undefined) headers["Content-Type"] = "application/yaml";
   if (json !== undefined) headers["Content-Type"] = "application/json";
+  if (lines !== undefined) headers["Content-Type"] = "application/x-ndjson";
   if (ifMatch !== undefined) headers["If-Match"] = `"${ifMatch}"`;
-  const timeout = AbortSignal.timeout(patience);
+  const timeout = AbortSignal.timeout(deadline);
   const init: RequestInit = {
     method,
     headers,
@@ -91,13 +96,14 @@ async function send(path: string, { method = "GET", query = {}, json, yaml, ifMa
   };
   if (json !== undefined) init.body = JSON.stringify(json);
   if (yaml !== undefined) init.body = yaml;
+  if (lines !== undefined) init.body = lines;
   try {
     const answer = await fetch(path + queryOf(query), init);
     setClock(answer.headers.get("Date"), Date.now());
     return answer;
   } catch (err) {
     if (signal?.aborted) throw err;
-    throw new Problem(0, timeout.aborted ? "The node has not responded for 15 seconds." : "The node does not respond.");
+    throw new Problem(0, timeout.aborted ? `The node has not responded for ${deadline / 1000} seconds.` : "The node does not respond.");
   }
 }
 

@@ -18,7 +18,8 @@ import { HealthContext, useFleetState } from "./health.ts";
 import { Banner } from "./parts/banner.tsx";
 import { Empty, Waiting } from "./parts/marks.tsx";
 import { Shortcuts } from "./parts/shortcuts.tsx";
-import { followLinks, go, menuOf, nameOf, usePlace, type Place } from "./route.ts";
+import { MenuIcon } from "./parts/menuicon.tsx";
+import { followLinks, go, menuGroups, menuOf, nameOf, usePlace, type Place } from "./route.ts";
 import { covers, forget, keepNamespace, powers, resume, start, type Session } from "./session.ts";
 import { setTheme, theme, themes } from "./theme.ts";
 
@@ -58,7 +59,7 @@ export function App() {
   };
 
   return (
-    <div onClick={followLinks}>
+    <div class="app" onClick={followLinks}>
       <a class="skip" href="#main">
         Skip to the page
       </a>
@@ -68,10 +69,16 @@ export function App() {
         </a>
         {session && session.service !== "none" && (
           <nav aria-label="Pages of the console">
-            {menuOf(session).map((m) => (
-              <a key={m.page} href={m.path} aria-current={m.page === place.page ? "page" : undefined}>
-                {m.name}
-              </a>
+            {menuGroups(session).map(([title, entries]) => (
+              <div class="menu-group" key={title}>
+                <span class="menu-title">{title}</span>
+                {entries.map((m) => (
+                  <a key={m.page} href={m.path} aria-current={m.page === place.page ? "page" : undefined}>
+                    <MenuIcon of={m.page} />
+                    {m.name}
+                  </a>
+                ))}
+              </div>
             ))}
           </nav>
         )}
@@ -97,7 +104,7 @@ export function App() {
         </div>
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        <Banner state={state} />
+        <Banner state={state} session={session} />
         <HealthContext.Provider value={state}>
           {session ? <Shown place={place} session={session} onSignIn={onSignIn} /> : <Waiting what="the state of this node" />}
         </HealthContext.Provider>
@@ -131,7 +138,7 @@ function Shown({ place, session, onSignIn }: ShownProps) {
   if (place.page === "rules" && place.rule !== undefined) return <RulePage key={`${namespace} ${place.rule}`} session={session} id={place.rule} />;
   if (place.page === "rules") return <Rules key={namespace} session={session} query={place.query} />;
   if (place.page === "explain") return <Explain key={namespace} namespace={namespace} query={place.query} />;
-  if (place.page === "clients") return <Clients key={namespace} session={session} />;
+  if (place.page === "clients") return <Clients key={`${namespace} ${place.query.has("registered")}`} session={session} query={place.query} />;
   if (place.page === "overrides") return <Overrides key={namespace} session={session} query={place.query} />;
   if (!powers(session).all) return <Empty title="Only admins may see this page." />;
   if (place.page === "webhooks") return <Webhooks key={namespace} namespace={namespace} />;

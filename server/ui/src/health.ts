@@ -3,7 +3,7 @@
 import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 
-import { call, clock, readStatus, type FleetNode, type Nodes, type RulesPage, type Status } from "./api.ts";
+import { call, clock, readStatus, type FleetNode, type Nodes, type RulesPage, type Status, type Suspension, type WhoAmI } from "./api.ts";
 import { healthOf, heardOf, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
@@ -16,6 +16,8 @@ export interface State {
   health: Health;
   /** Nodes that decide without their store. */
   degraded: { nodes: number; of: number; since: string | undefined; reason: string } | undefined;
+  /** Rules that are not enforced for a time. */
+  suspended: Suspension[];
   /** Requests per second decided by on_failure, and the rules, while nodes are degraded; undefined if unknown. */
   unlimited: { rate: number; open: string[]; others: string[] } | undefined;
 }
@@ -30,20 +32,37 @@ export function useHealth(): State | undefined {
 export function useFleetState(session: Session | undefined): State | undefined {
   const who = session?.who;
   const namespace = session?.namespace ?? "default";
-  const polled = usePoll((signal) => read(who !== undefined, namespace, signal), JSON.stringify([who?.id, namespace]));
+  const polled = usePoll((signal) => read(who, namespace, signal), JSON.stringify([who?.id, namespace]));
   const last = useRef<State | undefined>(undefined);
   if (polled.data) last.current = polled.data;
   return last.current;
 }
 
-async function read(signedIn: boolean, namespace: string, signal: AbortSignal): Promise<State> {
-  const [status, fleet] = await Promise.allSettled([readStatus(signal), signedIn ? call<Nodes>("/v1/nodes", { query: { namespace }, signal }) : Promise.resolve({ nodes: [] as FleetNode[] })]);
+async function read(who: WhoAmI | undefined, namespace: string, signal: AbortSignal): Promise<State> {
+  const [status, fleet, enforcement] = await Promise.allSettled([
+    readStatus(signal),
+    who ? call<Nodes>("/v1/nodes", { query: { namespace }, signal }) : Promise.resolve({ nodes: [] as FleetNode[] }),
+    who ? readSuspensions(who, namespace, signal) : Promise.resolve([]),
+  ]);
   if (status.status === "rejected" && fleet.status === "rejected") throw status.reason;
   const here = status.status === "fulfilled" ? status.value : undefined;
   const nodes = fleet.status === "fulfilled" ? fleet.value.nodes : [];
-  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), unlimited: undefined };
-  if (made.degraded && signedIn) made.unlimited = await unlimitedOf(namespace, signal).catch(() => undefined);
+  const suspended = suspendedOf(here, enforcement.status === "fulfilled" ? enforcement.value : []);
+  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined };
+  if (made.degraded && who) made.unlimited = await unlimitedOf(namespace, signal).catch(() => undefined);
   return made;
+}
+
+/** The suspensions of the namespace, or of all if the token is for all. */
+async function readSuspensions(who: WhoAmI, namespace: string, signal: AbortSignal): Promise<Suspension[]> {
+  const all = who.namespaces.includes("*") ? "true" : undefined;
+  return (await call<{ off: Suspension[] }>("/v1/enforcement", { query: { namespace, all_namespaces: all }, signal })).off;
+}
+
+/** The node that serves the console knows its own suspensions, and those of the fleet while its rules service is unreachable. */
+export function suspendedOf(here: Status | undefined, fleet: readonly Suspension[]): Suspension[] {
+  const own = (here?.enforcement_off ?? []).filter((s) => s.scope === "node" || fleet.length === 0);
+  return [...fleet, ...own];
 }
 
 /** The nodes whose store is unreachable. The node that serves the console knows of itself before its heartbeat does. */

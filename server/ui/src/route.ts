@@ -20,21 +20,23 @@ export interface MenuEntry {
   name: string;
   /** The letter that leads there after a "g". */
   key: string;
+  /** The title above it in the menu. */
+  group: "Traffic" | "System" | "Administration";
   /** Only admins may see it. */
   admins?: boolean;
 }
 
 const all: readonly MenuEntry[] = [
-  { page: "overview", path: "/", name: "Overview", key: "h" },
-  { page: "rules", path: "/rules", name: "Rules", key: "r" },
-  { page: "clients", path: "/clients", name: "Clients", key: "c" },
-  { page: "overrides", path: "/overrides", name: "Overrides", key: "o" },
-  { page: "explain", path: "/explain", name: "Explain", key: "e" },
-  { page: "fleet", path: "/fleet", name: "Fleet", key: "f" },
-  { page: "stores", path: "/stores", name: "Stores", key: "s" },
-  { page: "webhooks", path: "/webhooks", name: "Webhooks", key: "w", admins: true },
-  { page: "audit", path: "/audit", name: "Audit", key: "a", admins: true },
-  { page: "tokens", path: "/tokens", name: "Tokens", key: "t", admins: true },
+  { page: "overview", path: "/", name: "Overview", key: "h", group: "Traffic" },
+  { page: "rules", path: "/rules", name: "Rules", key: "r", group: "Traffic" },
+  { page: "clients", path: "/clients", name: "Clients", key: "c", group: "Traffic" },
+  { page: "overrides", path: "/overrides", name: "Overrides", key: "o", group: "Traffic" },
+  { page: "explain", path: "/explain", name: "Explain", key: "e", group: "Traffic" },
+  { page: "fleet", path: "/fleet", name: "Fleet", key: "f", group: "System" },
+  { page: "stores", path: "/stores", name: "Stores", key: "s", group: "System" },
+  { page: "webhooks", path: "/webhooks", name: "Webhooks", key: "w", group: "Administration", admins: true },
+  { page: "audit", path: "/audit", name: "Audit", key: "a", group: "Administration", admins: true },
+  { page: "tokens", path: "/tokens", name: "Tokens", key: "t", group: "Administration", admins: true },
 ];
 
 const paths: Record<string, Page> = { ...Object.fromEntries(all.map((m) => [m.path, m.page])), "/signin": "signin" };
@@ -42,6 +44,12 @@ const paths: Record<string, Page> = { ...Object.fromEntries(all.map((m) => [m.pa
 /** The pages that somebody has a use for. */
 export function menuOf({ who }: Session): MenuEntry[] {
   return all.filter((m) => (!m.admins || who?.role === "admin") && (m.page !== "overrides" || !who?.no_overrides));
+}
+
+/** The same pages under their titles. */
+export function menuGroups(session: Session): [string, MenuEntry[]][] {
+  const entries = menuOf(session);
+  return [...new Set(entries.map((m) => m.group))].map((group) => [group, entries.filter((m) => m.group === group)]);
 }
 
 export function nameOf(page: Page): string {

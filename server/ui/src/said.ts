@@ -111,6 +111,33 @@ export interface OverridesPage {
   total: number;
 }
 
+/** A client that has limits of its own, or properties that rules match. */
+export type RegisteredClient = {
+  id: string;
+  attributes?: Record<string, string | string[]>;
+  limits?: Json[];
+  unlimited?: boolean;
+  block?: boolean;
+} & { [name: string]: Json | undefined };
+
+export interface ClientItem extends Stored {
+  client: RegisteredClient;
+}
+
+export interface ClientsPage {
+  clients: ClientItem[];
+  next?: string;
+  total: number;
+}
+
+/** What an import has changed. */
+export interface Imported {
+  clients: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+}
+
 export interface RulesPage {
   rules: RuleItem[];
   next?: string;
@@ -242,10 +269,23 @@ export interface Reset {
   error?: string;
 }
 
+/** Rules that are not enforced for a time: one, or all of a namespace or node. */
+export interface Suspension {
+  namespace?: string;
+  rule?: string;
+  /** Only in the state of a node: node if only that node does not enforce them. */
+  scope?: "fleet" | "node";
+  since: string;
+  expires: string;
+  note?: string;
+  by: string;
+}
+
 /** How a node is, as /readyz says it. */
 export interface Status {
   state: "starting" | "ready" | "draining";
   degraded: boolean;
+  enforcement_off?: Suspension[];
   /** Settings that are probably wrong. */
   warnings?: string[];
   version?: string;

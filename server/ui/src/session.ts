@@ -73,13 +73,15 @@ export interface Powers {
   rules: boolean;
   overrides: boolean;
   counters: boolean;
+  /** Stop enforcing rules for a time. */
+  enforcement: boolean;
   /** Tokens and the audit. */
   all: boolean;
 }
 
 export function powers({ who }: Session): Powers {
   const edits = who?.role === "editor" || who?.role === "admin";
-  return { rules: edits && !who.read_only, overrides: edits && !who.no_overrides, counters: edits, all: who?.role === "admin" };
+  return { rules: edits && !who.read_only, overrides: edits && !who.no_overrides, counters: edits, enforcement: edits && !who.no_overrides, all: who?.role === "admin" };
 }
 
 export function keepNamespace(namespace: string): void {

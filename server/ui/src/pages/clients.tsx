@@ -14,12 +14,15 @@ import { onForget, powers, type Session } from "../session.ts";
 import { ClientTrafficList } from "../parts/clienttraffic.tsx";
 import { BlockClient } from "../parts/block.tsx";
 import { forClient } from "./override.tsx";
+import { RegisteredClients } from "./registered.tsx";
 
 /** What was asked stays while other pages are looked at, and is not put in the address: it may be a client's key. */
 const nobody: Attribute[] = [{ name: "user", value: "" }];
 let kept = nobody;
-/** Another page has asked for the client in kept. */
+/** The client in kept is to be looked up: a table of this or another page has opened it. */
 let wanted = false;
+/** Looks up the client in kept, while this page is shown. */
+let lookUpNow: (() => void) | undefined;
 onForget(() => {
   kept = nobody;
   wanted = false;
@@ -29,7 +32,8 @@ onForget(() => {
 export function openClient(client: Record<string, string>): void {
   kept = Object.entries(client).map(([name, value]) => ({ name, value }));
   wanted = true;
-  go("/clients");
+  if (lookUpNow && location.pathname === "/clients") lookUpNow();
+  else go("/clients");
 }
 
 /** What was found of whom: the form may be about somebody else meanwhile. */
@@ -38,7 +42,25 @@ interface Found {
   keys: Keys;
 }
 
-export function Clients({ session }: { session: Session }) {
+export function Clients({ session, query }: { session: Session; query: URLSearchParams }) {
+  return query.has("registered") ? <RegisteredClients session={session} /> : <ClientLookup session={session} />;
+}
+
+/** Links to the two parts of the page. */
+export function ClientTabs({ registered }: { registered: boolean }) {
+  return (
+    <nav class="tabs" aria-label="Parts of this page">
+      <a href="/clients" aria-current={registered ? undefined : "page"}>
+        Look up
+      </a>
+      <a href="/clients?registered" aria-current={registered ? "page" : undefined}>
+        Registered clients
+      </a>
+    </nav>
+  );
+}
+
+function ClientLookup({ session }: { session: Session }) {
   const { namespace } = session;
   const [attributes, setAttributes] = useState(kept);
   const [found, setFound] = useState<Found | undefined>();
@@ -47,8 +69,14 @@ export function Clients({ session }: { session: Session }) {
   const look = (who: Attribute[]): Promise<boolean> =>
     attempt.run(async () => setFound({ who, keys: await call<Keys>("/v1/keys", { query: { ...valuesOf(who), namespace } }) }));
   useEffect(() => {
-    if (wanted) void look(kept);
-    wanted = false;
+    lookUpNow = (): void => {
+      wanted = false;
+      setAttributes(kept);
+      setTold(undefined);
+      void look(kept).then(() => document.querySelector("main h1")?.scrollIntoView());
+    };
+    if (wanted) lookUpNow();
+    return () => (lookUpNow = undefined);
   }, []);
   return (
     <>
@@ -56,6 +84,7 @@ export function Clients({ session }: { session: Session }) {
         <h1 tabIndex={-1}>Clients</h1>
         <p class="muted lead">The limits of one client and what remains of them, under each rule and on each node. No limit is consumed.</p>
       </div>
+      <ClientTabs registered={false} />
       <Form
         attempt={attempt}
         fields={[]}

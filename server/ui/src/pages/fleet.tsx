@@ -91,14 +91,17 @@ function order(a: string, b: string): number {
 function Summary({ look, whole, now }: { look: Look; whole: boolean; now: number }) {
   const { here, late, silent, behind, ill, down } = healthOf(look.nodes, now);
   const warned = look.here?.status.warnings?.length ?? 0;
-  const degraded = useHealth()?.degraded !== undefined;
-  const well = late + silent + behind + ill + down + warned === 0 && !degraded && !look.here?.status.degraded;
+  const state = useHealth();
+  const degraded = state?.degraded !== undefined;
+  const suspended = (state?.suspended.length ?? 0) > 0;
+  const well = !suspended && late + silent + behind + ill + down + warned === 0 && !degraded && !look.here?.status.degraded;
   return (
     <p class="summary" aria-live="off">
       {whole && <span>{plural(here, "node")}</span>}
       <span>rules at revision {count(look.revision)}</span>
       {well && here > 0 && <Badge tone="good">no problems</Badge>}
       {degraded && <Badge tone="bad">store unreachable</Badge>}
+      {suspended && <Badge tone="warn">enforcement is off</Badge>}
       {warned > 0 && <Badge tone="warn">{plural(warned, "warning")}</Badge>}
       {silent > 0 && <Badge tone="warn">{count(silent)} silent</Badge>}
       {late > 0 && <Badge tone="warn">{count(late)} late</Badge>}

@@ -6,6 +6,7 @@ import { count, percent, plural, rate } from "../format.ts";
 import { useHealth, type State } from "../health.ts";
 import { TrafficChart } from "../parts/chart.tsx";
 import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { StopEnforcing } from "../parts/enforcement.tsx";
 import { Spark } from "../parts/spark.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { TopClients } from "../parts/topclients.tsx";
@@ -22,6 +23,7 @@ export const noRule = "(none)";
 export function Overview({ session }: { session: Session }) {
   const { namespace } = session;
   const [window, setWindow] = useState("10m");
+  const [suspending, setSuspending] = useState(false);
   const state = useHealth();
   const polled = usePoll(
     async (signal) => {
@@ -36,8 +38,16 @@ export function Overview({ session }: { session: Session }) {
       <div class="page-head">
         <h1 tabIndex={-1}>Overview</h1>
         <Verdict state={state} />
-        <WindowChoice value={window} onChange={setWindow} />
+        <span class="head-tools">
+          {powers(session).enforcement && (
+            <button type="button" onClick={() => setSuspending(true)}>
+              Stop enforcing …
+            </button>
+          )}
+          <WindowChoice value={window} onChange={setWindow} />
+        </span>
       </div>
+      {suspending && <StopEnforcing session={session} onClose={() => setSuspending(false)} />}
       <DemoSwitch session={session} state={state} />
       {error && !isUnavailable(error) && <Wrong error={error} />}
       {isUnavailable(error) && <Empty title="This node keeps no traffic statistics." />}
@@ -53,7 +63,7 @@ export function Overview({ session }: { session: Session }) {
               <h2 id="clients-title">Most denied clients</h2>
               <a href="/clients">All clients</a>
             </div>
-            <TopClients clients={data.clients.filter((c) => c.denied > 0 && !c.shadow).slice(0, most)} label={{ by: "clients-title" }} session={session} />
+            <TopClients clients={data.clients.filter((c) => c.denied > 0 && !c.shadow).slice(0, most)} label={{ by: "clients-title" }} />
           </section>
           <section aria-labelledby="rules-title">
             <div class="section-head">
@@ -97,15 +107,16 @@ export function WindowChoice({ value, onChange }: { value: string; onChange: (wi
 /** What is wrong, in the same words as the banner and the Fleet page. */
 export function Verdict({ state }: { state: State | undefined }) {
   if (!state) return null;
-  const { health, here, degraded } = state;
+  const { health, here, degraded, suspended } = state;
   const warned = here?.warnings?.length ?? 0;
-  const well = !degraded && health.late + health.silent + health.behind + health.ill + health.down + warned === 0 && !here?.degraded;
+  const well = !degraded && suspended.length === 0 && health.late + health.silent + health.behind + health.ill + health.down + warned === 0 && !here?.degraded;
   return (
     <p class="summary" aria-live="off">
       <span>{plural(health.here, "node")}</span>
       {well && health.here > 0 && <Badge tone="good">no problems</Badge>}
       {degraded && <Badge tone="bad">store unreachable</Badge>}
       {!degraded && here?.degraded && <Badge tone="warn">this node is degraded</Badge>}
+      {suspended.length > 0 && <Badge tone="warn">enforcement is off</Badge>}
       {warned > 0 && <Badge tone="warn">{plural(warned, "warning")}</Badge>}
       {health.silent > 0 && <Badge tone="warn">{plural(health.silent, "node")} silent</Badge>}
       {health.late > 0 && <Badge tone="warn">{plural(health.late, "node")} late</Badge>}

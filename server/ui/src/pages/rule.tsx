@@ -5,6 +5,7 @@ import { changes } from "../changes.ts";
 import { ago, count, plural, stamp } from "../format.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Diff } from "../parts/diff.tsx";
+import { StopEnforcing } from "../parts/enforcement.tsx";
 import { NoteField } from "../parts/form.tsx";
 import { ActionBadge, Notice, Waiting, Wrong } from "../parts/marks.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
@@ -23,6 +24,7 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [enforcing, setEnforcing] = useState(false);
+  const [suspending, setSuspending] = useState(false);
   const title = useRef<HTMLHeadingElement>(null);
   const at = "/v1/rules/" + encodeURIComponent(id);
   const rule = useLoad((signal) => call<RuleItem>(at, { query: { namespace }, signal }), JSON.stringify([namespace, id]));
@@ -98,6 +100,11 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
                 </button>
               </>
             )}
+            {may.enforcement && !isShadow(item.rule) && (
+              <button type="button" onClick={() => setSuspending(true)}>
+                Stop enforcing …
+              </button>
+            )}
           </p>
         </section>
       )}
@@ -116,6 +123,7 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           }}
         />
       )}
+      {item && suspending && <StopEnforcing session={session} rule={id} onClose={() => setSuspending(false)} />}
       {item && deleting && (
         <DeleteRule
           namespace={namespace}

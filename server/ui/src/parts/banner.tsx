@@ -1,10 +1,22 @@
-// What every page says while limits are not enforced as they should be.
+// The banners of every page while limits are not enforced as the rules say.
 
 import { rate, sentence, short, stamp } from "../format.ts";
 import type { State } from "../health.ts";
+import type { Session } from "../session.ts";
+import { SuspensionBanner } from "./enforcement.tsx";
 
-export function Banner({ state }: { state: State | undefined }) {
-  const degraded = state?.degraded;
+export function Banner({ state, session }: { state: State | undefined; session: Session | undefined }) {
+  if (!state) return null;
+  return (
+    <>
+      <DegradedBanner state={state} />
+      {state.suspended.length > 0 && <SuspensionBanner list={state.suspended} session={session} />}
+    </>
+  );
+}
+
+function DegradedBanner({ state }: { state: State }) {
+  const degraded = state.degraded;
   if (!degraded) return null;
   const since = degraded.since ? ` since ${stamp(degraded.since).slice(11, 16)}` : "";
   const where = degraded.of > 1 || degraded.nodes > 1 ? ` on ${degraded.nodes} of ${degraded.of} nodes` : "";

@@ -91,12 +91,17 @@ function options(width: number, height: number, shown: readonly Line[]): uPlot.O
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
-    series: [{}, ...shown.map((l) => ({ label: l.label, stroke: color(l.color), width: 1.5, points: { show: false } }))],
+    series: [{}, ...shown.map((l) => ({ label: l.label, stroke: color(l.color), width: 1.5, points: { show: false }, ...(l.of === "allowed" || l.of === "denied" ? { fill: faint(color(l.color)) } : {}) }))],
     axes: [
       { ...axis, values: (_, splits) => splits.map(clockText), space: 80 },
-      { ...axis, size: 48, values: (_, splits) => splits.map(rate) },
+      { ...axis, size: 52, label: "req/s", labelSize: 18, labelFont: axis.font ?? "", labelGap: 0, values: (_, splits) => splits.map(rate) },
     ],
   };
+}
+
+/** The colour, mostly transparent. */
+function faint(rgb: string): string {
+  return rgb.replace(/^rgb\((.*)\)$/, "rgba($1, 0.09)");
 }
 
 function clockText(at: number): string {

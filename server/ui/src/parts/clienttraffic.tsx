@@ -36,7 +36,7 @@ export function ClientTrafficList({ session, of }: Props) {
       </div>
       {error && <Wrong error={error} />}
       {!data && !error && <Waiting what="the clients" />}
-      {data && <TopClients clients={data} label={{ by: "client-traffic-title" }} session={session} />}
+      {data && <TopClients clients={data} label={{ by: "client-traffic-title" }} />}
     </section>
   );
 }

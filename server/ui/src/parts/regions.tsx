@@ -72,7 +72,9 @@ function Mode({ of }: { of: ModeSum }) {
             <span class="figure">{of.lag === undefined ? "–" : span(of.lag)}</span>
             <span class="muted">max. {of.lag === undefined ? "–" : span(of.lagMax)}</span>
           </dd>
-          <Spark values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
+          <dd class="spark-cell">
+            <Spark values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
+          </dd>
         </div>
         <div>
           <dt>Over-admission</dt>
@@ -82,7 +84,9 @@ function Mode({ of }: { of: ModeSum }) {
               {of.over === 1 ? "unit" : "units"}, max. of one key {count(of.overMax)}
             </span>
           </dd>
-          <Spark bars values={of.points.map((p) => p.over)} label={`${plural(late, "unit")} above limits under ${of.mode} in the last ${plural(looked, "minute")}`} />
+          <dd class="spark-cell">
+            <Spark bars values={of.points.map((p) => p.over)} label={`${plural(late, "unit")} above limits under ${of.mode} in the last ${plural(looked, "minute")}`} />
+          </dd>
         </div>
       </dl>
     </div>

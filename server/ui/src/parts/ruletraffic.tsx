@@ -53,7 +53,7 @@ export function RuleTraffic({ session, id, shadow }: { session: Session; id: str
               {order === "denied" ? "Show the heaviest" : "Show the most denied"}
             </button>
           </div>
-          <TopClients clients={data.clients} label={{ by: "rule-clients-title" }} session={session} oneRule />
+          <TopClients clients={data.clients} label={{ by: "rule-clients-title" }} oneRule />
         </section>
       )}
     </>

@@ -1,7 +1,6 @@
 // The clients that are denied most, or send most.
 
 import { percent, count } from "../format.ts";
-import { powers, type Session } from "../session.ts";
 import { clientName, deniedPercent, isShortened, type ClientTraffic } from "../traffic.ts";
 import { openClient } from "../pages/clients.tsx";
 import { Pairs } from "./limits.tsx";
@@ -11,13 +10,12 @@ import { Table, type Column } from "./table.tsx";
 interface Props {
   clients: readonly ClientTraffic[];
   label: string | { by: string };
-  session: Session;
   /** The page is about one rule, which needs no column. */
   oneRule?: boolean;
 }
 
-export function TopClients({ clients, label, session, oneRule = false }: Props) {
-  const list = columns(powers(session).counters).filter((c) => !oneRule || c.name !== "Rule");
+export function TopClients({ clients, label, oneRule = false }: Props) {
+  const list = columns.filter((c) => !oneRule || c.name !== "Rule");
   return (
     <Table
       name="top-clients"
@@ -30,8 +28,7 @@ export function TopClients({ clients, label, session, oneRule = false }: Props) 
   );
 }
 
-function columns(acts: boolean): Column<ClientTraffic>[] {
-  return [
+const columns: Column<ClientTraffic>[] = [
     {
       name: "Client",
       cell: ({ client }) => (Object.keys(client).length === 0 ? <span class="muted">all clients together</span> : <Pairs of={Object.entries(client)} />),
@@ -52,9 +49,8 @@ function columns(acts: boolean): Column<ClientTraffic>[] {
       cell: ({ client }) =>
         Object.keys(client).length === 0 || isShortened(client) ? null : (
           <button type="button" aria-label={`Open ${clientName(client)}`} onClick={() => openClient(client)}>
-            {acts ? "Open, reset or block" : "Open"}
+            Open
           </button>
         ),
     },
   ];
-}
