@@ -34,6 +34,7 @@ type Client struct {
 	created    time.Time
 	noLaneTime time.Duration  // the time after which lanes are tried again
 	release    sync.WaitGroup // releases of slots whose callers gave up
+	closing    sync.Once
 	ids        struct {
 		sync.Mutex
 		known map[string]string // by rule id
@@ -102,12 +103,15 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity returns false: on loopback a token needs no TLS, and Options.TLS configures it.
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// Close closes the connection. Calls that are waiting return headgate.ErrClosed.
-func (c *Client) Close() error {
-	c.rules.close()
-	c.store.close()
-	c.release.Wait()
-	return c.conn.Close()
+// Close closes the connection. Calls that are waiting return headgate.ErrClosed. Closing again does nothing.
+func (c *Client) Close() (err error) {
+	c.closing.Do(func() {
+		c.rules.close()
+		c.store.close()
+		c.release.Wait()
+		err = c.conn.Close()
+	})
+	return err
 }
 
 // logCircuit logs a change of the circuit.

@@ -16,6 +16,7 @@
 //
 // Pass every method of headgate.Limiter through Run. Read the time only from now, and count in whole microseconds.
 // headgate.Check.Validate, ValidatePeek, ValidateRefund and ValidateAll return the errors that the suite expects.
+// [RunMisuse] checks what callers do by mistake, such as a use after Close.
 //
 // # Testing an algorithm of your own
 //

@@ -83,11 +83,14 @@ func (h *Hub) add(w *Watcher) error {
 	return nil
 }
 
-// Close removes the watcher.
+// Close removes the watcher. Closing again does nothing.
 func (w *Watcher) Close() {
 	h := w.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if _, open := h.watchers[w.namespace][w]; !open {
+		return
+	}
 	h.count--
 	if delete(h.watchers[w.namespace], w); len(h.watchers[w.namespace]) == 0 {
 		delete(h.watchers, w.namespace)

@@ -39,6 +39,7 @@ type Limiter struct {
 	ledger      *ledger.Ledger // what this node consumed
 	clock       clock.Stopwatch
 	rounds      rounds.Loop
+	closed      atomic.Bool
 
 	// The following is used by one round at a time.
 	batch              exchange.Batch
@@ -130,13 +131,29 @@ func New(
 // SyncClock reads the clock of the exchange; see async.Limiter.SyncClock.
 func (g *Limiter) SyncClock(ctx context.Context) error { return g.link.ClockSkew.Read(ctx) }
 
-// Close sends what other regions do not know yet, until ctx ends, and stops the exchanges.
+// Close sends what other regions do not know yet, until ctx ends, and stops the exchanges. Methods fail with
+// headgate.ErrClosed after Close. Closing again does nothing.
 func (g *Limiter) Close(ctx context.Context) error {
-	return g.rounds.Finish(ctx, func(ctx context.Context) (bool, error) { return g.round(ctx, false) }, g.ledger.Close)
+	round := func(ctx context.Context) (bool, error) { return g.round(ctx, false) }
+	return g.rounds.Finish(ctx, round, func() error {
+		g.closed.Store(true)
+		return g.ledger.Close()
+	})
+}
+
+// open returns headgate.ErrClosed after Close.
+func (g *Limiter) open() error {
+	if g.closed.Load() {
+		return headgate.ErrClosed
+	}
+	return nil
 }
 
 // Take decides one check by the region's store. See [headgate.Limiter].
 func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := g.open(); err != nil {
+		return headgate.Decision{}, err
+	}
 	var k ledger.ObservedKey
 	if wait := g.ledger.BeforeTake(&c, &k); wait != nil {
 		if err := g.ledger.Await(ctx, wait); err != nil {
@@ -152,6 +169,9 @@ func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 
 // Peek returns the decision that Take would return now. See [headgate.Limiter].
 func (g *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := g.open(); err != nil {
+		return headgate.Decision{}, err
+	}
 	var k ledger.ObservedKey
 	peek := c
 	peek.Cost = 0 // so that even the first decision on a key waits for other regions
@@ -167,6 +187,9 @@ func (g *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision
 func (g *Limiter) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
+	if err := g.open(); err != nil {
+		return dst, err
+	}
 	var room [8]ledger.ObservedKey
 	keys := room[:]
 	if len(checks) > len(room) {
@@ -197,6 +220,9 @@ func (g *Limiter) TakeAll(
 
 // Charge takes the cost regardless of the limit. See [headgate.Limiter].
 func (g *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := g.open(); err != nil {
+		return headgate.Decision{}, err
+	}
 	d, err := g.store.Charge(ctx, c)
 	if err == nil {
 		k := g.ledger.ObservedKey(&c)
@@ -207,11 +233,17 @@ func (g *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 
 // Renew calls the region's store. See [headgate.Limiter].
 func (g *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if err := g.open(); err != nil {
+		return false, err
+	}
 	return g.store.Renew(ctx, c, r)
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
 func (g *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	if err := g.open(); err != nil {
+		return err
+	}
 	err := g.store.Give(ctx, c, r)
 	if err == nil {
 		g.ledger.Refund(&c)
@@ -221,7 +253,12 @@ func (g *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt
 
 // Reset forgets consumption in this region. Other regions are not affected: reset the key in each. See
 // [headgate.Limiter].
-func (g *Limiter) Reset(ctx context.Context, c headgate.Check) error { return g.store.Reset(ctx, c) }
+func (g *Limiter) Reset(ctx context.Context, c headgate.Check) error {
+	if err := g.open(); err != nil {
+		return err
+	}
+	return g.store.Reset(ctx, c)
+}
 
 type chargeCounters struct{ charged, lost, owed, sentKeys atomic.Int64 }
 

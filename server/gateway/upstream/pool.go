@@ -60,12 +60,12 @@ func New(c Config) (*Pool, error) {
 }
 
 // Close closes idle connections, and refuses further requests. Requests in flight are finished, and their connections
-// closed then.
+// closed then. Closing again does nothing.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return errClosed
+		return nil
 	}
 	p.closed = true
 	idle := p.idle

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
 )
 
@@ -110,6 +111,9 @@ func (sh *shard) endLookup(r *record, learned bool) {
 
 // Await waits until the lookups end, for at most MaxLookup. It returns an error if ctx ends first.
 func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
+	if ctx == nil {
+		return headgate.ErrNilContext
+	}
 	n := &l.lookups
 	n.waiting.Add(1)
 	defer n.waiting.Add(-1)

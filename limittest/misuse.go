@@ -1,0 +1,274 @@
+package limittest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A ClosableMaker returns a new limiter with counters of its own, and the function that closes it.
+type ClosableMaker = func(t testing.TB) (l headgate.Limiter, closeLimiter func() error)
+
+// RunMisuse checks that a limiter gives a safe result to callers that misuse it: a cost of 0 or below, an empty key, a nil
+// context, a wrong receipt or that of another limiter, use after Close, Close again, and a copy. No mistake lets a
+// request pass that a correct call would not. It uses the system's clock, and calls newLimiter for each subtest, for one
+// of them twice.
+func RunMisuse(t *testing.T, newLimiter ClosableMaker) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		run  func(m *misuse)
+	}{
+		{"cost 0", (*misuse).noCost},
+		{"negative cost", (*misuse).negativeCost},
+		{"empty key", (*misuse).emptyKey},
+		{"nil context", (*misuse).nilContext},
+		{"wrong receipt", (*misuse).wrongReceipt},
+		{"receipt of another limiter", (*misuse).foreignReceipt},
+		{"use after Close", (*misuse).useAfterClose},
+		{"Close again", (*misuse).closeAgain},
+		{"copy", (*misuse).copied},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := &misuse{T: t, maker: newLimiter}
+			m.limiter, m.close = m.newLimiter()
+			c.run(m)
+		})
+	}
+}
+
+// misuse is one misuse of a limiter.
+type misuse struct {
+	*testing.T
+	maker   ClosableMaker
+	limiter headgate.Limiter
+	close   func() error
+}
+
+// newLimiter returns a limiter that is closed after the test.
+func (m *misuse) newLimiter() (headgate.Limiter, func() error) {
+	l, closeLimiter := m.maker(m)
+	m.Cleanup(func() {
+		if err := closeLimiter(); err != nil {
+			m.Errorf("Close: %v", err)
+		}
+	})
+	return l, closeLimiter
+}
+
+// misusedLimit refills so slowly that a test ends before.
+var misusedLimit = headgate.PerDay(5)
+
+// calls are the methods of a limiter that take a check.
+var calls = []limiterMethod{callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset}
+
+// refused checks that the methods refuse a check with an InputError, and that nothing was taken.
+func (m *misuse) refused(c headgate.Check, methods ...limiterMethod) {
+	m.Helper()
+	for _, call := range methods {
+		err := call.do(m.Context(), m.limiter, c)
+		var input *headgate.InputError
+		if !errors.As(err, &input) || !errors.Is(err, headgate.ErrInvalidCheck) {
+			m.Errorf("%s: got error %v, want an InputError that wraps %q", call.name, err, headgate.ErrInvalidCheck)
+		}
+	}
+	m.unused("alice")
+	m.unused("bystander") // of TakeAll
+}
+
+// unused checks that nothing was taken for a key.
+func (m *misuse) unused(key string) {
+	m.Helper()
+	d, err := m.limiter.Peek(m.Context(), headgate.Check{Key: key, Limit: misusedLimit, Cost: 1})
+	if err != nil || d.Remaining != misusedLimit.Capacity() {
+		m.Errorf("peek at %s after misuse: got %+v, %v, want all %d remaining", key, d, err, misusedLimit.Capacity())
+	}
+}
+
+// allowed returns how many of more units than the limit has are allowed for a key.
+func (m *misuse) allowed(key string, limit headgate.Limit) int64 {
+	m.Helper()
+	b := headgate.MustBind(m.limiter, limit)
+	var n int64
+	for range limit.Capacity() + 5 {
+		if b.Allow(key) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *misuse) noCost() {
+	m.refused(headgate.Check{Key: "alice", Limit: misusedLimit}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+	if headgate.MustBind(m.limiter, misusedLimit).AllowN("alice", 0) {
+		m.Error("AllowN of 0 units: got true, want false")
+	}
+}
+
+func (m *misuse) negativeCost() {
+	for _, n := range []int64{-1, math.MinInt64} {
+		m.refused(headgate.Check{Key: "alice", Limit: misusedLimit, Cost: n},
+			callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+		if headgate.MustBind(m.limiter, misusedLimit).AllowN("alice", n) {
+			m.Errorf("AllowN of %d units: got true, want false", n)
+		}
+	}
+}
+
+func (m *misuse) emptyKey() {
+	m.refused(headgate.Check{Limit: misusedLimit, Cost: 1}, calls...)
+	if headgate.MustBind(m.limiter, misusedLimit).Allow("") {
+		m.Error("Allow of an empty key: got true, want false")
+	}
+}
+
+func (m *misuse) nilContext() {
+	var none context.Context
+	for _, call := range calls {
+		c := headgate.Check{Key: "alice", Limit: misusedLimit, Cost: 1}
+		if err := call.do(none, m.limiter, c); !errors.Is(err, headgate.ErrNilContext) {
+			m.Errorf("%s: got error %v, want %v", call.name, err, headgate.ErrNilContext)
+		}
+	}
+	m.unused("alice")
+}
+
+func (m *misuse) wrongReceipt() {
+	b := headgate.MustBind(m.limiter, misusedLimit)
+	d, err := b.Take(m.Context(), "alice", 2)
+	if err != nil || !d.Allowed {
+		m.Fatalf("Take: got %+v, %v, want allowed", d, err)
+	}
+	for what, give := range map[string]func() error{
+		"more than was taken": func() error { return b.Give(m.Context(), "alice", 3, d.Receipt) },
+		"a denial's":          func() error { return b.Give(m.Context(), "alice", 1, headgate.Receipt{}) },
+		"negative units":      func() error { return b.Give(m.Context(), "alice", 1, headgate.Receipt{At: d.Receipt.At, Units: -1}) },
+		"settled denial":      func() error { return b.Settle(m.Context(), "alice", headgate.Receipt{}, 1) },
+	} {
+		if err := give(); !errors.Is(err, headgate.ErrInvalidCheck) {
+			m.Errorf("%s: got error %v, want %v", what, err, headgate.ErrInvalidCheck)
+		}
+	}
+	// That of another key, and invented ones, may be refused or not; they give no key more than its limit.
+	for _, r := range []headgate.Receipt{
+		d.Receipt, {At: 1, Units: 5}, {At: math.MaxInt64 / 4, Units: 5}, {At: math.MinInt64 / 4, Units: 5, Lease: math.MaxUint64},
+	} {
+		if err := b.Give(m.Context(), "bob", r.Units, r); err != nil && errors.Is(err, headgate.ErrClosed) {
+			m.Errorf("Give to another key: %v", err)
+		}
+	}
+	if n := m.allowed("bob", misusedLimit); n > misusedLimit.Capacity() {
+		m.Errorf("after wrong receipts %d units are allowed, want at most the %d of the limit", n, misusedLimit.Capacity())
+	}
+}
+
+func (m *misuse) foreignReceipt() {
+	other, _ := m.newLimiter()
+	mine, foreign := headgate.MustBind(m.limiter, misusedLimit), headgate.MustBind(other, misusedLimit)
+	d, err := foreign.Take(m.Context(), "alice", 5)
+	if err != nil || !d.Allowed {
+		m.Fatalf("Take: got %+v, %v, want allowed", d, err)
+	}
+	if !mine.AllowN("alice", 2) {
+		m.Fatal("two of five units are denied")
+	}
+	_ = mine.Give(m.Context(), "alice", 5, d.Receipt) // may be refused
+	if n := m.allowed("alice", misusedLimit); n > misusedLimit.Capacity() {
+		m.Errorf("%d units are allowed, want at most the %d of a new key", n, misusedLimit.Capacity())
+	}
+	slot, err := other.Take(m.Context(), headgate.Check{Key: "jobs", Limit: headgate.InFlight(1), Cost: 1})
+	if errors.Is(err, headgate.ErrUnsupported) {
+		return
+	}
+	if err != nil || !slot.Allowed {
+		m.Fatalf("Take of a slot: got %+v, %v, want allowed", slot, err)
+	}
+	jobs := headgate.MustBind(m.limiter, headgate.InFlight(1))
+	if !jobs.Allow("jobs") {
+		m.Fatal("a free slot is denied")
+	}
+	_ = jobs.Give(m.Context(), "jobs", 1, slot.Receipt) // may be refused
+	if jobs.Allow("jobs") {
+		m.Error("the slot of another limiter released ours")
+	}
+}
+
+func (m *misuse) useAfterClose() {
+	b := headgate.MustBind(m.limiter, misusedLimit)
+	b.Allow("alice")
+	if err := m.close(); err != nil {
+		m.Fatalf("Close: %v", err)
+	}
+	for _, call := range calls {
+		limit := misusedLimit
+		if call.name == callRenew.name {
+			limit = headgate.InFlight(1)
+		}
+		c := headgate.Check{Key: "alice", Limit: limit, Cost: 1}
+		if err := call.do(m.Context(), m.limiter, c); !errors.Is(err, headgate.ErrClosed) {
+			m.Errorf("%s: got error %v, want %v", call.name, err, headgate.ErrClosed)
+		}
+	}
+	if b.Allow("alice") || b.WithPolicy(headgate.Closed).Allow("alice") {
+		m.Error("Allow: got true, want false")
+	}
+	ctx, cancel := context.WithTimeout(m.Context(), 10*time.Second)
+	defer cancel()
+	if err := b.Wait(ctx, "alice"); !errors.Is(err, headgate.ErrClosed) {
+		m.Errorf("Wait: got error %v, want %v", err, headgate.ErrClosed)
+	}
+}
+
+func (m *misuse) closeAgain() {
+	var all sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		all.Go(func() { errs[i] = m.close() })
+	}
+	all.Wait()
+	for _, err := range append(errs, m.close()) {
+		if err != nil {
+			m.Errorf("Close: got %v, want nil each time", err)
+		}
+	}
+}
+
+// copied checks that "go vet" refuses a copy of the limiter because it has a lock, or that a copy shares its counters.
+func (m *misuse) copied() {
+	value := reflect.ValueOf(m.limiter)
+	if value.Kind() != reflect.Pointer || hasLock(value.Type().Elem()) {
+		return
+	}
+	other := reflect.New(value.Type().Elem())
+	other.Elem().Set(value.Elem())
+	n := m.allowed("alice", misusedLimit)
+	m.limiter = other.Interface().(headgate.Limiter)
+	if copied := m.allowed("alice", misusedLimit); n != misusedLimit.Capacity() || copied != 0 {
+		m.Errorf("%d units are allowed, and then %d by a copy, want %d and none", n, copied, misusedLimit.Capacity())
+	}
+}
+
+// hasLock reports whether a value of the type contains a lock, by the rule of go vet's copylocks: a type whose pointer has
+// the methods Lock and Unlock.
+func hasLock(typ reflect.Type) bool {
+	switch {
+	case reflect.PointerTo(typ).Implements(reflect.TypeFor[sync.Locker]()):
+		return true
+	case typ.Kind() == reflect.Array:
+		return hasLock(typ.Elem())
+	case typ.Kind() != reflect.Struct:
+		return false
+	}
+	for i := range typ.NumField() {
+		if hasLock(typ.Field(i).Type) {
+			return true
+		}
+	}
+	return false
+}
