@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -121,14 +120,10 @@ const (
 func (r *Recorder) Erase(kept map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tables := slices.Clone(r.previous)
-	tables = append(tables, r.shared.Load())
-	for _, stats := range maps.All(r.index.Load().byID) {
-		tables = append(tables, stats.clients.Load())
+	for _, t := range append(slices.Clone(r.previous), r.tables()...) {
+		t.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
 	}
-	for _, t := range tables {
-		if t != nil {
-			t.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
-		}
+	if r.sampler != nil {
+		r.sampler.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -99,6 +100,9 @@ func NewNamer(names ClientNames, secret []byte) *Namer {
 	mac.Write([]byte("headgate traffic"))
 	return &Namer{names: names, key: mac.Sum(nil)}
 }
+
+// seed returns the seed of hashes that nodes with the same secret share.
+func (n *Namer) seed() uint64 { return binary.LittleEndian.Uint64(n.key) }
 
 // shownSecret is the number of characters that are shown of a secret of at least longSecret bytes.
 const (

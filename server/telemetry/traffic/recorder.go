@@ -28,6 +28,10 @@ type RecorderOptions struct {
 	Namer *Namer
 	// MaxBytes bounds the memory for clients. Default DefaultClientBytes.
 	MaxBytes int
+	// SampleBytes bounds the memory for samples of requests. Default 12 MiB; below zero there are no samples.
+	SampleBytes int
+	// Now returns the time of sampled requests. Default time.Now.
+	Now func() time.Time
 }
 
 // DefaultClientBytes is the default of RecorderOptions.MaxBytes.
@@ -49,6 +53,10 @@ type ruleStats struct {
 	cost    atomic.Int64          // units beyond one per request
 	timed   atomic.Uint64
 	tookNS  atomic.Uint64
+
+	fleet      uint64 // the seed of the keys of its sampled clients
+	sampling   sampling
+	overflowed atomic.Bool // too many requests of its clients are sampled
 
 	used int64 // Unix time of its last request; only Tick uses it
 }
@@ -80,8 +88,9 @@ type Recorder struct {
 	cost    atomic.Int64 // of all requests, beyond one each
 	timed   atomic.Uint64
 	tookNS  atomic.Uint64
+	sampler *sampler // nil if nothing is sampled
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex // guards the fields below, and those of sampler
 	last     map[string]Counts
 	minute   int64
 	previous []*table // tables of the last minute, which late requests may still use
@@ -96,10 +105,16 @@ func NewRecorder(o RecorderOptions) *Recorder {
 	if o.Namer == nil {
 		o.Namer = NewNamer(Clear, nil)
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	r := &Recorder{options: o, seed: maphash.MakeSeed(), last: map[string]Counts{}, size: maxTable}
 	r.index.Store(&ruleIndex{byID: map[string]*ruleStats{}})
 	if o.Namer.names != Off {
 		r.shared.Store(r.newTable(sharedSize))
+		if o.SampleBytes = cmp.Or(o.SampleBytes, sampleBytes); o.SampleBytes > 0 {
+			r.sampler = newSampler(o.Namer.seed(), o.SampleBytes, o.Now)
+		}
 	}
 	return r
 }
@@ -129,6 +144,7 @@ func (r *Recorder) SetRules(list []*rules.Rule) {
 		stats := old.byID[rule.ID]
 		if stats == nil {
 			stats = &ruleStats{id: rule.ID, hash: maphash.String(r.seed, rule.ID)}
+			stats.fleet = fleetHash(r.options.Namer.seed(), rule.ID)
 		}
 		stats.rule.Store(rule)
 		next.indexed[i], next.byID[rule.ID] = indexedRule{rule, stats}, stats
@@ -186,7 +202,10 @@ func (r *Recorder) observe(index *ruleIndex, v *engine.Verdict, c *engine.Client
 			return // clients: off
 		}
 	}
-	t.add(c, stats)
+	at, count := t.add(c, stats)
+	if r.sampler != nil {
+		r.sampler.observe(stats, c, at, count)
+	}
 }
 
 // Run calls Tick each second until ctx ends.
@@ -221,6 +240,10 @@ func (r *Recorder) Tick(now time.Time) {
 	if r.minute == 0 {
 		r.minute = minute
 	}
+	if r.sampler != nil {
+		r.sampler.tick(unix)
+		r.sampler.hold(unix, r.minute, r.tables()) // the tables are those of r.minute until they are rotated
+	}
 	switch {
 	case minute != r.minute:
 		r.report(report)
@@ -230,6 +253,20 @@ func (r *Recorder) Tick(now time.Time) {
 		report.Minute, report.Clients = minute, r.clients()
 	}
 	r.report(report)
+}
+
+// tables returns the tables of the minute.
+func (r *Recorder) tables() []*table {
+	var list []*table
+	if t := r.shared.Load(); t != nil {
+		list = append(list, t)
+	}
+	for _, stats := range r.index.Load().byID {
+		if t := stats.clients.Load(); t != nil {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 func (r *Recorder) report(report *Report) {

@@ -33,12 +33,19 @@ type bucket struct {
 // A slot is a client under a rule. The lock of its bucket guards the fields that are not atomic.
 type slot struct {
 	requests, denied atomic.Uint32
-	missed           uint32 // bound of the weight before the client entered the table
-	size             uint8  // of values
-	byIP, shadow     bool
-	cut              bool // values are cut, and end with a hash
+	sampling         atomic.Uint32 // the generation of the rule's sampling + 1 if the client is not sampled
+	missed           uint32        // bound of the weight before the client entered the table
 	rule             *ruleStats
-	values           [maxValues]byte
+	shadow           bool
+	slotValues
+}
+
+// slotValues are the values of a client, in fixed memory.
+type slotValues struct {
+	size   uint8 // of values
+	byIP   bool
+	cut    bool // values are cut, and end with a hash
+	values [maxValues]byte
 }
 
 func (s *slot) weight() uint32 {
@@ -62,19 +69,19 @@ func newTable(seed maphash.Seed, size int) *table {
 	return &table{seed: seed, mask: uint64(count - 1), buckets: make([]bucket, count), slots: make([]slot, count*ways)}
 }
 
-// add counts a request of a client.
-func (t *table) add(c *engine.ClientView, rule *ruleStats) {
+// add counts a request of a client. It returns the client's slot and its requests, nil if it is not in the table.
+func (t *table) add(c *engine.ClientView, rule *ruleStats) (*slot, uint32) {
 	h := (maphash.String(t.seed, c.Values) ^ rule.hash) | 1
 	at := (h >> 32) & t.mask
 	b := &t.buckets[at]
 	for i := range ways {
 		if b.prints[i].Load() == h {
 			s := &t.slots[at*ways+uint64(i)]
-			s.requests.Add(1)
+			count := s.requests.Add(1)
 			if c.Denied {
 				s.denied.Add(1)
 			}
-			return
+			return s, count
 		}
 	}
 	weight := uint32(1)
@@ -82,10 +89,10 @@ func (t *table) add(c *engine.ClientView, rule *ruleStats) {
 		weight = deniedWeight
 	}
 	floor := b.floor.Add(weight)
-	if floor < b.least.Load() {
-		return
+	if floor >= b.least.Load() {
+		t.enter(at, h, c, rule, floor, weight)
 	}
-	t.enter(at, h, c, rule, floor, weight)
+	return nil, 0
 }
 
 // enter replaces the lightest client of a bucket, if it is not heavier than floor.
@@ -117,14 +124,17 @@ func (t *table) enter(at, h uint64, c *engine.ClientView, rule *ruleStats, floor
 	b.prints[lightest].Store(h)
 	s.requests.Store(1)
 	s.denied.Store(weight / deniedWeight)
-	s.missed, s.rule, s.byIP, s.shadow = floor-weight, rule, c.Matched.ByIP(), c.Shadow
-	s.setValues(c.Values)
+	s.sampling.Store(0)
+	s.missed, s.rule, s.shadow = floor-weight, rule, c.Shadow
+	s.set(c)
 	b.floor.Store(least)
 	b.least.Store(min(next, floor))
 }
 
-// setValues copies the values of a client, because the verdict's buffer is reused.
-func (s *slot) setValues(values string) {
+// set copies the values of a client, because the verdict's buffer is reused.
+func (s *slotValues) set(c *engine.ClientView) {
+	values := c.Values
+	s.byIP = c.Matched.ByIP()
 	s.cut = len(values) > maxValues
 	s.size = uint8(copy(s.values[:], values))
 	if s.cut {

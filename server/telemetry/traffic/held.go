@@ -1,0 +1,109 @@
+package traffic
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+const (
+	// heldFrom is the number of requests in a minute from which a client is held: its requests are counted by the second,
+	// whether it is in the sample or not, because few clients send most of the requests.
+	heldFrom = 60
+	// maxHeld bounds the clients of a rule that are held.
+	maxHeld = 200
+)
+
+// A heldClient is a client that is held.
+type heldClient struct {
+	requests uint32 // in the minute, at the last tick
+	minute   int64
+}
+
+// hold counts the requests of the last second of clients with many requests. tables are those of the minute.
+func (s *sampler) hold(unix, minute int64, tables []*table) {
+	var candidates []candidate
+	for _, t := range tables {
+		candidates = t.appendCandidates(candidates, s)
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(b.requests, a.requests) })
+	for i := range candidates {
+		s.holdClient(&candidates[i], unix, minute)
+	}
+	for _, r := range s.rules {
+		for key, h := range r.held {
+			if minute-h.minute > 60 || h.minute == minute-60 && h.requests < heldFrom {
+				delete(r.held, key)
+			}
+		}
+	}
+}
+
+// A candidate is a client that may be held.
+type candidate struct {
+	slotValues
+	stats    *ruleStats
+	key      uint64
+	requests uint32
+}
+
+// appendCandidates appends the clients that are held, or may be.
+func (t *table) appendCandidates(list []candidate, s *sampler) []candidate {
+	for at := range t.buckets {
+		b := &t.buckets[at]
+		if !b.lock.CompareAndSwap(0, 1) {
+			continue // its clients are counted in the next second
+		}
+		for i := range ways {
+			slot := &t.slots[at*ways+i]
+			if b.prints[i].Load() == 0 || slot.rule == nil || slot.cut {
+				continue
+			}
+			n := slot.requests.Load()
+			r := s.rules[slot.rule]
+			if n < heldFrom && (r == nil || len(r.held) == 0) {
+				continue
+			}
+			key := fleetHash(slot.rule.fleet, string(slot.values[:slot.size]))
+			if n >= heldFrom || r.held[key] != nil {
+				list = append(list, candidate{slot.slotValues, slot.rule, key, n})
+			}
+		}
+		b.lock.Store(0)
+	}
+	return list
+}
+
+func (s *sampler) holdClient(c *candidate, unix, minute int64) {
+	r, k := s.chunk(c.stats, unix)
+	h := r.held[c.key]
+	first := int64(1) // the seconds over which the requests are spread
+	if h == nil {
+		if len(r.held) >= maxHeld {
+			return
+		}
+		h = &heldClient{minute: minute}
+		r.held[c.key] = h
+		first = unix - minute + 1
+	}
+	if h.minute != minute || c.requests < h.requests { // the table is another one
+		h.minute, h.requests = minute, 0
+	}
+	count := int64(c.requests - h.requests)
+	h.requests = c.requests
+	entry := s.client(r, k, c.key, &c.slotValues)
+	entry.held = true
+	entry.overflow = entry.overflow || c.requests > maxPerMinute
+	before := cap(entry.counts)
+	for i := range first {
+		second := unix - first + 1 + i
+		n := count*(i+1)/first - count*i/first
+		if n == 0 || second < entry.lastSec {
+			continue
+		}
+		entry.counts = binary.AppendUvarint(entry.counts, uint64(second-entry.lastSec))
+		entry.counts = binary.AppendUvarint(entry.counts, uint64(n))
+		entry.lastSec = second
+	}
+	s.grow(r, cap(entry.counts)-before)
+}

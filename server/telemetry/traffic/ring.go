@@ -1,0 +1,52 @@
+package traffic
+
+import (
+	"sync/atomic"
+
+	"github.com/headgate/headgate/engine"
+)
+
+// ringSize is the number of requests that are sampled in a second. If there are more, fewer clients are sampled.
+const ringSize = 8192
+
+// A sampledRequest is a request of a client in the sample.
+type sampledRequest struct {
+	ready atomic.Bool
+	slotValues
+	stats *ruleStats
+	key   uint64
+	at    int64 // µs
+	cost  int64
+}
+
+// A sampleRing collects sampled requests for one second, without allocation.
+type sampleRing struct {
+	next atomic.Uint32
+	list [ringSize]sampledRequest
+}
+
+// put adds a request. It returns false if the ring is full.
+func (r *sampleRing) put(stats *ruleStats, key uint64, at int64, c *engine.ClientView) bool {
+	i := r.next.Add(1) - 1
+	if i >= ringSize {
+		r.next.Store(ringSize)
+		return false
+	}
+	e := &r.list[i]
+	e.stats, e.key, e.at, e.cost = stats, key, at, c.Cost
+	e.set(c)
+	e.ready.Store(true)
+	return true
+}
+
+// drain calls f with each request, and empties the ring. Nothing may be added meanwhile.
+func (r *sampleRing) drain(f func(*sampledRequest)) {
+	for i := range min(r.next.Load(), ringSize) {
+		if e := &r.list[i]; e.ready.Load() {
+			f(e)
+			e.ready.Store(false)
+			e.stats = nil
+		}
+	}
+	r.next.Store(0)
+}

@@ -1,0 +1,298 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+)
+
+const (
+	// sampleBytes bounds the memory of samples by default, besides about 2 MiB for the requests of a second.
+	sampleBytes = 12 << 20
+	// chunkSeconds is the time that a part of a sample covers. The oldest is dropped when it is older than sampleKeep,
+	// or if memory is short and it is older than sampleLeast.
+	chunkSeconds = 600
+	sampleKeep   = 3 * 3600
+	sampleLeast  = 3600
+	// maxPerMinute is the number of requests of a client in a minute whose times are sampled.
+	maxPerMinute = 6000
+	// clientOverhead is the approximate memory of a sampled client besides its events.
+	clientOverhead = 160
+	// maxShift bounds the sampling: one client in 2^maxShift.
+	maxShift = 30
+)
+
+// sampling is the part of a sample that the decision path reads: one client in mask+1 is sampled. generation changes
+// with the mask, so that slots of tables can remember whether their client is sampled.
+type sampling struct {
+	mask       atomic.Uint64
+	generation atomic.Uint32
+}
+
+// sampledNow reports whether a client with this key is sampled.
+func (s *sampling) sampledNow(key uint64) bool { return key&s.mask.Load() == 0 }
+
+func (s *sampling) shift(up bool) {
+	mask := s.mask.Load()
+	switch {
+	case up && mask < 1<<maxShift:
+		s.mask.Store(mask<<1 | 1)
+	case !up:
+		s.mask.Store(mask >> 1)
+	}
+	s.generation.Add(2)
+}
+
+// A sampleChunk has the requests of sampled clients in chunkSeconds.
+type sampleChunk struct {
+	start   int64 // Unix time
+	mask    uint64
+	clients map[uint64]*chunkClient
+}
+
+// A chunkClient has the requests of a client in a chunk.
+type chunkClient struct {
+	slotValues
+	times    []byte // varints: time since the last request in µs · 2, + 1 if the cost follows
+	last     int64  // µs
+	counts   []byte // varints of a held client: seconds since the last second, requests
+	lastSec  int64
+	held     bool
+	overflow bool // it sent more than maxPerMinute: times is incomplete
+}
+
+// A ruleSample is the sample of one rule.
+type ruleSample struct {
+	chunks []*sampleChunk // the latest last
+	bytes  int
+	held   map[uint64]*heldClient
+}
+
+// A sampler samples the requests of clients, per rule. The mutex of the Recorder guards all but the rings.
+type sampler struct {
+	now      func() time.Time
+	seed     uint64
+	maxBytes int
+	current  atomic.Pointer[sampleRing]
+	previous *sampleRing
+	rules    map[*ruleStats]*ruleSample
+	bytes    int
+	full     bool // the ring was full in this chunk
+}
+
+func newSampler(seed uint64, maxBytes int, now func() time.Time) *sampler {
+	s := &sampler{now: now, seed: seed, maxBytes: maxBytes, previous: &sampleRing{}, rules: map[*ruleStats]*ruleSample{}}
+	s.current.Store(&sampleRing{})
+	return s
+}
+
+// observe samples a request. at is the client's slot, nil if it has none; count are its requests in this minute.
+func (s *sampler) observe(stats *ruleStats, c *engine.ClientView, at *slot, count uint32) {
+	generation := stats.sampling.generation.Load()
+	if at == nil {
+		if key := fleetHash(stats.fleet, c.Values); stats.sampling.sampledNow(key) {
+			s.put(stats, key, c)
+		}
+		return
+	}
+	known := at.sampling.Load()
+	if known == generation|1 || count > maxPerMinute { // not sampled
+		return
+	}
+	key := fleetHash(stats.fleet, c.Values)
+	if !stats.sampling.sampledNow(key) {
+		at.sampling.Store(generation | 1)
+		return
+	}
+	s.put(stats, key, c)
+}
+
+func (s *sampler) put(stats *ruleStats, key uint64, c *engine.ClientView) {
+	if !s.current.Load().put(stats, key, s.now().UnixMicro(), c) {
+		stats.sampling.shift(true)
+		stats.overflowed.Store(true)
+	}
+}
+
+// tick moves the requests of the last second but one into the chunks.
+func (s *sampler) tick(unix int64) {
+	ring := s.previous
+	ring.drain(s.add)
+	s.previous = s.current.Swap(ring)
+	for stats, r := range s.rules {
+		if stats.overflowed.Swap(false) {
+			s.full = true
+			s.thin(stats, r)
+		}
+		for len(r.chunks) > 0 && r.chunks[0].start+chunkSeconds < unix-sampleKeep {
+			s.drop(r)
+		}
+		if len(r.chunks) == 0 && len(r.held) == 0 {
+			delete(s.rules, stats)
+		}
+	}
+	for s.bytes > s.maxBytes && s.shrink(unix) {
+	}
+	if unix%chunkSeconds == 0 {
+		if !s.full && s.bytes < s.maxBytes/4 {
+			for stats := range s.rules {
+				stats.sampling.shift(false)
+			}
+		}
+		s.full = false
+	}
+}
+
+// chunk returns the chunk of a rule at a time.
+func (s *sampler) chunk(stats *ruleStats, unix int64) (*ruleSample, *sampleChunk) {
+	r := s.rules[stats]
+	if r == nil {
+		r = &ruleSample{held: map[uint64]*heldClient{}}
+		s.rules[stats] = r
+	}
+	start := unix - unix%chunkSeconds
+	if n := len(r.chunks); n > 0 && r.chunks[n-1].start >= start {
+		return r, r.chunks[n-1]
+	}
+	k := &sampleChunk{start: start, mask: stats.sampling.mask.Load(), clients: map[uint64]*chunkClient{}}
+	r.chunks = append(r.chunks, k)
+	return r, k
+}
+
+func (s *sampler) client(r *ruleSample, k *sampleChunk, key uint64, v *slotValues) *chunkClient {
+	c := k.clients[key]
+	if c == nil {
+		c = &chunkClient{slotValues: *v, last: k.start * 1e6, lastSec: k.start}
+		k.clients[key] = c
+		s.grow(r, clientOverhead)
+	}
+	return c
+}
+
+func (s *sampler) grow(r *ruleSample, n int) {
+	r.bytes += n
+	s.bytes += n
+}
+
+// add adds a sampled request.
+func (s *sampler) add(e *sampledRequest) {
+	r, k := s.chunk(e.stats, e.at/1e6)
+	k.mask = max(k.mask, e.stats.sampling.mask.Load())
+	if e.key&k.mask != 0 {
+		return
+	}
+	c := s.client(r, k, e.key, &e.slotValues)
+	before := cap(c.times)
+	delta := max(e.at-c.last, 0)
+	if e.cost == 1 {
+		c.times = binary.AppendUvarint(c.times, uint64(delta)<<1)
+	} else {
+		c.times = binary.AppendUvarint(c.times, uint64(delta)<<1|1)
+		c.times = binary.AppendUvarint(c.times, uint64(max(e.cost, 0)))
+	}
+	c.last += delta
+	s.grow(r, cap(c.times)-before)
+}
+
+// thin drops the clients that are no longer sampled.
+func (s *sampler) thin(stats *ruleStats, r *ruleSample) {
+	mask := stats.sampling.mask.Load()
+	for _, k := range r.chunks {
+		k.mask = max(k.mask, mask)
+		for key, c := range k.clients {
+			if key&mask == 0 {
+				continue
+			}
+			if c.held {
+				s.grow(r, -cap(c.times))
+				c.times = nil
+				continue
+			}
+			s.grow(r, -c.bytes())
+			delete(k.clients, key)
+		}
+	}
+}
+
+func (c *chunkClient) bytes() int { return clientOverhead + cap(c.times) + cap(c.counts) }
+
+// drop drops the oldest chunk of a rule.
+func (s *sampler) drop(r *ruleSample) {
+	for _, c := range r.chunks[0].clients {
+		s.grow(r, -c.bytes())
+	}
+	r.chunks = r.chunks[1:]
+}
+
+// shrink frees memory: chunks that are old enough, or else half of the clients of the largest rule. It returns false if
+// there is nothing to free.
+func (s *sampler) shrink(unix int64) bool {
+	oldest, largest := (*ruleSample)(nil), (*ruleStats)(nil)
+	for stats, r := range s.rules {
+		if len(r.chunks) > 0 && r.chunks[0].start+chunkSeconds < unix-sampleLeast &&
+			(oldest == nil || r.chunks[0].start < oldest.chunks[0].start) {
+			oldest = r
+		}
+		if largest == nil || r.bytes > s.rules[largest].bytes {
+			largest = stats
+		}
+	}
+	switch {
+	case oldest != nil:
+		s.drop(oldest)
+	case largest == nil || largest.sampling.mask.Load() >= 1<<maxShift:
+		return false
+	default:
+		largest.sampling.shift(true)
+		s.thin(largest, s.rules[largest])
+	}
+	return true
+}
+
+// erase removes the clients that meet a condition.
+func (s *sampler) erase(condition func(*counted) bool) {
+	ring := s.previous
+	ring.drain(s.add)
+	s.previous = s.current.Swap(ring)
+	s.previous.drain(s.add)
+	for stats, r := range s.rules {
+		for _, k := range r.chunks {
+			maps.DeleteFunc(k.clients, func(_ uint64, c *chunkClient) bool {
+				if !condition(c.counted(stats)) {
+					return false
+				}
+				s.grow(r, -c.bytes())
+				return true
+			})
+		}
+	}
+}
+
+func (v *slotValues) counted(stats *ruleStats) *counted {
+	return &counted{rule: stats, values: string(v.values[:v.size]), byIP: v.byIP, cut: v.cut}
+}
+
+// find returns the sample of a rule, nil if there is none.
+func (s *sampler) find(rule string) (*ruleStats, *ruleSample) {
+	for stats, r := range s.rules {
+		if stats.id == rule {
+			return stats, r
+		}
+	}
+	return nil, nil
+}
+
+// sortedKeys returns the keys of the clients of all chunks.
+func sortedKeys(chunks []*sampleChunk) []uint64 {
+	keys := map[uint64]bool{}
+	for _, k := range chunks {
+		for key := range k.clients {
+			keys[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}

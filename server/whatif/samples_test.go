@@ -1,0 +1,117 @@
+package whatif_test
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/whatif"
+)
+
+// record sends requests to nodes in turn, and returns their samples.
+func record(t *testing.T, set *match.Set, list []request, nodes, sampleBytes int) []*traffic.Sample {
+	t.Helper()
+	now := start
+	clock := func() time.Time { return now }
+	store, err := memstore.New(memstore.Options{Clock: clock, MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	recorders := make([]*traffic.Recorder, nodes)
+	engines := make([]*engine.Engine, nodes)
+	for i := range recorders {
+		recorders[i] = traffic.NewRecorder(traffic.RecorderOptions{
+			Counters: func() iter.Seq[traffic.Row] { return func(func(traffic.Row) bool) {} },
+			Sink:     func(*traffic.Report) {}, Started: start, SampleBytes: sampleBytes, Now: clock,
+			Namer: traffic.NewNamer(traffic.Clear, []byte("secret of the fleet")),
+		})
+		recorders[i].SetRules(set.Rules())
+		if engines[i], err = engine.New(engine.Config{Rules: set, Store: store, Observe: recorders[i].Observe}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := start.Add(time.Second)
+	tick := func() {
+		for _, r := range recorders {
+			r.Tick(next)
+		}
+		next = next.Add(time.Second)
+	}
+	var v engine.Verdict
+	for i, r := range list {
+		for r.at.After(next) {
+			tick()
+		}
+		now = r.at
+		subject := rules.Attributes{{Kind: headgate.AttrUser}: r.user}
+		if err := engines[i%nodes].Decide(context.Background(), subject, &v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		tick()
+	}
+	samples := make([]*traffic.Sample, nodes)
+	for i, r := range recorders {
+		sample := r.Sample("a", start, next)
+		data, err := json.Marshal(sample)
+		if err != nil || sample == nil {
+			t.Fatalf("got %v, %v", sample, err)
+		}
+		if err := json.Unmarshal(data, &samples[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return samples
+}
+
+func TestRecordedTrafficReplaysWithinTwoPercent(t *testing.T) {
+	inForce := compile(t, `rules: [{ id: a, key: user, limits: 1000/s }]`)
+	proposed := compile(t, `rules: [{ id: a, key: user, limits: 2/s burst 5 }]`)
+	list := burstyTraffic(11, 150, 100*time.Second)
+	denied, affected := enforce(t, proposed, list)
+	got := run(t, whatif.FromSamples(record(t, inForce, list, 3, 0)), whatif.Proposal{Set: proposed, Rule: "a"})
+	if diff := math.Abs(float64(got.Denied.Value - denied)); diff > 0.02*float64(denied) || got.SampledOneIn != 1 {
+		t.Errorf("got %+v denied, one in %d, want %d", got.Denied, got.SampledOneIn, denied)
+	}
+	if got.Affected.Value != affected || got.Requests.Value != int64(len(list)) {
+		t.Errorf("got %d clients affected, %d requests; want %d, %d", got.Affected.Value, got.Requests.Value, affected, len(list))
+	}
+}
+
+func TestSampleOfANodeGivesTheTruthInItsInterval(t *testing.T) {
+	inForce := compile(t, `rules: [{ id: a, key: user, limits: 1000/s }]`)
+	proposed := compile(t, `rules: [{ id: a, key: user, limits: 10/m }]`)
+	inDenied, inAffected, least := 0, 0, int64(math.MaxInt64)
+	for seed := range uint64(20) {
+		list := burstyTraffic(100+seed, 1000, 60*time.Second)
+		denied, affected := enforce(t, proposed, list)
+		got := run(t, whatif.FromSamples(record(t, inForce, list, 1, 40<<10)), whatif.Proposal{Set: proposed, Rule: "a"})
+		if got.Denied.Low <= denied && denied <= got.Denied.High {
+			inDenied++
+		} else {
+			t.Logf("denied %d, got %+v", denied, got.Denied)
+		}
+		if got.Affected.Low <= affected && affected <= got.Affected.High {
+			inAffected++
+		} else {
+			t.Logf("affected %d, got %+v", affected, got.Affected)
+		}
+		least = min(least, got.SampledOneIn)
+	}
+	t.Logf("truth in %d and %d of 20 intervals, sampled one in at least %d", inDenied, inAffected, least)
+	if inDenied < 18 || inAffected < 18 || least < 2 {
+		t.Errorf("got the truth in %d of 20 intervals for denied requests and %d for clients, want 18; one in %d", inDenied,
+			inAffected, least)
+	}
+}
