@@ -44,9 +44,6 @@ server = type(server) == 'string' and string.match(server, 'master_replid:(%x+)'
 
 local group = redis.call('HMGET', KEYS[1], 'e', 'm')
 local epoch, first = group[1], group[2]
-if #KEYS == 1 then -- the node only checks that the server responds
-	return { epoch and epoch .. server or '', 0, first and first ~= fingerprint and 1 or 0 }
-end
 if not epoch or not first then
 	epoch, first = ARGV[3], fingerprint
 	redis.call('HSET', KEYS[1], 'e', epoch, 'm', fingerprint)

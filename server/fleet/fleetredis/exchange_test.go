@@ -129,10 +129,10 @@ func TestExchangeNotesReachTheOthersOnce(t *testing.T) {
 	})
 }
 
-func TestExchangeWithoutKeysFindsOutWhetherTheServerAnswers(t *testing.T) {
+func TestExchangeWithoutKeysChecksTheServer(t *testing.T) {
 	t.Parallel()
 	server, s := openStandalone(t)
-	a, b, other := newNode(t, s, "a", 1), newNode(t, s, "b", 1), newNode(t, s, "o", 2)
+	a, b := newNode(t, s, "a", 1), newNode(t, s, "b", 1)
 	size := func() int64 {
 		t.Helper()
 		n, err := server.Do("DBSIZE")
@@ -151,10 +151,6 @@ func TestExchangeWithoutKeysFindsOutWhetherTheServerAnswers(t *testing.T) {
 	a.mustLeave(heard{first: {"b=1"}}, first, "")
 	a.mustLeave(heard{})
 	a.mustLeave(heard{}, first, "") // it remembers what it has heard
-	var foreign *fleet.ForeignError
-	if _, _, err := other.leave(); !errors.As(err, &foreign) {
-		t.Errorf("with another mark: got %v, want a ForeignError", err)
-	}
 	server.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
