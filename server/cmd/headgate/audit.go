@@ -65,9 +65,7 @@ object before and after the change. The command needs a token with the role admi
 	flags.BoolVar(&all, "all", false, "all namespaces that the token has access to")
 	flags.BoolVar(&logins, "logins", false, "show failed logins instead")
 	flags.IntVar(&limit, "limit", limit, "the maximum number to show")
-	kinds := []string{"rule", "client", "override", "suspension", "token", "webhook", "event"}
-	_ = c.RegisterFlagCompletionFunc("kind",
-		cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	output.CompleteFlag(c, "kind", "rule", "client", "override", "suspension", "token", "webhook", "event")
 	output.AddFlag(c, &out)
 	return c
 }

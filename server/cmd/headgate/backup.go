@@ -72,8 +72,8 @@ func (p *program) restoreCommand() *cobra.Command {
 tokens. FILE may be - for standard input.
 
 The rules service must be new: its database has only the first token and the demo rules. If it has anything else, the
-command fails, unless --replace allows to delete all of that. The database may be of another kind than the one in the
-backup. Nodes apply the restored rules at once.
+command fails, unless --replace allows it to delete all of that. The database may be of another kind than the one in
+the backup. Nodes apply the restored rules at once.
 
 Afterwards only the tokens of the backup and that of --admin-token-file are valid. If none of them has all
 permissions, the rules service creates one, and the command prints it.
@@ -86,7 +86,7 @@ With --db the command restores into a database before a rules service is started
 	}
 	p.addServerFlags(c, f)
 	c.Flags().StringVar(&db, "db", "", "`URL` of the database to restore, as for serve, instead of a rules service")
-	c.Flags().BoolVar(&replace, "replace", false, "delete the present content of the database")
+	c.Flags().BoolVar(&replace, "replace", false, "delete the current content of the database")
 	addNoteFlag(c, f)
 	c.MarkFlagsMutuallyExclusive("db", "note")
 	c.MarkFlagsMutuallyExclusive("db", "server")

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/internal/secretfile"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/loadgen/target"
 )
 
@@ -66,8 +67,22 @@ func (f *targetFlags) options(address string) (target.Options, error) {
 	return o, err
 }
 
-// completeTargets completes the value of --target.
-func completeTargets(c *cobra.Command) {
-	_ = c.RegisterFlagCompletionFunc("target",
-		cobra.FixedCompletions(target.Addresses, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+// showMeasured prints a report, with printTable as a table. The exit code says whether the measurement was interrupted,
+// or its result is not as wanted.
+func (p *program) showMeasured(
+	out output.Format, report any, interrupted, unwanted bool, printTable func() error,
+) error {
+	show := printTable
+	if out != output.Table {
+		show = func() error { return p.show(out, report, nil, nil) }
+	}
+	switch err := show(); {
+	case err != nil:
+		return err
+	case interrupted:
+		return exitCodeError(exitInterrupted)
+	case unwanted:
+		return exitCodeError(exitDiffers)
+	}
+	return nil
 }

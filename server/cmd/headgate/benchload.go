@@ -83,9 +83,8 @@ answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ct
 	flags.DurationVar(&f.options.Timeout, "timeout", loadgen.DefaultTimeout, "`TIME` after which a request has failed")
 	flags.BoolVar(&f.options.Poisson, "poisson", false, "send at random times with that average rate")
 	output.AddFlag(c, &f.out)
-	completeTargets(c)
-	_ = c.RegisterFlagCompletionFunc("rate", // the flag exists
-		cobra.FixedCompletions([]string{"100", "1000", "10000", maxRateName}, cobra.ShellCompDirectiveNoFileComp))
+	output.CompleteFlag(c, "target", target.Addresses...)
+	output.CompleteFlag(c, "rate", "100", "1000", "10000", maxRateName)
 	return c
 }
 
@@ -211,19 +210,6 @@ func loadFrame(s *terminal.Screen, r loadgen.Report) []string {
 
 // showLoad prints the report. Requests that failed or were not sent determine the exit code.
 func (p *program) showLoad(f *loadFlags, report *loadReport) error {
-	var err error
-	if f.out == output.Table {
-		err = p.printLoad(report)
-	} else {
-		err = p.show(f.out, report, nil, nil)
-	}
-	switch {
-	case err != nil:
-		return err
-	case report.Interrupted:
-		return exitCodeError(exitInterrupted)
-	case slices.ContainsFunc(report.Targets, func(r loadgen.Report) bool { return r.Errors+r.Unsent > 0 }):
-		return exitCodeError(exitDiffers)
-	}
-	return nil
+	failed := slices.ContainsFunc(report.Targets, func(r loadgen.Report) bool { return r.Errors+r.Unsent > 0 })
+	return p.showMeasured(f.out, report, report.Interrupted, failed, func() error { return p.printLoad(report) })
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ type planFlags struct {
 	input                               plan.Input
 	calibrate                           bool
 	redis                               string
-	lasts                               time.Duration
+	duration                            time.Duration
 	out                                 output.Format
 }
 
@@ -66,10 +67,9 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C.`,
 	flags.StringVar(&f.shardMemory, "shard-memory", "16G", "`BYTES` of a Redis shard for counters")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure constants on this machine")
 	flags.StringVar(&f.redis, "redis", "", "with --calibrate, measure the Redis server at this `URL`")
-	flags.DurationVar(&f.lasts, "calibrate-time", 3*time.Second, "with --calibrate, `TIME` of each measurement")
+	flags.DurationVar(&f.duration, "calibrate-time", 3*time.Second, "with --calibrate, `TIME` of each measurement")
 	output.AddFlag(c, &f.out)
-	_ = c.RegisterFlagCompletionFunc("mode",
-		cobra.FixedCompletions([]string{"exact", "lease", "async"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	output.CompleteFlag(c, "mode", "exact", "lease", "async")
 	return c
 }
 
@@ -168,21 +168,21 @@ const calibrateRules = "rules:\n  - { id: calibrate, key: user, limits: 1000/s }
 
 // calibrate measures constants and shows what it is doing on standard error.
 func (p *program) calibrate(ctx context.Context, f *planFlags, limits int, c *plan.Constants) error {
-	if f.lasts <= 0 || f.lasts > 10*time.Minute {
-		return fmt.Errorf("--calibrate-time %v: want a time up to 10m", f.lasts)
+	if f.duration <= 0 || f.duration > 10*time.Minute {
+		return fmt.Errorf("--calibrate-time %v: want a time up to 10m", f.duration)
 	}
 	fmt.Fprintln(p.stderr, "headgate: measuring the memory of counters")
 	if err := plan.MeasureCounters(ctx, c); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "headgate: measuring a node for %v\n", f.lasts)
-	if err := p.calibrateNode(ctx, c, f.lasts); err != nil {
+	fmt.Fprintf(p.stderr, "headgate: measuring a node for %v\n", f.duration)
+	if err := p.calibrateNode(ctx, c, f.duration); err != nil {
 		return err
 	}
 	if f.redis == "" {
 		return nil
 	}
-	fmt.Fprintf(p.stderr, "headgate: measuring Redis for about %v\n", 3*f.lasts+f.lasts/4)
+	fmt.Fprintf(p.stderr, "headgate: measuring Redis for about %v\n", 3*f.duration+f.duration/4)
 	return calibrateShard(ctx, f, limits, c)
 }
 
@@ -200,14 +200,14 @@ func calibrateShard(ctx context.Context, f *planFlags, limits int, c *plan.Const
 	if err != nil {
 		return errors.Join(err, t.Close())
 	}
-	return errors.Join(plan.MeasureShard(ctx, c, t, store, limits, f.lasts), store.Close(), t.Close())
+	return errors.Join(plan.MeasureShard(ctx, c, t, store, limits, f.duration), store.Close(), t.Close())
 }
 
 // nodeStartTime is how long the node of a calibration may take to start, and to stop.
 const nodeStartTime = 30 * time.Second
 
 // calibrateNode starts a node of this program on a free port and measures it over gRPC.
-func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, lasts time.Duration) (err error) {
+func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, duration time.Duration) (err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -223,7 +223,8 @@ func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, lasts ti
 	}
 	node := exec.Command(program, "serve", "--rules", rules, "--grpc-addr", "127.0.0.1:0", "--data-dir", dir,
 		"--gateway-addr", "off", "--api-addr", "off", "--resp-addr", "off", "--admin-addr", "off")
-	node.Env = append(withoutSettings(p.environ), "XDG_STATE_HOME="+dir)
+	environ := slices.DeleteFunc(slices.Clone(p.environ), func(s string) bool { return strings.HasPrefix(s, "HEADGATE_") })
+	node.Env = append(environ, "XDG_STATE_HOME="+dir)
 	log, err := node.StderrPipe()
 	if err != nil {
 		return err
@@ -247,7 +248,7 @@ func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, lasts ti
 	if err != nil {
 		return err
 	}
-	return errors.Join(plan.MeasureNode(ctx, c, t, lasts), t.Close())
+	return errors.Join(plan.MeasureNode(ctx, c, t, duration), t.Close())
 }
 
 // grpcAddress returns the address for gRPC from the log of a node.
@@ -264,15 +265,4 @@ func grpcAddress(log *json.Decoder) (string, error) {
 			return line.GRPC, nil
 		}
 	}
-}
-
-// withoutSettings returns the environment without the settings of Headgate.
-func withoutSettings(environ []string) []string {
-	var kept []string
-	for _, pair := range environ {
-		if !strings.HasPrefix(pair, "HEADGATE_") {
-			kept = append(kept, pair)
-		}
-	}
-	return kept
 }

@@ -158,7 +158,7 @@ func (p *program) createOverrideCommand(f *serverFlags) *cobra.Command {
 		"the client, as `ATTRIBUTE=VALUE`; can be repeated, and one match is enough")
 	flags.StringVar(&request.Rule, "rule", "", "`ID` of the rule (default all rules that count the client)")
 	flags.StringArrayVar(&request.Limits, "limit", nil,
-		"a `LIMIT` that replaces the present ones, such as \"500/s burst 1000\"; can be repeated")
+		"a `LIMIT` that replaces the current ones, such as \"500/s burst 1000\"; can be repeated")
 	flags.BoolVar(&request.Unlimited, "unlimited", false, "do not limit the client")
 	flags.BoolVar(&request.Block, "block", false, "deny all requests of the client")
 	flags.StringVar(&request.For, "for", "", "the duration of the override, such as 72h or 3d")

@@ -18,6 +18,8 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/control/token"
+	"github.com/headgate/headgate/server/control/webhook"
 )
 
 // A resource is a collection of the rules service that commands list, get and delete from.
@@ -321,7 +323,7 @@ func (p *program) deleteByIDCommand(f *serverFlags, c *cobra.Command, done, noun
 const maxCompletions = 1000
 
 // listAll returns all tokens or webhooks of the rules service.
-func listAll[T tokenInfo | webhook](ctx context.Context, client *remote.Client, path string) ([]T, error) {
+func listAll[T token.Token | webhook.Webhook](ctx context.Context, client *remote.Client, path string) ([]T, error) {
 	all := []T{}
 	query := url.Values{"limit": {"1000"}}
 	for {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/internal/terminal"
 	"github.com/headgate/headgate/server/tour"
 )
@@ -57,7 +58,6 @@ The exit code is 0, or 130 after Ctrl-C.`,
 		},
 	}
 	c.Flags().DurationVar(&flood, "for", tour.DefaultFlood, "`TIME` for which the noisy neighbour floods")
-	_ = c.RegisterFlagCompletionFunc("for",
-		cobra.FixedCompletions([]string{"2s", "6s", "30s"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	output.CompleteFlag(c, "for", "2s", "6s", "30s")
 	return c
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,7 +52,7 @@ so far.`,
 }
 
 func (p *program) doctor(ctx context.Context, flags map[string]string, timeout time.Duration, out output.Format) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(ctx)
 	defer stop()
 	o := doctor.Options{Version: currentBuild().Version, Timeout: timeout}
 	if out == output.Table {

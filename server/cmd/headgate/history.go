@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/internal/logins"
 )
 
 // A revision is one change of the rules service.
@@ -85,13 +86,8 @@ func describeEvent(after json.RawMessage) string {
 
 // failedLogins are the failed logins in the response of the audit log.
 type failedLogins struct {
-	Count  int64 `json:"count"`
-	Recent []struct {
-		Time     time.Time `json:"time"`
-		From     string    `json:"from"`
-		Listener string    `json:"listener,omitempty"`
-		Denied   bool      `json:"denied,omitempty"`
-	} `json:"recent"`
+	Count  int64            `json:"count"`
+	Recent []logins.Failure `json:"recent"`
 }
 
 // listRevisions returns up to limit changes, of the history or of the audit log, and the failed logins of the audit

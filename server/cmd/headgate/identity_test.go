@@ -22,8 +22,8 @@ import (
 
 const tokenSecret = "0123456789abcdef0123456789abcdef"
 
-// token returns a JSON Web Token for a user, signed with a secret.
-func token(user, secret string) string {
+// signToken returns a JSON Web Token for a user, signed with a secret.
+func signToken(user, secret string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
 		encode(fmt.Appendf(nil, `{"sub":%q,"exp":%d}`, user, time.Now().Add(time.Hour).Unix()))
@@ -85,14 +85,14 @@ gateway:
 		transport.ForceAttemptHTTP2 = true
 		return c
 	}
-	alice := as(token("alice", tokenSecret))
+	alice := as(signToken("alice", tokenSecret))
 	if r := alice.must("/"); r.ProtoMajor != 2 || r.TLS.Version != tls.VersionTLS13 || r.StatusCode != 200 {
 		t.Errorf("got %s, %s over %s", r.Status, r.Proto, tls.VersionName(r.TLS.Version))
 	}
 	alice.want(1, 200)
 	alice.want(1, 429)
-	as(token("bob", tokenSecret)).want(2, 200)
-	as(token("carol", "another secret, as long as it ought")).want(1, 403) // she is nobody
+	as(signToken("bob", tokenSecret)).want(2, 200)
+	as(signToken("carol", "another secret, as long as it ought")).want(1, 403) // she is nobody
 	as("nonsense").want(1, 403)
 }
 
@@ -105,5 +105,5 @@ func TestUnreadableTokenKeysAreReported(t *testing.T) {
 	if code != 200 || !s.Degraded || s.Identity.Error == "" {
 		t.Errorf("got %d %+v, want ready, degraded, and why", code, s)
 	}
-	newClient(t, p.gateway, "Authorization", "Bearer "+token("alice", tokenSecret)).want(1, 200)
+	newClient(t, p.gateway, "Authorization", "Bearer "+signToken("alice", tokenSecret)).want(1, 200)
 }

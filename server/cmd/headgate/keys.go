@@ -13,27 +13,16 @@ import (
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/keys"
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// A keyState is what remains for a client under one rule, on one node or in a store that several nodes share.
+// A keyState is the state of one rule for a client, on one node or in a store that several nodes share.
 type keyState struct {
-	Rule     string `json:"id"`
-	Effect   string `json:"effect"`
-	Mode     string `json:"mode"`
-	Client   string `json:"client,omitempty"`
+	keys.Rule
 	Node     string `json:"node,omitempty"`
 	Region   string `json:"region,omitempty"`
 	Counters string `json:"counters,omitempty"`
-	Limits   []struct {
-		Name         string `json:"name"`
-		Limit        string `json:"limit"`
-		Allowed      bool   `json:"allowed"`
-		Capacity     int64  `json:"capacity"`
-		Remaining    *int64 `json:"remaining"` // nil if unknown
-		RetryAfterMS int64  `json:"retry_after_ms"`
-		ResetAfterMS *int64 `json:"reset_after_ms"`
-	} `json:"limits"`
 }
 
 // location returns the node or the shared store with the counters.
@@ -44,18 +33,8 @@ func (c *keyState) location() string {
 	return output.OrDash(c.Node)
 }
 
-// A queriedNode is the outcome of the query to one node.
-type queriedNode struct {
-	ID       string `json:"id"`
-	Region   string `json:"region,omitempty"`
-	Address  string `json:"address,omitempty"`
-	Counters string `json:"counters,omitempty"`
-	State    string `json:"state"`
-	Error    string `json:"error,omitempty"`
-}
-
 // warnSilentNodes prints the nodes that were not queried because they have sent no heartbeat for long.
-func (p *program) warnSilentNodes(nodes []queriedNode) {
+func (p *program) warnSilentNodes(nodes []keys.NodeStatus) {
 	for _, n := range nodes {
 		if n.State == "silent" {
 			_, _ = fmt.Fprintf(p.stderr, "headgate: node %s: %s\n", n.ID, n.Error)
@@ -134,9 +113,9 @@ func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {
 			query.Set(name, value)
 		}
 		var response struct {
-			Keys  []keyState    `json:"keys"`
-			Nodes []queriedNode `json:"nodes"`
-			Error string        `json:"error,omitempty"`
+			Keys  []keyState        `json:"keys"`
+			Nodes []keys.NodeStatus `json:"nodes"`
+			Error string            `json:"error,omitempty"`
 		}
 		if err := client.Do(ctx, "GET", "/v1/keys", query, nil, &response); err != nil {
 			return err
@@ -144,14 +123,14 @@ func (p *program) getKeysCommand(f *serverFlags) *cobra.Command {
 		rows := [][]string{}
 		for _, k := range response.Keys {
 			if len(k.Limits) == 0 {
-				rows = append(rows, []string{k.Rule, k.Effect, "-", "-", k.location(), output.OrDash(k.Client)})
+				rows = append(rows, []string{k.ID, k.Effect, "-", "-", k.location(), output.OrDash(k.Client)})
 			}
 			for _, l := range k.Limits {
 				left, full := "unknown", "unknown"
 				if l.Remaining != nil && l.ResetAfterMS != nil {
 					left, full = fmt.Sprintf("%d of %d", *l.Remaining, l.Capacity), output.InMillis(*l.ResetAfterMS)
 				}
-				rows = append(rows, []string{k.Rule, l.Limit, left, full, k.location(), output.OrDash(k.Client)})
+				rows = append(rows, []string{k.ID, l.Limit, left, full, k.location(), output.OrDash(k.Client)})
 			}
 		}
 		if err := p.show(out, response, []string{"RULE", "LIMIT", "LEFT", "FULL", "NODE", "CLIENT"}, rows); err != nil {
@@ -187,9 +166,9 @@ func (p *program) resetKeysCommand(f *serverFlags) *cobra.Command {
 			request["rule"] = rule
 		}
 		var response struct {
-			Reset []string      `json:"reset"`
-			Nodes []queriedNode `json:"nodes"`
-			Error string        `json:"error,omitempty"`
+			Reset []string          `json:"reset"`
+			Nodes []keys.NodeStatus `json:"nodes"`
+			Error string            `json:"error,omitempty"`
 		}
 		if err := client.Do(ctx, "POST", "/v1/keys:reset", nil, request, &response); err != nil {
 			return err

@@ -79,13 +79,12 @@ the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with t
 	flags.StringArrayVar(&f.steps, "step", nil, "`REQUESTS@RATE` of a step; can be repeated; default the whole ladder")
 	flags.BoolVar(&f.virtual, "virtual", false, "run in virtual time, in this process")
 	output.AddFlag(c, &f.out)
-	completeTargets(c)
+	output.CompleteFlag(c, "target", target.Addresses...)
 	names := []string{allAlgorithms}
 	for _, a := range rateAlgorithms() {
 		names = append(names, a.String())
 	}
-	_ = c.RegisterFlagCompletionFunc("algorithm",
-		cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	output.CompleteFlag(c, "algorithm", names...)
 	return c
 }
 
@@ -215,21 +214,8 @@ func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
 
 // showRamp prints the report. Steps that are not within one period determine the exit code.
 func (p *program) showRamp(f *rampFlags, report *rampReport) error {
-	var err error
-	if f.out == output.Table {
-		err = p.printRamp(report)
-	} else {
-		err = p.show(f.out, report, nil, nil)
-	}
-	switch {
-	case err != nil:
-		return err
-	case report.Interrupted:
-		return exitCodeError(exitInterrupted)
-	case slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.Within }):
-		return exitCodeError(exitDiffers)
-	}
-	return nil
+	outside := slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.Within })
+	return p.showMeasured(f.out, report, report.Interrupted, outside, func() error { return p.printRamp(report) })
 }
 
 func (p *program) printRamp(report *rampReport) error {

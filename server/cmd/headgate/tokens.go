@@ -4,25 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/control/token"
 )
-
-// A tokenInfo is a token without its secret.
-type tokenInfo struct {
-	ID          string    `json:"id"`
-	Role        string    `json:"role"`
-	Namespaces  []string  `json:"namespaces"`
-	Description string    `json:"description,omitempty"`
-	Expires     time.Time `json:"expires,omitzero"`
-	Expired     bool      `json:"expired,omitempty"`
-	Created     time.Time `json:"created,omitzero"`
-	By          string    `json:"by,omitempty"`
-}
 
 func (p *program) tokensCommand() *cobra.Command {
 	f := &serverFlags{}
@@ -60,8 +48,8 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 	}
 	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		var created struct {
-			Token  tokenInfo `json:"token"`
-			Secret string    `json:"secret"`
+			Token  token.Token `json:"token"`
+			Secret string      `json:"secret"`
 		}
 		if err := client.Do(ctx, "POST", "/v1/tokens", nil, request, &created); err != nil {
 			return err
@@ -84,16 +72,15 @@ func (p *program) createTokenCommand(f *serverFlags) *cobra.Command {
 	flags.StringVar(&request.Description, "description", "", "a description")
 	flags.StringVar(&request.For, "for", "", "how long the token is valid, such as 90d or 12h (default unlimited)")
 	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which only you can read, instead of showing it")
-	roles := []string{"viewer", "editor", "admin", "node"}
 	_ = c.MarkFlagRequired("role") // the flag exists
-	_ = c.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(roles, cobra.ShellCompDirectiveNoFileComp))
+	output.CompleteFlag(c, "role", "viewer", "editor", "admin", "node")
 	output.AddFlag(c, &out)
 	addNoteFlag(c, f)
 	return c
 }
 
-func listTokens(ctx context.Context, client *remote.Client) ([]tokenInfo, error) {
-	return listAll[tokenInfo](ctx, client, "/v1/tokens")
+func listTokens(ctx context.Context, client *remote.Client) ([]token.Token, error) {
+	return listAll[token.Token](ctx, client, "/v1/tokens")
 }
 
 func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {
@@ -112,9 +99,8 @@ func (p *program) listTokensCommand(f *serverFlags) *cobra.Command {
 		rows := [][]string{}
 		for _, t := range list {
 			rows = append(rows, []string{
-				t.ID, t.Role, strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.Ago(t.Created),
-				output.OrDash(t.By),
-				t.Description,
+				t.ID, string(t.Role), strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.Ago(t.Created),
+				output.OrDash(t.By), t.Description,
 			})
 		}
 		return p.show(out, list, []string{"ID", "ROLE", "NAMESPACES", "EXPIRES", "CREATED", "BY", "DESCRIPTION"}, rows)
@@ -131,8 +117,8 @@ func (p *program) revokeTokenCommand(f *serverFlags) *cobra.Command {
 		ValidArgsFunction: func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 				list, err := listTokens(ctx, client)
-				return completeByPrefix(list, prefix, func(t *tokenInfo) (id, description string) {
-					return t.ID, t.Role + " of " + strings.Join(t.Namespaces, ", ")
+				return completeByPrefix(list, prefix, func(t *token.Token) (id, description string) {
+					return t.ID, string(t.Role) + " of " + strings.Join(t.Namespaces, ", ")
 				}), err
 			})
 		},

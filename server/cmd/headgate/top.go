@@ -57,8 +57,7 @@ denials, / filters by text, p pauses, q quits. If the output is not a terminal, 
 	flags.DurationVar(&q.Window, "window", q.Window, "the time up to now, 10s to 168h")
 	flags.StringVar(&order, "order", order, "sort by `ORDER`: denied or requests")
 	flags.StringVar(&q.Rule, "rule", "", "show only the rule `ID`")
-	_ = c.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(
-		[]string{string(top.ByDenied), string(top.ByRequests)}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	output.CompleteFlag(c, "order", string(top.ByDenied), string(top.ByRequests))
 	output.AddFlag(c, &out)
 	return c
 }

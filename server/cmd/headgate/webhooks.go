@@ -6,40 +6,19 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/internal/secretfile"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/control/webhook"
 )
-
-// A webhook is a webhook without its secret.
-type webhook struct {
-	ID          string    `json:"id"`
-	URL         string    `json:"url"`
-	Description string    `json:"description,omitempty"`
-	Created     time.Time `json:"created,omitzero"`
-	By          string    `json:"by,omitempty"`
-}
 
 var webhookHeader = []string{"ID", "URL", "CREATED", "BY", "DESCRIPTION"}
 
-func (w *webhook) row() []string {
+func webhookRow(w *webhook.Webhook) []string {
 	return []string{w.ID, w.URL, output.Ago(w.Created), output.OrDash(w.By), w.Description}
-}
-
-// A delivery is a change that was or will be sent to a webhook.
-type delivery struct {
-	Revision int64     `json:"revision"`
-	State    string    `json:"state"`
-	Attempts int       `json:"attempts"`
-	Changed  time.Time `json:"changed,omitzero"`
-	Last     time.Time `json:"last,omitzero"`
-	Next     time.Time `json:"next,omitzero"`
-	Status   int       `json:"status,omitempty"`
-	Error    string    `json:"error,omitempty"`
 }
 
 func (p *program) webhooksCommand() *cobra.Command {
@@ -62,8 +41,8 @@ fails too often is dead, and can be sent again.`,
 	return c
 }
 
-func listWebhooks(ctx context.Context, client *remote.Client) ([]webhook, error) {
-	return listAll[webhook](ctx, client, "/v1/webhooks")
+func listWebhooks(ctx context.Context, client *remote.Client) ([]webhook.Webhook, error) {
+	return listAll[webhook.Webhook](ctx, client, "/v1/webhooks")
 }
 
 // completeWebhooks completes the id of a webhook: the first argument, or all arguments of delete.
@@ -74,7 +53,7 @@ func (p *program) completeWebhooks(f *serverFlags) cobra.CompletionFunc {
 		}
 		return p.completeFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			list, err := listWebhooks(ctx, client)
-			return completeByPrefix(list, prefix, func(w *webhook) (id, description string) { return w.ID, w.URL }), err
+			return completeByPrefix(list, prefix, func(w *webhook.Webhook) (id, description string) { return w.ID, w.URL }), err
 		})
 	}
 }
@@ -94,7 +73,7 @@ func (p *program) listWebhooksCommand(f *serverFlags) *cobra.Command {
 		}
 		rows := [][]string{}
 		for i := range list {
-			rows = append(rows, list[i].row())
+			rows = append(rows, webhookRow(&list[i]))
 		}
 		return p.show(out, list, webhookHeader, rows)
 	})
@@ -114,11 +93,11 @@ func (p *program) getWebhookCommand(f *serverFlags) *cobra.Command {
 		ValidArgsFunction: p.completeWebhooks(f),
 	}
 	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
-		var found webhook
+		var found webhook.Webhook
 		if err := client.Do(ctx, "GET", webhookPath(args[0]), nil, nil, &found); err != nil {
 			return err
 		}
-		return p.show(out, found, webhookHeader, [][]string{found.row()})
+		return p.show(out, found, webhookHeader, [][]string{webhookRow(&found)})
 	})
 	output.AddFlag(c, &out)
 	return c
@@ -149,8 +128,8 @@ func (p *program) createWebhookCommand(f *serverFlags) *cobra.Command {
 			request.Secret = strings.TrimSpace(string(secret))
 		}
 		var created struct {
-			Webhook webhook `json:"webhook"`
-			Secret  string  `json:"secret"`
+			Webhook webhook.Webhook `json:"webhook"`
+			Secret  string          `json:"secret"`
 		}
 		if err := client.Do(ctx, "POST", "/v1/webhooks", nil, request, &created); err != nil {
 			return err
@@ -203,14 +182,14 @@ func (p *program) deliveriesCommand(f *serverFlags) *cobra.Command {
 	}
 	c.RunE = p.withClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		var response struct {
-			Deliveries []delivery `json:"deliveries"`
+			Deliveries []webhook.Delivery `json:"deliveries"`
 		}
 		if err := client.Do(ctx, "GET", webhookPath(args[0])+"/deliveries", nil, nil, &response); err != nil {
 			return err
 		}
-		list, rows := []delivery{}, [][]string{}
+		list, rows := []webhook.Delivery{}, [][]string{}
 		for _, d := range response.Deliveries {
-			if dead && d.State != "dead" {
+			if dead && d.State != webhook.Dead {
 				continue
 			}
 			list = append(list, d)
@@ -219,7 +198,7 @@ func (p *program) deliveriesCommand(f *serverFlags) *cobra.Command {
 				status = strconv.Itoa(d.Status)
 			}
 			rows = append(rows, []string{
-				strconv.FormatInt(d.Revision, 10), d.State, strconv.Itoa(d.Attempts), status, output.Ago(d.Last),
+				strconv.FormatInt(d.Revision, 10), string(d.State), strconv.Itoa(d.Attempts), status, output.Ago(d.Last),
 				output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
 			})
 		}

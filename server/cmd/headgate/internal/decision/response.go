@@ -1,58 +1,32 @@
 package decision
 
+import "github.com/headgate/headgate/server/control/keys"
+
 // A Response is the response of POST /v1/explain.
 type Response struct {
-	Action       string         `json:"action"`
-	Reason       string         `json:"reason"`
-	Status       int            `json:"status"`
-	Rule         string         `json:"rule"`
-	RetryAfterMS int64          `json:"retry_after_ms"`
-	DelayMS      int64          `json:"delay_ms"`
-	Degraded     bool           `json:"degraded"`
-	Rules        []responseRule `json:"rules"`
-	Error        string         `json:"error"`
-}
-
-type responseRule struct {
-	ID       string `json:"id"`
-	Effect   string `json:"effect"`
-	Denied   bool   `json:"denied"`
-	Mode     string `json:"mode"`
-	Shadow   bool   `json:"shadow"`
-	Override *int   `json:"override"`
-	Client   string `json:"client"`
-	Key      []struct {
-		Attribute string `json:"attribute"`
-		Value     string `json:"value"`
-	} `json:"key"`
-	Cost   int64           `json:"cost"`
-	Limits []responseLimit `json:"limits"`
-}
-
-type responseLimit struct {
-	Name         string `json:"name"`
-	Limit        string `json:"limit"`
-	Allowed      bool   `json:"allowed"`
-	Capacity     int64  `json:"capacity"`
-	Remaining    *int64 `json:"remaining"`
-	RetryAfterMS int64  `json:"retry_after_ms"`
-	ResetAfterMS *int64 `json:"reset_after_ms"`
+	Action       string      `json:"action"`
+	Reason       string      `json:"reason"`
+	Status       int         `json:"status"`
+	Rule         string      `json:"rule"`
+	RetryAfterMS int64       `json:"retry_after_ms"`
+	DelayMS      int64       `json:"delay_ms"`
+	Degraded     bool        `json:"degraded"`
+	Rules        []keys.Rule `json:"rules"`
+	Error        string      `json:"error"`
 }
 
 // Explanation converts the response.
 func (s *Response) Explanation() *Explanation {
 	x := &Explanation{Rules: []RuleDecision{}, Verdict: Decision{
 		Verdict: s.Action, Passed: s.Action == "allow" || s.Action == "delay", Reason: s.Reason, Rule: s.Rule,
-		Status:       s.Status,
-		RetryAfterMs: s.RetryAfterMS, DelayMs: s.DelayMS, Degraded: s.Degraded, Limits: []LimitDecision{},
+		Status: s.Status, RetryAfterMs: s.RetryAfterMS, DelayMs: s.DelayMS, Degraded: s.Degraded, Limits: []LimitDecision{},
 		retryAfter: fromMillis(s.RetryAfterMS), delay: fromMillis(s.DelayMS),
 	}}
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		rule := RuleDecision{
 			Rule: r.ID, Effect: r.Effect, Mode: r.Mode, Shadow: r.Shadow, Denies: r.Denied, Client: r.Client,
-			Override: r.Override,
-			Cost:     r.Cost, Limits: []LimitDecision{},
+			Override: r.Override, Cost: r.Cost, Limits: []LimitDecision{},
 		}
 		for _, k := range r.Key {
 			rule.addKey(k.Attribute, k.Value)
@@ -75,7 +49,7 @@ func (s *Response) Explanation() *Explanation {
 
 // useTighter makes l the limit of the decision if it is tighter than the current one: it denies and the current one
 // does not, or both decide the same and l has less remaining.
-func (d *Decision) useTighter(l *responseLimit) {
+func (d *Decision) useTighter(l *keys.Limit) {
 	if l.Remaining == nil || d.limitText != "" && (d.limitAllowed != l.Allowed && l.Allowed ||
 		d.limitAllowed == l.Allowed && *l.Remaining >= d.Remaining) {
 		return

@@ -31,9 +31,12 @@ func AddFlag(c *cobra.Command, f *Format) {
 		*f = Table
 	}
 	c.Flags().VarP(f, "output", "o", "table, json or yaml")
-	values := []string{string(Table), string(JSON), string(YAML)}
-	_ = c.RegisterFlagCompletionFunc("output",
-		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	CompleteFlag(c, "output", string(Table), string(JSON), string(YAML))
+}
+
+// CompleteFlag makes shells complete the values of a flag that the command has.
+func CompleteFlag(c *cobra.Command, name string, values ...string) {
+	_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // String implements pflag.Value.
