@@ -2,6 +2,7 @@
 package await
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
@@ -37,6 +38,16 @@ func Equal[T comparable](t testing.TB, what string, got func() T, want T) {
 	var last T
 	if !poll(Patience, func() bool { last = got(); return last == want }) {
 		t.Fatalf("%s, still after %v: got %v, want %v", what, Patience, last, want)
+	}
+}
+
+// Goroutines waits until there are no more goroutines than before. Its failure message has their stacks.
+func Goroutines(t testing.TB, before int) {
+	t.Helper()
+	if !poll(Patience, func() bool { return runtime.NumGoroutine() <= before }) {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		t.Fatalf("got %d goroutines, want %d as before:\n%s", runtime.NumGoroutine(), before, stacks)
 	}
 }
 

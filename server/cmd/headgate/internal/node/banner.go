@@ -27,8 +27,8 @@ func (n *Node) addresses() []string {
 	if n.admin != nil {
 		list = append(list, "admin", n.admin.addr())
 	}
-	if n.fleet.gossip != nil {
-		list = append(list, "gossip", n.fleet.gossip.Addr())
+	if addr := n.fleet.GossipAddr(); addr != "" {
+		list = append(list, "gossip", addr)
 	}
 	return list
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/clientip"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/limiters"
 	"github.com/headgate/headgate/server/telemetry"
 )
 
@@ -21,7 +22,7 @@ type Decider struct {
 	Engine *engine.Engine
 
 	identity *identity.Identifier
-	stores   *stores
+	stores   *limiters.Stores
 }
 
 // OpenDecider opens the stores and rules of a configuration. Redis must be reachable.
@@ -44,14 +45,14 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if err != nil {
 		return nil, err
 	}
-	if d.stores, err = openStores(ctx, storeOptions{config: c, secret: secret, metrics: telemetry.New(""), log: log}); err != nil {
+	if d.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{Config: c, Secret: secret, Metrics: telemetry.New(""), Logger: log}); err != nil {
 		return nil, err
 	}
 	// This process gets no updates from nodes. The store decides lease rules exactly, and memory decides async and gossip
 	// rules.
-	main, memory := d.stores.main(), d.stores.memory
+	main, memory := d.stores.Main(), d.stores.Memory
 	d.Engine, err = engine.New(engine.Config{
-		Rules: set, Store: main, Local: memory, Shared: d.stores.shared(),
+		Rules: set, Store: main, Local: memory, Shared: d.stores.Shared(),
 		Modes:   map[rules.Consistency]headgate.Limiter{rules.Lease: main, rules.Async: memory, rules.Gossip: memory},
 		Global:  map[rules.Consistency]headgate.Limiter{rules.Exact: main, rules.Lease: main, rules.Async: memory},
 		OnError: func(err error) { log.Error(err.Error()) },
@@ -72,4 +73,4 @@ func (d *Decider) Read(v identity.Values) (*identity.Attributes, error) {
 }
 
 // Close closes the stores.
-func (d *Decider) Close() error { return d.stores.close() }
+func (d *Decider) Close() error { return d.stores.Close() }

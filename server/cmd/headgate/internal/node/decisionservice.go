@@ -117,7 +117,7 @@ const redisBatchParallelism = 64
 
 // batchParallelism returns how many decisions of one batch are made concurrently.
 func (n *Node) batchParallelism() int {
-	if n.stores.shared() {
+	if n.stores.Shared() {
 		return redisBatchParallelism
 	}
 	return 1
@@ -134,7 +134,7 @@ func (n *Node) openGRPC() (protocolServer, error) {
 		Logger: n.logOf("service").With("listener", "grpc"),
 	}
 	if !settings.GRPC.NoStore {
-		c.Store = n.stores.main()
+		c.Store = n.stores.Main()
 	}
 	s, err := grpcapi.New(c)
 	if err != nil {
@@ -156,7 +156,7 @@ func (n *Node) openEnvoy() error {
 	d := &n.service
 	settings := &n.config.Service
 	c := envoyrls.Config{
-		Path: n.config.EnvoyConfig, Engine: n.engine, Store: n.stores.main(), CountDenied: !settings.Envoy.NoCountDenied,
+		Path: n.config.EnvoyConfig, Engine: n.engine, Store: n.stores.Main(), CountDenied: !settings.Envoy.NoCountDenied,
 		OnFailure: settings.Envoy.OnFailure, ResponseHeaders: settings.Envoy.ResponseHeaders, Token: d.token,
 		Logins:          n.logins,
 		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
@@ -200,7 +200,7 @@ func (n *Node) openAPI() (protocolServer, error) {
 func (n *Node) openRESP() (protocolServer, error) {
 	settings := &n.config.Service
 	c := resp.Config{
-		Engine: n.engine, Store: n.stores.main(), OnFailure: settings.RESP.OnFailure,
+		Engine: n.engine, Store: n.stores.Main(), OnFailure: settings.RESP.OnFailure,
 		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(),
 		Identity: n.identity,
 		Limits: resp.Limits{
@@ -210,7 +210,7 @@ func (n *Node) openRESP() (protocolServer, error) {
 		Conns:   n.connLimits(settings.MaxConnsPerAddress),
 		Version: n.options.Version, Logger: n.logOf("service").With("listener", "resp"),
 	}
-	if memory := n.stores.memory; !n.stores.shared() {
+	if memory := n.stores.Memory; !n.stores.Shared() {
 		c.Bind = func(l headgate.Limit) (resp.Bound, error) { return memory.Prepare(l, headgate.Open) }
 	}
 	return resp.New(c)

@@ -11,7 +11,6 @@ import (
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api"
 	"github.com/headgate/headgate/server/control/follow"
-	"github.com/headgate/headgate/server/telemetry"
 )
 
 // describe returns this node as its heartbeat reports it to the rules service.
@@ -26,8 +25,8 @@ func (n *Node) describe() control.Node {
 		result.QueryKey = n.control.keyAnswers.Key()
 	}
 	result.Counters = n.config.SharedCountersID()
-	result.Fleet = n.fleet.report()
-	if status, degraded := n.stores.status(); degraded {
+	result.Fleet = n.fleet.Report()
+	if status, degraded := n.stores.Status(); degraded {
 		result.Store = status.Kind + " is unreachable"
 		for _, shard := range status.Shards {
 			if !shard.Up && shard.Error != "" {
@@ -60,38 +59,6 @@ func (n *Node) adminURL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// report returns the statistics of sharing limits, for heartbeats. It is nil if this node shares none.
-func (fl *fleetLimiters) report() *control.FleetFigures {
-	f := fl.stats()
-	if fl.members == nil && f.Lease == nil && len(f.Sync) == 0 {
-		return nil
-	}
-	result := &control.FleetFigures{Live: int64(f.Live), Known: int64(f.Known)}
-	for i := range f.Sync {
-		result.Sync = append(result.Sync, syncFigures(&f.Sync[i]))
-	}
-	if l := f.Lease; l != nil {
-		result.Leases = &control.LeaseFigures{
-			Keys: l.Keys, Calls: l.Calls, Failed: l.Failures, Granted: l.Granted, Returned: l.Returned, Expired: l.Expired,
-		}
-	}
-	result.Clamp()
-	return result
-}
-
-func syncFigures(n *telemetry.Sync) control.SyncFigures {
-	return control.SyncFigures{
-		Mode: n.Mode, Up: n.Up, LagMS: milliseconds(n.Lag), LagMaxMS: milliseconds(n.LagMax), Over: n.Over,
-		OverMax: n.OverMax,
-		Applied: n.Applied, Lost: n.Lost, ClockAheadMS: milliseconds(n.Ahead), ClocksOff: n.ClocksOff, Keys: n.Keys,
-		Waiting: n.Waiting,
-		Sent:    n.Sent, Received: n.Received, Failed: n.Failures, Refused: n.Refused,
-	}
-}
-
-// milliseconds returns d in milliseconds, to the microsecond.
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 // storeCheckInterval is how often a change of the store's state is looked for.
 const storeCheckInterval = 500 * time.Millisecond
 
@@ -100,14 +67,14 @@ const storeCheckInterval = 500 * time.Millisecond
 func (n *Node) reportStoreChanges(ctx context.Context) {
 	tick := time.NewTicker(storeCheckInterval)
 	defer tick.Stop()
-	_, before := n.stores.status()
+	_, before := n.stores.Status()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		_, degraded := n.stores.status()
+		_, degraded := n.stores.Status()
 		if degraded == before {
 			continue
 		}

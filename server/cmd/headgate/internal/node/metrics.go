@@ -4,8 +4,8 @@ import "github.com/headgate/headgate/server/telemetry"
 
 // registerMetrics registers the parts of the node whose statistics each scrape reads.
 func (n *Node) registerMetrics() error {
-	sources := &telemetry.Sources{Waiting: n.engine.Waiting, Fleet: n.fleet.stats, Enforcement: n.enforcement.figures}
-	n.stores.measure(sources)
+	sources := &telemetry.Sources{Waiting: n.engine.Waiting, Fleet: n.fleet.Stats, Enforcement: n.enforcement.figures}
+	n.stores.Measure(sources)
 	if n.followed != nil {
 		sources.Follow = n.followed.follower.Status
 		sources.Database = n.control.database

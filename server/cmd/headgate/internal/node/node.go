@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/limiters"
 	"github.com/headgate/headgate/server/gateway"
 	"github.com/headgate/headgate/server/internal/conns"
 	"github.com/headgate/headgate/server/service"
@@ -52,8 +53,8 @@ type Node struct {
 	reporter    *trafficReporter
 	logins      *service.Logins // failed logins on all listeners that take tokens
 	descriptors descriptors
-	stores      *stores
-	fleet       *fleetLimiters
+	stores      *limiters.Stores
+	fleet       *limiters.Fleet
 	tokens      *jwt.Verifier // nil if no tokens are accepted
 	identity    *identity.Identifier
 	id          string
@@ -108,13 +109,13 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.divideDescriptors(conns.DescriptorLimit()); err != nil {
 		return err
 	}
-	if n.stores, err = openStores(ctx, storeOptions{
-		config: c, secret: secret, mayBeUnreachable: true, metrics: n.metrics, log: n.logOf("store"),
+	if n.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{
+		Config: c, Secret: secret, MayBeUnreachable: true, Metrics: n.metrics, Logger: n.logOf("store"),
 	}); err != nil {
 		return err
 	}
-	n.fleet = newFleetLimiters(c, n.stores, n.id, n.logOf("fleet"))
-	if err := n.fleet.open(ctx, secret); err != nil {
+	n.fleet = limiters.NewFleet(c, n.stores, n.id, n.logOf("fleet"))
+	if err := n.fleet.Open(ctx, secret); err != nil {
 		return err
 	}
 	n.openTraffic(secret)
@@ -192,8 +193,8 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 
 func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	settings := engine.Config{
-		Store: n.stores.main(), Local: n.stores.memory, Shared: n.stores.shared(), Modes: n.fleet.byConsistency(),
-		Global: n.fleet.global(),
+		Store: n.stores.Main(), Local: n.stores.Memory, Shared: n.stores.Shared(), Modes: n.fleet.ByConsistency(),
+		Global: n.fleet.Global(),
 		Secret: secret, Observe: n.metrics.Observe, OnError: n.faultLogger("engine"),
 	}
 	if n.config.Mode() == config.FromFile {
@@ -203,9 +204,9 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	if n.engine, err = engine.New(settings); err != nil {
 		return err
 	}
-	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.logOf("rules"))
+	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.logOf("rules"))
 	n.followed = &followedRules{
-		enforcement: n.enforcement, shared: n.stores.shared(), metrics: n.metrics, log: n.logOf("rules"),
+		enforcement: n.enforcement, shared: n.stores.Shared(), metrics: n.metrics, log: n.logOf("rules"),
 	}
 	return n.openControl(ctx)
 }
@@ -213,7 +214,7 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 // openFileRules loads the rules file and creates the engine with its rules.
 func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error {
 	n.fileRules = &fileRules{
-		path: n.config.Rules, shared: n.stores.shared(), prefixes: clientip.New(n.config), metrics: n.metrics, log: n.logOf("rules"),
+		path: n.config.Rules, shared: n.stores.Shared(), prefixes: clientip.New(n.config), metrics: n.metrics, log: n.logOf("rules"),
 	}
 	set, err := n.fileRules.loadFirst()
 	if err != nil {
@@ -223,7 +224,7 @@ func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error 
 	if n.engine, err = engine.New(settings); err != nil {
 		return n.wrapRulesError(Locate(n.config.Rules, n.fileRules.data, err))
 	}
-	n.enforcement = newEnforcement(n.engine, n.stores.shared(), n.metrics, n.logOf("rules"))
+	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.logOf("rules"))
 	if _, err := n.enforcement.apply(set); err != nil {
 		return err
 	}
@@ -312,10 +313,10 @@ func (n *Node) close() error {
 		errs = append(errs, n.logins.Close())
 	}
 	if n.fleet != nil {
-		n.fleet.close()
+		n.fleet.Close()
 	}
 	if n.stores != nil {
-		errs = append(errs, n.stores.close())
+		errs = append(errs, n.stores.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/telemetry"
@@ -34,19 +35,6 @@ func load(t *testing.T, flags map[string]string) *config.Config {
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// settled waits until there are no more goroutines than before.
-func settled(t *testing.T, before int) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			var b bytes.Buffer
-			stack := make([]byte, 1<<20)
-			b.Write(stack[:runtime.Stack(stack, true)])
-			t.Fatalf("got %d goroutines, want %d as before:\n%s", runtime.NumGoroutine(), before, b.String())
-		}
-	}
-}
 
 func TestStoppedNodeLeavesNoGoroutines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -80,7 +68,7 @@ func TestStoppedNodeLeavesNoGoroutines(t *testing.T) {
 			t.Errorf("got %s at the end", got)
 		}
 	}
-	settled(t, before)
+	await.Goroutines(t, before)
 }
 
 func TestFailedOpenLeavesNothingOpen(t *testing.T) {
@@ -108,7 +96,7 @@ func TestFailedOpenLeavesNothingOpen(t *testing.T) {
 			_ = n.close()
 		}
 	}
-	settled(t, before)
+	await.Goroutines(t, before)
 }
 
 func TestRunReturnsIfContextHasEnded(t *testing.T) {

@@ -49,8 +49,8 @@ func (n *Node) Run(ctx context.Context) error {
 			}
 		})
 	}
-	if n.stores.redis != nil {
-		group.Go(func() { n.stores.watchServers(serving) })
+	if n.stores.Shared() {
+		group.Go(func() { n.stores.WatchServers(serving) })
 		group.Go(func() { n.reportStoreChanges(serving) })
 	}
 	group.Go(func() { n.enforcement.run(serving) })
@@ -62,7 +62,7 @@ func (n *Node) Run(ctx context.Context) error {
 	group.Go(func() { watchProxies(serving, n.identity, n.log) })
 	draining, drained := context.WithCancel(context.WithoutCancel(ctx))
 	defer drained()
-	backends.Go(func() { watchMemory(draining, n.stores.memory.Stats, n.log) }) // until the last request is decided
+	backends.Go(func() { watchMemory(draining, n.stores.Memory.Stats, n.log) }) // until the last request is decided
 
 	n.waitForGateway(serving)
 	n.state.Store(telemetry.Ready)

@@ -13,9 +13,9 @@ func (n *Node) Status() telemetry.Status {
 	}
 	s := telemetry.Status{State: state, Version: n.options.Version, Started: n.started, Listeners: n.Listeners()}
 	s.EnforcementOff = n.enforcement.list()
-	s.Store, s.Degraded = n.stores.status()
+	s.Store, s.Degraded = n.stores.Status()
 	var isolated bool
-	s.Fleet, isolated = n.fleet.status()
+	s.Fleet, isolated = n.fleet.Status()
 	s.Degraded = s.Degraded || isolated
 	if n.fileRules != nil {
 		s.Rules = n.fileRules.status()

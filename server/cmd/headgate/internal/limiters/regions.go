@@ -1,4 +1,4 @@
-package node
+package limiters
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type regionLimiters struct {
 // globalMode is the name of these limiters in logs and metrics.
 const globalMode = "global"
 
-func (rl *regionLimiters) open(ctx context.Context, fl *fleetLimiters) error {
+func (rl *regionLimiters) open(ctx context.Context, fl *Fleet) error {
 	log := fl.log.With("mode", globalMode)
 	rl.exact = newDeferredLimiter[*region.Limiter](fl.stores.guard)
 	rl.lease = newDeferredLimiter[*region.Limiter](fl.lease)
@@ -46,14 +46,14 @@ func (rl *regionLimiters) open(ctx context.Context, fl *fleetLimiters) error {
 }
 
 // name returns the name under which nodes of all regions exchange updates in the shared store.
-func (rl *regionLimiters) name(fl *fleetLimiters, mode rules.Consistency) string {
+func (rl *regionLimiters) name(fl *Fleet, mode rules.Consistency) string {
 	return fl.name() + ":" + globalMode + ":" + mode.String()
 }
 
 // region creates a limiter that counts with the limiter local inside this region, and exchanges updates with other
 // regions.
 func (rl *regionLimiters) region(
-	ctx context.Context, fl *fleetLimiters, local headgate.Limiter, mode rules.Consistency,
+	ctx context.Context, fl *Fleet, local headgate.Limiter, mode rules.Consistency,
 ) (*region.Limiter, error) {
 	secret, err := fleetredis.Secret(ctx, rl.store)
 	if err != nil {

@@ -1,4 +1,4 @@
-package node
+package limiters
 
 import (
 	"fmt"
@@ -32,9 +32,9 @@ func TestStatusShowsWhyTheStoreIsDegraded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = before.Close() }()
-	s := &stores{redis: redis, guard: before}
+	s := &Stores{redis: redis, guard: before}
 	says := func(up bool, words ...string) error {
-		status, degraded := s.status()
+		status, degraded := s.Status()
 		if len(status.Shards) == 0 && up && !degraded {
 			return nil // nobody has asked for any
 		}
@@ -77,7 +77,7 @@ func TestStatusShowsWhyTheStoreIsDegraded(t *testing.T) {
 		t.Error(err)
 	}
 	var sources telemetry.Sources
-	s.measure(&sources)
+	s.Measure(&sources)
 	if list := sources.Shards(); len(list) != 1 || list[0].Up {
 		t.Errorf("the metrics have %+v, want the shard with policies that decide", list)
 	}

@@ -1,4 +1,4 @@
-package node
+package limiters
 
 import (
 	"cmp"
@@ -25,11 +25,11 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// fleetLimiters are the limiters that share limits with other nodes without a store call for every decision: lease, async,
+// A Fleet has the limiters that share limits with other nodes without a store call for every decision: lease, async,
 // gossip, and those across regions. Limiters that the configuration does not enable are nil.
-type fleetLimiters struct {
+type Fleet struct {
 	config *config.Config
-	stores *stores
+	stores *Stores
 	id     string
 	log    *slog.Logger
 
@@ -42,8 +42,9 @@ type fleetLimiters struct {
 	sawPeer    atomic.Bool     // gossip has found another node
 }
 
-func newFleetLimiters(c *config.Config, s *stores, id string, log *slog.Logger) *fleetLimiters {
-	return &fleetLimiters{config: c, stores: s, id: shortName(id), log: log}
+// NewFleet returns a Fleet without limiters. id is the name of this node.
+func NewFleet(c *config.Config, s *Stores, id string, log *slog.Logger) *Fleet {
+	return &Fleet{config: c, stores: s, id: shortName(id), log: log}
 }
 
 // maxNodeName is the longest node name in updates between nodes.
@@ -59,8 +60,8 @@ func shortName(id string) string {
 	return id[:maxNodeName-len(end)] + end
 }
 
-// open opens the limiters that the configuration enables. The caller must call close even if open fails.
-func (fl *fleetLimiters) open(ctx context.Context, secret []byte) error {
+// Open opens the limiters that the configuration enables. The caller must call Close even if Open fails.
+func (fl *Fleet) Open(ctx context.Context, secret []byte) error {
 	if fl.config.GossipEnabled() {
 		if err := fl.openGossip(secret); err != nil {
 			return err
@@ -86,11 +87,11 @@ func (fl *fleetLimiters) open(ctx context.Context, secret []byte) error {
 	return fl.openRegions(ctx, secret)
 }
 
-func (fl *fleetLimiters) name() string {
+func (fl *Fleet) name() string {
 	return cmp.Or(fl.config.Fleet.Name, gossip.DefaultCluster)
 }
 
-func (fl *fleetLimiters) openGossip(secret []byte) error {
+func (fl *Fleet) openGossip(secret []byte) error {
 	c := fl.config
 	key, err := c.GossipKey()
 	if err != nil {
@@ -111,7 +112,7 @@ func (fl *fleetLimiters) openGossip(secret []byte) error {
 }
 
 // openMembership registers this node in Redis, where the nodes are counted in addition to those that gossip knows.
-func (fl *fleetLimiters) openMembership(ctx context.Context) error {
+func (fl *Fleet) openMembership(ctx context.Context) error {
 	list, err := fleetredis.NewMemberList(fl.stores.redis, fl.name())
 	if err != nil {
 		return fmt.Errorf("fleet.name: %w", err)
@@ -129,7 +130,7 @@ func (fl *fleetLimiters) openMembership(ctx context.Context) error {
 
 // openAsync opens the async limiter. It needs the secret for hashing keys, which Redis holds: while Redis is
 // unreachable, a ledger without peers decides.
-func (fl *fleetLimiters) openAsync(ctx context.Context) error {
+func (fl *Fleet) openAsync(ctx context.Context) error {
 	fallback, err := async.NewLocal(fl.ledger(nil))
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (fl *fleetLimiters) openAsync(ctx context.Context) error {
 }
 
 // openAsyncThrough creates a limiter whose nodes exchange updates through a store. Mode is its name in the log.
-func (fl *fleetLimiters) openAsyncThrough(
+func (fl *Fleet) openAsyncThrough(
 	ctx context.Context, store *redisstore.Store, name string, interval time.Duration, mode string,
 ) (*async.Limiter, error) {
 	secret, err := fleetredis.Secret(ctx, store)
@@ -169,14 +170,14 @@ type clockSyncer interface{ SyncClock(context.Context) error }
 
 // syncClock reads the clock of the store, so that windows do not begin by this host's clock. If that fails, the limiter
 // tries again later.
-func (fl *fleetLimiters) syncClock(ctx context.Context, limiter clockSyncer) {
+func (fl *Fleet) syncClock(ctx context.Context, limiter clockSyncer) {
 	if err := limiter.SyncClock(ctx); err != nil {
 		fl.log.Warn("store clock not known yet, windows begin by the clock of this host", "err", err.Error())
 	}
 }
 
 // ledger returns the options of a ledger whose keys are hashed with secret.
-func (fl *fleetLimiters) ledger(secret []byte) fleet.LedgerOptions {
+func (fl *Fleet) ledger(secret []byte) fleet.LedgerOptions {
 	f := &fl.config.Fleet
 	return fleet.LedgerOptions{
 		Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.members,
@@ -185,7 +186,7 @@ func (fl *fleetLimiters) ledger(secret []byte) fleet.LedgerOptions {
 }
 
 // openRegions opens the limiters that share limits with other regions.
-func (fl *fleetLimiters) openRegions(ctx context.Context, secret []byte) error {
+func (fl *Fleet) openRegions(ctx context.Context, secret []byte) error {
 	c := fl.config
 	o := c.RedisOptions(secret)
 	o.Logger, o.StartUnreachable = fl.log, true
@@ -199,16 +200,16 @@ func (fl *fleetLimiters) openRegions(ctx context.Context, secret []byte) error {
 	return fl.regions.open(ctx, fl)
 }
 
-// global returns the limiters of rules with scope: global, by consistency; nil without a global store.
-func (fl *fleetLimiters) global() map[rules.Consistency]headgate.Limiter {
+// Global returns the limiters of rules with scope: global, by consistency; nil without a global store.
+func (fl *Fleet) Global() map[rules.Consistency]headgate.Limiter {
 	if fl.regions == nil {
 		return nil
 	}
 	return fl.regions.byConsistency()
 }
 
-// byConsistency returns the limiters of lease, async and gossip that are enabled.
-func (fl *fleetLimiters) byConsistency() map[rules.Consistency]headgate.Limiter {
+// ByConsistency returns the limiters of lease, async and gossip that are enabled.
+func (fl *Fleet) ByConsistency() map[rules.Consistency]headgate.Limiter {
 	list := make(map[rules.Consistency]headgate.Limiter)
 	if fl.lease != nil {
 		list[rules.Lease] = fl.lease
@@ -222,11 +223,19 @@ func (fl *fleetLimiters) byConsistency() map[rules.Consistency]headgate.Limiter 
 	return list
 }
 
+// GossipAddr returns the address at which other nodes reach this one, or "" without gossip.
+func (fl *Fleet) GossipAddr() string {
+	if fl.gossip == nil {
+		return ""
+	}
+	return fl.gossip.Addr()
+}
+
 // closeTimeout is how long the limiters may take to return leases and send their last updates.
 const closeTimeout = 2 * time.Second
 
-// close returns leases and sends the last updates. If a store or a peer is unreachable, it logs that.
-func (fl *fleetLimiters) close() {
+// Close returns leases and sends the last updates. If a store or a peer is unreachable, it logs that.
+func (fl *Fleet) Close() {
 	var errs []error
 	if fl.regions != nil { // first, since they use the other limiters
 		errs = append(errs, fl.regions.close())
@@ -262,12 +271,12 @@ func closeAll(parts ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-func (fl *fleetLimiters) onRefused(from fleet.Peer, reason string) {
+func (fl *Fleet) onRefused(from fleet.Peer, reason string) {
 	fl.log.Warn("implausible update ignored", "node", from.Name, "reason", reason)
 }
 
 // onAsyncEvent returns a function that logs the events of an async limiter.
-func (fl *fleetLimiters) onAsyncEvent(mode string) func(fleet.Event) {
+func (fl *Fleet) onAsyncEvent(mode string) func(fleet.Event) {
 	log := fl.log.With("mode", mode)
 	return func(e fleet.Event) { logAsyncEvent(log, e) }
 }
@@ -289,7 +298,7 @@ func logAsyncEvent(log *slog.Logger, e fleet.Event) {
 	log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
-func (fl *fleetLimiters) onGossipEvent(e gossip.Event) {
+func (fl *Fleet) onGossipEvent(e gossip.Event) {
 	if e.Kind == gossip.HostJoined {
 		fl.sawPeer.Store(true)
 	}
@@ -308,8 +317,8 @@ func (fl *fleetLimiters) onGossipEvent(e gossip.Event) {
 	fl.log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
-// stats returns the statistics of all limiters.
-func (fl *fleetLimiters) stats() telemetry.Fleet {
+// Stats returns the statistics of all limiters.
+func (fl *Fleet) Stats() telemetry.Fleet {
 	var f telemetry.Fleet
 	if fl.members != nil {
 		f.Live, f.Known = fl.members.Live(), fl.members.Known()
@@ -341,12 +350,12 @@ func (fl *fleetLimiters) stats() telemetry.Fleet {
 	return f
 }
 
-// status returns how limits are shared, and whether a limiter receives no updates. It is nil without gossip and Redis.
-func (fl *fleetLimiters) status() (s *telemetry.FleetStatus, isolated bool) {
+// Status returns how limits are shared, and whether a limiter receives no updates. It is nil without gossip and Redis.
+func (fl *Fleet) Status() (s *telemetry.FleetStatus, isolated bool) {
 	if fl.members == nil {
 		return nil, false
 	}
-	f := fl.stats()
+	f := fl.Stats()
 	s = &telemetry.FleetStatus{Live: f.Live, Known: f.Known}
 	for _, n := range f.Sync {
 		s.Sync = append(s.Sync, telemetry.SyncStatus{

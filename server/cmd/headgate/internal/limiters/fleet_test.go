@@ -1,4 +1,4 @@
-package node
+package limiters
 
 import (
 	"context"
@@ -18,23 +18,27 @@ import (
 	"github.com/headgate/headgate/internal/logbook"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
 	"github.com/headgate/headgate/server/telemetry"
 )
 
 // openParts opens the stores and fleet limiters of a node, and nothing else. The returned function closes them, once.
-func openParts(t *testing.T, log *slog.Logger, id string, flags map[string]string) (fl *fleetLimiters, end func()) {
+func openParts(t *testing.T, log *slog.Logger, id string, flags map[string]string) (fl *Fleet, end func()) {
 	t.Helper()
-	c := load(t, flags)
-	s, err := openStores(t.Context(), storeOptions{config: c, mayBeUnreachable: true, metrics: telemetry.New("test"), log: log})
+	c, _, err := config.Load(config.Inputs{Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fl = newFleetLimiters(c, s, id, log)
-	if err := fl.open(t.Context(), nil); err != nil {
-		fl.close()
-		t.Fatal(errors.Join(err, s.close()))
+	s, err := OpenStores(t.Context(), StoreOptions{Config: c, MayBeUnreachable: true, Metrics: telemetry.New("test"), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fl = NewFleet(c, s, id, log)
+	if err := fl.Open(t.Context(), nil); err != nil {
+		fl.Close()
+		t.Fatal(errors.Join(err, s.Close()))
 	}
 	ended := false
 	end = func() {
@@ -42,8 +46,8 @@ func openParts(t *testing.T, log *slog.Logger, id string, flags map[string]strin
 			return
 		}
 		ended = true
-		fl.close()
-		if err := s.close(); err != nil {
+		fl.Close()
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -101,23 +105,23 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fl, end := openParts(t, quiet(), "n1", test.flags)
+			fl, end := openParts(t, slog.New(slog.DiscardHandler), "n1", test.flags)
 			defer end()
-			if got := modesOf(fl.byConsistency()); !slices.Equal(got, test.modes) {
+			if got := modesOf(fl.ByConsistency()); !slices.Equal(got, test.modes) {
 				t.Errorf("modes: got %v, want %v", got, test.modes)
 			}
-			if got := modesOf(fl.global()); !slices.Equal(got, test.global) {
+			if got := modesOf(fl.Global()); !slices.Equal(got, test.global) {
 				t.Errorf("modes between regions: got %v, want %v", got, test.global)
 			}
-			f := fl.stats()
+			f := fl.Stats()
 			if got := syncModes(&f); !slices.Equal(got, test.sync) || (f.Lease != nil) != test.leases {
 				t.Errorf("sync of %v, leases %t; want %v, %t", got, f.Lease != nil, test.sync, test.leases)
 			}
-			status, silent := fl.status()
+			status, silent := fl.Status()
 			if (status != nil) != test.shown || silent {
 				t.Errorf("status: got %+v, silent %t; want it shown %t, and not silent", status, silent, test.shown)
 			}
-			shown := fl.report()
+			shown := fl.Report()
 			if (shown != nil) != test.shown {
 				t.Fatalf("heartbeats: got %+v, want it shown %t", shown, test.shown)
 			}
@@ -183,9 +187,9 @@ func TestLongNodeNamesAreShortenedAndStayDistinct(t *testing.T) {
 func TestStatusShowsWhetherGossipReachesPeers(t *testing.T) {
 	t.Parallel()
 	var book logbook.Book
-	a, endA := openParts(t, quiet(), "a", map[string]string{"gossip-addr": "127.0.0.1:0"})
-	up := func(fl *fleetLimiters) bool {
-		f := fl.stats()
+	a, endA := openParts(t, slog.New(slog.DiscardHandler), "a", map[string]string{"gossip-addr": "127.0.0.1:0"})
+	up := func(fl *Fleet) bool {
+		f := fl.Stats()
 		return f.Sync[0].Up
 	}
 	if !up(a) {
@@ -197,11 +201,11 @@ func TestStatusShowsWhetherGossipReachesPeers(t *testing.T) {
 	await.True(t, "the log tells who has come", func() bool { return strings.Contains(book.String(), "node=a") })
 	endA()
 	await.True(t, "who has left is not missed", func() bool { return b.members.Known() == 1 && up(b) })
-	alone, _ := openParts(t, quiet(), "c", map[string]string{"gossip-addr": "127.0.0.1:0", "join": at})
+	alone, _ := openParts(t, slog.New(slog.DiscardHandler), "c", map[string]string{"gossip-addr": "127.0.0.1:0", "join": at})
 	if up(alone) {
 		t.Error("one that has met nobody whom it was to join says that all is well")
 	}
-	if _, silent := alone.status(); !silent {
+	if _, silent := alone.Status(); !silent {
 		t.Error("it is not degraded")
 	}
 }
@@ -217,7 +221,7 @@ func TestSyncIsDownUntilRedisResponds(t *testing.T) {
 		"store": home.URL(), "global-store": globe.URL(), "region": "eu", "config": patient(t, "fleet: { global_interval: 100ms }\n"),
 	})
 	ups := func() (list []bool) {
-		for _, n := range fl.stats().Sync {
+		for _, n := range fl.Stats().Sync {
 			list = append(list, n.Up)
 		}
 		return list
@@ -226,7 +230,7 @@ func TestSyncIsDownUntilRedisResponds(t *testing.T) {
 		t.Errorf("with both unreachable: got %v, want async and global down", got)
 	}
 	check := headgate.Check{Key: "k", Limit: headgate.PerHour(5), Cost: 1, OnFailure: headgate.Local}
-	for mode, limiter := range fl.byConsistency() {
+	for mode, limiter := range fl.ByConsistency() {
 		if d, err := limiter.Take(t.Context(), check); err != nil || !d.Degraded || !d.Allowed {
 			t.Errorf("%s: got %+v, %v, want a decision without the store", mode, d, err)
 		}
@@ -236,7 +240,7 @@ func TestSyncIsDownUntilRedisResponds(t *testing.T) {
 	globe.Restart()
 	await.True(t, "region sync is up once the global store responds", func() bool { return slices.Equal(ups(), []bool{true, true}) })
 	globe.Kill()
-	for _, limiter := range fl.global() { // there is something to tell
+	for _, limiter := range fl.Global() { // there is something to tell
 		if _, err := limiter.Take(t.Context(), check); err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +261,7 @@ func TestHangingGlobalStoreDoesNotBlockClose(t *testing.T) {
 	t.Parallel()
 	home, globe := redistest.Standalone(t, redistest.Options{}), redistest.Standalone(t, redistest.Options{})
 	proxy := redistest.NewProxy(t, globe.Addr())
-	fl, end := openParts(t, quiet(), "n1", map[string]string{
+	fl, end := openParts(t, slog.New(slog.DiscardHandler), "n1", map[string]string{
 		"store": home.URL(), "global-store": "redis://" + proxy.Addr() + "?hang_timeout=1m&dial_timeout=1m", "region": "eu",
 		"config": patient(t, "fleet: { global_interval: 10s }\n"),
 	})
@@ -281,7 +285,7 @@ func TestHangingGlobalStoreDoesNotBlockClose(t *testing.T) {
 	}
 	check := headgate.Check{Key: "k", Limit: headgate.PerHour(1000), Cost: 1}
 	proxy.Blackhole()
-	for _, limiter := range fl.global() { // so that there is something to tell who does not answer
+	for _, limiter := range fl.Global() { // so that there is something to tell who does not answer
 		if _, err := limiter.Take(t.Context(), check); err != nil {
 			t.Fatal(err)
 		}
@@ -323,24 +327,27 @@ func TestClosedFleetLimitersLeaveNoGoroutines(t *testing.T) {
 	}
 	before := runtime.NumGoroutine()
 	for range 2 {
-		_, end := openParts(t, quiet(), "n1", flags)
+		_, end := openParts(t, slog.New(slog.DiscardHandler), "n1", flags)
 		end()
 	}
 	// What fails at the end takes with it what was opened before.
 	flags["join"], flags["gossip-key-file"] = "", filepath.Join(t.TempDir(), "none")
 	delete(flags, "join")
-	c := load(t, flags)
-	s, err := openStores(t.Context(), storeOptions{config: c, mayBeUnreachable: true, metrics: telemetry.New("test"), log: quiet()})
+	c, _, err := config.Load(config.Inputs{Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fl := newFleetLimiters(c, s, "n1", quiet())
-	if err := fl.open(t.Context(), nil); err == nil {
+	s, err := OpenStores(t.Context(), StoreOptions{Config: c, MayBeUnreachable: true, Metrics: telemetry.New("test"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fl := NewFleet(c, s, "n1", slog.New(slog.DiscardHandler))
+	if err := fl.Open(t.Context(), nil); err == nil {
 		t.Error("got no error, want one about the missing gossip key")
 	}
-	fl.close()
-	if err := s.close(); err != nil {
+	fl.Close()
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	settled(t, before)
+	await.Goroutines(t, before)
 }

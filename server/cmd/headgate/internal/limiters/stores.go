@@ -1,4 +1,4 @@
-package node
+package limiters
 
 import (
 	"context"
@@ -21,9 +21,9 @@ import (
 // openTimeout is how long opening Redis may take before the node starts in degraded mode.
 const openTimeout = 5 * time.Second
 
-// stores are the stores of a node's counters.
-type stores struct {
-	memory *memstore.Store
+// Stores are the stores of a node's counters.
+type Stores struct {
+	Memory *memstore.Store   // always used
 	redis  *redisstore.Store // nil with store: memory
 	guard  *guard.Guard      // in front of redis
 
@@ -31,32 +31,33 @@ type stores struct {
 	servers    atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
 }
 
-type storeOptions struct {
-	config           *config.Config
-	secret           []byte
-	mayBeUnreachable bool // open the stores even if Redis is unreachable
-	metrics          *telemetry.Metrics
-	log              *slog.Logger
+// StoreOptions are the parameters of OpenStores.
+type StoreOptions struct {
+	Config           *config.Config
+	Secret           []byte
+	MayBeUnreachable bool // open the stores even if Redis is unreachable
+	Metrics          *telemetry.Metrics
+	Logger           *slog.Logger
 }
 
-// openStores opens the configured stores.
-func openStores(ctx context.Context, options storeOptions) (*stores, error) {
-	c, log := options.config, options.log
+// OpenStores opens the configured stores.
+func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
+	c, log := options.Config, options.Logger
 	memory, err := memstore.New(c.MemoryOptions())
 	if err != nil {
 		return nil, err
 	}
-	s := &stores{memory: memory}
+	s := &Stores{Memory: memory}
 	s.servers.Store(new([]redisstore.ShardHealth))
 	if c.Store == config.StoreMemory {
 		return s, nil
 	}
-	o := c.RedisOptions(options.secret)
-	o.Logger, o.StartUnreachable = log, options.mayBeUnreachable
+	o := c.RedisOptions(options.Secret)
+	o.Logger, o.StartUnreachable = log, options.MayBeUnreachable
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", c.Origin("store"), err), s.close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.Origin("store"), err), s.Close())
 	}
 	g := c.GuardOptions()
 	g.Local = memory
@@ -64,34 +65,36 @@ func openStores(ctx context.Context, options storeOptions) (*stores, error) {
 		g.Nodes = s.liveNodes
 	}
 	g.OnEvent = func(e guard.Event) { logGuardEvent(log, e) }
-	if s.guard, err = guard.New(options.metrics.Timed("redis", s.redis), g); err != nil {
-		return nil, errors.Join(err, s.close())
+	if s.guard, err = guard.New(options.Metrics.Timed("redis", s.redis), g); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	if options.secret == nil {
+	if options.Secret == nil {
 		log.Warn("no --key-secret-file: bearer tokens and very long values are counted on each node separately, and leases are not protected")
 	}
 	return s, nil
 }
 
 // liveNodes returns how many nodes share the limits, or 1 if that is not known.
-func (s *stores) liveNodes() int {
+func (s *Stores) liveNodes() int {
 	if m := s.membership.Load(); m != nil {
 		return (*m).Live()
 	}
 	return 1
 }
 
-// main returns the guarded Redis store, or the memory store if there is no Redis.
-func (s *stores) main() headgate.Limiter {
+// Main returns the guarded Redis store, or the memory store if there is no Redis.
+func (s *Stores) Main() headgate.Limiter {
 	if s.guard != nil {
 		return s.guard
 	}
-	return s.memory
+	return s.Memory
 }
 
-func (s *stores) shared() bool { return s.redis != nil }
+// Shared reports whether the counters are in Redis.
+func (s *Stores) Shared() bool { return s.redis != nil }
 
-func (s *stores) close() error {
+// Close closes the stores.
+func (s *Stores) Close() error {
 	var errs []error
 	if s.guard != nil {
 		errs = append(errs, s.guard.Close())
@@ -99,11 +102,11 @@ func (s *stores) close() error {
 	if s.redis != nil {
 		errs = append(errs, s.redis.Close())
 	}
-	return errors.Join(append(errs, s.memory.Close())...)
+	return errors.Join(append(errs, s.Memory.Close())...)
 }
 
-// status returns the state of the store, and whether a shard of it is unreachable or fails.
-func (s *stores) status() (status telemetry.StoreStatus, degraded bool) {
+// Status returns the state of the store, and whether a shard of it is unreachable or fails.
+func (s *Stores) Status() (status telemetry.StoreStatus, degraded bool) {
 	if s.guard == nil {
 		return telemetry.StoreStatus{Kind: "memory"}, false
 	}
@@ -118,7 +121,7 @@ func (s *stores) status() (status telemetry.StoreStatus, degraded bool) {
 
 // shards returns the state of each shard that was used or is unreachable. A shard that refuses only some keys, because
 // they hold other data, is up and has an error.
-func (s *stores) shards() []telemetry.ShardStatus {
+func (s *Stores) shards() []telemetry.ShardStatus {
 	var list []telemetry.ShardStatus
 	for _, shard := range s.guard.Shards() {
 		err := shard.Refuses
@@ -146,9 +149,9 @@ func (s *stores) shards() []telemetry.ShardStatus {
 	return list
 }
 
-// measure adds the statistics of the stores to sources.
-func (s *stores) measure(sources *telemetry.Sources) {
-	sources.Memory = s.memory.Stats
+// Measure adds the statistics of the stores to sources.
+func (s *Stores) Measure(sources *telemetry.Sources) {
+	sources.Memory = s.Memory.Stats
 	if s.guard == nil {
 		return
 	}
@@ -163,8 +166,8 @@ const (
 	serversTimeout  = 2 * time.Second
 )
 
-// watchServers regularly checks the Redis servers until ctx ends.
-func (s *stores) watchServers(ctx context.Context) {
+// WatchServers regularly checks the Redis servers until ctx ends.
+func (s *Stores) WatchServers(ctx context.Context) {
 	tick := time.NewTicker(serversInterval)
 	defer tick.Stop()
 	for {
@@ -177,7 +180,7 @@ func (s *stores) watchServers(ctx context.Context) {
 	}
 }
 
-func (s *stores) checkServers(ctx context.Context) {
+func (s *Stores) checkServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()
 	health, err := s.redis.Health(ctx)
