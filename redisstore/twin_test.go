@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,26 +16,33 @@ import (
 	"github.com/headgate/headgate/internal/stepstore"
 )
 
-// twinSteps is how many steps Lua and Go are compared by.
-const twinSteps = 1_000_000
-
 // TestLuaDecidesAsGo makes random histories on a store in Redis and on the steps of package algorithm, and expects the
 // same of both, to the microsecond.
 func TestLuaDecidesAsGo(t *testing.T) {
 	t.Parallel()
-	server := redistest.Standalone(t, redistest.Options{})
-	histories, steps := 64, twinSteps
-	switch {
-	case raceDetected:
-		histories, steps = 16, steps/100
-	case testing.Short():
-		steps /= 10
+	if raceDetected {
+		compareLuaAndGo(t, 16, 10_000)
+	} else {
+		compareLuaAndGo(t, 64, 200_000)
 	}
+}
+
+// TestSoakLuaDecidesAsGo compares a million steps.
+func TestSoakLuaDecidesAsGo(t *testing.T) {
+	if os.Getenv("HEADGATE_SOAK") == "" {
+		t.Skip("it takes a minute: set HEADGATE_SOAK=1")
+	}
+	compareLuaAndGo(t, 64, 1_000_000)
+}
+
+func compareLuaAndGo(t *testing.T, histories, steps int) {
+	t.Helper()
+	server := redistest.Standalone(t, redistest.Options{})
 	base := open(t, server.URL(), Options{Secret: testSecret})
 	makeHistories(t, histories, steps, func(i, run uint64) func() error { return newHistory(t, base, i, run).step })
 }
 
-// makeHistories makes so many histories at once, one after the other, until there are so many steps.
+// makeHistories runs concurrent sequences of random histories until they have made the given number of steps.
 func makeHistories(t *testing.T, histories, steps int, begin func(i, run uint64) (step func() error)) {
 	t.Helper()
 	const each = 200
@@ -90,10 +98,10 @@ func newHistory(t *testing.T, base *Store, i, run uint64) *history {
 	return h
 }
 
-// drawNumber returns a number up to most, as often small as large.
-func (h *history) drawNumber(most int64) int64 {
+// drawNumber returns a random number from 1 to maximum. Small ones are as frequent as large ones.
+func (h *history) drawNumber(maximum int64) int64 {
 	bits := h.rng.IntN(64)
-	return 1 + h.rng.Int64()>>bits%most
+	return 1 + h.rng.Int64()>>bits%maximum
 }
 
 func (h *history) drawLimit() headgate.Limit {
