@@ -1,6 +1,9 @@
 package redisstore
 
 import (
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,4 +85,90 @@ func testRefundsWaitForASlowServerAndASlotThatMoves(t *testing.T, cluster *redis
 		t.Errorf("%d units were lost", lost)
 	}
 	move.Finish()
+}
+
+func TestLaterDenialReturnsUnitsOfEarlierOwners(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	own := headgate.Check{Owner: "alice", Key: "alice/own", Limit: headgate.MustParseLimit("10/h"), Cost: 1}
+	shared := headgate.Check{Owner: "tenant", Key: "tenant/all", Limit: headgate.MustParseLimit("3/h"), Cost: 1}
+	look := func(c headgate.Check) int64 {
+		c.Cost = 0
+		return mustTake(t, s, c).Remaining
+	}
+	for range 3 {
+		ds, err := s.TakeAll(ctx, []headgate.Check{own, shared}, nil)
+		if err != nil || !headgate.Allowed(ds) {
+			t.Fatalf("%+v, %v: want both to allow", ds, err)
+		}
+	}
+	ds, err := s.TakeAll(ctx, []headgate.Check{own, shared}, nil)
+	if err != nil || !ds[0].Allowed || ds[1].Allowed || ds[0].Remaining != 7 || ds[0].Receipt != (headgate.Receipt{}) {
+		t.Errorf("%+v, %v: want the tenant's limit to deny, and alice's as it was", ds, err)
+	}
+	if look(own) != 7 {
+		t.Errorf("alice has %d left, want 7: what the tenant's limit denied is given back", look(own))
+	}
+	greedy := own
+	greedy.Cost = 8
+	server.ResetStats()
+	ds, err = s.TakeAll(ctx, []headgate.Check{greedy, shared}, nil)
+	if err != nil || ds[0].Allowed || !ds[1].Allowed || ds[1].Limit != 0 {
+		t.Errorf("%+v, %v: want alice's own limit to deny and the tenant's not to be asked", ds, err)
+	}
+	if calls := server.CommandStats()["evalsha"]; calls != 1 {
+		t.Errorf("%d calls, want one: the tenant's limit is not asked", calls)
+	}
+}
+
+func TestGreedyClientDoesNotDrainItsTenant(t *testing.T) {
+	t.Parallel()
+	server := redistest.Standalone(t, redistest.Options{})
+	s := open(t, server.URL(), Options{Secret: testSecret})
+	tenant := headgate.Check{Owner: "tenant", Key: "tenant", Limit: headgate.MustParseLimit("200/s fixed-window"), Cost: 1}
+	const honest, rate = 17, 10 // 170 a second, and the greedy one's own 10: nine tenths of what the tenant has
+	own := func(i int) headgate.Check {
+		client := fmt.Sprint("client", i)
+		return headgate.Check{Owner: client, Key: client, Limit: headgate.MustParseLimit("10/s burst 10"), Cost: 1}
+	}
+	end := time.Now().Add(3 * time.Second)
+	var asked, denied, greedy atomic.Int64
+	going := func() bool { // on a busy machine it takes longer until the greedy one is that
+		return time.Now().Before(end) || greedy.Load() < 500 && time.Now().Before(end.Add(time.Minute))
+	}
+	var group sync.WaitGroup
+	for i := range honest {
+		group.Go(func() {
+			for tick := time.NewTicker(time.Second / rate * 21 / 20); going(); <-tick.C {
+				asked.Add(1)
+				ds, err := s.TakeAll(ctx, []headgate.Check{own(i), tenant}, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !headgate.Allowed(ds) {
+					denied.Add(1)
+				}
+			}
+		})
+	}
+	for range 5 { // fifty times its limit, together
+		group.Go(func() {
+			for tick := time.NewTicker(time.Second / 100); going(); <-tick.C {
+				ds, err := s.TakeAll(ctx, []headgate.Check{own(honest), tenant}, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !headgate.Allowed(ds) {
+					greedy.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d of %d honest requests were denied, and %d greedy ones", denied.Load(), asked.Load(), greedy.Load())
+	if denied.Load() > 0 || greedy.Load() < 500 {
+		t.Errorf("%d honest requests and %d greedy ones were denied, want 0 and 500", denied.Load(), greedy.Load())
+	}
 }

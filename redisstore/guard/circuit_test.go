@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -122,51 +121,6 @@ func TestCircuitOpensWhenHalfOfTheCallsFail(t *testing.T) {
 	}
 }
 
-func TestOnlyProbesCallTheStoreWhileTheCircuitIsOpen(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := newFake(t, nil)
-		g := newGuard(t, f, Options{})
-		goDown(t, g, f, "a")
-		calls, start := f.calls.Load(), time.Now()
-		var at []time.Duration // when the prober came
-		for time.Since(start) < urgentTime+5*time.Second {
-			before := f.calls.Load()
-			if got := took(func() { take(t, g, check("a/1", "10/s")) }); got != 0 {
-				t.Fatalf("took %v with the circuit open, want no time", got)
-			}
-			if got := f.calls.Load(); got != before {
-				t.Fatalf("a request was sent with the circuit open")
-			}
-			time.Sleep(time.Millisecond)
-			synctest.Wait()
-			if f.calls.Load() != before {
-				at = append(at, time.Since(start))
-			}
-		}
-		if got := f.calls.Load() - calls; got != int64(len(at)) || got != f.looks.Load() {
-			t.Errorf("%d calls at %d times, %d of them looks", got, len(at), f.looks.Load())
-		}
-		for i, when := range at {
-			since := when
-			if i > 0 {
-				since -= at[i-1]
-			}
-			most := min(firstProbe<<min(i, 8), maxUrgentDelay)
-			if when-since > urgentTime+maxUrgentDelay { // two probes ago it was no longer in haste
-				most = maxProbeDelay
-			} else if when-since > urgentTime-maxUrgentDelay { // it is about to double
-				continue
-			}
-			if since > most+time.Millisecond || since < most*3/4 {
-				t.Errorf("probe %d after %v, want %v to %v", i, since, most*3/4, most)
-			}
-		}
-		if last := at[len(at)-1] - at[len(at)-2]; last < maxProbeDelay*3/4 { // less a quarter by chance
-			t.Errorf("after %v probes are still %v apart", at[len(at)-1], last)
-		}
-	})
-}
-
 func TestDecisionsAreExactAgainWithinASecondOfRecovery(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
@@ -254,65 +208,6 @@ func TestCallsFromBeforeAnOutageDoNotOpenTheCircuit(t *testing.T) {
 	}
 }
 
-func TestProberReplacesThePeek(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := probedFake{newFake(t, nil), new(atomic.Int64)}
-		g := newGuard(t, f, Options{})
-		goDown(t, g, f.fakeStore, "a")
-		f.breaks("", fault{hangs: true})
-		time.Sleep(2 * time.Second)
-		if !isOpen(g, "") || f.probes.Load() < 3 || f.looks.Load() != 0 {
-			t.Errorf("open %v, %d probes, %d looks: want open, some, none", isOpen(g, ""), f.probes.Load(), f.looks.Load())
-		}
-		f.breaks("", fault{})
-		time.Sleep(time.Second)
-		if isOpen(g, "") {
-			t.Error("still open a second after the probe would pass")
-		}
-	})
-}
-
-func TestProbesSlowDownIfCallsStillFail(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := probedFake{newFake(t, nil), new(atomic.Int64)}
-		g := newGuard(t, f, Options{})
-		f.breaks("a", fault{err: errRefused})
-		const seconds = 20
-		for range seconds * 100 {
-			take(t, g, check("a/1", "1000/s"))
-			time.Sleep(10 * time.Millisecond)
-		}
-		if got := f.calls.Load(); got > 3*(tripInRow+1)*seconds {
-			t.Errorf("%d calls in %d s", got, seconds)
-		}
-	})
-}
-
-func TestDeadShardLeavesTheOthersAlone(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := newFake(t, nil)
-		g := newGuard(t, shardedFake{f}, Options{})
-		take(t, g, check("b/1", "10/s"))
-		goDown(t, g, f, "a")
-		for range 10 {
-			if d := take(t, g, check("a/1", "10/s")); !d.Degraded {
-				t.Errorf("a: got %+v, want degraded", d)
-			}
-		}
-		if d := take(t, g, check("b/1", "10/s")); d.Degraded || d.Remaining != 8 {
-			t.Errorf("b: got %+v, want exact with 8 remaining", d)
-		}
-		states := g.Shards()
-		names := make([]string, len(states))
-		for i, s := range states {
-			names[i] = fmt.Sprintf("%s %v %v", s.Name, s.Open, s.Err)
-		}
-		if want := []string{"a true connection refused", "b false <nil>"}; !slices.Equal(names, want) {
-			t.Errorf("got shards %q, want %q", names, want)
-		}
-	})
-}
-
 func TestStoreMayBeUnreachableFromTheBeginning(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFake(t, nil)
@@ -336,49 +231,6 @@ func TestStoreMayBeUnreachableFromTheBeginning(t *testing.T) {
 		time.Sleep(time.Second)
 		if d := take(t, g, check("a/1", "10/s")); d.Degraded {
 			t.Errorf("got %+v once it is there, want exact", d)
-		}
-	})
-}
-
-func TestShardsAreBounded(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := newFake(t, nil)
-		g := newGuard(t, shardedFake{f}, Options{})
-		for i := range 5 * maxShards {
-			take(t, g, check(fmt.Sprintf("shard%d/1", i), "10/s"))
-		}
-		if got := len(g.Shards()); got > maxShards+1 {
-			t.Errorf("got %d shards, want %d at most", got, maxShards+1)
-		}
-	})
-}
-
-func TestShardThatVanishedIsForgotten(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		f := newFake(t, nil)
-		var vanished atomic.Int64
-		g := newGuard(t, shardedFake{f}, Options{OnEvent: func(e Event) {
-			if e.Kind == Vanished {
-				vanished.Add(1)
-			}
-		}})
-		take(t, g, check("b/1", "10/s"))
-		goDown(t, g, f, "a")
-		for range 120 { // still asked for
-			time.Sleep(time.Second)
-			take(t, g, check("a/1", "10/s"))
-		}
-		if got := len(g.Shards()); got != 2 {
-			t.Fatalf("got %d shards, want 2", got)
-		}
-		time.Sleep(2 * time.Minute)
-		if got := g.Shards(); len(got) != 1 || got[0].Name != "b" || vanished.Load() != 1 {
-			t.Errorf("got %+v, %d vanished, want b only", got, vanished.Load())
-		}
-		calls := f.calls.Load()
-		time.Sleep(time.Minute)
-		if f.calls.Load() != calls {
-			t.Error("a shard that vanished is still probed")
 		}
 	})
 }

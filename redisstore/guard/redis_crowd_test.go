@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -89,42 +88,6 @@ func mustTake(t testing.TB, l headgate.Limiter, c headgate.Check) headgate.Decis
 		t.Fatalf("take %d of %s for %s: %v", c.Cost, c.Limit, c.Key, err)
 	}
 	return d
-}
-
-// An account is the requests of one client and their decisions.
-type account struct {
-	checks []headgate.Check
-	shard  string // of its key when the crowd was created
-
-	asked    atomic.Int64
-	taken    []atomic.Int64 // units, by check, of decisions that are not degraded
-	denied   atomic.Int64   // requests, by such decisions
-	degraded atomic.Int64   // decisions
-}
-
-func newAccount(checks ...headgate.Check) *account {
-	return &account{checks: checks, taken: make([]atomic.Int64, len(checks))}
-}
-
-// variety are limits under which little passes in a test: some refill, and of some there is only so much.
-var variety = []string{"20/s burst 20", "50/d", "30/s gcra burst 10", "40/d sliding-log"}
-
-// newAccounts returns n clients with one limit each.
-func newAccounts(n int) []*account {
-	list := make([]*account, n)
-	for i := range list {
-		list[i] = newAccount(headgate.Check{
-			Key: fmt.Sprint("client", i), Limit: headgate.MustParseLimit(variety[i%len(variety)]), Cost: 1,
-		})
-	}
-	return list
-}
-
-func (a *account) String() string { return a.checks[0].Key }
-
-// refills reports whether there is soon something to take again, however much was taken.
-func (a *account) refills() bool {
-	return !slices.ContainsFunc(a.checks, func(c headgate.Check) bool { return c.Limit.Period > time.Hour })
 }
 
 // A crowd is callers who ask all the time, and an account of what they were told.
@@ -246,17 +209,6 @@ func (c *crowd) taken() int64 {
 		}
 	}
 	return sum
-}
-
-func everybody(*account) bool { return true }
-
-// onShard passes the accounts that were on one when the crowd was made.
-func onShard(name string) func(*account) bool {
-	return func(a *account) bool { return a.shard == name }
-}
-
-func notOnShard(name string) func(*account) bool {
-	return func(a *account) bool { return a.shard != name }
 }
 
 // A mark is what the accounts had been given at a time, by check.
@@ -418,85 +370,4 @@ func decided(s *redistest.Server) int64 {
 		}
 	}
 	return n
-}
-
-// A histogram counts durations, to 1.6%.
-type histogram struct {
-	counts  [64 * histogramSteps]atomic.Int64
-	longest atomic.Int64
-}
-
-const (
-	histogramBits  = 6
-	histogramSteps = 1 << histogramBits
-)
-
-func (h *histogram) add(d time.Duration) {
-	n := uint64(max(d, 0))
-	h.counts[histogramIndex(n)].Add(1)
-	raise(&h.longest, int64(n))
-}
-
-func histogramIndex(n uint64) int {
-	if n < histogramSteps {
-		return int(n)
-	}
-	shift := bits.Len64(n) - histogramBits - 1
-	return (shift+1)*histogramSteps + int(n>>shift) - histogramSteps
-}
-
-// count returns how many durations there are.
-func (h *histogram) count() int64 {
-	var n int64
-	for i := range h.counts {
-		n += h.counts[i].Load()
-	}
-	return n
-}
-
-// at returns what so great a share of the durations does not exceed.
-func (h *histogram) at(share float64) time.Duration {
-	left := int64(math.Ceil(share * float64(h.count())))
-	for i := range h.counts {
-		if left -= h.counts[i].Load(); left <= 0 {
-			return min(histogramEdge(i), h.max())
-		}
-	}
-	return h.max()
-}
-
-// histogramEdge returns the largest duration that is counted at an index.
-func histogramEdge(i int) time.Duration {
-	if i < histogramSteps {
-		return time.Duration(i)
-	}
-	shift := i/histogramSteps - 1
-	return time.Duration(uint64(i%histogramSteps+histogramSteps+1)<<shift - 1)
-}
-
-func (h *histogram) max() time.Duration { return time.Duration(h.longest.Load()) }
-
-// merge adds what another counted.
-func (h *histogram) merge(other *histogram) {
-	for i := range h.counts {
-		h.counts[i].Add(other.counts[i].Load())
-	}
-	raise(&h.longest, other.longest.Load())
-}
-
-func (h *histogram) String() string {
-	return fmt.Sprintf("p50 %v, p99 %v, p99.9 %v, longest %v of %d", h.at(0.5), h.at(0.99), h.at(0.999), h.max(), h.count())
-}
-
-func TestHistogramIsRightToTwoPercent(t *testing.T) {
-	var h histogram
-	for i := range 100_000 {
-		h.add(time.Duration(i+1) * time.Microsecond)
-	}
-	for _, share := range []float64{0.001, 0.5, 0.99, 0.999, 1} {
-		want := time.Duration(share*100_000) * time.Microsecond
-		if got := h.at(share); got < want || float64(got) > 1.02*float64(want) {
-			t.Errorf("%v of the durations: got %v, want %v", share, got, want)
-		}
-	}
 }
