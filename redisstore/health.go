@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -127,7 +128,7 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 	}
 	var group sync.WaitGroup
 	for i, server := range servers {
-		group.Go(func() { s.askHealth(ctx, server, &list[i]) })
+		group.Go(func() { s.readHealth(ctx, server, &list[i]) })
 	}
 	group.Wait()
 	s.servers.cpu.update(list)
@@ -142,8 +143,8 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 	return list, nil
 }
 
-// askHealth asks a server for its state.
-func (s *Store) askHealth(ctx context.Context, server *topology.Server, h *ShardHealth) {
+// readHealth asks a server for its state.
+func (s *Store) readHealth(ctx context.Context, server *topology.Server, h *ShardHealth) {
 	h.Server, h.CPU, h.Counts = server.Addr(), -1, server.Counts()
 	if h.Err = server.Await(ctx); h.Err != nil {
 		return
@@ -166,10 +167,7 @@ func (s *Store) askHealth(ctx context.Context, server *topology.Server, h *Shard
 // readInfo fills in the fields of INFO.
 func (h *ShardHealth) readInfo(info map[string]string) {
 	number := func(name string) int64 { return topology.Number(info, name) }
-	h.Version = info["redis_version"]
-	if v := info["valkey_version"]; v != "" {
-		h.Version = v
-	}
+	h.Version = cmp.Or(info["valkey_version"], info["redis_version"])
 	h.MemoryUsed, h.MemoryMax = number("used_memory"), number("maxmemory")
 	h.OpsPerSecond, h.Clients = number("instantaneous_ops_per_sec"), number("connected_clients")
 	h.NetworkIn, h.NetworkOut = number("total_net_input_bytes"), number("total_net_output_bytes")

@@ -69,11 +69,11 @@ func (m *keyMaker) key(owner, key string, part int, suffix string) string {
 	base64.RawURLEncoding.Encode(tag[:], slot[nameSize:nameSize+3])
 
 	var array [64]byte
-	made := append(append(array[:0], m.prefix...), '{')
-	made = append(append(made, tag[:tagBytes]...), '}')
+	redisKey := append(append(array[:0], m.prefix...), '{')
+	redisKey = append(append(redisKey, tag[:tagBytes]...), '}')
 	var text [nameBytes]byte
 	size := ascii85.Encode(text[:], name[:nameSize])
-	return string(append(append(made, text[:size]...), suffix...))
+	return string(append(append(redisKey, text[:size]...), suffix...))
 }
 
 // sum returns the keyed hash of its arguments, each with its length.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -61,18 +62,10 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if o.DialTimeout == 0 {
-		o.DialTimeout = DefaultDialTimeout
-	}
-	if o.HangTimeout == 0 {
-		o.HangTimeout = DefaultHangTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
+	o.DialTimeout = cmp.Or(o.DialTimeout, DefaultDialTimeout)
+	o.HangTimeout = cmp.Or(o.HangTimeout, DefaultHangTimeout)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Clock == nil {
 		o.Clock = clock.System
 	}
@@ -95,8 +88,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// notInPrefix reports whether a rune must not be in a prefix. Braces above all would put all keys into one slot of a
-// cluster.
+// notInPrefix reports whether a rune must not be in a prefix. Braces, for example, would put all keys into one slot of
+// a cluster.
 func notInPrefix(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
@@ -111,12 +104,8 @@ func (o *Options) endpoint(url string) (*redisurl.Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w", err)
 	}
-	if e.DialTimeout == 0 {
-		e.DialTimeout = o.DialTimeout
-	}
-	if e.HangTimeout == 0 {
-		e.HangTimeout = o.HangTimeout
-	}
+	e.DialTimeout = cmp.Or(e.DialTimeout, o.DialTimeout)
+	e.HangTimeout = cmp.Or(e.HangTimeout, o.HangTimeout)
 	if o.TLSConfig == nil {
 		return e, nil
 	}
@@ -125,19 +114,13 @@ func (o *Options) endpoint(url string) (*redisurl.Endpoint, error) {
 			"redisstore: Options.TLSConfig with a URL that does not ask for TLS: want rediss:// or tls=true")
 	}
 	config := o.TLSConfig.Clone()
-	if e.TLS.ServerName != "" {
-		config.ServerName = e.TLS.ServerName
-	}
-	if e.TLS.RootCAs != nil {
-		config.RootCAs = e.TLS.RootCAs
-	}
+	config.ServerName = cmp.Or(e.TLS.ServerName, config.ServerName)
+	config.RootCAs = cmp.Or(e.TLS.RootCAs, config.RootCAs)
 	if e.TLS.Certificates != nil {
 		config.Certificates = e.TLS.Certificates
 	}
 	config.InsecureSkipVerify = config.InsecureSkipVerify || e.TLS.InsecureSkipVerify
-	if config.MinVersion == 0 {
-		config.MinVersion = e.TLS.MinVersion
-	}
+	config.MinVersion = cmp.Or(config.MinVersion, e.TLS.MinVersion)
 	e.TLS = config
 	return e, nil
 }

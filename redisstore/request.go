@@ -21,11 +21,11 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &plan{Plan: p, algorithm: limit.Algorithm, suffix: suffixOf(p.Kind())}
+	prepared := &plan{Plan: p, algorithm: limit.Algorithm, suffix: suffixOf(p.Kind())}
 	if !limit.Staggered && p.Kind() != algorithm.KindLeases {
-		made.costOne = string((&request{plan: made, cost: 1}).pack(nil))
+		prepared.costOne = string((&request{plan: prepared, cost: 1}).pack(nil))
 	}
-	return made, nil
+	return prepared, nil
 }
 
 // The operations of take.lua.
@@ -222,7 +222,7 @@ func parseReply(reply string) (now int64, out outcome, rest string, err error) {
 }
 
 // cutState cuts the first state off the rest of a reply about several keys.
-func cutState(rest string) (state, more string, err error) {
+func cutState(rest string) (state, others string, err error) {
 	if len(rest) < 2 {
 		return "", "", errMalformed
 	}

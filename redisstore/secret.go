@@ -56,9 +56,9 @@ func (s *Store) loadSecret(ctx context.Context) (*keyMaker, error) {
 }
 
 // putSecret puts a secret into Redis unless there is one, and returns the one in Redis.
-func (s *Store) putSecret(ctx context.Context, ours []byte) ([]byte, error) {
+func (s *Store) putSecret(ctx context.Context, secret []byte) ([]byte, error) {
 	key := s.secretKey()
-	text := base64.RawStdEncoding.EncodeToString(ours)
+	text := base64.RawStdEncoding.EncodeToString(secret)
 	put := s.client.Do(ctx, s.client.Builder().Set().Key(key).Value(text).Nx().Build())
 	if err := put.Error(); err != nil && !rueidis.IsRedisNil(err) {
 		return nil, s.explain(err, key)
@@ -68,14 +68,14 @@ func (s *Store) putSecret(ctx context.Context, ours []byte) ([]byte, error) {
 	if err != nil {
 		return nil, s.explain(err, key)
 	}
-	secret, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil || len(secret) < minSecret {
+	stored, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil || len(stored) < minSecret {
 		return nil, &ServerError{
 			Server: s.client.ShardOf(key), Problem: fmt.Sprintf("has a value other than a secret under %q", key),
 			Fix: "find out what writes there and delete it, choose an unused prefix, or set Options.Secret",
 		}
 	}
-	return secret, nil
+	return stored, nil
 }
 
 // watchSecret checks the secret until the store is closed.

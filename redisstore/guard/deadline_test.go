@@ -85,17 +85,11 @@ func TestCallerContextIsNoStoreFailure(t *testing.T) {
 	})
 }
 
-// answeredError is an error of a store that works.
-type answeredError struct{ error }
-
-func (answeredError) Answered() bool { return true }
-
 func TestCallerErrorsAreNoFailures(t *testing.T) {
 	for _, fails := range []error{
 		headgate.ErrInvalidLimit, headgate.ErrInvalidCheck, headgate.ErrUnsupported, headgate.ErrNilContext,
 		headgate.ErrClosed, headgate.ErrNever, &headgate.InputError{Err: errRefused},
 		fmt.Errorf("wrapped: %w", headgate.ErrUnsupported),
-		answeredError{errRefused},
 	} {
 		inBubble(t, func(t *testing.T) {
 			f := newFake(t, nil)

@@ -59,13 +59,6 @@ var callerErrors = [...]error{
 	headgate.ErrNever, headgate.ErrClosed, headgate.ErrOverloaded,
 }
 
-// An answerer is an error that may be a response of a working store.
-type answerer interface {
-	error
-	// Answered reports whether it is one.
-	Answered() bool
-}
-
 // A refuser is an error that may be the refusal of a working store to decide one check.
 type refuser interface {
 	error
@@ -84,10 +77,9 @@ func classify(ctx context.Context, err error) result {
 		}
 	}
 	var input *headgate.InputError
-	var answer answerer
 	var refusal refuser
 	switch {
-	case errors.As(err, &input), errors.As(err, &answer) && answer.Answered():
+	case errors.As(err, &input):
 		return responded
 	case ctx.Err() != nil:
 		return canceled

@@ -17,8 +17,7 @@ import (
 var _ headgate.Limiter = (*Guard)(nil)
 
 // A Guard is a headgate.Limiter in front of another one, and decides by policy when that one fails. Create one with
-// New.
-// It is safe for concurrent use.
+// New. It is safe for concurrent use.
 type Guard struct {
 	inner   headgate.Limiter
 	prober  Prober  // nil if inner is none
@@ -27,7 +26,7 @@ type Guard struct {
 	clock   clock.Clock
 	start   time.Time // of the times of the deny cache, if Options.Now is nil
 	local   headgate.Limiter
-	own     *memstore.Store // local, if New created it
+	created *memstore.Store // local, if New created it
 
 	denials *admission.DenyCache // nil if denials are not remembered
 	gate    admission.KeyGate
@@ -56,11 +55,11 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		events:     make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
 	}
 	if g.local == nil {
-		own, err := memstore.New(memstore.Options{MaxBytes: localBytes, Clock: o.Now})
+		store, err := memstore.New(memstore.Options{MaxBytes: localBytes, Clock: o.Now})
 		if err != nil {
 			return nil, fmt.Errorf("guard: create the local store: %w", err)
 		}
-		g.own, g.local = own, own
+		g.created, g.local = store, store
 	}
 	if o.DenyCache > 0 {
 		g.denials = admission.NewDenyCache(o.DenyCache.Microseconds(), o.Hash)
@@ -92,8 +91,8 @@ func (g *Guard) Close() error {
 	}
 	g.background.Wait()
 	g.dropRefunds()
-	if g.own != nil {
-		return g.own.Close()
+	if g.created != nil {
+		return g.created.Close()
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -46,15 +47,11 @@ type Options struct {
 const localBytes = 64 << 20
 
 func (o *Options) validate() error {
-	if o.Deadline == 0 {
-		o.Deadline = DefaultDeadline
-	}
+	o.Deadline = cmp.Or(o.Deadline, DefaultDeadline)
 	if o.Deadline < 0 {
 		return fmt.Errorf("guard: Deadline %v: want more than 0, or 0 for %v", o.Deadline, DefaultDeadline)
 	}
-	if o.DenyCache == 0 {
-		o.DenyCache = DefaultDenyCache
-	}
+	o.DenyCache = cmp.Or(o.DenyCache, DefaultDenyCache)
 	if o.DenyCache > time.Minute || o.DenyCache > 0 && o.DenyCache < time.Microsecond {
 		return fmt.Errorf("guard: DenyCache %v: want 1µs to 1m, 0 for %v, or less for none", o.DenyCache, DefaultDenyCache)
 	}

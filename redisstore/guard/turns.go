@@ -19,12 +19,12 @@ type pendingCheck struct {
 
 // A turnWait is the state of a request that waits for its turns. The wait is part of the deadline.
 type turnWait struct {
-	since     time.Time // zero if it has not waited
-	responded bool      // other callers of its keys got a response meanwhile
-	failed    bool      // another caller of its keys got none
-	final     bool      // it waits to the end, since it will not call the store itself
-	late      bool      // it calls the store without waiting for others
-	paused    bool      // it has waited out the uncertainty of a denial
+	since      time.Time // zero if it has not waited
+	responded  bool      // other callers of its keys got a response meanwhile
+	failed     bool      // another caller of its keys got none
+	waitsToEnd bool      // it waits to the end, since it will not call the store itself
+	callsNow   bool      // it calls the store without waiting for others
+	paused     bool      // it has waited out the uncertainty of a denial
 }
 
 // turnResult is the result of awaitTurns.
@@ -41,7 +41,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 	if g.denials == nil {
 		return turnResult{}
 	}
-	w := turnWait{late: g.reserve(s) >= g.options.Deadline}
+	w := turnWait{callsNow: g.reserve(s) >= g.options.Deadline}
 	for i := 0; i < len(checks); {
 		p := &checks[i]
 		if p.check.Cost == 0 || p.turn.Held() {
@@ -52,8 +52,8 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		pause := g.uncertainty(p, &w)
 		if pause == 0 {
 			var turn admission.Turn
-			if turn, waiter = g.gate.Enter(p.hash, p.check, g.micros(), w.late); waiter == nil {
-				if !turn.Held() || w.late && turn.Scout() {
+			if turn, waiter = g.gate.Enter(p.hash, p.check, g.micros(), w.callsNow); waiter == nil {
+				if !turn.Held() || w.callsNow && turn.Scout() {
 					g.counters.ungated.Add(1)
 				}
 				p.turn = turn
@@ -126,7 +126,7 @@ func (g *Guard) timeLeft(w *turnWait) time.Duration {
 // earliest possible time, and has not if it decided at the latest. A caller that asks now is likely to be denied, and
 // so is the next one.
 func (g *Guard) uncertainty(p *pendingCheck, w *turnWait) time.Duration {
-	if w.late || w.paused {
+	if w.callsNow || w.paused {
 		return 0
 	}
 	pause := admission.Micros(g.denials.Uncertainty(p.hash, p.check, g.micros()))
@@ -179,7 +179,7 @@ func (g *Guard) await(
 	ctx context.Context, s *shard, hash uint64, waiter *admission.Waiter, w *turnWait,
 ) (admission.Wake, admission.Outcome) {
 	wait := g.timeLeft(w)
-	if !w.final {
+	if !w.waitsToEnd {
 		wait -= g.reserve(s)
 	}
 	timer := g.clock.NewTimer(wait)
@@ -208,11 +208,11 @@ func (g *Guard) await(
 		}
 	}
 	switch {
-	case outcome == admission.TimedOut && w.final:
+	case outcome == admission.TimedOut && w.waitsToEnd:
 		return reason, g.outOfTime(s)
 	case outcome == admission.TimedOut:
-		w.late = !w.failed && (w.responded || g.clock.Since(w.since) < 2*time.Duration(s.latency.Load()))
-		w.final = !w.late
+		w.callsNow = !w.failed && (w.responded || g.clock.Since(w.since) < 2*time.Duration(s.latency.Load()))
+		w.waitsToEnd = !w.callsNow
 		return reason, admission.Admitted
 	case outcome != admission.Admitted:
 		return reason, outcome

@@ -191,14 +191,14 @@ func (c *Client) Clustered() bool { return c.endpoint.Kind == redisurl.Cluster }
 
 // Do sends a command to the server that has its key. Errors that are not replies of the server are a *ServerError.
 func (c *Client) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	// The library reuses a command after its response, so the words are copied in case it must be built again.
+	// The library reuses a command after its response, so its arguments are copied in case it must be built again.
 	var array [40]string
-	words := append(array[:0], cmd.Commands()...)
+	args := append(array[:0], cmd.Commands()...)
 	r, s, result := c.sendFirst(ctx, cmd, false)
 	if s == nil {
 		return result
 	}
-	return r.retry(ctx, words, s, result)
+	return r.retry(ctx, args, s, result)
 }
 
 // DoBuilt is like Do for a command that build can build again. With sameServer set, keys that are on two servers while
@@ -234,9 +234,9 @@ func (c *Client) sendFirst(
 func (c *Client) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
 	results := make([]rueidis.RedisResult, len(cmds))
 	batches := make(map[*Server][]int)
-	requests, words := make([]request, len(cmds)), make([][]string, len(cmds))
+	requests, args := make([]request, len(cmds)), make([][]string, len(cmds))
 	for i, cmd := range cmds {
-		words[i] = slices.Clone(cmd.Commands())
+		args[i] = slices.Clone(cmd.Commands())
 		requests[i] = request{client: c, slot: cmd.Slot() & (slots - 1)}
 		s, err := requests[i].target()
 		if err != nil {
@@ -253,7 +253,7 @@ func (c *Client) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueid
 		for j, result := range s.DoMulti(ctx, list...) {
 			i := batch[j]
 			if result.Error() != nil {
-				result = requests[i].retry(ctx, words[i], s, result)
+				result = requests[i].retry(ctx, args[i], s, result)
 			}
 			results[i] = result
 		}

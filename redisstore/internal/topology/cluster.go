@@ -69,12 +69,12 @@ func (m *Map) isBehind(known *Map) bool {
 		return false
 	}
 	for slot := range max(len(m.owners), len(known.owners)) {
-		is, was := m.shard(uint16(slot)), known.shard(uint16(slot))
+		shard, knownShard := m.shard(uint16(slot)), known.shard(uint16(slot))
 		switch {
-		case was == nil:
-		case is == nil || is.epoch < was.epoch:
+		case knownShard == nil:
+		case shard == nil || shard.epoch < knownShard.epoch:
 			return true
-		case is.epoch == was.epoch && was.Primary.Connected() && !is.Primary.Connected():
+		case shard.epoch == knownShard.epoch && knownShard.Primary.Connected() && !shard.Primary.Connected():
 			return true
 		}
 	}
@@ -125,22 +125,22 @@ func clusterEpochs(text string) map[string]int64 {
 }
 
 // addSlotRange adds an entry of CLUSTER SLOTS to a map: first slot, last slot, primary, replicas.
-func (c *Client) addSlotRange(m *Map, asked *Server, entry rueidis.RedisMessage, epochs map[string]int64) error {
+func (c *Client) addSlotRange(m *Map, sender *Server, entry rueidis.RedisMessage, epochs map[string]int64) error {
 	const command = "CLUSTER SLOTS"
 	fields, err := entry.ToArray()
 	if err != nil || len(fields) < 3 {
-		return malformedReply(asked.addr, command, err)
+		return malformedReply(sender.addr, command, err)
 	}
 	first, err1 := fields[0].AsInt64()
 	last, err2 := fields[1].AsInt64()
 	if err := errors.Join(err1, err2); err != nil || first < 0 || last >= slots || first > last {
-		return malformedReply(asked.addr, command, err)
+		return malformedReply(sender.addr, command, err)
 	}
 	var addrs []string
 	for _, field := range fields[2:] {
-		addr, err := slotServerAddr(field, asked.addr)
+		addr, err := slotServerAddr(field, sender.addr)
 		if err != nil {
-			return malformedReply(asked.addr, command, err)
+			return malformedReply(sender.addr, command, err)
 		}
 		addrs = append(addrs, addr)
 	}
@@ -174,7 +174,7 @@ func slotServerID(entry rueidis.RedisMessage) string {
 }
 
 // slotServerAddr returns the address of a server in an entry of CLUSTER SLOTS, or "" if the server is unreachable.
-func slotServerAddr(entry rueidis.RedisMessage, asked string) (string, error) {
+func slotServerAddr(entry rueidis.RedisMessage, sender string) (string, error) {
 	fields, err := entry.ToArray()
 	if err != nil {
 		return "", err
@@ -190,6 +190,6 @@ func slotServerAddr(entry rueidis.RedisMessage, asked string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	addr, _ := redirectionAddr(net.JoinHostPort(host, strconv.FormatInt(port, 10)), asked)
+	addr, _ := redirectionAddr(net.JoinHostPort(host, strconv.FormatInt(port, 10)), sender)
 	return addr, nil
 }

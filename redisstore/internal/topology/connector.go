@@ -36,15 +36,15 @@ func newConnector() connector {
 	return connector{wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// poke makes the connector check the connection.
-func (c *connector) poke() {
+// requestCheck makes the connector check the connection.
+func (c *connector) requestCheck() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// dropConnection closes the connection, for a reason that calls are told. The connector then connects again.
+// dropConnection closes the connection. Its calls fail with the reason. The connector then connects again.
 func (s *Server) dropConnection(reason error) {
 	if conn := s.link.current(); conn != nil {
 		conn.closeReason.CompareAndSwap(nil, &reason)
@@ -86,8 +86,8 @@ func (s *Server) keepConnected(ctx context.Context) {
 	}
 }
 
-// awaitTrouble waits until the connection needs a check: a time has passed, a caller pokes the connector, or the server
-// has been silent for half of its hang timeout. It returns false when ctx ends.
+// awaitTrouble waits until the connection needs a check: a time has passed, requestCheck was called, or the server has
+// been silent for half of its hang timeout. It returns false when ctx ends.
 func (s *Server) awaitTrouble(ctx context.Context, longest time.Duration) bool {
 	clk := s.options.clock
 	timeout := clk.NewTimer(longest)

@@ -26,9 +26,9 @@ type ServerError struct {
 	Fix string
 	// Err is the cause: the server's reply, or an error of the network.
 	Err error
-	// Permanent tells that the error does not go away by waiting.
+	// Permanent reports that the error does not go away by waiting.
 	Permanent bool
-	// OneKey tells that the error concerns one key only, and the server works.
+	// OneKey reports that the error concerns one key only, and the server works.
 	OneKey bool
 
 	class error // ErrUnreachable, ErrNoResponse, headgate.ErrFull or nil
@@ -85,7 +85,7 @@ func unreachable(server string, cause error) *ServerError {
 	}
 	problem := "is unreachable"
 	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
-		problem = "was not called, as no time was left"
+		problem = "was not called, because no time was left"
 	}
 	return &ServerError{Server: server, Problem: problem, Err: cause, class: ErrUnreachable}
 }

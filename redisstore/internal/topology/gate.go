@@ -49,7 +49,7 @@ type calls struct {
 
 func newCalls() calls { return calls{room: make(chan struct{}, 1)} }
 
-// replies tells when data last arrived from a server.
+// replies records when data last arrived from a server.
 type replies struct {
 	reads  atomic.Int64 // reads that returned data
 	lastAt atomic.Int64 // when the last of them returned, as Server.age
@@ -195,7 +195,7 @@ func (s *Server) checkHang(st *status) {
 	reads := s.replies.reads.Load()
 	silence := s.age() - max(s.replies.lastAt.Load(), s.calls.busySince.Load())
 	if s.replies.readsAtCheck.Swap(reads) != reads || silence < int64(minHangSilence) {
-		s.connector.poke()
+		s.connector.requestCheck()
 		return
 	}
 	s.counts.hangs.Add(1)
@@ -209,7 +209,7 @@ func (s *Server) lost(st *status, err error) {
 		return
 	}
 	close(st.changed)
-	s.connector.poke()
+	s.connector.requestCheck()
 }
 
 // setStatus replaces the status.

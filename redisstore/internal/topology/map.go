@@ -9,7 +9,7 @@ import (
 // slots is the number of hash slots of a cluster.
 const slots = 1 << 14
 
-// A Map tells which server has which keys. It is immutable.
+// A Map is the assignment of keys to servers. It is immutable.
 type Map struct {
 	// Shards are the primaries and their replicas.
 	Shards []Shard

@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// A request is a command on its way to the server that has its key. The words of the command are passed separately, so
-// that they can stay on the stack.
+// A request is a command on its way to the server that has its key. The arguments of the command are passed separately,
+// so that they can stay on the stack.
 type request struct {
 	client     *Client
 	slot       uint16
@@ -55,8 +55,8 @@ func (r *request) target() (*Server, error) {
 }
 
 // build builds the command again.
-func (r *request) build(words []string) rueidis.Completed {
-	cmd := r.client.builder.Arbitrary(words[0]).Args(words[1:]...)
+func (r *request) build(args []string) rueidis.Completed {
+	cmd := r.client.builder.Arbitrary(args[0]).Args(args[1:]...)
 	if r.readOnly {
 		return cmd.ReadOnly()
 	}
@@ -66,13 +66,13 @@ func (r *request) build(words []string) rueidis.Completed {
 // retry handles an error result from a server: it follows redirections and waits for servers that are not ready. It
 // returns the final result.
 func (r *request) retry(
-	ctx context.Context, words []string, s *Server, result rueidis.RedisResult,
+	ctx context.Context, args []string, s *Server, result rueidis.RedisResult,
 ) rueidis.RedisResult {
 	delay, redirects := firstRetryDelay, 0
 	var end time.Time
 	for {
 		if result.NonRedisError() != nil {
-			return r.retryOnPrimary(ctx, words, s, result)
+			return r.retryOnPrimary(ctx, args, s, result)
 		}
 		err := result.Error()
 		if err == nil || rueidis.IsRedisNil(err) {
@@ -91,7 +91,7 @@ func (r *request) retry(
 			if s, err = r.client.Server(addr); err != nil {
 				return rueidis.NewErrorResult(err)
 			}
-			result = r.send(ctx, s, r.build(words), action == redirectAsking)
+			result = r.send(ctx, s, r.build(args), action == redirectAsking)
 			continue
 		case retryLater:
 			s.counts.retries.Add(1)
@@ -109,14 +109,14 @@ func (r *request) retry(
 			return result
 		}
 		s = target
-		result = r.send(ctx, s, r.build(words), false)
+		result = r.send(ctx, s, r.build(args), false)
 	}
 }
 
 // retryOnPrimary handles a request without a response. Only a read that was sent to a replica is sent again, to the
 // primary.
 func (r *request) retryOnPrimary(
-	ctx context.Context, words []string, s *Server, result rueidis.RedisResult,
+	ctx context.Context, args []string, s *Server, result rueidis.RedisResult,
 ) rueidis.RedisResult {
 	if ctx.Err() != nil || errors.Is(result.NonRedisError(), headgate.ErrClosed) {
 		return result
@@ -130,7 +130,7 @@ func (r *request) retryOnPrimary(
 	if err != nil {
 		return result
 	}
-	return r.retry(ctx, words, primary, r.send(ctx, primary, r.build(words), false))
+	return r.retry(ctx, args, primary, r.send(ctx, primary, r.build(args), false))
 }
 
 // send sends the command to a server.

@@ -16,10 +16,10 @@ import (
 
 // A Server is one Redis server with one connection, on which all commands are pipelined.
 //
-// On its own the client library makes callers connect, and lets them wait past their deadline for a caller that already
-// connects, or for room in its queue while a server hangs, where every caller that gives up leaves a goroutine behind.
-// So callers pass a gate first (see gate.go), which is open while the connection works and never lets in more calls
-// than the queue has room for. Only the server's own goroutine connects (see connector.go).
+// The client library alone would let the first caller connect. Other callers would wait for it past their deadline, or
+// for room in the library's queue while a server hangs, and each caller that gives up would leave a goroutine behind. So
+// callers pass a gate first (see gate.go), which is open while the connection works and never lets in more calls than
+// the queue has room for. Only the server's own goroutine connects (see connector.go).
 type Server struct {
 	addr     string
 	sentinel bool
@@ -67,7 +67,7 @@ type Counts struct {
 }
 
 const (
-	// queueScale makes the library's queue hold 1024 calls, more than a server answers in 10 ms.
+	// queueScale makes the library's queue hold 1024 calls, more than a server executes in 10 ms.
 	queueScale = 10
 	// pingInterval is how long a connection may be quiet before the library checks that it works.
 	pingInterval = time.Second
