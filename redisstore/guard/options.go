@@ -39,8 +39,8 @@ type Options struct {
 	Clock clock.Clock
 	// Rand returns a random number below n. It spreads probes. Default math/rand/v2.
 	Rand func(n int64) int64
-	// Hash hashes the keys of the deny cache, for simulators, whose runs must be equal. Default: a hash with a random seed,
-	// so that clients cannot choose colliding keys.
+	// Hash hashes the keys of the deny cache, for simulators, whose runs must be equal. Default: a hash with a random
+	// seed, so that clients cannot choose colliding keys.
 	Hash func(key string) uint64
 }
 

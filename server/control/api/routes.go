@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// The roles of routes, and the query parameters that several routes share.
+// The roles of routes.
 var (
 	viewers    = []token.Role{token.Viewer, token.Editor, token.Admin}
 	editors    = []token.Role{token.Editor, token.Admin}
@@ -18,8 +18,6 @@ var (
 	nodeRoles  = []token.Role{token.Node, token.Admin}
 	allRoles   = token.Roles
 	leaveRoles = []token.Role{token.Editor, token.Admin, token.Node}
-	note       = []string{"note"}
-	pageQuery  = []string{"limit", "cursor"}
 )
 
 // A scope says for which namespaces a token must be valid.
@@ -29,6 +27,16 @@ const (
 	oneNamespace  scope = iota // the namespace of the call
 	allNamespaces              // all namespaces
 	anyNamespace               // at least one: the handler returns only data of the token's namespaces
+)
+
+// A target is what a call changes, if the server may refuse to change it.
+type target uint8
+
+const (
+	noTarget    target = iota
+	content            // rules and clients
+	overrides          // temporary overrides
+	enforcement        // whether rules are enforced
 )
 
 // A Route describes a call of the API.
@@ -42,12 +50,11 @@ type Route struct {
 	// Content reports whether the call changes rules or clients. A read-only server rejects it, unless it is a dry run.
 	Content bool
 
-	scope     scope
-	overrides bool // it changes overrides
-	suspends  bool // it turns enforcement on or off
-	stream    bool // the response does not end, so HEAD is not supported
-	serve     handler
-	parts     []string // of Path
+	scope  scope
+	target target
+	stream bool // the response does not end, so HEAD is not supported
+	serve  handler
+	parts  []string // of Path
 }
 
 // Everywhere reports whether the token must be valid for all namespaces.
@@ -60,137 +67,106 @@ func (r *Route) OneNamespace() bool { return r.scope == oneNamespace }
 type handler func(*Server, *call) error
 
 // routes is the table of all routes. The server, the tests and the OpenAPI description use it.
-var routes = prepare(slices.Concat(
+var routes = slices.Concat(
 	objectRoutes(control.KindRule), objectRoutes(control.KindClient), objectRoutes(control.KindOverride), []Route{
-		{Method: "GET", Path: "/openapi.json", scope: anyNamespace, serve: (*Server).openAPI},
-		{Method: "GET", Path: "/v1/whoami", Roles: allRoles, scope: anyNamespace, serve: (*Server).whoAmI},
-		{
-			Method: "POST", Path: "/v1/rules:apply", Roles: editors, Query: []string{"dry_run", "prune", "note"}, Content: true,
-			serve: (*Server).applyFile,
-		},
-		{
-			Method: "POST", Path: "/v1/clients:import", Roles: editors, Query: []string{"prune", "note"}, Content: true,
-			serve: (*Server).importClients,
-		},
+		route("GET /openapi.json", nil, (*Server).openAPI).in(anyNamespace),
+		route("GET /v1/whoami", allRoles, (*Server).whoAmI).in(anyNamespace),
+		route("POST /v1/rules:apply", editors, (*Server).applyFile).query("dry_run", "prune", "note").changes(content),
+		route("POST /v1/clients:import", editors, (*Server).importClients).query("prune", "note").changes(content),
 
-		{
-			Method: "GET", Path: "/v1/revisions", Roles: viewers, Query: []string{"limit", "cursor", "kind", "id"},
-			serve: (*Server).listRevisions,
-		},
-		{Method: "GET", Path: "/v1/revisions/{n}", Roles: viewers, serve: (*Server).getRevision},
-		{
-			Method: "GET", Path: "/v1/revisions/{n}/diff", Roles: viewers, Query: []string{"to"},
-			serve: (*Server).diffRevisions,
-		},
-		{
-			Method: "POST", Path: "/v1/revisions/{n}:rollback", Roles: editors, Query: []string{"all", "dry_run", "note"},
-			Content: true, serve: (*Server).rollback,
-		},
-		{
-			Method: "GET", Path: "/v1/audit", Roles: admins, scope: anyNamespace,
-			Query: []string{"namespace", "limit", "cursor", "kind", "id"}, serve: (*Server).listAudit,
-		},
+		route("GET /v1/revisions", viewers, (*Server).listRevisions).query("limit", "cursor", "kind", "id"),
+		route("GET /v1/revisions/{n}", viewers, (*Server).getRevision),
+		route("GET /v1/revisions/{n}/diff", viewers, (*Server).diffRevisions).query("to"),
+		route("POST /v1/revisions/{n}:rollback", editors, (*Server).rollback).changes(content).
+			query("all", "dry_run", "note"),
+		route("GET /v1/audit", admins, (*Server).listAudit).in(anyNamespace).
+			query("namespace", "limit", "cursor", "kind", "id"),
 
-		{Method: "POST", Path: "/v1/validate", Roles: viewers, serve: (*Server).validate},
-		{Method: "POST", Path: "/v1/explain", Roles: viewers, Query: []string{"draft"}, serve: (*Server).explain},
-		{Method: "GET", Path: "/v1/keys", Roles: viewers, Query: []string{"*"}, serve: (*Server).getKeys},
-		{Method: "POST", Path: "/v1/keys:reset", Roles: editors, Query: note, serve: (*Server).resetKeys},
-		{
-			Method: "POST", Path: "/v1/keys:override", Roles: editors, Query: note, overrides: true,
-			serve: createObject(control.KindOverride),
-		},
+		route("POST /v1/validate", viewers, (*Server).validate),
+		route("POST /v1/explain", viewers, (*Server).explain).query("draft"),
+		route("GET /v1/keys", viewers, (*Server).getKeys).query("*"),
+		route("POST /v1/keys:reset", editors, (*Server).resetKeys).query("note"),
+		route("POST /v1/keys:override", editors, createObject(control.KindOverride)).query("note").changes(overrides),
 
-		{
-			Method: "PUT", Path: "/v1/demo-traffic", Roles: editors, scope: anyNamespace, serve: (*Server).switchDemoTraffic,
-		},
-		{
-			Method: "GET", Path: "/v1/enforcement", Roles: viewers, Query: []string{"all_namespaces"},
-			serve: (*Server).getEnforcement,
-		},
-		{
-			Method: "POST", Path: "/v1/enforcement:off", Roles: editors, Query: note, suspends: true,
-			serve: (*Server).enforcementOff,
-		},
-		{
-			Method: "POST", Path: "/v1/enforcement:on", Roles: editors, Query: note, suspends: true,
-			serve: (*Server).enforcementOn,
-		},
+		route("PUT /v1/demo-traffic", editors, (*Server).switchDemoTraffic).in(anyNamespace),
+		route("GET /v1/enforcement", viewers, (*Server).getEnforcement).query("all_namespaces"),
+		route("POST /v1/enforcement:off", editors, (*Server).enforcementOff).query("note").changes(enforcement),
+		route("POST /v1/enforcement:on", editors, (*Server).enforcementOn).query("note").changes(enforcement),
 
-		{Method: "GET", Path: "/v1/watch", Roles: allRoles, stream: true, serve: (*Server).watch},
-		{Method: "GET", Path: "/v1/snapshot", Roles: nodeRoles, Query: []string{"since"}, serve: (*Server).getSnapshot},
-		{Method: "GET", Path: "/v1/nodes", Roles: viewers, serve: (*Server).listNodes},
-		{Method: "PUT", Path: "/v1/nodes/{id}", Roles: nodeRoles, serve: (*Server).heartbeat},
-		{
-			Method: "DELETE", Path: "/v1/nodes/{id}", Roles: leaveRoles, Query: []string{"started", "note"},
-			serve: (*Server).deleteNode,
-		},
+		route("GET /v1/watch", allRoles, (*Server).watch).streams(),
+		route("GET /v1/snapshot", nodeRoles, (*Server).getSnapshot).query("since"),
+		route("GET /v1/nodes", viewers, (*Server).listNodes),
+		route("PUT /v1/nodes/{id}", nodeRoles, (*Server).heartbeat),
+		route("DELETE /v1/nodes/{id}", leaveRoles, (*Server).deleteNode).query("started", "note"),
 
-		{
-			Method: "GET", Path: "/v1/traffic", Roles: viewers, Query: []string{"rule", "window", "limit"},
-			serve: (*Server).getTraffic,
-		},
-		{
-			Method: "GET", Path: "/v1/traffic/clients", Roles: viewers,
-			Query: []string{"order", "rule", "window", "limit", "q"}, serve: (*Server).getTrafficClients,
-		},
-		{
-			Method: "GET", Path: "/v1/traffic/live", Roles: viewers, Query: []string{"rule", "limit"}, stream: true,
-			serve: (*Server).liveTraffic,
-		},
-		{Method: "POST", Path: "/v1/traffic/clients:erase", Roles: editors, Query: note, serve: (*Server).eraseTraffic},
-		{Method: "POST", Path: "/v1/traffic:report", Roles: nodeRoles, serve: (*Server).reportTraffic},
+		route("GET /v1/traffic", viewers, (*Server).getTraffic).query("rule", "window", "limit"),
+		route("GET /v1/traffic/clients", viewers, (*Server).getTrafficClients).
+			query("order", "rule", "window", "limit", "q"),
+		route("GET /v1/traffic/live", viewers, (*Server).liveTraffic).query("rule", "limit").streams(),
+		route("POST /v1/traffic/clients:erase", editors, (*Server).eraseTraffic).query("note"),
+		route("POST /v1/traffic:report", nodeRoles, (*Server).reportTraffic),
 
-		{
-			Method: "GET", Path: "/v1/tokens", Roles: admins, scope: anyNamespace, Query: pageQuery,
-			serve: (*Server).listTokens,
-		},
-		{
-			Method: "POST", Path: "/v1/tokens", Roles: admins, scope: anyNamespace, Query: note,
-			serve: (*Server).createToken,
-		},
-		{Method: "GET", Path: "/v1/tokens/{id}", Roles: admins, scope: anyNamespace, serve: (*Server).getToken},
-		{
-			Method: "DELETE", Path: "/v1/tokens/{id}", Roles: admins, scope: anyNamespace, Query: note,
-			serve: (*Server).revokeToken,
-		},
+		route("GET /v1/tokens", admins, (*Server).listTokens).query("limit", "cursor").in(anyNamespace),
+		route("POST /v1/tokens", admins, (*Server).createToken).query("note").in(anyNamespace),
+		route("GET /v1/tokens/{id}", admins, (*Server).getToken).in(anyNamespace),
+		route("DELETE /v1/tokens/{id}", admins, (*Server).revokeToken).query("note").in(anyNamespace),
 
-		{Method: "GET", Path: "/v1/webhooks", Roles: admins, Query: pageQuery, serve: (*Server).listWebhooks},
-		{Method: "POST", Path: "/v1/webhooks", Roles: admins, Query: note, serve: (*Server).createWebhook},
-		{Method: "GET", Path: "/v1/webhooks/{id}", Roles: admins, serve: (*Server).getWebhook},
-		{Method: "DELETE", Path: "/v1/webhooks/{id}", Roles: admins, Query: note, serve: (*Server).deleteWebhook},
-		{Method: "GET", Path: "/v1/webhooks/{id}/deliveries", Roles: admins, serve: (*Server).listDeliveries},
-		{Method: "POST", Path: "/v1/webhooks/{id}/deliveries/{n}:retry", Roles: admins, serve: (*Server).retryDelivery},
-		{Method: "POST", Path: "/v1/hooks/rules", scope: anyNamespace, serve: (*Server).receiveHook}, // signed
-		{Method: "POST", Path: "/v1/hooks/keys", scope: anyNamespace, serve: (*Server).respondKeys},  // signed
+		route("GET /v1/webhooks", admins, (*Server).listWebhooks).query("limit", "cursor"),
+		route("POST /v1/webhooks", admins, (*Server).createWebhook).query("note"),
+		route("GET /v1/webhooks/{id}", admins, (*Server).getWebhook),
+		route("DELETE /v1/webhooks/{id}", admins, (*Server).deleteWebhook).query("note"),
+		route("GET /v1/webhooks/{id}/deliveries", admins, (*Server).listDeliveries),
+		route("POST /v1/webhooks/{id}/deliveries/{n}:retry", admins, (*Server).retryDelivery),
+		route("POST /v1/hooks/rules", nil, (*Server).receiveHook).in(anyNamespace), // signed
+		route("POST /v1/hooks/keys", nil, (*Server).respondKeys).in(anyNamespace),  // signed
 
-		{Method: "GET", Path: "/v1/backup", Roles: admins, scope: allNamespaces, stream: true, serve: (*Server).backup},
-		{
-			Method: "POST", Path: "/v1/restore", Roles: admins, scope: allNamespaces, Query: []string{"replace", "note"},
-			Content: true, serve: (*Server).restore,
-		},
-	}))
+		route("GET /v1/backup", admins, (*Server).backup).in(allNamespaces).streams(),
+		route("POST /v1/restore", admins, (*Server).restore).query("replace", "note").in(allNamespaces).changes(content),
+	})
+
+// route returns a route of one namespace, for a method and a path such as "GET /v1/rules/{id}".
+func route(methodAndPath string, roles []token.Role, serve handler) Route {
+	method, path, _ := strings.Cut(methodAndPath, " ")
+	return Route{Method: method, Path: path, Roles: roles, serve: serve, parts: strings.Split(path, "/")[1:]}
+}
+
+func (r Route) query(names ...string) Route {
+	r.Query = names
+	return r
+}
+
+func (r Route) in(s scope) Route {
+	r.scope = s
+	return r
+}
+
+func (r Route) changes(t target) Route {
+	r.target, r.Content = t, t == content
+	return r
+}
+
+func (r Route) streams() Route {
+	r.stream = true
+	return r
+}
 
 // objectRoutes returns the routes to list, read and change the objects of a kind.
 func objectRoutes(kind control.Kind) []Route {
-	all, one := "/v1/"+plural(kind), "/v1/"+plural(kind)+"/{id}"
+	path, changed := " /v1/"+plural(kind), content
+	if kind == control.KindOverride {
+		changed = overrides
+	}
 	list := []Route{
-		{Method: "GET", Path: all, Roles: viewers, Query: []string{"q", "limit", "cursor"}, serve: listObjects(kind)},
-		{Method: "POST", Path: all, Roles: editors, Query: note, serve: createObject(kind)},
-		{Method: "GET", Path: one, Roles: viewers, serve: getObject(kind)},
-		{Method: "PUT", Path: one, Roles: editors, Query: note, serve: putObject(kind)},
-		{Method: "PATCH", Path: one, Roles: editors, Query: note, serve: patchObject(kind)},
-		{Method: "DELETE", Path: one, Roles: editors, Query: note, serve: deleteObject(kind)},
+		route("GET"+path, viewers, listObjects(kind)).query("q", "limit", "cursor"),
+		route("GET"+path+"/{id}", viewers, getObject(kind)),
 	}
-	for i := range list {
-		isOverride, changes := kind == control.KindOverride, list[i].Method != http.MethodGet
-		list[i].Content, list[i].overrides = changes && !isOverride, changes && isOverride
-	}
-	return list
-}
-
-func prepare(list []Route) []Route {
-	for i := range list {
-		list[i].parts = strings.Split(list[i].Path, "/")[1:]
+	for _, change := range []Route{
+		route("POST"+path, editors, createObject(kind)),
+		route("PUT"+path+"/{id}", editors, putObject(kind)),
+		route("PATCH"+path+"/{id}", editors, patchObject(kind)),
+		route("DELETE"+path+"/{id}", editors, deleteObject(kind)),
+	} {
+		list = append(list, change.query("note").changes(changed))
 	}
 	return list
 }

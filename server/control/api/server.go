@@ -232,9 +232,9 @@ func (s *Server) authorize(c *call) error {
 			"The token %s is not for all namespaces, and this is about all of them.", c.caller.ID)
 	case c.route.Content && s.config.ReadOnly != "" && !c.isDryRun():
 		return problem.New(http.StatusForbidden, "Rules and clients cannot be changed here: %s.", s.config.ReadOnly)
-	case c.route.overrides && s.config.NoOverrides != "":
+	case c.route.target == overrides && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden, "There are no overrides here: %s.", s.config.NoOverrides)
-	case c.route.suspends && s.config.NoOverrides != "":
+	case c.route.target == enforcement && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden,
 			"Only /v1/node/enforcement can switch the enforcement here, for this node: %s.", s.config.NoOverrides)
 	}
