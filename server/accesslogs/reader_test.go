@@ -59,31 +59,36 @@ func TestEveryFormatIsDetectedAndRead(t *testing.T) {
 		{
 			"nginx in JSON", `{"time_iso8601":"2026-10-10T13:55:36+00:00","remote_addr":"192.0.2.1","request":"GET /a?b=c HTTP/1.1",
 				"status":"200","other":{"a":1},"http_host":"example.com","header.X-Plan":"gold"}`,
-			accesslogs.JSON, at, 200, map[string]string{
+			accesslogs.JSON, at, 200,
+			map[string]string{
 				"ip": "192.0.2.1", "method": "GET", "path": "/a", "query.b": "c", "host": "example.com", "header.x-plan": "gold",
 			},
 		},
 		{
 			"Caddy", `{"level":"info","ts":1791640536.25,"request":{"remote_ip":"10.0.0.1","client_ip":"192.0.2.1","method":"GET",
 				"host":"example.com","uri":"/a","headers":{"X-Plan":["gold"],"Accept":["a","b"]}},"user_id":"bob","status":404}`,
-			accesslogs.JSON, at.Add(250 * time.Millisecond), 404, map[string]string{
+			accesslogs.JSON, at.Add(250 * time.Millisecond), 404,
+			map[string]string{
 				"ip": "192.0.2.1", "method": "GET", "path": "/a", "host": "example.com", "header.x-plan": "gold", "user": "bob",
 			},
 		},
 		{
 			"Headgate's gateway", `{"time":"2026-10-10T13:55:36.5Z","level":"INFO","msg":"request","id":"x","client":"192.0.2.1",
 				"method":"GET","host":"a.example","path":"/a","protocol":"HTTP/1.1","status":200,"bytes":5,"query":"b=c"}`,
-			accesslogs.JSON, at.Add(500 * time.Millisecond), 200, map[string]string{
+			accesslogs.JSON, at.Add(500 * time.Millisecond), 200,
+			map[string]string{
 				"ip": "192.0.2.1", "method": "GET", "path": "/a", "host": "a.example", "query.b": "c",
 			},
 		},
 		{
 			"CSV", "time,user,path,cost\n1791640536000,\"a, b\",https://example.com/x,3",
-			accesslogs.CSV, at, 0, map[string]string{"user": "a, b", "path": "/x", "host": "example.com"},
+			accesslogs.CSV, at, 0,
+			map[string]string{"user": "a, b", "path": "/x", "host": "example.com"},
 		},
 		{
 			"CSV with tabs", "Timestamp\tClient_IP\tapi_key\n2026-10-10 13:55:36\t192.0.2.1\tk-1",
-			accesslogs.CSV, at, 0, map[string]string{"ip": "192.0.2.1", "api_key": "k-1"},
+			accesslogs.CSV, at, 0,
+			map[string]string{"ip": "192.0.2.1", "api_key": "k-1"},
 		},
 	} {
 		text := strings.ReplaceAll(tt.text, "\n\t", "")

@@ -246,8 +246,10 @@ func (p *program) printWhatIf(result *whatIfResult) error {
 func (p *program) printWhatIfRule(r *whatif.Result) error {
 	p.printf("\n%s with %s, %s to %s\n", r.Rule, strings.Join(r.Limits, ", "), output.LocalTime(r.From), output.LocalTime(r.To))
 	rows := [][]string{
-		{"requests", estimateText(r.Requests, r.Requests.Value)}, {"denied", estimateText(r.Denied, r.Requests.Value)},
-		{"clients", estimateText(r.Clients, r.Clients.Value)}, {"affected", estimateText(r.Affected, r.Clients.Value)},
+		{"requests", estimateText(r.Requests, r.Requests.Value)},
+		{"denied", estimateText(r.Denied, r.Requests.Value)},
+		{"clients", estimateText(r.Clients, r.Clients.Value)},
+		{"affected", estimateText(r.Affected, r.Clients.Value)},
 	}
 	if r.Delayed.High > 0 {
 		rows = append(rows, []string{"delayed", estimateText(r.Delayed, r.Requests.Value)})
