@@ -2,11 +2,15 @@ package headgate
 
 import "strconv"
 
-// MaxKeyBytes is the longest key a Check may have.
-const MaxKeyBytes = 4096
-
-// MaxChecks is the most checks that one TakeAll may decide.
-const MaxChecks = 128
+// The bounds of checks.
+const (
+	// MaxKeyBytes is the longest key a Check may have.
+	MaxKeyBytes = 4096
+	// MaxChecks is the most checks that one TakeAll may decide.
+	MaxChecks = 128
+	// MaxSplit is the most parts a key may be counted in.
+	MaxSplit = 64
+)
 
 // A Check asks for Cost units of Limit on behalf of Key.
 type Check struct {
@@ -35,9 +39,6 @@ type Check struct {
 	// Safe is the limit that the policy Local uses, nil for a share of Limit.
 	Safe *Limit
 }
-
-// MaxSplit is the most parts a key may be counted in.
-const MaxSplit = 64
 
 // A Policy says how a check is decided while its server is unreachable. Such decisions are Degraded.
 type Policy uint8

@@ -1,6 +1,17 @@
 // Package algorithm implements the algorithms as pure functions: each takes a state, a time and a cost, and returns a
 // decision and the next state.
 //
+//	plan, err := algorithm.NewPlan(headgate.PerSecond(10))
+//	if err != nil {
+//		return err
+//	}
+//	var alice algorithm.State
+//	for now := int64(0); now < 3_000_000; now += 50_000 {
+//		var d headgate.Decision
+//		alice, d = plan.Take(alice, now, 1, 0)
+//		fmt.Println(d.Allowed, d.Remaining)
+//	}
+//
 // A [Plan] is a validated limit with its rate reduced to lowest terms. Its methods are the steps: decide, take, charge,
 // give back. A store keeps one [State] for every key, passes it in with the time, and does its own locking. Nothing
 // here reads a clock, allocates for a state of fixed size, or uses floating point.

@@ -2,12 +2,14 @@
 // sends to other services.
 //
 //	c, err := client.New(client.Options{Address: "127.0.0.1:8082", Token: token})
-//	if err != nil { ... }
+//	if err != nil {
+//		return err
+//	}
 //	defer c.Close()
-//
 //	answer, err := c.RateLimit(ctx, client.Request{User: "alice", Attributes: map[string]string{"path": "/search"}})
-//	if err != nil { ... }
-//	if !answer.Passed { ... }
+//	if err != nil || !answer.Passed {
+//		return err // or respond with 429
+//	}
 //
 // # Batches
 //

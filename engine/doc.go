@@ -2,21 +2,18 @@
 // and returns a verdict.
 //
 //	e, err := engine.New(engine.Config{Store: store, Rules: set})
-//	if err != nil { ... }
-//
-//	var v engine.Verdict // use it again for the next request
-//	if err := e.Decide(ctx, subject, &v); err != nil {
-//		return err // ctx has ended
-//	}
-//	if !v.Action.Passes() {
-//		// respond with v.Status, or close the connection if v.Action is Drop
-//	}
-//	v.KeepSlots() // keep the slots of concurrency limits until Settle
-//	if err := v.Wait(ctx); err != nil { // blocks while the request is delayed
+//	if err != nil {
 //		return err
 //	}
+//	var v engine.Verdict // use it again for the next request
+//	if err := e.Decide(ctx, subject, &v); err != nil || !v.Action.Passes() {
+//		return err // or respond with v.Status, or close the connection if v.Action is Drop
+//	}
 //	serve()
-//	err = v.Settle(ctx, response.Header().Get)
+//	return v.Settle(ctx, header.Get)
+//
+// Before it serves, a caller may hold the slots of concurrency limits until Settle with v.KeepSlots, and waits with v.Wait
+// while the request is delayed.
 //
 // The subject has the request's attributes: it comes from package identity, or is a rules.Attributes. On a
 // memstore.Store a decision allocates nothing.

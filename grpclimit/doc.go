@@ -3,7 +3,7 @@
 //	limit := grpclimit.By(store, func(ctx context.Context, method string) (string, headgate.Limit) {
 //		return userOf(ctx), headgate.PerSecond(10)
 //	})
-//	server := grpc.NewServer(
+//	return grpc.NewServer(
 //		grpc.ChainUnaryInterceptor(limit.Unary),
 //		grpc.ChainStreamInterceptor(limit.Stream),
 //	)

@@ -1,11 +1,18 @@
 // Package httplimit is middleware for net/http: it limits requests by rules, and reports the limits to clients.
 //
-//	store, err := memstore.New(memstore.Options{})
+//	store := memstore.MustNew(memstore.Options{})
+//	defer store.Close()
+//	limit := httplimit.By(store, func(r *http.Request) (string, headgate.Limit) {
+//		return r.Header.Get("X-User"), headgate.PerSecond(10)
+//	})
+//	return http.ListenAndServe(":8080", limit(mux))
+//
+// [By] limits without rules. [New] limits by the rules of an engine, and the rest of this page is about it:
+//
 //	doc, err := file.Load("rules.yaml") // package rules/file
 //	set, err := doc.Compile()
 //	decide, err := engine.New(engine.Config{Rules: set, Store: store})
 //	limit, err := httplimit.New(httplimit.Config{Engine: decide})
-//	http.ListenAndServe(":8080", limit(mux))
 //
 // It is a func(http.Handler) http.Handler, as routers such as chi take it; examples/ has one for each of chi, gin and
 // echo.

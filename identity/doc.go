@@ -1,14 +1,15 @@
 // Package identity reads from a request the attributes that rules use, above all those that identify the client.
 //
-//	proxies, err := identity.ParseNetworks("10.0.0.0/8")
-//	if err != nil { ... }
-//	id, err := identity.New(identity.Config{TrustedProxies: proxies})
-//	if err != nil { ... }
-//
+//	id, err := identity.New(identity.Config{}) // set TrustedProxies behind a proxy
+//	if err != nil {
+//		return err
+//	}
 //	var who identity.Attributes // reuse it for the next request
 //	id.Read(r, &who)
-//	if err := who.Malformed(); err != nil { ... } // respond with 400
-//	ip, ok := who.Get(headgate.Attribute{Kind: headgate.AttrIP})
+//	if err := who.Malformed(); err != nil {
+//		return err // respond with 400
+//	}
+//	fmt.Println(who.Get(headgate.Attribute{Kind: headgate.AttrIP}))
 //
 // An attribute is looked up when it is first needed. [Identifier.ReadCall] reads gRPC calls, and
 // [Identifier.ReadValues] takes attributes that a caller states, in the same form.

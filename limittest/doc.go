@@ -2,7 +2,9 @@
 //
 //	func TestConformance(t *testing.T) {
 //		limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-//			return mystore.New(now)
+//			store := memstore.MustNew(memstore.Options{Clock: now})
+//			t.Cleanup(func() { store.Close() })
+//			return store
 //		})
 //	}
 //

@@ -4,7 +4,7 @@
 //	defer store.Close()
 //	perUser := headgate.MustBind(store, headgate.PerSecond(10))
 //	if !perUser.Allow(user) {
-//		// too many requests
+//		return errors.New("too many requests")
 //	}
 //
 // # Memory

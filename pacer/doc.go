@@ -1,6 +1,15 @@
 // Package pacer delays callers in one process: smooth rates with bursts or a warm-up, a leaky-bucket queue, a semaphore
 // with periodic refresh and a producer/consumer token queue, all of which respect their context.
 //
+//	calls, err := pacer.NewBursty(pacer.BurstyOptions{Rate: pacer.PerSecond(10)})
+//	if err != nil {
+//		return err
+//	}
+//	if _, err := calls.Acquire(ctx, 1); err != nil { // waits
+//		return err
+//	}
+//	return send()
+//
 // A pacer makes its callers wait, where a limiter denies them. Use one in a client: to call an API no faster than it
 // allows, to spread a batch over an hour, to spare a service that has just started.
 //

@@ -1,9 +1,12 @@
 // Package redisstore is a headgate.Limiter that counts in Redis, on one server, behind sentinels or in a cluster.
 //
 //	store, err := redisstore.Open(ctx, "redis://localhost:6379", redisstore.Options{})
-//	if err != nil { ... }
+//	if err != nil {
+//		return headgate.Decision{}, err
+//	}
 //	defer store.Close()
-//	d, err := store.Take(ctx, headgate.Check{Key: user, Limit: headgate.PerSecond(10), Cost: 1})
+//	perUser := headgate.MustBind(store, headgate.PerSecond(10))
+//	return perUser.Take(ctx, user, 1)
 //
 // # Servers
 //

@@ -1,6 +1,14 @@
 // Package rules is the rule language: which requests a rule applies to, by which key it counts, and how much it admits.
 // docs/rules.md describes the language in full.
 //
+//	rule := rules.Rule{
+//		ID:     "search-per-user",
+//		When:   rules.Condition{Tests: []rules.Test{{Attribute: path, Values: []string{"/search/**"}}}},
+//		Key:    []headgate.Attribute{user},
+//		Limits: []rules.Limit{{Limit: headgate.MustParseLimit("10/s burst 20")}},
+//	}
+//	return rules.Validate([]rules.Rule{rule})
+//
 // Rules are usually read from a file, by package rules/file:
 //
 //	rules:

@@ -1,8 +1,10 @@
 // Package transport limits the HTTP requests that a program sends to other services.
 //
 //	t, err := transport.New(transport.Options{Limiter: store, Limit: headgate.PerSecond(10)})
-//	if err != nil { ... }
-//	c := &http.Client{Transport: t}
+//	if err != nil {
+//		return nil, err
+//	}
+//	return &http.Client{Transport: t}, nil
 //
 // A [Transport] is an http.RoundTripper. Before it sends a request, it takes from the limit of its options and respects
 // the limits in the server's earlier responses: in RateLimit and RateLimit-Policy, in X-RateLimit-Limit and similar

@@ -5,9 +5,10 @@
 //		Issuer:   "https://login.example.com/",
 //		Audience: []string{"https://api.example.com"},
 //	})
-//	if err != nil { ... }
-//	defer tokens.Close()
-//	id, err := identity.New(identity.Config{Tokens: tokens})
+//	if err != nil {
+//		return nil, err
+//	}
+//	return identity.New(identity.Config{Tokens: tokens})
 //
 // A [Verifier] gets its keys from a URL or a file, or has one shared secret. It can also accept tokens unverified, for
 // a service behind a gateway that has verified them; such claims do not identify a user.

@@ -1,11 +1,15 @@
 // Package proxyproto reads the PROXY protocol, versions 1 and 2, in which a load balancer that forwards TCP connections
 // names their client.
 //
-//	listener, err := net.Listen("tcp", ":8080")
-//	if err != nil { ... }
-//	listener, err = proxyproto.NewListener(listener, proxyproto.Config{Trusted: balancers})
-//	if err != nil { ... }
-//	err = server.Serve(listener)
+//	inner, err := net.Listen("tcp", ":8080")
+//	if err != nil {
+//		return err
+//	}
+//	listener, err := proxyproto.NewListener(inner, proxyproto.Config{Trusted: balancers})
+//	if err != nil {
+//		return err
+//	}
+//	return server.Serve(listener)
 //
 // Package identity then reads the client's address from the connection. With TLS, wrap this listener in the TLS
 // listener: the header precedes the handshake.

@@ -1,12 +1,13 @@
 // Package guard protects an engine from a store that can fail. It bounds the time of calls, stops calling a store that
 // does not respond, decides by policy meanwhile, and remembers denials.
 //
-//	g, err := guard.New(redis, guard.Options{Nodes: fleet.Size})
-//	if err != nil { ... }
+//	g, err := guard.New(redis, guard.Options{Nodes: func() int { return 3 }})
+//	if err != nil {
+//		return headgate.Decision{}, err
+//	}
 //	defer g.Close()
-//	d, err := g.Take(ctx, headgate.Check{
-//		Key: "search/alice", Limit: headgate.PerSecond(10), Cost: 1, OnFailure: headgate.Local,
-//	})
+//	perUser := headgate.MustBind(g, headgate.PerSecond(10)).WithPolicy(headgate.Local)
+//	return perUser.Take(ctx, "search/alice", 1)
 //
 // A [Guard] is a [headgate.Limiter] around another one. While the store works, decisions are the store's.
 //

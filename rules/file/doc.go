@@ -1,8 +1,10 @@
 // Package file reads and writes rules files: YAML and JSON, strictly, with the position of every problem.
 //
 //	doc, err := file.Parse("rules.yaml", data)
-//	if err != nil { ... } // rules.yaml:6:14: rules[0].limits[0]: Count "ten": want a whole number …
-//	set, err := doc.Compile()
+//	if err != nil {
+//		return nil, err // rules.yaml:6:14: rules[0].limits[0]: Count "ten": want a whole number …
+//	}
+//	return doc.Compile()
 //
 // A file is a mapping of rules and clients; package rules describes the language. A list of one may be written without
 // brackets, a limit as a short text, and a condition as a mapping:

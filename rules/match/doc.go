@@ -3,6 +3,10 @@
 // [Compile] turns rules into a [Set], which never changes: to change rules, compile new ones and use the new set.
 // [Set.Match] returns the rules that apply to a request and what they do. All of them must allow the request.
 //
+//	set, err := match.Compile(list)
+//	if err != nil {
+//		return err
+//	}
 //	for _, m := range set.Match(request, nil) {
 //		switch {
 //		case m.Effect.Denies(): // blocked
