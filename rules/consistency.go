@@ -9,7 +9,7 @@ type incompatibility struct {
 	why       string
 }
 
-// incompatibilities lists those that have a reason of their own. Gossip has those of async. Exact and local support
+// incompatibilities lists the incompatible combinations and why. Gossip has those of async. Exact and local support
 // every algorithm.
 var incompatibilities = []incompatibility{
 	{
@@ -33,17 +33,19 @@ func Compatible(mode Consistency, algorithm headgate.Algorithm) (ok bool, why st
 			return false, m.why
 		}
 	}
-	if shares(mode) && !shared(algorithm) {
-		return false, "nodes do not know how to share what " + algorithm.String() + " has consumed"
+	if sharesConsumption(mode) && !isShareable(algorithm) {
+		return false, "nodes cannot share what was consumed under " + algorithm.String()
 	}
 	return true, ""
 }
 
-// shares reports whether nodes share what was consumed in a mode without asking a store each time.
-func shares(mode Consistency) bool { return mode == Lease || mode == Async || mode == Gossip }
+// sharesConsumption reports whether nodes share what was consumed in a mode without a store call for each request.
+func sharesConsumption(mode Consistency) bool {
+	return mode == Lease || mode == Async || mode == Gossip
+}
 
-// shared reports whether nodes know how to share what was consumed under an algorithm.
-func shared(a headgate.Algorithm) bool {
+// isShareable reports whether nodes can share what was consumed under an algorithm.
+func isShareable(a headgate.Algorithm) bool {
 	switch a {
 	case headgate.TokenBucket, headgate.GCRA, headgate.FixedWindow, headgate.SlidingWindow:
 		return true
@@ -52,8 +54,8 @@ func shared(a headgate.Algorithm) bool {
 	}
 }
 
-// modesOf lists the modes that support an algorithm.
-func modesOf(algorithm headgate.Algorithm) string {
+// modesFor lists the modes that support an algorithm.
+func modesFor(algorithm headgate.Algorithm) string {
 	var words []string
 	for mode := Exact; mode <= Local; mode++ {
 		if ok, _ := Compatible(mode, algorithm); ok {

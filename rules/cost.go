@@ -75,8 +75,8 @@ func (c *Cost) readOne(text string) (int64, bool) {
 	return min(max(n, c.Min), most), true
 }
 
-// least returns the minimum cost of a request.
-func (c *Cost) least() int64 {
+// minimum returns the minimum cost of a request.
+func (c *Cost) minimum() int64 {
 	switch {
 	case c.Header != "":
 		return max(c.Min, 1)

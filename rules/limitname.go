@@ -7,40 +7,40 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// LimitNameUnder returns the name that a limit of an override or a client has under a rule: its own, else that of the
-// rule's limit that it replaces, else one by its period and algorithm.
+// LimitNameUnder returns the name that a limit of an override or a client has under a rule: its own name, or that of
+// the rule's limit that it replaces, or one that consists of its period and algorithm.
 func LimitNameUnder(rule, limits []Limit, at int) string {
-	if named(&limits[at]) {
+	if hasOwnName(&limits[at]) {
 		return limits[at].Name
 	}
 	if len(limits) == 1 {
-		for i := range rule { // alikeUnder for the common case
-			if alike(&rule[i], &limits[0]) {
+		for i := range rule { // replacedLimit for the common case
+			if sameKind(&rule[i], &limits[0]) {
 				return rule[i].Name
 			}
 		}
 	}
-	if i := alikeUnder(rule, limits, at); i >= 0 {
+	if i := replacedLimit(rule, limits, at); i >= 0 {
 		return rule[i].Name
 	}
-	if i := onlyUnder(rule, limits, at); i >= 0 {
+	if i := onlyReplacedLimit(rule, limits, at); i >= 0 {
 		return rule[i].Name
 	}
 	return limits[at].Name
 }
 
-// alikeUnder returns the index of the rule's limit with the algorithm and the period of an unnamed limit, -1 if there
-// is none or another limit replaces it.
-func alikeUnder(rule, limits []Limit, at int) int {
+// replacedLimit returns the index of the rule's limit that an unnamed limit replaces: it has the same algorithm and
+// period. It returns -1 if there is none, or if another limit replaces it.
+func replacedLimit(rule, limits []Limit, at int) int {
 	l := &limits[at]
 	nth := 0
 	for i := range at {
-		if !named(&limits[i]) && alike(&limits[i], l) {
+		if !hasOwnName(&limits[i]) && sameKind(&limits[i], l) {
 			nth++
 		}
 	}
 	for i := range rule {
-		if !alike(&rule[i], l) {
+		if !sameKind(&rule[i], l) {
 			continue
 		}
 		if nth > 0 {
@@ -55,14 +55,14 @@ func alikeUnder(rule, limits []Limit, at int) int {
 	return -1
 }
 
-// onlyUnder returns the index of the rule's limit that an unlike limit replaces: both must be unnamed, and the only
-// ones on their sides without a counterpart. It returns -1 if there is none. Concurrency limits keep counters of their
-// own, because slots are not consumed.
-func onlyUnder(rule, limits []Limit, at int) int {
+// onlyReplacedLimit returns the index of the rule's limit that a limit of another kind replaces: both must be unnamed,
+// and the only ones on their sides without a counterpart. It returns -1 if there is none. Concurrency limits keep
+// counters of their own, because slots are not consumed.
+func onlyReplacedLimit(rule, limits []Limit, at int) int {
 	only := -1
 	for i := range rule {
-		if !counts(&rule[i]) ||
-			slices.ContainsFunc(limits, func(l Limit) bool { return !named(&l) && alike(&l, &rule[i]) }) {
+		if !isUnnamedCounter(&rule[i]) ||
+			slices.ContainsFunc(limits, func(l Limit) bool { return !hasOwnName(&l) && sameKind(&l, &rule[i]) }) {
 			continue
 		}
 		if only >= 0 {
@@ -71,7 +71,8 @@ func onlyUnder(rule, limits []Limit, at int) int {
 		only = i
 	}
 	for j := range limits {
-		unlike := counts(&limits[j]) && !slices.ContainsFunc(rule, func(l Limit) bool { return alike(&l, &limits[j]) })
+		unlike := isUnnamedCounter(&limits[j]) &&
+			!slices.ContainsFunc(rule, func(l Limit) bool { return sameKind(&l, &limits[j]) })
 		if unlike != (j == at) {
 			return -1
 		}
@@ -79,14 +80,14 @@ func onlyUnder(rule, limits []Limit, at int) int {
 	return only
 }
 
-// counts reports whether a limit is unnamed and counts consumption.
-func counts(l *Limit) bool { return !named(l) && l.Algorithm != headgate.Concurrency }
+// isUnnamedCounter reports whether a limit is unnamed and counts consumption, not slots.
+func isUnnamedCounter(l *Limit) bool { return !hasOwnName(l) && l.Algorithm != headgate.Concurrency }
 
-// alike reports whether one limit can replace the other.
-func alike(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == b.Period }
+// sameKind reports whether one limit can replace the other.
+func sameKind(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == b.Period }
 
-// named reports whether a limit has an explicit name. Names from nameLimits begin with a digit.
-func named(l *Limit) bool { return l.Name != "" && (l.Name[0] < '0' || l.Name[0] > '9') }
+// hasOwnName reports whether a limit has an explicit name. Names from nameLimits begin with a digit.
+func hasOwnName(l *Limit) bool { return l.Name != "" && (l.Name[0] < '0' || l.Name[0] > '9') }
 
 // penaltyMark begins the names of a penalty's limits, so that they have counters of their own. No other name contains
 // it.

@@ -29,7 +29,7 @@ func ParseTested(text string) (headgate.Attribute, error) {
 		return headgate.Attribute{Kind: headgate.AttrClient, Name: name}, nil
 	}
 	a, err := headgate.ParseAttribute(text)
-	if want := wantOf(err); strings.HasPrefix(want, attributeListPrefix) {
+	if want := wantFrom(err); strings.HasPrefix(want, attributeListPrefix) {
 		return a, badAttribute(text, want+", or client.<name>")
 	}
 	return a, err
@@ -49,7 +49,7 @@ func ParseClientAttribute(text string) (a headgate.Attribute, property bool, err
 	if name, ok := strings.CutPrefix(text, clientPrefix); ok {
 		return a, false, badAttribute(text, name+" without client.: it is a property of this client")
 	}
-	if known := wantOf(err); strings.HasPrefix(known, attributeListPrefix) && want == wantPropertyName {
+	if known := wantFrom(err); strings.HasPrefix(known, attributeListPrefix) && want == wantPropertyName {
 		want = known + "; or the name of a property: " + want
 	} else if !strings.HasPrefix(known, attributeListPrefix) && strings.Contains(text, ".") {
 		want = known
@@ -68,8 +68,8 @@ func badAttribute(text, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: "attribute", Value: Quote(text), Want: want}
 }
 
-// wantOf returns the description of a valid value in an error, empty for no error.
-func wantOf(err error) string {
+// wantFrom returns the description of a valid value in an error, empty for no error.
+func wantFrom(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -77,7 +77,7 @@ func wantOf(err error) string {
 	return want
 }
 
-// wantProperty describes a valid name of a property, and is empty if name is valid. Then it allocates nothing.
+// wantProperty describes a valid name of a property. It is empty, and allocates nothing, if name is valid.
 func wantProperty(name string) string {
 	if strings.IndexByte(name, '.') >= 0 || name == "" {
 		return wantPropertyName

@@ -25,13 +25,13 @@ type requirement struct {
 type safeKind uint8
 
 const (
-	safeNone     safeKind = iota // no limit
-	safeInTime                   // a limit on requests over time
-	safeInFlight                 // a limit on requests in flight
+	safeNone        safeKind = iota // there is no such limit
+	safeRate                        // a limit on requests over time
+	safeConcurrency                 // a limit on requests in flight
 )
 
-func requirementOf(r *Rule) requirement {
-	n := requirement{cost: r.Cost.least(), mode: r.Consistency, scope: r.Scope, split: r.Split}
+func newRequirement(r *Rule) requirement {
+	n := requirement{cost: r.Cost.minimum(), mode: r.Consistency, scope: r.Scope, split: r.Split}
 	switch {
 	case r.Cost.ResponseHeader != "":
 		n.chargedBy = "cost.response_header"
@@ -44,9 +44,9 @@ func requirementOf(r *Rule) requirement {
 	switch {
 	case r.Safe == nil:
 	case r.Safe.Algorithm == headgate.Concurrency:
-		n.safe = safeInFlight
+		n.safe = safeConcurrency
 	default:
-		n.safe = safeInTime
+		n.safe = safeRate
 	}
 	return n
 }
@@ -77,7 +77,7 @@ func (n *requirement) conflict(l *Limit) (value, want string) {
 
 func (n *requirement) modeConflict(l *Limit) string {
 	if ok, why := Compatible(n.mode, l.Algorithm); !ok {
-		return "consistency " + modesOf(l.Algorithm) + " for " + l.Algorithm.String() +
+		return "consistency " + modesFor(l.Algorithm) + " for " + l.Algorithm.String() +
 			", not " + n.mode.String() + ": " + why
 	}
 	if ok, why := Compatible(Async, l.Algorithm); !ok && n.scope == ScopeGlobal {
@@ -126,10 +126,10 @@ func (n *requirement) extended(l *Limit) headgate.Limit {
 
 func (n *requirement) safeConflict(l *Limit) string {
 	switch inFlight := l.Algorithm == headgate.Concurrency; {
-	case n.safe == safeInTime && inFlight:
+	case n.safe == safeRate && inFlight:
 		return "a limit on requests over time, like safe, or no safe: " +
 			"safe replaces every limit, and does not count requests in flight"
-	case n.safe == safeInFlight && !inFlight:
+	case n.safe == safeConcurrency && !inFlight:
 		return "a limit on requests in flight, like safe, or no safe: " +
 			"safe replaces every limit, and its slots would never be released"
 	}
@@ -230,7 +230,7 @@ func (n *Requirements) add(r *Rule) {
 	if r.Unlimited || r.Block || len(r.Key) == 0 {
 		return
 	}
-	required := requirementOf(r)
+	required := newRequirement(r)
 	shared := n.all[required]
 	if shared == nil {
 		shared = new(requirement)

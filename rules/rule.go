@@ -15,7 +15,7 @@ type Rule struct {
 	// Namespace is the service that the rule belongs to. The rule does not apply to requests with another namespace
 	// attribute. Default none: it applies to all.
 	Namespace string `field:"namespace"`
-	// Description is for people.
+	// Description is a text for readers of the rules. It has no effect.
 	Description string `field:"description"`
 	// Priority orders rules, higher first; rules with the same priority keep the order of the file. Default 0.
 	Priority int `field:"priority"`
@@ -50,8 +50,8 @@ type Rule struct {
 	Consistency Consistency `field:"consistency"`
 	// Scope says which nodes share the limits. Default ScopeRegion: the nodes that share a store.
 	Scope Scope `field:"scope"`
-	// Partition says how much of a limit nodes keep that do not hear from all peers, under Async and Gossip. Default
-	// all of it.
+	// Partition says how much of a limit a node may use that receives no updates from some peers, under Async and Gossip.
+	// Default all of it.
 	Partition headgate.Partition `field:"partition"`
 	// Split is the number of parts of a key that is too hot for one server. Default 0: it is not split.
 	Split int `field:"split"`
@@ -115,7 +115,7 @@ type Denials struct {
 type Client struct {
 	// ID identifies the client. Letters, digits and any of -_.@:+, at most MaxName. Unique.
 	ID string `field:"id"`
-	// Description is for people.
+	// Description is a text for readers. It has no effect.
 	Description string `field:"description"`
 	// Attributes are the values that identify the client in requests; any of them is sufficient. A value belongs to one
 	// client. Values are exact: no globs and no networks. Default the user with the client's id.
@@ -130,11 +130,11 @@ type Client struct {
 	Unlimited bool `field:"unlimited"`
 	// Block denies all requests of the client under such rules.
 	Block bool `field:"block"`
-	// Rules replace the above under single rules.
+	// Rules replace Limits, Unlimited and Block under single rules.
 	Rules []ClientRule `field:"rules"`
 }
 
-// A ClientRule is what a client has under one rule. Exactly one of Limits, Unlimited and Block is given.
+// A ClientRule has the limits of a client under one rule. Exactly one of Limits, Unlimited and Block is given.
 type ClientRule struct {
 	// ID is the rule's id.
 	ID string `field:"id"`

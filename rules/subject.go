@@ -30,7 +30,7 @@ type Repeater interface {
 }
 
 // A NameLister is a subject that can list the names of its headers, cookies, query parameters or descriptor entries. If
-// rules use many names, those that the request has are looked up, instead of all that the rules use.
+// rules use many names, only the names that the request has are looked up.
 type NameLister interface {
 	Subject
 	// AppendNames appends the names of all attributes of a kind that Get has a value for, and returns true. Header names

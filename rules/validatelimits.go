@@ -16,7 +16,7 @@ func (r *Rule) validateAllLimits(at *location, p *problems) {
 		r.validateUncounted(at, p)
 		return
 	}
-	required := requirementOf(r)
+	required := newRequirement(r)
 	required.validate(r.Limits, at.field("limits"), p)
 	r.validateDelay(at.field("on_limit"), p)
 	r.validateSafe(required, at.field("safe"), p)

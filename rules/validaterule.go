@@ -46,8 +46,7 @@ func (r *Rule) validate(at *location, p *problems) {
 	if r.Split > 1 && r.OnLimit.Action == Delay {
 		p.add(at.field("split"), strconv.Itoa(r.Split), "on_limit: reject or no split: each part would have its own queue")
 	}
-	shares := r.Consistency == Lease || r.Consistency == Async || r.Consistency == Gossip
-	if shares && r.OnLimit.Action == Delay {
+	if sharesConsumption(r.Consistency) && r.OnLimit.Action == Delay {
 		p.add(at.field("consistency"), r.Consistency.String(),
 			"exact or local for on_limit: delay: a node does not know the queues of other nodes")
 	}

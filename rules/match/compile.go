@@ -56,15 +56,15 @@ func (s *Set) HideChanges() (end func(show bool)) { return s.fixed.Hide(s.epoch)
 // a *rules.Error. Compile has checked the clients that it was given.
 func (s *Set) Check(c rules.Client) error { return s.required.Check(c) }
 
-// Misfits returns the clients of a registry that Check would refuse, grouped by their limits, and the number of clients
-// in further groups. If before is not nil, its clients are assumed to be valid under before and are checked only
-// against requirements that before does not have.
-func (s *Set) Misfits(in *registry.Registry, before *Set) (list []registry.Misfits, more int) {
+// ConflictGroup returns the clients of a registry that Check would refuse, grouped by their limits, and the number of
+// clients in further groups. If before is not nil, its clients are assumed to be valid under before and are checked
+// only against requirements that before does not have.
+func (s *Set) Conflicts(in *registry.Registry, before *Set) (list []registry.ConflictGroup, more int) {
 	required := s.required
 	if before != nil {
 		required = required.Since(before.required)
 	}
-	return in.Misfits(required)
+	return in.Conflicts(required)
 }
 
 // compile compiles validated rules.
@@ -199,7 +199,7 @@ func (r *compiler) compileRule(rule *rules.Rule) compiledRule {
 	c.otherOverrides = r.compileOverrides(normal.Overrides, false, norm)
 	c.simple = isSimple(&normal)
 	c.units = max(normal.Cost.Units, 1)
-	c.limitsOnly = !c.block && !c.unlimited && !c.registeredOnly && c.blockOverrides == nil && c.otherOverrides == nil
+	c.plainLimits = !c.block && !c.unlimited && !c.registeredOnly && c.blockOverrides == nil && c.otherOverrides == nil
 	return c
 }
 

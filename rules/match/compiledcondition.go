@@ -46,7 +46,7 @@ type valueSet struct {
 
 const maxExactList = 8
 
-// empty reports whether there is nothing left to evaluate.
+// empty reports whether the condition is always true.
 func (c *compiledCondition) empty() bool {
 	return len(c.tests) == 0 && len(c.any) == 0 && len(c.not) == 0
 }

@@ -107,8 +107,8 @@ func KeyAttributes(r *rules.Rule, byIP bool) []headgate.Attribute {
 	return list
 }
 
-// SplitValues returns the values in a key: AppendKeyBase without its first KeyPrefixLen bytes. A value that was replaced
-// by its hash is returned as hashed, in hexadecimal digits.
+// SplitValues returns the values in a key: AppendKeyBase without its first KeyPrefixLen bytes. A value that was
+// replaced by its hash is returned as hashed, in hexadecimal digits.
 func SplitValues(text string) (values []string, hashed []bool) {
 	for len(text) > 0 {
 		size, n := binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))

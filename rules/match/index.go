@@ -61,12 +61,12 @@ func (h hit) proven() bool { return h&1 != 0 }
 
 // A collector collects the ranks of the conditions that are true.
 type collector struct {
-	conds    []compiledCondition // parts that are still to be evaluated
-	first    bool                // only the lowest rank is wanted
-	tried    int                 // number of hits in tries so far
-	count    int
-	buf      [maxInlineMatches]int32 // unsorted, with duplicates
-	overflow []int32                 // ranks that did not fit into buf
+	conds     []compiledCondition // parts that are still to be evaluated
+	firstOnly bool                // collect only the lowest rank
+	tried     int                 // number of hits in tries so far
+	count     int
+	buf       [maxInlineMatches]int32 // unsorted, with duplicates
+	overflow  []int32                 // ranks that did not fit into buf
 }
 
 // maxInlineMatches is how many conditions can be true without an allocation.
@@ -92,10 +92,10 @@ func (c *collector) ranks() []int32 {
 func (c *collector) consider(list []hit, p *probe) {
 	for _, h := range list {
 		rank := h.rank()
-		if c.first && c.count > 0 && rank >= c.buf[0] || !h.proven() && !c.conds[rank].holds(p) {
+		if c.firstOnly && c.count > 0 && rank >= c.buf[0] || !h.proven() && !c.conds[rank].holds(p) {
 			continue
 		}
-		if c.first {
+		if c.firstOnly {
 			c.count = 0
 		}
 		if c.count == maxInlineMatches {

@@ -10,11 +10,12 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// fewConditions is the largest number of conditions that are evaluated one by one instead of through an index.
-const fewConditions = 4
+// maxUnindexed is the largest number of conditions that are evaluated one by one instead of through an index.
+const maxUnindexed = 4
 
-// fewPatterns is the largest number of patterns of an attribute that are not indexed by their end or a text in them.
-const fewPatterns = 8
+// maxUnindexedPatterns is the largest number of patterns of an attribute that are not indexed by their end or by a text
+// in them.
+const maxUnindexedPatterns = 8
 
 // maxHostPathKeys limits the host and path combinations that one condition is indexed under.
 const maxHostPathKeys = 256
@@ -40,7 +41,7 @@ func newIndex(conditions []*rules.Condition, further [][]compiledTest, r *compil
 		index:              &index{paths: noNode},
 	}
 	var work yield.Yielder
-	few := len(conditions) <= fewConditions
+	few := len(conditions) <= maxUnindexed
 	if !few {
 		for _, c := range conditions {
 			work.Step()
@@ -137,12 +138,12 @@ func (b *indexBuilder) sets(tests []*rules.Test) []keySet {
 	var hosts, paths keySet
 	for _, t := range tests {
 		slot := b.compiler.slot(t.Attribute)
-		for _, by := range []patternPart{end, longest} {
+		for _, by := range []patternPart{partEnd, partLongest} {
 			if set := keysOf(slot, t, by); set.keys != nil {
 				sets = append(sets, set)
 			}
 		}
-		set := keysOf(slot, t, beginning)
+		set := keysOf(slot, t, partStart)
 		if set.keys == nil {
 			continue
 		}
@@ -215,7 +216,7 @@ func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 				n++ // prefer host and path, which are read anyway
 			case bySuffix, bySubstring:
 				n += 2 // prefer beginnings, which are found faster
-				worthwhile = worthwhile && b.counts[k.withoutText()] > fewPatterns
+				worthwhile = worthwhile && b.counts[k.withoutText()] > maxUnindexedPatterns
 			}
 		}
 		if worthwhile && (best.keys == nil || n < most) {

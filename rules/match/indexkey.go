@@ -44,20 +44,20 @@ type keySet struct {
 // none if one of the values does not distinguish requests, or if the keys would be those by the beginning.
 func testKeys(slot int, t *rules.Test, by patternPart) (keys []indexKey, proven bool) {
 	keys, proven = make([]indexKey, 0, len(t.Values)), true
-	differs := by == beginning
+	differs := by == partStart
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
 		k := indexKey{slot: slot, text: p.Text, net: p.Net}
 		proves := true
 		switch {
 		case p.Text == pattern.AnyText:
-			if by != beginning || !hasNames(t.Attribute.Kind) {
+			if by != partStart || !hasNames(t.Attribute.Kind) {
 				return nil, false
 			}
 			k.kind = byPresence
 		case p.Net.IsValid():
 			k.kind, k.slot = byNet, 0
-		case by != beginning && !p.Exact():
+		case by != partStart && !p.Exact():
 			k, proves = literalKey(slot, t.Attribute.Kind, p.Text, by)
 			differs = true
 		case slot == slotPath:

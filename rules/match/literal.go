@@ -13,9 +13,9 @@ import (
 type patternPart uint8
 
 const (
-	beginning patternPart = iota // the text in front of the first star
-	end                          // the text behind the last star
-	longest                      // the longest text without stars
+	partStart   patternPart = iota // the text in front of the first star
+	partEnd                        // the text behind the last star
+	partLongest                    // the longest text without stars
 )
 
 // maxLiteral is the number of bytes of a pattern's end or text that are indexed. It bounds the time of a search.
@@ -26,7 +26,7 @@ const maxLiteral = 32
 func literalKey(slot int, kind headgate.AttributeKind, glob string, by patternPart) (k indexKey, proves bool) {
 	texts := literals(glob)
 	last := texts[len(texts)-1]
-	if by == end {
+	if by == partEnd {
 		k = indexKey{kind: bySuffix, slot: slot, text: last[max(0, len(last)-maxLiteral):]}
 		return k, kind != headgate.AttrPath && glob == pattern.AnyText+k.text
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// fewNames is the largest number of names, such as those of headers, that every request is asked for. If rules use more
-// of them, they are found by the names that the request has.
-const fewNames = 16
+// maxListedNames is the largest number of names, such as those of headers, that are looked up in every request. If
+// rules use more of them, only the names that the request has are looked up.
+const maxListedNames = 16
 
 // namedTables are the tables of attributes of one kind, by name.
 type namedTables struct {
@@ -31,7 +31,7 @@ func hasNames(kind headgate.AttributeKind) bool {
 
 // addNamed adds the tables of a kind of attributes.
 func (x *index) addNamed(kind headgate.AttributeKind, tables []table, attributes []headgate.Attribute) {
-	if len(tables) <= fewNames {
+	if len(tables) <= maxListedNames {
 		x.tables = append(x.tables, tables...)
 		return
 	}
@@ -56,7 +56,8 @@ func (x *index) findNamed(n *namedTables, c *collector, p *probe) {
 	}
 }
 
-// findListed returns false if the names are unknown, or so many that looking for each table is faster.
+// findListed finds conditions by the names that the request lists. It returns false if the names are unknown, or so
+// many that reading the attribute of each table is faster.
 func (x *index) findListed(lister rules.NameLister, n *namedTables, c *collector, p *probe) bool {
 	buffer := nameBuffers.Get().(*nameBuffer)
 	names, ok := lister.AppendNames(buffer.names[:0], n.kind)

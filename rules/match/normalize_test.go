@@ -190,7 +190,7 @@ func TestDoubtsAreAboutEqualPaths(t *testing.T) {
 		"below any":             {login(func(r *rules.Rule) { r.When = rules.Condition{Any: []rules.Condition{is(path, "/a"), is(user, "b")}} }), []string{"/a/"}},
 		"numbers have no case":  {login(func(r *rules.Rule) { r.When, r.TrailingSlash = is(path, "/1"), rules.StrictIgnore }), nil},
 	} {
-		got := rules.Doubts(tt.list)
+		got := rules.Warnings(tt.list)
 		if (len(got) > 0) != (tt.want != nil) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 			continue

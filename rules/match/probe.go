@@ -22,7 +22,7 @@ type probe struct {
 	netKnown   bool
 	source     propertySource  // the client whose properties are read
 	hasClients bool            // there are registered clients
-	client     registry.Found  // the client found by the attribute in clientSlot
+	client     registry.Client // the client found by the attribute in clientSlot
 	clientSlot int             // noNode before the first lookup
 	epoch      *registry.Epoch // at the beginning of the match
 	lowerCaser *lowerCaser     // nil if no value had to be converted

@@ -11,15 +11,15 @@ import (
 // A propertySource selects the attributes that identify the client whose properties are read. The zero value selects
 // those of the set, for the conditions of rules.
 type propertySource struct {
-	rule *compiledRule // the rule whose key identifies the client, for its overrides; nil for those of the set
-	byIP bool          // the address replaces the key
-	none bool          // there is no client: the request is not counted
+	rule     *compiledRule // the rule whose key identifies the client, for its overrides; nil for those of the set
+	byIP     bool          // the address replaces the key
+	noClient bool          // the request is not counted, so there is no client
 }
 
 // clientSlots returns the slots of those attributes, in the order in which they are read.
 func (p *probe) clientSlots() []int32 {
 	switch w := &p.source; {
-	case w.none:
+	case w.noClient:
 		return nil
 	case w.byIP:
 		return ipSlots
@@ -63,7 +63,7 @@ func (p *probe) setPropertyRule(to *compiledRule) {
 	p.source = propertySource{}
 	if to.keyCount > 0 {
 		var m Result
-		p.source.none = !to.identify(&m, p)
+		p.source.noClient = !to.identify(&m, p)
 		p.source.rule, p.source.byIP = to, m.byIP
 	}
 	p.cached &^= p.set.propertySlots

@@ -19,7 +19,7 @@ type compiledRule struct {
 	unlimited      bool
 	shared         bool
 	mayRepeat      bool                // an attribute of the key can be sent several times
-	limitsOnly     bool                // it has only limits and a key
+	plainLimits    bool                // it has only limits and a key: no block, exemption or override
 	registeredOnly bool                // clients must be registered
 	usesProperties bool                // an override uses properties of the client
 	simple         bool                // see Result.Simple
@@ -39,7 +39,7 @@ type overrideIndex struct {
 // first returns the position of the first override that matches, -1 if none does.
 func (o *overrideIndex) first(p *probe) int {
 	var c collector
-	c.conds, c.first = o.conds, true
+	c.conds, c.firstOnly = o.conds, true
 	o.index.find(&c, p)
 	if c.count == 0 {
 		return -1
@@ -52,7 +52,7 @@ func (o *overrideIndex) first(p *probe) int {
 func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", nil
-	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.hasInlineLimit = r, "", false, false, false
 	if r.block {
 		m.Effect = Blocked
 		return
@@ -91,8 +91,8 @@ func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Limits = r.limits
 }
 
-// applyClient looks up the client that is counted, and sets the client's own limits or exemption. It returns false if
-// the client is not registered, or has none under the rule.
+// applyClient looks up the registered client, and sets its own limits, exemption or block. It returns false if the
+// client is not registered, or has none of these under the rule.
 func (s *Set) applyClient(m *Result, p *probe) bool {
 	c, id := s.lookUp(m, p)
 	if c.Absent() {
@@ -100,7 +100,7 @@ func (s *Set) applyClient(m *Result, p *probe) bool {
 	}
 	m.Client = id
 	if c.OneLimit(&m.inlineLimit[0]) {
-		m.hasClientLimits, m.inline = true, true
+		m.hasClientLimits, m.hasInlineLimit = true, true
 		return true
 	}
 	limits, unlimited, block := c.Grants(m.Rule.ID)
@@ -112,11 +112,11 @@ func (s *Set) applyClient(m *Result, p *probe) bool {
 	return m.grant(limits, unlimited)
 }
 
-// resolveLimitsOnly is resolve for a rule with only limits and a key, without registered clients.
-func (m *Result) resolveLimitsOnly(r *compiledRule, p *probe) {
+// resolvePlainLimits is resolve for a rule with plainLimits, without regard to registered clients.
+func (m *Result) resolvePlainLimits(r *compiledRule, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", r.limits
-	m.compiled, m.value, m.byIP, m.hasClientLimits, m.inline = r, "", false, false, false
+	m.compiled, m.value, m.byIP, m.hasClientLimits, m.hasInlineLimit = r, "", false, false, false
 	if r.keyCount == 1 && !r.mayRepeat { // identify for the common case
 		if m.value, _ = p.get(int(r.slots[0])); m.value != "" {
 			return
@@ -178,7 +178,7 @@ func (s *Set) clientCount() int {
 }
 
 // lookUp returns the registered client that the key identifies, absent if there is none, and its id.
-func (s *Set) lookUp(m *Result, p *probe) (registry.Found, string) {
+func (s *Set) lookUp(m *Result, p *probe) (registry.Client, string) {
 	if m.byIP {
 		return s.lookUpSlot(slotIP, p)
 	}
@@ -187,23 +187,23 @@ func (s *Set) lookUp(m *Result, p *probe) (registry.Found, string) {
 			return c, id
 		}
 	}
-	return registry.Found{}, ""
+	return registry.Client{}, ""
 }
 
 // lookUpSlot returns the client that the attribute in a slot identifies, absent if there is none, and its id.
-func (s *Set) lookUpSlot(slot int, p *probe) (registry.Found, string) {
+func (s *Set) lookUpSlot(slot int, p *probe) (registry.Client, string) {
 	value, _ := p.get(slot)
 	if p.clientSlot != slot { // consecutive rules often count by the same attribute
 		p.clientSlot, p.client = slot, s.findClient(s.slots[slot].attribute, value, p.epoch)
 	}
 	if p.client.Absent() {
-		return registry.Found{}, ""
+		return registry.Client{}, ""
 	}
 	return p.client, p.client.ClientID(value)
 }
 
 // findClient returns the client with the value of an attribute in an epoch, absent if there is none.
-func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Found {
+func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Client {
 	if s.live != nil && s.live.Len() > 0 {
 		if c := s.live.Find(a, value); !c.Absent() {
 			return c
@@ -213,7 +213,7 @@ func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epo
 		return epoch.Find(s.fixed, a, value)
 	}
 	if s.fixed.Len() == 0 {
-		return registry.Found{}
+		return registry.Client{}
 	}
 	return s.fixed.Find(a, value)
 }

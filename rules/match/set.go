@@ -52,7 +52,7 @@ type Result struct {
 	value           string // of the key, if that is one attribute
 	byIP            bool   // the key is the address, because an attribute of the rule's key is missing
 	hasClientLimits bool   // the limits are the client's
-	inline          bool   // the only limit is inlineLimit; Limits is set once the Result does not move any more
+	hasInlineLimit  bool   // the only limit is inlineLimit; Limits is set when the Result has its final address
 	inlineLimit     [1]rules.Limit
 }
 
@@ -115,8 +115,8 @@ func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 	exempts := false
 	for i, rank := range ranks {
 		r, m := &s.rules[rank], &dst[before+i]
-		if r.limitsOnly {
-			m.resolveLimitsOnly(r, &p)
+		if r.plainLimits {
+			m.resolvePlainLimits(r, &p)
 			if p.hasClients && m.Effect == Limited {
 				s.applyClient(m, &p)
 			}
@@ -124,7 +124,7 @@ func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 			s.resolve(r, m, &p)
 			exempts = exempts || r.unlimited
 		}
-		if m.inline {
+		if m.hasInlineLimit {
 			m.Limits = m.inlineLimit[:]
 		}
 	}
@@ -144,7 +144,7 @@ func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 // It allocates if the limit is a registered client's own; AppendRule does not.
 func (s *Set) MatchRule(id string, subject rules.Subject) (m Result, ok bool) {
 	ok = s.matchRule(id, subject, &m)
-	if m.inline {
+	if m.hasInlineLimit {
 		m.Limits = []rules.Limit{m.inlineLimit[0]}
 	}
 	return m, ok
@@ -158,7 +158,7 @@ func (s *Set) AppendRule(id string, subject rules.Subject, dst []Result) ([]Resu
 	if !s.matchRule(id, subject, m) {
 		return dst[:n], false
 	}
-	if m.inline {
+	if m.hasInlineLimit {
 		m.Limits = m.inlineLimit[:]
 	}
 	return dst, true

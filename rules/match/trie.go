@@ -6,10 +6,10 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// A trie is a node of a trie that is being built, for flatTries.
+// A trie is a node of a trie that is being built. flatTries.add converts it.
 type trie struct {
 	label     string
-	kids      []*trie
+	children  []*trie
 	star      *trie
 	terminals terminals
 }
@@ -39,20 +39,20 @@ func (t *trie) add(r route, h hit) {
 func (t *trie) walk(text string) *trie {
 	for text != "" {
 		k := 0
-		for k < len(t.kids) && t.kids[k].label[0] != text[0] {
+		for k < len(t.children) && t.children[k].label[0] != text[0] {
 			k++
 		}
-		if k == len(t.kids) {
+		if k == len(t.children) {
 			added := &trie{label: text}
-			t.kids = append(t.kids, added)
+			t.children = append(t.children, added)
 			return added
 		}
-		kid := t.kids[k]
+		kid := t.children[k]
 		shared := commonPrefix(kid.label, text)
 		if shared < len(kid.label) { // insert a node between t and kid
-			added := &trie{label: text[:shared], kids: []*trie{kid}}
+			added := &trie{label: text[:shared], children: []*trie{kid}}
 			kid.label = kid.label[shared:]
-			t.kids[k], kid = added, added
+			t.children[k], kid = added, added
 		}
 		t, text = kid, text[shared:]
 	}
@@ -91,9 +91,9 @@ func (f *flatTries) add(t *trie) int32 {
 		n.terminals, n.hasPrefix = int32(len(f.terminals)), len(e.prefix) > 0
 		f.terminals = append(f.terminals, e)
 	}
-	if len(t.kids) > 0 {
+	if len(t.children) > 0 {
 		low, high := byte(255), byte(0)
-		for _, kid := range t.kids {
+		for _, kid := range t.children {
 			low, high = min(low, kid.label[0]), max(high, kid.label[0])
 		}
 		n.low, n.childCount, n.firstChild = low, uint16(high-low)+1, int32(len(f.children))
@@ -106,7 +106,7 @@ func (f *flatTries) add(t *trie) int32 {
 		star := f.add(t.star)
 		f.nodes[at].star = star
 	}
-	for _, kid := range t.kids {
+	for _, kid := range t.children {
 		f.children[n.firstChild+int32(kid.label[0]-n.low)] = f.add(kid)
 	}
 	return at

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A Found is a client that a lookup has found. The zero value means that there is no client.
-type Found struct {
+// A Client is a registered client. The zero value means that there is no client.
+type Client struct {
 	*Entry
 	count int64 // the Count of Entry.limit
 }
@@ -44,11 +44,11 @@ type details struct {
 var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
 
 // Absent reports whether there is no client.
-func (f Found) Absent() bool { return f.Entry == nil }
+func (f Client) Absent() bool { return f.Entry == nil }
 
 // OneLimit returns the limit of a client that has the same single limit under all rules. For other clients it returns
 // false.
-func (f Found) OneLimit(dst *rules.Limit) bool {
+func (f Client) OneLimit(dst *rules.Limit) bool {
 	if !f.hasLimit || f.details != nil && len(f.details.rules) > 0 {
 		return false
 	}
@@ -59,7 +59,7 @@ func (f Found) OneLimit(dst *rules.Limit) bool {
 
 // Grants returns the limits of the client under a rule, or whether it is unlimited or blocked. Without any of them the
 // rule's own limits apply. The limits are read-only. It allocates for a client with OneLimit.
-func (f Found) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
+func (f Client) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
 	if f.details != nil {
 		for i := range f.details.rules {
 			if r := &f.details.rules[i]; r.ID == rule {
@@ -71,7 +71,7 @@ func (f Found) Grants(rule string) (limits []rules.Limit, unlimited, block bool)
 }
 
 // limits returns the limits of the client under rules that it has no other limits for.
-func (f Found) limits() []rules.Limit {
+func (f Client) limits() []rules.Limit {
 	if f.hasLimit {
 		limits := []rules.Limit{f.limit}
 		limits[0].Count = f.count
@@ -95,7 +95,7 @@ func (e *Entry) ClientID(value string) string {
 }
 
 // client returns the client with its defaults filled in. Value is one of the values that identify it.
-func (f Found) client(value string) *rules.Client {
+func (f Client) client(value string) *rules.Client {
 	c := &rules.Client{
 		ID: f.ClientID(value), Properties: f.properties.list(),
 		Limits: f.limits(), Unlimited: f.unlimited, Block: f.block,
@@ -108,8 +108,9 @@ func (f Found) client(value string) *rules.Client {
 	return c
 }
 
-// newRecord returns the stored form of a client with defaults. It copies texts, because they may be parts of a large file.
-func (r *Registry) newRecord(c *rules.Client) Found {
+// newClient returns the stored form of a client with defaults. It copies texts, because they may be parts of a large
+// file.
+func (r *Registry) newClient(c *rules.Client) Client {
 	e := Entry{common: common{unlimited: c.Unlimited, block: c.Block, properties: newProperties(c.Properties)}}
 	limits, count := cloneLimits(c.Limits), int64(0)
 	if len(limits) == 1 {
@@ -120,7 +121,7 @@ func (r *Registry) newRecord(c *rules.Client) Found {
 	byID := len(c.Attributes) == 1 && c.Attributes[0].Attribute == userAttribute &&
 		slices.Equal(c.Attributes[0].Values, []string{c.ID})
 	if byID && c.Description == "" && len(limits) == 0 && len(c.Rules) == 0 {
-		return Found{r.share(&e), count}
+		return Client{r.share(&e), count}
 	}
 	e.details = &details{
 		id: strings.Clone(c.ID), description: strings.Clone(c.Description), limits: limits,
@@ -138,7 +139,7 @@ func (r *Registry) newRecord(c *rules.Client) Found {
 		rule := &e.details.rules[i]
 		rule.ID, rule.Limits = strings.Clone(rule.ID), cloneLimits(rule.Limits)
 	}
-	return Found{&e, count}
+	return Client{&e, count}
 }
 
 // maxShared limits the number of entries in Registry.shared: all clients may be different.

@@ -28,7 +28,7 @@ func (e *Epoch) HidesChanges() bool { return e != nil && e.before != nil }
 var noClient = &Entry{}
 
 // Find returns the client that had the value before the hidden changes, absent if there was none.
-func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) Found {
+func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) Client {
 	hash := r.hash(a, value)
 	// The previous client is recorded before the value is changed, so a reader that sees the change finds the record.
 	found := r.values.find(hash)
@@ -39,7 +39,7 @@ func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) Found {
 		}
 	}
 	if found.Entry == noClient {
-		return Found{}
+		return Client{}
 	}
 	return found
 }

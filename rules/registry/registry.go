@@ -45,7 +45,7 @@ func New(clients ...rules.Client) (*Registry, error) {
 }
 
 // Find returns the client with the value of an attribute, absent if there is none.
-func (r *Registry) Find(a headgate.Attribute, value string) Found {
+func (r *Registry) Find(a headgate.Attribute, value string) Client {
 	return r.values.find(r.hash(a, value))
 }
 
@@ -158,7 +158,7 @@ func hasValue(c *rules.Client, a headgate.Attribute, value string) bool {
 // find one of them at any time.
 func (r *Registry) store(c, old *rules.Client) {
 	if c != nil {
-		record := r.newRecord(c)
+		record := r.newClient(c)
 		if !hasValue(c, userAttribute, c.ID) {
 			r.ids.set(r.hash(userAttribute, c.ID), record)
 		}
@@ -172,11 +172,11 @@ func (r *Registry) store(c, old *rules.Client) {
 	}
 	for a, value := range values(old) {
 		if !hasValue(c, a, value) {
-			r.setValue(a, value, Found{})
+			r.setValue(a, value, Client{})
 		}
 	}
 	if !hasValue(old, userAttribute, old.ID) && (c == nil || hasValue(c, userAttribute, c.ID)) {
-		r.ids.set(r.hash(userAttribute, old.ID), Found{})
+		r.ids.set(r.hash(userAttribute, old.ID), Client{})
 	}
 	if c == nil {
 		r.count.Add(-1)
@@ -184,7 +184,7 @@ func (r *Registry) store(c, old *rules.Client) {
 }
 
 // setValue sets the client of an attribute value. If changes are hidden, it records the previous client before.
-func (r *Registry) setValue(a headgate.Attribute, value string, c Found) {
+func (r *Registry) setValue(a headgate.Attribute, value string, c Client) {
 	hash := r.hash(a, value)
 	if r.hiding != nil && r.hiding.before.find(hash).Absent() {
 		previous := r.values.find(hash)

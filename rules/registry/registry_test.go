@@ -108,23 +108,23 @@ func TestRegistryAgreesWithAMap(t *testing.T) {
 func TestHalfEqualHashesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	var table table
-	one, two := Found{&Entry{}, 1}, Found{&Entry{}, 2}
+	one, two := Client{&Entry{}, 1}, Client{&Entry{}, 2}
 	table.set(valueHash{7, 1}, one)
 	table.set(valueHash{7, 2}, two)
-	check := func(hash valueHash, want Found) {
+	check := func(hash valueHash, want Client) {
 		t.Helper()
 		if got := table.find(hash); got != want {
 			t.Errorf("%v: got %v, want %v", hash, got, want)
 		}
 	}
-	check(valueHash{7, 3}, Found{})
+	check(valueHash{7, 3}, Client{})
 	for i := range uint64(100) {
-		table.set(valueHash{i << 57, i}, Found{&Entry{}, 3})
+		table.set(valueHash{i << 57, i}, Client{&Entry{}, 3})
 	}
 	check(valueHash{7, 1}, one)
 	check(valueHash{7, 2}, two)
-	table.set(valueHash{7, 1}, Found{})
-	check(valueHash{7, 1}, Found{})
+	table.set(valueHash{7, 1}, Client{})
+	check(valueHash{7, 1}, Client{})
 	check(valueHash{7, 2}, two)
 	table.set(valueHash{7, 2}, one)
 	check(valueHash{7, 2}, one)

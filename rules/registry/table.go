@@ -10,8 +10,8 @@ type valueHash [2]uint64
 
 // A table maps hashes to clients. It is a hash table with linear probing: readers take no lock, writers must hold one.
 //
-// A lookup mostly reads a single cache line: a slot has the number in which the limits of most clients differ, and
-// clients that differ only in that share an Entry.
+// Usually a lookup reads a single cache line: the limits of most clients differ only in their Count, which is in the
+// slot, and clients that differ only in that share an Entry.
 type table struct {
 	slots atomic.Pointer[[]slot]
 	used  int // slots that have or had a client
@@ -21,7 +21,7 @@ type table struct {
 // A slot holds one client. It changes only when the client is removed.
 type slot struct {
 	hash  valueHash
-	count int64                 // see Found
+	count int64                 // see Client
 	entry atomic.Pointer[Entry] // nil if the slot was never used; stored last
 }
 
@@ -44,21 +44,21 @@ func search(slots []slot, hash valueHash) (s *slot, entry *Entry) {
 }
 
 // find returns the client with a hash, absent if there is none.
-func (t *table) find(hash valueHash) Found {
+func (t *table) find(hash valueHash) Client {
 	slots := t.slots.Load()
 	if slots == nil {
-		return Found{}
+		return Client{}
 	}
 	s, entry := search(*slots, hash)
 	if entry == nil {
-		return Found{}
+		return Client{}
 	}
-	return Found{entry, s.count}
+	return Client{entry, s.count}
 }
 
 // set adds or replaces the client with a hash, or removes it if c is absent. A replaced client gets a new slot behind
 // the old one, so that readers find one of them at any time.
-func (t *table) set(hash valueHash, c Found) {
+func (t *table) set(hash valueHash, c Client) {
 	t.reserve(1)
 	slots := *t.slots.Load()
 	old, before := search(slots, hash)
@@ -74,7 +74,7 @@ func (t *table) set(hash valueHash, c Found) {
 }
 
 // insert stores a client in the first unused slot.
-func insert(slots []slot, hash valueHash, c Found) {
+func insert(slots []slot, hash valueHash, c Client) {
 	at, _ := bits.Mul64(hash[0], uint64(len(slots)))
 	for slots[at].entry.Load() != nil {
 		at = (at + 1) % uint64(len(slots))
@@ -97,7 +97,7 @@ func (t *table) reserve(more int) {
 		for i := range *old {
 			s := &(*old)[i]
 			if entry := s.entry.Load(); entry != nil && entry != removedEntry {
-				insert(slots, s.hash, Found{entry, s.count})
+				insert(slots, s.hash, Client{entry, s.count})
 			}
 		}
 	}

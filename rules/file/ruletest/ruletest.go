@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// began is the start of every case: midnight, so that windows of a day or less begin with it.
-var began = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+// caseStart is the start of every case: midnight, so that windows of a day or less begin with it.
+var caseStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Start returns a function that begins a case, for testfile.File.Run. One store counts exactly, whatever consistency
 // the rules ask for. A delayed request takes no time.
@@ -36,18 +36,18 @@ func Start(set *match.Set) func() (testfile.Decide, error) {
 		}
 		ctx := context.Background()
 		served := make(map[*engine.Verdict]bool) // requests that have not ended
-		return func(at time.Duration, request rules.Subject) (testfile.Answer, error) {
+		return func(at time.Duration, request rules.Subject) (testfile.Decision, error) {
 			clock.set(at)
 			for v := range served { // as a server does while it serves requests
 				if err := v.RenewSlots(ctx); err != nil {
-					return testfile.Answer{}, err
+					return testfile.Decision{}, err
 				}
 			}
 			v := &engine.Verdict{}
 			if err := e.Decide(ctx, request, v); err != nil {
-				return testfile.Answer{}, fmt.Errorf("decide: %w", err)
+				return testfile.Decision{}, fmt.Errorf("decide: %w", err)
 			}
-			a := answer(v)
+			a := newDecision(v)
 			if v.Action.Passes() {
 				served[v] = true
 				a.Finish = func(at time.Duration, response func(string) string) error {
@@ -65,9 +65,10 @@ var verdicts = map[engine.Action]testfile.Verdict{
 	engine.Allow: testfile.Allow, engine.Delay: testfile.Delay, engine.Reject: testfile.Reject, engine.Drop: testfile.Drop,
 }
 
-func answer(v *engine.Verdict) testfile.Answer {
-	a := testfile.Answer{
-		Verdict: verdicts[v.Action], Remaining: v.Decision.Remaining, RetryAfter: v.RetryAfter, Delay: v.Delay, Status: v.Status,
+func newDecision(v *engine.Verdict) testfile.Decision {
+	a := testfile.Decision{
+		Verdict: verdicts[v.Action], Remaining: v.Decision.Remaining, RetryAfter: v.RetryAfter,
+		Delay: v.Delay, Status: v.Status,
 	}
 	if v.Rule != nil {
 		a.Rule = v.Rule.ID
@@ -84,7 +85,7 @@ type clock struct {
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return began.Add(c.at)
+	return caseStart.Add(c.at)
 }
 
 func (c *clock) set(at time.Duration) {

@@ -6,8 +6,8 @@ import (
 )
 
 // A Codec converts nodes to values and back. A struct is a mapping whose names are the tags of its fields:
-// `field:"name"`. With the tag `field:"name,not"`, the file has the negation of a bool. Fields without a tag are ignored.
-// Fields with their zero value are not encoded.
+// `field:"name"`. With the tag `field:"name,not"`, the file has the negation of a bool. Fields without a tag are
+// ignored. Fields with their zero value are not encoded.
 type Codec struct {
 	types map[reflect.Type]typeCodec
 	// Explain describes the error of a registered function. By default the error itself is the value.

@@ -35,14 +35,14 @@ func (p Problem) String() string {
 // consequence.
 func Follows(path string, found []Problem) bool {
 	for _, p := range found {
-		if within(path, p.Path) || within(p.Path, path) {
+		if isWithin(path, p.Path) || isWithin(p.Path, path) {
 			return true
 		}
 	}
 	return false
 }
 
-func within(path, outer string) bool {
+func isWithin(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

@@ -35,8 +35,8 @@ func ExampleFile_Run() {
 	}
 	// In practice, an engine on a store with its own clock decides.
 	start := func() (testfile.Decide, error) {
-		return func(time.Duration, rules.Subject) (testfile.Answer, error) {
-			return testfile.Answer{Verdict: testfile.Allow}, nil
+		return func(time.Duration, rules.Subject) (testfile.Decision, error) {
+			return testfile.Decision{Verdict: testfile.Allow}, nil
 		}, nil
 	}
 	results, err := cases.Run(set, start)

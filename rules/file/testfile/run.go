@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// An Answer is the decision about a request.
-type Answer struct {
+// A Decision is the engine's decision on a request.
+type Decision struct {
 	Verdict    Verdict
 	Rule       string // the id of the rule that decided
 	Remaining  int64
@@ -25,7 +25,7 @@ type Answer struct {
 }
 
 // Decide decides a request at a time since its case began. Times never decrease, including those of Answer.Finish.
-type Decide func(at time.Duration, request rules.Subject) (Answer, error)
+type Decide func(at time.Duration, request rules.Subject) (Decision, error)
 
 // A Result is the result of one case.
 type Result struct {
@@ -136,7 +136,7 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 			if err != nil {
 				return []Failure{*f.failure(here, which+"an error: "+err.Error(), string(s.Expect))}
 			}
-			if field, got, want := s.differs(a, n == times-1); want != "" {
+			if field, got, want := s.difference(a, n == times-1); want != "" {
 				return []Failure{*f.failure(here+field, which+got, want)}
 			}
 			if a.Finish == nil && (s.For != nil || s.Response != nil) {
@@ -158,7 +158,7 @@ type inFlightRequest struct {
 }
 
 // start adds the request of a step that was decided at now.
-func (o *inFlight) start(s *Step, now time.Duration, a *Answer) {
+func (o *inFlight) start(s *Step, now time.Duration, a *Decision) {
 	if a.Finish == nil {
 		return
 	}
@@ -186,8 +186,8 @@ func (o *inFlight) finish(now time.Duration) error {
 	return nil
 }
 
-// differs returns the first difference between an answer and the expectations. Remaining is compared only if last.
-func (s *Step) differs(a Answer, last bool) (field, got, want string) {
+// difference returns the first difference between an answer and the expectations. Remaining is compared only if last.
+func (s *Step) difference(a Decision, last bool) (field, got, want string) {
 	switch {
 	case a.Verdict != s.Expect:
 		got = string(a.Verdict)

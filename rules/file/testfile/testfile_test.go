@@ -60,10 +60,10 @@ func bucket() (testfile.Decide, error) {
 		at   time.Duration
 	}
 	users := map[string]*state{}
-	return func(at time.Duration, request rules.Subject) (testfile.Answer, error) {
+	return func(at time.Duration, request rules.Subject) (testfile.Decision, error) {
 		name, _ := request.Get(headgate.Attribute{Kind: headgate.AttrUser})
 		if name == "broken" {
-			return testfile.Answer{}, errors.New("the store is away")
+			return testfile.Decision{}, errors.New("the store is away")
 		}
 		s := users[name]
 		if s == nil {
@@ -73,10 +73,10 @@ func bucket() (testfile.Decide, error) {
 		s.left = min(2, s.left+int64((at-s.at)/(500*time.Millisecond)))
 		s.at = at
 		if s.left == 0 {
-			return testfile.Answer{Verdict: testfile.Reject, Rule: "search-per-user", RetryAfter: 500 * time.Millisecond, Status: 429}, nil
+			return testfile.Decision{Verdict: testfile.Reject, Rule: "search-per-user", RetryAfter: 500 * time.Millisecond, Status: 429}, nil
 		}
 		s.left--
-		return testfile.Answer{Verdict: testfile.Allow, Rule: "search-per-user", Remaining: s.left}, nil
+		return testfile.Decision{Verdict: testfile.Allow, Rule: "search-per-user", Remaining: s.left}, nil
 	}, nil
 }
 
@@ -156,8 +156,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		allow := func(time.Duration, rules.Subject) (testfile.Answer, error) {
-			return testfile.Answer{Verdict: testfile.Allow}, errors.New("the first step fails")
+		allow := func(time.Duration, rules.Subject) (testfile.Decision, error) {
+			return testfile.Decision{Verdict: testfile.Allow}, errors.New("the first step fails")
 		}
 		if _, err := made.Run(set, func() (testfile.Decide, error) { return allow, nil }); err != nil {
 			t.Error(err)

@@ -147,7 +147,7 @@ func (ns *namespace) addClient(e *Edit, problems *Problems) bool {
 
 // checkClients adds the problems of clients whose limits are invalid under the current rules, and were valid before.
 func (ns *namespace) checkClients(before *match.Set, problems *Problems) {
-	list, unlisted := ns.set.Misfits(ns.clients, before)
+	list, unlisted := ns.set.Conflicts(ns.clients, before)
 	for i := range list {
 		m := &list[i]
 		clients := strconv.Itoa(m.Count) + " with " + strings.Join(limitsOf(&m.Example), ", ")

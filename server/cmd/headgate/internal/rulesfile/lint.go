@@ -67,7 +67,7 @@ func (r *LintResult) lint(data []byte) error {
 	if _, err := doc.Compile(); err != nil {
 		return err
 	}
-	if doubts := rules.Doubts(doc.Rules); len(doubts) > 0 {
+	if doubts := rules.Warnings(doc.Rules); len(doubts) > 0 {
 		text, err := source.Read(r.File, data)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 
 // misfits returns the result of Misfits, a line for each: the number of clients, their limits, and the problems' paths.
 func misfits(set *match.Set, in *registry.Registry, before *match.Set) []string {
-	list, more := set.Misfits(in, before)
+	list, more := set.Conflicts(in, before)
 	var lines []string
 	for _, m := range list {
 		line := fmt.Sprint(m.Count)
@@ -112,7 +112,7 @@ func TestMisfitsAgreeWithCheck(t *testing.T) {
 				want++
 			}
 		}
-		list, got := set.Misfits(r, nil)
+		list, got := set.Conflicts(r, nil)
 		for _, m := range list {
 			got += m.Count
 		}
@@ -142,7 +142,7 @@ func BenchmarkMisfitsOfAMillion(b *testing.B) {
 		set := compile(b, list)
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				set.Misfits(r, before)
+				set.Conflicts(r, before)
 			}
 		})
 	}

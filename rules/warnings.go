@@ -7,22 +7,22 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Doubts returns warnings about valid rules, by their paths in a file: rules with StrictExact, which clients can evade
-// if the service treats several paths as equal.
-func Doubts(rules []Rule) []Problem {
+// Warnings returns warnings about valid rules, by their paths in a file: rules with StrictExact, which clients can
+// evade if the service treats several paths as equal.
+func Warnings(rules []Rule) []Problem {
 	var found []Problem
 	for i := range rules {
 		r := &rules[i]
 		if r.Disabled || r.Unlimited {
-			continue // no client wants to evade it
+			continue // clients have no reason to evade it
 		}
-		found = appendDoubts(found, r, &r.When, "rules["+strconv.Itoa(i)+"].when")
+		found = appendWarnings(found, r, &r.When, "rules["+strconv.Itoa(i)+"].when")
 	}
 	return found
 }
 
-// appendDoubts appends the warnings about a condition that must hold.
-func appendDoubts(found []Problem, r *Rule, c *Condition, at string) []Problem {
+// appendWarnings appends the warnings about a condition that must hold.
+func appendWarnings(found []Problem, r *Rule, c *Condition, at string) []Problem {
 	for i := range c.Tests {
 		t := &c.Tests[i]
 		if t.Attribute.Kind != headgate.AttrPath {
@@ -41,7 +41,7 @@ func appendDoubts(found []Problem, r *Rule, c *Condition, at string) []Problem {
 	}
 	for name, list := range map[string][]Condition{"any": c.Any, "all": c.All} {
 		for i := range list {
-			found = appendDoubts(found, r, &list[i], at+"."+name+"["+strconv.Itoa(i)+"]")
+			found = appendWarnings(found, r, &list[i], at+"."+name+"["+strconv.Itoa(i)+"]")
 		}
 	}
 	return found

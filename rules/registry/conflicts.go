@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// Misfits are registered clients with equal limits of their own that the rules of a set cannot use.
-type Misfits struct {
+// ConflictGroup are registered clients with equal limits of their own that the rules of a set cannot use.
+type ConflictGroup struct {
 	// Example is one of them, with only its attributes, limits and rules.
 	Example rules.Client
 	// Count is the number of such clients.
@@ -19,11 +19,11 @@ type Misfits struct {
 	Problems []rules.Problem
 }
 
-// Misfits returns the clients whose limits the requirements do not allow, grouped by their limits: at most
+// ConflictGroup returns the clients whose limits the requirements do not allow, grouped by their limits: at most
 // rules.MaxProblems groups. More is the number of clients in other groups. It may miss clients that are added or
 // removed meanwhile. If every limit is allowed, it takes a few nanoseconds per client.
-func (r *Registry) Misfits(required *rules.Requirements) (list []Misfits, more int) {
-	m := misfitCollector{required: required, allowed: map[Found]bool{}, groups: map[string]int{}}
+func (r *Registry) Conflicts(required *rules.Requirements) (list []ConflictGroup, more int) {
+	m := conflictCollector{required: required, allowed: map[Client]bool{}, groups: map[string]int{}}
 	slots := r.values.slots.Load()
 	if slots == nil {
 		return nil, 0
@@ -36,9 +36,9 @@ func (r *Registry) Misfits(required *rules.Requirements) (list []Misfits, more i
 		if e == nil || e == removedEntry || e.details != nil && s.hash != r.firstHash(e.details) {
 			continue // a client with several values counts once, by the first
 		}
-		m.check(Found{e, s.count})
+		m.check(Client{e, s.count})
 	}
-	slices.SortFunc(m.list, func(a, b Misfits) int { return cmp.Compare(a.text(), b.text()) })
+	slices.SortFunc(m.list, func(a, b ConflictGroup) int { return cmp.Compare(a.text(), b.text()) })
 	return m.list, m.more
 }
 
@@ -47,17 +47,17 @@ func (r *Registry) firstHash(d *details) valueHash {
 	return r.hash(d.attributes[0].Attribute, d.attributes[0].Values[0])
 }
 
-// A misfitCollector collects the misfits of a registry.
-type misfitCollector struct {
+// A conflictCollector collects the conflicts of a registry.
+type conflictCollector struct {
 	required *rules.Requirements
-	allowed  map[Found]bool // clients without details or problems; at most maxShared
-	list     []Misfits
-	groups   map[string]int // indexes in list by Misfits.text
+	allowed  map[Client]bool // clients without details or problems; at most maxShared
+	list     []ConflictGroup
+	groups   map[string]int // indexes in list, by ConflictGroup.text
 	more     int
 }
 
 // check adds a client if it has problems.
-func (m *misfitCollector) check(f Found) {
+func (m *conflictCollector) check(f Client) {
 	if f.details == nil && (!f.hasLimit || m.required.AnyLimit() || m.allowed[f]) {
 		return
 	}
@@ -69,10 +69,10 @@ func (m *misfitCollector) check(f Found) {
 		}
 		return
 	}
-	misfits := Misfits{
+	group := ConflictGroup{
 		Example: rules.Client{Attributes: c.Attributes, Limits: c.Limits, Rules: c.Rules}, Count: 1, Problems: problems,
 	}
-	text := misfits.text()
+	text := group.text()
 	if i, ok := m.groups[text]; ok {
 		m.list[i].Count++
 		return
@@ -82,11 +82,11 @@ func (m *misfitCollector) check(f Found) {
 		return
 	}
 	m.groups[text] = len(m.list)
-	m.list = append(m.list, misfits)
+	m.list = append(m.list, group)
 }
 
-// text returns a text that is equal for misfits of one group.
-func (m *Misfits) text() string {
+// text returns a text that is equal for clients of one group.
+func (m *ConflictGroup) text() string {
 	var text strings.Builder
 	for _, l := range m.Example.Limits {
 		text.WriteString(l.Name + " " + l.String() + "\n")
