@@ -92,6 +92,10 @@ screenshots: need-go ui ## Take the pictures of docs/console.md in Chromium, in 
 	mkdir -p docs/console
 	go test -count=1 -timeout 20m -run '^TestConsoleViews$$' ./server/cmd/headgate -screenshots "$(CURDIR)/docs/console"
 
+.PHONY: docs
+docs: need-go ## Write the documentation as a web site into bin/docs
+	go run ./server/cmd/headgate docs --dir bin/docs
+
 .PHONY: check
 check: need-go ## Vet everything and run the tests that need no server, in about a minute
 	go vet work

@@ -23,12 +23,14 @@ const root = "../.."
 func documents(t *testing.T) []string {
 	t.Helper()
 	paths := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
-	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range docs {
-		paths = append(paths, filepath.Join("docs", filepath.Base(path)))
+	for _, dir := range []string{"docs", "docs/howto", "docs/runbooks", "docs/decisions", "deploy"} {
+		found, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: got %d documents (%v), want some", dir, len(found), err)
+		}
+		for _, path := range found {
+			paths = append(paths, filepath.Join(dir, filepath.Base(path)))
+		}
 	}
 	return paths
 }

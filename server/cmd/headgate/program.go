@@ -87,7 +87,7 @@ With --upstream and --rules it protects your service.`,
 		p.keysCommand(), p.topCommand(), p.trafficCommand(), p.enforceCommand(), p.nodesCommand(), p.tokensCommand(),
 		p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
 		p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
-		p.doctorCommand(), p.manCommand(), p.simulateCommand(),
+		p.doctorCommand(), p.docsCommand(), p.manCommand(), p.simulateCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(p.measuringCommands()...)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/node"
+	"github.com/headgate/headgate/server/docsite"
 	"github.com/headgate/headgate/server/telemetry"
 )
 
@@ -117,7 +118,10 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	}
 	ctx, stop := stopOnSignals(ctx, log)
 	defer stop()
-	o := node.Options{Version: currentBuild().Version, Logger: log, Secrets: p.stdout}
+	o := node.Options{
+		Version: currentBuild().Version, Logger: log, Secrets: p.stdout,
+		Docs: func() (*docsite.Site, error) { return buildDocs(p.rootCommand()) },
+	}
 	if c.NeedsDemo() || isTerminal(p.stdout) {
 		o.Banner = p.stdout
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/limiters"
+	"github.com/headgate/headgate/server/docsite"
 	"github.com/headgate/headgate/server/gateway"
 	"github.com/headgate/headgate/server/internal/conns"
 	"github.com/headgate/headgate/server/service"
@@ -37,6 +39,8 @@ type Options struct {
 	Banner io.Writer
 	// Secrets, if not nil, receives the first admin token of a new database, once.
 	Secrets io.Writer
+	// Docs, if not nil, builds the documentation that the admin listener serves at /docs/.
+	Docs func() (*docsite.Site, error)
 }
 
 // A Node is one Headgate process. Create it with Open and call Run once.
@@ -148,7 +152,7 @@ func (n *Node) openAdmin() error {
 	if err != nil {
 		return err
 	}
-	handler = own.handler(handler)
+	handler = n.withDocs(own.handler(handler))
 	certificates, every, err := c.AdminCertificates()
 	if err != nil {
 		return err
@@ -164,6 +168,22 @@ func (n *Node) openAdmin() error {
 			"address", n.admin.addr())
 	}
 	return nil
+}
+
+// withDocs adds the documentation to a handler. It needs no token: it says nothing about this node.
+func (n *Node) withDocs(others http.Handler) http.Handler {
+	const prefix = "/docs/"
+	if n.options.Docs == nil {
+		return others
+	}
+	site := docsite.Handler(prefix, n.options.Docs)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path+"/" == prefix || strings.HasPrefix(r.URL.Path, prefix) {
+			site.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
 }
 
 // keysTimeout is how long Open waits for the keys that verify tokens. Without them, a request has no user.

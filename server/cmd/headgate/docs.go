@@ -1,0 +1,71 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/docs"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/reference"
+	"github.com/headgate/headgate/server/docsite"
+)
+
+// sections is the navigation of the documentation.
+var sections = []docsite.Section{
+	{Title: "Start", Documents: []string{"README.md", "tutorial.md"}},
+	{Title: "How-to guides", Documents: []string{"howto/", "migrate.md"}},
+	{Title: "Use", Documents: []string{
+		"rules.md", "console.md", "api.md", "grpc.md", "resp.md", "envoy.md", "client.md", "rules-service.md", "redis.md", "fleet.md",
+		"traffic.md", "simulator.md",
+	}},
+	{Title: "Reference", Documents: []string{"commands.md", "config.md", "errors.md", "glossary.md"}},
+	{Title: "Operate", Documents: []string{"operate.md", "doctor.md", "scale.md", "performance.md", "release.md", "security.md"}},
+	{Title: "Runbooks", Documents: []string{"runbooks/"}},
+	{Title: "Understand", Documents: []string{"architecture.md", "algorithms.md"}},
+	{Title: "Decisions", Documents: []string{"decisions/"}},
+}
+
+func (p *program) docsCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "docs",
+		Short: "Write the documentation as a web site",
+		Long: `Write the documentation of this version as a static web site with a search. Every node serves the same site at /docs/
+on its admin address.`,
+		Example: `  # write the site, to be served by any web server
+  headgate docs --dir site`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			site, err := buildDocs(c.Root())
+			if err != nil {
+				return err
+			}
+			if err := site.Write(dir); err != nil {
+				return err
+			}
+			p.printf("%s in %s\n", output.Plural(len(site.Names()), "file"), dir)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "write the site to this `DIR`, which is created (required)")
+	_ = c.MarkFlagRequired("dir") // the flag exists
+	_ = c.MarkFlagDirname("dir")
+	return c
+}
+
+// buildDocs builds the documentation of this program.
+func buildDocs(root *cobra.Command) (*docsite.Site, error) {
+	return docsite.Build(docsite.Options{
+		Files: docs.Files, Sections: sections, Version: currentBuild().Version,
+		Source: "https://github.com/headgate/headgate/blob/main/docs",
+		Generated: map[string][]byte{
+			"commands.md": reference.Commands(root),
+			"errors.md": reference.Errors([]reference.ExitCode{
+				{Code: exitOK, Meaning: "success"},
+				{Code: exitError, Meaning: "an error, or rules that lint or test refuse"},
+				{Code: exitDiffers, Meaning: "rules diff: the files differ from the rules service; bench: some requests failed or were not sent"},
+				{Code: exitDenied, Meaning: "check, explain: the request is denied"},
+				{Code: exitInterrupted, Meaning: "interrupted with Ctrl-C; results so far were printed"},
+			}),
+		},
+	})
+}

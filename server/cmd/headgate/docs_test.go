@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/internal/await"
+)
+
+var (
+	hrefs = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	ids   = regexp.MustCompile(` id="([^"]*)"`)
+	block = regexp.MustCompile("(?ms)^ *```([a-z ]+)\n(.*?)^ *```$")
+)
+
+// Every link of the site leads to a page, and to a heading if it names one.
+func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
+	dir := t.TempDir()
+	if code := (&program{stdout: io.Discard, stderr: os.Stderr}).run(t.Context(), []string{"docs", "--dir", dir}); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	pages := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		relative, _ := filepath.Rel(dir, name)
+		pages[filepath.ToSlash(relative)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for name, text := range pages {
+		if path.Ext(name) != ".html" {
+			continue
+		}
+		for _, m := range hrefs.FindAllStringSubmatch(text, -1) {
+			file, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(file, "://") {
+				continue
+			}
+			links++
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if to, ok := pages[target]; !ok || anchor != "" && !hasID(to, anchor) {
+				t.Errorf("%s: link to %s leads nowhere", name, m[1])
+			}
+		}
+	}
+	if len(pages) < 40 || links < 1000 {
+		t.Errorf("got %d pages and %d links, want the whole documentation", len(pages), links)
+	}
+}
+
+func hasID(page, id string) bool {
+	for _, m := range ids.FindAllStringSubmatch(page, -1) {
+		if m[1] == id {
+			return true
+		}
+	}
+	return false
+}
+
+// The reference has every command and every flag of the program.
+func TestReferenceHasEveryCommand(t *testing.T) {
+	site := t.TempDir()
+	p := &program{stdout: io.Discard, stderr: os.Stderr}
+	if code := p.run(t.Context(), []string{"docs", "--dir", site}); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	page, err := os.ReadFile(filepath.Join(site, "commands.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<h2 id="headgate-rules-lint">`, "--trusted-proxies CIDR,...", `href="#headgate-bench-load"`} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// The rules of each guide are valid, its test files pass, and its commands exist.
+func TestGuidesWork(t *testing.T) {
+	guides, err := filepath.Glob("../../../docs/howto/*.md")
+	if err != nil || len(guides) < 8 {
+		t.Fatalf("got %d guides (%v), want all", len(guides), err)
+	}
+	for _, guide := range guides {
+		t.Run(strings.TrimSuffix(filepath.Base(guide), ".md"), func(t *testing.T) {
+			text, err := os.ReadFile(guide)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+				switch m[1] {
+				case "yaml":
+					name := "rules.yaml"
+					if strings.Contains(m[2], "\ncases:") {
+						name = "rules_test.yaml"
+					}
+					writeFile(t, filepath.Join(dir, name), m[2])
+					if name == "rules.yaml" {
+						runIn(t, dir, "headgate rules lint rules.yaml")
+					}
+				case "sh":
+					for line := range strings.Lines(m[2]) {
+						runIn(t, dir, strings.TrimSpace(line))
+					}
+				case "console":
+					for line := range strings.Lines(m[2]) {
+						checkUsage(t, strings.TrimSpace(line))
+					}
+				case "yaml envoy":
+					startWithEnvoyFile(t, m[2])
+				case "go", "nginx": // compiled by internal/doccheck; the configuration that the guide replaces
+				default:
+					t.Errorf("blocks of %q are not checked", m[1])
+				}
+			}
+		})
+	}
+}
+
+// runIn runs a line in a shell whose headgate is this program.
+func runIn(t *testing.T, dir, line string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-c", line)
+	c.Dir = dir
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return string(out)
+}
+
+// checkUsage checks that a command exists and has the flags of a line that needs servers which a test does not have.
+func checkUsage(t *testing.T, line string) {
+	t.Helper()
+	words := strings.Fields(strings.ReplaceAll(line, `"`, ""))
+	if words[0] != "headgate" {
+		return
+	}
+	c, args, err := (&program{}).rootCommand().Find(words[1:])
+	if err != nil {
+		t.Errorf("%s: %v", line, err)
+		return
+	}
+	if err := c.ParseFlags(args); err != nil {
+		t.Errorf("%s: %v", line, err)
+	}
+}
+
+func startWithEnvoyFile(t *testing.T, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "edge.yaml"), text)
+	p := serve(t, onFreePort("--envoy-config", dir)...)
+	if code, _ := get(t, "http://"+p.admin+"/readyz"); code != http.StatusOK {
+		t.Errorf("got %d from /readyz, want 200", code)
+	}
+}
+
+// Each command of the tutorial, typed in order, does what the tutorial says.
+func TestTutorialWorks(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	service := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(dir, "site"))))
+	t.Cleanup(service.Close)
+	var running *process
+	for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "yaml" {
+			writeFile(t, filepath.Join(dir, "rules.yaml"), m[2])
+			continue
+		}
+		for line := range strings.Lines(m[2]) {
+			line = strings.TrimSpace(line)
+			switch {
+			case strings.HasPrefix(line, "python3"): // the test's own server has the same files, on a free port
+			case strings.HasPrefix(line, "headgate serve"):
+				running = serve(t, onFreePort("--upstream", service.URL, "--rules", filepath.Join(dir, "rules.yaml"))...)
+			case running != nil:
+				out := runIn(t, dir, strings.ReplaceAll(line, "127.0.0.1:8080", running.gateway))
+				switch {
+				case strings.HasPrefix(line, "for ") && !strings.HasPrefix(out, "200 200 200 200 200 429"):
+					t.Errorf("%s: got %s, want five times 200, then 429", line, out)
+				case strings.HasPrefix(line, "curl") && !strings.Contains(strings.ToLower(out), "retry-after: 1"):
+					t.Errorf("%s: got %s, want Retry-After", line, out)
+				}
+			default:
+				runIn(t, dir, line)
+			}
+		}
+	}
+	c := newClient(t, running.gateway)
+	await.True(t, "the raised limit lets requests pass", func() bool { return c.must("/").Header.Get("X-RateLimit-Limit") == "50" })
+}
+
+// The search finds a section in a real browser, and leads to it.
+func TestSearchFindsSections(t *testing.T) {
+	p := serve(t, onFreePort()...)
+	b := openBrowser(t, "http://"+p.admin)
+	b.open("/docs/howto/login.html")
+	b.see("the page", `document.querySelector("h1")?.textContent === "Protect a login"`)
+	ask[bool](b, `(() => { const i = document.getElementById("search"); i.value = "drain_delay"; i.dispatchEvent(new Event("input")); return true })()`)
+	b.see("results with the word", `[...document.querySelectorAll("#results mark")].some((m) => m.textContent === "drain_delay")`)
+	ask[bool](b, `(() => { [...document.querySelectorAll("#results a")].find((a) => a.href.includes("operate.html")).click(); return true })()`)
+	b.see("the section", `location.pathname === "/docs/operate.html" && location.hash !== ""`)
+	if found := b.complained(); len(found) > 0 {
+		t.Errorf("the browser reports %q", found)
+	}
+}

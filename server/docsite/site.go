@@ -1,0 +1,204 @@
+package docsite
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Options are the parameters of Build.
+type Options struct {
+	// Files contains the documents, with the extension .md, and their pictures.
+	Files fs.FS
+	// Sections is the navigation. It names every document of Files and Generated once.
+	Sections []Section
+	// Generated are documents in Markdown that are not in Files, by name.
+	Generated map[string][]byte
+	// Source is the URL of the directory with the documents. Links that lead out of it are appended. Required.
+	Source string
+	// Version is shown on every page. Default: none.
+	Version string
+}
+
+// A Section is a group of documents in the navigation.
+type Section struct {
+	Title string
+	// Documents are names in Files, such as rules.md. A name that ends in a slash stands for all documents of a folder,
+	// README.md first.
+	Documents []string
+}
+
+// A Site is a built web site. It is safe for concurrent use.
+type Site struct {
+	files map[string][]byte // by path: index.html, rules.html, search.json
+}
+
+var (
+	//go:embed assets/page.html
+	pageText string
+	//go:embed assets/docs.css
+	styleSheet []byte
+	//go:embed assets/docs.js
+	script []byte
+	//go:embed assets/icon.svg
+	icon []byte
+
+	pageTemplate = template.Must(template.New("page").Parse(pageText))
+)
+
+// Build renders all documents.
+func Build(o Options) (*Site, error) {
+	menu, err := o.menu()
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{files: map[string][]byte{"docs.css": styleSheet, "docs.js": script, "icon.svg": icon}}
+	var index []searchEntry
+	for i := range menu {
+		for j := range menu[i].pages {
+			p := &menu[i].pages[j]
+			var out bytes.Buffer
+			err := pageTemplate.Execute(&out, &pageData{
+				Title: p.title, Root: strings.Repeat("../", strings.Count(p.file, "/")), Version: o.Version,
+				Menu: entries(menu, p), Content: template.HTML(p.html), Headings: p.headings, //nolint:gosec // rendered from our own documents, without raw HTML
+			})
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.document, err)
+			}
+			s.files[p.file] = out.Bytes()
+			index = append(index, p.search...)
+		}
+	}
+	if s.files["search.json"], err = json.Marshal(index); err != nil {
+		return nil, err
+	}
+	return s, o.addPictures(s)
+}
+
+// A group is a section with its pages.
+type group struct {
+	title string
+	pages []page
+}
+
+// menu renders the documents of all sections, and checks that none is missing.
+func (o *Options) menu() ([]group, error) {
+	rest, err := o.documents()
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Clone(rest)
+	source, err := url.Parse(o.Source)
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	r := newRenderer(all, source)
+	var menu []group
+	for _, s := range o.Sections {
+		g := group{title: s.Title}
+		for _, name := range expand(s.Documents, all) {
+			i := slices.Index(rest, name)
+			if i < 0 {
+				return nil, fmt.Errorf("navigation: %s does not exist, or is named twice", name)
+			}
+			rest = slices.Delete(rest, i, i+1)
+			text, ok := o.Generated[name]
+			if !ok {
+				if text, err = fs.ReadFile(o.Files, name); err != nil {
+					return nil, err
+				}
+			}
+			p, err := r.render(name, text)
+			if err != nil {
+				return nil, err
+			}
+			g.pages = append(g.pages, p)
+		}
+		menu = append(menu, g)
+	}
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("navigation: missing %s", strings.Join(rest, ", "))
+	}
+	return menu, nil
+}
+
+// expand replaces folders by their documents.
+func expand(names, all []string) (list []string) {
+	for _, name := range names {
+		if !strings.HasSuffix(name, "/") {
+			list = append(list, name)
+			continue
+		}
+		readme := name + "README.md"
+		if slices.Contains(all, readme) {
+			list = append(list, readme)
+		}
+		for _, document := range all {
+			if strings.HasPrefix(document, name) && document != readme {
+				list = append(list, document)
+			}
+		}
+	}
+	return list
+}
+
+// documents returns the names of all documents, sorted.
+func (o *Options) documents() ([]string, error) {
+	var names []string
+	err := fs.WalkDir(o.Files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && path.Ext(name) == ".md" {
+			names = append(names, name)
+		}
+		return err
+	})
+	for name := range o.Generated {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// addPictures copies the files that are not documents.
+func (o *Options) addPictures(s *Site) error {
+	return fs.WalkDir(o.Files, ".", func(name string, e fs.DirEntry, err error) error {
+		if ext := path.Ext(name); err != nil || e.IsDir() || ext != ".png" && ext != ".svg" {
+			return err
+		}
+		data, err := fs.ReadFile(o.Files, name)
+		s.files[name] = data
+		return err
+	})
+}
+
+// Names returns the paths of all files of the site, sorted.
+func (s *Site) Names() []string {
+	var names []string
+	for name := range s.files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Write writes the site to a directory, which is created. Files of another site that are there stay.
+func (s *Site) Write(dir string) error {
+	for name, data := range s.files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
