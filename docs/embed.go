@@ -5,5 +5,5 @@ import "embed"
 
 // Files are the documents and their pictures, with paths from this directory.
 //
-//go:embed *.md *.png decisions/*.md howto/*.md runbooks/*.md
+//go:embed *
 var Files embed.FS

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Files contains the documents, with the extension .md, and their pictures.
 	Files fs.FS
-	// Sections is the navigation. It names every document of Files and Generated once.
+	// Sections is the navigation. Documents that it does not name are in a last section with the title More.
 	Sections []Section
 	// Generated are documents in Markdown that are not in Files, by name.
 	Generated map[string][]byte
@@ -90,7 +90,7 @@ type group struct {
 	pages []page
 }
 
-// menu renders the documents of all sections, and checks that none is missing.
+// menu renders the documents of all sections.
 func (o *Options) menu() ([]group, error) {
 	rest, err := o.documents()
 	if err != nil {
@@ -102,8 +102,12 @@ func (o *Options) menu() ([]group, error) {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	r := newRenderer(all, source)
+	sections := slices.Clone(o.Sections)
+	if unnamed := o.unnamed(all); len(unnamed) > 0 {
+		sections = append(sections, Section{Title: "More", Documents: unnamed})
+	}
 	var menu []group
-	for _, s := range o.Sections {
+	for _, s := range sections {
 		g := group{title: s.Title}
 		for _, name := range expand(s.Documents, all) {
 			i := slices.Index(rest, name)
@@ -125,10 +129,16 @@ func (o *Options) menu() ([]group, error) {
 		}
 		menu = append(menu, g)
 	}
-	if len(rest) > 0 {
-		return nil, fmt.Errorf("navigation: missing %s", strings.Join(rest, ", "))
-	}
 	return menu, nil
+}
+
+// unnamed returns the documents that no section names.
+func (o *Options) unnamed(all []string) []string {
+	var named []string
+	for _, s := range o.Sections {
+		named = append(named, expand(s.Documents, all)...)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(named, name) })
 }
 
 // expand replaces folders by their documents.

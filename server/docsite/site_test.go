@@ -81,12 +81,23 @@ func TestSearchHasEverySection(t *testing.T) {
 	}
 }
 
-func TestNavigationMustNameEveryDocumentOnce(t *testing.T) {
+func TestUnnamedDocumentsAreUnderMore(t *testing.T) {
+	o := options()
+	o.Sections = []Section{{"Start", []string{"README.md", "made.md", "guide/"}}}
+	s, err := Build(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if home := string(s.files["index.html"]); !strings.Contains(home, "<summary>More</summary>\n<ul><li><a href=\"rules.html\">Rules</a>") {
+		t.Errorf("got\n%s\nwant the rules under More", home)
+	}
+}
+
+func TestNavigationNamesDocumentsOnce(t *testing.T) {
 	for _, tt := range []struct {
 		sections []Section
 		want     string
 	}{
-		{[]Section{{"A", []string{"README.md", "made.md", "guide/"}}}, "missing rules.md"},
 		{[]Section{{"A", []string{"README.md", "README.md"}}}, "named twice"},
 		{[]Section{{"A", []string{"gone.md"}}}, "gone.md does not exist"},
 	} {
