@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate/server/sim/scenario"
@@ -20,44 +23,106 @@ type Results struct {
 
 // Progress is how far a simulation is.
 type Progress struct {
-	Variant, Variants int // the number of the current one, from 1
-	Result            *Result
-	Now, Duration     time.Duration // of the current variant
+	Variants, Ended int     // combinations of algorithm and mode, and how many have ended
+	Part            float64 // of all simulated time, 0 to 1
+	Requests        int64   // simulated so far
+}
+
+// Options are the settings of Run.
+type Options struct {
+	// Parallel is how many variants are simulated at the same time. Each needs its own memory. Default one per processor.
+	Parallel int
+	// Progress, if not nil, is called now and then, by one goroutine at a time.
+	Progress func(Progress)
 }
 
 // eventsPerCheck is after how many events a simulation looks for an interruption and reports its progress.
 const eventsPerCheck = 1 << 14
 
 // Run simulates all variants of a valid scenario. If ctx ends, it returns the results so far, marked as partial, and
-// the error of ctx. Progress, if not nil, is called now and then.
-func Run(ctx context.Context, s *scenario.Scenario, progress func(Progress)) (*Results, error) {
+// the error of ctx. The results do not depend on Options.
+func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error) {
 	all := &Results{
 		Scenario: s.Name, Description: s.Description, Seed: s.Seed, Duration: s.Duration.Seconds(),
 		SampleOneIn: s.SampleOneIn,
 	}
 	variants := s.Variants()
-	for i, v := range variants {
-		if err := ctx.Err(); err != nil {
-			return all, err
-		}
-		r, err := runVariant(ctx, s, v, func(r *Result, now time.Duration) {
-			if progress != nil {
-				progress(Progress{Variant: i + 1, Variants: len(variants), Result: r, Now: now, Duration: s.Duration})
+	results, errs := make([]*Result, len(variants)), make([]error, len(variants))
+	shared := newSharedProgress(len(variants), s.Duration, o.Progress)
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)), len(variants)) {
+		workers.Go(func() {
+			for i := range next {
+				results[i], errs[i] = runVariant(ctx, s, variants[i], func(requests int64, now time.Duration) {
+					shared.update(i, requests, now)
+				})
+				shared.end(i)
 			}
 		})
+	}
+	for i := range variants {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	for _, r := range results {
 		if r != nil {
 			all.Results = append(all.Results, r)
 		}
+	}
+	for _, err := range errs {
 		if err != nil {
 			return all, err
 		}
 	}
-	return all, nil
+	return all, ctx.Err()
+}
+
+// A sharedProgress sums up the progress of all variants.
+type sharedProgress struct {
+	mu       sync.Mutex
+	report   func(Progress) // may be nil
+	duration time.Duration
+	ended    int
+	requests []int64
+	now      []time.Duration
+}
+
+func newSharedProgress(variants int, duration time.Duration, report func(Progress)) *sharedProgress {
+	return &sharedProgress{
+		report: report, duration: duration, requests: make([]int64, variants), now: make([]time.Duration, variants),
+	}
+}
+
+func (p *sharedProgress) update(variant int, requests int64, now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests[variant], p.now[variant] = requests, now
+	if p.report == nil {
+		return
+	}
+	total := Progress{Variants: len(p.now), Ended: p.ended}
+	for i := range p.now {
+		total.Requests += p.requests[i]
+		total.Part += p.now[i].Seconds() / p.duration.Seconds() / float64(len(p.now))
+	}
+	p.report(total)
+}
+
+func (p *sharedProgress) end(variant int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended++
+	p.now[variant] = p.duration
 }
 
 // runVariant simulates one variant.
 func runVariant(
-	ctx context.Context, s *scenario.Scenario, v scenario.Variant, progress func(*Result, time.Duration),
+	ctx context.Context, s *scenario.Scenario, v scenario.Variant, progress func(requests int64, now time.Duration),
 ) (_ *Result, err error) {
 	w, err := newWorld(s, v)
 	if err != nil {
@@ -71,7 +136,7 @@ func runVariant(
 			return nil, w.failed
 		}
 		if n%eventsPerCheck == 0 {
-			progress(w.result, w.loop.Now())
+			progress(w.result.Requests, w.loop.Now())
 			if ctx.Err() != nil {
 				break
 			}

@@ -16,7 +16,7 @@ func run(t *testing.T, text string) *sim.Results {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := sim.Run(t.Context(), s, nil)
+	r, err := sim.Run(t.Context(), s, sim.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestAnInterruptedRunKeepsPartialResults(t *testing.T) {
 	s.Duration = 1e15
 	s.Traffic[0].Until = s.Duration
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := sim.Run(ctx, s, func(sim.Progress) { cancel() })
+	r, err := sim.Run(ctx, s, sim.Options{Parallel: 1, Progress: func(sim.Progress) { cancel() }})
 	if err == nil || len(r.Results) != 1 || !r.Results[0].Partial || r.Results[0].Requests == 0 {
 		t.Errorf("got %+v and error %v, want one partial result and an error", r.Results, err)
 	}

@@ -70,7 +70,7 @@ func (p *program) simulate(ctx context.Context, s *scenario.Scenario, out output
 	defer stop()
 	began := time.Now()
 	progress := newProgressLine(p.stderr)
-	results, err := sim.Run(ctx, s, progress.show)
+	results, err := sim.Run(ctx, s, sim.Options{Parallel: o.parallel, Progress: progress.show})
 	progress.clear()
 	interrupted := errors.Is(err, context.Canceled)
 	if err != nil && !interrupted {
@@ -166,8 +166,7 @@ func (l *progressLine) show(s sim.Progress) {
 		return
 	}
 	l.shown = time.Now()
-	_, _ = fmt.Fprintf(l.to, "\r\x1b[K%d of %d: %s %s, %.0f%%, %d requests", s.Variant, s.Variants, s.Result.Algorithm, s.Result.Mode,
-		100*s.Now.Seconds()/s.Duration.Seconds(), s.Result.Requests)
+	_, _ = fmt.Fprintf(l.to, "\r\x1b[K%.0f%%, %d of %d results, %d requests", 100*s.Part, s.Ended, s.Variants, s.Requests)
 }
 
 func (l *progressLine) clear() {

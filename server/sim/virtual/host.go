@@ -63,7 +63,7 @@ func (h *Host) NewTimer(d time.Duration) clock.Timer {
 // Go runs a function in a goroutine of the host, after the current event.
 func (h *Host) Go(run func()) {
 	if !h.crashed {
-		h.loop.add(0, h, run)
+		h.loop.add(0, &event{run: run, host: h})
 	}
 }
 
@@ -116,7 +116,8 @@ func (h *Host) Sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 	done := false
-	e := h.loop.add(d, h, func() { done = true })
+	e := &event{run: func() { done = true }, host: h, signal: true}
+	h.loop.add(d, e)
 	h.Wait(func() bool { return done || ctx.Err() != nil })
 	e.run = nil
 	return ctx.Err()
@@ -155,6 +156,7 @@ func (t *timer) Stop() bool {
 // Reset implements clock.Timer.
 func (t *timer) Reset(d time.Duration) bool {
 	pending := t.Stop()
-	t.event = t.host.loop.add(d, t.host, t.run)
+	t.event = &event{run: t.run, host: t.host, signal: t.fired != nil}
+	t.host.loop.add(d, t.event)
 	return pending
 }

@@ -32,8 +32,9 @@ type entry struct {
 
 // An event is a function that runs at a time.
 type event struct {
-	run  func() // nil if it was stopped or has run
-	host *Host  // whose goroutine runs it, nil for the loop's own
+	run    func() // nil if it was stopped or has run
+	host   *Host  // whose goroutine runs it, nil for the loop's own
+	signal bool   // run does not block, and needs no goroutine of the host
 }
 
 // Now returns the time since the loop started.
@@ -46,13 +47,11 @@ func (l *Loop) Time() time.Time { return Epoch.Add(l.Now()) }
 func (l *Loop) Events() int64 { return l.events }
 
 // After runs a function after d. The function must not block.
-func (l *Loop) After(d time.Duration, run func()) { l.add(d, nil, run) }
+func (l *Loop) After(d time.Duration, run func()) { l.add(d, &event{run: run}) }
 
-func (l *Loop) add(d time.Duration, h *Host, run func()) *event {
+func (l *Loop) add(d time.Duration, e *event) {
 	l.seq++
-	e := &event{run: run, host: h}
 	l.push(entry{l.now.Load() + int64(max(d, 0)), l.seq, e})
-	return e
 }
 
 // Step runs the next event if it is due by a time. It returns false, and moves the time there, if there is none.
@@ -66,10 +65,14 @@ func (l *Loop) Step(until time.Duration) bool {
 		next.event.run = nil
 		l.now.Store(next.at)
 		l.events++
-		if h := next.event.host; h != nil {
-			h.Run(run)
-		} else {
+		switch h := next.event.host; {
+		case h == nil:
 			run()
+		case !next.event.signal:
+			h.Run(run)
+		case !h.crashed:
+			run()
+			h.wake()
 		}
 		return true
 	}

@@ -11,18 +11,24 @@ func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 	now := l.now()
 	end := len(dst) + most
 	turn := int(l.counters.turns.Add(1))
+	var ready uint32
 	for i := range l.shards {
 		sh := &l.shards[i]
 		sh.mu.Lock()
 		l.sweep(sh, now, len(sh.list)/1024+2)
 		l.queueRevisits(sh, turn, now)
 		sh.mu.Unlock()
+		ready |= sh.ready.Load()
 	}
 	for class := classes - 1; class >= 0; class-- {
-		dst = l.changesInClass(dst, int8(class), turn, end-most/8, now)
+		if ready>>class&1 == 1 {
+			dst = l.changesInClass(dst, int8(class), turn, end-most/8, now)
+		}
 	}
 	for i := range classes {
-		dst = l.changesInClass(dst, int8((turn+i)%classes), turn, end, now)
+		if class := (turn + i) % classes; ready>>class&1 == 1 {
+			dst = l.changesInClass(dst, int8(class), turn, end, now)
+		}
 	}
 	return dst
 }
