@@ -1,14 +1,21 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// An oracle knows everything at once: it has one counter per client and limit, by the right time, of all units that
-// nodes admit. It says whether the limits had room for a request.
-type oracle struct{ counters []counter }
+// An oracle knows everything at once, by the right time, and judges every decision. Each unit too much or too little
+// counts once: a client that was five units above its limit, and stays there, was wrongly admitted five times. So there
+// are three counters of each client, which are the same as long as nothing is wrong.
+type oracle struct {
+	all   []counter // all units that nodes admit
+	right []counter // without those that were wrongly admitted; only clients that had some
+	due   []counter // with those that were wrongly denied; only clients that had some
+}
 
 // A counter is the counters of all clients under one limit.
 type counter struct {
@@ -41,21 +48,73 @@ func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error)
 		if err != nil {
 			return nil, err
 		}
-		c := counter{plan: plan}
-		if plan.IsPair() {
-			c.pairs = make(map[uint64]algorithm.Pair)
-		} else {
-			c.states = make(map[uint64]algorithm.State)
+		for _, list := range []*[]counter{&o.all, &o.right, &o.due} {
+			c := counter{plan: plan}
+			if plan.IsPair() {
+				c.pairs = make(map[uint64]algorithm.Pair)
+			} else {
+				c.states = make(map[uint64]algorithm.State)
+			}
+			*list = append(*list, c)
 		}
-		o.counters = append(o.counters, c)
 	}
 	return o, nil
 }
 
-// room reports whether all limits of a client have room for a cost, at a time in µs.
-func (o *oracle) room(client uint64, now, cost int64) bool {
-	for i := range o.counters {
-		c := &o.counters[i]
+// judge reports whether a decision on a cost, at a time in µs, is wrong. excess is how many units the client is above
+// a limit after an admission.
+func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool, excess int64) {
+	if !allowed {
+		due, differs := o.counters(o.due, client)
+		if !room(due, client, now, cost) {
+			return false, 0
+		}
+		if !differs {
+			copyClient(o.due, o.all, client)
+		}
+		charge(o.due, client, now, cost)
+		return true, 0
+	}
+	right, differs := o.counters(o.right, client)
+	if wrong = !room(right, client, now, cost); wrong && !differs {
+		copyClient(o.right, o.all, client)
+	} else if !wrong && differs {
+		charge(o.right, client, now, cost)
+	}
+	if _, differs := o.counters(o.due, client); differs {
+		charge(o.due, client, now, cost)
+	}
+	return wrong, charge(o.all, client, now, cost)
+}
+
+// counters returns the special counters of a client if it has any, and those of all units otherwise.
+func (o *oracle) counters(special []counter, client uint64) (_ []counter, differs bool) {
+	c := &special[0]
+	if c.pairs != nil {
+		_, differs = c.pairs[client]
+	} else {
+		_, differs = c.states[client]
+	}
+	if differs {
+		return special, true
+	}
+	return o.all, false
+}
+
+func copyClient(to, from []counter, client uint64) {
+	for i := range to {
+		if to[i].pairs != nil {
+			to[i].pairs[client] = from[i].pairs[client]
+		} else {
+			to[i].states[client] = slices.Clone(from[i].states[client])
+		}
+	}
+}
+
+// room reports whether all limits of a client have room for a cost.
+func room(counters []counter, client uint64, now, cost int64) bool {
+	for i := range counters {
+		c := &counters[i]
 		var d headgate.Decision
 		if c.pairs != nil {
 			d = c.plan.DecidePair(c.pairs[client], now, cost)
@@ -69,10 +128,10 @@ func (o *oracle) room(client uint64, now, cost int64) bool {
 	return true
 }
 
-// charge counts units that were admitted, and returns how many of a client are above a limit now.
-func (o *oracle) charge(client uint64, now, cost int64) (excess int64) {
-	for i := range o.counters {
-		c := &o.counters[i]
+// charge counts units, and returns how many of a client are above a limit now.
+func charge(counters []counter, client uint64, now, cost int64) (excess int64) {
+	for i := range counters {
+		c := &counters[i]
 		var d headgate.Decision
 		if c.pairs != nil {
 			c.pairs[client], d = c.plan.ChargePair(c.pairs[client], now, cost)

@@ -26,7 +26,7 @@ type Result struct {
 	Degraded int64 `json:"degraded"`
 	Unserved int64 `json:"unserved"`
 	// WronglyAdmitted are requests that were admitted although the limit had no room for them, and WronglyDenied those
-	// that were denied although it had.
+	// that were denied although it had. Each unit too much or too little counts once.
 	WronglyAdmitted int64 `json:"wronglyAdmitted"`
 	WronglyDenied   int64 `json:"wronglyDenied"`
 	// MaxExcess is the most units that a client was above its limit at any time.
@@ -51,6 +51,7 @@ type Result struct {
 	latency  histogram
 	slots    []int64 // admissions per burstStep
 	duration time.Duration
+	logs     []Log
 }
 
 // Latency is the distribution of the time that decisions take, in µs.
@@ -133,7 +134,7 @@ func (r *Result) record(q *request) {
 	}
 	if !q.allowed {
 		r.Denied++
-		if q.room {
+		if q.wrong {
 			r.count(now, &r.WronglyDenied, seriesWronglyDenied)
 		}
 		return
@@ -142,9 +143,9 @@ func (r *Result) record(q *request) {
 	if slot := int(now / burstStep); slot < len(r.slots) {
 		r.slots[slot]++
 	}
-	if !q.room {
+	r.MaxExcess = max(r.MaxExcess, q.excess)
+	if q.wrong {
 		r.count(now, &r.WronglyAdmitted, seriesWronglyAdmitted)
-		r.MaxExcess = max(r.MaxExcess, q.excess)
 	}
 }
 
@@ -152,7 +153,7 @@ func (r *Result) record(q *request) {
 func (r *Result) finish(w *world) {
 	now := w.loop.Now()
 	r.Simulated, r.Partial, r.Events = now.Seconds(), now < w.scenario.Duration, w.loop.Events()
-	r.BytesSent = w.network.bytes
+	r.BytesSent, r.logs = w.network.bytes, w.logs()
 	r.Nodes = len(w.nodes)
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	h := &r.latency

@@ -18,6 +18,7 @@ type Results struct {
 	Seed        int       `json:"seed"`
 	Duration    float64   `json:"durationSeconds"`
 	SampleOneIn int       `json:"sampleOneIn"`
+	Logs        []Log     `json:"logs,omitempty"` // that were replayed
 	Results     []*Result `json:"results"`
 }
 
@@ -54,6 +55,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error)
 	for range min(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)), len(variants)) {
 		workers.Go(func() {
 			for i := range next {
+				if ctx.Err() != nil {
+					continue
+				}
 				results[i], errs[i] = runVariant(ctx, s, variants[i], func(requests int64, now time.Duration) {
 					shared.update(i, requests, now)
 				})
@@ -62,16 +66,13 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error)
 		})
 	}
 	for i := range variants {
-		if ctx.Err() != nil {
-			break
-		}
 		next <- i
 	}
 	close(next)
 	workers.Wait()
 	for _, r := range results {
 		if r != nil {
-			all.Results = append(all.Results, r)
+			all.Results, all.Logs = append(all.Results, r), r.logs
 		}
 	}
 	for _, err := range errs {
@@ -131,16 +132,16 @@ func runVariant(
 	defer func() { err = errors.Join(err, w.close()) }()
 	w.startTraffic()
 	w.startFaults()
-	for n := 1; w.loop.Step(s.Duration); n++ {
-		if w.failed != nil {
-			return nil, w.failed
-		}
+	for n := 1; w.failed == nil && w.loop.Step(s.Duration); n++ {
 		if n%eventsPerCheck == 0 {
 			progress(w.result.Requests, w.loop.Now())
 			if ctx.Err() != nil {
 				break
 			}
 		}
+	}
+	if w.failed != nil {
+		return nil, w.failed
 	}
 	w.result.finish(w)
 	return w.result, ctx.Err()

@@ -15,7 +15,8 @@ type source struct {
 	random *rand.Rand
 	zipf   *rand.Zipf // nil if all clients send equally
 	at     time.Duration
-	base   uint64 // tells clients of different prefixes apart
+	base   uint64  // tells clients of different prefixes apart
+	replay *replay // nil if requests are generated
 }
 
 // startTraffic schedules the first request of every source.
@@ -29,7 +30,17 @@ func (w *world) startTraffic() {
 		if spec.Zipf > 0 {
 			s.zipf = rand.NewZipf(s.random, float64(spec.Zipf), 1, uint64(spec.Clients-1))
 		}
-		s.schedule()
+		if spec.Log == "" {
+			s.schedule()
+			continue
+		}
+		var err error
+		if s.replay, err = newReplay(spec); err != nil {
+			w.fail(err)
+			return
+		}
+		w.replays = append(w.replays, s.replay)
+		s.scheduleReplay()
 	}
 }
 

@@ -38,6 +38,7 @@ type world struct {
 	next         int // slot, of the load balancer
 	balancer     *rand.Rand
 	verdicts     []*engine.Verdict
+	replays      []*replay
 	failed       error // of an event
 
 	// check is called after every request, for tests.
@@ -115,6 +116,9 @@ func (w *world) close() error {
 	if store, ok := w.fallback.(*memstore.Store); ok && store != nil {
 		errs = append(errs, store.Close())
 	}
+	for _, r := range w.replays {
+		errs = append(errs, r.reader.Close())
+	}
 	w.loop.Close()
 	return errors.Join(errs...)
 }
@@ -130,12 +134,14 @@ func (w *world) fail(err error) {
 type request struct {
 	source  *source
 	client  uint64
+	name    string // of the client in a log; "" for generated traffic
 	user    string
 	attempt int
 	node    *node
 
 	executed  bool // Redis has decided it
-	room      bool // the oracle had room for it then
+	counted   bool // the oracle has counted it as admitted
+	wrong     bool // the oracle would have decided otherwise
 	allowed   bool
 	degraded  bool
 	excess    int64 // units above the limit after it
@@ -187,7 +193,12 @@ func (w *world) arrive(r *request) {
 		w.result.Unserved++
 		return
 	}
-	r.user = r.source.spec.Prefix + "-" + strconv.FormatUint(r.client, 36)
+	r.user = r.source.spec.Prefix + "-"
+	if r.name != "" {
+		r.user += r.name
+	} else {
+		r.user += strconv.FormatUint(r.client, 36)
+	}
 	r.startedAt = w.loop.Now()
 	r.node.host.Run(func() { w.serve(r) })
 }
@@ -237,16 +248,18 @@ func (w *world) executed(allowed bool, err error) {
 
 // consult asks the oracle for its opinion, and tells it what was admitted.
 func (w *world) consult(r *request, allowed bool) {
-	now, cost := w.micros(), int64(r.source.spec.Cost)
-	r.room = w.oracle.room(r.client, now, cost)
-	if allowed {
-		r.excess = w.oracle.charge(r.client, now, cost)
-	}
+	r.wrong, r.excess = w.oracle.judge(r.client, w.micros(), int64(r.source.spec.Cost), allowed)
+	r.counted = allowed
 }
 
-// judge compares the decision with the oracle's, unless that was done when Redis decided.
+// judge compares the decision with the oracle's, unless that was done when Redis decided. If the response of Redis was
+// lost, a policy has decided: units that Redis has admitted are not counted again.
 func (w *world) judge(r *request) {
-	if !r.executed || r.degraded {
+	switch {
+	case r.executed && !r.degraded:
+	case r.executed && r.counted:
+		r.wrong = r.wrong || !r.allowed
+	default:
 		w.consult(r, r.allowed)
 	}
 }
@@ -268,7 +281,7 @@ func (w *world) retry(r *request, retryAfter time.Duration) {
 		wait = (retryAfter + time.Second - 1).Truncate(time.Second) // as the header has whole seconds
 		wait = max(wait, time.Second)
 	}
-	again := &request{source: r.source, client: r.client, attempt: r.attempt + 1}
+	again := &request{source: r.source, client: r.client, name: r.name, attempt: r.attempt + 1}
 	w.loop.After(wait, func() {
 		w.result.Retries++
 		w.arrive(again)

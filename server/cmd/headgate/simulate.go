@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,12 +18,12 @@ import (
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/sim"
+	"github.com/headgate/headgate/server/sim/report"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
 func (p *program) simulateCommand() *cobra.Command {
-	var out output.Format
-	seed := -1
+	o := simulateOptions{seed: -1, figure: string(report.Admitted)}
 	c := &cobra.Command{
 		Use:   "simulate SCENARIO",
 		Short: "Simulate limits on many nodes, with traffic and faults",
@@ -39,6 +42,7 @@ fields and the results, and examples/scenarios has files to start from.
 
 The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so far.`,
 		Example: `  headgate simulate examples/scenarios/three-nodes.yaml
+  headgate simulate --html report.html scenario.yaml
   headgate simulate -o json --seed 7 scenario.yaml > results.json`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -50,22 +54,72 @@ The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so f
 				return err
 			}
 			if c.Flags().Changed("seed") {
-				if seed < 0 {
-					return fmt.Errorf("--seed %d: want 0 or more", seed)
+				if o.seed < 0 {
+					return fmt.Errorf("--seed %d: want 0 or more", o.seed)
 				}
-				s.Seed = seed
+				s.Seed = o.seed
 			}
-			return p.simulate(c.Context(), s, out)
+			if o.parallel < 0 {
+				return fmt.Errorf("--parallel %d: want 1 or more, or 0 for one per processor", o.parallel)
+			}
+			if !slices.Contains(figureNames(), o.figure) {
+				return fmt.Errorf("--figure %q: want one of %s", o.figure, strings.Join(figureNames(), ", "))
+			}
+			return p.simulate(c.Context(), s, o)
 		},
 	}
-	output.AddFlag(c, &out)
-	c.Flags().IntVar(&seed, "seed", seed, "seed instead of that of the scenario")
-	_ = c.RegisterFlagCompletionFunc("seed", cobra.NoFileCompletions) // the flag exists
+	output.AddFlag(c, &o.out)
+	c.Flags().IntVar(&o.seed, "seed", o.seed, "seed instead of that of the scenario")
+	c.Flags().StringVar(&o.html, "html", "", "also write a report with charts to this file")
+	c.Flags().IntVar(&o.parallel, "parallel", 0, "how many modes and algorithms to simulate at the same time; each needs its own "+
+		"memory (default one per processor)")
+	c.Flags().StringVar(&o.svg, "svg", "", "also write a picture of a figure over time to this file")
+	c.Flags().StringVar(&o.figure, "figure", o.figure, "figure in the picture: "+strings.Join(figureNames(), ", "))
+	_ = c.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"seed", "parallel"} {
+		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag exists
+	}
 	return c
 }
 
+// simulateOptions are the flags of headgate simulate.
+type simulateOptions struct {
+	out      output.Format
+	seed     int
+	html     string // file of the report, "" for none
+	svg      string // file of a picture, "" for none
+	figure   string // in the picture
+	parallel int
+}
+
+// writePictures writes the report and the picture that were asked for.
+func (o *simulateOptions) writePictures(results *sim.Results) error {
+	if o.html != "" {
+		var page bytes.Buffer
+		if err := report.Write(&page, results); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		if err := os.WriteFile(o.html, page.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if o.svg != "" {
+		return os.WriteFile(o.svg, []byte(report.Picture(results, report.Figure(o.figure))), 0o644)
+	}
+	return nil
+}
+
+// figureNames returns the values of --figure.
+func figureNames() []string {
+	var names []string
+	for _, f := range report.Figures {
+		names = append(names, string(f))
+	}
+	return names
+}
+
 // simulate runs a scenario and prints its results.
-func (p *program) simulate(ctx context.Context, s *scenario.Scenario, out output.Format) error {
+func (p *program) simulate(ctx context.Context, s *scenario.Scenario, o simulateOptions) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	began := time.Now()
@@ -76,10 +130,13 @@ func (p *program) simulate(ctx context.Context, s *scenario.Scenario, out output
 	if err != nil && !interrupted {
 		return err
 	}
-	if err := p.show(out, results, simulationHeader, simulationRows(results)); err != nil {
+	if err := o.writePictures(results); err != nil {
 		return err
 	}
-	if out == output.Table {
+	if err := p.show(o.out, results, simulationHeader, simulationRows(results)); err != nil {
+		return err
+	}
+	if o.out == output.Table {
 		p.printSimulationNotes(results, time.Since(began))
 	}
 	if interrupted {
@@ -138,6 +195,12 @@ func (p *program) printSimulationNotes(results *sim.Results, took time.Duration)
 		}
 		if r.Partial {
 			p.printf("%s %s: partial, the first %.1fs of %.0fs\n", r.Algorithm, r.Mode, r.Simulated, results.Duration)
+		}
+	}
+	for _, l := range results.Logs {
+		p.printf("%s: %d requests read, %d lines could not be read\n", l.File, l.Requests, l.Skipped)
+		for _, e := range l.Examples {
+			p.printf("  line %d: %s: %s\n", e.Line, e.Reason, e.Text)
 		}
 	}
 	if results.SampleOneIn > 1 {

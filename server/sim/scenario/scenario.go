@@ -7,6 +7,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/accesslogs"
 )
 
 // A Scenario describes a simulation. Parse returns one.
@@ -84,6 +85,14 @@ type Source struct {
 	Prefix string `field:"prefix"`
 	// Retry says what clients do after a denial. Default nothing.
 	Retry *Retry `field:"retry"`
+	// Log is an access log whose requests are replayed instead of generated ones. Its path is relative to the scenario.
+	Log string `field:"log"`
+	// LogFormat is the format of the log's lines. Default accesslogs.Auto.
+	LogFormat accesslogs.Format `field:"log_format"`
+	// LogKey is the attribute of a line that names the client. Default ip.
+	LogKey string `field:"log_key"`
+	// Speed is how many times faster than in the log requests follow each other. Default 1.
+	Speed Number `field:"speed"`
 }
 
 // A Retry says how clients repeat denied requests.

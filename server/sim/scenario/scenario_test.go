@@ -69,6 +69,12 @@ func TestBadInputIsRefusedWithItsLine(t *testing.T) {
 			"late fault", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: crash, at: 2m }]",
 			"want a time before the end",
 		},
+		{"no log", "duration: 1m\nlimits: [10/s]\ntraffic: [{ log: none.log }]", "x.yaml:3:18: traffic[0].log: none.log: want an access log"},
+		{
+			"log and rate", "duration: 1m\nlimits: [10/s]\ntraffic: [{ log: scenario_test.go, rate: 5 }]",
+			"a log beside generated traffic",
+		},
+		{"log key alone", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, log_key: user }]", "without a log: want a log"},
 		{"no YAML", "duration: [", "x.yaml:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -53,6 +54,12 @@ func (s *Scenario) setDefaults(file string) {
 		t.Cost = cmp.Or(t.Cost, 1)
 		t.Until = cmp.Or(t.Until, s.Duration)
 		t.Period = cmp.Or(t.Period, s.Duration)
+		if t.Log != "" {
+			if !filepath.IsAbs(t.Log) {
+				t.Log = filepath.Join(filepath.Dir(file), t.Log)
+			}
+			t.LogKey, t.Speed = cmp.Or(t.LogKey, "ip"), cmp.Or(t.Speed, 1)
+		}
 		if t.Retry != nil {
 			t.Retry.Attempts = cmp.Or(t.Retry.Attempts, 3)
 			t.Retry.Wait = cmp.Or(t.Retry.Wait, 100*time.Millisecond)
@@ -126,8 +133,22 @@ func (s *Scenario) validateCombinations(p *problems) {
 	}
 }
 
+// validateLog checks a source that replays a log, or one that has no log.
+func validateLog(p *problems, t *Source, path string) {
+	if t.Log == "" {
+		p.add(t.Rate > 0, path+".rate", fmt.Sprint(t.Rate), "requests per second, above 0, or a log")
+		p.add(t.LogFormat == "" && t.LogKey == "" && t.Speed == 0, path, "log_format, log_key or speed without a log", "a log")
+		return
+	}
+	info, err := os.Stat(t.Log)
+	p.add(err == nil && !info.IsDir(), path+".log", t.Log, "an access log that exists")
+	p.add(t.Rate == 0 && t.Clients == 1 && t.Zipf == 0 && t.On == 0 && t.ClientOn == 0 && t.Pattern == Poisson, path+".log",
+		"a log beside generated traffic", "no rate, pattern, clients, zipf, on or client_on: the log has the requests")
+	p.add(t.Speed > 0 && t.Speed <= 1e6, path+".speed", fmt.Sprint(t.Speed), "a factor above 0, as in 10")
+}
+
 func (s *Scenario) validateSource(p *problems, t *Source, path string) {
-	p.add(t.Rate > 0, path+".rate", fmt.Sprint(t.Rate), "requests per second, above 0")
+	validateLog(p, t, path)
 	p.add(t.Clients >= 1 && t.Clients <= MaxClients, path+".clients", strconv.Itoa(t.Clients),
 		fmt.Sprint("1 to ", MaxClients))
 	p.add(t.Zipf == 0 || t.Zipf > 1, path+".zipf", fmt.Sprint(t.Zipf), "an exponent above 1, as in 1.1")

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file/source"
+	"github.com/headgate/headgate/server/accesslogs"
 )
 
 // A Number is a number that need not be whole.
@@ -105,6 +106,7 @@ func newCodec() *source.Codec {
 	source.RegisterScalar(c, rules.ParsePolicy, headgate.Policy.String)
 	source.RegisterScalar(c, oneOf(Poisson, Constant, Diurnal), toString)
 	source.RegisterScalar(c, oneOf(RoundRobin, Random, ByClient), toString)
+	source.RegisterScalar(c, oneOf(accesslogs.Formats...), toString)
 	source.RegisterScalar(c, oneOf(Exponential, Uniform, Fixed, Heavy), toString)
 	source.RegisterScalar(c, oneOf(
 		Crash, Join, Partition, Slow, Lossy, RedisDown, Failover, RedisClock, NodeClock), toString)

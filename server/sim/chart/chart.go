@@ -1,0 +1,169 @@
+package chart
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Line is one line of a chart, with a value for each step.
+type Line struct {
+	Name   string
+	Values []float64
+}
+
+// A Mark is a vertical line with a text.
+type Mark struct {
+	X    float64
+	Text string
+}
+
+// Lines is a chart of lines over the same steps.
+type Lines struct {
+	Title string
+	XUnit string  // as in s
+	Step  float64 // distance of two values, in XUnit
+	Lines []Line
+	Marks []Mark
+	// Bound, if above 0, is drawn as a dashed line with the text BoundText.
+	Bound     float64
+	BoundText string
+}
+
+// The layout of all charts, in pixels.
+const (
+	width      = 760
+	height     = 260
+	left       = 64
+	right      = 16
+	top        = 46
+	bottom     = 34
+	plotWidth  = width - left - right
+	plotHeight = height - top - bottom
+)
+
+// Style is the style sheet of all charts. A page that embeds charts needs it once.
+const Style = `.hg{font:12px system-ui,sans-serif;--ink:#1f2933;--soft:#66727f;--grid:#e3e7eb;--paper:#fff;` +
+	`--c0:#2563eb;--c1:#d9480f;--c2:#0f8a5f;--c3:#9333ea;--c4:#b7791f;--c5:#0891b2;--c6:#be185d;--c7:#4d7c0f}` +
+	`@media(prefers-color-scheme:dark){.hg{--ink:#e6e9ed;--soft:#9aa5b1;--grid:#343c46;--paper:#181c21;` +
+	`--c0:#6ea8fe;--c1:#ff9466;--c2:#4fd1a1;--c3:#c79bff;--c4:#e9b949;--c5:#5ccfe6;--c6:#f783ac;--c7:#a9d65c}}` +
+	`.hg text{fill:var(--ink)}.hg .soft{fill:var(--soft)}.hg .title{font-weight:600;font-size:14px}` +
+	`.hg .grid{stroke:var(--grid)}.hg .paper{fill:var(--paper)}.hg .line{fill:none;stroke-width:2;stroke-linejoin:round}` +
+	`.hg .mark{stroke:var(--soft);stroke-dasharray:2 4}.hg .bound{stroke:var(--ink);stroke-dasharray:6 4}`
+
+// colors is the number of colors in Style.
+const colors = 8
+
+func color(i int) string { return "var(--c" + strconv.Itoa(i%colors) + ")" }
+
+// A picture collects the elements of an SVG.
+type picture struct{ strings.Builder }
+
+func (p *picture) add(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+func (p *picture) text(class, anchor string, x, y float64, text string) {
+	p.add(`<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`, class, anchor, x, y, html.EscapeString(text))
+}
+
+// svg returns a picture. A standalone one has the style sheet and a background.
+func svg(title string, h int, standalone bool, draw func(*picture)) string {
+	var p picture
+	p.add(`<svg xmlns="http://www.w3.org/2000/svg" class="hg" role="img" aria-label="%s" viewBox="0 0 %d %d" width="%d">`,
+		html.EscapeString(title), width, h, width)
+	if standalone {
+		p.add(`<style>%s</style><rect class="paper" width="%d" height="%d"/>`, Style, width, h)
+	}
+	p.text("title", "start", 8, 18, title)
+	draw(&p)
+	p.WriteString("</svg>\n")
+	return p.String()
+}
+
+// niceCeil returns the next number of the form 1, 2, 2.5 or 5 times a power of ten.
+func niceCeil(x float64) float64 {
+	if x <= 0 {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(x)))
+	for _, f := range []float64{1, 2, 2.5, 5, 10} {
+		if x <= f*power*(1+1e-9) {
+			return f * power
+		}
+	}
+	return 10 * power
+}
+
+// Number formats a number with at most three digits and a suffix.
+func Number(x float64) string {
+	for _, unit := range []struct {
+		scale  float64
+		suffix string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if math.Abs(x) >= unit.scale {
+			return strconv.FormatFloat(x/unit.scale, 'g', 3, 64) + unit.suffix
+		}
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// SVG draws the chart. A standalone one can be a file of its own.
+func (c *Lines) SVG(standalone bool) string {
+	most, steps := c.Bound, 1
+	for _, l := range c.Lines {
+		steps = max(steps, len(l.Values))
+		for _, v := range l.Values {
+			most = max(most, v)
+		}
+	}
+	most = niceCeil(most)
+	end := float64(steps) * c.Step
+	x := func(at float64) float64 { return left + plotWidth*at/end }
+	y := func(v float64) float64 { return top + plotHeight*(1-v/most) }
+	return svg(c.Title, height, standalone, func(p *picture) {
+		for i := range 5 {
+			v := most * float64(i) / 4
+			p.add(`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, left, width-right, y(v), y(v))
+			p.text("soft", "end", left-8, y(v)+4, Number(v))
+		}
+		for i := range 7 {
+			at := end * float64(i) / 6
+			p.text("soft", "middle", x(at), height-12, Number(at)+" "+c.XUnit)
+		}
+		for i, m := range c.Marks {
+			p.add(`<line class="mark" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`, x(m.X), x(m.X), top, height-bottom)
+			p.text("soft", "start", x(m.X)+3, float64(top+10+12*(i%3)), m.Text)
+		}
+		if c.Bound > 0 {
+			p.add(`<line class="bound" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, left, width-right, y(c.Bound), y(c.Bound))
+			p.text("soft", "end", width-right-4, y(c.Bound)-4, c.BoundText)
+		}
+		for i, l := range c.Lines {
+			p.add(`<path class="line" stroke="%s" d="`, color(i))
+			for j, v := range l.Values {
+				p.add("%c%.1f %.1f", "ML"[min(j, 1)], x((float64(j)+0.5)*c.Step), y(v))
+			}
+			p.WriteString(`"/>`)
+		}
+		legend(p, c.names())
+	})
+}
+
+func (c *Lines) names() []string {
+	var names []string
+	for _, l := range c.Lines {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// legend draws the colors of names below the title.
+func legend(p *picture, names []string) {
+	x := 8.0
+	for i, name := range names {
+		p.add(`<rect x="%.1f" y="27" width="10" height="10" rx="2" fill="%s"/>`, x, color(i))
+		p.text("", "start", x+14, 36, name)
+		x += 30 + 6.6*float64(len(name))
+	}
+}

@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/headgate/headgate/server/accesslogs"
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+// A Log is what was read of the access log of a source.
+type Log struct {
+	File string `json:"file"`
+	accesslogs.Stats
+}
+
+// maxGroup is the most requests of one second that are spread over it.
+const maxGroup = 1 << 20
+
+// A replay reads the requests of an access log. Those of the same second are spread over it evenly if the log has whole
+// seconds only.
+type replay struct {
+	spec   *scenario.Source
+	reader *accesslogs.Reader
+	began  time.Time // of the first request
+
+	next    accesslogs.Request // read ahead, if hasNext
+	hasNext bool
+	group   []string // clients of the requests to come of groupAt
+	sent    int      // of group
+	groupAt time.Time
+}
+
+func newReplay(spec *scenario.Source) (*replay, error) {
+	reader, err := accesslogs.Open(spec.Log, nil, accesslogs.Options{Format: spec.LogFormat})
+	if err != nil {
+		return nil, fmt.Errorf("replay a log: %w", err)
+	}
+	return &replay{spec: spec, reader: reader}, nil
+}
+
+var errNoClient = errors.New("no client")
+
+// request returns the time of the next request, since the beginning of the simulation, and its client. The error is
+// io.EOF at the end of the log.
+func (r *replay) request() (at time.Duration, client string, err error) {
+	if r.sent == len(r.group) {
+		if err := r.readGroup(); err != nil {
+			return 0, "", err
+		}
+	}
+	offset := r.groupAt.Sub(r.began) + time.Duration(r.sent)*time.Second/time.Duration(len(r.group))
+	client = r.group[r.sent]
+	r.sent++
+	return r.spec.From + time.Duration(float64(offset)/float64(r.spec.Speed)), client, nil
+}
+
+// readGroup reads the requests of the next second, or one request if times have a fraction.
+func (r *replay) readGroup() error {
+	if err := r.readAhead(); err != nil {
+		return err
+	}
+	if r.began.IsZero() {
+		r.began = r.next.Time
+	}
+	r.group, r.sent, r.groupAt = r.group[:0], 0, r.next.Time
+	for len(r.group) < maxGroup {
+		r.group = append(r.group, r.next.Attributes[r.spec.LogKey])
+		r.hasNext = false
+		if err := r.readAhead(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		if r.groupAt.Nanosecond() != 0 || !r.next.Time.Equal(r.groupAt) {
+			break
+		}
+	}
+	return nil
+}
+
+// readAhead reads the next request that has a client.
+func (r *replay) readAhead() error {
+	for !r.hasNext {
+		if err := r.reader.Read(&r.next); err != nil {
+			return err
+		}
+		if r.next.Attributes[r.spec.LogKey] == "" {
+			r.reader.Unread(fmt.Errorf("%w: the line has no %s", errNoClient, r.spec.LogKey))
+			continue
+		}
+		r.hasNext = true
+	}
+	return nil
+}
+
+// scheduleReplay schedules the next request of a log, if there is one.
+func (s *source) scheduleReplay() {
+	for {
+		at, name, err := s.replay.request()
+		if errors.Is(err, io.EOF) || err == nil && at >= s.spec.Until {
+			return
+		}
+		if err != nil {
+			s.world.fail(fmt.Errorf("replay %s: %w", s.spec.Log, err))
+			return
+		}
+		client := hashKey(s.spec.Prefix + "-" + name)
+		if n := uint64(s.world.scenario.SampleOneIn); n > 1 && mix(client)%n != 0 {
+			continue
+		}
+		s.at = max(s.at, at) // lines may be slightly out of order
+		s.world.loop.After(s.at-s.world.loop.Now(), func() {
+			s.world.arrive(&request{source: s, client: client, name: name})
+			s.scheduleReplay()
+		})
+		return
+	}
+}
+
+// logs returns what was read of the access logs.
+func (w *world) logs() []Log {
+	var list []Log
+	for _, r := range w.replays {
+		list = append(list, Log{File: r.spec.Log, Stats: r.reader.Stats()})
+	}
+	return list
+}

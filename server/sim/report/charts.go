@@ -1,0 +1,127 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/server/sim"
+	"github.com/headgate/headgate/server/sim/chart"
+)
+
+// A Figure is a series of results that can be drawn over time.
+type Figure string
+
+// The figures.
+const (
+	Admitted        Figure = "admitted"
+	WronglyAdmitted Figure = "wrongly-admitted"
+	WronglyDenied   Figure = "wrongly-denied"
+	RedisCalls      Figure = "redis-calls"
+)
+
+// Figures are all figures, in the order of the report.
+var Figures = []Figure{Admitted, WronglyAdmitted, WronglyDenied, RedisCalls}
+
+var titles = map[Figure]string{
+	Admitted: "Admitted requests per second", WronglyAdmitted: "Wrongly admitted requests per second",
+	WronglyDenied: "Wrongly denied requests per second", RedisCalls: "Redis calls per second",
+}
+
+func (f Figure) of(s *sim.Series) []int64 {
+	switch f {
+	case WronglyAdmitted:
+		return s.WronglyAdmitted
+	case WronglyDenied:
+		return s.WronglyDenied
+	case RedisCalls:
+		return s.RedisCalls
+	default:
+		return s.Admitted
+	}
+}
+
+// variant names a result in charts.
+func variant(r *sim.Result) string { return r.Algorithm + " " + r.Mode }
+
+// overTime returns the chart of a figure, or nil if it is 0 all the time.
+func overTime(all *sim.Results, f Figure) *chart.Lines {
+	c := &chart.Lines{Title: titles[f], XUnit: "s"}
+	used := false
+	for _, r := range all.Results {
+		step := r.Series.StepSeconds
+		line := chart.Line{Name: variant(r)}
+		for i, n := range f.of(&r.Series) {
+			if r.Partial && float64(i)*step >= r.Simulated {
+				break
+			}
+			used = used || n > 0
+			line.Values = append(line.Values, float64(n)/step)
+		}
+		c.Lines, c.Step = append(c.Lines, line), step
+		if len(r.Marks) > len(c.Marks) {
+			c.Marks = nil
+			for _, m := range r.Marks {
+				c.Marks = append(c.Marks, chart.Mark{X: m.Seconds, Text: m.Text})
+			}
+		}
+	}
+	if !used {
+		return nil
+	}
+	return c
+}
+
+// Picture returns the chart of a figure as an SVG file.
+func Picture(all *sim.Results, f Figure) string {
+	c := overTime(all, f)
+	if c == nil {
+		c = &chart.Lines{Title: titles[f] + ": none", XUnit: "s", Step: max(all.Duration, 1)}
+	}
+	return c.SVG(true)
+}
+
+// decisions returns the chart of all decisions.
+func decisions(all *sim.Results) *chart.Bars {
+	c := &chart.Bars{Title: "Decisions", Parts: []string{"admitted", "wrongly admitted", "denied", "wrongly denied"}}
+	for _, r := range all.Results {
+		c.Bars = append(c.Bars, chart.Bar{
+			Name: variant(r), Text: chart.Number(float64(r.Requests)) + " requests",
+			Parts: []float64{
+				float64(r.Admitted - r.WronglyAdmitted), float64(r.WronglyAdmitted), float64(r.Denied - r.WronglyDenied),
+				float64(r.WronglyDenied),
+			},
+		})
+	}
+	return c
+}
+
+// latencies returns the chart of the time that decisions take.
+func latencies(all *sim.Results) *chart.Bars {
+	c := &chart.Bars{Title: "Added latency, 99th percentile"}
+	for _, r := range all.Results {
+		text := fmt.Sprintf("p50 %s, p99 %s", micros(r.Latency.P50), micros(r.Latency.P99))
+		c.Bars = append(c.Bars, chart.Bar{Name: variant(r), Parts: []float64{r.Latency.P99}, Text: text})
+	}
+	return c
+}
+
+func micros(us float64) string {
+	return time.Duration(us * float64(time.Microsecond)).Round(time.Microsecond).String()
+}
+
+// traffic returns the chart of bytes sent per second.
+func traffic(all *sim.Results) *chart.Bars {
+	c := &chart.Bars{Title: "Bytes sent per second between nodes and Redis"}
+	for _, r := range all.Results {
+		rate := perSecond(r, r.BytesSent)
+		c.Bars = append(c.Bars, chart.Bar{Name: variant(r), Parts: []float64{rate}, Text: chart.Number(rate) + "B/s"})
+	}
+	return c
+}
+
+func perSecond(r *sim.Result, n int64) float64 {
+	if r.Simulated == 0 {
+		return 0
+	}
+	return float64(n) / r.Simulated
+}
