@@ -40,38 +40,26 @@ func (o *Object) Item() *Item {
 	return &Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: o.Body, Deleted: o.Body == nil}
 }
 
-// end is the last line. Without it, a snapshot is incomplete.
-type end struct {
-	End     bool   `json:"end"`
-	Objects int    `json:"objects"`
-	Sum     string `json:"sha256"` // of all lines in front of it
-}
-
 // A Writer writes a snapshot, one line per object. The format is the same on the wire and in a node's file.
-type Writer struct {
-	lines *lines.Writer
-	count int
-}
+type Writer struct{ lines *lines.Writer }
+
+// counted is the name of the number of objects in the last line of a snapshot.
+const counted = "objects"
 
 // NewWriter writes the header and returns a Writer.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
-	snapshot := &Writer{lines: lines.NewWriter(w, MaxLine)}
-	return snapshot, snapshot.write(h)
+	snapshot := &Writer{lines.NewWriter(w, MaxLine, counted)}
+	return snapshot, writeError(snapshot.lines.Write(h))
 }
 
 // Write writes one object.
-func (w *Writer) Write(i *Item) error {
-	w.count++
-	return w.write(i)
-}
+func (w *Writer) Write(i *Item) error { return writeError(w.lines.Write(i)) }
 
 // Close writes the last line. A Reader refuses a snapshot without it.
-func (w *Writer) Close() error {
-	return w.write(end{End: true, Objects: w.count, Sum: w.lines.Sum()})
-}
+func (w *Writer) Close() error { return writeError(w.lines.Close()) }
 
-func (w *Writer) write(v any) error {
-	if err := w.lines.Write(v); err != nil {
+func writeError(err error) error {
+	if err != nil {
 		return fmt.Errorf("write a snapshot: %w", err)
 	}
 	return nil
@@ -85,40 +73,26 @@ type Reader struct {
 	Header Header
 
 	lines *lines.Reader
-	count int
 }
 
 // NewReader reads the header and returns a Reader.
 func NewReader(r io.Reader) (*Reader, error) {
-	snapshot := &Reader{lines: lines.NewReader(r, MaxLine)}
-	if err := snapshot.lines.Next(&snapshot.Header); err != nil {
-		return nil, broken(1, err)
+	snapshot := &Reader{lines: lines.NewReader(r, MaxLine, counted)}
+	if _, err := snapshot.lines.Next(&snapshot.Header); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
-	snapshot.lines.Count()
 	return snapshot, nil
 }
-
-func broken(line int, err error) error { return fmt.Errorf("%w: line %d: %w", ErrBroken, line, err) }
 
 // Next returns the next object, or io.EOF after the last one if the snapshot is complete. The object is valid until the
 // next call. Do not use any object before io.EOF.
 func (r *Reader) Next() (*Item, error) {
-	line := r.count + 2
-	var read struct {
-		Item
-		end
+	var item Item
+	switch more, err := r.lines.Next(&item); {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+	case !more:
+		return nil, io.EOF
 	}
-	if err := r.lines.Next(&read); err != nil {
-		return nil, broken(line, err)
-	}
-	if !read.End {
-		r.lines.Count()
-		r.count++
-		return &read.Item, nil
-	}
-	if sum := r.lines.Sum(); read.Sum != sum || read.Objects != r.count {
-		return nil, broken(line, fmt.Errorf("%d objects with the checksum %s, want %d with %s",
-			r.count, sum, read.Objects, read.Sum))
-	}
-	return nil, io.EOF
+	return &item, nil
 }

@@ -93,95 +93,65 @@ type header struct {
 	Created time.Time `json:"made"`
 }
 
-// end is the last line.
-type end struct {
-	End   bool   `json:"end"`
-	Lines int    `json:"lines"`
-	Sum   string `json:"sha256"`
-}
+// counted is the name of the number of lines in the last line of a backup.
+const counted = "lines"
 
 // A Writer writes a backup.
 type Writer struct {
 	to    *bufio.Writer
 	lines *lines.Writer
-	count int
 }
 
 // NewWriter starts a backup.
 func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 	to := bufio.NewWriterSize(w, 64<<10)
-	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine)}
-	return d, d.write(header{Form: form, Created: now.UTC().Truncate(time.Second)})
+	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine, counted)}
+	return d, writeError(d.lines.Write(header{Form: form, Created: now.UTC().Truncate(time.Second)}))
 }
 
 // Write writes a line.
-func (d *Writer) Write(l Line) error {
-	d.count++
-	return d.write(l)
-}
+func (d *Writer) Write(l Line) error { return writeError(d.lines.Write(l)) }
 
 // Close ends the backup. A Reader refuses a backup without its end.
-func (d *Writer) Close() error {
-	if err := d.write(end{End: true, Lines: d.count, Sum: d.lines.Sum()}); err != nil {
-		return err
-	}
-	return d.to.Flush()
-}
+func (d *Writer) Close() error { return writeError(errors.Join(d.lines.Close(), d.to.Flush())) }
 
-func (d *Writer) write(v any) error {
-	if err := d.lines.Write(v); err != nil {
+func writeError(err error) error {
+	if err != nil {
 		return fmt.Errorf("write a backup: %w", err)
 	}
 	return nil
 }
 
 // A Reader reads a backup.
-type Reader struct {
-	lines *lines.Reader
-	count int
-}
+type Reader struct{ lines *lines.Reader }
 
 // NewReader starts to read a backup.
 func NewReader(r io.Reader) (*Reader, error) {
-	d := &Reader{lines: lines.NewReader(r, maxLine)}
+	d := &Reader{lines.NewReader(r, maxLine, counted)}
 	var h header
-	switch err := d.lines.Next(&h); {
+	switch _, err := d.lines.Next(&h); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, d.broken(err)
+		return nil, broken(err)
 	case err != nil || h.Form == 0:
 		return nil, fmt.Errorf("%w: not a backup: wrong first line", control.ErrBroken)
 	case h.Form != form:
 		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d", control.ErrNewer, h.Form, form)
 	}
-	d.lines.Count()
 	return d, nil
 }
 
-func (d *Reader) broken(err error) error {
-	return fmt.Errorf("%w: line %d of the backup: %w", control.ErrBroken, d.count+2, err)
-}
+func broken(err error) error { return fmt.Errorf("%w: the backup: %w", control.ErrBroken, err) }
 
 // Next returns the next line, or io.EOF when all lines were read and the checksum matches.
 func (d *Reader) Next() (*Line, error) {
-	var read struct {
-		Line
-		end
-	}
-	if err := d.lines.Next(&read); err != nil {
-		return nil, d.broken(err)
-	}
-	if read.End {
-		if sum := d.lines.Sum(); read.Sum != sum || read.Lines != d.count {
-			return nil, d.broken(fmt.Errorf("%d lines with the checksum %s, want %d with %s", d.count, sum, read.Lines,
-				read.Sum))
-		}
+	l := new(Line)
+	switch more, err := d.lines.Next(l); {
+	case err != nil:
+		return nil, broken(err)
+	case !more:
 		return nil, io.EOF
+	case *l == (Line{}):
+		return nil, broken(errors.New("a line of an unknown kind"))
 	}
-	l := &read.Line
-	if l.Namespace == nil && l.Object == nil && l.Change == nil && l.Op == nil && l.State == nil {
-		return nil, d.broken(errors.New("unknown kind of line"))
-	}
-	d.lines.Count()
-	d.count++
 	return l, nil
 }
