@@ -388,7 +388,7 @@ func (f *consoleFleet) editsAtOnce(t *testing.T) {
 	b.click("main button", "Save")
 	b.seeText("Somebody else has changed it")
 	b.see("the difference", `document.querySelector(".review .notice .del").textContent.includes("2000/d") && document.querySelector(".review .notice .add").textContent.includes("3000/d")`)
-	b.click("main button", "Keep what I wrote")
+	b.click("main button", "Keep my version")
 	b.see("what would change now", `!document.querySelector(".review .notice") && document.querySelector(".review .diff .del").textContent.includes("2000/d")`)
 	b.click("main button", "Save")
 	b.see("what was saved", `document.querySelector("pre.text")?.textContent.includes("3000/d")`)

@@ -159,7 +159,7 @@ func (d *consoleDesk) viewer(t *testing.T) {
 		}
 	}
 	b.open("/tokens")
-	b.seeText("Only admins may see this page.")
+	b.seeText("Only admins can see this page.")
 	d.as(consoleEditor)
 	all := fmt.Sprint(look())
 	for _, want := range changes[:7] {
@@ -248,7 +248,7 @@ func (d *consoleDesk) makesText(t *testing.T) {
 	b.open("/rules?new")
 	b.write("#n-id", "as-text")
 	b.write("#n-limits", "3/s")
-	b.click("main button", "Go on as text")
+	b.click("main button", "Edit as text")
 	b.see("what was written, as text", `document.activeElement.id === "rule-text" && document.activeElement.value === "id: as-text\nlimits: [3/s]\n"`)
 	b.write("#rule-text", "id: as-text\nlimits: [3/s]\npenalty: {after: many}\n")
 	b.click("main button", "Review")
@@ -293,7 +293,7 @@ func (d *consoleDesk) fits(t *testing.T) {
 		path, shows string
 		press       []string // buttons
 	}{
-		{"/rules?new", "#n-id", []string{"Only those with", "Review"}},
+		{"/rules?new", "#n-id", []string{"Add a condition", "Review"}},
 		{"/rules/per-user", "pre.text", []string{"Edit", "Review"}},
 		{"/rules/per-user", "pre.text", []string{"Delete"}},
 		{"/overrides", "[data-table=overrides]", nil},

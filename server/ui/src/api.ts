@@ -1,10 +1,10 @@
-// How the rules service is asked, and how a node of itself.
+// Calls the API of the rules service and of this node.
 
-import type { FieldError, Override, Rule, Status, Stored } from "./said.ts";
+import type { FieldError, Override, Rule, Status, Stored } from "./types.ts";
 
-export type * from "./said.ts";
+export type * from "./types.ts";
 
-/** What was wrong with a call, in words for people. A status of 0 means that nobody answered. */
+/** Why a call failed, in words for users. The status is 0 if there was no response. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -17,43 +17,43 @@ export class Problem extends Error {
   }
 }
 
-/** Calls a node that answers at all do so long before. */
+/** Deadline of a call in milliseconds. */
 const patience = 15_000;
 
-/** The token is set by who signs in, and sent with every call of /v1/. */
+/** The token of the session. Every call sends it. */
 let token = "";
 
 export function setToken(value: string): void {
   token = value;
 }
 
-/** By how much the node's clock is ahead of this host's, in milliseconds. Times in answers are the node's, and a reader's clock may be minutes off. */
+/** How far the node's clock is ahead of this host's, in milliseconds. Times in responses are the node's, and the clock of a user may be minutes off. */
 let ahead = 0;
 
-/** Differences below this are those of the whole seconds in which answers have their date, and of the way. */
+/** Smaller differences come from the Date header, which has whole seconds, and from network delay. */
 const sameTime = 3_000;
 
-/** What time it is for the node that answers. */
+/** Returns the node's time. */
 export function clock(): number {
   return Date.now() + ahead;
 }
 
-/** Learns from the date of an answer that came just now. */
+/** Sets the clock from the Date header of a response that has just arrived. */
 export function setClock(date: string | null, now: number): void {
   const at = date === null ? NaN : Date.parse(date);
   if (Number.isNaN(at)) return;
   if (Math.abs(at - (now + ahead)) > sameTime) ahead = at - now;
 }
 
-/** Called when a token that was good is so no more. */
+/** Called when the token is no longer valid. */
 let onRefused = (): void => {};
 
-export function whenRefused(then: () => void): void {
+export function onTokenRefused(then: () => void): void {
   onRefused = then;
 }
 
 export interface Call {
-  /** That the token is refused is said where the call was made, which holds something that must not be lost. */
+  /** A refused token does not end the session: the caller shows the error and keeps the form. */
   stay?: boolean;
   method?: string;
   query?: Record<string, string | undefined>;
@@ -121,7 +121,7 @@ async function problemOf(answer: Response): Promise<Problem> {
   }
 }
 
-/** Asks /readyz, which answers 503 with the same body while a node should get no requests. */
+/** Reads /readyz, whose status is 503 with the same body while the node should get no requests. */
 export async function readStatus(signal: AbortSignal): Promise<Status> {
   const answer = await send("/readyz", { signal });
   if (answer.status !== 200 && answer.status !== 503) throw await problemOf(answer);
@@ -134,7 +134,7 @@ export async function readMetrics(signal: AbortSignal): Promise<string> {
   return answer.text();
 }
 
-/** How a path is answered, 0 if it is not. */
+/** Returns the status of a path, 0 without a response. */
 export async function statusOf(path: string): Promise<number> {
   try {
     return (await send(path, { method: "HEAD" })).status;

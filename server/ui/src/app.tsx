@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { whenRefused } from "./api.ts";
+import { onTokenRefused } from "./api.ts";
 import icon from "./icon.svg";
 import { Audit } from "./pages/audit.tsx";
 import { Clients } from "./pages/clients.tsx";
@@ -16,7 +16,7 @@ import { Tokens } from "./pages/tokens.tsx";
 import { Webhooks } from "./pages/webhooks.tsx";
 import { HealthContext, useFleetState } from "./health.ts";
 import { Banner } from "./parts/banner.tsx";
-import { Empty, Waiting } from "./parts/marks.tsx";
+import { Empty, Loading } from "./parts/notices.tsx";
 import { Shortcuts } from "./parts/shortcuts.tsx";
 import { MenuIcon } from "./parts/menuicon.tsx";
 import { followLinks, go, menuGroups, menuOf, nameOf, usePlace, type Place } from "./route.ts";
@@ -31,7 +31,7 @@ export function App() {
   const first = useRef(true);
   useEffect(() => void resume().then(setSession), []);
 
-  // Who signs in or out sees another page at the same address.
+  // The same address shows another page after signing in or out.
   const path = JSON.stringify([place.page, place.rule, place.query.has("new"), session?.who?.id]);
   useEffect(() => {
     document.title = `${place.rule ?? nameOf(place.page)} · Headgate`;
@@ -39,7 +39,7 @@ export function App() {
       first.current = session === undefined;
       return;
     }
-    // Users of a screen reader or the keyboard continue at the new page, unless a field of it took the focus.
+    // Users of a screen reader or the keyboard continue at the new page, unless a field has taken the focus.
     const now = document.activeElement;
     if (!now?.matches("input, textarea") || !main.current?.contains(now)) main.current?.querySelector("h1")?.focus();
     window.scrollTo(0, 0);
@@ -48,11 +48,11 @@ export function App() {
   const signOut = (notice = ""): void => {
     forget();
     setSession({ ...start, notice });
-    // Pages other than the fleet's ask for a token where they are, and go on there.
+    // Other pages ask for a token in place and then continue.
     if (notice === "") go("/");
     else if (place.page === "overview" || place.page === "fleet") go("/signin");
   };
-  whenRefused(() => signOut("The token is no longer valid. Sign in again."));
+  onTokenRefused(() => signOut("The token is no longer valid. Sign in again."));
   const onSignIn = (made: Session): void => {
     setSession(made);
     if (place.page === "signin") go("/", true);
@@ -106,10 +106,10 @@ export function App() {
       <main id="main" ref={main} tabIndex={-1}>
         <Banner state={state} session={session} />
         <HealthContext.Provider value={state}>
-          {session ? <Shown place={place} session={session} onSignIn={onSignIn} /> : <Waiting what="the state of this node" />}
+          {session ? <Shown place={place} session={session} onSignIn={onSignIn} /> : <Loading what="the state of this node" />}
         </HealthContext.Provider>
       </main>
-      <Shortcuts api={session?.service === "there"} menu={session && session.service !== "none" ? menuOf(session) : []} />
+      <Shortcuts api={session?.service === "available"} menu={session && session.service !== "none" ? menuOf(session) : []} />
     </div>
   );
 }
@@ -140,12 +140,12 @@ function Shown({ place, session, onSignIn }: ShownProps) {
   if (place.page === "explain") return <Explain key={namespace} namespace={namespace} query={place.query} />;
   if (place.page === "clients") return <Clients key={`${namespace} ${place.query.has("registered")}`} session={session} query={place.query} />;
   if (place.page === "overrides") return <Overrides key={namespace} session={session} query={place.query} />;
-  if (!powers(session).all) return <Empty title="Only admins may see this page." />;
+  if (!powers(session).all) return <Empty title="Only admins can see this page." />;
   if (place.page === "webhooks") return <Webhooks key={namespace} namespace={namespace} />;
   return place.page === "audit" ? <Audit /> : <Tokens session={session} query={place.query} />;
 }
 
-/** Whose rules are looked at: one of the token's, or any name if it is for all. */
+/** The namespace: one of the token's, or any if the token is for all. */
 function NamespaceField({ session, onChange }: { session: Session; onChange: (namespace: string) => void }) {
   const { who, namespace } = session;
   const [text, setText] = useState(namespace);

@@ -1,14 +1,14 @@
-// Doing something that may fail, one at a time.
+// Runs an action that may fail, one at a time.
 
 import { useRef, useState } from "preact/hooks";
 
 export interface Attempt {
-  /** It is being done. Buttons say so by aria-disabled: those that are disabled would lose the focus. */
+  /** The action is running. Buttons use aria-disabled, because disabled ones would lose the focus. */
   busy: boolean;
   error: Error | undefined;
-  /** Does it, unless something is being done, and reports whether it was done. */
+  /** Runs an action unless one is running, and reports whether it succeeded. */
   run: (what: () => Promise<void>) => Promise<boolean>;
-  /** Takes an error for said. */
+  /** Removes the error. */
   clear: () => void;
 }
 

@@ -3,11 +3,11 @@
 export interface CurlRequest {
   method: string;
   url: string;
-  /** One header a line, as Name: value. */
+  /** One header per line, such as Name: value. */
   headers: string;
 }
 
-/** Options of curl that take a value, besides those that are read. */
+/** Ignored options of curl that take a value. */
 const withValue = new Set(["-o", "--output", "-m", "--max-time", "--connect-timeout", "-w", "--write-out", "-x", "--proxy", "--cacert", "--cert", "--key", "--resolve", "--retry", "-F", "--form", "-T", "--upload-file", "-e", "-K", "--config"]);
 
 const body = new Set(["-d", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json"]);
@@ -55,7 +55,7 @@ function option(words: readonly string[], i: number): [string, string | undefine
     return at < 0 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)];
   }
   if (/^-[XHAbud]./.test(word)) return [word.slice(0, 2), word.slice(2)];
-  // Of letters that stand together, as in -so FILE, only the last can take a value.
+  // In combined options such as -so FILE, only the last can take a value.
   return /^-[A-Za-z]{2,}$/.test(word) ? ["-" + word.slice(-1), undefined] : [word, undefined];
 }
 

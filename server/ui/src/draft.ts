@@ -1,16 +1,16 @@
-// Rules that are being written: what would become of them is asked of the rules service, which writes nothing then.
+// Previews changes of rules with the rules service.
 
 import { call, Problem, type Applied, type Difference, type Json, type Rule } from "./api.ts";
 
-/** A rule as its fields, or as text. */
+/** A rule as fields or as text. */
 export type Draft = Rule | string;
 
-/** How a call sends it. */
+/** The body of a call with a draft. */
 export function bodyOf(draft: Draft): { json: Rule } | { yaml: string } {
   return typeof draft === "string" ? { yaml: draft } : { json: draft };
 }
 
-/** Says how what is there would change, undefined if it would not, or throws a Problem whose paths are those of the rule. */
+/** Returns how the rule would change, or undefined. Throws a Problem whose paths are relative to the rule. */
 export async function preview(namespace: string, draft: Draft): Promise<Difference | undefined> {
   const query = { namespace };
   await call("/v1/validate", { method: "POST", query, ...bodyOf(draft), stay: true }); // it knows lines
@@ -25,20 +25,20 @@ export async function preview(namespace: string, draft: Draft): Promise<Differen
   }
 }
 
-/** A rules file of one rule: its text is set in, so that a comment or an empty line may stand at its beginning. */
+/** A rules file with one rule. The text is indented, so that it may begin with a comment or an empty line. */
 export function asFile(text: string): string {
   return "rules:\n  -\n" + text.replace(/^/gm, "    ");
 }
 
-/** The texts of a list as people write them: one a line, or with commas between. */
-export function listOf(text: string): string[] {
+/** Splits a list at commas and line ends. */
+export function splitList(text: string): string[] {
   return text
     .split(/[\n,]/)
     .map((t) => t.trim())
     .filter((t) => t !== "");
 }
 
-/** The fields that say something. */
+/** The fields that are not empty. */
 export function given(fields: { [name: string]: Json }): { [name: string]: Json } {
   const says = (v: Json): boolean => v !== null && v !== "" && v !== false && (typeof v !== "object" || Object.keys(v).length > 0);
   return Object.fromEntries(Object.entries(fields).filter(([, v]) => says(v)));

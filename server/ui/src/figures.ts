@@ -1,73 +1,73 @@
-// What the fleet's figures come to: rates between two heartbeats, sums by region, and what they were over the last minutes.
+// Sums the fleet's figures by region, with rates between heartbeats and the last minutes.
 
 import type { Fleet, FleetNode, Leases, Sync } from "./api.ts";
 
-/** How many looks are remembered, and how far back they go at most. */
-export const remembered = 150;
-export const reach = 5 * 60_000;
+/** How many points are kept, and for how long. */
+export const maxPoints = 150;
+export const maxAge = 5 * 60_000;
 
-/** After how long without a heartbeat, which comes every 10 s, a node is late, and taken for gone as the rules service does. */
+/** A node, which sends a heartbeat every 10 s, is late and then gone after these times without one. */
 const lateAfter = 30_000;
 const goneAfter = 180_000;
 
-export type Heard = "now" | "late" | "gone";
+export type Heartbeat = "now" | "late" | "gone";
 
-/** How a fleet is as a whole: how many of its nodes are what. One that is silent has had its faults. */
+/** Counts of nodes by state. Faults of a silent node do not count. */
 export interface Health {
   here: number;
   late: number;
   silent: number;
   behind: number;
-  ill: number;
+  faulty: number;
   down: number;
 }
 
 export function healthOf(nodes: readonly FleetNode[], now: number): Health {
-  const here = nodes.filter((n) => heardOf(n, now) !== "gone");
+  const here = nodes.filter((n) => heartbeatOf(n, now) !== "gone");
   return {
     here: here.length,
-    late: here.filter((n) => heardOf(n, now) === "late").length,
+    late: here.filter((n) => heartbeatOf(n, now) === "late").length,
     silent: nodes.length - here.length,
     behind: here.filter((n) => n.behind).length,
-    ill: here.filter(isIll).length,
-    down: here.filter(hasNoSync).length,
+    faulty: here.filter(hasFault).length,
+    down: here.filter(isWithoutSync).length,
   };
 }
 
-const isIll = (n: FleetNode): boolean => n.store !== "ok" || !!n.error;
-const hasNoSync = (n: FleetNode): boolean => (n.fleet?.sync ?? []).some((m) => !m.up);
+const hasFault = (n: FleetNode): boolean => n.store !== "ok" || !!n.error;
+const isWithoutSync = (n: FleetNode): boolean => (n.fleet?.sync ?? []).some((m) => !m.up);
 
 /**
- * The nodes to show where not all can be: those that need a look come first, and otherwise the order stays. Those that are silent get half of
- * the room at most before the others, which a fleet that was renewed has as many of as it has nodes.
+ * Selects the nodes to show if there are too many: nodes with problems first, otherwise in order. Silent nodes get at most half of
+ * the rows ahead of healthy ones: a fleet that was replaced has as many silent nodes as live ones.
  */
 export function urgent(nodes: readonly FleetNode[], most: number, now: number): FleetNode[] {
   if (nodes.length <= most) return [...nodes];
-  const ill: FleetNode[] = [];
+  const faulty: FleetNode[] = [];
   const well: FleetNode[] = [];
   const gone: FleetNode[] = [];
   for (const n of nodes) {
-    const heard = heardOf(n, now);
-    if (heard === "gone") gone.push(n);
-    else if (heard === "late" || isIll(n) || hasNoSync(n) || n.behind) ill.push(n);
+    const heartbeat = heartbeatOf(n, now);
+    if (heartbeat === "gone") gone.push(n);
+    else if (heartbeat === "late" || hasFault(n) || isWithoutSync(n) || n.behind) faulty.push(n);
     else well.push(n);
   }
   const half = Math.floor(most / 2);
-  return [...ill, ...gone.slice(0, half), ...well, ...gone.slice(half)].slice(0, most);
+  return [...faulty, ...gone.slice(0, half), ...well, ...gone.slice(half)].slice(0, most);
 }
 
-export function heardOf(node: FleetNode, now: number): Heard {
+export function heartbeatOf(node: FleetNode, now: number): Heartbeat {
   const silent = node.seen === undefined ? 0 : now - Date.parse(node.seen);
   if (silent > goneAfter) return "gone";
   return silent > lateAfter ? "late" : "now";
 }
 
-/** One look at the sync of a region under one mode. */
+/** The sync of a region in one mode, at one time. */
 export interface Point {
   at: number;
-  /** Milliseconds; undefined while nothing was heard. */
+  /** Milliseconds; undefined before the first update. */
   lag: number | undefined;
-  /** Units beyond limits that were told since the look before. */
+  /** Over-admission since the previous point, in units. */
   over: number;
 }
 
@@ -110,15 +110,15 @@ export function grown(before: number, after: number): number {
   return after >= before ? after - before : after;
 }
 
-/** A memory of what nodes said, bounded by the nodes there are. */
+/** The recent figures of the nodes. */
 export class Track {
   private readonly known = new Map<string, Known>();
   private readonly series = new Map<string, Point[]>();
 
-  /** Takes the nodes as they are now, and returns what they come to by region. */
-  look(nodes: readonly FleetNode[], now: number): RegionSum[] {
+  /** Adds the current figures of the nodes and returns the sums by region. */
+  update(nodes: readonly FleetNode[], now: number): RegionSum[] {
     const gained = new Map<string, number>();
-    for (const node of nodes) this.hear(node, now, gained);
+    for (const node of nodes) this.recordNode(node, now, gained);
     const ids = new Set(nodes.map((n) => n.id));
     for (const id of this.known.keys()) if (!ids.has(id)) this.known.delete(id);
 
@@ -138,7 +138,7 @@ export class Track {
     return this.known.get(id)?.callsPerSecond;
   }
 
-  private hear(node: FleetNode, now: number, gained: Map<string, number>): void {
+  private recordNode(node: FleetNode, now: number, gained: Map<string, number>): void {
     const seen = node.seen === undefined ? now : Date.parse(node.seen);
     const before = this.known.get(node.id);
     if (before && before.seen >= seen) return;
@@ -157,15 +157,15 @@ export class Track {
   }
 
   private sum(region: string, nodes: FleetNode[], now: number, gained: Map<string, number>): RegionSum {
-    const here = nodes.filter((n) => heardOf(n, now) !== "gone");
+    const here = nodes.filter((n) => heartbeatOf(n, now) !== "gone");
     const byMode = new Map<string, Sync[]>();
     for (const sync of here.flatMap((n) => n.fleet?.sync ?? [])) {
       add(byMode, sync.mode, sync);
     }
     const modes = [...byMode].map(([mode, list]) => {
       const key = seriesKey(region, mode);
-      const made = sumSync(mode, list);
-      made.points = this.remember(key, { at: now, lag: made.lag, over: gained.get(key) ?? 0 });
+      const made = sumSyncs(mode, list);
+      made.points = this.recordPoint(key, { at: now, lag: made.lag, over: gained.get(key) ?? 0 });
       return made;
     });
     return {
@@ -177,8 +177,8 @@ export class Track {
     };
   }
 
-  private remember(key: string, point: Point): readonly Point[] {
-    const points = [...(this.series.get(key) ?? []), point].filter((p) => point.at - p.at <= reach).slice(-remembered);
+  private recordPoint(key: string, point: Point): readonly Point[] {
+    const points = [...(this.series.get(key) ?? []), point].filter((p) => point.at - p.at <= maxAge).slice(-maxPoints);
     this.series.set(key, points);
     return points;
   }
@@ -208,14 +208,14 @@ function seriesKey(region: string, mode: string): string {
   return JSON.stringify([region, mode]);
 }
 
-/** Only who has heard something knows how old sync is. */
-function sumSync(mode: string, list: Sync[]): ModeSum {
-  const heard = list.filter((n) => n.received > 0);
+/** Nodes without updates do not know the lag. */
+function sumSyncs(mode: string, list: Sync[]): ModeSum {
+  const updated = list.filter((n) => n.received > 0);
   return {
     mode,
     nodes: list.length,
     down: list.filter((n) => !n.up).length,
-    lag: heard.length === 0 ? undefined : heard.reduce((sum, n) => sum + n.lag_ms, 0) / heard.length,
+    lag: updated.length === 0 ? undefined : updated.reduce((sum, n) => sum + n.lag_ms, 0) / updated.length,
     lagMax: Math.max(0, ...list.map((n) => n.lag_max_ms)),
     over: list.reduce((sum, n) => sum + n.over, 0),
     overMax: Math.max(0, ...list.map((n) => n.over_max)),

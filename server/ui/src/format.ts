@@ -1,8 +1,8 @@
-// Figures as people read them.
+// Formats figures and times.
 
 const thin = "\u202f";
 
-/** Beyond this, which no fleet counts up to, a figure is a node's fault or its lie, and gets no more room than others. */
+/** Larger figures are wrong and are shown in short form. */
 const absurd = 1e12;
 
 /** 1234567 as 1 234 567, with thin spaces. */
@@ -14,7 +14,7 @@ export function count(n: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, thin);
 }
 
-/** Something a second: 0, 0.3, 12, 1 234. */
+/** A rate per second: 0, 0.3, 12, 1 234. */
 export function rate(n: number): string {
   if (n > 0 && n < 0.05) return "< 0.1";
   return n < 10 ? trim(n.toFixed(1)) : count(n);
@@ -40,7 +40,7 @@ export function wait(ms: number): string {
   return ms === 0 ? "now" : "in " + span(ms);
 }
 
-/** How long ago a time was. Clocks of hosts differ, so that a little in the future is now. */
+/** How long ago a time was. Clocks differ, so a time slightly in the future is "now". */
 export function ago(time: string | undefined, now: number): string {
   const at = time === undefined ? NaN : Date.parse(time);
   if (Number.isNaN(at)) return "–";
@@ -49,7 +49,7 @@ export function ago(time: string | undefined, now: number): string {
   return ms < 1_500 ? "now" : span(Math.max(1_000, Math.round(ms / 1_000) * 1_000)) + " ago";
 }
 
-/** A date and time in the reader's own zone, the same width everywhere. */
+/** A date and time in the user's time zone, with constant width. */
 export function stamp(time: string): string {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return time;
@@ -57,7 +57,7 @@ export function stamp(time: string): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-/** A time in the reader's own zone, to the minute, as a field for dates has it. */
+/** A time in the user's time zone, to the minute, for an input of type datetime-local. */
 export function localTime(at: number): string {
   return stamp(new Date(at).toISOString()).slice(0, 16).replace(" ", "T");
 }
@@ -67,10 +67,10 @@ export function plural(n: number, one: string, many: string = one + "s"): string
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-/** Where a text is cut that a node says of itself: it may be of 4096 bytes, and the page is for all nodes. */
+/** The maximum length of a text from a node, which may send 4096 bytes. */
 export const longest = 120;
 
-/** A text that stands among others, cut if it is long; by whole characters, so that none is half there. */
+/** Cuts a long text after whole characters. */
 export function short(text: string, most = longest): string {
   if (text.length <= most) return text;
   const letters = [...text];
@@ -92,4 +92,16 @@ export function percent(value: number | undefined): string {
   if (value > 0 && value < 0.1) return "< 0.1" + thin + "%";
   if (value > 99.9 && value < 100) return "> 99.9" + thin + "%";
   return (value < 10 ? trim(value.toFixed(1)) : Math.round(value).toString()) + thin + "%";
+}
+
+/** Bytes in the unit that fits: 999 B, 1.5 kB, 12 MB, 3.2 GB. */
+export function bytes(n: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let size = n;
+  let unit = 0;
+  while (size >= 999.5 && unit < units.length - 1) {
+    size /= 1000;
+    unit++;
+  }
+  return (unit === 0 || size >= 9.95 ? Math.round(size).toString() : trim(size.toFixed(1))) + thin + units[unit];
 }

@@ -4,7 +4,7 @@ import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 
 import { call, clock, readStatus, type FleetNode, type Nodes, type RulesPage, type Status, type Suspension, type WhoAmI } from "./api.ts";
-import { healthOf, heardOf, type Health } from "./figures.ts";
+import { healthOf, heartbeatOf, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
 import { rateNow, readTraffic, seconds } from "./traffic.ts";
@@ -67,7 +67,7 @@ export function suspendedOf(here: Status | undefined, fleet: readonly Suspension
 
 /** The nodes whose store is unreachable. The node that serves the console knows of itself before its heartbeat does. */
 export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[], now: number): State["degraded"] {
-  const live = nodes.filter((n) => heardOf(n, now) !== "gone");
+  const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone");
   const bad = live.filter((n) => n.store !== "ok");
   const down = (here?.store.shards ?? []).filter((s) => !s.up);
   if (bad.length === 0 && down.length === 0) return undefined;

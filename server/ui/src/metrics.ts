@@ -1,4 +1,4 @@
-// A node's own figures from its /metrics, in the form that heartbeats have: what a node knows of itself without a rules service.
+// Reads a node's own figures from /metrics, in the form of a heartbeat, for nodes without a rules service.
 
 import type { Fleet, Leases, Sync } from "./api.ts";
 
@@ -8,12 +8,12 @@ export interface Sample {
   value: number;
 }
 
-/** What the console reads of the many series there are: those of rules and upstreams may be thousands. */
-const wanted = /^headgate_(requests_total|degraded_total|breaker_state|store_seconds_(?:sum|count)|store_errors_total|sync_|lease_|fleet_nodes|build_info)/;
+/** The series that the console uses, of possibly thousands. */
+const wanted = /^headgate_(requests_total|degraded_total|breaker_state|store_seconds_bucket|store_errors_total|redis_|sync_|lease_|fleet_nodes|build_info)/;
 
 const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/g;
 
-/** Reads the text format of Prometheus, as far as it is wanted. */
+/** Parses the wanted series of the Prometheus text format. */
 export function parse(text: string): Sample[] {
   const samples: Sample[] = [];
   for (const line of text.split("\n")) {
@@ -44,13 +44,13 @@ function sum(samples: Sample[], name: string, labels: Record<string, string> = {
 
 const has = (samples: Sample[], name: string): boolean => samples.some((s) => s.name === name);
 
-/** Requests that were decided, by what became of them, and what went wrong. All are counted from the node's start. */
+/** Decisions by verdict, and open circuits. Counted since the node started. */
 export interface Decided {
   requests: number;
   denied: number;
   delayed: number;
   degraded: number;
-  /** The servers of the store whose circuit is open, and how many there are. */
+  /** The servers of the store with an open circuit, and the number of servers. */
   open: string[];
   circuits: number;
 }
@@ -68,7 +68,7 @@ export function decidedOf(samples: Sample[]): Decided {
   };
 }
 
-/** The fleet as the node sees it; undefined if it shares nothing with others. */
+/** The fleet as the node sees it; undefined if it shares no limits. */
 export function fleetOf(samples: Sample[]): Fleet | undefined {
   const sync = samples.filter((s) => s.name === "headgate_sync_up").map((s) => syncOf(samples, s.labels["mode"] ?? ""));
   const leases = has(samples, "headgate_lease_keys") ? leasesOf(samples) : undefined;
@@ -116,26 +116,4 @@ function leasesOf(samples: Sample[]): Leases {
     returned: units("returned"),
     expired: units("expired"),
   };
-}
-
-/** A server of the store: its circuit, and the figures that there are of it. */
-export interface Shard {
-  name: string;
-  circuit: "closed" | "open" | "half-open" | undefined;
-  figures: { latency_ms?: number; calls?: number; errors?: number } & Record<string, number | undefined>;
-}
-
-const circuits = ["closed", "open", "half-open"] as const;
-
-export function shardsOf(text: string): Shard[] {
-  const samples = parse(text);
-  const names = new Set(samples.flatMap((s) => (s.labels["shard"] === undefined ? [] : [s.labels["shard"]])));
-  return [...names].sort().map((shard) => {
-    const state = samples.find((s) => s.name === "headgate_breaker_state" && s.labels["shard"] === shard);
-    const made: Shard = { name: shard, circuit: state && circuits[state.value], figures: {} };
-    const calls = sum(samples, "headgate_store_seconds_count", { shard });
-    if (calls > 0) made.figures = { calls, latency_ms: (1000 * sum(samples, "headgate_store_seconds_sum", { shard })) / calls };
-    if (samples.some((s) => s.name === "headgate_store_errors_total" && s.labels["shard"] === shard)) made.figures.errors = sum(samples, "headgate_store_errors_total", { shard });
-    return made;
-  });
 }

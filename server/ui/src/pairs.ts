@@ -1,4 +1,4 @@
-/** Reads lines of a name and a value; those that are empty are nothing. A line without a sign is a name without a value. */
+/** Parses lines with a name, a separator and a value. Empty lines are ignored, and a line without a separator has an empty value. */
 export function pairs(text: string, sign: string): Record<string, string> {
   const made: Record<string, string> = {};
   for (const line of text.split("\n")) {

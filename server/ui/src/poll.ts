@@ -1,4 +1,4 @@
-// Looking again and again, as long as somebody can see it.
+// Polls and loads data for pages.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
@@ -9,15 +9,15 @@ const atMost = 10_000;
 
 export interface Polled<T> {
   data: T | undefined;
-  /** Why the last look failed; what is shown is then of before. */
+  /** Why the last read failed; data is then older. */
   error: Error | undefined;
   /** When data was read, by the clock of the node. */
   at: number;
 }
 
 /**
- * Reads every two seconds, or more slowly, up to every ten, where a look takes long, and not at all while the page is hidden. What was read for other
- * keys is forgotten.
+ * Reads every 2 s, or up to every 10 s if a read is slow, and not while the page is hidden. Data of another key is
+ * dropped.
  */
 export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, key: string): Polled<T> {
   const [state, setState] = useState<Polled<T> & { key: string }>({ key, data: undefined, error: undefined, at: 0 });
@@ -28,7 +28,7 @@ export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, key: strin
     const stop = new AbortController();
     let timer = 0;
     let reading = false;
-    const look = async (): Promise<void> => {
+    const refresh = async (): Promise<void> => {
       if (reading || document.hidden) return;
       reading = true;
       window.clearTimeout(timer);
@@ -41,16 +41,16 @@ export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, key: strin
         setState((was) => ({ ...(was.key === key ? was : { data: undefined, at: 0 }), key, error: err as Error }));
       } finally {
         reading = false;
-        if (!stop.signal.aborted) timer = window.setTimeout(() => void look(), Math.min(atMost, Math.max(every, 5 * (performance.now() - began))));
+        if (!stop.signal.aborted) timer = window.setTimeout(() => void refresh(), Math.min(atMost, Math.max(every, 5 * (performance.now() - began))));
       }
     };
-    const shown = (): void => void look();
-    document.addEventListener("visibilitychange", shown);
-    void look();
+    const visible = (): void => void refresh();
+    document.addEventListener("visibilitychange", visible);
+    void refresh();
     return () => {
       stop.abort();
       window.clearTimeout(timer);
-      document.removeEventListener("visibilitychange", shown);
+      document.removeEventListener("visibilitychange", visible);
     };
   }, [key]);
 
@@ -63,7 +63,7 @@ export interface Loaded<T> {
   loading: boolean;
 }
 
-/** Reads once for each key. What was read stays to be seen until there is something newer. */
+/** Reads once per key. The last data stays until newer data arrives. */
 export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, key: string): Loaded<T> & { again: () => void } {
   const [turn, setTurn] = useState(0);
   const [state, setState] = useState<Loaded<T>>({ data: undefined, error: undefined, loading: true });
@@ -81,7 +81,7 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, key: strin
   return { ...state, again: () => setTurn((n) => n + 1) };
 }
 
-/** The time of the node, each second, for what says how long ago something was. */
+/** The node's time, updated each second, for texts such as "5 s ago". */
 export function useNow(): number {
   const [now, setNow] = useState(clock);
   useEffect(() => {

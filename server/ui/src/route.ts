@@ -1,4 +1,4 @@
-// Which page is shown. The server answers with the console for these paths and no others: pages in ui.go.
+// Maps paths to pages. The server serves the console for these paths only: see pages in ui.go.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -18,7 +18,7 @@ export interface MenuEntry {
   page: Page;
   path: string;
   name: string;
-  /** The letter that leads there after a "g". */
+  /** The key that opens the page after "g". */
   key: string;
   /** The title above it in the menu. */
   group: "Traffic" | "System" | "Administration";
@@ -41,7 +41,7 @@ const all: readonly MenuEntry[] = [
 
 const paths: Record<string, Page> = { ...Object.fromEntries(all.map((m) => [m.path, m.page])), "/signin": "signin" };
 
-/** The pages that somebody has a use for. */
+/** The pages that the user may open. */
 export function menuOf({ who }: Session): MenuEntry[] {
   return all.filter((m) => (!m.admins || who?.role === "admin") && (m.page !== "overrides" || !who?.no_overrides));
 }
@@ -104,8 +104,8 @@ export function followLinks(event: MouseEvent): void {
 }
 
 /**
- * Keeps the rest of a key press from the page that it opens. Browsers follow a link when Enter goes down; the key press that comes next would submit
- * the form whose first field has the focus by then.
+ * Ignores the rest of a key press that opened a page. Browsers follow a link on keydown of Enter; the keypress event would then submit
+ * the form whose first field has the focus.
  */
 function endKeyPress(): void {
   const ended = new AbortController();

@@ -1,25 +1,25 @@
-// Who is signed in. The token is kept for this tab alone, and never in a cookie: no other page's request can bring it along.
+// The session. The token is stored for this tab only and never in a cookie, so that requests of other pages cannot carry it.
 
 import { call, Problem, setToken, statusOf, type WhoAmI } from "./api.ts";
 
 const tokenName = "headgate-token";
 const namespaceName = "headgate-namespace";
 
-/** What this node offers: a rules service to sign in to, one whose database is away, or none. */
-export type Service = "there" | "away" | "none";
+/** Whether this node has a rules service, one whose database is unreachable, or none. */
+export type Service = "available" | "unavailable" | "none";
 
 export interface Session {
   service: Service;
-  /** Undefined while nobody is signed in. */
+  /** Undefined if not signed in. */
   who: WhoAmI | undefined;
   namespace: string;
-  /** Why a token that was kept is of no use any more. */
+  /** Why the stored token is no longer valid. */
   notice: string;
 }
 
-export const start: Session = { service: "there", who: undefined, namespace: "default", notice: "" };
+export const start: Session = { service: "available", who: undefined, namespace: "default", notice: "" };
 
-/** Finds out what there is, with the token of this tab if it has one. */
+/** Resumes the session of this tab, if it has one. */
 export async function resume(): Promise<Session> {
   const token = sessionStorage.getItem(tokenName) ?? "";
   if (token !== "") {
@@ -33,14 +33,14 @@ export async function resume(): Promise<Session> {
   return { ...start, service: await serviceHere() };
 }
 
-/** Everybody may ask for the description of the API, where there is one. */
+/** The description of the API needs no token. */
 async function serviceHere(): Promise<Service> {
   const status = await statusOf("/openapi.json");
   if (status === 404) return "none";
-  return status === 503 ? "away" : "there";
+  return status === 503 ? "unavailable" : "available";
 }
 
-/** Signs in, or throws a Problem that says why not. */
+/** Signs in, or throws a Problem. */
 export async function signIn(token: string): Promise<Session> {
   if (!/^[\x21-\x7e]+$/.test(token)) throw new Problem(401, "This is not a token: tokens have no spaces and only ASCII characters.");
   setToken(token);
@@ -57,7 +57,7 @@ export async function signIn(token: string): Promise<Session> {
   }
   sessionStorage.setItem(tokenName, token);
   const kept = sessionStorage.getItem(namespaceName);
-  return { service: "there", who, namespace: kept !== null && covers(who, kept) ? kept : first(who), notice: "" };
+  return { service: "available", who, namespace: kept !== null && covers(who, kept) ? kept : first(who), notice: "" };
 }
 
 export function covers(who: WhoAmI, namespace: string): boolean {
@@ -68,14 +68,14 @@ function first(who: WhoAmI): string {
   return covers(who, "default") ? "default" : (who.namespaces[0] ?? "default");
 }
 
-/** What who is signed in may do here, besides looking. */
+/** What the user may do, besides reading. */
 export interface Powers {
   rules: boolean;
   overrides: boolean;
   counters: boolean;
   /** Stop enforcing rules for a time. */
   enforcement: boolean;
-  /** Tokens and the audit. */
+  /** Tokens, webhooks and the audit log. */
   all: boolean;
 }
 
@@ -88,7 +88,7 @@ export function keepNamespace(namespace: string): void {
   sessionStorage.setItem(namespaceName, namespace);
 }
 
-/** What else is to be forgotten: what somebody wrote in a form is nobody else's business. */
+/** Functions that clear form input when the user signs out. */
 const forgetters: (() => void)[] = [];
 
 export function onForget(then: () => void): void {

@@ -1,6 +1,6 @@
-// Light, dark, or as the system has it.
+// The colour theme: light, dark, or the system's.
 
-import { recall, remember } from "./keep.ts";
+import { readPreference, writePreference } from "./preferences.ts";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -8,12 +8,12 @@ const name = "headgate-theme";
 export const themes: readonly Theme[] = ["auto", "light", "dark"];
 
 export function theme(): Theme {
-  const kept = recall(name);
+  const kept = readPreference(name);
   return themes.find((t) => t === kept) ?? "auto";
 }
 
 export function setTheme(value: Theme): void {
-  remember(name, value);
+  writePreference(name, value);
   showTheme(value);
 }
 

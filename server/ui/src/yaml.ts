@@ -1,8 +1,8 @@
-// A rule as it stands in a rules file. What could be read as something else is written as JSON, which YAML includes.
+// Writes a rule as in a rules file. Ambiguous texts are written as JSON, which YAML includes.
 
 import type { Json } from "./api.ts";
 
-/** Texts that YAML takes for themselves, in lists and maps too. */
+/** Texts that need no quotes in YAML, also in lists and maps. */
 const plain = /^[A-Za-z/][\w./*+-]*( [\w./*+-]+)*$|^\d+\/\d*[a-z]+( [\w.-]+)*$/;
 const other = /^(true|false|yes|no|on|off|null|y|n)$/i;
 
@@ -12,7 +12,7 @@ export function yaml(value: { [name: string]: Json }): string {
     .join("");
 }
 
-/** Lists of maps, as overrides are, get a line for each. */
+/** Lists of maps, such as overrides, have a line per item. */
 function block(value: Json): string {
   if (Array.isArray(value) && value.some((v) => v !== null && typeof v === "object")) {
     return value.map((v) => "\n  - " + flow(v)).join("");

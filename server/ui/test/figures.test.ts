@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { FleetNode, Sync } from "../src/api.ts";
-import { grown, healthOf, heardOf, remembered, Track, urgent } from "../src/figures.ts";
+import { grown, healthOf, heartbeatOf, maxPoints, Track, urgent } from "../src/figures.ts";
 
 const began = Date.parse("2026-11-15T12:00:00Z");
 
@@ -18,7 +18,7 @@ function node(id: string, region: string, at: number, list: Sync[], calls?: numb
 }
 
 test("a region is the sum of its nodes, mode by mode", () => {
-  const sums = new Track().look(
+  const sums = new Track().update(
     [
       node("b", "us", began, [sync("async", { lag_ms: 5, over: 1, over_max: 1 })]),
       node("a1", "eu", began, [sync("async", { lag_ms: 10, lag_max_ms: 40, over: 3, over_max: 2 }), sync("global", { lag_ms: 900, up: false })]),
@@ -33,15 +33,15 @@ test("a region is the sum of its nodes, mode by mode", () => {
 });
 
 test("a node that has heard nothing does not make sync look younger", () => {
-  const [sum] = new Track().look([node("a", "", began, [sync("async", { lag_ms: 40 })]), node("b", "", began, [sync("async", { received: 0 })])], began);
+  const [sum] = new Track().update([node("a", "", began, [sync("async", { lag_ms: 40 })]), node("b", "", began, [sync("async", { received: 0 })])], began);
   assert.equal(sum!.modes[0]!.lag, 40);
-  const [none] = new Track().look([node("b", "", began, [sync("async", { received: 0 })])], began);
+  const [none] = new Track().update([node("b", "", began, [sync("async", { received: 0 })])], began);
   assert.equal(none!.modes[0]!.lag, undefined);
 });
 
 test("what passed beyond limits is drawn once, when a heartbeat tells of it", () => {
   const track = new Track();
-  const at = (ms: number, over: number, seen: number) => track.look([node("a", "", began + seen, [sync("async", { over })])], began + ms)[0]!.modes[0]!.points.map((p) => p.over);
+  const at = (ms: number, over: number, seen: number) => track.update([node("a", "", began + seen, [sync("async", { over })])], began + ms)[0]!.modes[0]!.points.map((p) => p.over);
   assert.deepEqual(at(0, 5, 0), [0]); // from before anybody looked
   assert.deepEqual(at(2_000, 5, 0), [0, 0]);
   assert.deepEqual(at(4_000, 9, 3_000), [0, 0, 4]);
@@ -51,26 +51,26 @@ test("what passed beyond limits is drawn once, when a heartbeat tells of it", ()
 
 test("calls a second are those between two heartbeats", () => {
   const track = new Track();
-  track.look([node("a", "", began, [], 100)], began);
+  track.update([node("a", "", began, [], 100)], began);
   assert.equal(track.callsPerSecond("a"), undefined);
-  const [sum] = track.look([node("a", "", began + 10_000, [], 350)], began + 10_000);
+  const [sum] = track.update([node("a", "", began + 10_000, [], 350)], began + 10_000);
   assert.equal(track.callsPerSecond("a"), 25);
   assert.deepEqual([sum!.leases!.callsPerSecond, sum!.leases!.granted, sum!.leases!.unused], [25, 100, 25]);
 });
 
 test("nodes that are gone count no more, and nothing of them is kept", () => {
   const track = new Track();
-  const [sum] = track.look([node("a", "", began, [sync("async", { over: 7 })]), node("b", "", began + 200_000, [sync("async", { over: 1 })])], began + 200_000);
+  const [sum] = track.update([node("a", "", began, [sync("async", { over: 7 })]), node("b", "", began + 200_000, [sync("async", { over: 1 })])], began + 200_000);
   assert.deepEqual([sum!.nodes, sum!.gone, sum!.modes[0]!.over], [1, 1, 1]);
-  track.look([], began + 201_000);
+  track.update([], began + 201_000);
   assert.equal(track.callsPerSecond("a"), undefined);
 });
 
-test("no more is remembered than is drawn", () => {
+test("no more is maxPoints than is drawn", () => {
   const track = new Track();
   let points = 0;
-  for (let i = 0; i < 3 * remembered; i++) points = track.look([node("a", "", began + i, [sync("async", {})])], began + i)[0]!.modes[0]!.points.length;
-  assert.equal(points, remembered);
+  for (let i = 0; i < 3 * maxPoints; i++) points = track.update([node("a", "", began + i, [sync("async", {})])], began + i)[0]!.modes[0]!.points.length;
+  assert.equal(points, maxPoints);
 });
 
 test("a counter that is smaller than before was reset", () => {
@@ -80,15 +80,15 @@ test("a counter that is smaller than before was reset", () => {
 
 test("a node is late after three heartbeats, and gone after three minutes", () => {
   const n = node("a", "", began, []);
-  assert.deepEqual([0, 29_000, 31_000, 179_000, 181_000].map((ms) => heardOf(n, began + ms)), ["now", "now", "late", "late", "gone"]);
+  assert.deepEqual([0, 29_000, 31_000, 179_000, 181_000].map((ms) => heartbeatOf(n, began + ms)), ["now", "now", "late", "late", "gone"]);
 });
 
 test("a fleet is not well while a node is late or silent", () => {
   const now = began + 200_000;
   const nodes = [node("well", "", now, []), node("late", "", now - 40_000, []), node("silent", "", began, [])];
-  assert.deepEqual(healthOf(nodes, now), { here: 2, late: 1, silent: 1, behind: 0, ill: 0, down: 0 });
+  assert.deepEqual(healthOf(nodes, now), { here: 2, late: 1, silent: 1, behind: 0, faulty: 0, down: 0 });
   const ill = [{ ...node("store", "", now, []), store: "redis: away" }, { ...node("rules", "", now, []), error: "refused" }, { ...node("old", "", now, []), behind: true }];
-  assert.deepEqual(healthOf([...ill, node("deaf", "", now, [sync("async", { up: false })])], now), { here: 4, late: 0, silent: 0, behind: 1, ill: 2, down: 1 });
+  assert.deepEqual(healthOf([...ill, node("deaf", "", now, [sync("async", { up: false })])], now), { here: 4, late: 0, silent: 0, behind: 1, faulty: 2, down: 1 });
 });
 
 test("where not all nodes can be shown, those that need a look are", () => {
@@ -103,6 +103,6 @@ test("where not all nodes can be shown, those that need a look are", () => {
 
 test("ten thousand nodes are summed in no time", () => {
   const nodes = Array.from({ length: 10_000 }, (_, i) => node(`n${i}`, "one", began, [sync("async", { over: 1 })]));
-  const [sum] = new Track().look(nodes, began);
+  const [sum] = new Track().update(nodes, began);
   assert.deepEqual([sum!.nodes, sum!.modes[0]!.over], [10_000, 10_000]);
 });

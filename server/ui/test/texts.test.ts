@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { clock, setClock, type WhoAmI } from "../src/api.ts";
-import { changes } from "../src/changes.ts";
-import { asFile, given, listOf } from "../src/draft.ts";
+import { lineDiff } from "../src/linediff.ts";
+import { asFile, given, splitList } from "../src/draft.ts";
 import { ago, count, localTime, plural, rate, sentence, short, span, wait } from "../src/format.ts";
 import { pairs } from "../src/pairs.ts";
 import { menuOf, placeOf } from "../src/route.ts";
@@ -85,15 +85,15 @@ test("who may change what is what the rules service says", () => {
 });
 
 test("how a text becomes another is told by lines", () => {
-  assert.equal(changes("a\nb\nc\n", "a\nx\nc\nd\n"), " a\n-b\n+x\n c\n+d\n");
-  assert.equal(changes("", "a\n"), "+a\n");
-  assert.equal(changes("a\nb\n", ""), "-a\n-b\n");
-  assert.equal(changes("a\n", "a\n"), " a\n");
-  assert.equal(changes("", ""), "");
+  assert.equal(lineDiff("a\nb\nc\n", "a\nx\nc\nd\n"), " a\n-b\n+x\n c\n+d\n");
+  assert.equal(lineDiff("", "a\n"), "+a\n");
+  assert.equal(lineDiff("a\nb\n", ""), "-a\n-b\n");
+  assert.equal(lineDiff("a\n", "a\n"), " a\n");
+  assert.equal(lineDiff("", ""), "");
 });
 
 test("what people write in fields becomes what rules have", () => {
-  assert.deepEqual(listOf(" 10/s burst 20,\n 1000/h ,,"), ["10/s burst 20", "1000/h"]);
+  assert.deepEqual(splitList(" 10/s burst 20,\n 1000/h ,,"), ["10/s burst 20", "1000/h"]);
   assert.deepEqual(given({ a: "", b: [], c: {}, d: false, e: null, f: "x", g: ["y"], h: true, i: 0 }), { f: "x", g: ["y"], h: true, i: 0 });
   assert.equal(asFile("# why\nid: a\nlimits: [1/s]"), "rules:\n  -\n    # why\n    id: a\n    limits: [1/s]");
   assert.equal(new Date(localTime(Date.parse("2026-11-20T17:30:29Z"))).toISOString(), "2026-11-20T17:30:00.000Z");

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 
 import { call, type AuditPage, type Difference, type FailedLogin, type Revision } from "../api.ts";
-import { changes } from "../changes.ts";
+import { lineDiff } from "../linediff.ts";
 import { count, plural, stamp } from "../format.ts";
 import { Diff } from "../parts/diff.tsx";
-import { ActionBadge, Badge, Empty, Waiting, Wrong } from "../parts/marks.tsx";
+import { ActionBadge, Badge, Empty, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useLoad } from "../poll.ts";
@@ -12,7 +12,7 @@ import { yaml } from "../yaml.ts";
 
 const kinds = ["rule", "client", "override", "token", "webhook", "event"];
 
-/** Who changed what, and when: all that the token covers, in all namespaces. */
+/** The audit log of all namespaces of the token. */
 export function Audit() {
   const [kind, setKind] = useState("");
   const pages = usePages();
@@ -24,10 +24,10 @@ export function Audit() {
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Audit</h1>
-        <p class="muted lead">Who changed what, from where and when, and what it was before; in all namespaces that your token is for.</p>
+        <p class="muted lead">All changes in the namespaces of your token: who made them, when, from where, and the difference.</p>
       </div>
       <div class="toolbar">
-        <label for="kind">Changes of</label>
+        <label for="kind">Show changes of</label>
         <select
           id="kind"
           value={kind}
@@ -44,16 +44,16 @@ export function Audit() {
           ))}
         </select>
       </div>
-      {error && <Wrong error={error} />}
-      {!data && !error && <Waiting what="the audit" />}
+      {error && <ErrorNotice error={error} />}
+      {!data && !error && <Loading what="the audit" />}
       {data && (
-        <Table name="audit" label="Changes" columns={columns} rows={data.audit} keyOf={(r) => `${r.revision}`} empty={<Empty title="Nothing was changed, or the log does not reach back that far." />} />
+        <Table name="audit" label="Changes" columns={columns} rows={data.audit} keyOf={(r) => `${r.revision}`} empty={<Empty title="There are no such changes, or they are older than the log." />} />
       )}
       {data && <Pager pages={pages} next={data.next} label="Pages of the audit" words={["Later", "Earlier"]} />}
       {data?.failed_logins && data.failed_logins.count > 0 && (
         <section aria-labelledby="logins-title">
-          <h2 id="logins-title">Tokens that were not good</h2>
-          <p class="muted">{plural(data.failed_logins.count, "time")} since the rules service was started; the last:</p>
+          <h2 id="logins-title">Refused tokens</h2>
+          <p class="muted">{plural(data.failed_logins.count, "refused token")} since the rules service started. The latest:</p>
           <Table name="logins" label={{ by: "logins-title" }} columns={loginColumns} rows={data.failed_logins.recent.slice(-10).reverse()} keyOf={(l) => `${l.time} ${l.from}`} />
         </section>
       )}
@@ -62,9 +62,9 @@ export function Audit() {
 }
 
 const columns: Column<Revision>[] = [
-  { name: "When", cell: ({ time }) => <Stamp of={time} /> },
+  { name: "Time", cell: ({ time }) => <Stamp of={time} /> },
   {
-    name: "Who",
+    name: "User",
     cell: ({ actor, from }) => (
       <>
         {actor}
@@ -73,7 +73,7 @@ const columns: Column<Revision>[] = [
     ),
   },
   {
-    name: "Did",
+    name: "Action",
     cell: ({ action, note, revision }) => (
       <>
         <code>{action}</code> <span class="row-note">revision {count(revision)}</span>
@@ -81,15 +81,15 @@ const columns: Column<Revision>[] = [
       </>
     ),
   },
-  { name: "In", cell: ({ namespace }) => namespace },
-  { name: "What", large: true, cell: (r) => <What of={r} /> },
+  { name: "Namespace", cell: ({ namespace }) => namespace },
+  { name: "Changes", large: true, cell: (r) => <What of={r} /> },
 ];
 
 function Stamp({ of }: { of: string }) {
   return <span class="num stamp">{stamp(of)}</span>;
 }
 
-/** The first of what was changed, each with what it was and is. */
+/** The first changed objects, each with its difference. */
 function What({ of }: { of: Revision }) {
   const list = of.diff ?? [];
   return (
@@ -108,11 +108,11 @@ function What({ of }: { of: Revision }) {
 }
 
 function Change({ of }: { of: Difference }) {
-  return <Diff text={changes(of.before ? yaml(of.before) : "", of.after ? yaml(of.after) : "")} />;
+  return <Diff text={lineDiff(of.before ? yaml(of.before) : "", of.after ? yaml(of.after) : "")} />;
 }
 
 const loginColumns: Column<FailedLogin>[] = [
-  { name: "When", cell: ({ time }) => <Stamp of={time} /> },
+  { name: "Time", cell: ({ time }) => <Stamp of={time} /> },
   { name: "From", cell: ({ from }) => from },
-  { name: "Answer", cell: ({ denied }) => (denied ? <Badge tone="warn">not listened to</Badge> : "refused") },
+  { name: "Response", cell: ({ denied }) => (denied ? <Badge tone="warn">blocked for a time</Badge> : "refused") },
 ];

@@ -2,11 +2,11 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { call, type ClientItem, type Json, type RegisteredClient } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
-import { changes } from "../changes.ts";
-import { given, listOf } from "../draft.ts";
+import { lineDiff } from "../linediff.ts";
+import { given, splitList } from "../draft.ts";
 import { Attributes, type Attribute } from "../parts/attributes.tsx";
-import { Choice, Field, Form, NoteField, wrongAt } from "../parts/form.tsx";
-import { Notice } from "../parts/marks.tsx";
+import { Choice, Field, Form, NoteField, errorsAt } from "../parts/form.tsx";
+import { Notice } from "../parts/notices.tsx";
 import { Review } from "../parts/review.tsx";
 import { yaml } from "../yaml.ts";
 
@@ -48,7 +48,7 @@ export function ClientForm({ namespace, item, onDone, onCancel }: Props) {
     if (diff === undefined && !error) first.current?.focus();
   }, [diff]);
   useLayoutEffect(() => {
-    if (fields.some((f) => wrongAt(error, f).length > 0)) setDiff(undefined);
+    if (fields.some((f) => errorsAt(error, f).length > 0)) setDiff(undefined);
   }, [error]);
   const set = (change: Partial<typeof form>): void => setForm({ ...form, ...change });
   const next = (): RegisteredClient & { [name: string]: Json } => {
@@ -56,15 +56,15 @@ export function ClientForm({ namespace, item, onDone, onCancel }: Props) {
     return {
       id: form.id.trim(),
       ...given({ attributes: valuesByName(attributes) }),
-      ...(form.grant === "limits" ? { limits: simple ? listOf(form.limits) : (was?.limits ?? []) } : {}),
+      ...(form.grant === "limits" ? { limits: simple ? splitList(form.limits) : (was?.limits ?? []) } : {}),
       ...given({ unlimited: form.grant === "unlimited", block: form.grant === "block" }),
       ...(others as { [name: string]: Json }),
     };
   };
   const review = (): void =>
     void attempt.run(async () => {
-      if (form.grant === "limits" && simple) await call("/v1/validate", { method: "POST", query: { namespace }, json: { id: "client", limits: listOf(form.limits) }, stay: true });
-      setDiff(changes(was ? yaml(was as { [name: string]: Json }) : "", yaml(next())));
+      if (form.grant === "limits" && simple) await call("/v1/validate", { method: "POST", query: { namespace }, json: { id: "client", limits: splitList(form.limits) }, stay: true });
+      setDiff(lineDiff(was ? yaml(was as { [name: string]: Json }) : "", yaml(next())));
     });
   const save = (): void =>
     void attempt.run(async () => {
@@ -77,14 +77,14 @@ export function ClientForm({ namespace, item, onDone, onCancel }: Props) {
   return (
     <Form attempt={attempt} fields={fields} onSubmit={review} submit="Review" onCancel={onCancel}>
       <div class="fields">
-        <Field id="c-id" label="Id" help="Such as the name of the customer." errors={wrongAt(error, "id")}>
+        <Field id="c-id" label="Id" help="Such as the name of the customer." errors={errorsAt(error, "id")}>
           {(props) => (
             <input {...props} ref={first} size={24} readOnly={item !== undefined} autocomplete="off" spellcheck={false} placeholder="acme" value={form.id} onInput={(e) => set({ id: e.currentTarget.value })} />
           )}
         </Field>
         <Field id="c-grant" label="It has">{(props) => <Choice props={props} of={grants} value={form.grant} onChange={(grant) => set({ grant: grant as Grant })} />}</Field>
         {form.grant === "limits" && simple && (
-          <Field id="c-limits" label="Limits" class="wide" help="Such as 500/s burst 1000. Separate several with commas." errors={wrongAt(error, "limits")}>
+          <Field id="c-limits" label="Limits" class="wide" help="Such as 500/s burst 1000. Separate several with commas." errors={errorsAt(error, "limits")}>
             {(props) => <input {...props} autocomplete="off" spellcheck={false} placeholder="500/s" value={form.limits} onInput={(e) => set({ limits: e.currentTarget.value })} />}
           </Field>
         )}
@@ -115,7 +115,7 @@ function rows(was: RegisteredClient | undefined): Attribute[] {
 function valuesByName(attributes: readonly Attribute[]): { [name: string]: Json } {
   const values: { [name: string]: Json } = {};
   for (const { name, value } of attributes) {
-    const list = listOf(value);
+    const list = splitList(value);
     if (name.trim() !== "" && list.length > 0) values[name.trim()] = list.length === 1 ? (list[0] ?? "") : list;
   }
   return values;

@@ -4,7 +4,7 @@ import { call, Problem, type Imported } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
 import { count, plural } from "../format.ts";
 import { Field, NoteField } from "../parts/form.tsx";
-import { Notice, Wrong } from "../parts/marks.tsx";
+import { Notice, ErrorNotice } from "../parts/notices.tsx";
 
 /** Clients of one request. The progress moves after each. */
 const batch = 2_000;
@@ -77,7 +77,7 @@ export function ClientImport({ namespace, onClose, onImported }: Props) {
           {count(sum.created)} created, {count(sum.updated)} changed, {count(sum.unchanged)} unchanged.
         </Notice>
       )}
-      {attempt.error && <Wrong error={attempt.error} />}
+      {attempt.error && <ErrorNotice error={attempt.error} />}
       <div class="row">
         {state === "running" ? (
           <button type="button" onClick={() => (stop.current = true)}>

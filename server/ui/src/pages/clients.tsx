@@ -7,7 +7,7 @@ import { Attributes, valuesOf, type Attribute } from "../parts/attributes.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { Form } from "../parts/form.tsx";
 import { Effect, leftColumn, limitsOf, Pairs, When, type LimitOf } from "../parts/limits.tsx";
-import { Badge, Empty, Notice } from "../parts/marks.tsx";
+import { Badge, Empty, Notice } from "../parts/notices.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { go } from "../route.ts";
 import { onForget, powers, type Session } from "../session.ts";
@@ -16,7 +16,7 @@ import { BlockClient } from "../parts/block.tsx";
 import { forClient } from "./override.tsx";
 import { RegisteredClients } from "./registered.tsx";
 
-/** What was asked stays while other pages are looked at, and is not put in the address: it may be a client's key. */
+/** The input is kept while other pages are open, and not in the address: it may be a secret. */
 const nobody: Attribute[] = [{ name: "user", value: "" }];
 let kept = nobody;
 /** The client in kept is to be looked up: a table of this or another page has opened it. */
@@ -36,7 +36,7 @@ export function openClient(client: Record<string, string>): void {
   else go("/clients");
 }
 
-/** What was found of whom: the form may be about somebody else meanwhile. */
+/** The result of a lookup. The form may name another client meanwhile. */
 interface Found {
   who: Attribute[];
   keys: Keys;
@@ -64,16 +64,16 @@ function ClientLookup({ session }: { session: Session }) {
   const { namespace } = session;
   const [attributes, setAttributes] = useState(kept);
   const [found, setFound] = useState<Found | undefined>();
-  const [told, setTold] = useState<Reset | undefined>();
+  const [reset, setReset] = useState<Reset | undefined>();
   const attempt = useAttempt();
-  const look = (who: Attribute[]): Promise<boolean> =>
+  const lookUp = (who: Attribute[]): Promise<boolean> =>
     attempt.run(async () => setFound({ who, keys: await call<Keys>("/v1/keys", { query: { ...valuesOf(who), namespace } }) }));
   useEffect(() => {
     lookUpNow = (): void => {
       wanted = false;
       setAttributes(kept);
-      setTold(undefined);
-      void look(kept).then(() => document.querySelector("main h1")?.scrollIntoView());
+      setReset(undefined);
+      void lookUp(kept).then(() => document.querySelector("main h1")?.scrollIntoView());
     };
     if (wanted) lookUpNow();
     return () => (lookUpNow = undefined);
@@ -90,8 +90,8 @@ function ClientLookup({ session }: { session: Session }) {
         fields={[]}
         onSubmit={() => {
           setFound(undefined);
-          setTold(undefined);
-          void look(attributes);
+          setReset(undefined);
+          void lookUp(attributes);
         }}
         submit={attempt.busy ? "Looking up …" : "Look up"}
         others={
@@ -111,19 +111,19 @@ function ClientLookup({ session }: { session: Session }) {
           }}
         />
       </Form>
-      {told && (
-        <Notice tone={told.error ? "warn" : "good"}>
-          {told.reset.length === 0 ? "No rule counts this client: there was nothing to reset." : `Its consumption was reset under ${told.reset.join(", ")}.`}
-          {told.error && ` Some nodes failed: ${told.error}`}
+      {reset && (
+        <Notice tone={reset.error ? "warn" : "good"}>
+          {reset.reset.length === 0 ? "No rule counts this client: there was nothing to reset." : `Its consumption was reset under ${reset.reset.join(", ")}.`}
+          {reset.error && ` Some nodes failed: ${reset.error}`}
         </Notice>
       )}
       {found && (
         <FoundKeys
           found={found}
           session={session}
-          onReset={(reset) => {
-            setTold(reset);
-            void look(found.who);
+          onReset={(done) => {
+            setReset(done);
+            void lookUp(found.who);
           }}
         />
       )}
@@ -134,7 +134,7 @@ function ClientLookup({ session }: { session: Session }) {
 
 function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: Found; session: Session; onReset: (reset: Reset) => void }) {
   const may = powers(session);
-  // The rule to reset it under, "" for all of them.
+  // The rule to reset the client under, "" for all.
   const [resetting, setResetting] = useState<string | undefined>();
   const [blocking, setBlocking] = useState(false);
   const [blocked, setBlocked] = useState("");

@@ -2,11 +2,11 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { call, Problem, type RuleItem } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
-import { changes } from "../changes.ts";
+import { lineDiff } from "../linediff.ts";
 import { bodyOf, preview, type Draft } from "../draft.ts";
 import { Diff } from "../parts/diff.tsx";
 import { Field, Form, NoteField } from "../parts/form.tsx";
-import { Notice } from "../parts/marks.tsx";
+import { Notice } from "../parts/notices.tsx";
 import { Review } from "../parts/review.tsx";
 import { yaml } from "../yaml.ts";
 
@@ -14,16 +14,16 @@ interface RuleWriting {
   namespace: string;
   draft: Draft;
   note: string;
-  /** The rule that is changed; undefined for one that is to be made. */
+  /** The rule to change; undefined for a new one. */
   item: RuleItem | undefined;
-  /** Takes what somebody else has written meanwhile. */
+  /** Continues with the version that somebody else has saved meanwhile. */
   onTake: (item: RuleItem) => void;
   onBack: () => void;
   onDone: (id: string) => void;
   diff: string;
 }
 
-/** The last step: what will change is shown, and written if it is still so. What somebody else has written meanwhile is shown, and not overwritten. */
+/** Shows the change and saves it, unless somebody else has changed the rule meanwhile. */
 export function RuleReview({ namespace, draft, note, item, onTake, onBack, onDone, diff: first }: RuleWriting) {
   const [based, setBased] = useState(item?.revision);
   const [diff, setDiff] = useState(first);
@@ -42,7 +42,7 @@ export function RuleReview({ namespace, draft, note, item, onTake, onBack, onDon
   const conflict = error instanceof Problem && (error.status === 412 || error.status === 409) ? error : undefined;
   const there = conflict?.current;
   const keep = (): void => {
-    if (conflict) setDiff(there ? conflict.diff : changes("", typeof draft === "string" ? draft : yaml(draft)));
+    if (conflict) setDiff(there ? conflict.diff : lineDiff("", typeof draft === "string" ? draft : yaml(draft)));
     setBased(there?.revision);
     attempt.clear();
   };
@@ -51,17 +51,17 @@ export function RuleReview({ namespace, draft, note, item, onTake, onBack, onDon
       {conflict && (
         <Notice tone="warn">
           <p>
-            {conflict.message} {there && "From what is there to what you wrote it is:"}
+            {conflict.message} {there && "The difference from the saved version to yours:"}
           </p>
           {there && <Diff text={conflict.diff} />}
           {item && (
             <p class="row">
               <button type="button" onClick={keep}>
-                {there ? "Keep what I wrote" : "Create it again"}
+                {there ? "Keep my version" : "Create it again"}
               </button>
               {there?.rule && (
                 <button type="button" onClick={() => there.rule && onTake({ ...there, rule: there.rule })}>
-                  Take what is there
+                  Use the saved version
                 </button>
               )}
             </p>
@@ -74,14 +74,14 @@ export function RuleReview({ namespace, draft, note, item, onTake, onBack, onDon
 
 interface Props {
   namespace: string;
-  /** The rule that is changed; undefined for one that is to be made. */
+  /** The rule to change; undefined for a new one. */
   item: RuleItem | undefined;
   text?: string;
   onDone: (id: string) => void;
   onCancel: () => void;
 }
 
-/** Changes or makes one rule as text. */
+/** Edits a rule as text. */
 export function Editor({ namespace, item, text: given, onDone, onCancel }: Props) {
   const [base, setBase] = useState(item);
   const [text, setText] = useState(given ?? (item ? yaml(item.rule) : ""));
@@ -151,10 +151,10 @@ export function Editor({ namespace, item, text: given, onDone, onCancel }: Props
   );
 }
 
-/** Throws if a draft is of another rule than the one that is changed, or of one that is there and should not be. */
+/** Throws if a draft has the id of another rule. */
 export function refuseOther(id: string, action: string, item: RuleItem | undefined): void {
   if (item && id !== item.rule.id) {
-    throw new Problem(422, "A rule cannot be renamed: make another, and delete this one.", [{ path: "id", value: id, want: item.rule.id }]);
+    throw new Problem(422, "A rule cannot be renamed: create another, and delete this one.", [{ path: "id", value: id, want: item.rule.id }]);
   }
   if (!item && action !== "create") throw taken(id);
 }

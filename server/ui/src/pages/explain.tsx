@@ -6,20 +6,20 @@ import { readCurl } from "../curl.ts";
 import { count, span, wait } from "../format.ts";
 import { pairs } from "../pairs.ts";
 import { Effect, KeyOf, leftColumn, limitsOf, When, type LimitOf } from "../parts/limits.tsx";
-import { Badge, Empty, Notice, Wrong } from "../parts/marks.tsx";
+import { Badge, Empty, Notice, ErrorNotice } from "../parts/notices.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { onForget } from "../session.ts";
 
 type Way = "curl" | "request" | "attributes";
 
-/** What was asked stays while other pages are looked at. It is not put in the address: it may hold a client's key. */
+/** The input is kept while other pages are open, and not in the address: it may contain a secret. */
 const sample = { way: "request" as Way, curl: "", method: "GET", url: "https://api.example.com/search?q=x", ip: "203.0.113.7", headers: "", attributes: "user=alice\npath=/search\nmethod=GET", cost: "" };
 const kept = { ...sample };
 onForget(() => Object.assign(kept, sample));
 
 export function Explain({ namespace, query }: { namespace: string; query: URLSearchParams }) {
   const [form, setForm] = useState({ ...kept, rule: query.get("rule") ?? "" });
-  const [said, setSaid] = useState<Explanation | undefined>();
+  const [explanation, setExplanation] = useState<Explanation | undefined>();
   const attempt = useAttempt();
   const set = (change: Partial<typeof form>): void => {
     Object.assign(kept, change);
@@ -33,7 +33,7 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
         const { method, url, headers } = readCurl(form.curl);
         json["request"] = { method, url, ip: form.ip, headers: pairs(headers, ":") };
       } catch (err) {
-        setSaid(undefined);
+        setExplanation(undefined);
         void attempt.run(() => Promise.reject(err as Error));
         return;
       }
@@ -41,8 +41,8 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
     else json["request"] = { method: form.method, url: form.url, ip: form.ip, headers: pairs(form.headers, ":") };
     if (form.rule !== "") json["rule"] = form.rule;
     if (form.cost !== "") json["cost"] = Number(form.cost);
-    setSaid(undefined);
-    void attempt.run(async () => setSaid(await call<Explanation>("/v1/explain", { method: "POST", query: { namespace }, json })));
+    setExplanation(undefined);
+    void attempt.run(async () => setExplanation(await call<Explanation>("/v1/explain", { method: "POST", query: { namespace }, json })));
   };
   return (
     <>
@@ -52,7 +52,7 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
       </div>
       <form class="card form" onSubmit={ask}>
         <fieldset class="ways">
-          <legend>Describe it by</legend>
+          <legend>Describe the request by</legend>
           {(["curl", "request", "attributes"] as const).map((way) => (
             <label key={way}>
               <input type="radio" name="way" checked={form.way === way} onChange={() => set({ way })} /> {{ curl: "a curl command", request: "a request", attributes: "attributes" }[way]}
@@ -99,7 +99,7 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
               <input id="x-ip" size={16} value={form.ip} onInput={(e) => set({ ip: e.currentTarget.value })} />
             </div>
             <div class="full">
-              <label for="x-headers">Headers, one a line</label>
+              <label for="x-headers">Headers, one per line</label>
               <textarea id="x-headers" class="code" rows={3} spellcheck={false} placeholder="X-API-Key: alice" value={form.headers} onInput={(e) => set({ headers: e.currentTarget.value })} />
             </div>
           </div>
@@ -107,14 +107,14 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
         {form.way === "attributes" && (
           <div class="fields">
             <div class="full">
-              <label for="x-attributes">Attributes, one a line</label>
+              <label for="x-attributes">Attributes, one per line</label>
               <textarea id="x-attributes" class="code" rows={5} spellcheck={false} value={form.attributes} onInput={(e) => set({ attributes: e.currentTarget.value })} />
             </div>
           </div>
         )}
         <div class="fields">
           <div>
-            <label for="x-rule">Only the rule</label>
+            <label for="x-rule">Rule</label>
             <input id="x-rule" placeholder="all that match" value={form.rule} onInput={(e) => set({ rule: e.currentTarget.value })} />
           </div>
           <div>
@@ -128,36 +128,36 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
           </div>
         </div>
       </form>
-      {attempt.error && <Wrong error={attempt.error} />}
-      {said && <Said said={said} />}
+      {attempt.error && <ErrorNotice error={attempt.error} />}
+      {explanation && <Decision of={explanation} />}
     </>
   );
 }
 
 const verdicts = { allow: ["good", "It would pass"], delay: ["warn", "It would be delayed"], reject: ["bad", "It would be denied"], drop: ["bad", "It would be dropped"] } as const;
 
-function Said({ said }: { said: Explanation }) {
-  const [tone, words] = verdicts[said.action];
+function Decision({ of: explanation }: { of: Explanation }) {
+  const [tone, words] = verdicts[explanation.action];
   return (
     <section aria-label="The decision">
       <Notice tone={tone}>
         <p>
           <strong>
             {words}
-            {said.status ? ` with ${said.status}` : ""}.
+            {explanation.status ? ` with ${explanation.status}` : ""}.
           </strong>{" "}
-          {said.rule && <>The rule {said.rule} decides{said.reason ? `: ${said.reason}` : ""}. </>}
-          {said.action === "reject" || said.action === "drop" ? <>{said.retry_after_ms < 0 ? "It never passes" : `It passes ${wait(said.retry_after_ms)}`}. </> : null}
-          {said.delay_ms > 0 && <>It waits {span(said.delay_ms)}. </>}
-          {said.degraded && "The store is unreachable: on_failure decides. "}
-          {said.error && <>The decision is incomplete: {said.error}</>}
+          {explanation.rule && <>The rule {explanation.rule} decides{explanation.reason ? `: ${explanation.reason}` : ""}. </>}
+          {explanation.action === "reject" || explanation.action === "drop" ? <>{explanation.retry_after_ms < 0 ? "It never passes" : `It passes ${wait(explanation.retry_after_ms)}`}. </> : null}
+          {explanation.delay_ms > 0 && <>It waits {span(explanation.delay_ms)}. </>}
+          {explanation.degraded && "The store is unreachable: on_failure decides. "}
+          {explanation.error && <>The decision is incomplete: {explanation.error}</>}
         </p>
       </Notice>
       <Table
         name="explained"
         label="Decision of each rule"
-        columns={columns(said.rule)}
-        rows={limitsOf(said.rules)}
+        columns={columns(explanation.rule)}
+        rows={limitsOf(explanation.rules)}
         keyOf={(l) => l.key}
         groupOf={({ rule }) => rule.id}
         empty={<Empty title="No rule limits this request." />}

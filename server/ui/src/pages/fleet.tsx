@@ -3,21 +3,21 @@ import { healthOf, Track, type RegionSum } from "../figures.ts";
 import { count, plural, span } from "../format.ts";
 import { useHealth } from "../health.ts";
 import { Legend } from "../parts/legend.tsx";
-import { asNode, HerePanel, readHere, type Here } from "../parts/here.tsx";
-import { Badge, Empty, Notice, Waiting } from "../parts/marks.tsx";
+import { asNode, ThisNodePanel, readThisNode, type Here } from "../parts/thisnode.tsx";
+import { Badge, Empty, Notice, Loading } from "../parts/notices.tsx";
 import { NodeTables } from "../parts/nodes.tsx";
 import { Regions } from "../parts/regions.tsx";
 import { useNow, usePoll, type Polled } from "../poll.ts";
 import type { Session } from "../session.ts";
 
-interface Look {
+interface FleetData {
   nodes: FleetNode[];
   revision: number;
   regions: RegionSum[];
   here: Here | undefined;
 }
 
-/** What was seen stays while other pages are looked at, until another namespace is. */
+/** The figures are kept while other pages are open, until the namespace changes. */
 let track = new Track();
 let tracked = "";
 
@@ -33,51 +33,51 @@ export function Fleet({ session }: { session: Session }) {
   const { who, namespace } = session;
   const key = who ? `${who.id}/${namespace}` : "here";
   const mine = trackOf(key);
-  const read = async (signal: AbortSignal): Promise<Look> => {
-    // How this node is must be seen when the rules service is away, too, and the other way round.
-    const here = readHere(signal);
+  const read = async (signal: AbortSignal): Promise<FleetData> => {
+    // The state of this node must be visible without the rules service, and the reverse.
+    const here = readThisNode(signal);
     if (!who) {
       const seen = await here;
       const nodes = [asNode(seen)];
-      return { nodes, revision: seen.status.rules.revision, regions: mine.look(nodes, clock()), here: seen };
+      return { nodes, revision: seen.status.rules.revision, regions: mine.update(nodes, clock()), here: seen };
     }
     const [seen, fleet] = await Promise.allSettled([here, call<Nodes>("/v1/nodes", { query: { namespace }, signal })]);
     if (fleet.status === "rejected") throw fleet.reason;
     const nodes = fleet.value.nodes.sort((a, b) => order(a.region ?? "", b.region ?? "") || order(a.id, b.id));
-    return { nodes, revision: fleet.value.revision, regions: mine.look(nodes, clock()), here: seen.status === "fulfilled" ? seen.value : undefined };
+    return { nodes, revision: fleet.value.revision, regions: mine.update(nodes, clock()), here: seen.status === "fulfilled" ? seen.value : undefined };
   };
   const polled = usePoll(read, key);
   const now = useNow();
-  const look = polled.data;
+  const data = polled.data;
   return (
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>{who ? "Fleet" : "This node"}</h1>
-        {look && <Summary look={look} whole={who !== undefined} now={now} />}
+        {data && <Summary data={data} whole={who !== undefined} now={now} />}
         <Freshness polled={polled} now={now} />
       </div>
       {polled.error && (
         <Notice tone="bad">
-          {/* It is read out when it changes: how old it is, which changes each second, stands above. */}
+          {/* Screen readers announce each change, so the age, which changes each second, is above. */}
           {polled.error.message} {polled.at > 0 && "The figures below are older. "}Headgate tries again every few seconds.
         </Notice>
       )}
-      {!who && <Invitation session={session} source={look?.here?.status.rules.source} />}
-      {!look && !polled.error && <Waiting what="the nodes" />}
-      {look && (
+      {!who && <Invitation session={session} source={data?.here?.status.rules.source} />}
+      {!data && !polled.error && <Loading what="the nodes" />}
+      {data && (
         <>
-          {look.nodes.length === 0 ? (
+          {data.nodes.length === 0 ? (
             <Empty title={`No node has the rules of ${namespace} in force.`}>
               <p>
                 Start one with <code>headgate serve --control URL --token-file FILE --namespace {namespace}</code>. It appears here after its first heartbeat.
               </p>
             </Empty>
           ) : (
-            <Regions regions={look.regions} alone={!who} />
+            <Regions regions={data.regions} alone={!who} />
           )}
-          {look.here && <HerePanel here={look.here} alone={!who} />}
-          {look.nodes.length > 0 && <NodeTables nodes={look.nodes} track={mine} now={now} alone={!who} />}
-          {look.nodes.length > 0 && <Legend />}
+          {data.here && <ThisNodePanel here={data.here} alone={!who} />}
+          {data.nodes.length > 0 && <NodeTables nodes={data.nodes} track={mine} now={now} alone={!who} />}
+          {data.nodes.length > 0 && <Legend />}
         </>
       )}
     </>
@@ -88,17 +88,17 @@ function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function Summary({ look, whole, now }: { look: Look; whole: boolean; now: number }) {
-  const { here, late, silent, behind, ill, down } = healthOf(look.nodes, now);
-  const warned = look.here?.status.warnings?.length ?? 0;
+function Summary({ data, whole, now }: { data: FleetData; whole: boolean; now: number }) {
+  const { here, late, silent, behind, faulty, down } = healthOf(data.nodes, now);
+  const warned = data.here?.status.warnings?.length ?? 0;
   const state = useHealth();
   const degraded = state?.degraded !== undefined;
   const suspended = (state?.suspended.length ?? 0) > 0;
-  const well = !suspended && late + silent + behind + ill + down + warned === 0 && !degraded && !look.here?.status.degraded;
+  const well = !suspended && late + silent + behind + faulty + down + warned === 0 && !degraded && !data.here?.status.degraded;
   return (
     <p class="summary" aria-live="off">
       {whole && <span>{plural(here, "node")}</span>}
-      <span>rules at revision {count(look.revision)}</span>
+      <span>rules at revision {count(data.revision)}</span>
       {well && here > 0 && <Badge tone="good">no problems</Badge>}
       {degraded && <Badge tone="bad">store unreachable</Badge>}
       {suspended && <Badge tone="warn">enforcement is off</Badge>}
@@ -106,7 +106,7 @@ function Summary({ look, whole, now }: { look: Look; whole: boolean; now: number
       {silent > 0 && <Badge tone="warn">{count(silent)} silent</Badge>}
       {late > 0 && <Badge tone="warn">{count(late)} late</Badge>}
       {behind > 0 && <Badge tone="warn">{count(behind)} with old rules</Badge>}
-      {ill > 0 && <Badge tone="bad">{count(ill)} with an error</Badge>}
+      {faulty > 0 && <Badge tone="bad">{count(faulty)} with an error</Badge>}
       {down > 0 && <Badge tone="bad">{count(down)} without sync</Badge>}
     </p>
   );
@@ -144,7 +144,7 @@ function Invitation({ session, source }: { session: Session; source: string | un
   }
   return (
     <Notice tone="plain">
-      {session.service === "away" ? "The database of the rules service is unreachable. " : ""}
+      {session.service === "unavailable" ? "The database of the rules service is unreachable. " : ""}
       <a href="/signin">Sign in</a> to see all nodes, rules and clients.
     </Notice>
   );

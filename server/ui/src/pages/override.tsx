@@ -2,18 +2,18 @@ import { useLayoutEffect, useState } from "preact/hooks";
 
 import { call, clock, Problem, type FieldError, type Override, type OverrideItem, type RulesPage } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
-import { changes } from "../changes.ts";
-import { given, listOf } from "../draft.ts";
+import { lineDiff } from "../linediff.ts";
+import { given, splitList } from "../draft.ts";
 import { localTime, span } from "../format.ts";
 import { Attributes, valuesOf, type Attribute } from "../parts/attributes.tsx";
-import { Field, Form, wrongAt } from "../parts/form.tsx";
-import { Notice } from "../parts/marks.tsx";
+import { Field, Form, errorsAt } from "../parts/form.tsx";
+import { Notice } from "../parts/notices.tsx";
 import { Review } from "../parts/review.tsx";
 import { useLoad } from "../poll.ts";
 import { onForget } from "../session.ts";
 import { yaml } from "../yaml.ts";
 
-/** Whom the next is for, if another page has said so. It is not put in the address: it may be a client's key. */
+/** The client of the next override, set by another page. It is not in the address: it may be a secret. */
 let meant: Attribute[] | undefined;
 onForget(() => (meant = undefined));
 
@@ -36,13 +36,13 @@ const spans = [hour, 24 * hour, 7 * 24 * hour];
 
 interface Props {
   namespace: string;
-  /** The override that is changed; undefined for one that is to be made. */
+  /** The override to change; undefined for a new one. */
   item: OverrideItem | undefined;
   onDone: (saved: OverrideItem) => void;
   onCancel: () => void;
 }
 
-/** Makes an override, or changes one. */
+/** Creates or changes an override. */
 export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
   const was = item?.override;
   const [client, setClient] = useState<Attribute[]>(() => (was ? Object.entries(was.client).map(([name, value]) => ({ name, value })) : (meant ?? [{ name: "user", value: "" }])));
@@ -67,12 +67,12 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
   const made = (): { client: Record<string, string>; expires: string } => {
     const { rule, gives, limits, until, note } = form;
     const at = new Date(until);
-    // A time that was not touched stays to the second.
+    // An unchanged time keeps its seconds.
     const expires = was && until === localTime(Date.parse(was.expires)) ? was.expires : Number.isNaN(at.getTime()) ? "" : at.toISOString().replace(".000Z", "Z");
     return {
       ...(was ? { id: was.id } : {}),
       client: valuesOf(client),
-      ...given({ rule, limits: gives === "limits" ? listOf(limits) : [], unlimited: gives === "unlimited", block: gives === "block" }),
+      ...given({ rule, limits: gives === "limits" ? splitList(limits) : [], unlimited: gives === "unlimited", block: gives === "block" }),
       expires,
       ...given({ note }),
     };
@@ -84,11 +84,11 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
       if (client.some((a) => a.name.trim() === "" || a.value === "")) wrong.push({ path: "client", want: "an attribute and its value, as in user and acme" });
       if (next.expires === "") wrong.push({ path: "expires", want: "a date and a time" });
       else if (Date.parse(next.expires) <= clock()) wrong.push({ path: "expires", want: "a time in the future" });
-      if (form.gives === "limits" && listOf(form.limits).length === 0) wrong.push({ path: "limits", want: "a limit, as in 500/s" });
+      if (form.gives === "limits" && splitList(form.limits).length === 0) wrong.push({ path: "limits", want: "a limit, as in 500/s" });
       if (wrong.length > 0) throw new Problem(422, "Some fields are missing or wrong.", wrong);
-      // A rule with these limits is right if they are.
-      if (form.gives === "limits") await call("/v1/validate", { method: "POST", query: { namespace }, json: { id: "override", limits: listOf(form.limits) }, stay: true });
-      setDiff(changes(base ? yaml(base.override) : "", yaml(next)));
+      // The limits are valid if a rule with them is.
+      if (form.gives === "limits") await call("/v1/validate", { method: "POST", query: { namespace }, json: { id: "override", limits: splitList(form.limits) }, stay: true });
+      setDiff(lineDiff(base ? yaml(base.override) : "", yaml(next)));
     });
   const save = (): void =>
     void attempt
@@ -101,9 +101,9 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
         );
       });
   const { error } = attempt;
-  // What is wrong with a field is said there.
+  // Errors of fields are shown in the form.
   useLayoutEffect(() => {
-    if (error instanceof Problem && error.status !== 412 && fields.some((f) => wrongAt(error, f).length > 0)) setDiff(undefined);
+    if (error instanceof Problem && error.status !== 412 && fields.some((f) => errorsAt(error, f).length > 0)) setDiff(undefined);
   }, [error]);
   const conflict = error instanceof Problem && error.status === 412 ? error : undefined;
   const there = conflict?.current;
@@ -120,7 +120,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
                   onClick={() => {
                     if (!there.override) return;
                     setBase({ ...there, override: there.override });
-                    setDiff(changes(yaml(there.override), yaml(made())));
+                    setDiff(lineDiff(yaml(there.override), yaml(made())));
                     attempt.clear();
                   }}
                 >
@@ -160,11 +160,11 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
       </fieldset>
       <div class="fields">
         {form.gives === "limits" && (
-          <Field id="o-limits" label="Limits" class="wide" help="As 500/s or 10000/h; several with commas between." errors={wrongAt(error, "limits")}>
+          <Field id="o-limits" label="Limits" class="wide" help="As 500/s or 10000/h; several with commas between." errors={errorsAt(error, "limits")}>
             {(props) => <input {...props} autocomplete="off" spellcheck={false} placeholder="500/s" value={form.limits} onInput={(e) => set({ limits: e.currentTarget.value })} />}
           </Field>
         )}
-        <Field id="o-rule" label="Rule" class="wide" help="Empty: under every rule that counts by one of these attributes." errors={wrongAt(error, "rule")}>
+        <Field id="o-rule" label="Rule" class="wide" help="Empty: under every rule that counts by one of these attributes." errors={errorsAt(error, "rule")}>
           {(props) => <input {...props} list="rule-ids" autocomplete="off" spellcheck={false} placeholder="every rule" value={form.rule} onInput={(e) => set({ rule: e.currentTarget.value })} />}
         </Field>
         <datalist id="rule-ids">
@@ -174,7 +174,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
         </datalist>
       </div>
       <div class="fields">
-        <Field id="o-until" label="Until, in your time zone" errors={[...wrongAt(error, "expires"), ...wrongAt(error, "for")]}>
+        <Field id="o-until" label="Until, in your time zone" errors={[...errorsAt(error, "expires"), ...errorsAt(error, "for")]}>
           {(props) => <input {...props} type="datetime-local" value={form.until} onInput={(e) => set({ until: e.currentTarget.value })} />}
         </Field>
         <div class="beside row">
@@ -184,7 +184,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
             </button>
           ))}
         </div>
-        <Field id="o-note" label="Reason" class="wide" errors={wrongAt(error, "note")}>
+        <Field id="o-note" label="Reason" class="wide" errors={errorsAt(error, "note")}>
           {(props) => <input {...props} maxLength={1000} value={form.note} onInput={(e) => set({ note: e.currentTarget.value })} />}
         </Field>
       </div>
@@ -192,7 +192,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
   );
 }
 
-/** What it grants, in words. */
+/** The limits of an override. */
 export function Grant({ of }: { of: Override }) {
   if (of.block) return <>blocked</>;
   if (of.unlimited) return <>no limit</>;

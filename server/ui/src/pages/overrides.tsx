@@ -1,12 +1,12 @@
 import { useRef, useState } from "preact/hooks";
 
 import { call, Problem, type OverrideItem, type OverridesPage } from "../api.ts";
-import { changes } from "../changes.ts";
+import { lineDiff } from "../linediff.ts";
 import { ago, plural, stamp } from "../format.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Diff } from "../parts/diff.tsx";
 import { Pairs } from "../parts/limits.tsx";
-import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useLoad, useNow } from "../poll.ts";
@@ -23,7 +23,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
   const title = useRef<HTMLHeadingElement>(null);
   const [changing, setChanging] = useState<OverrideItem | undefined>();
   const [ending, setEnding] = useState<OverrideItem | undefined>();
-  const [told, setTold] = useState<{ tone: "good" | "warn"; text: string } | undefined>();
+  const [notice, setNotice] = useState<{ tone: "good" | "warn"; text: string } | undefined>();
   const { data, error, loading, again } = useLoad(
     (signal) => call<OverridesPage>("/v1/overrides", { query: { namespace, cursor: pages.cursor, limit: "50" }, signal }),
     JSON.stringify([namespace, pages.cursor]),
@@ -37,7 +37,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
   const saved = ({ override, warnings }: OverrideItem): void => {
     leave();
     again();
-    setTold(warnings ? { tone: "warn", text: `It is saved, but ${warnings.join("; ")}.` } : { tone: "good", text: `${nameOf(override.client)} has an override until ${stamp(override.expires)}.` });
+    setNotice(warnings ? { tone: "warn", text: `It is saved, but ${warnings.join("; ")}.` } : { tone: "good", text: `${nameOf(override.client)} has an override until ${stamp(override.expires)}.` });
   };
   return (
     <>
@@ -60,9 +60,9 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
             </div>
           )}
           {session.who?.no_overrides && <Notice tone="plain">Overrides are not possible here: {session.who.no_overrides}.</Notice>}
-          {told && <Notice tone={told.tone}>{told.text}</Notice>}
-          {error && <Wrong error={error} />}
-          {!data && !error && <Waiting what="the overrides" />}
+          {notice && <Notice tone={notice.tone}>{notice.text}</Notice>}
+          {error && <ErrorNotice error={error} />}
+          {!data && !error && <Loading what="the overrides" />}
           {data && (
             <Table
               name="overrides"
@@ -85,7 +85,7 @@ export function Overrides({ session, query }: { session: Session; query: URLSear
           onStale={setEnding}
           onDone={() => {
             setEnding(undefined);
-            setTold({ tone: "good", text: `${nameOf(ending.override.client)} has its own limits again.` });
+            setNotice({ tone: "good", text: `${nameOf(ending.override.client)} has its own limits again.` });
             again();
           }}
         />
@@ -98,7 +98,7 @@ interface Ending {
   namespace: string;
   item: OverrideItem;
   onClose: () => void;
-  /** It is not what was looked at, but this. */
+  /** The override has changed to this since it was shown. */
   onStale: (item: OverrideItem) => void;
   onDone: () => void;
 }
@@ -117,7 +117,7 @@ function EndOverride({ namespace, item, onClose, onStale, onDone }: Ending) {
   return (
     <Confirm title={`End the override of ${nameOf(override.client)} now?`} yes="End it now" no="Keep it" onYes={end} onDone={onDone} onClose={onClose} goes>
       <p>It would end at {stamp(override.expires)}. This is deleted:</p>
-      <Diff text={changes(yaml(override), "")} />
+      <Diff text={lineDiff(yaml(override), "")} />
     </Confirm>
   );
 }

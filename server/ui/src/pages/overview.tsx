@@ -5,19 +5,19 @@ import { useAttempt } from "../attempt.ts";
 import { count, percent, plural, rate } from "../format.ts";
 import { useHealth, type State } from "../health.ts";
 import { TrafficChart } from "../parts/chart.tsx";
-import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { StopEnforcing } from "../parts/enforcement.tsx";
-import { Spark } from "../parts/spark.tsx";
+import { Sparkline } from "../parts/sparkline.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { TopClients } from "../parts/topclients.tsx";
 import { usePoll } from "../poll.ts";
 import { powers, type Session } from "../session.ts";
 import { coarse, deniedPercent, isUnavailable, rateNow, readClients, readTraffic, seconds, total, windows, type RuleSeries, type Series, type Traffic } from "../traffic.ts";
 
-/** How many rules and clients stand out. */
+/** The number of rules and clients shown. */
 const most = 8;
 
-/** The requests that no rule limits. */
+/** Stands for requests that no rule limits. */
 export const noRule = "(none)";
 
 export function Overview({ session }: { session: Session }) {
@@ -49,9 +49,9 @@ export function Overview({ session }: { session: Session }) {
       </div>
       {suspending && <StopEnforcing session={session} onClose={() => setSuspending(false)} />}
       <DemoSwitch session={session} state={state} />
-      {error && !isUnavailable(error) && <Wrong error={error} />}
+      {error && !isUnavailable(error) && <ErrorNotice error={error} />}
       {isUnavailable(error) && <Empty title="This node keeps no traffic statistics." />}
-      {!data && !error && <Waiting what="the traffic" />}
+      {!data && !error && <Loading what="the traffic" />}
       {data && (
         <>
           <Figures traffic={data.traffic} />
@@ -104,12 +104,12 @@ export function WindowChoice({ value, onChange }: { value: string; onChange: (wi
   );
 }
 
-/** What is wrong, in the same words as the banner and the Fleet page. */
+/** The state of the fleet, consistent with the banner and the Fleet page. */
 export function Verdict({ state }: { state: State | undefined }) {
   if (!state) return null;
   const { health, here, degraded, suspended } = state;
   const warned = here?.warnings?.length ?? 0;
-  const well = !degraded && suspended.length === 0 && health.late + health.silent + health.behind + health.ill + health.down + warned === 0 && !here?.degraded;
+  const well = !degraded && suspended.length === 0 && health.late + health.silent + health.behind + health.faulty + health.down + warned === 0 && !here?.degraded;
   return (
     <p class="summary" aria-live="off">
       <span>{plural(health.here, "node")}</span>
@@ -121,7 +121,7 @@ export function Verdict({ state }: { state: State | undefined }) {
       {health.silent > 0 && <Badge tone="warn">{plural(health.silent, "node")} silent</Badge>}
       {health.late > 0 && <Badge tone="warn">{plural(health.late, "node")} late</Badge>}
       {health.behind > 0 && <Badge tone="warn">{plural(health.behind, "node")} with old rules</Badge>}
-      {health.ill > 0 && !degraded && <Badge tone="bad">{plural(health.ill, "node")} with an error</Badge>}
+      {health.faulty > 0 && !degraded && <Badge tone="bad">{plural(health.faulty, "node")} with an error</Badge>}
       {health.down > 0 && <Badge tone="bad">{plural(health.down, "node")} without sync</Badge>}
       <a href="/fleet">Fleet</a>
     </p>
@@ -172,25 +172,25 @@ function columns(step: number): Column<RuleSeries>[] {
   ];
 }
 
-/** Requests of a rule as a small picture, with denied requests in front. */
+/** A sparkline of the requests of a rule, with denied requests in the foreground. */
 export function RuleSpark({ of }: { of: RuleSeries }) {
-  return <Spark values={coarse(of.requests, 60)} over={coarse(of.denied, 60)} label={`${count(total(of.requests))} requests, ${count(total(of.denied))} denied`} />;
+  return <Sparkline values={coarse(of.requests, 60)} over={coarse(of.denied, 60)} label={`${count(total(of.requests))} requests, ${count(total(of.denied))} denied`} />;
 }
 
 function DemoSwitch({ session, state }: { session: Session; state: State | undefined }) {
   const attempt = useAttempt();
-  const [asked, setAsked] = useState<boolean | undefined>();
-  const said = state?.here?.demo_traffic;
-  if (said === undefined) return null;
-  const on = asked ?? said === "on";
+  const [requested, setRequested] = useState<boolean | undefined>();
+  const reported = state?.here?.demo_traffic;
+  if (reported === undefined) return null;
+  const on = requested ?? reported === "on";
   const change = (): void =>
     void attempt.run(async () => {
-      setAsked((await call<{ on: boolean }>("/v1/demo-traffic", { method: "PUT", json: { on: !on }, stay: true })).on);
+      setRequested((await call<{ on: boolean }>("/v1/demo-traffic", { method: "PUT", json: { on: !on }, stay: true })).on);
     });
   return (
     <Notice tone="plain">
       <span class="row">
-        <span>{on ? "Demo traffic is on: made-up clients send requests to the built-in service." : "Demo traffic is off."}</span>
+        <span>{on ? "Demo traffic is on: generated clients send requests to the built-in service." : "Demo traffic is off."}</span>
         {powers(session).counters && (
           <button type="button" aria-disabled={attempt.busy} onClick={change}>
             {on ? "Turn off demo traffic" : "Turn on demo traffic"}

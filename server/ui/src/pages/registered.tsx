@@ -5,7 +5,7 @@ import { ago, count, plural, stamp } from "../format.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { NoteField } from "../parts/form.tsx";
 import { Pairs } from "../parts/limits.tsx";
-import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useLoad, useNow } from "../poll.ts";
@@ -81,8 +81,8 @@ export function RegisteredClients({ session }: { session: Session }) {
           </form>
           {session.who?.read_only && <Notice tone="plain">Clients cannot be changed here: {session.who.read_only}.</Notice>}
           {done !== "" && <Notice tone="good">{done}</Notice>}
-          {error && <Wrong error={error} />}
-          {!data && !error && <Waiting what="the clients" />}
+          {error && <ErrorNotice error={error} />}
+          {!data && !error && <Loading what="the clients" />}
           {data && (
             <Table
               name="registered"

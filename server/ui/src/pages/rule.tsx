@@ -1,15 +1,16 @@
 import { useRef, useState } from "preact/hooks";
 
 import { call, Problem, type Revision, type RevisionsPage, type Rule, type RuleItem } from "../api.ts";
-import { changes } from "../changes.ts";
+import { lineDiff } from "../linediff.ts";
 import { ago, count, plural, stamp } from "../format.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Diff } from "../parts/diff.tsx";
 import { StopEnforcing } from "../parts/enforcement.tsx";
 import { NoteField } from "../parts/form.tsx";
-import { ActionBadge, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { ActionBadge, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { ChangeRule, enforced, isShadow } from "../parts/rulechange.tsx";
+import { ShadowEffect } from "../parts/promotion.tsx";
 import { RuleTraffic } from "../parts/ruletraffic.tsx";
 import { useLoad, useNow } from "../poll.ts";
 import { powers, type Session } from "../session.ts";
@@ -49,18 +50,21 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
         )}
       </div>
       {gone && <Notice tone="warn">{gone.message} Its history is below, if it has any.</Notice>}
-      {rule.error && !gone && <Wrong error={rule.error} />}
-      {!item && !rule.error && <Waiting what="the rule" />}
+      {rule.error && !gone && <ErrorNotice error={rule.error} />}
+      {!item && !rule.error && <Loading what="the rule" />}
       {item && !editing && isShadow(item.rule) && (
         <Notice tone="plain">
-          <span class="row">
-            <span>This is a shadow rule: requests over its limits are counted and pass.</span>
+          <div class="row promotion">
+            <div>
+              <p>This is a shadow rule: requests over its limits are counted and admitted.</p>
+              <ShadowEffect session={session} id={id} />
+            </div>
             {may.rules && (
-              <button type="button" onClick={() => setEnforcing(true)}>
+              <button type="button" class="primary" onClick={() => setEnforcing(true)}>
                 Enforce it …
               </button>
             )}
-          </span>
+          </div>
         </Notice>
       )}
       {item && !editing && <RuleTraffic key={`${namespace} ${id}`} session={session} id={id} shadow={isShadow(item.rule)} />}
@@ -71,7 +75,12 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           next={enforced(item.rule)}
           title={`Enforce the rule ${id}?`}
           yes={`Enforce ${id}`}
-          says="Requests over its limits are then denied, on every node within a second."
+          says={
+            <>
+              <p>Requests over its limits are then denied, on every node within a second.</p>
+              <ShadowEffect session={session} id={id} />
+            </>
+          }
           note="enforce a shadow rule"
           onClose={() => setEnforcing(false)}
           onDone={() => {
@@ -153,7 +162,7 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
 interface Deleting {
   namespace: string;
   item: RuleItem;
-  /** It is not what was looked at. */
+  /** The rule has changed since it was shown. */
   onStale: () => void;
   onClose: () => void;
   onDone: () => void;
@@ -173,7 +182,7 @@ function DeleteRule({ namespace, item, onStale, onClose, onDone }: Deleting) {
   return (
     <Confirm title={`Delete the rule ${id}?`} yes={`Delete ${id}`} no="Keep it" onYes={remove} onDone={onDone} onClose={onClose} goes>
       <p>It then limits no requests, on any node of {namespace}. Its history is kept.</p>
-      <Diff text={changes(yaml(item.rule), "")} />
+      <Diff text={lineDiff(yaml(item.rule), "")} />
       <NoteField id="delete-note" note={note} onChange={setNote} />
     </Confirm>
   );
@@ -182,7 +191,7 @@ function DeleteRule({ namespace, item, onStale, onClose, onDone }: Deleting) {
 interface Past {
   namespace: string;
   id: string;
-  /** The rule in force, if it may be changed. */
+  /** The rule in force, if the user may change it. */
   item: RuleItem | undefined;
   onRestored: () => void;
 }
@@ -194,8 +203,8 @@ function History({ namespace, id, item, onRestored }: Past) {
   return (
     <section aria-labelledby="history-title">
       <h2 id="history-title">History</h2>
-      {error && <Wrong error={error} />}
-      {!data && !error && <Waiting what="the history" />}
+      {error && <ErrorNotice error={error} />}
+      {!data && !error && <Loading what="the history" />}
       {data && data.revisions.length === 0 && <p class="muted">There is no history.</p>}
       {data && (
         <ol class="history">
@@ -209,7 +218,7 @@ function History({ namespace, id, item, onRestored }: Past) {
   );
 }
 
-/** One change. Its difference is asked for when it is opened. */
+/** One change. Its difference is loaded when it is opened. */
 function Change({ of, namespace, id, item, onRestored, open }: Past & { of: Revision; open: boolean }) {
   const [opened, setOpened] = useState(open);
   const what = of.changes?.find((c) => c.kind === "rule" && c.id === id);
@@ -233,14 +242,14 @@ function Change({ of, namespace, id, item, onRestored, open }: Past & { of: Revi
 function ChangeDiff({ revision, namespace, id, item, onRestored }: Past & { revision: number }) {
   const { data, error } = useLoad((signal) => call<Revision>(`/v1/revisions/${revision}`, { query: { namespace }, signal }), `${revision}`);
   const [restoring, setRestoring] = useState(false);
-  if (error) return <Wrong error={error} />;
-  if (!data) return <Waiting what="what changed" />;
+  if (error) return <ErrorNotice error={error} />;
+  if (!data) return <Loading what="what changed" />;
   const change = data.diff?.find((d) => d.kind === "rule" && d.id === id);
   const past = change?.after as Rule | undefined;
   const differs = item && past && yaml(item.rule) !== yaml({ ...past, id });
   return (
     <>
-      {change?.text ? <Diff text={change.text} /> : <p class="muted">The difference is not kept any more.</p>}
+      {change?.text ? <Diff text={change.text} /> : <p class="muted">The difference is no longer stored.</p>}
       {differs && (
         <p class="row">
           <button type="button" onClick={() => setRestoring(true)}>
@@ -255,7 +264,7 @@ function ChangeDiff({ revision, namespace, id, item, onRestored }: Past & { revi
           next={{ ...past, id }}
           title={`Roll back ${id} to revision ${revision}?`}
           yes="Roll back"
-          says="The rule becomes what it was after that revision. Other rules stay as they are."
+          says={<p>The rule becomes what it was after that revision. Other rules stay as they are.</p>}
           note={`roll back to revision ${revision}`}
           onClose={() => setRestoring(false)}
           onDone={() => {

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { call, type Json, type Rule, type RuleItem, type RulesPage } from "../api.ts";
 import { ago, count, percent, plural, rate, stamp } from "../format.ts";
-import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { enter, Table, type Column } from "../parts/table.tsx";
 import { useLoad, useNow, usePoll } from "../poll.ts";
@@ -33,7 +33,7 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
   const now = useNow();
   const traffic = usePoll((signal) => readTraffic({ namespace, window: "10m", signal }), namespace).data;
 
-  // What is typed is looked for when there is a pause.
+  // Searches after a pause in typing.
   useEffect(() => {
     if (text === asked) return;
     const timer = window.setTimeout(() => {
@@ -73,8 +73,8 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
         )}
       </div>
       {session.who?.read_only && <Notice tone="plain">Rules cannot be changed here: {session.who.read_only}.</Notice>}
-      {error && <Wrong error={error} />}
-      {!data && !error && <Waiting what="the rules" />}
+      {error && <ErrorNotice error={error} />}
+      {!data && !error && <Loading what="the rules" />}
       {data && (
         <Table
           name="rules"
@@ -99,7 +99,7 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
   );
 }
 
-/** What a rule did in the last 10 minutes. A rule without requests has none. */
+/** Traffic of a rule in the last 10 minutes. */
 function trafficColumns(traffic: Traffic | undefined): Column<RuleItem>[] {
   if (!traffic) return [];
   const step = seconds(traffic.step);
@@ -194,7 +194,7 @@ function keyOf(rule: Rule) {
   return parts.length === 0 ? <span class="muted">all clients together</span> : parts.join(" + ");
 }
 
-/** The texts of a list, or of one that stands alone; a limit may be a map, and have a name. */
+/** The texts of a list or a single value. A limit may be a map with a name. */
 function list(value: Json | undefined): string[] {
   if (value === undefined || value === null) return [];
   return (Array.isArray(value) ? value : [value]).map((v) => {

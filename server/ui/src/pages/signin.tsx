@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Notice, Wrong } from "../parts/marks.tsx";
+import { Notice, ErrorNotice } from "../parts/notices.tsx";
 import { signIn, type Session } from "../session.ts";
 
 export function SignIn({ session, onSignIn }: { session: Session; onSignIn: (session: Session) => void }) {
@@ -27,7 +27,7 @@ export function SignIn({ session, onSignIn }: { session: Session; onSignIn: (ses
       <section class="narrow">
         <h1 tabIndex={-1}>Sign in</h1>
         <Notice tone="plain">
-          <p>This node has no rules service. What it knows of itself needs no token.</p>
+          <p>This node has no rules service. Its own state needs no token.</p>
           <p>
             <a href="/">See this node</a>
           </p>
@@ -39,9 +39,9 @@ export function SignIn({ session, onSignIn }: { session: Session; onSignIn: (ses
     <section class="narrow">
       <h1 tabIndex={-1}>Sign in</h1>
       {session.notice !== "" && !error && <Notice tone="warn">{session.notice}</Notice>}
-      {session.service === "away" && <Notice tone="warn">The database of the rules cannot be reached now.</Notice>}
+      {session.service === "unavailable" && <Notice tone="warn">The database of the rules service is unreachable.</Notice>}
       {!window.isSecureContext && (
-        <Notice tone="warn">This page came without TLS: a token that is sent from here can be read on its way. Reach the node through a tunnel, or give it certificates.</Notice>
+        <Notice tone="warn">This page was loaded without TLS: others can read a token that is sent from here. Use a tunnel, or configure certificates.</Notice>
       )}
       <form class="card form" onSubmit={(e) => void submit(e)}>
         <label for="token">Token</label>
@@ -57,15 +57,15 @@ export function SignIn({ session, onSignIn }: { session: Session; onSignIn: (ses
           aria-invalid={error !== undefined}
         />
         <p id="token-help" class="muted">
-          The first start of the rules service prints one. <code>headgate tokens create --role viewer</code> makes another; a node with <code>--rules FILE</code> takes that of its{" "}
-          <code>--admin-token-file</code>. It is kept for this tab alone.
+          The first start of the rules service prints one. <code>headgate tokens create --role viewer</code> creates another. A node with <code>--rules FILE</code> uses the token of its{" "}
+          <code>--admin-token-file</code>. The token is stored for this tab only.
         </p>
-        {error && <Wrong error={error} />}
+        {error && <ErrorNotice error={error} />}
         <div class="row">
           <button type="submit" class="primary" disabled={busy}>
             {busy ? "Signing in …" : "Sign in"}
           </button>
-          <a href="/">See this node without</a>
+          <a href="/">See this node without a token</a>
         </div>
       </form>
     </section>

@@ -1,26 +1,28 @@
-import { readMetrics } from "../api.ts";
-import { ago, count, short, span, stamp } from "../format.ts";
+import { readMetrics, type FleetNode, type Status } from "../api.ts";
+import { ago, bytes, count, rate, short, span, stamp } from "../format.ts";
 import { useHealth } from "../health.ts";
-import { shardsOf, type Shard } from "../metrics.ts";
-import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Badge, Empty, ErrorNotice, Loading, Notice } from "../parts/notices.tsx";
+import { Sparkline } from "../parts/sparkline.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useNow, usePoll } from "../poll.ts";
-import type { FleetNode, Status } from "../api.ts";
+import { StoreTrack, type StoreCalls, type StoreServer } from "../storefigures.ts";
 
-/** A server of the store, as this node sees it. */
-interface Row extends Shard {
-  up: boolean;
+/** A server with its state, from /metrics and /readyz. */
+interface Row extends StoreServer {
   since: string | undefined;
   error: string | undefined;
 }
 
+/** The figures are kept while other pages are open. */
+const track = new StoreTrack();
+
 export function Stores() {
   const state = useHealth();
   const now = useNow();
-  const metrics = usePoll(readMetrics, "stores");
+  const polled = usePoll(async (signal) => track.update(await readMetrics(signal), performance.now()), "stores");
   const here = state?.here;
-  if (!here) return <Waiting what="the stores" />;
-  const rows = rowsOf(here, metrics.data ? shardsOf(metrics.data) : []);
+  if (!here) return <Loading what="the stores" />;
+  const rows = rowsOf(here, polled.data?.servers ?? []);
   const faulty = state.nodes.filter((n) => n.store !== "ok");
   return (
     <>
@@ -33,12 +35,16 @@ export function Stores() {
         </p>
         <p class="muted lead">The servers that hold the counters, as the node behind this console sees them.</p>
       </div>
-      {(here.store.warnings ?? []).map((w) => (
-        <Notice key={w} tone="warn">
-          {w}
+      {(here.store.warnings ?? []).length > 0 && (
+        <Notice tone="warn">
+          <ul>
+            {(here.store.warnings ?? []).map((w) => (
+              <li key={w}>{w}</li>
+            ))}
+          </ul>
         </Notice>
-      ))}
-      {metrics.error && <Wrong error={metrics.error} />}
+      )}
+      {polled.error && <ErrorNotice error={polled.error} />}
       {here.store.kind === "memory" ? (
         <Empty title="This node counts in memory: there is no store to reach.">
           <p>
@@ -46,36 +52,86 @@ export function Stores() {
           </p>
         </Empty>
       ) : (
-        <Table name="shards" label="Servers of the store" columns={columns(now)} rows={rows} keyOf={(r) => r.name} empty={<p class="muted">No server was used yet.</p>} />
-      )}
-      {here.store.kind !== "memory" && (
-        <section aria-labelledby="store-nodes-title">
-          <h2 id="store-nodes-title">Nodes that do not reach their store</h2>
-          <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">None.</p>} />
-        </section>
+        <>
+          <Calls of={polled.data?.calls} />
+          <section aria-labelledby="shards-title">
+            <h2 id="shards-title">Servers</h2>
+            <Table name="shards" label={{ by: "shards-title" }} columns={columns(now)} rows={rows} keyOf={(r) => r.name} empty={<p class="muted">No server was used yet.</p>} dense />
+          </section>
+          <section aria-labelledby="store-nodes-title">
+            <h2 id="store-nodes-title">Nodes that do not reach their store</h2>
+            <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">All nodes reach their store.</p>} />
+          </section>
+        </>
       )}
     </>
   );
 }
 
-function rowsOf(here: Status, shards: readonly Shard[]): Row[] {
-  const rows = new Map<string, Row>();
-  for (const s of shards) rows.set(s.name, { ...s, up: s.circuit !== "open", since: undefined, error: undefined });
-  for (const s of here.store.shards ?? []) {
-    const name = s.name ?? "";
-    rows.set(name, { ...(rows.get(name) ?? { name, circuit: undefined, figures: {} }), up: s.up, since: s.since, error: s.error });
-  }
-  return [...rows.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+/** Calls of this node to its store. */
+function Calls({ of }: { of: StoreCalls | undefined }) {
+  const figures: [string, string, string][] = [
+    ["Calls", of ? rate(of.perSecond) : "–", "/s"],
+    ["Median latency", of?.median === undefined ? "–" : atMost(of.median), ""],
+    ["99 % latency", of?.p99 === undefined ? "–" : atMost(of.p99), ""],
+    ["Errors", of ? rate(of.errorsPerSecond) : "–", "/s"],
+  ];
+  return (
+    <dl class="figures card" data-figures>
+      {figures.map(([name, value, unit]) => (
+        <div key={name} class={name === "Errors" && of && of.errorsPerSecond > 0 ? "tone-bad" : undefined}>
+          <dt>{name}</dt>
+          <dd>
+            <span class="figure">{value}</span>
+            <span class="muted">{unit}</span>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
 }
 
+/** The upper bound of a bucket of the histogram. */
+function atMost(ms: number): string {
+  return Number.isFinite(ms) ? `≤ ${span(ms)}` : "> 1 s";
+}
+
+function rowsOf(here: Status, servers: readonly StoreServer[]): Row[] {
+  const states = new Map((here.store.shards ?? []).map((s) => [s.name ?? "", s]));
+  const names = new Set([...servers.map((s) => s.name), ...states.keys()]);
+  return [...names].sort().map((name) => {
+    const server = servers.find((s) => s.name === name) ?? { ...unknown, name };
+    const state = states.get(name);
+    return { ...server, up: state?.up ?? server.up, since: state?.since, error: state?.error };
+  });
+}
+
+const unknown: StoreServer = {
+  name: "",
+  role: undefined,
+  up: undefined,
+  circuit: undefined,
+  cpu: undefined,
+  memory: undefined,
+  memoryMax: undefined,
+  received: undefined,
+  sent: undefined,
+  operations: undefined,
+  ping: undefined,
+  lag: undefined,
+  evicted: undefined,
+  unanswered: undefined,
+  history: [],
+};
+
 function columns(now: number): Column<Row>[] {
-  const figure = (name: string, of: string, text: (n: number) => string, means?: string): Column<Row> => ({
+  const figure = (name: string, of: (r: Row) => number | undefined, text: (n: number, r: Row) => string, means?: string): Column<Row> => ({
     name,
     num: true,
     ...(means ? { means } : {}),
     cell: (r) => {
-      const value = r.figures[of];
-      return value === undefined ? "–" : text(value);
+      const value = of(r);
+      return value === undefined ? "–" : text(value, r);
     },
   });
   return [
@@ -83,17 +139,53 @@ function columns(now: number): Column<Row>[] {
       name: "Server",
       cell: (r) => (
         <>
-          {short(r.name)}
+          <span class="nowrap">{short(r.name)}</span>
+          {r.role && <span class="row-note">{r.role}</span>}
           {r.error && <span class="row-error">{short(r.error)}</span>}
         </>
       ),
     },
-    { name: "State", cell: (r) => (r.up ? <Badge tone="good">up</Badge> : <Badge tone="bad">down</Badge>) },
-    { name: "Since", full: (r) => r.since && stamp(r.since), cell: (r) => (r.since && !r.since.startsWith("0001") ? ago(r.since, now) : "–") },
+    {
+      name: "State",
+      full: (r) => r.since && stamp(r.since),
+      cell: (r) => (
+        <>
+          {r.up === undefined ? <Badge tone="plain">unknown</Badge> : r.up ? <Badge tone="good">up</Badge> : <Badge tone="bad">down</Badge>}
+          {r.since && !r.since.startsWith("0001") && <span class="row-note nowrap">{ago(r.since, now).replace(" ago", "")}</span>}
+        </>
+      ),
+    },
     { name: "Circuit", means: "Open: the server gets no requests, and on_failure decides", cell: (r) => (r.circuit ? <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge> : "–") },
-    figure("Latency", "latency_ms", span, "Mean duration of a call since the node started"),
-    figure("Calls", "calls", count, "Since the node started"),
-    figure("Errors", "errors", count, "Since the node started"),
+    {
+      name: "Operations",
+      means: "Per second, over the last minutes",
+      num: true,
+      cell: (r) => (
+        <>
+          {r.operations === undefined ? "–" : `${rate(r.operations)}/s`}
+          {r.history.length > 1 && <Sparkline values={r.history} label={`Operations per second of ${r.name}`} />}
+        </>
+      ),
+    },
+    figure("CPU", (r) => r.cpu, (n) => `${Math.round(100 * n)}\u202f%`, "Of one core"),
+    figure("Memory", (r) => r.memory, (n, r) => (r.memoryMax ? `${bytes(n)} of ${bytes(r.memoryMax)}` : bytes(n))),
+    {
+      name: "Network",
+      means: "Bytes that the server receives and sends",
+      num: true,
+      cell: (r) =>
+        r.received === undefined && r.sent === undefined ? (
+          "–"
+        ) : (
+          <>
+            in {bytes(r.received ?? 0)}/s<span class="row-note">out {bytes(r.sent ?? 0)}/s</span>
+          </>
+        ),
+    },
+    figure("Ping", (r) => r.ping, span, "Last round trip of the node"),
+    figure("Replication lag", (r) => r.lag, bytes, "Bytes that the slowest replica is behind"),
+    figure("Evicted keys", (r) => r.evicted, count, "Since the server started: the store needs more memory if it grows"),
+    figure("No response", (r) => r.unanswered, count, "Calls without a response in time, since the node started"),
   ];
 }
 

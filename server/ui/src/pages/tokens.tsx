@@ -2,11 +2,11 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { call, type Token, type TokensPage } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
-import { given, listOf } from "../draft.ts";
+import { given, splitList } from "../draft.ts";
 import { ago, stamp } from "../format.ts";
 import { Confirm } from "../parts/confirm.tsx";
-import { Choice, Field, Form, wrongAt } from "../parts/form.tsx";
-import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Choice, Field, Form, errorsAt } from "../parts/form.tsx";
+import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useLoad, useNow } from "../poll.ts";
@@ -30,7 +30,7 @@ export function Tokens({ session, query }: { session: Session; query: URLSearchP
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>{making ? "New token" : "Tokens"}</h1>
-        <p class="muted lead">What people, programs and nodes sign in with. Only a hash of each is kept.</p>
+        <p class="muted lead">People, programs and nodes sign in with tokens. Only their hashes are stored.</p>
       </div>
       {making && (
         <NewToken
@@ -51,8 +51,8 @@ export function Tokens({ session, query }: { session: Session; query: URLSearchP
             </a>
           </div>
           {created && <Secret of={created} onClose={() => setCreated(undefined)} />}
-          {error && <Wrong error={error} />}
-          {!data && !error && <Waiting what="the tokens" />}
+          {error && <ErrorNotice error={error} />}
+          {!data && !error && <Loading what="the tokens" />}
           {data && (
             <Table
               name="tokens"
@@ -60,7 +60,7 @@ export function Tokens({ session, query }: { session: Session; query: URLSearchP
               columns={columns(now, session.who?.id, setRevoking)}
               rows={data.tokens}
               keyOf={(t) => t.id}
-              empty={<Empty title="There are no tokens but that of a file." />}
+              empty={<Empty title="There are no tokens besides the one in the file." />}
             />
           )}
           {data && <Pager pages={pages} next={data.next} label="Pages" />}
@@ -81,8 +81,8 @@ export function Tokens({ session, query }: { session: Session; query: URLSearchP
           goes
         >
           <p>
-            Requests with this token ({revoking.role} of {where(revoking)}) are refused from then on. {revoking.id === session.who?.id && "It is the one that you are signed in with. "}
-            This cannot be taken back.
+            Requests with this token ({revoking.role} of {where(revoking)}) are then refused. {revoking.id === session.who?.id && "You are signed in with it. "}
+            This cannot be undone.
           </p>
         </Confirm>
       )}
@@ -90,7 +90,7 @@ export function Tokens({ session, query }: { session: Session; query: URLSearchP
   );
 }
 
-/** The one time that a secret is shown. */
+/** Shows a new secret, once. */
 function Secret({ of: { token, secret }, onClose }: { of: Created; onClose: () => void }) {
   const [copied, setCopied] = useState(false);
   const field = useRef<HTMLInputElement>(null);
@@ -101,7 +101,7 @@ function Secret({ of: { token, secret }, onClose }: { of: Created; onClose: () =
   return (
     <Notice tone="good">
       <p>
-        This is the token {token.id}, which is {token.role} of {where(token)}. It is shown this once: keep it where it belongs.
+        The token {token.id} ({token.role} of {where(token)}) is created. It is shown only once: store it now.
       </p>
       <p class="row">
         <input ref={field} class="code secret" readOnly aria-label={`The token ${token.id}`} value={secret} onFocus={(e) => e.currentTarget.select()} />
@@ -117,7 +117,7 @@ function Secret({ of: { token, secret }, onClose }: { of: Created; onClose: () =
           {copied ? "Copied" : "Copy"}
         </button>
         <button type="button" onClick={onClose}>
-          I have it
+          Hide it
         </button>
       </p>
     </Notice>
@@ -125,10 +125,10 @@ function Secret({ of: { token, secret }, onClose }: { of: Created; onClose: () =
 }
 
 const roles: [Token["role"], string][] = [
-  ["viewer", "viewer: looks"],
+  ["viewer", "viewer: reads"],
   ["editor", "editor: changes rules, clients and overrides"],
-  ["admin", "admin: tokens and webhooks, too"],
-  ["node", "node: fetches rules, and nothing else"],
+  ["admin", "admin: also tokens, webhooks and audit"],
+  ["node", "node: fetches rules only"],
 ];
 
 const lasts: [string, string][] = [
@@ -147,7 +147,7 @@ function NewToken({ namespaces, onDone, onCancel }: { namespaces: string[]; onDo
   const { error } = attempt;
   const create = (): void =>
     void attempt.run(async () => {
-      const json = { role: form.role, namespaces: listOf(form.namespaces), ...given({ id: form.id.trim(), description: form.description, for: form.lasts }) };
+      const json = { role: form.role, namespaces: splitList(form.namespaces), ...given({ id: form.id.trim(), description: form.description, for: form.lasts }) };
       onDone(await call<Created>("/v1/tokens", { method: "POST", json, stay: true }));
     });
   return (
@@ -155,25 +155,25 @@ function NewToken({ namespaces, onDone, onCancel }: { namespaces: string[]; onDo
       attempt={attempt}
       fields={["id", "role", "namespaces", "for", "expires", "description"]}
       onSubmit={create}
-      submit="Make it"
+      submit="Create"
       onCancel={onCancel}
     >
       <div class="fields">
-        <Field id="t-id" label="Id" class="wide" help="Stands in the history beside what it changes. Empty: one is made up." errors={wrongAt(error, "id")}>
+        <Field id="t-id" label="Id" class="wide" help="Shown in the history with each change. Empty: a random one." errors={errorsAt(error, "id")}>
           {(props) => <input {...props} ref={first} autocomplete="off" spellcheck={false} value={form.id} onInput={(e) => set({ id: e.currentTarget.value })} />}
         </Field>
-        <Field id="t-namespaces" label="Namespaces" class="wide" help="With commas between; * is all." errors={wrongAt(error, "namespaces")}>
+        <Field id="t-namespaces" label="Namespaces" class="wide" help="Separate several with commas. * is all." errors={errorsAt(error, "namespaces")}>
           {(props) => <input {...props} autocomplete="off" spellcheck={false} value={form.namespaces} onInput={(e) => set({ namespaces: e.currentTarget.value })} />}
         </Field>
       </div>
       <div class="fields">
-        <Field id="t-role" label="Role" errors={wrongAt(error, "role")}>
+        <Field id="t-role" label="Role" errors={errorsAt(error, "role")}>
           {(props) => <Choice props={props} of={roles} value={form.role} onChange={(role) => set({ role })} />}
         </Field>
-        <Field id="t-for" label="Good" errors={[...wrongAt(error, "for"), ...wrongAt(error, "expires")]}>
+        <Field id="t-for" label="Valid" errors={[...errorsAt(error, "for"), ...errorsAt(error, "expires")]}>
           {(props) => <Choice props={props} of={lasts} value={form.lasts} onChange={(value) => set({ lasts: value })} />}
         </Field>
-        <Field id="t-description" label="What it is for" class="wide" errors={wrongAt(error, "description")}>
+        <Field id="t-description" label="Description" class="wide" errors={errorsAt(error, "description")}>
           {(props) => <input {...props} value={form.description} onInput={(e) => set({ description: e.currentTarget.value })} />}
         </Field>
       </div>
@@ -197,14 +197,14 @@ function columns(now: number, mine: string | undefined, onRevoke: (token: Token)
       ),
     },
     { name: "Role", cell: ({ role }) => role },
-    { name: "Of", cell: where },
+    { name: "Namespaces", cell: where },
     {
-      name: "Ends",
+      name: "Expires",
       full: ({ expires }) => expires && stamp(expires),
-      cell: ({ expires, expired }) => (expired ? <Badge tone="warn">over</Badge> : expires ? ago(expires, now) : <span class="muted">when it is revoked</span>),
+      cell: ({ expires, expired }) => (expired ? <Badge tone="warn">expired</Badge> : expires ? ago(expires, now) : <span class="muted">never</span>),
     },
     {
-      name: "Made",
+      name: "Created",
       full: ({ created }) => stamp(created),
       cell: ({ created, by }) => (
         <>
@@ -213,7 +213,7 @@ function columns(now: number, mine: string | undefined, onRevoke: (token: Token)
       ),
     },
     {
-      name: "Do",
+      name: "Actions",
       cell: (t) => (
         <button type="button" aria-label={`Revoke ${t.id}`} onClick={() => onRevoke(t)}>
           Revoke …

@@ -5,8 +5,8 @@ import { useAttempt } from "../attempt.ts";
 import { given } from "../draft.ts";
 import { ago, count, plural, stamp } from "../format.ts";
 import { Confirm } from "../parts/confirm.tsx";
-import { Field, Form, wrongAt } from "../parts/form.tsx";
-import { Badge, Empty, Notice, Waiting, Wrong } from "../parts/marks.tsx";
+import { Field, Form, errorsAt } from "../parts/form.tsx";
+import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { Pager, usePages } from "../parts/pager.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useLoad, useNow } from "../poll.ts";
@@ -57,8 +57,8 @@ export function Webhooks({ namespace }: { namespace: string }) {
           </p>
         </Notice>
       )}
-      {error && <Wrong error={error} />}
-      {!data && !error && <Waiting what="the webhooks" />}
+      {error && <ErrorNotice error={error} />}
+      {!data && !error && <Loading what="the webhooks" />}
       {data && (
         <Table
           name="webhooks"
@@ -167,9 +167,9 @@ function Deliveries({ namespace, of, now }: { namespace: string; of: Webhook; no
   return (
     <section aria-labelledby="deliveries-title">
       <h2 id="deliveries-title">Deliveries of {of.id}</h2>
-      {error && <Wrong error={error} />}
-      {attempt.error && <Wrong error={attempt.error} />}
-      {!data && !error && <Waiting what="the deliveries" />}
+      {error && <ErrorNotice error={error} />}
+      {attempt.error && <ErrorNotice error={attempt.error} />}
+      {!data && !error && <Loading what="the deliveries" />}
       {data && <Table name="deliveries" label={{ by: "deliveries-title" }} columns={list} rows={data.deliveries ?? []} keyOf={(d) => `${d.revision}`} empty={<p class="muted">Nothing was sent yet.</p>} />}
     </section>
   );
@@ -187,13 +187,13 @@ function NewWebhook({ namespace, onDone, onCancel }: { namespace: string; onDone
   return (
     <Form attempt={attempt} fields={["id", "url", "description"]} onSubmit={create} submit="Create" onCancel={onCancel}>
       <div class="fields">
-        <Field id="w-url" label="URL" class="wide" help="As https://example.com/hooks/headgate." errors={wrongAt(error, "url")}>
+        <Field id="w-url" label="URL" class="wide" help="Such as https://example.com/hooks/headgate." errors={errorsAt(error, "url")}>
           {(props) => <input {...props} autocomplete="off" spellcheck={false} value={form.url} onInput={(e) => setForm({ ...form, url: e.currentTarget.value })} />}
         </Field>
-        <Field id="w-id" label="Name" help="Empty: a random one." errors={wrongAt(error, "id")}>
+        <Field id="w-id" label="Name" help="Empty: a random one." errors={errorsAt(error, "id")}>
           {(props) => <input {...props} autocomplete="off" spellcheck={false} value={form.id} onInput={(e) => setForm({ ...form, id: e.currentTarget.value })} />}
         </Field>
-        <Field id="w-description" label="Description" class="wide" errors={wrongAt(error, "description")}>
+        <Field id="w-description" label="Description" class="wide" errors={errorsAt(error, "description")}>
           {(props) => <input {...props} maxLength={1000} value={form.description} onInput={(e) => setForm({ ...form, description: e.currentTarget.value })} />}
         </Field>
       </div>

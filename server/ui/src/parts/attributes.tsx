@@ -1,6 +1,6 @@
-// Attributes of requests and the values that they have, in rows of a form.
+// Rows of a form for attributes of requests and their values.
 
-import { wrongAt, Field } from "./form.tsx";
+import { errorsAt, Field } from "./form.tsx";
 
 export interface Attribute {
   name: string;
@@ -9,29 +9,29 @@ export interface Attribute {
 
 const names = ["user", "api_key", "ip", "bearer", "host", "path", "method", "region", "header.", "cookie.", "query.", "jwt.", "descriptor."];
 
-/** Those that have a name, by it. */
+/** The values by name. Rows without a name are left out. */
 export function valuesOf(attributes: readonly Attribute[]): Record<string, string> {
   return Object.fromEntries(attributes.filter((a) => a.name.trim() !== "").map((a) => [a.name.trim(), a.value]));
 }
 
 interface Props {
-  /** What the ids of the fields begin with. */
+  /** Prefix of the ids of the fields. */
   id: string;
   attributes: readonly Attribute[];
   onChange: (attributes: Attribute[]) => void;
-  /** What is wrong, and the path that the names of attributes follow in it. */
+  /** The error, and the path of the attributes in it. */
   error?: Error | undefined;
   path?: string;
-  /** How many there have to be. */
+  /** The minimum number of rows. */
   least: number;
-  /** "/" leads to the first value. */
+  /** The key "/" focuses the first value. */
   search?: boolean;
 }
 
 export function Attributes({ id, attributes, onChange, error, path = "", least, search = false }: Props) {
-  // What is said of none of them by name is said of the first.
-  const named = attributes.map((a) => (path === "" ? [] : wrongAt(error, `${path}.${a.name.trim()}`)));
-  const others = path === "" ? [] : wrongAt(error, path).filter((e) => !named.flat().includes(e));
+  // Errors without an attribute's name are shown at the first row.
+  const named = attributes.map((a) => (path === "" ? [] : errorsAt(error, `${path}.${a.name.trim()}`)));
+  const others = path === "" ? [] : errorsAt(error, path).filter((e) => !named.flat().includes(e));
   return (
     <>
       <datalist id="names">
@@ -59,8 +59,8 @@ export function Attributes({ id, attributes, onChange, error, path = "", least, 
           </Field>
           {attributes.length > least && (
             <div class="beside">
-              <button type="button" aria-label={`Leave ${a.name || "this attribute"} out`} onClick={() => onChange(attributes.filter((_, j) => j !== i))}>
-                Leave out
+              <button type="button" aria-label={`Remove ${a.name || "this attribute"}`} onClick={() => onChange(attributes.filter((_, j) => j !== i))}>
+                Remove
               </button>
             </div>
           )}

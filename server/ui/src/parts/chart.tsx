@@ -10,7 +10,7 @@ import { seconds, type Series, type Traffic } from "../traffic.ts";
 interface Line {
   label: string;
   of: keyof Series;
-  /** The custom property that has its colour. */
+  /** The CSS custom property with its colour. */
   color: string;
 }
 
@@ -121,7 +121,7 @@ function resolve(value: string): string {
   return computed;
 }
 
-/** Changes when the colours do. */
+/** Returns a value that changes with the colours. */
 function useTheme(): string {
   const now = (): string => `${document.documentElement.dataset["theme"] ?? ""} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
   const [theme, setTheme] = useState(now);

@@ -6,7 +6,7 @@ import { WindowChoice } from "../pages/overview.tsx";
 import { usePoll } from "../poll.ts";
 import type { Session } from "../session.ts";
 import { isUnavailable, readClients, type Order } from "../traffic.ts";
-import { Waiting, Wrong } from "./marks.tsx";
+import { Loading, ErrorNotice } from "./notices.tsx";
 import { TopClients } from "./topclients.tsx";
 
 interface Props {
@@ -34,8 +34,8 @@ export function ClientTrafficList({ session, of }: Props) {
         </button>
         <WindowChoice value={window} onChange={setWindow} />
       </div>
-      {error && <Wrong error={error} />}
-      {!data && !error && <Waiting what="the clients" />}
+      {error && <ErrorNotice error={error} />}
+      {!data && !error && <Loading what="the clients" />}
       {data && <TopClients clients={data} label={{ by: "client-traffic-title" }} />}
     </section>
   );

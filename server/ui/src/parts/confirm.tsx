@@ -1,28 +1,28 @@
-// Asks before something is done that takes something away.
+// Asks for confirmation.
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import { useAttempt } from "../attempt.ts";
-import { Wrong } from "./marks.tsx";
+import { ErrorNotice } from "./notices.tsx";
 
 interface Props {
-  /** Names what is done, and to what. */
+  /** The question. */
   title: string;
-  /** What the buttons say. */
+  /** The labels of the buttons. */
   yes: string;
   no: string;
   children: ComponentChildren;
-  /** Does it. What it throws is said, and nothing is closed. */
+  /** Acts. An error is shown and keeps the dialog open. */
   onYes: () => Promise<void>;
-  /** It is done. */
+  /** Called after onYes has succeeded. */
   onDone: () => void;
   onClose: () => void;
-  /** What was asked about goes, and with it what had the focus: who goes by the keyboard goes on at the page's title. */
+  /** The focused element disappears with the object: the focus moves to the title of the page. */
   goes?: boolean;
 }
 
-/** A question that is answered before anything else. It begins at the answer that changes nothing; when it goes, the focus is where it was. */
+/** A modal dialog. The button that changes nothing has the focus first; after closing, the focus returns. */
 export function Confirm({ title, yes, no, children, onYes, onDone, onClose, goes = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const safe = useRef<HTMLButtonElement>(null);
@@ -58,7 +58,7 @@ export function Confirm({ title, yes, no, children, onYes, onDone, onClose, goes
     >
       <h2 id="confirm-title">{title}</h2>
       {children}
-      {attempt.error && <Wrong error={attempt.error} />}
+      {attempt.error && <ErrorNotice error={attempt.error} />}
       <div class="row">
         <button ref={safe} type="button" aria-disabled={attempt.busy} onClick={leave}>
           {no}

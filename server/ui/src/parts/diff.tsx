@@ -1,4 +1,4 @@
-// A unified diff, a line each, with signs that do not depend on colour.
+// A unified diff. Signs show the kind of each line, besides colours.
 
 export function Diff({ text }: { text: string }) {
   const lines = text.replace(/\n$/, "").split("\n");

@@ -1,14 +1,14 @@
-// What is written in forms. What is wrong is said at the field that it is about, by the paths of problems.
+// Forms. Errors are shown at the field that their path names.
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import { Problem, type FieldError } from "../api.ts";
 import type { Attempt } from "../attempt.ts";
-import { Wrong } from "./marks.tsx";
+import { ErrorNotice } from "./notices.tsx";
 
-/** What a problem says of a field, and of all below it: limits has limits[0], too. */
-export function wrongAt(error: Error | undefined, path: string): FieldError[] {
+/** The errors of a field and of all fields below it: those of limits[0] belong to limits. */
+export function errorsAt(error: Error | undefined, path: string): FieldError[] {
   return error instanceof Problem ? error.errors.filter((e) => isAt(e.path, path)) : [];
 }
 
@@ -20,24 +20,24 @@ interface FormProps {
   attempt: Attempt;
   onSubmit: () => void;
   class?: string;
-  /** The fields that say themselves what is wrong with them: the others' errors stand below all. */
+  /** Fields that show their own errors. Other errors are shown at the end. */
   fields: readonly string[];
   children: ComponentChildren;
-  /** What the button says that sends it. */
+  /** The label of the submit button. */
   submit: string;
   onCancel?: () => void;
   /** Other buttons. */
   others?: ComponentChildren;
 }
 
-/** A form. Where something is wrong, the first field that is has the focus. */
+/** A form. After an error, the first invalid field has the focus. */
 export function Form({ attempt, onSubmit, class: kind = "card form", fields, children, submit, onCancel, others }: FormProps) {
   const form = useRef<HTMLFormElement>(null);
   const { error } = attempt;
   useLayoutEffect(() => {
     if (error) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
   }, [error]);
-  const said = error instanceof Problem && error.errors.length > 0 && error.errors.every((e) => fields.some((f) => isAt(e.path, f)));
+  const shownAtFields = error instanceof Problem && error.errors.length > 0 && error.errors.every((e) => fields.some((f) => isAt(e.path, f)));
   return (
     <form
       ref={form}
@@ -49,7 +49,7 @@ export function Form({ attempt, onSubmit, class: kind = "card form", fields, chi
       }}
     >
       {children}
-      {error && !said && <Wrong error={error} but={(e) => fields.some((f) => isAt(e.path, f))} />}
+      {error && !shownAtFields && <ErrorNotice error={error} but={(e) => fields.some((f) => isAt(e.path, f))} />}
       <div class="row">
         <button type="submit" class="primary" aria-disabled={attempt.busy}>
           {submit}
@@ -65,7 +65,7 @@ export function Form({ attempt, onSubmit, class: kind = "card form", fields, chi
   );
 }
 
-/** What a field has to have so that its label, its help and its errors are told of it. */
+/** Properties that connect a field with its label, help and errors. */
 export interface FieldProps {
   id: string;
   "aria-invalid": boolean | undefined;
@@ -104,13 +104,13 @@ export function Field({ id, label, help, class: kind, errors = [], children }: F
 
 export function NoteField({ id, note, onChange, error }: { id: string; note: string; onChange: (note: string) => void; error?: Error | undefined }) {
   return (
-    <Field id={id} label="Why, for the history" class="full" errors={wrongAt(error, "?note")}>
+    <Field id={id} label="Reason, for the history" class="full" errors={errorsAt(error, "?note")}>
       {(props) => <input {...props} value={note} maxLength={1000} onInput={(e) => onChange(e.currentTarget.value)} />}
     </Field>
   );
 }
 
-/** One of a few values, each in words. */
+/** A select with a label for each value. */
 export function Choice({ props, of, value, onChange }: { props: FieldProps; of: readonly [string, string][]; value: string; onChange: (value: string) => void }) {
   return (
     <select {...props} value={value} onChange={(e) => onChange(e.currentTarget.value)}>

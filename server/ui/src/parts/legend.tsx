@@ -1,4 +1,4 @@
-// The meaning of the fleet's figures, in the words of docs/console.md.
+// Explains the figures of the Fleet page.
 
 const meanings: [string, string][] = [
   ["Sync", "Updates that nodes, or regions, send each other, for rules whose limits they share without asking one store for every request."],
@@ -7,7 +7,7 @@ const meanings: [string, string][] = [
   ["Max. of one key", "The largest over-admission of one client, or one key."],
   ["Lost", "Units of other regions that could not be charged here: over-admission that is not repaid."],
   ["Clock", "How far the fleet's clock, which windows use, is ahead of the node's. Off means more than a second."],
-  ["Waiting", "Keys with updates to send, of all keys."],
+  ["Loading", "Keys with updates to send, of all keys."],
   ["Failed, refused", "Failed exchanges; updates refused as impossible."],
   ["Leases", "Units that a node takes from the store in advance; unused ones are returned, or expire."],
   ["Rules lag", "Time from the last change of the rules until the node applied it."],

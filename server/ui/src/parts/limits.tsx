@@ -1,11 +1,11 @@
-// What limits say of a request or a client.
+// Shows limits of a request or client.
 
 import type { Explained, LimitView } from "../api.ts";
 import { count, span, wait } from "../format.ts";
-import { Badge } from "./marks.tsx";
+import { Badge } from "./notices.tsx";
 import type { Column } from "./table.tsx";
 
-/** A limit of a rule, as a row of a table; a rule without limits has one row all the same. */
+/** A limit of a rule, as a row of a table. A rule without limits has one row. */
 export interface LimitOf {
   rule: Explained;
   limit: LimitView | undefined;
@@ -20,7 +20,7 @@ export function limitsOf(rules: readonly Explained[]): LimitOf[] {
 
 export const leftColumn: Column<LimitOf> = { name: "Remaining", cell: ({ limit }) => limit && <Left limit={limit} /> };
 
-/** How much is left, as a bar and in words. */
+/** What remains, as a bar and as text. */
 function Left({ limit }: { limit: LimitView }) {
   if (limit.remaining === null) return <Badge tone="warn">unknown</Badge>;
   const share = limit.capacity > 0 ? Math.max(0, Math.min(1, limit.remaining / limit.capacity)) : 0;
@@ -52,7 +52,7 @@ export function KeyOf({ rule }: { rule: Explained }) {
   return <Pairs of={rule.key.map((part) => [part.attribute, part.value])} />;
 }
 
-/** Attributes and their values, one a line. */
+/** Attributes and their values, one per line. */
 export function Pairs({ of }: { of: [string, string][] }) {
   return (
     <>
@@ -66,7 +66,7 @@ export function Pairs({ of }: { of: [string, string][] }) {
   );
 }
 
-/** When the same passes again, and when all is back. */
+/** When the same request passes, and when the limit is full again. */
 export function When({ limit }: { limit: LimitView }) {
   return (
     <>

@@ -1,21 +1,21 @@
-// Tables of nodes: how each is, what it hears of others, what it takes ahead.
+// Tables of nodes: state, sync and leases.
 
 import { useState } from "preact/hooks";
 
 import type { FleetNode, Leases, Sync } from "../api.ts";
-import { heardOf, urgent, type Track } from "../figures.ts";
+import { heartbeatOf, urgent, type Track } from "../figures.ts";
 import { ago, count, rate, short, span, stamp } from "../format.ts";
-import { Badge } from "./marks.tsx";
+import { Badge } from "./notices.tsx";
 import { Table, type Column } from "./table.tsx";
 
-/** More rows than this nobody reads: who looks for one says which. */
+/** The maximum number of rows. A search finds the others. */
 const most = 200;
 
 interface Props {
   nodes: FleetNode[];
   track: Track;
   now: number;
-  /** It is one node that tells of itself, which needs no list. */
+  /** Only this node is known: there is no list. */
   alone: boolean;
 }
 
@@ -25,10 +25,10 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
   const fits = (n: FleetNode): boolean => words.every((w) => `${n.id} ${n.region ?? ""} ${n.version} ${n.store}`.toLowerCase().includes(w));
   const found = nodes.filter(fits);
   const shown = urgent(found, most, now);
-  // What a node said that is gone is no longer so: regions leave it out, too.
-  const heard = shown.filter((n) => heardOf(n, now) !== "gone");
-  const sync = heard.flatMap((node) => (node.fleet?.sync ?? []).map((of): NodeSync => ({ node: node.id, of })));
-  const leased = heard.flatMap(({ id, fleet }): NodeLeases[] => (fleet?.leases ? [{ node: id, of: fleet.leases }] : []));
+  // Figures of silent nodes are outdated. Regions leave them out, too.
+  const live = shown.filter((n) => heartbeatOf(n, now) !== "gone");
+  const sync = live.flatMap((node) => (node.fleet?.sync ?? []).map((of): NodeSync => ({ node: node.id, of })));
+  const leased = live.flatMap(({ id, fleet }): NodeLeases[] => (fleet?.leases ? [{ node: id, of: fleet.leases }] : []));
   return (
     <>
       {!alone && (
@@ -45,7 +45,7 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
             columns={nodeColumns(now)}
             rows={shown}
             keyOf={(n) => n.id}
-            rowOf={(n) => ({ class: heardOf(n, now) === "gone" ? "gone" : "", "data-node": n.id })}
+            rowOf={(n) => ({ class: heartbeatOf(n, now) === "gone" ? "gone" : "", "data-node": n.id })}
             empty={<p class="muted">No node matches.</p>}
             dense
           />
@@ -136,14 +136,14 @@ function nodeColumns(now: number): Column<FleetNode>[] {
       num: true,
       full: (n) => n.seen && stamp(n.seen),
       cell: (n) => {
-        const heard = heardOf(n, now);
-        return heard === "now" ? ago(n.seen, now) : <Badge tone={heard === "late" ? "warn" : "bad"}>{ago(n.seen, now)}</Badge>;
+        const heartbeat = heartbeatOf(n, now);
+        return heartbeat === "now" ? ago(n.seen, now) : <Badge tone={heartbeat === "late" ? "warn" : "bad"}>{ago(n.seen, now)}</Badge>;
       },
     },
   ];
 }
 
-/** What a node says of one way in which it hears of others. */
+/** The sync of a node in one mode. */
 interface NodeSync {
   node: string;
   of: Sync;
@@ -170,7 +170,7 @@ const syncColumns: Column<NodeSync>[] = [
       return Math.abs(of.clock_ahead_ms) < 1 ? "in sync" : (of.clock_ahead_ms > 0 ? "+" : "") + span(of.clock_ahead_ms);
     },
   },
-  { name: "Waiting", means: "Keys with updates to send, of all keys", num: true, cell: ({ of }) => `${count(of.waiting)} of ${count(of.keys)}` },
+  { name: "Loading", means: "Keys with updates to send, of all keys", num: true, cell: ({ of }) => `${count(of.waiting)} of ${count(of.keys)}` },
   { name: "Failed", num: true, cell: ({ of }) => count(of.failed) },
   { name: "Refused", means: "Updates refused as impossible", num: true, cell: ({ of }) => unwanted(of.refused) },
 ];

@@ -1,9 +1,9 @@
-// Pages of what is longer than one.
+// Paging of lists.
 
 import { useState } from "preact/hooks";
 
 export interface Pages {
-  /** What leads to the page that is shown; the first needs nothing. */
+  /** The cursor of the current page; undefined for the first. */
   cursor: string | undefined;
   number: number;
   forward: (cursor: string) => void;
@@ -22,8 +22,8 @@ export function usePages(): Pages {
   };
 }
 
-/** Leads to the pages before and after, if there are any. */
-export function Pager({ pages, next, label, words = ["Before", "Next"] }: { pages: Pages; next: string | undefined; label: string; words?: [string, string] }) {
+/** Links to the previous and the next page. */
+export function Pager({ pages, next, label, words = ["Previous", "Next"] }: { pages: Pages; next: string | undefined; label: string; words?: [string, string] }) {
   if (pages.number === 1 && next === undefined) return null;
   return (
     <nav class="pager" aria-label={label}>

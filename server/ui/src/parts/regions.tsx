@@ -2,13 +2,13 @@
 
 import type { LeaseSum, ModeSum, RegionSum } from "../figures.ts";
 import { count, plural, rate, short, span } from "../format.ts";
-import { Badge } from "./marks.tsx";
-import { Spark } from "./spark.tsx";
+import { Badge } from "./notices.tsx";
+import { Sparkline } from "./sparkline.tsx";
 
-/** More cards than this nobody reads; nodes choose the names of their regions. */
+/** The maximum number of cards. Nodes choose the names of their regions. */
 const most = 24;
 
-/** One card for each region; a node that tells of itself alone has one without a name. */
+/** One card per region, without a name if only this node is known. */
 export function Regions({ regions, alone }: { regions: RegionSum[]; alone: boolean }) {
   return (
     <>
@@ -53,10 +53,10 @@ const meanings: Record<string, string> = {
 };
 
 function Mode({ of }: { of: ModeSum }) {
-  const late = of.points.reduce((sum, p) => sum + p.over, 0);
+  const recent = of.points.reduce((sum, p) => sum + p.over, 0);
   const first = of.points[0];
   const last = of.points[of.points.length - 1];
-  const looked = first && last ? Math.max(1, Math.round((last.at - first.at) / 60_000)) : 1;
+  const minutes = first && last ? Math.max(1, Math.round((last.at - first.at) / 60_000)) : 1;
   return (
     <div class="mode" data-mode={of.mode}>
       <div class="mode-name">
@@ -73,7 +73,7 @@ function Mode({ of }: { of: ModeSum }) {
             <span class="muted">max. {of.lag === undefined ? "–" : span(of.lagMax)}</span>
           </dd>
           <dd class="spark-cell">
-            <Spark values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
+            <Sparkline values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
           </dd>
         </div>
         <div>
@@ -85,7 +85,7 @@ function Mode({ of }: { of: ModeSum }) {
             </span>
           </dd>
           <dd class="spark-cell">
-            <Spark bars values={of.points.map((p) => p.over)} label={`${plural(late, "unit")} above limits under ${of.mode} in the last ${plural(looked, "minute")}`} />
+            <Sparkline bars values={of.points.map((p) => p.over)} label={`${plural(recent, "unit")} above limits under ${of.mode} in the last ${plural(minutes, "minute")}`} />
           </dd>
         </div>
       </dl>

@@ -1,19 +1,19 @@
-// What a change comes to, before it is written.
+// Shows a change before it is saved.
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Attempt } from "../attempt.ts";
 import { Diff } from "./diff.tsx";
-import { Notice, Wrong } from "./marks.tsx";
+import { Notice, ErrorNotice } from "./notices.tsx";
 
 interface Props {
-  /** How what is there differs from what will be. */
+  /** The difference between the current and the new version. */
   diff: string;
   attempt: Attempt;
   onSave: () => void;
   onBack: () => void;
-  /** What is said instead of the error. */
+  /** Shown instead of the error. */
   children?: ComponentChildren;
 }
 
@@ -24,7 +24,7 @@ export function Review({ diff, attempt, onSave, onBack, children }: Props) {
     <section class="review" aria-labelledby="review-title">
       <h2 id="review-title">What will change</h2>
       {diff === "" ? <Notice tone="plain">Nothing would change.</Notice> : <Diff text={diff} />}
-      {children || (attempt.error && <Wrong error={attempt.error} />)}
+      {children || (attempt.error && <ErrorNotice error={attempt.error} />)}
       <div class="row">
         <button ref={save} type="button" class="primary" aria-disabled={attempt.busy} disabled={diff === "" || !!children} onClick={onSave}>
           Save

@@ -1,9 +1,10 @@
-// Changes of a rule that need one press and a look at the difference.
+// Changes a rule after the user has seen the difference.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 import { call, type Rule, type RuleItem } from "../api.ts";
-import { changes } from "../changes.ts";
+import { lineDiff } from "../linediff.ts";
 import { yaml } from "../yaml.ts";
 import { Confirm } from "./confirm.tsx";
 import { Diff } from "./diff.tsx";
@@ -16,13 +17,13 @@ interface Props {
   next: Rule;
   title: string;
   yes: string;
-  says: string;
+  says: ComponentChildren;
   note: string;
   onClose: () => void;
   onDone: () => void;
 }
 
-/** Shows how the rule would change, and changes it. A rule that somebody else has changed meanwhile stays as it is. */
+/** Shows how the rule would change, and changes it unless somebody else has changed it meanwhile. */
 export function ChangeRule({ namespace, item, next, title, yes, says, note: proposed, onClose, onDone }: Props) {
   const [note, setNote] = useState(proposed);
   const save = async (): Promise<void> => {
@@ -30,8 +31,8 @@ export function ChangeRule({ namespace, item, next, title, yes, says, note: prop
   };
   return (
     <Confirm title={title} yes={yes} no="Cancel" onYes={save} onDone={onDone} onClose={onClose} goes>
-      <p>{says}</p>
-      <Diff text={changes(yaml(item.rule), yaml(next))} />
+      {says}
+      <Diff text={lineDiff(yaml(item.rule), yaml(next))} />
       <NoteField id="change-note" note={note} onChange={setNote} />
     </Confirm>
   );

@@ -8,7 +8,7 @@ import { usePoll } from "../poll.ts";
 import type { Session } from "../session.ts";
 import { deniedPercent, isUnavailable, rateNow, readClients, readTraffic, seconds, total, type Order } from "../traffic.ts";
 import { TrafficChart } from "./chart.tsx";
-import { Waiting, Wrong } from "./marks.tsx";
+import { Loading, ErrorNotice } from "./notices.tsx";
 import { TopClients } from "./topclients.tsx";
 
 export function RuleTraffic({ session, id, shadow }: { session: Session; id: string; shadow: boolean }) {
@@ -37,8 +37,8 @@ export function RuleTraffic({ session, id, shadow }: { session: Session; id: str
           )}
           <WindowChoice value={window} onChange={setWindow} />
         </div>
-        {error && <Wrong error={error} />}
-        {!data && !error && <Waiting what="the traffic" />}
+        {error && <ErrorNotice error={error} />}
+        {!data && !error && <Loading what="the traffic" />}
         {data && (
           <div class="card">
             <TrafficChart traffic={data.traffic} label={`Requests per second under ${id}`} />

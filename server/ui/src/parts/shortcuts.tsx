@@ -1,11 +1,11 @@
-// What the keyboard does besides what browsers do.
+// Keyboard shortcuts.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { recall, remember } from "../keep.ts";
+import { readPreference, writePreference } from "../preferences.ts";
 import { go, type MenuEntry } from "../route.ts";
 
-/** A letter that follows "g" within this is taken for a page. */
+/** Maximum time between "g" and the key of a page, in milliseconds. */
 const soon = 1_500;
 
 /** Users of speech input turn them off (WCAG 2.2, 2.1.4). */
@@ -13,7 +13,7 @@ const kept = "headgate-keys";
 
 export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntry[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [on, setOn] = useState(() => recall(kept) !== "off");
+  const [on, setOn] = useState(() => readPreference(kept) !== "off");
   const shown = useRef(menu);
   shown.current = menu;
   // The switch takes effect at once, not with the next rendering.
@@ -58,13 +58,13 @@ export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntr
             <dt>
               <kbd>/</kbd>
             </dt>
-            <dd>Find</dd>
+            <dd>Search</dd>
           </div>
           <div>
             <dt>
               <kbd>↓</kbd> <kbd>↑</kbd>
             </dt>
-            <dd>From row to row of a table</dd>
+            <dd>Move between rows of a table</dd>
           </div>
           <div>
             <dt>
@@ -81,10 +81,10 @@ export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntr
               onChange={(e) => {
                 enabled.current = e.currentTarget.checked;
                 setOn(e.currentTarget.checked);
-                remember(kept, e.currentTarget.checked ? "on" : "off");
+                writePreference(kept, e.currentTarget.checked ? "on" : "off");
               }}
             />{" "}
-            Keys of one letter or sign are on
+            Single-key shortcuts
           </label>
         </p>
         <form method="dialog">

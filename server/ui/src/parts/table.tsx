@@ -1,40 +1,40 @@
-// A table, as all of the console's are. Roles are said aloud: on a phone rows are cards, and browsers forget what such a table was.
+// The tables of the console. Roles are explicit: on a phone rows are cards, and browsers then drop the roles of a table.
 
 import type { ComponentChildren } from "preact";
 
 export interface Column<T> {
-  /** Stands above the column, or before the cell where a row is a card. */
+  /** The header of the column, and the label of its cells in a card. */
   name: string;
   cell: (row: T) => ComponentChildren;
-  /** What the name means, for who points at it. */
+  /** Tooltip of the header. */
   means?: string;
-  /** Figures stand below each other. */
+  /** Aligns figures to the right. */
   num?: boolean;
-  /** What the cell has more exactly, or in full, for who points at it. */
+  /** Tooltip of the cell, with the full or exact value. */
   full?: (row: T) => string | undefined;
-  /** The figure as it is, for programs that read the page. */
+  /** The exact figure as data-value, for tests. */
   value?: (row: T) => number;
-  /** Rows of one group have one cell in common. */
+  /** Rows of a group share this cell. */
   common?: boolean;
-  /** It needs room: in a card it stands below its name. */
+  /** Large content: in a card it is below its label. */
   large?: boolean;
 }
 
 interface Props<T> {
   name: string;
-  /** What it is, for who does not see it; or the id of the title above it. */
+  /** The accessible name, or the id of the title above. */
   label: string | { by: string };
-  /** The first names its row. */
+  /** The first column is the header of the row. */
   columns: readonly Column<T>[];
   rows: readonly T[];
   keyOf: (row: T) => string;
-  /** What stands in the place of a table without rows. */
+  /** Shown instead of a table without rows. */
   empty?: ComponentChildren;
-  /** It is of many figures: it scrolls to the side, and as cards it has two columns. */
+  /** Many figures: scrolls sideways, and cards have two columns. */
   dense?: boolean;
-  /** The rows shown are being loaded again. */
+  /** The rows are being reloaded. */
   busy?: boolean;
-  /** Rows of the same group, which follow each other, share the cells that are common to them. */
+  /** Consecutive rows of the same group share their common cells. */
   groupOf?: (row: T) => string;
   rowOf?: (row: T) => { class?: string; "data-node"?: string; "data-mode"?: string };
 }
@@ -96,7 +96,7 @@ function groups<T>(rows: readonly T[], groupOf: ((row: T) => string) | undefined
   return made;
 }
 
-/** The arrow keys, Home and End go from row to row: to the same button or link of it, or the first if it has fewer. */
+/** The arrow keys, Home and End move between rows, to the same button or link, or to the first if there are fewer. */
 function arrows(event: KeyboardEvent & { currentTarget: HTMLTableElement }): void {
   const at = event.target instanceof Element ? event.target.closest("tr") : null;
   if (!at || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
@@ -111,7 +111,7 @@ function arrows(event: KeyboardEvent & { currentTarget: HTMLTableElement }): voi
   (places[stops(at).indexOf(document.activeElement as HTMLElement)] ?? places[0])?.focus();
 }
 
-/** Goes into a table from what stands above it. */
+/** Moves the focus into a table. */
 export function enter(table: string): void {
   document.querySelector<HTMLElement>(`[data-table=${table}] tbody :is(a, button)`)?.focus();
 }

@@ -1,10 +1,10 @@
-// The clients that are denied most, or send most.
+// A table of the most denied or heaviest clients.
 
 import { percent, count } from "../format.ts";
 import { clientName, deniedPercent, isShortened, type ClientTraffic } from "../traffic.ts";
 import { openClient } from "../pages/clients.tsx";
 import { Pairs } from "./limits.tsx";
-import { Badge } from "./marks.tsx";
+import { Badge } from "./notices.tsx";
 import { Table, type Column } from "./table.tsx";
 
 interface Props {

@@ -1,4 +1,4 @@
-// What the rules service says; control/api/openapi.json has it whole.
+// Types of the API. See control/api/openapi.json.
 
 export type Role = "viewer" | "editor" | "admin" | "node";
 
@@ -7,7 +7,7 @@ export interface WhoAmI {
   role: Role;
   namespaces: string[];
   expires?: string;
-  /** Why nobody can change rules here, and why there can be no overrides. */
+  /** Why rules cannot be changed here, and why overrides are not possible. */
   read_only?: string;
   no_overrides?: string;
 }
@@ -32,7 +32,7 @@ export interface Sync {
   refused: number;
 }
 
-/** Units that a node takes ahead of their use. All but keys are counted from its start. */
+/** Units that a node has taken in advance. All but keys are counted since it started. */
 export interface Leases {
   keys: number;
   calls: number;
@@ -75,13 +75,13 @@ export interface Nodes {
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Rule = { id: string } & { [name: string]: Json };
 
-/** What is known of everything that is kept. */
+/** Fields of all stored objects. */
 export interface Stored {
   revision: number;
   created: string;
   updated: string;
   by: string;
-  /** What may not be as it was meant, told when it is written. */
+  /** Possible mistakes, in the response to a change. */
   warnings?: string[];
 }
 
@@ -89,7 +89,7 @@ export interface RuleItem extends Stored {
   rule: Rule;
 }
 
-/** Other limits for one client, for a while. */
+/** Other limits for one client, for a limited time. */
 export type Override = {
   id: string;
   client: Record<string, string>;
@@ -130,7 +130,7 @@ export interface ClientsPage {
   total: number;
 }
 
-/** What an import has changed. */
+/** The result of an import. */
 export interface Imported {
   clients: number;
   created: number;
@@ -185,7 +185,7 @@ export interface AuditPage {
 export interface FailedLogin {
   time: string;
   from: string;
-  /** The address had failed too often to be listened to. */
+  /** The address has failed too often and is blocked for a time. */
   denied?: boolean;
 }
 
@@ -210,14 +210,14 @@ export interface LimitView {
   limit: string;
   allowed: boolean;
   capacity: number;
-  /** Null if it is not known, because the store could not be asked. */
+  /** Null while the store is unreachable. */
   remaining: number | null;
   retry_after_ms: number;
   reset_after_ms: number | null;
   delay_ms?: number;
 }
 
-/** What one rule says of a request, or of a client. */
+/** The decision of one rule about a request or client. */
 export interface Explained {
   id: string;
   effect: string;
@@ -262,7 +262,7 @@ export interface Keys {
   error?: string;
 }
 
-/** Under which rules counters were forgotten. */
+/** The rules under which counters were reset. */
 export interface Reset {
   reset: string[];
   nodes: AskedNode[];
@@ -281,7 +281,7 @@ export interface Suspension {
   by: string;
 }
 
-/** How a node is, as /readyz says it. */
+/** The state of a node, from /readyz. */
 export interface Status {
   state: "starting" | "ready" | "draining";
   degraded: boolean;
@@ -290,7 +290,7 @@ export interface Status {
   warnings?: string[];
   version?: string;
   started?: string;
-  /** Where the rules service of this process keeps rules. */
+  /** The database of the rules service of this process. */
   database?: { name: string; writable: boolean; error?: string; todo?: string };
   rules: {
     source: string;
@@ -317,7 +317,7 @@ export interface Status {
   };
   fleet?: { live: number; known: number };
   identity?: { error?: string };
-  /** On or off where there is a built-in service to send it to. */
+  /** Only with the built-in service. */
   demo_traffic?: "on" | "off";
   upstreams?: { route?: string; url: string; up: boolean; error?: string }[];
 }

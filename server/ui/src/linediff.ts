@@ -1,10 +1,10 @@
-// How one text becomes another, line by line, for what is to be looked at before it is written.
+// Line differences of short texts.
 
-/** The lines of both, with a sign before each: "-" for what goes, "+" for what comes. Texts are short: they are shown whole. */
-export function changes(before: string, after: string): string {
+/** Returns all lines of both texts with a sign in front: "-" for removed, "+" for added ones. */
+export function lineDiff(before: string, after: string): string {
   const a = lines(before);
   const b = lines(after);
-  // common[i][j] is how many lines the rests of both from i and j on have in common, in the same order.
+  // common[i][j] is the length of the longest common subsequence of the lines from i and from j on.
   const common = Array.from({ length: a.length + 1 }, () => new Array<number>(b.length + 1).fill(0));
   const at = (i: number, j: number): number => common[i]?.[j] ?? 0;
   for (let i = a.length - 1; i >= 0; i--) {

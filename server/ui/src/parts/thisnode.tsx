@@ -1,24 +1,24 @@
-// The node that serves this console, as it says itself: it needs no token.
+// The node that serves this console. Its state needs no token.
 
 import { readMetrics, readStatus, type Fleet, type FleetNode, type Status } from "../api.ts";
 import { grown } from "../figures.ts";
 import { count, plural, rate, sentence } from "../format.ts";
 import { decidedOf, fleetOf, parse, type Decided } from "../metrics.ts";
-import { Badge, Notice } from "./marks.tsx";
+import { Badge, Notice } from "./notices.tsx";
 
 export interface Here {
   status: Status;
   fleet: Fleet | undefined;
   decided: Decided;
-  /** Milliseconds of the clock of this page. */
+  /** Milliseconds of performance.now. */
   at: number;
   before: { decided: Decided; at: number } | undefined;
 }
 
-/** The look before, for rates. */
+/** The previous reading, for rates. */
 let last: { decided: Decided; at: number } | undefined;
 
-export async function readHere(signal: AbortSignal): Promise<Here> {
+export async function readThisNode(signal: AbortSignal): Promise<Here> {
   const [status, text] = await Promise.all([readStatus(signal), readMetrics(signal)]);
   const samples = parse(text);
   const decided = decidedOf(samples);
@@ -28,7 +28,7 @@ export async function readHere(signal: AbortSignal): Promise<Here> {
   return { status, fleet: fleetOf(samples), decided, at, before };
 }
 
-/** The node in the form that the rules service has of all of them. */
+/** The node in the form of the rules service. */
 export function asNode({ status, fleet }: Here): FleetNode {
   const follow = status.rules.follow;
   const down = (status.store.shards ?? []).filter((s) => !s.up);
@@ -48,8 +48,8 @@ export function asNode({ status, fleet }: Here): FleetNode {
   return made;
 }
 
-/** How this node is; titled if it is not the only one that the page is about. */
-export function HerePanel({ here, alone }: { here: Here; alone: boolean }) {
+/** The state of this node. The title depends on whether the page shows other nodes, too. */
+export function ThisNodePanel({ here, alone }: { here: Here; alone: boolean }) {
   const { status, decided, before } = here;
   const perSecond = (of: (d: Decided) => number): string => {
     if (!before) return "–";

@@ -1,4 +1,4 @@
-// Small things that say how something is. A colour never says it alone: there are words with it.
+// Badges, notices and empty states. Each has words besides its colour.
 
 import type { ComponentChildren } from "preact";
 
@@ -16,7 +16,7 @@ export function Badge({ tone, title, children }: { tone: Tone; title?: string; c
 
 const done = { create: ["good", "created"], update: ["plain", "changed"], delete: ["bad", "deleted"] } as const;
 
-/** What became of something. */
+/** Whether an object was created, changed or deleted. */
 export function ActionBadge({ action }: { action: Difference["action"] }) {
   const [tone, word] = done[action];
   return <Badge tone={tone}>{word}</Badge>;
@@ -30,8 +30,8 @@ export function Notice({ tone, children }: { tone: Tone; children: ComponentChil
   );
 }
 
-/** What is wrong, with each field that is, but for those that are said elsewhere. */
-export function Wrong({ error, but }: { error: Error; but?: (field: FieldError) => boolean }) {
+/** An error with its invalid fields, except those that are shown elsewhere. */
+export function ErrorNotice({ error, but }: { error: Error; but?: (field: FieldError) => boolean }) {
   const fields = (error instanceof Problem ? error.errors : []).filter((f) => !but?.(f));
   return (
     <Notice tone="bad">
@@ -62,7 +62,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-export function Waiting({ what }: { what: string }) {
+export function Loading({ what }: { what: string }) {
   return (
     <p class="waiting" role="status">
       Loading {what} …

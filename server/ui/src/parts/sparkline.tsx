@@ -1,4 +1,4 @@
-// A small picture of what a figure was over the last minutes. The words beside it say what it is now.
+// A sparkline. The text beside it has the current value.
 
 const width = 120;
 const height = 26;
@@ -7,14 +7,14 @@ const floor = height - 1;
 interface Props {
   values: readonly (number | undefined)[];
   label: string;
-  /** What happens now and then is drawn as bars that stand on their own. */
+  /** Draws bars, for rare events. */
   bars?: boolean;
-  /** A part of each value, drawn in front. */
+  /** A part of each value, drawn in the foreground. */
   over?: readonly number[];
 }
 
-/** Draws values from left to right, from 0 to a little more than the most; where one is missing the line is broken. */
-export function Spark({ values, label, bars = false, over }: Props) {
+/** Draws values from left to right, from 0 to slightly above the maximum. A missing value breaks the line. */
+export function Sparkline({ values, label, bars = false, over }: Props) {
   const most = Math.max(...values.map((v) => v ?? 0), 0) * 1.15;
   const x = (i: number): string => (values.length < 2 ? width : (i / (values.length - 1)) * width).toFixed(1);
   const y = (v: number): string => (most === 0 ? floor : floor - (v / most) * (floor - 1)).toFixed(1);
