@@ -21,6 +21,7 @@ require (
 	github.com/hashicorp/memberlist v0.7.0
 	github.com/headgate/headgate v0.1.0
 	github.com/headgate/headgate/client v0.1.0
+	github.com/headgate/headgate/grpclimit v0.1.0
 	github.com/headgate/headgate/proto v0.1.0
 	github.com/headgate/headgate/redisstore v0.1.0
 	github.com/headgate/headgate/server v0.1.0
@@ -49,6 +50,7 @@ require (
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/coocood/freecache v1.2.4 // indirect
 	github.com/dchest/siphash v1.2.3 // indirect
+	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/envoyproxy/go-control-plane v0.14.0 // indirect
 	github.com/envoyproxy/go-control-plane/ratelimit v0.1.1-0.20250812085011-4cf7e8485428 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect

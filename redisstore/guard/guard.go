@@ -83,6 +83,15 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	return g, nil
 }
 
+// MustNew is New for options known to be valid. It panics on an error.
+func MustNew(inner headgate.Limiter, o Options) *Guard {
+	g, err := New(inner, o)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
 // Close ends the goroutines of the guard and waits for them; OnEvent is not called any more. Methods fail with
 // headgate.ErrClosed after Close. It does not close the store. Closing again does nothing.
 func (g *Guard) Close() error {
