@@ -13,10 +13,10 @@ import (
 const (
 	// maxCalls limits the concurrent calls of one batcher. Further tasks wait for one of them to return.
 	maxCalls = 8
-	// groups is the number of calls that busy callers are divided into. While one group is with its callers, another is
-	// at the service and a third on its way, so that neither side waits for the other; more groups would only cost more
-	// calls.
-	groups = 3
+	// callGroups is the number of calls that the tasks of busy callers are divided into. While the callers of one group
+	// run, another group is at the service and a third is in transit, so that neither side waits for the other. More
+	// groups would only cost more calls.
+	callGroups = 3
 	// minTasksPerCall is the number of tasks that justify a call beside others.
 	minTasksPerCall = 8
 )
@@ -26,10 +26,10 @@ const (
 type batcher struct {
 	// send fills in the results of tasks. Senders that send repeatedly have a lane, which is nil otherwise.
 	send      func(ctx context.Context, l *lane, deadline time.Time, tasks []*task)
-	onLost    func(t *task) // is called for tasks that were done after their callers gave up
+	onLost    func(t *task) // called for tasks that were done after their callers gave up
 	wait      time.Duration
 	maxWeight int // in checks or requests
-	life      time.Duration
+	deadline  time.Duration
 
 	mu       sync.Mutex
 	pending  []*task
@@ -44,27 +44,27 @@ type batcher struct {
 	cancel   context.CancelFunc
 	underway sync.WaitGroup // senders, and callers that send for themselves
 
-	work     chan []*task // for idle senders
-	wakeLock sync.Mutex   // held by a sender while it wakes its callers
-	hurried  atomic.Int64 // number of senders that do not wait for the lock
+	work      chan []*task // for idle senders
+	wakeLock  sync.Mutex   // held by a sender while it wakes its callers
+	skipTurns atomic.Int64 // number of senders that do not wait for the lock
 }
 
 func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task), lost func(*task)) *batcher {
 	b := &batcher{
-		send: send, onLost: lost, wait: o.BatchWait, maxWeight: o.MaxBatch, life: o.Deadline,
+		send: send, onLost: lost, wait: o.BatchWait, maxWeight: o.MaxBatch, deadline: o.Deadline,
 		work: make(chan []*task),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
 
-// do executes a task, or returns why not. If it returns true, the caller owns the task again.
-func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
+// run executes a task and returns its error. If mine is true, the caller owns the task again.
+func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
 	t.size = t.bytes()
-	t.deadline = time.Now().Add(b.life)
+	t.deadline = time.Now().Add(b.deadline)
 	if by, ok := ctx.Deadline(); ok && by.Before(t.deadline) {
 		t.deadline = by
 	}
@@ -80,16 +80,16 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 		b.underway.Add(1)
 		t.sent = true
 		b.mu.Unlock()
-		b.alone(ctx, t)
+		b.sendSingle(ctx, t)
 		return true, t.err
 	}
 	b.pending = append(b.pending, t)
 	b.weight += t.weight()
 	switch {
-	case b.weight >= b.maxWeight, b.group():
+	case b.weight >= b.maxWeight, b.isGroup():
 		b.flush()
 	case len(b.pending) == 1:
-		b.arm(b.wait)
+		b.setTimer(b.wait)
 	}
 	b.mu.Unlock()
 	select {
@@ -97,19 +97,19 @@ func (b *batcher) do(ctx context.Context, t *task) (mine bool, err error) {
 		return true, t.err
 	case <-ctx.Done():
 		mine, done := b.leave(t)
-		if done { // its result is not lost
+		if done { // its result arrived just in time
 			return true, t.err
 		}
 		return mine, ctx.Err()
 	}
 }
 
-// alone sends one task and then starts pending ones, if any.
-func (b *batcher) alone(ctx context.Context, t *task) {
+// sendSingle sends one task and then starts pending ones, if any.
+func (b *batcher) sendSingle(ctx context.Context, t *task) {
 	ctx, end := context.WithCancel(ctx)
 	stop := context.AfterFunc(b.ctx, end)
 	b.send(ctx, nil, t.deadline, []*task{t})
-	if t.safe && brokeOff(t.err) && ctx.Err() == nil {
+	if t.idempotent && connectionBroke(t.err) && ctx.Err() == nil {
 		b.send(ctx, nil, t.deadline, []*task{t})
 	}
 	if t.err != nil && b.ctx.Err() != nil {
@@ -120,7 +120,7 @@ func (b *batcher) alone(ctx context.Context, t *task) {
 	b.mu.Lock()
 	b.inflight--
 	b.calls--
-	b.proceed()
+	b.afterCall()
 	b.mu.Unlock()
 	b.underway.Done()
 }
@@ -148,18 +148,18 @@ func (b *batcher) leave(t *task) (mine, done bool) {
 	return true, false
 }
 
-// arm makes sure that pending tasks do not wait for longer than d.
-func (b *batcher) arm(d time.Duration) {
+// setTimer makes sure that pending tasks do not wait for longer than d.
+func (b *batcher) setTimer(d time.Duration) {
 	if b.timer == nil {
-		b.timer = time.AfterFunc(d, b.late)
+		b.timer = time.AfterFunc(d, b.flushOverdue)
 		return
 	}
 	b.timer.Reset(d)
 }
 
-// late is called when pending tasks have waited long enough. If the maximum number of calls is under way, they wait
-// until one returns, or for their deadline.
-func (b *batcher) late() {
+// flushOverdue is called when pending tasks have waited long enough. If the maximum number of calls is under way, they
+// wait until one returns, or for their deadline.
+func (b *batcher) flushOverdue() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.flush()
@@ -168,7 +168,7 @@ func (b *batcher) late() {
 	}
 	b.overdue = true
 	now, next := time.Now(), time.Time{}
-	kept := b.pending[:0]
+	remaining := b.pending[:0]
 	for _, t := range b.pending {
 		if !t.deadline.After(now) {
 			b.weight -= t.weight()
@@ -178,27 +178,27 @@ func (b *batcher) late() {
 		if next.IsZero() || t.deadline.Before(next) {
 			next = t.deadline
 		}
-		kept = append(kept, t)
+		remaining = append(remaining, t)
 	}
-	clear(b.pending[len(kept):])
-	if b.pending = kept; len(kept) > 0 {
-		b.arm(next.Sub(now))
+	clear(b.pending[len(remaining):])
+	if b.pending = remaining; len(remaining) > 0 {
+		b.setTimer(next.Sub(now))
 	}
 }
 
-// group reports whether the pending tasks are a group: their share of all unanswered tasks.
-func (b *batcher) group() bool {
-	return b.calls < groups && len(b.pending) >= minTasksPerCall && len(b.pending) >= b.share()
+// isGroup reports whether the pending tasks are enough for a group: their share of all unfinished tasks.
+func (b *batcher) isGroup() bool {
+	return b.calls < callGroups && len(b.pending) >= minTasksPerCall && len(b.pending) >= b.share()
 }
 
-// share is the number of unanswered tasks per group.
-func (b *batcher) share() int { return (b.inflight + len(b.pending) + groups - 1) / groups }
+// share is the number of unfinished tasks per group.
+func (b *batcher) share() int { return (b.inflight + len(b.pending) + callGroups - 1) / callGroups }
 
-// proceed continues after a call has returned. A few pending tasks are left to the next call that returns: callers must
-// not split into many small groups.
-func (b *batcher) proceed() {
+// afterCall continues after a call has returned. A few pending tasks are left to the next call that returns: callers
+// must not split into many small groups.
+func (b *batcher) afterCall() {
 	if b.closed {
-		b.fail()
+		b.failPending()
 		return
 	}
 	if b.overdue || b.calls == 0 || 2*len(b.pending) >= b.share() {
@@ -206,16 +206,16 @@ func (b *batcher) proceed() {
 	}
 }
 
-// flush sends pending tasks while further calls are possible: in as many groups as possible, in two if they are far
-// more than a group, and in one if they are few.
+// flush sends pending tasks while further calls are possible. They are divided into as many groups as may be under way,
+// into two if they are far more than a group, and into one if they are few.
 func (b *batcher) flush() {
 	for len(b.pending) > 0 && b.calls < maxCalls && !b.closed {
-		n := max(groups-b.calls, 1)
+		n := max(callGroups-b.calls, 1)
 		if 2*len(b.pending) > 3*b.share() {
 			n = max(n, 2)
 		}
 		n = max(min(n, len(b.pending)/minTasksPerCall), 1)
-		b.start(b.next((len(b.pending) + n - 1) / n))
+		b.start(b.takePending((len(b.pending) + n - 1) / n))
 	}
 	b.overdue = b.overdue && len(b.pending) > 0
 }
@@ -256,8 +256,8 @@ func (b *batcher) serve(together []*task) {
 	}
 }
 
-// next takes as many tasks as one call may contain.
-func (b *batcher) next(most int) []*task {
+// takePending takes as many tasks as one call may contain.
+func (b *batcher) takePending(most int) []*task {
 	n, weight, size := 0, 0, 0
 	for n < most && (n == 0 || weight+b.pending[n].weight() <= b.maxWeight && size+b.pending[n].size <= maxBytes) {
 		size += b.pending[n].size
@@ -274,11 +274,11 @@ func (b *batcher) next(most int) []*task {
 	return together
 }
 
-// finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders do so one by one, each until
-// its callers' next tasks are on their way: if several responses arrive at once, the service has work before the last
-// callers are woken. Otherwise all callers would soon send at once, and then wait at once.
+// finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders take turns, each until the
+// next tasks of its callers are sent: if several responses arrive at once, the service has work before the last callers
+// are woken. Otherwise all callers would soon send at the same time, and then wait at the same time.
 func (b *batcher) finish(together []*task) {
-	inTurn := b.hurried.Load() <= 0
+	inTurn := b.skipTurns.Load() <= 0
 	if inTurn {
 		b.wakeLock.Lock()
 		defer b.wakeLock.Unlock()
@@ -297,29 +297,28 @@ func (b *batcher) finish(together []*task) {
 	runtime.Gosched() // let callers send again
 	b.mu.Lock()
 	b.calls--
-	b.proceed()
+	b.afterCall()
 	if len(again) > 0 && len(b.pending) > 0 && !b.closed {
-		b.arm(b.wait)
+		b.setTimer(b.wait)
 	}
 	b.mu.Unlock()
 	if !inTurn {
-		b.hurried.Add(-1)
+		b.skipTurns.Add(-1)
 		return
 	}
 	began := time.Now()
 	for range 2 { // the sender hands the tasks over, and gRPC writes them when it sees that nothing else comes
 		runtime.Gosched()
 	}
-	if time.Since(began) > crowded {
-		b.hurried.Store(hurried)
+	if time.Since(began) > maxTurn {
+		b.skipTurns.Store(skippedTurns)
 	}
 }
 
-// If that takes longer than crowded, the process is busy, and no sender should wait for the lock. It is tried again
-// after hurried calls.
+// If a turn takes longer than maxTurn, the process is busy, and senders take no turns for the next skippedTurns calls.
 const (
-	crowded = 100 * time.Microsecond
-	hurried = 64
+	maxTurn      = 100 * time.Microsecond
+	skippedTurns = 64
 )
 
 func (b *batcher) call(l *lane, together []*task) {
@@ -348,8 +347,8 @@ func (b *batcher) settle(together []*task) (done, again []*task) {
 		switch {
 		case t.abandoned:
 			b.onLost(t)
-		case t.safe && brokeOff(t.err) && time.Now().Before(t.deadline):
-			t.safe, t.sent = false, false
+		case t.idempotent && connectionBroke(t.err) && time.Now().Before(t.deadline):
+			t.idempotent, t.sent = false, false
 			again = append(again, t)
 		default:
 			t.settled = true
@@ -359,8 +358,8 @@ func (b *batcher) settle(together []*task) (done, again []*task) {
 	return done, again
 }
 
-// fail ends tasks that a closed batcher will not send.
-func (b *batcher) fail() {
+// failPending ends tasks that a closed batcher will not send.
+func (b *batcher) failPending() {
 	if !b.closed {
 		return
 	}
@@ -377,7 +376,7 @@ func (b *batcher) close() {
 	if b.timer != nil {
 		b.timer.Stop()
 	}
-	b.fail()
+	b.failPending()
 	b.mu.Unlock()
 	b.cancel()
 	b.underway.Wait()

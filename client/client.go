@@ -24,18 +24,18 @@ import (
 // A Client calls a decision service. Create one with New. It is safe for concurrent use, and one is enough for a
 // program.
 type Client struct {
-	options    Options
-	conn       *grpc.ClientConn
-	rules      *batcher
-	store      *batcher
-	circuit    *gobreaker.TwoStepCircuitBreaker[any]
-	failing    atomic.Bool  // a call has failed and none has succeeded since; the circuit is used only then
-	noLanes    atomic.Int64 // the service has no batch streams (lanes) until this time after created, in ns; 0 if it has
-	created    time.Time
-	noLaneTime time.Duration  // the time after which lanes are tried again
-	release    sync.WaitGroup // releases of slots whose callers gave up
-	closing    sync.Once
-	ids        struct {
+	options      Options
+	conn         *grpc.ClientConn
+	rules        *batcher
+	store        *batcher
+	circuit      *gobreaker.TwoStepCircuitBreaker[any]
+	failing      atomic.Bool  // a call has failed and none has succeeded since; the circuit is used only then
+	noLanesUntil atomic.Int64 // the service has no batch streams (lanes) until this time after created, in ns; 0 if it has
+	created      time.Time
+	noLanesFor   time.Duration  // the time after which lanes are tried again
+	release      sync.WaitGroup // releases of slots whose callers gave up
+	closing      sync.Once
+	ids          struct {
 		sync.Mutex
 		known map[string]string // by rule id
 	}
@@ -49,19 +49,19 @@ func New(o Options) (*Client, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, created: time.Now(), noLaneTime: maxLaneAge}
+	c := &Client{options: o, created: time.Now(), noLanesFor: maxLaneAge}
 	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c.conn = conn
-	c.rules = newBatcher(&c.options, c.sendRequests, c.lostAnswer)
-	c.store = newBatcher(&c.options, c.sendOperations, c.lostDecisions)
+	c.rules = newBatcher(&c.options, c.sendRequests, c.releaseLost)
+	c.store = newBatcher(&c.options, c.sendOperations, c.giveBackLost)
 	c.circuit = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Name: o.Address, MaxRequests: 1, Timeout: probeEvery,
 		ReadyToTrip:   func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= 5 },
-		IsExcluded:    func(err error) bool { return errors.Is(err, errGaveUp) },
+		IsExcluded:    func(err error) bool { return errors.Is(err, errCallerGone) },
 		OnStateChange: c.logCircuit,
 	})
 	return c, nil
@@ -125,18 +125,19 @@ func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 	}
 }
 
-// brokeOff reports whether a call ended without a response of the service.
-func brokeOff(err error) bool {
+// connectionBroke reports whether a call ended without a response of the service.
+func connectionBroke(err error) bool {
 	return err != nil && status.Code(err) == codes.Unavailable
 }
 
-// failed reports whether the service failed, as opposed to an invalid call.
-func failed(err error) bool {
+// isServiceFailure reports whether the service failed, as opposed to an invalid call.
+func isServiceFailure(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
 	switch status.Code(err) {
-	case codes.InvalidArgument, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.Canceled:
+	case codes.InvalidArgument, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented,
+		codes.Canceled:
 		return false
 	}
 	return !errors.Is(err, headgate.ErrClosed)

@@ -6,8 +6,8 @@
 //		return err
 //	}
 //	defer c.Close()
-//	answer, err := c.RateLimit(ctx, client.Request{User: "alice", Attributes: map[string]string{"path": "/search"}})
-//	if err != nil || !answer.Passed {
+//	decision, err := c.RateLimit(ctx, client.Request{User: "alice", Attributes: map[string]string{"path": "/search"}})
+//	if err != nil || !decision.Passed {
 //		return err // or respond with 429
 //	}
 //
@@ -20,9 +20,9 @@
 //
 // # Unreachable service
 //
-// Calls end after Options.Deadline. RateLimit then decides by Options.OnFailure: it allows or denies, and the answer is
-// Degraded. After five failures in a row it does so at once, and probes the service twice a second. An invalid call is
-// an error of that call only: an unknown rule, an invalid token, texts that are not UTF-8 or too long. The caller's
+// Calls end after Options.Deadline. RateLimit then decides by Options.OnFailure: it allows or denies, and the decision
+// is Degraded. After five failures in a row it does so at once, and probes the service twice a second. An invalid call
+// is an error of that call only: an unknown rule, an invalid token, texts that are not UTF-8 or too long. The caller's
 // clients may cause such errors, so a caller that allows requests on an error can be bypassed.
 //
 // Failed decisions are not sent again, since they may have counted. Idempotent calls (a cost of 0, Release, Renew,

@@ -13,8 +13,8 @@ func packageExample(ctx context.Context, token string) error {
 		return err
 	}
 	defer c.Close()
-	answer, err := c.RateLimit(ctx, client.Request{User: "alice", Attributes: map[string]string{"path": "/search"}})
-	if err != nil || !answer.Passed {
+	decision, err := c.RateLimit(ctx, client.Request{User: "alice", Attributes: map[string]string{"path": "/search"}})
+	if err != nil || !decision.Passed {
 		return err // or respond with 429
 	}
 	return nil

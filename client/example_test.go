@@ -62,12 +62,12 @@ func ExampleClient_RateLimit() {
 	}
 	defer func() { _ = c.Close() }()
 	for range 3 {
-		answer, err := c.RateLimit(context.Background(), client.Request{User: "alice"})
+		decision, err := c.RateLimit(context.Background(), client.Request{User: "alice"})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(answer.Passed, answer.Remaining, "of", answer.Limit, "left by", answer.Rule)
+		fmt.Println(decision.Passed, decision.Remaining, "of", decision.Limit, "left by", decision.Rule)
 	}
 	// Output:
 	// true 1 of 2 left by search

@@ -83,8 +83,8 @@ func sendBatch(t *testing.T, c *Client, l *lane, timeout time.Duration, users ..
 func wantPassed(t *testing.T, batch []*task) {
 	t.Helper()
 	for _, done := range batch {
-		if done.err != nil || !done.answer.Passed {
-			t.Errorf("got %+v, %v; want it passed", done.answer, done.err)
+		if done.err != nil || !done.decision.Passed {
+			t.Errorf("got %+v, %v; want it passed", done.decision, done.err)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestUpgradedServiceGetsStreams(t *testing.T) {
 	service := newFakeService(3)
 	service.noStreams.Store(true)
 	c := service.client(t, n.onStreams())
-	c.noLaneTime = time.Hour
+	c.noLanesFor = time.Hour
 	var l lane
 	defer l.close()
 	for range 2 {
@@ -147,7 +147,7 @@ func TestUpgradedServiceGetsStreams(t *testing.T) {
 		t.Errorf("%d streams were tried, want one and then none for an hour", got)
 	}
 	service.noStreams.Store(false)
-	c.noLanes.Store(1) // the hour has passed
+	c.noLanesUntil.Store(1) // the hour has passed
 	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))
 	if got := service.streams.Load(); got != 1 {
 		t.Errorf("the upgraded service got %d streams, want 1", got)
@@ -239,8 +239,8 @@ func TestUnsentBatchIsSentAgain(t *testing.T) {
 	defer l.close()
 	for round := range 3 {
 		for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
-			if want := int64(2 - round); done.err != nil || !done.answer.Passed || done.answer.Remaining != want {
-				t.Errorf("round %d: got %+v, %v; want it passed and counted once, with %d left", round, done.answer, done.err, want)
+			if want := int64(2 - round); done.err != nil || !done.decision.Passed || done.decision.Remaining != want {
+				t.Errorf("round %d: got %+v, %v; want it passed and counted once, with %d left", round, done.decision, done.err, want)
 			}
 		}
 		mu.Lock()
@@ -265,7 +265,7 @@ func TestStreamWithAWrongResponseIsClosed(t *testing.T) {
 	defer l.close()
 	for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
 		if status.Code(done.err) != codes.Internal {
-			t.Errorf("got %+v, %v; want Internal", done.answer, done.err)
+			t.Errorf("got %+v, %v; want Internal", done.decision, done.err)
 		}
 	}
 	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))

@@ -86,10 +86,10 @@ func (s *Store) operate(
 		return d, err
 	}
 	t := newTask()
-	t.verb, t.one[0], t.receipt = verb, c, r
+	t.verb, t.single[0], t.receipt = verb, c, r
 	t.receipt.At = unpackAt(r.At)
-	t.checks = t.one[:]
-	t.safe = verb == wirev1.Peek || verb == wirev1.Renew || verb == wirev1.Reset
+	t.checks = t.single[:]
+	t.idempotent = verb == wirev1.Peek || verb == wirev1.Renew || verb == wirev1.Reset
 	mine, err := s.do(ctx, t)
 	if !mine {
 		return d, err
@@ -136,11 +136,11 @@ func (s *Store) TakeAll(
 // do executes a task. It reports whether the task belongs to the caller again: if not, the task still runs, and the
 // caller must not use it.
 func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
-	mine, err = s.client.store.do(ctx, t)
+	mine, err = s.client.store.run(ctx, t)
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return mine, err
 	}
-	if ctx.Err() != nil && failed(err) {
+	if ctx.Err() != nil && isServiceFailure(err) {
 		return mine, ctx.Err()
 	}
 	if _, isStatus := status.FromError(err); isStatus {
@@ -149,8 +149,9 @@ func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
 	return mine, err
 }
 
-// foreignReceipt marks a receipt of a guard in the service. Guards make receipts with negative times. The guard of this
-// process must not take such a receipt for its own, so packAt makes its time positive and sets a bit that no time has.
+// foreignReceipt marks a receipt of a guard in the service. Guards create receipts with negative times. The guard of
+// this process must not mistake such a receipt for its own, so packAt makes its time positive and sets a bit that no
+// time has.
 const foreignReceipt = 1 << 62
 
 func packAt(at int64) int64 {
@@ -185,22 +186,22 @@ func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time
 	for _, t := range together {
 		maxDecisions += t.weight()
 	}
-	response := wirev1.DoResponse{Most: maxDecisions}
+	response := wirev1.DoResponse{Max: maxDecisions}
 	err := c.invoke(ctx, deadline, headgatev1.Store_Do_FullMethodName, operations(together), &response)
 	if err == nil && (len(response.Results) != len(together) || response.TooMany) {
 		err = errResultCount
 	}
 	for i, t := range together {
 		if t.err = err; err == nil {
-			t.take(&response.Results[i])
+			t.setResult(&response.Results[i])
 		}
 	}
 }
 
 var errResultCount = status.Error(codes.Internal, "the number of results in the service's response is wrong")
 
-// take records the result of a task.
-func (t *task) take(r *wirev1.Result) {
+// setResult records the result of a task.
+func (t *task) setResult(r *wirev1.Result) {
 	if r.Failed {
 		t.err = errorOf(&r.Failure)
 		return
@@ -247,9 +248,9 @@ func errorOf(f *wirev1.Failure) error {
 	}
 }
 
-// lostDecisions releases the slots of a task whose caller stopped waiting. Units stay consumed, because the caller may
+// giveBackLost releases the slots of a task whose caller stopped waiting. Units stay consumed, because the caller may
 // have proceeded without the decision.
-func (c *Client) lostDecisions(t *task) {
+func (c *Client) giveBackLost(t *task) {
 	if t.err != nil || t.verb != wirev1.Take {
 		return
 	}

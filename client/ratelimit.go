@@ -61,8 +61,8 @@ var (
 	errTooLarge = status.Error(codes.InvalidArgument, "more than 128 KiB of texts")
 )
 
-// An Answer is a decision.
-type Answer struct {
+// A Decision is a decision.
+type Decision struct {
 	// Passed reports whether the request may proceed, after Delay if that is not 0.
 	Passed bool
 	// Delay is how long to delay the request.
@@ -88,12 +88,12 @@ type Answer struct {
 
 // RateLimit requests a decision by the service's rules. An error means that the request is invalid (see its
 // status.Code), that ctx has ended or that the client is closed; if the service fails, Options.OnFailure decides.
-func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
+func (c *Client) RateLimit(ctx context.Context, r Request) (Decision, error) {
 	if ctx == nil {
-		return Answer{}, headgate.ErrNilContext
+		return Decision{}, headgate.ErrNilContext
 	}
 	if err := r.validate(); err != nil {
-		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
+		return Decision{}, fmt.Errorf("client: rate limit: %w", err)
 	}
 	var report func(error)
 	if c.failing.Load() {
@@ -102,28 +102,28 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Answer, error) {
 			return c.degraded(), nil //nolint:nilerr // the circuit is open: the policy decides
 		}
 	}
-	answer, err := c.ask(ctx, &r)
+	decision, err := c.decide(ctx, &r)
 	switch {
 	case err == nil:
 		c.reportResult(nil, report)
-		return answer, nil
+		return decision, nil
 	case ctx.Err() != nil && !errors.Is(err, headgate.ErrClosed):
 		if report != nil {
-			report(errGaveUp)
+			report(errCallerGone)
 		}
-		return Answer{}, ctx.Err()
-	case failed(err):
+		return Decision{}, ctx.Err()
+	case isServiceFailure(err):
 		c.reportResult(err, report)
 		return c.degraded(), nil
 	default:
 		c.reportResult(nil, report)
-		return Answer{}, fmt.Errorf("client: rate limit: %w", err)
+		return Decision{}, fmt.Errorf("client: rate limit: %w", err)
 	}
 }
 
-// errGaveUp is the result of a call whose caller stopped waiting. It is unknown whether the service works, so the
-// circuit counts the call neither as a success nor as a failure.
-var errGaveUp = errors.New("the caller gave up")
+// errCallerGone is the result of a call whose caller stopped waiting. Nobody knows whether the service would have
+// responded, so the circuit counts the call neither as a success nor as a failure.
+var errCallerGone = errors.New("the caller gave up")
 
 // reportResult reports the result of a call to the circuit. While all calls succeed the circuit is not used, and report
 // is nil.
@@ -146,16 +146,16 @@ func (c *Client) reportResult(result error, report func(error)) {
 	}
 }
 
-// degraded returns the answer of Options.OnFailure.
-func (c *Client) degraded() Answer {
+// degraded returns the decision of Options.OnFailure.
+func (c *Client) degraded() Decision {
 	if c.options.OnFailure == headgate.Open {
-		return Answer{Passed: true, Degraded: true}
+		return Decision{Passed: true, Degraded: true}
 	}
-	return Answer{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeEvery}
+	return Decision{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeEvery}
 }
 
-// ask requests a decision.
-func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
+// decide requests a decision.
+func (c *Client) decide(ctx context.Context, r *Request) (Decision, error) {
 	t := newTask()
 	q := &t.request
 	q.Rule, q.User, q.IP, q.APIKey, q.Cost, q.HasCost = r.Rule, r.User, r.IP, r.APIKey, r.Cost, r.HasCost
@@ -163,22 +163,22 @@ func (c *Client) ask(ctx context.Context, r *Request) (Answer, error) {
 	for name, value := range r.Attributes {
 		q.Attributes = append(q.Attributes, wirev1.Attribute{Name: name, Value: value})
 	}
-	t.safe = r.HasCost && r.Cost == 0
-	mine, err := c.rules.do(ctx, t)
+	t.idempotent = r.HasCost && r.Cost == 0
+	mine, err := c.rules.run(ctx, t)
 	if !mine {
-		return Answer{}, err
+		return Decision{}, err
 	}
 	defer t.free()
 	if err != nil {
-		return Answer{}, err
+		return Decision{}, err
 	}
-	return t.answer, nil
+	return t.decision, nil
 }
 
-// answerOf copies a message into an Answer, so that the message can be reused. rule is the message's rule id, as a
-// copy.
-func answerOf(m *wirev1.RateLimitResponse, rule string) Answer {
-	a := Answer{
+// newDecision copies a message into a Decision, so that the message can be reused. rule is a copy of the message's rule
+// id.
+func newDecision(m *wirev1.RateLimitResponse, rule string) Decision {
+	a := Decision{
 		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs),
 		Limit: m.Limit, Remaining: m.Remaining,
 		Rule: rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
@@ -204,7 +204,7 @@ func millis(n int64) time.Duration {
 // maxRules is the maximum number of rule ids in the cache.
 const maxRules = 1000
 
-// ruleID returns a copy of a rule id whose memory is reused. Answers share copies by a cache.
+// ruleID returns a copy of a rule id whose memory is reused. Decisions share copies through a cache.
 func (c *Client) ruleID(borrowed string) string {
 	if borrowed == "" {
 		return ""
@@ -234,23 +234,23 @@ func (r requests) MarshalWire(dst []byte) ([]byte, error) {
 func (requests) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
 
 var (
-	answers = sync.Pool{New: func() any { return new(wirev1.RateLimitResponse) }}
-	batches = sync.Pool{New: func() any { return new(wirev1.BatchRateLimitResponse) }}
+	decisionPool = sync.Pool{New: func() any { return new(wirev1.RateLimitResponse) }}
+	batchPool    = sync.Pool{New: func() any { return new(wirev1.BatchRateLimitResponse) }}
 )
 
 // sendRequests sends requests in one call.
 func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, together []*task) {
 	if len(together) == 1 {
-		t, m := together[0], answers.Get().(*wirev1.RateLimitResponse)
+		t, m := together[0], decisionPool.Get().(*wirev1.RateLimitResponse)
 		if t.err = c.invoke(ctx, deadline, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
-			t.answer = answerOf(m, c.ruleID(m.Rule))
+			t.decision = newDecision(m, c.ruleID(m.Rule))
 		}
-		answers.Put(m)
+		decisionPool.Put(m)
 		return
 	}
-	m := batches.Get().(*wirev1.BatchRateLimitResponse)
-	defer batches.Put(m)
-	m.Most = len(together)
+	m := batchPool.Get().(*wirev1.BatchRateLimitResponse)
+	defer batchPool.Put(m)
+	m.Max = len(together)
 	err := c.callBatch(ctx, l, deadline, requests(together), m)
 	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
 		err = status.Error(codes.Internal, "the number of results in the service's response is wrong")
@@ -268,10 +268,10 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 			t.err = status.Error(codes.Code(r.ErrorCode), strings.Clone(r.ErrorMessage))
 			continue
 		}
-		if r.Rule != rule { // answers in a batch often have the same rule
+		if r.Rule != rule { // decisions in a batch often have the same rule
 			rule = c.ruleID(r.Rule)
 		}
-		t.answer = answerOf(r, rule)
+		t.decision = newDecision(r, rule)
 	}
 }
 
@@ -287,11 +287,11 @@ func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, 
 func (c *Client) callBatch(
 	ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse,
 ) error {
-	if l != nil && (c.noLanes.Load() == 0 || int64(time.Since(c.created)) > c.noLanes.Load()) {
+	if l != nil && (c.noLanesUntil.Load() == 0 || int64(time.Since(c.created)) > c.noLanesUntil.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)
 		switch {
 		case status.Code(err) == codes.Unimplemented: // until the service is upgraded
-			c.noLanes.Store(int64(time.Since(c.created) + c.noLaneTime))
+			c.noLanesUntil.Store(int64(time.Since(c.created) + c.noLanesFor))
 		case !errors.Is(err, errUnread):
 			return err
 		}
@@ -299,12 +299,12 @@ func (c *Client) callBatch(
 	return c.invoke(ctx, deadline, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, q, a)
 }
 
-// lostAnswer releases the slot of a caller that stopped waiting.
-func (c *Client) lostAnswer(t *task) {
-	if t.err != nil || t.answer.Lease == "" {
+// releaseLost releases the slot of a caller that stopped waiting.
+func (c *Client) releaseLost(t *task) {
+	if t.err != nil || t.decision.Lease == "" {
 		return
 	}
-	lease := t.answer.Lease
+	lease := t.decision.Lease
 	c.release.Go(func() {
 		if err := c.Release(context.Background(), lease); err != nil {
 			c.options.Logger.Debug("cannot release a slot whose caller stopped waiting; it expires later", "err", err)
@@ -312,7 +312,7 @@ func (c *Client) lostAnswer(t *task) {
 	})
 }
 
-// Release releases the slots of an Answer. Releasing them twice is no error.
+// Release releases the slots of a Decision. Releasing them twice is no error.
 func (c *Client) Release(ctx context.Context, lease string) error {
 	request := headgatev1.ReleaseRequest{LeaseId: lease}
 	err := c.invokeTwice(ctx, headgatev1.RateLimiter_Release_FullMethodName, &request, new(headgatev1.ReleaseResponse))
@@ -322,7 +322,7 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 	return err
 }
 
-// Renew holds the slots of an Answer for another TTL. It reports whether they are held, and their TTL: a holder calls
+// Renew holds the slots of a Decision for another TTL. It reports whether they are held, and their TTL: a holder calls
 // Renew again before it has passed, for as long as it serves its request, and stops before it calls Release. A slot
 // that has expired is taken again if there is room. An error means that it is unknown whether the slots are held; try
 // again.
@@ -343,7 +343,7 @@ func (c *Client) invokeTwice(ctx context.Context, method string, request, respon
 	ctx, cancel := context.WithTimeout(ctx, c.options.Deadline)
 	defer cancel()
 	err := c.conn.Invoke(ctx, method, request, response)
-	if brokeOff(err) && ctx.Err() == nil {
+	if connectionBroke(err) && ctx.Err() == nil {
 		err = c.conn.Invoke(ctx, method, request, response)
 	}
 	return err

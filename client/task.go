@@ -10,10 +10,10 @@ import (
 
 // A task is a call with a waiting caller.
 type task struct {
-	done     chan struct{} // receives one value when it is done
-	deadline time.Time
-	safe     bool // it may be sent again after a failure
-	size     int  // approximate bytes on the wire
+	done       chan struct{} // receives one value when it is done
+	deadline   time.Time
+	idempotent bool // it may be sent again after a failure
+	size       int  // approximate bytes on the wire
 
 	// Guarded by the batcher's lock.
 	sent      bool // it is or was under way
@@ -21,13 +21,13 @@ type task struct {
 	settled   bool // it is done, and its caller is about to be woken
 
 	// For RateLimit.
-	request wirev1.RateLimitRequest
-	answer  Answer
+	request  wirev1.RateLimitRequest
+	decision Decision
 
 	// For calls of the store.
 	verb      wirev1.Verb
 	checks    []headgate.Check
-	one       [1]headgate.Check // the memory of checks if there is one
+	single    [1]headgate.Check // the memory of checks if there is one
 	receipt   headgate.Receipt
 	decisions []headgate.Decision
 
@@ -40,8 +40,8 @@ func newTask() *task { return tasks.Get().(*task) }
 
 // free makes the task available for reuse. Its caller must have been woken. Other fields are set for every call.
 func (t *task) free() {
-	t.sent, t.abandoned, t.settled, t.safe, t.err = false, false, false, false, nil
-	t.checks, t.one, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
+	t.sent, t.abandoned, t.settled, t.idempotent, t.err = false, false, false, false, nil
+	t.checks, t.single, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
 	t.decisions = t.decisions[:0]
 	tasks.Put(t)
 }

@@ -98,7 +98,7 @@ func TestPendingCallsKeepTheirDeadline(t *testing.T) {
 	c := newClient(t, Options{Address: silentAddress(t), Deadline: 100 * time.Millisecond, MaxBatch: 1})
 	start := time.Now()
 	concurrently(200, 1, func(_, _ int) {
-		if _, err := c.Store().Take(t.Context(), perHour("k", 1)); !failed(err) {
+		if _, err := c.Store().Take(t.Context(), perHour("k", 1)); !isServiceFailure(err) {
 			t.Errorf("got %v, want an error of the service", err)
 		}
 	})

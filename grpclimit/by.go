@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A KeyLimiter limits gRPC calls without rules, by its interceptors Unary and Stream. Create one with [By]. It is safe for
-// concurrent use.
+// A KeyLimiter limits gRPC calls without rules, by its interceptors Unary and Stream. Create one with [By]. It is safe
+// for concurrent use.
 type KeyLimiter struct {
 	limiter headgate.Limiter
 	of      func(ctx context.Context, method string) (key string, limit headgate.Limit)
@@ -27,14 +27,14 @@ var (
 	_ grpc.StreamServerInterceptor = (*KeyLimiter)(nil).Stream
 )
 
-// By returns a limiter without rules: of returns the key and the limit of a call, whose method is /package.Service/Method,
-// and each call takes one unit. Calls over the limit get ResourceExhausted with a google.rpc.RetryInfo, which is omitted if
-// no waiting helps. Calls with an empty key share one counter, so that a client without a name is limited too. The zero
-// Limit exempts a call.
+// By returns a limiter without rules: of returns the key and the limit of a call, whose method is
+// /package.Service/Method, and each call takes one unit. Calls over the limit get ResourceExhausted with a
+// google.rpc.RetryInfo, which is omitted if no waiting helps. Calls with an empty key share one counter, so that a
+// client without a name is limited too. The zero Limit exempts a call.
 //
-// A call passes if the limiter fails; put a guard in front of it to decide otherwise. It gets Unavailable if the limiter
-// is closed or overloaded, or the limit is invalid. Under a concurrency limit the slot is held until the handler returns,
-// for at most the limit's TTL.
+// A call passes if the limiter fails; put a guard in front of it to decide otherwise. It gets Unavailable if the
+// limiter is closed or overloaded, or the limit is invalid. Under a concurrency limit the slot is held until the
+// handler returns, for at most the limit's TTL.
 func By(
 	l headgate.Limiter, of func(ctx context.Context, method string) (key string, limit headgate.Limit),
 ) *KeyLimiter {

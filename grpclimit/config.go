@@ -16,8 +16,8 @@ import (
 type Config struct {
 	// Engine decides calls.
 	Engine *engine.Engine
-	// Identifier identifies clients. Default is one of the zero identity.Config, for which the client is the connected
-	// peer: behind a proxy, configure one that knows it.
+	// Identifier identifies clients. Default is that of the zero identity.Config, which trusts no proxy: the client is the
+	// connected peer.
 	Identifier *identity.Identifier
 	// Fields selects the metadata that reports limits to clients. Default both dialects.
 	Fields httplimit.Fields
@@ -34,7 +34,7 @@ type Config struct {
 
 var errNoEngine = errors.New("grpclimit: no Engine: want one of engine.New")
 
-// fill validates the Config and sets defaults.
+// validate checks the Config and sets defaults.
 func (c *Config) validate() error {
 	if c.Engine == nil {
 		return errNoEngine
@@ -68,6 +68,6 @@ func logError() func(context.Context, error) {
 		if now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
 			return
 		}
-		slog.WarnContext(ctx, "headgate: "+err.Error(), "more", "at most one of these is logged a second")
+		slog.WarnContext(ctx, "headgate: call not limited exactly; logged at most once a second", "err", err)
 	}
 }

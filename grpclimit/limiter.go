@@ -116,7 +116,7 @@ func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metad
 	case engine.Reject:
 		return l.fields(v, retryAfter), denial(v, retryAfter)
 	case engine.Drop:
-		return nil, dropped
+		return nil, errDropped
 	case engine.Delay:
 		if err := v.Wait(ctx); err != nil {
 			return nil, canceled(ctx, err)

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// sentMetadata records the metadata that a handler sends, which may contain the cost. A nil sentMetadata records nothing.
+// sentMetadata records the metadata that a handler sends, which may contain the cost. A nil sentMetadata records
+// nothing.
 type sentMetadata struct {
 	mu              sync.Mutex // handlers may send from several goroutines
 	header, trailer metadata.MD

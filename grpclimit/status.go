@@ -16,9 +16,9 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// dropped is the status of a dropped call. It looks like a closed connection: a gRPC server ends neither connections
+// errDropped is the status of a dropped call. It looks like a closed connection: a gRPC server ends neither connections
 // nor streams without a status.
-var dropped = status.Error(codes.Unavailable, "")
+var errDropped = status.Error(codes.Unavailable, "")
 
 // denial returns the status of a denied call.
 func denial(v *engine.Verdict, retryAfter time.Duration) error {
@@ -31,7 +31,8 @@ func denial(v *engine.Verdict, retryAfter time.Duration) error {
 	case engine.Unidentified:
 		code, message = codes.Unauthenticated, "the client is not identified"
 		if v.Status == http.StatusBadRequest {
-			code, message = codes.InvalidArgument, "the client's identity is ambiguous: an attribute has several values or readings"
+			code = codes.InvalidArgument
+			message = "the client's identity is ambiguous: an attribute has several values or readings"
 		}
 	case engine.QueueFull:
 		message = "too many calls are waiting already"

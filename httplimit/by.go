@@ -10,20 +10,20 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// By returns a middleware without rules: of returns the key and the limit of a request, and each request takes one unit.
-// Requests over the limit get 429 and the fields of [WriteHeaders]. Requests with an empty key share one counter, so that
-// a client without a name is limited too. The zero Limit exempts a request.
+// By returns a middleware without rules: limitOf returns the key and the limit of a request, which takes one unit of
+// it. Requests over the limit get 429 and the fields of [WriteHeaders]. Requests with an empty key share one counter,
+// so that a client without a name is limited too. The zero Limit exempts a request.
 //
 // A request passes if the limiter fails; put a guard in front of it to decide otherwise. It gets 503 if the limiter is
 // closed or overloaded, or the limit is invalid. Under a concurrency limit the slot is held until the next handler
 // returns, for at most the limit's TTL.
 func By(
-	l headgate.Limiter, of func(*http.Request) (key string, limit headgate.Limit),
+	l headgate.Limiter, limitOf func(*http.Request) (key string, limit headgate.Limit),
 ) func(next http.Handler) http.Handler {
 	onError := logError()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			key, limit := of(r)
+			key, limit := limitOf(r)
 			if limit == (headgate.Limit{}) {
 				next.ServeHTTP(w, r)
 				return

@@ -19,9 +19,9 @@ type Config struct {
 	// Identifier identifies clients. Default is that of the zero identity.Config, which trusts no proxy: the client is
 	// the connected peer.
 	Identifier *identity.Identifier
-	// Attributes returns what the program itself knows of a request, such as the user and plan that an authentication
-	// middleware has put into its context. These attributes replace those of the Identifier; others are as before. It
-	// must be safe for concurrent use. Default none.
+	// Attributes returns attributes that the program itself knows, such as the user and plan that an authentication
+	// middleware has put into the request's context. They replace those of the Identifier with the same names. It must be
+	// safe for concurrent use. Default none.
 	Attributes func(r *http.Request) rules.Attributes
 	// Fields selects the header fields that report limits to clients. Default both dialects.
 	Fields Fields
@@ -64,8 +64,7 @@ func logError() func(*http.Request, error) {
 	return func(r *http.Request, err error) {
 		now, before := time.Now().UnixNano(), last.Load()
 		if now-before >= int64(time.Second) && last.CompareAndSwap(before, now) {
-			slog.WarnContext(r.Context(), "headgate: request not limited as it should be; further errors of this second "+
-				"are not logged", "err", err)
+			slog.WarnContext(r.Context(), "headgate: request not limited exactly; logged at most once a second", "err", err)
 		}
 	}
 }

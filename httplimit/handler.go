@@ -31,9 +31,10 @@ type handler struct {
 	next http.Handler
 }
 
-// A requestState is the state of one request. It is reused for other requests, so nobody may keep a part of it.
+// A requestState is the state of one request. It is reused for other requests, so no part of it may be used after
+// release.
 type requestState struct {
-	who     identity.Attributes
+	client  identity.Attributes
 	verdict engine.Verdict
 	buf     []byte
 	served  bool // the next handler has returned, so its response is complete unless the client has disconnected
@@ -57,14 +58,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.release(x)
 		drop(w)
 	default:
-		if who == &x.who { // else a proxy has checked that Connection names no other header
-			r = withoutNominated(r)
+		if who == &x.client { // otherwise a proxy has checked that Connection lists no header
+			r = withoutHopByHop(r)
 		}
 		h.serve(w, r, x)
 	}
 }
 
-// decide asks the engine. It returns the client, and false if the response has been sent.
+// decide decides a request. It returns the client, and false if the response has been sent.
 func (h *handler) decide(
 	w http.ResponseWriter, r *http.Request, x *requestState,
 ) (who *identity.Attributes, ok bool) {
@@ -89,13 +90,13 @@ func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *requestSta
 			return who
 		}
 	}
-	h.Identifier.Read(r, &x.who)
-	return &x.who
+	h.Identifier.Read(r, &x.client)
+	return &x.client
 }
 
-// withoutNominated returns the request without the headers that its Connection header names. Rules do not see these
+// withoutHopByHop returns the request without the headers that its Connection header lists. Rules do not see these
 // headers, so the next handler must not see them either.
-func withoutNominated(r *http.Request) *http.Request {
+func withoutHopByHop(r *http.Request) *http.Request {
 	switch lines := r.Header["Connection"]; {
 	case len(lines) == 0, len(lines) == 1 && (lines[0] == "keep-alive" || lines[0] == "close" || lines[0] == "Upgrade"):
 		return r
@@ -119,7 +120,7 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *requestSt
 	}
 	h.release(x)
 	h.OnError(r, fmt.Errorf("decide %s %s: %w", r.Method, r.URL.Path, err))
-	h.next.ServeHTTP(w, withoutNominated(r))
+	h.next.ServeHTTP(w, withoutHopByHop(r))
 }
 
 // serve calls the next handler, after the delay if there is one.
@@ -180,7 +181,7 @@ func (h *handler) fieldWriter(w http.ResponseWriter, x *requestState) *writer {
 		lines.SetHeaderLines(t.buf, replaced)
 		return nil
 	}
-	wrapped := &writer{under: w}
+	wrapped := &writer{inner: w}
 	x.buf = h.Fields.setValues(&wrapped.values, v, 0, h.Now(), x.buf[:0])
 	return wrapped
 }

@@ -81,11 +81,11 @@ func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte
 		dst = append(dst, " s."...)
 	}
 	dst = append(dst, '"')
-	first, asked := true, 0
+	first, limits := true, 0
 	if v != nil {
-		asked = v.LimitCount()
+		limits = v.LimitCount()
 	}
-	for i := range asked {
+	for i := range limits {
 		a := v.LimitAt(i)
 		if !isReported(&a) || a.Decision.Allowed {
 			continue

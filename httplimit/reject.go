@@ -35,7 +35,7 @@ func (h *handler) rejectLines(
 	_, _ = w.Write(x.buf) // a client that has disconnected does not need it
 }
 
-// rejectionNames are the names of the fields that the response to a denied request has only from us, if at all.
+// rejectionNames are the names of the fields that only the middleware may set in the response to a denied request.
 var rejectionNames = append(fieldNames[:], replacedNames[:]...)
 
 const problemLines = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
@@ -86,7 +86,7 @@ func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []
 func drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // makes the server do it
+		panic(http.ErrAbortHandler) // makes the server close it
 	}
 	_ = conn.Close() // an error has no consequence
 }

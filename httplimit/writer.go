@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// A writer adds our fields to the response of the next handler when its header is sent, and passes everything else on.
-// Handlers test for optional interfaces of a ResponseWriter, so wrap chooses a type with the right combination.
+// A writer adds the middleware's fields to the response of the next handler when its header is sent. Handlers test for
+// optional interfaces of a ResponseWriter, so wrap returns a type with those of the inner writer.
 type writer struct {
-	under  http.ResponseWriter
+	inner  http.ResponseWriter
 	values fieldValues
 	sent   bool // the header is sent
 }
@@ -19,54 +19,54 @@ type writer struct {
 func (w *writer) addFields() {
 	if !w.sent {
 		w.sent = true
-		w.values.setIn(w.under.Header())
+		w.values.setIn(w.inner.Header())
 	}
 }
 
-func (w *writer) Header() http.Header { return w.under.Header() }
+func (w *writer) Header() http.Header { return w.inner.Header() }
 
 // Unwrap is for http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.under }
+func (w *writer) Unwrap() http.ResponseWriter { return w.inner }
 
 func (w *writer) WriteHeader(code int) {
 	if code >= 200 || code == http.StatusSwitchingProtocols {
 		w.addFields()
 	}
-	w.under.WriteHeader(code)
+	w.inner.WriteHeader(code)
 }
 
 func (w *writer) Write(p []byte) (int, error) {
 	w.addFields()
-	return w.under.Write(p)
+	return w.inner.Write(p)
 }
 
 func (w *writer) WriteString(s string) (int, error) {
 	w.addFields()
-	return io.WriteString(w.under, s)
+	return io.WriteString(w.inner, s)
 }
 
-// FlushError is for http.ResponseController, which knows the capabilities of the writer below.
+// FlushError is for http.ResponseController, which knows whether the inner writer can flush.
 func (w *writer) FlushError() error {
 	w.addFields()
-	return http.NewResponseController(w.under).Flush()
+	return http.NewResponseController(w.inner).Flush()
 }
 
 // flush implements http.Flusher.
 func (w *writer) flush() {
 	w.addFields()
-	w.under.(http.Flusher).Flush()
+	w.inner.(http.Flusher).Flush()
 }
 
 func (w *writer) readFrom(src io.Reader) (int64, error) {
 	w.addFields()
-	return io.Copy(w.under, src)
+	return io.Copy(w.inner, src)
 }
 
 // A closeNotifier is the deprecated http.CloseNotifier, which frameworks still use.
 type closeNotifier interface{ CloseNotify() <-chan bool }
 
 func (w *writer) closeNotify() <-chan bool {
-	if n, ok := w.under.(closeNotifier); ok {
+	if n, ok := w.inner.(closeNotifier); ok {
 		return n.CloseNotify()
 	}
 	return make(chan bool, 1) // never
@@ -89,7 +89,7 @@ func (w http1Writer) CloseNotify() <-chan bool              { return w.closeNoti
 
 // Hijack implements http.Hijacker.
 func (w http1Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return w.under.(http.Hijacker).Hijack()
+	return w.inner.(http.Hijacker).Hijack()
 }
 
 func (w http2Writer) Flush()                   { w.flush() }
@@ -97,7 +97,7 @@ func (w http2Writer) CloseNotify() <-chan bool { return w.closeNotify() }
 
 // Push implements http.Pusher.
 func (w http2Writer) Push(target string, opts *http.PushOptions) error {
-	return w.under.(http.Pusher).Push(target, opts)
+	return w.inner.(http.Pusher).Push(target, opts)
 }
 
 var (
@@ -109,11 +109,11 @@ var (
 	_ http.Pusher   = http2Writer{}
 )
 
-// wrap returns the writer for the next handler: one with exactly the optional interfaces of the writer below.
+// wrap returns the writer for the next handler: one with exactly the optional interfaces of the inner writer.
 func (w *writer) wrap() http.ResponseWriter {
-	_, flushes := w.under.(http.Flusher)
-	_, hijacks := w.under.(http.Hijacker)
-	_, pushes := w.under.(http.Pusher)
+	_, flushes := w.inner.(http.Flusher)
+	_, hijacks := w.inner.(http.Hijacker)
+	_, pushes := w.inner.(http.Pusher)
 	switch {
 	case flushes && hijacks:
 		return http1Writer{w}

@@ -18,8 +18,8 @@ type budget struct {
 	changed      chan struct{} // closed and replaced when something changes
 }
 
-// enter waits until a request may be sent. It returns nil for a request without a budget.
-func (t *Transport) enter(ctx context.Context, key string, start time.Time) (*budget, error) {
+// awaitBudget waits until a request may be sent. It returns nil for a request without a budget.
+func (t *Transport) awaitBudget(ctx context.Context, key string, start time.Time) (*budget, error) {
 	for {
 		now := time.Now()
 		t.mu.Lock()
@@ -30,13 +30,13 @@ func (t *Transport) enter(ctx context.Context, key string, start time.Time) (*bu
 		}
 		wait := b.wait(now)
 		if wait == 0 {
-			b.take(now)
+			b.countRequest(now)
 			t.mu.Unlock()
 			return b, nil
 		}
 		changed := b.changed
 		t.mu.Unlock()
-		err := t.hold(ctx, start, wait, &LimitedError{Key: key, Server: true, RetryAfter: wait}, changed)
+		err := t.waitFor(ctx, start, wait, &LimitedError{Key: key, Server: true, RetryAfter: wait}, changed)
 		if err != nil {
 			return nil, err
 		}
@@ -45,24 +45,24 @@ func (t *Transport) enter(ctx context.Context, key string, start time.Time) (*bu
 
 // find returns the budget of a key, nil if there is no room for it.
 func (t *Transport) find(key string, now time.Time) *budget {
-	if b := t.known[key]; b != nil {
+	if b := t.budgets[key]; b != nil {
 		return b
 	}
-	if len(t.known) >= t.options.MaxKeys && !t.forget(now) {
+	if len(t.budgets) >= t.options.MaxKeys && !t.evictIdle(now) {
 		return nil
 	}
 	b := &budget{key: key, changed: make(chan struct{})}
-	t.known[key] = b
+	t.budgets[key] = b
 	return b
 }
 
-// forget makes room by removing an idle budget. It examines only a few.
-func (t *Transport) forget(now time.Time) bool {
+// evictIdle makes room by removing an idle budget. It examines only a few.
+func (t *Transport) evictIdle(now time.Time) bool {
 	const few = 32
 	looked := 0
-	for key, b := range t.known {
+	for key, b := range t.budgets {
 		if b.idle(now) {
-			delete(t.known, key)
+			delete(t.budgets, key)
 			return true
 		}
 		if looked++; looked == few {
@@ -104,8 +104,8 @@ func (b *budget) wait(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// take counts a request that is sent.
-func (b *budget) take(now time.Time) {
+// countRequest counts a request that is sent.
+func (b *budget) countRequest(now time.Time) {
 	b.underway++
 	b.lastRequest = now
 	current := b.windows[:0]
@@ -130,8 +130,8 @@ func (b *budget) renew(w *window, now time.Time) bool {
 	return w.span > 0
 }
 
-// leave records that a request has its response, and its limits; nil if it has none.
-func (t *Transport) leave(b *budget, sent time.Time, s *limitInfo) {
+// release records that a request has its response, and its limits; nil if it has none.
+func (t *Transport) release(b *budget, sent time.Time, s *limitInfo) {
 	if b == nil {
 		return
 	}

@@ -197,7 +197,7 @@ func TestMemoryForKeysIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := len(transport.known); got > 100 {
+	if got := len(transport.budgets); got > 100 {
 		t.Errorf("%d keys are remembered, want at most 100", got)
 	}
 	transport.options.MaxWait = -1

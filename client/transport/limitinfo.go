@@ -54,7 +54,7 @@ func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
 		return s
 	}
 	if after, ok := retryAfter(r.Header.Get("Retry-After"), date); ok {
-		s.pause = t.bounded(after)
+		s.pause = t.clampPause(after)
 		return s
 	}
 	for _, w := range s.windows {
@@ -68,8 +68,10 @@ func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
 	return s
 }
 
-// bounded returns a pause within 0 and Options.MaxPause.
-func (t *Transport) bounded(d time.Duration) time.Duration { return min(max(d, 0), t.options.MaxPause) }
+// clampPause returns a pause within 0 and Options.MaxPause.
+func (t *Transport) clampPause(d time.Duration) time.Duration {
+	return min(max(d, 0), t.options.MaxPause)
+}
 
 // seconds returns a number of seconds as a Duration, saturated.
 func seconds(n int64) time.Duration {
@@ -108,21 +110,21 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 	policies := readList(h["Ratelimit-Policy"])
 	var windows []window
 	for _, member := range list {
-		item, name, ok := named(member)
-		left, hasLeft := number(item.Params, "r")
+		item, name, ok := itemName(member)
+		left, hasLeft := countParam(item.Params, "r")
 		if !ok || !hasLeft || len(name) > maxName || len(windows) == maxWindows {
 			continue
 		}
 		w := window{name: name, left: left, span: shortPause}
-		span, hasSpan := number(item.Params, "t")
+		span, hasSpan := countParam(item.Params, "t")
 		for _, policy := range policies {
-			p, policyName, ok := named(policy)
+			p, policyName, ok := itemName(policy)
 			if !ok || policyName != name {
 				continue
 			}
-			w.quota, _ = number(p.Params, "q")
-			if length, ok := number(p.Params, "w"); ok {
-				w.span = max(t.bounded(seconds(length)), shortPause)
+			w.quota, _ = countParam(p.Params, "q")
+			if length, ok := countParam(p.Params, "w"); ok {
+				w.span = max(t.clampPause(seconds(length)), shortPause)
 				if !hasSpan {
 					span, hasSpan = length, true
 				}
@@ -132,7 +134,7 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 		if !hasSpan {
 			continue // nothing to wait for
 		}
-		w.until = now.Add(t.bounded(seconds(span)))
+		w.until = now.Add(t.clampPause(seconds(span)))
 		windows = append(windows, w)
 	}
 	return windows
@@ -141,7 +143,7 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 // readEarlierDraft parses RateLimit of drafts up to 7: limit=100, remaining=50, reset=30.
 func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 	lines := h["Ratelimit"]
-	if !readable(lines) {
+	if !isReadable(lines) {
 		return nil
 	}
 	d, err := httpsfv.UnmarshalDictionary(lines)
@@ -161,13 +163,13 @@ func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 	}
 	quota, _ := value("limit")
 	return []window{{
-		name: "RateLimit", quota: quota, left: left, until: now.Add(t.bounded(seconds(reset))),
+		name: "RateLimit", quota: quota, left: left, until: now.Add(t.clampPause(seconds(reset))),
 		span: shortPause,
 	}}
 }
 
-// readable reports whether a field is present and not too long.
-func readable(lines []string) bool {
+// isReadable reports whether a field is present and not too long.
+func isReadable(lines []string) bool {
 	size := 0
 	for _, line := range lines {
 		size += len(line)
@@ -176,7 +178,7 @@ func readable(lines []string) bool {
 }
 
 func readList(lines []string) httpsfv.List {
-	if !readable(lines) {
+	if !isReadable(lines) {
 		return nil
 	}
 	list, err := httpsfv.UnmarshalList(lines)
@@ -186,8 +188,8 @@ func readList(lines []string) httpsfv.List {
 	return list
 }
 
-// named returns an item that is a name.
-func named(m httpsfv.Member) (item httpsfv.Item, name string, ok bool) {
+// itemName returns an item that is a name.
+func itemName(m httpsfv.Member) (item httpsfv.Item, name string, ok bool) {
 	item, ok = m.(httpsfv.Item)
 	if !ok {
 		return item, "", false
@@ -196,8 +198,8 @@ func named(m httpsfv.Member) (item httpsfv.Item, name string, ok bool) {
 	return item, name, ok
 }
 
-// number returns a parameter that is a count.
-func number(p *httpsfv.Params, name string) (int64, bool) {
+// countParam returns a parameter that is a count.
+func countParam(p *httpsfv.Params, name string) (int64, bool) {
 	if p == nil {
 		return 0, false
 	}
@@ -212,7 +214,7 @@ var prefixes = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
 // readX parses X-RateLimit-Limit, -Remaining and -Reset.
 func (t *Transport) readX(h http.Header, now, date time.Time) []window {
 	for _, prefix := range prefixes {
-		left, ok := count(h.Get(prefix + "Remaining"))
+		left, ok := parseCount(h.Get(prefix + "Remaining"))
 		if !ok {
 			continue
 		}
@@ -220,14 +222,14 @@ func (t *Transport) readX(h http.Header, now, date time.Time) []window {
 		if !ok {
 			continue
 		}
-		quota, _ := count(h.Get(prefix + "Limit"))
-		return []window{{name: prefix, quota: quota, left: left, until: now.Add(t.bounded(reset)), span: shortPause}}
+		quota, _ := parseCount(h.Get(prefix + "Limit"))
+		return []window{{name: prefix, quota: quota, left: left, until: now.Add(t.clampPause(reset)), span: shortPause}}
 	}
 	return nil
 }
 
-// count parses a whole number up to a comma: some servers append their windows.
-func count(text string) (int64, bool) {
+// parseCount parses a whole number up to a comma: some servers append their windows.
+func parseCount(text string) (int64, bool) {
 	if len(text) > maxField {
 		return 0, false
 	}
@@ -249,7 +251,7 @@ func resetIn(text string, date time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	text = strings.TrimSpace(text)
-	if n, ok := count(text); ok {
+	if n, ok := parseCount(text); ok {
 		switch {
 		case n >= epochMillis:
 			return max(time.UnixMilli(n).Sub(date), 0), true

@@ -81,8 +81,8 @@ func (*LimitedError) Unwrap() error { return ErrLimited }
 type Transport struct {
 	options Options
 
-	mu    sync.Mutex
-	known map[string]*budget
+	mu      sync.Mutex
+	budgets map[string]*budget
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -92,7 +92,7 @@ func New(o Options) (*Transport, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	return &Transport{options: o, known: make(map[string]*budget)}, nil
+	return &Transport{options: o, budgets: make(map[string]*budget)}, nil
 }
 
 // validate checks the options and sets defaults.
@@ -142,7 +142,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	taken, err := t.takeOwn(r.Context(), key, start)
 	if err == nil {
 		var b *budget
-		if b, err = t.enter(r.Context(), key, start); err == nil {
+		if b, err = t.awaitBudget(r.Context(), key, start); err == nil {
 			return t.send(r, b, taken)
 		}
 		taken.giveBack()
@@ -170,11 +170,11 @@ func (t *Transport) send(r *http.Request, b *budget, taken *takenUnits) (*http.R
 	sent := time.Now()
 	response, err := t.options.Base.RoundTrip(r)
 	if err != nil {
-		t.leave(b, sent, nil)
+		t.release(b, sent, nil)
 		taken.releaseSlot()
 		return nil, err
 	}
-	t.leave(b, sent, t.read(response, time.Now()))
+	t.release(b, sent, t.read(response, time.Now()))
 	taken.releaseAfter(response)
 	return response, nil
 }
@@ -188,8 +188,8 @@ type takenUnits struct {
 	once    sync.Once
 }
 
-// keep renews a slot of a concurrency limit until it is released.
-func (p *takenUnits) keep() {
+// renewSlot renews a slot of a concurrency limit until it is released.
+func (p *takenUnits) renewSlot() {
 	if p.check.Limit.Algorithm != headgate.Concurrency || p.receipt.Units == 0 {
 		return
 	}
@@ -220,27 +220,27 @@ func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*
 		}
 		if d.Allowed {
 			p.receipt = d.Receipt
-			if err := t.hold(ctx, start, d.Delay, &LimitedError{Key: key, RetryAfter: d.Delay}, nil); err != nil {
+			if err := t.waitFor(ctx, start, d.Delay, &LimitedError{Key: key, RetryAfter: d.Delay}, nil); err != nil {
 				p.receipt = p.receipt.Delayed(d.Delay)
 				p.giveBack()
 				return nil, err
 			}
-			p.keep()
+			p.renewSlot()
 			return p, nil
 		}
 		wait := max(d.RetryAfter, time.Millisecond) // the minimum time between two attempts
 		if t.options.Limit.Algorithm == headgate.Concurrency {
 			wait = min(wait, 10*time.Millisecond) // the holder of a slot may release it long before it expires
 		}
-		if err := t.hold(ctx, start, wait, &LimitedError{Key: key, RetryAfter: d.RetryAfter}, nil); err != nil {
+		if err := t.waitFor(ctx, start, wait, &LimitedError{Key: key, RetryAfter: d.RetryAfter}, nil); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// hold waits for d, or until changed is closed. If d is longer than a request that began at start may be delayed, it
+// waitFor waits for d, or until changed is closed. If d is longer than a request that began at start may be delayed, it
 // returns tooLong at once.
-func (t *Transport) hold(
+func (t *Transport) waitFor(
 	ctx context.Context, start time.Time, d time.Duration, tooLong error, changed <-chan struct{},
 ) error {
 	if err := ctx.Err(); err != nil {

@@ -233,7 +233,7 @@ func TestAnswersThatComeAfterTheirWindowAreLearnedFrom(t *testing.T) {
 		if _, err := get(t, transport, "http://slow/"); !errors.Is(err, ErrLimited) {
 			t.Errorf("nothing is left: got %v, want that it waits", err)
 		}
-		if got := len(transport.known["http://slow"].windows); got != 1 {
+		if got := len(transport.budgets["http://slow"].windows); got != 1 {
 			t.Errorf("%d windows are remembered of one", got)
 		}
 	})

@@ -78,33 +78,33 @@ func unmarshal(b []byte, v any) error {
 }
 
 const (
-	// smallest is above the size that mem pools (1 KiB): it would not return smaller buffers.
-	smallest = 2 << 10
-	// largest bounds the memory that rare large messages leave behind.
-	largest = 64 << 10
+	// minBuffer is above the size that mem pools (1 KiB): it would not return smaller buffers.
+	minBuffer = 2 << 10
+	// maxBuffer bounds the memory that rare large messages leave behind.
+	maxBuffer = 64 << 10
 )
 
 // pool holds buffers that grow to the usual size of messages.
-var pool mem.BufferPool = &buffers{pool: sync.Pool{New: func() any {
-	b := make([]byte, 0, smallest)
+var pool mem.BufferPool = &bufferPool{pool: sync.Pool{New: func() any {
+	b := make([]byte, 0, minBuffer)
 	return &b
 }}}
 
-type buffers struct{ pool sync.Pool }
+type bufferPool struct{ pool sync.Pool }
 
-func (p *buffers) Get(length int) *[]byte {
+func (p *bufferPool) Get(length int) *[]byte {
 	b := p.pool.Get().(*[]byte)
 	if cap(*b) < length {
 		p.pool.Put(b)
-		grown := make([]byte, length, max(length, smallest))
+		grown := make([]byte, length, max(length, minBuffer))
 		return &grown
 	}
 	*b = (*b)[:length]
 	return b
 }
 
-func (p *buffers) Put(b *[]byte) {
-	if c := cap(*b); c >= smallest && c <= largest {
+func (p *bufferPool) Put(b *[]byte) {
+	if c := cap(*b); c >= minBuffer && c <= maxBuffer {
 		p.pool.Put(b)
 	}
 }

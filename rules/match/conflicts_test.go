@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// misfits returns the result of Misfits, a line for each: the number of clients, their limits, and the problems' paths.
-func misfits(set *match.Set, in *registry.Registry, before *match.Set) []string {
+// conflicts returns the result of Conflicts, a line for each: the number of clients, their limits, and the problems' paths.
+func conflicts(set *match.Set, in *registry.Registry, before *match.Set) []string {
 	list, more := set.Conflicts(in, before)
 	var lines []string
 	for _, m := range list {
@@ -37,7 +37,7 @@ func misfits(set *match.Set, in *registry.Registry, before *match.Set) []string 
 	return lines
 }
 
-func TestMisfitsAreClientsWhoseLimitsRulesCannotUse(t *testing.T) {
+func TestConflictsAreLimitsThatRulesCannotUse(t *testing.T) {
 	t.Parallel()
 	r, err := registry.New(
 		rules.Client{ID: "a", Limits: limits("3/s")}, rules.Client{ID: "b", Limits: limits("3/s")},
@@ -77,14 +77,14 @@ func TestMisfitsAreClientsWhoseLimitsRulesCannotUse(t *testing.T) {
 		{"nothing is asked", compile(t, nil), costly, []string{"1 costly gone rules[0].id rules[1].id"}},
 	} {
 		slices.Sort(tt.want)
-		if got := misfits(tt.set, r, tt.before); !slices.Equal(got, tt.want) {
+		if got := conflicts(tt.set, r, tt.before); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 		}
 	}
 }
 
-// Misfits returns the clients that Check refuses.
-func TestMisfitsAgreeWithCheck(t *testing.T) {
+// Conflicts returns the clients that Check refuses.
+func TestConflictsAgreeWithCheck(t *testing.T) {
 	t.Parallel()
 	sets := []*match.Set{
 		compile(t, []rules.Rule{{ID: "r", Key: []headgate.Attribute{user}, Limits: limits("500/s"), Cost: rules.Cost{Units: 40}}}),
@@ -117,12 +117,12 @@ func TestMisfitsAgreeWithCheck(t *testing.T) {
 			got += m.Count
 		}
 		if got != want || want == 0 {
-			t.Errorf("rules %d: got %d misfits, want %d, and some", i, got, want)
+			t.Errorf("rules %d: got %d conflicts, want %d, and some", i, got, want)
 		}
 	}
 }
 
-func BenchmarkMisfitsOfAMillion(b *testing.B) {
+func BenchmarkConflictsOfAMillion(b *testing.B) {
 	r, err := registry.New()
 	if err != nil {
 		b.Fatal(err)

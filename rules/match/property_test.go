@@ -221,7 +221,7 @@ func TestPropertiesThatChangeAreSeenAtOnce(t *testing.T) {
 	see("removed", "1/s")
 }
 
-func TestClientsWithPropertiesCanBeMisfits(t *testing.T) {
+func TestConflictsOfClientsWithProperties(t *testing.T) {
 	t.Parallel()
 	r, err := registry.New(
 		rules.Client{ID: "a", Properties: on("gold"), Limits: limits("3/s")}, rules.Client{ID: "b", Properties: on("silver"), Limits: limits("3/s")},
@@ -233,7 +233,7 @@ func TestClientsWithPropertiesCanBeMisfits(t *testing.T) {
 	}
 	rule := plans("a", user)
 	rule.Limits, rule.Cost = limits("100/s"), rules.Cost{Units: 5}
-	if got, want := misfits(compile(t, []rules.Rule{rule}), r, nil), []string{"3 3/s limits[0]"}; !slices.Equal(got, want) {
+	if got, want := conflicts(compile(t, []rules.Rule{rule}), r, nil), []string{"3 3/s limits[0]"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	rule.Overrides[0].Limits = limits("4/s")

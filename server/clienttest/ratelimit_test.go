@@ -27,7 +27,7 @@ func TestRateLimitAppliesTheRules(t *testing.T) {
 	ctx := t.Context()
 	for want := int64(2); want >= 0; want-- {
 		got, err := c.RateLimit(ctx, request("alice", "/api/x"))
-		wantAnswer := client.Answer{Passed: true, Limit: 3, Remaining: want, Rule: "per-user", Reset: at.Add(time.Duration(3-want) * 20 * time.Minute)}
+		wantAnswer := client.Decision{Passed: true, Limit: 3, Remaining: want, Rule: "per-user", Reset: at.Add(time.Duration(3-want) * 20 * time.Minute)}
 		if err != nil || !got.Reset.Equal(wantAnswer.Reset) {
 			t.Fatalf("got %+v, %v; want %+v", got, err, wantAnswer)
 		}

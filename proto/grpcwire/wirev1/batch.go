@@ -5,24 +5,24 @@ import "github.com/headgate/headgate/proto/grpcwire"
 // A BatchRateLimitRequest is headgate.v1.BatchRateLimitRequest.
 type BatchRateLimitRequest struct {
 	Requests []RateLimitRequest
-	// Most bounds the requests that are read. If there are more, TooMany is set and the rest is missing.
-	Most    int
+	// Max bounds the requests that are read. If there are more, TooMany is set and the rest is missing.
+	Max     int
 	TooMany bool
 
-	own []byte
+	buffer []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
+	m.buffer = append(m.buffer[:0], b...)
 	m.Requests, m.TooMany = m.Requests[:0], false
-	r := grpcwire.NewReader(m.own)
+	r := grpcwire.NewReader(m.buffer)
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		if tag != 1<<3|grpcwire.BytesType {
 			r.Skip(tag)
 			continue
 		}
-		if len(m.Requests) == m.Most {
+		if len(m.Requests) == m.Max {
 			m.TooMany = true
 			return nil
 		}
@@ -35,8 +35,8 @@ func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
 	return r.Err()
 }
 
-// Kept returns the bytes that the message keeps for reuse.
-func (m *BatchRateLimitRequest) Kept() int { return cap(m.own) }
+// BufferSize returns the bytes that the message keeps for reuse.
+func (m *BatchRateLimitRequest) BufferSize() int { return cap(m.buffer) }
 
 // add returns one more request, which may have old content.
 func (m *BatchRateLimitRequest) add() *RateLimitRequest {
@@ -71,24 +71,24 @@ func AppendResponse(dst []byte, m *RateLimitResponse) []byte {
 // A BatchRateLimitResponse is headgate.v1.BatchRateLimitResponse.
 type BatchRateLimitResponse struct {
 	Responses []RateLimitResponse
-	// Most is as in a BatchRateLimitRequest.
-	Most    int
+	// Max is as in a BatchRateLimitRequest.
+	Max     int
 	TooMany bool
 
-	own []byte
+	buffer []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *BatchRateLimitResponse) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
+	m.buffer = append(m.buffer[:0], b...)
 	m.Responses, m.TooMany = m.Responses[:0], false
-	r := grpcwire.NewReader(m.own)
+	r := grpcwire.NewReader(m.buffer)
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		if tag != 1<<3|grpcwire.BytesType {
 			r.Skip(tag)
 			continue
 		}
-		if len(m.Responses) == m.Most {
+		if len(m.Responses) == m.Max {
 			m.TooMany = true
 			return nil
 		}
@@ -113,15 +113,15 @@ type StreamRequest struct {
 	ID      uint64
 	Request RateLimitRequest
 
-	own []byte
+	buffer []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *StreamRequest) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
+	m.buffer = append(m.buffer[:0], b...)
 	m.ID = 0
 	m.Request.reset()
-	r := grpcwire.NewReader(m.own)
+	r := grpcwire.NewReader(m.buffer)
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -149,14 +149,14 @@ type StreamResponse struct {
 	ID       uint64
 	Response RateLimitResponse
 
-	own []byte
+	buffer []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *StreamResponse) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
+	m.buffer = append(m.buffer[:0], b...)
 	m.ID, m.Response = 0, RateLimitResponse{}
-	r := grpcwire.NewReader(m.own)
+	r := grpcwire.NewReader(m.buffer)
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:

@@ -50,7 +50,7 @@ var pairs = []pair{
 	},
 	{
 		name:      "BatchRateLimitRequest",
-		ours:      func() grpcwire.Message { return &BatchRateLimitRequest{Most: most} },
+		ours:      func() grpcwire.Message { return &BatchRateLimitRequest{Max: most} },
 		generated: func() proto.Message { return new(headgatev1.BatchRateLimitRequest) },
 		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
 			batch, out := m.(*BatchRateLimitRequest), new(headgatev1.BatchRateLimitRequest)
@@ -71,7 +71,7 @@ var pairs = []pair{
 	},
 	{
 		name:      "BatchRateLimitResponse",
-		ours:      func() grpcwire.Message { return &BatchRateLimitResponse{Most: most} },
+		ours:      func() grpcwire.Message { return &BatchRateLimitResponse{Max: most} },
 		generated: func() proto.Message { return new(headgatev1.BatchRateLimitResponse) },
 		inGenerated: func(m grpcwire.Message) (proto.Message, error) {
 			batch, out := m.(*BatchRateLimitResponse), new(headgatev1.BatchRateLimitResponse)
@@ -120,14 +120,14 @@ var pairs = []pair{
 	},
 	{
 		name:        "DoRequest",
-		ours:        func() grpcwire.Message { return &DoRequest{Most: most} },
+		ours:        func() grpcwire.Message { return &DoRequest{Max: most} },
 		generated:   func() proto.Message { return new(headgatev1.DoRequest) },
 		inGenerated: func(m grpcwire.Message) (proto.Message, error) { return doRequestOf(m.(*DoRequest)) },
 		plain:       func(m proto.Message) { plainDoRequest(m.(*headgatev1.DoRequest)) },
 	},
 	{
 		name:        "DoResponse",
-		ours:        func() grpcwire.Message { return &DoResponse{Most: most} },
+		ours:        func() grpcwire.Message { return &DoResponse{Max: most} },
 		generated:   func() proto.Message { return new(headgatev1.DoResponse) },
 		inGenerated: func(m grpcwire.Message) (proto.Message, error) { return doResponseOf(m.(*DoResponse)) },
 		plain:       func(m proto.Message) { plainDoResponse(m.(*headgatev1.DoResponse)) },
@@ -183,7 +183,7 @@ func plainResponse(m *headgatev1.RateLimitResponse) {
 }
 
 // enum returns a number as it is after small.
-func enum[T ~int32](n T) T { return T(small(uint64(n))) }
+func enum[T ~int32](n T) T { return T(smallEnum(uint64(n))) }
 
 func limitOf(l headgate.Limit) *headgatev1.Limit {
 	return &headgatev1.Limit{

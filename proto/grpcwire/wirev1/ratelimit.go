@@ -23,20 +23,20 @@ type RateLimitRequest struct {
 	HasCost                bool
 	TooMany                bool
 
-	own []byte
+	buffer []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *RateLimitRequest) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
+	m.buffer = append(m.buffer[:0], b...)
 	m.reset()
-	r := grpcwire.NewReader(m.own)
+	r := grpcwire.NewReader(m.buffer)
 	m.read(&r)
 	return r.Err()
 }
 
-// Kept returns the bytes that the message keeps for reuse.
-func (m *RateLimitRequest) Kept() int { return cap(m.own) }
+// BufferSize returns the bytes that the message keeps for reuse.
+func (m *RateLimitRequest) BufferSize() int { return cap(m.buffer) }
 
 func (m *RateLimitRequest) reset() {
 	m.Rule, m.User, m.IP, m.APIKey, m.Cost, m.HasCost, m.TooMany = "", "", "", "", 0, false, false
@@ -147,14 +147,14 @@ type RateLimitResponse struct {
 	ErrorCode              int32 // 0 for none
 	ErrorMessage           string
 
-	own []byte
+	buffer []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *RateLimitResponse) UnmarshalWire(b []byte) error {
-	*m = RateLimitResponse{own: m.own[:0]}
-	m.own = append(m.own, b...)
-	r := grpcwire.NewReader(m.own)
+	*m = RateLimitResponse{buffer: m.buffer[:0]}
+	m.buffer = append(m.buffer, b...)
+	r := grpcwire.NewReader(m.buffer)
 	m.read(&r)
 	return r.Err()
 }

@@ -41,25 +41,25 @@ type Result struct {
 // A DoResponse is headgate.v1.DoResponse.
 type DoResponse struct {
 	Results []Result
-	// Most bounds the results and decisions that are read. If there are more, TooMany is set and the rest is missing.
-	Most    int
+	// Max bounds the results and decisions that are read. If there are more, TooMany is set and the rest is missing.
+	Max     int
 	TooMany bool
 
 	decisions []headgate.Decision // of all results
-	own       []byte
+	buffer    []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *DoResponse) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
+	m.buffer = append(m.buffer[:0], b...)
 	m.Results, m.decisions, m.TooMany = m.Results[:0], m.decisions[:0], false
-	r := grpcwire.NewReader(m.own)
+	r := grpcwire.NewReader(m.buffer)
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		if tag != 1<<3|grpcwire.BytesType {
 			r.Skip(tag)
 			continue
 		}
-		if len(m.Results) == m.Most {
+		if len(m.Results) == m.Max {
 			m.TooMany = true
 			return nil
 		}
@@ -81,7 +81,7 @@ func (m *DoResponse) readResult(r *grpcwire.Reader, result *Result) {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.BytesType:
-			if len(m.decisions) == m.Most {
+			if len(m.decisions) == m.Max {
 				m.TooMany = true
 				return
 			}
@@ -135,7 +135,7 @@ func readFailure(r *grpcwire.Reader, f *Failure) {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
-			f.Fault = Fault(small(r.Varint()))
+			f.Fault = Fault(smallEnum(r.Varint()))
 		case 2<<3 | grpcwire.BytesType:
 			f.Message = r.Text()
 		case 3<<3 | grpcwire.BytesType:

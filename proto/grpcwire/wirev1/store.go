@@ -36,25 +36,25 @@ type Operation struct {
 // A DoRequest is headgate.v1.DoRequest.
 type DoRequest struct {
 	Operations []Operation
-	// Most bounds the checks and operations that are read. If there are more, TooMany is set and the rest is missing.
-	Most    int
+	// Max bounds the checks and operations that are read. If there are more, TooMany is set and the rest is missing.
+	Max     int
 	TooMany bool
 
 	checks []headgate.Check // of all operations
-	own    []byte
+	buffer []byte
 }
 
 // UnmarshalWire reads the message.
 func (m *DoRequest) UnmarshalWire(b []byte) error {
-	m.own = append(m.own[:0], b...)
+	m.buffer = append(m.buffer[:0], b...)
 	m.Operations, m.checks, m.TooMany = m.Operations[:0], m.checks[:0], false
-	r := grpcwire.NewReader(m.own)
+	r := grpcwire.NewReader(m.buffer)
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		if tag != 1<<3|grpcwire.BytesType {
 			r.Skip(tag)
 			continue
 		}
-		if len(m.Operations) == m.Most {
+		if len(m.Operations) == m.Max {
 			m.TooMany = true
 			return nil
 		}
@@ -76,9 +76,9 @@ func (m *DoRequest) readOperation(r *grpcwire.Reader, op *Operation) {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
-			op.Verb = Verb(small(r.Varint()))
+			op.Verb = Verb(smallEnum(r.Varint()))
 		case 2<<3 | grpcwire.BytesType:
-			if len(m.checks) == m.Most {
+			if len(m.checks) == m.Max {
 				m.TooMany = true
 				return
 			}
@@ -97,8 +97,8 @@ func (m *DoRequest) readOperation(r *grpcwire.Reader, op *Operation) {
 	}
 }
 
-// small returns an enum value; all unknown ones become 0xff.
-func small(v uint64) uint8 {
+// smallEnum returns an enum value; all unknown ones become 0xff.
+func smallEnum(v uint64) uint8 {
 	if v := int32(v); v >= 0 && v < 0xff {
 		return uint8(v)
 	}
@@ -121,7 +121,7 @@ func readCheck(r *grpcwire.Reader, c *headgate.Check) {
 		case 5<<3 | grpcwire.VarintType:
 			c.Split = int(int32(r.Varint()))
 		case 6<<3 | grpcwire.VarintType:
-			c.OnFailure = headgate.Policy(small(r.Varint()))
+			c.OnFailure = headgate.Policy(smallEnum(r.Varint()))
 		case 7<<3 | grpcwire.BytesType:
 			if c.Safe == nil {
 				c.Safe = new(headgate.Limit)
@@ -139,7 +139,7 @@ func readLimit(r *grpcwire.Reader, l *headgate.Limit) {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
-			l.Algorithm = headgate.Algorithm(small(r.Varint()))
+			l.Algorithm = headgate.Algorithm(smallEnum(r.Varint()))
 		case 2<<3 | grpcwire.VarintType:
 			l.Count = int64(r.Varint())
 		case 3<<3 | grpcwire.VarintType:
@@ -173,8 +173,8 @@ func readReceipt(r *grpcwire.Reader, into *headgate.Receipt) {
 	}
 }
 
-// Kept returns the bytes that the message keeps for reuse.
-func (m *DoRequest) Kept() int { return cap(m.own) }
+// BufferSize returns the bytes that the message keeps for reuse.
+func (m *DoRequest) BufferSize() int { return cap(m.buffer) }
 
 // MarshalWire appends the message.
 func (m *DoRequest) MarshalWire(dst []byte) ([]byte, error) {

@@ -144,11 +144,11 @@ func TestMessagesReadNoMoreThanTheyAreTold(t *testing.T) {
 		t.Errorf("attributes: got %d, too many %v, %v; want %d and so many", len(q.Attributes), q.TooMany, err, MaxAttributes)
 	}
 	empties := []byte(strings.Repeat("\x0a\x00", 1<<19))
-	batch := BatchRateLimitRequest{Most: 10}
+	batch := BatchRateLimitRequest{Max: 10}
 	if err := batch.UnmarshalWire(empties); err != nil || len(batch.Requests) != 10 || !batch.TooMany {
 		t.Errorf("requests: got %d, too many %v, %v", len(batch.Requests), batch.TooMany, err)
 	}
-	do := DoRequest{Most: 10}
+	do := DoRequest{Max: 10}
 	if err := do.UnmarshalWire(empties); err != nil || len(do.Operations) != 10 || !do.TooMany {
 		t.Errorf("operations: got %d, too many %v, %v", len(do.Operations), do.TooMany, err)
 	}
@@ -156,7 +156,7 @@ func TestMessagesReadNoMoreThanTheyAreTold(t *testing.T) {
 	if err := do.UnmarshalWire(checks); err != nil || cap(do.checks) > 100 || !do.TooMany {
 		t.Errorf("checks: got room for %d, too many %v, %v", cap(do.checks), do.TooMany, err)
 	}
-	results := DoResponse{Most: 10}
+	results := DoResponse{Max: 10}
 	decisions := append([]byte{0x0a, 0x80, 0x80, 0x20}, strings.Repeat("\x0a\x00", 1<<18)...)
 	if err := results.UnmarshalWire(decisions); err != nil || cap(results.decisions) > 100 || !results.TooMany {
 		t.Errorf("decisions: got room for %d, too many %v, %v", cap(results.decisions), results.TooMany, err)

@@ -38,10 +38,10 @@ func (s *Server) makePools() {
 	s.groups.New = func() any { return &batchGroup{decision: newDecision()} }
 	s.calls.New = func() any { return &rateLimitCall{server: s, decision: newDecision()} }
 	s.batches.New = func() any {
-		return &batchCall{server: s, request: wirev1.BatchRateLimitRequest{Most: s.config.MaxBatch}}
+		return &batchCall{server: s, request: wirev1.BatchRateLimitRequest{Max: s.config.MaxBatch}}
 	}
 	s.streamMessages.New = func() any { return &streamMessage{decision: newDecision()} }
-	s.storeCalls.New = func() any { return &storeCall{server: s, request: wirev1.DoRequest{Most: s.config.MaxBatch}} }
+	s.storeCalls.New = func() any { return &storeCall{server: s, request: wirev1.DoRequest{Max: s.config.MaxBatch}} }
 }
 
 // A rateLimitCall is a RateLimit call and its own response. It is reused once the response is encoded: gRPC encodes
@@ -59,7 +59,7 @@ func (c *rateLimitCall) MarshalWire(dst []byte) ([]byte, error) {
 }
 
 func (c *rateLimitCall) release() {
-	if c.request.Kept() <= maxPooledBytes {
+	if c.request.BufferSize() <= maxPooledBytes {
 		c.server.calls.Put(c)
 	}
 }
@@ -110,7 +110,7 @@ func (c *batchCall) MarshalWire(dst []byte) ([]byte, error) {
 func (c *batchCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
 func (c *batchCall) release() {
-	if cap(c.out) <= maxPooledBytes && c.request.Kept() <= maxPooledBytes && cap(c.request.Requests) <= maxPooledRequests {
+	if cap(c.out) <= maxPooledBytes && c.request.BufferSize() <= maxPooledBytes && cap(c.request.Requests) <= maxPooledRequests {
 		c.server.batches.Put(c)
 	}
 }
@@ -136,7 +136,7 @@ func handleBatch(srv any, ctx context.Context, decode func(any) error, _ grpc.Un
 
 // freeSlots frees the concurrency slots of responses that are not delivered. Units stay taken.
 func (c *batchCall) freeSlots() {
-	batch := wirev1.BatchRateLimitResponse{Most: len(c.request.Requests)}
+	batch := wirev1.BatchRateLimitResponse{Max: len(c.request.Requests)}
 	err := batch.UnmarshalWire(c.out)
 	for i := range batch.Responses {
 		if lease := batch.Responses[i].Lease; len(lease) > 0 {

@@ -44,7 +44,7 @@ func (c *storeCall) MarshalWire(dst []byte) ([]byte, error) {
 func (c *storeCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
 func (c *storeCall) release() {
-	if cap(c.out) <= maxPooledBytes && cap(c.keys) <= maxPooledBytes && c.request.Kept() <= maxPooledBytes &&
+	if cap(c.out) <= maxPooledBytes && cap(c.keys) <= maxPooledBytes && c.request.BufferSize() <= maxPooledBytes &&
 		cap(c.request.Operations) <= maxPooledRequests {
 		c.server.storeCalls.Put(c)
 	}
