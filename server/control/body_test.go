@@ -85,7 +85,7 @@ func TestEqualObjectsHaveEqualBodies(t *testing.T) {
 	}
 }
 
-// paths returns where an error says that something is wrong.
+// paths returns the paths of the problems of an error.
 func paths(t *testing.T, err error) string {
 	t.Helper()
 	var e *source.Error
@@ -234,7 +234,7 @@ func FuzzParseOverride(f *testing.F) {
 	})
 }
 
-// plainest are clients that are read the fast way, and some that are nearly so.
+// plainest are clients in the simple form, and some that are nearly in it.
 var plainest = []string{
 	`{"id":"acme"}`, `{"id":"acme","limits":["100/s"]}`, `{"id":"a","attributes":{"user":"a","api_key":["k1","k2"]},"limits":["100/s","5/m sliding-window"]}`,
 	`{"id":"a","unlimited":true}`, `{"id":"a","block":true}`, `{"id":"a","attributes":{"header.x-plan":"gold"}}`, `{"id":"","attributes":{"user":""}}`,

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// written returns a snapshot with some objects.
+// written returns an encoded snapshot of some objects.
 func written(t testing.TB, objects int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -87,7 +87,7 @@ func TestIncompleteSnapshotIsRefused(t *testing.T) {
 }
 
 func TestLargestBodyFitsALine(t *testing.T) {
-	id := strings.Repeat("\x01", control.MaxID) // each is written with six letters
+	id := strings.Repeat("\x01", control.MaxID) // JSON encodes each byte in six
 	body := []byte(`"` + strings.Repeat("x", control.MaxBody-2) + `"`)
 	c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindOverride, ID: id, Base: control.Any, Body: body}}}
 	if err := c.Validate(); err != nil {

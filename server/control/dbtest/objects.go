@@ -300,7 +300,7 @@ func snapshots(t *testing.T, fresh New) {
 	}
 }
 
-// manyOps returns ops that create so many objects, sorted by id.
+// manyOps returns ops that create the given number of objects, sorted by ID.
 func manyOps(kind control.Kind, count int) []control.Op {
 	ops := make([]control.Op, 0, count)
 	for i := range count {

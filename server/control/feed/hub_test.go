@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/control/sqlite"
 )
 
-// A watcher that is closed twice frees one place, not two.
+// Closing a watcher twice makes room for one watcher, not two.
 func TestClosingAWatcherAgainDoesNothing(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "rules.db"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/follow"
 )
 
-// watched calls look again and again while the rest of a test goes on. It ends with the first error, or when stop is
+// watched calls look repeatedly during the rest of a test. It ends with the first error, or when stop is
 // called.
 func watched(t *testing.T, look func() error) (stop func()) {
 	t.Helper()
@@ -40,7 +40,7 @@ func watched(t *testing.T, look func() error) (stop func()) {
 	return stop
 }
 
-// has returns what a user has under the rule per-user, 0 if nothing, and what everybody else has.
+// has returns the limit of a user under the rule per-user, 0 if there is none, and that of all other users.
 func has(set *match.Set, user string) (count, others int64) {
 	m, ok := set.MatchRule("per-user", rules.Attributes{{Kind: headgate.AttrUser}: user})
 	if ok && len(m.Limits) > 0 {
@@ -52,7 +52,7 @@ func has(set *match.Set, user string) (count, others int64) {
 	return count, others
 }
 
-// Decisions see all of a change or nothing of it, for clients and for rules.
+// Decisions see a change of clients and rules completely or not at all.
 func TestChangesAreAtomicForDecisions(t *testing.T) {
 	t.Parallel()
 	const clients = 200
@@ -80,7 +80,7 @@ func TestChangesAreAtomicForDecisions(t *testing.T) {
 		if first == third && first != second || first < 1 || second < 1 {
 			return fmt.Errorf("the first client has %d/s, the last %d/s, and the first still %d/s", first, second, third)
 		}
-		// Rules change with clients only later; until then theirs stay.
+		// Rules change after clients; until then the earlier rules stay.
 		if own, others := has(set, last); others > 1 && own != others {
 			return fmt.Errorf("a client has %d/s under rules that came with %d/s", own, others)
 		}
@@ -100,7 +100,7 @@ func TestChangesAreAtomicForDecisions(t *testing.T) {
 	}
 }
 
-// A value that goes from one client to another in one change is never nobody's.
+// A value that moves from one client to another in one change always has a client.
 func TestMovedValueAlwaysHasAClient(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// refusing is a source that takes no heartbeat, as a service does that is too old for what it is told.
+// refusing is a source that refuses heartbeats, like a service of an older version.
 type refusing struct {
 	follow.Source
 	beats chan struct{}
@@ -24,7 +24,7 @@ func (r refusing) Heartbeat(context.Context, control.Node) (int64, time.Duration
 	return 0, 0, &remote.Error{Status: 422, Detail: "It is not right."}
 }
 
-// A node that the service does not hear is not among the nodes that it shows. Its log says why, once.
+// A node whose heartbeats are refused logs the reason once: the service does not list it.
 func TestRefusedHeartbeatIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
@@ -35,7 +35,7 @@ func TestRefusedHeartbeatIsLoggedOnce(t *testing.T) {
 		Node: func() control.Node { return control.Node{ID: "n1"} },
 	})
 	n.run(t)
-	for i := range 3 { // a change has one sent soon
+	for i := range 3 { // each change causes a heartbeat
 		commit(t, db, rule("r", `{"id":"r","limits":["`+string(rune('1'+i))+`/s"]}`))
 		select {
 		case <-source.beats:
@@ -48,11 +48,11 @@ func TestRefusedHeartbeatIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// A talker is a source that remembers what nodes say, in order. Each heartbeat waits until it is let go.
+// A talker is a source that records the messages of nodes in order. Each heartbeat blocks until it is released.
 type talker struct {
 	follow.Source
 	begun, letGo chan struct{}
-	stuck        bool // nothing is ever answered
+	stuck        bool // no call ever gets a response
 
 	mu   sync.Mutex
 	said []string
@@ -90,7 +90,7 @@ func (k *talker) Leave(ctx context.Context, n control.Node) error {
 	return ctx.Err()
 }
 
-// A heartbeat that came after the last word would have the node shown for an hour.
+// With a heartbeat after the last message, the service would list the stopped node for an hour.
 func TestLastMessageOfANodeIsItsStop(t *testing.T) {
 	t.Parallel()
 	source := &talker{Source: follow.Database(openDB(t), namespace, nil), begun: make(chan struct{}, 8), letGo: make(chan struct{})}
@@ -102,7 +102,7 @@ func TestLastMessageOfANodeIsItsStop(t *testing.T) {
 		close(ended)
 	}()
 	<-source.begun
-	stop() // while a heartbeat is under way
+	stop() // during a heartbeat
 	close(source.letGo)
 	<-ended
 	if got, want := source.all(), "here: n1 gone: n1"; got != want {
@@ -110,7 +110,7 @@ func TestLastMessageOfANodeIsItsStop(t *testing.T) {
 	}
 }
 
-// A service that does not answer holds up nobody who stops.
+// A service that does not respond does not delay the stop of a node.
 func TestNodeStopsWithoutTheService(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []string{"when it is told that the node stops", "from the first heartbeat"} {

@@ -53,7 +53,7 @@ func TestNodeStartsFromDisk(t *testing.T) {
 			t.Errorf("%s from disk: got %d, want %d", user, got, want)
 		}
 	}
-	// When it comes back, only what has changed is fetched.
+	// When the service is reachable again, only changes are fetched.
 	n.run(t)
 	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
 	source.away.Store(false)
@@ -78,7 +78,7 @@ func TestStatusReportsMissingRules(t *testing.T) {
 	until(t, "it is there", func() bool { return n.Status().Ready && n.limit("x") == 10 })
 }
 
-// Wherever a write was cut off, the file holds what was before or after a change.
+// Wherever a write was cut off, the file has the rules before or after a change.
 func TestTruncatedFileIsUsable(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
@@ -170,11 +170,11 @@ func TestModifiedFileIsRefused(t *testing.T) {
 	}
 }
 
-// damaged are files from which a node cannot start: what becomes of the good one, and what is said of it.
+// damaged are changes of a file after which a node cannot start from it, and the expected error.
 var damaged = map[string]struct {
 	damage func(path string, data []byte) error
 	says   string
-	stays  bool // it cannot be rewritten
+	stays  bool // the file cannot be rewritten
 }{
 	"empty": {func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o600) }, "invalid first line", false},
 	"of a newer version": {func(path string, data []byte) error {
@@ -227,7 +227,7 @@ func TestDamagedFileDoesNotPreventTheStart(t *testing.T) {
 	}
 }
 
-// A disk that can only be read, as after a fault of it, is no reason to start without rules.
+// A node starts from a read-only disk.
 func TestReadOnlyDiskIsRead(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
@@ -260,7 +260,7 @@ func TestReadOnlyDiskIsRead(t *testing.T) {
 	}
 }
 
-// Revisions of another service are other revisions.
+// Equal revisions of another service are not the same rules.
 func TestFileOfAnotherSourceIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -310,7 +310,7 @@ func TestFileIsCompacted(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := bytes.HasPrefix(text[bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n')+1:], []byte(`{"end":true,`))
-			if len(text) == last || !ended { // or in the midst of being written
+			if len(text) == last || !ended { // or it is being written
 				return false
 			}
 			last = len(text)

@@ -55,7 +55,7 @@ func TestOtherNamespacesAreIgnored(t *testing.T) {
 	}
 }
 
-// Two clients that exchange their values cannot be changed one after the other.
+// Two clients that swap their values cannot be changed one after the other.
 func TestClientsSwapValues(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
@@ -75,7 +75,7 @@ func TestClientsSwapValues(t *testing.T) {
 	}
 }
 
-// What cannot be used stays out as a whole, clients of the same change included, until something better comes.
+// A change that cannot be used is refused completely, including its clients, until a later change is valid.
 func TestRefusedChangeChangesNothing(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
@@ -109,7 +109,7 @@ func TestRefusedChangeChangesNothing(t *testing.T) {
 		if got := n.limit("acme"); got != 50 || n.limit("x") != 10 || s.Revision != before.Revision {
 			t.Errorf("%s: got %d for acme, %d for others, %+v", name, got, n.limit("x"), s)
 		}
-		// A revision that was refused once is not taken again.
+		// A refused revision is not tried again.
 		until(t, "asked again", func() bool { return n.Status().Checked.After(s.Checked) })
 		if got := n.Status(); got.Refusals > s.Refusals+1 || got.Refused == "" {
 			t.Errorf("%s: got %+v, then %+v", name, s, got)
@@ -165,7 +165,7 @@ func TestServiceOutage(t *testing.T) {
 	until(t, "it is back", func() bool { return n.limit("x") == 20 && n.Status().Unreachable == "" })
 }
 
-// A service without rules is asked as often as any other, but that it still has none is not logged again.
+// A service without rules is polled like any other, and its missing rules are logged once.
 func TestMissingRulesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)

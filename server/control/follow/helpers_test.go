@@ -22,10 +22,10 @@ import (
 
 const namespace = "default"
 
-// patience is how long something may take on a machine that is busy with other things.
+// patience bounds waits, on a machine that is busy with other work.
 const patience = 60 * time.Second
 
-// soak skips a test that takes long, unless it is asked for.
+// soak skips a long test unless HEADGATE_SOAK is set.
 func soak(t *testing.T) {
 	t.Helper()
 	if os.Getenv("HEADGATE_SOAK") == "" {
@@ -33,7 +33,7 @@ func soak(t *testing.T) {
 	}
 }
 
-// round leaves out the digits that mean nothing.
+// round rounds a duration for the log.
 func round(d time.Duration) time.Duration {
 	digit := time.Duration(1)
 	for d/digit >= 1000 {
@@ -42,7 +42,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(digit)
 }
 
-// openDB opens a database of the test's own.
+// openDB opens a new database.
 func openDB(t testing.TB) control.DB {
 	t.Helper()
 	db, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "rules.db"))
@@ -86,7 +86,7 @@ func commit(t testing.TB, db control.DB, ops ...control.Op) int64 {
 // perUser is a rule that counts users.
 const perUser = `{"id":"per-user","key":["user"],"limits":["10/s"]}`
 
-// A node is a Follower with somewhere to put its rules.
+// A node is a Follower and the rules that it has applied.
 type node struct {
 	*follow.Follower
 	set     atomic.Pointer[match.Set]
@@ -136,7 +136,7 @@ func (n *node) run(t testing.TB) (stop func()) {
 	return stop
 }
 
-// limit returns what a user has under the rule per-user: the count of the first limit, -1 if blocked, -2 if unlimited,
+// limit returns the limit of a user under the rule per-user: the count of the first one, -1 if blocked, -2 if unlimited,
 // 0 if there is no rule.
 func (n *node) limit(user string) int64 {
 	set := n.set.Load()
@@ -159,7 +159,7 @@ func (n *node) limit(user string) int64 {
 	return 0
 }
 
-// until waits for something to be so.
+// until waits until a condition holds.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
@@ -169,7 +169,7 @@ func until(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// A flaky source fails when it is told to.
+// A flaky source fails while a test wants it to.
 type flaky struct {
 	follow.Source
 	away  atomic.Bool // for fetches

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/control/follow"
 )
 
-// A clock is one that the test moves.
+// A clock is set by the test.
 type clock struct{ now atomic.Int64 }
 
 func newClock() *clock {
@@ -68,8 +68,8 @@ func TestOverridesPrecedeAllButBlocks(t *testing.T) {
 	}
 }
 
-// What is beneath an override can change while it lasts, and is there when it ends, whether the service can be reached
-// or not.
+// A client can change while an override is in force, and has the change when the override ends, even if the service is
+// unreachable.
 func TestOverridesExpireByTheNodesClock(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
@@ -87,7 +87,7 @@ func TestOverridesExpireByTheNodesClock(t *testing.T) {
 	if got := n.limit("acme"); got != 500 {
 		t.Errorf("after a change beneath it: got %d, want 500", got)
 	}
-	// Somebody is registered who was only for the while.
+	// A temporary client is registered.
 	revision = commit(t, db, client("new", `{"id":"new","limits":["70/s"]}`))
 	until(t, "the client", func() bool { return n.Status().Revision == revision })
 	if got := n.limit("new"); got != 500 {
@@ -129,7 +129,7 @@ func TestOverridesAreAddedChangedAndRemoved(t *testing.T) {
 		commit(t, db, gone(control.KindOverride, o.ID))
 		until(t, "none", func() bool { return n.limit(user) == before })
 	}
-	// A client goes while an override lies over it: the override stays.
+	// A client is deleted while an override changes it: the override stays.
 	o := control.Override{ID: "o", Client: map[string]string{"user": "acme"}, Limits: []string{"500/s"}, Expires: later}
 	commit(t, db, override(o))
 	until(t, "an override", func() bool { return n.limit("acme") == 500 })

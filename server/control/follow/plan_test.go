@@ -12,8 +12,8 @@ import (
 const byPlan = `{"id":"per-user","key":["user"],"limits":["10/s"],"overrides":[
 	{"when":{"client.plan":"gold"},"limits":["500/s"]},{"when":{"client.plan":"silver"},"limits":["50/s"]}]}`
 
-// The limit of a client follows its plan: what is changed moves alone, and a node that starts without the service has
-// it, too.
+// The limit of a client depends on its property plan, also after a change of that client alone, and on a node that
+// starts without the service.
 func TestNodeAppliesClientProperties(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
@@ -45,7 +45,7 @@ func TestNodeAppliesClientProperties(t *testing.T) {
 			t.Errorf("%s: %d bytes moved, want at most 10 kB", tt.attributes, moved)
 		}
 	}
-	// An override for a while is laid over the client, and leaves the plan as it was.
+	// A temporary override does not change the property.
 	revision := s.put(t, remote.Overrides, "o", `{"id":"o","client":{"user":"acme"},"limits":["7/s"],"for":"1h"}`)
 	until(t, "an override", func() bool { return n.limit("acme") == 7 })
 	if err := s.admin.Delete(t.Context(), remote.Overrides, "o", revision); err != nil {

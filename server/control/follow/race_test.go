@@ -2,5 +2,5 @@
 
 package follow_test
 
-// slow tells that the race detector is on, which makes a database in pure Go a hundred times slower.
+// slow reports that the race detector is on, which makes a database in pure Go a hundred times slower.
 const slow = true

@@ -16,10 +16,10 @@ import (
 	"github.com/headgate/headgate/server/control/follow"
 )
 
-// A replaceable source is one whose database is taken away and put in place again, as an operator does who restores it.
+// A replaceable source is one whose database is replaced, as by an operator who restores a backup.
 type replaceable struct {
 	db     atomic.Pointer[control.DB]
-	breaks chan struct{} // the stream breaks, as it does when a service is restarted
+	breaks chan struct{} // breaks the stream, like a restart of the service
 }
 
 func newReplaceable(db control.DB) *replaceable {
@@ -62,15 +62,15 @@ func (r *replaceable) Heartbeat(context.Context, control.Node) (int64, time.Dura
 
 func (r *replaceable) Leave(context.Context, control.Node) error { return nil }
 
-// limited makes a change after which users have so many a second, and acme ten times that.
+// limited commits a limit per second for all users, and ten times as much for acme.
 func limited(t *testing.T, db control.DB, count int) {
 	t.Helper()
 	commit(t, db, rule("per-user", fmt.Sprintf(`{"id":"per-user","key":["user"],"limits":["%d/s"]}`, count)),
 		client("acme", fmt.Sprintf(`{"id":"acme","limits":["%d0/s"]}`, count)))
 }
 
-// A database that was restored counts on from an earlier revision, so that its numbers come to mean something else. A
-// node then takes everything; but if its own past is that of the database it takes what has changed.
+// A restored database continues from an earlier revision, so the same numbers stand for other changes. A
+// node then fetches everything, unless its own revision is still in the database's history.
 func TestNodeDetectsARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	first := openDB(t)
@@ -90,8 +90,8 @@ func TestNodeDetectsARestoredDatabase(t *testing.T) {
 		return db
 	}
 	for name, tt := range map[string]struct {
-		before, after []int // what was changed after the backup, in the database and in the one in its place
-		whole, deltas int64 // that the node takes
+		before, after []int // changes after the backup, in the old and in the restored database
+		whole, deltas int64 // snapshots and changes that the node fetches
 		want          int64
 	}{
 		"the same number":        {[]int{2}, []int{3}, 2, 0, 3},
@@ -111,7 +111,7 @@ func TestNodeDetectsARestoredDatabase(t *testing.T) {
 			source.db.Store(&after)
 			asked := func() int64 { s := n.Status(); return s.Snapshots + s.Deltas + s.Unchanged }
 			before := asked()
-			source.breaks <- struct{}{} // nothing else tells the node
+			source.breaks <- struct{}{} // the only sign for the node
 			until(t, "it has asked", func() bool { return asked() > before })
 			s := n.Status()
 			if user, acme := n.limit("bob"), n.limit("acme"); user != tt.want || acme != 10*tt.want || s.Snapshots != tt.whole || s.Deltas != tt.deltas {
@@ -122,7 +122,7 @@ func TestNodeDetectsARestoredDatabase(t *testing.T) {
 	}
 }
 
-// A database that had rules and has never had any now was emptied by accident: nothing is not what anybody wanted.
+// A database that had rules and is at revision 0 now has lost them: a node keeps its rules.
 func TestNodeKeepsRulesTheDatabaseLost(t *testing.T) {
 	t.Parallel()
 	first := openDB(t)
@@ -166,7 +166,7 @@ func TestNodeKeepsRulesTheDatabaseLost(t *testing.T) {
 	until(t, "nothing is left", func() bool { return n.Status().Revision == revision && n.limit("bob") == 0 })
 }
 
-// Rules on disk are of one source: another may have none.
+// Rules on disk belong to one source: another source may have none.
 func TestRulesOfAnotherSourceAreReplaced(t *testing.T) {
 	t.Parallel()
 	first := openDB(t)
@@ -183,7 +183,7 @@ func TestRulesOfAnotherSourceAreReplaced(t *testing.T) {
 	}
 }
 
-// The lag is how long a change took, not how old what a node has is.
+// The lag is the time that a change took, not the age of the rules.
 func TestLagIsNotTheAgeOfARevision(t *testing.T) {
 	t.Parallel()
 	older, first := openDB(t), openDB(t)

@@ -30,12 +30,12 @@ type service struct {
 	url   string
 	admin *remote.Client
 	node  string       // a token of the role node
-	moved atomic.Int64 // bytes that were sent to everybody
+	moved atomic.Int64 // bytes sent to all nodes
 	mute  atomic.Bool  // refuses watches
 	cut   func()       // ends all connections
 }
 
-// startService starts one over a database.
+// startService starts a service with a database.
 func startService(t testing.TB, db control.DB) *service {
 	t.Helper()
 	throttle, err := logins.New(logins.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -106,7 +106,7 @@ func (s *service) start(t testing.TB, c follow.Config) *node {
 	return n
 }
 
-// A countingListener counts what is sent over its connections.
+// A countingListener counts the bytes that its connections send.
 type countingListener struct {
 	net.Listener
 	sent *atomic.Int64
@@ -165,7 +165,7 @@ func TestNodeFollowsARemoteService(t *testing.T) {
 	})
 }
 
-// A stream that broke and is there again is known to be, although nothing has changed.
+// The status shows that a broken stream works again, even if nothing has changed.
 func TestPushResumes(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
@@ -181,7 +181,7 @@ func TestPushResumes(t *testing.T) {
 	until(t, "a change", func() bool { return n.limit("x") == 20 })
 }
 
-// figures are how long things took, in order.
+// figures are sorted durations.
 type figures []time.Duration
 
 func (f figures) at(part float64) time.Duration {
@@ -189,7 +189,7 @@ func (f figures) at(part float64) time.Duration {
 	return f[min(len(f)-1, int(part*float64(len(f))))]
 }
 
-// spread measures how long it takes from a write until it is in force on each of many nodes.
+// spread measures the time from a write until it is in force on each of many nodes.
 func spread(t testing.TB, s *service, nodes []*node, writes int) figures {
 	t.Helper()
 	var took figures
@@ -237,7 +237,7 @@ func TestChangeIsPushedToFiftyNodes(t *testing.T) {
 	t.Logf("%d nodes, %d writes: in force after %s (median), %s (99 of 100)", count, writes, took.at(0.5), took.at(0.99))
 }
 
-// With the push cut, polling finds a change: within 15 s when nodes ask every 10 s, give or take a fifth.
+// Without push, polling finds a change: within 15 s if nodes poll every 10 s, plus or minus a fifth.
 func TestPollingFindsAChangeWithoutPush(t *testing.T) {
 	t.Parallel()
 	s := startService(t, openDB(t))
@@ -256,7 +256,7 @@ func TestPollingFindsAChangeWithoutPush(t *testing.T) {
 	}
 }
 
-// Five hundred nodes lose the service at once and come back at once.
+// Five hundred nodes lose the service and reconnect at once.
 func TestSoakFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	soak(t)
 	db := openDB(t)
@@ -290,7 +290,7 @@ func TestSoakFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	t.Logf("500 nodes, 10 writes: in force after %s (median), %s (99 of 100)", took.at(0.5), took.at(0.99))
 }
 
-// The bars of a write, on a machine that has nothing else to do.
+// The bars of a write, on an idle machine.
 func TestSoakChangeIsInForceOnFiftyNodes(t *testing.T) {
 	soak(t)
 	s := startService(t, openDB(t))
@@ -321,7 +321,7 @@ func fill(t testing.TB, db control.DB, count int) {
 	}
 }
 
-// One client of many is changed: that one moves, and no other.
+// A change of one client sends that client and no other.
 func TestChangingOneClientTouchesNoOther(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
@@ -334,13 +334,13 @@ func TestChangingOneClientTouchesNoOther(t *testing.T) {
 	oneOfMany(t, db, count)
 }
 
-// oneOfMany changes some of many clients, one after the other, and returns after how long at most each was in force on
+// oneOfMany changes some of many clients, one after the other, and returns the longest time until each was in force on
 // a node.
 func oneOfMany(t *testing.T, db control.DB, count int) time.Duration {
 	s := startService(t, db)
 	began := time.Now()
 	n := s.start(t, follow.Config{Dir: t.TempDir(), Poll: time.Hour})
-	// It may take longer than a start waits for it.
+	// The first fetch may take longer than Open waits.
 	for end := time.Now().Add(10 * patience); n.Status().Clients != count; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("got %+v, want %d clients", n.Status(), count)

@@ -27,7 +27,7 @@ func open(t testing.TB, url string) control.DB {
 	return db
 }
 
-// A backup is the same whatever it is of: each database is moved to the next, around to where it began.
+// Backups of all databases have one format: the content is moved from each to the next, and back to the first.
 func TestRulesMoveFromEachDatabaseToEachOther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules ?%20.db")
 	server := redistest.Standalone(t, redistest.Options{Password: "secret"})

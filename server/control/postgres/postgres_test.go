@@ -38,10 +38,10 @@ func TestPostgres(t *testing.T) {
 	}
 	t.Run("Conformance", func(t *testing.T) { dbtest.Run(t, fresh) })
 	for name, test := range map[string]func(*testing.T, *pgtest.Server){
-		"TablesOfANewerVersionAreRefused":          newerVersion,
-		"ManyWhoOpenItAtOnceFindItReady":           openedAtOnce,
-		"WhenThereIsNoRoomWritesFailAndReadsGoOn":  fullDisk,
-		"WithoutWordFromTheServerAWatchStillLooks": deaf,
+		"TablesOfANewerVersionAreRefused":  newerVersion,
+		"DatabaseIsOpenedConcurrently":     openedAtOnce,
+		"FullDiskRefusesWritesButNotReads": fullDisk,
+		"WatchPollsWithoutNotifications":   withoutNotifications,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, server) })
 	}
@@ -102,7 +102,7 @@ func openedAtOnce(t *testing.T, server *pgtest.Server) {
 	}
 }
 
-// A tablespace that is full is more than a test can make; PostgreSQL reports it so.
+// A test cannot fill a tablespace, so a trigger returns PostgreSQL's error.
 func fullDisk(t *testing.T, server *pgtest.Server) {
 	db := open(t, server.URL(t))
 	if _, err := db.pool.Exec(t.Context(), `
@@ -119,8 +119,8 @@ func fullDisk(t *testing.T, server *pgtest.Server) {
 	}
 }
 
-// Without word from the server, a watch finds changes by looking.
-func deaf(t *testing.T, server *pgtest.Server) {
+// Without notifications, a watch finds changes by polling.
+func withoutNotifications(t *testing.T, server *pgtest.Server) {
 	url := server.URL(t)
 	writer, watcher := open(t, url), open(t, url)
 	watcher.cancel()
@@ -137,7 +137,7 @@ func deaf(t *testing.T, server *pgtest.Server) {
 			t.Fatal(err)
 		}
 	}
-	t.Error("it never heard of revision 1")
+	t.Error("the watch did not yield revision 1")
 }
 
 func BenchmarkPostgres(b *testing.B) {

@@ -28,7 +28,7 @@ func open(t testing.TB, url string, o Options) *DB {
 	return db
 }
 
-// fresh returns what makes databases on one server, each with a prefix of its own.
+// fresh returns a function that creates databases on one server, each with its own prefix.
 func fresh(url string) dbtest.New {
 	var count atomic.Int64
 	return func(t testing.TB) func() control.DB {
@@ -37,7 +37,7 @@ func fresh(url string) dbtest.New {
 	}
 }
 
-// With pages of a few objects, others write between them all the time.
+// With small pages, other handles write between the pages of one read.
 func TestConformanceWithSmallPages(t *testing.T) {
 	made := fresh(redistest.Standalone(t, redistest.Options{}).URL())
 	dbtest.Run(t, func(t testing.TB) func() control.DB {

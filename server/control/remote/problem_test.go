@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// What is listed below it is not in the first line as well, and what is no problem in JSON is told by its first line.
+// The first line does not repeat the listed problems. Of a response that is not a problem, it has the first line.
 func TestEachProblemIsReportedOnce(t *testing.T) {
 	for _, tt := range []struct{ media, body, want string }{
 		{

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// patience is how long something may take on a machine that is busy with other things.
+// patience bounds waits, on a machine that is busy with other work.
 const patience = time.Minute
 
 // service returns a client of a handler.
@@ -174,7 +174,7 @@ func TestRefusalsListPositions(t *testing.T) {
 	}
 }
 
-// A token is for the service that was named, and for nobody that it names.
+// A token is sent only to the configured service, not to a server that it redirects to.
 func TestTokensAreNotSentToRedirects(t *testing.T) {
 	t.Parallel()
 	var others atomic.Int64

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// A stream that breaks goes on where it was.
+// A broken stream continues where it was.
 func TestWatchReconnects(t *testing.T) {
 	t.Parallel()
 	resumed := make(chan string, 10)
@@ -46,7 +46,7 @@ func TestWatchReconnects(t *testing.T) {
 			break
 		}
 	}
-	// The first stream ends, the second is refused, the third is none.
+	// The first stream ends, the second is refused, the third is not a stream.
 	if want := "[shop10 error error error shop10 shop40]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
@@ -93,7 +93,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// write writes a snapshot of as many clients.
+// write writes a snapshot of the given number of clients.
 func write(t *testing.T, w io.Writer, h control.Header, count int) {
 	t.Helper()
 	to, err := control.NewWriter(w, h)
@@ -103,7 +103,7 @@ func write(t *testing.T, w io.Writer, h control.Header, count int) {
 	}
 	for i := range count {
 		if err := to.Write(&control.Item{Kind: control.KindClient, ID: fmt.Sprint("c", i), Body: []byte(`{"id":"c"}`)}); err != nil {
-			return // the reader has gone
+			return // the reader has disconnected
 		}
 	}
 	_ = to.Close()

@@ -66,7 +66,7 @@ func TestNewFileIsOpenedConcurrently(t *testing.T) {
 	}
 }
 
-// foreign makes a file by other means.
+// foreign creates a database file of another program.
 func foreign(t *testing.T, path, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
@@ -116,7 +116,7 @@ func TestFilesOfOtherProgramsAreRefused(t *testing.T) {
 	}
 }
 
-// A file that may not grow stands for a disk that is full: SQLite says the same of both.
+// A file with a maximum size stands for a full disk: SQLite returns the same error.
 func TestFullDatabaseRefusesWritesButNotReads(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "rules.db"))
 	if err := db.Commit(t.Context(), change(ruleOf("a", `{}`))); err != nil {

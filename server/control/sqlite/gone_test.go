@@ -83,7 +83,7 @@ func TestRestoredFileIsWritableAgain(t *testing.T) {
 	}
 }
 
-// A connection that may only read stands for a disk that is read-only: SQLite says the same of both.
+// A read-only connection stands for a read-only disk: SQLite returns the same error.
 func TestWritesToAReadOnlyDiskAreUnwritable(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "rules.db"))
 	if _, err := db.Write.ExecContext(t.Context(), "PRAGMA query_only = 1"); err != nil {

@@ -79,7 +79,7 @@ func killWriters(t *testing.T, times int) {
 	}
 }
 
-// killWriter has another process write for a moment, after its first change if that is wanted, and returns the last
+// killWriter lets another process write for a moment, from its first change on if wanted, and returns the last
 // revision that it has acknowledged.
 func killWriter(t *testing.T, path string, acknowledged int64, afterFirst bool) int64 {
 	t.Helper()
@@ -107,7 +107,7 @@ func killWriter(t *testing.T, path string, acknowledged int64, afterFirst bool) 
 	if !heard() || afterFirst && !heard() {
 		t.Fatalf("the writer ended: %v: %s", cmd.Wait(), said.String())
 	}
-	// A commit takes about a millisecond on a fast disk and a hundred on a slow one: this ends it anywhere in some of
+	// A commit takes about a millisecond on a fast disk and a hundred on a slow one: this kill is within some of
 	// them.
 	time.AfterFunc(rand.N(40*time.Millisecond), func() { _ = cmd.Process.Kill() })
 	for heard() {

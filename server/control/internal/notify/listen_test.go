@@ -20,7 +20,7 @@ func TestListenPausesGrowUntilACallLasts(t *testing.T) {
 		Listen(ctx, func(ctx context.Context) error {
 			pauses = append(pauses, time.Since(last))
 			switch len(pauses) {
-			case 12: // it is there for a while
+			case 12: // this call lasts
 				time.Sleep(time.Minute)
 			case 14:
 				cancel()

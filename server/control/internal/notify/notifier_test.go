@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A number is what is watched, and what was seen of it.
+// A number is a watched value, and the values that a watch has yielded.
 type number struct {
 	mu    sync.Mutex
 	value int64
@@ -26,14 +26,14 @@ func (n *number) ask(context.Context) (int64, error) {
 	return n.value, n.err
 }
 
-// set has it say something else from now on.
+// set sets the value.
 func (n *number) set(value int64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.value, n.err = value, err
 }
 
-// expect checks what was seen when all is quiet.
+// expect checks the yielded values once all goroutines wait.
 func (n *number) expect(t *testing.T, what string, want ...int64) {
 	t.Helper()
 	synctest.Wait()

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// namesOf returns the names that fields of a type have in bodies, and of what is in them.
+// namesOf returns the names of a type's fields in bodies, recursively.
 func namesOf(t reflect.Type, seen map[reflect.Type]bool) (names []string) {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
 		t = t.Elem()
