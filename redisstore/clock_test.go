@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// A clockLimit is one that a client is exhausted under when another server with another clock takes over.
+// A clockLimit is a limit that a client has exhausted before a failover to a server with another clock.
 type clockLimit struct {
 	text string
 	// bursts is how many may pass at once when a burst has just passed and all is well: a window may be about to end.

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// Each try has another port of ours, which is in what the network says of it.
+// Each attempt has another local port, which is in the network's error.
 func TestRepeatedDisconnectsAreLoggedOnce(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestRepeatedDisconnectsAreLoggedOnce(t *testing.T) {
 		}
 		return nil
 	})
-	// It may be told in two ways, as the reset meets what is sent or what is read.
+	// There are two errors: the reset can hit a write or a read.
 	if n := strings.Count(log.String(), "redis server unreachable"); n < 1 || n > 2 {
 		t.Errorf("it was logged %d times in %d tries, want once:\n%s", n, tries.Load(), &log)
 	}

@@ -17,8 +17,8 @@ import (
 
 var testSecret = []byte("a secret that only tests know, 32")
 
-// open opens a store for a test. On a busy machine a server can be silent for so long that it is taken for one that is
-// away.
+// open opens a store for a test. On a busy machine a server can be silent for so long that it counts as
+// unreachable.
 func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -71,13 +71,13 @@ func tryOpen(t testing.TB, url string, o Options) (*Store, error) {
 }
 
 const (
-	// unhurried is for what must not fail only because the machine is busy.
+	// unhurried is a timeout for calls that must not fail only because the machine is busy.
 	unhurried = 30 * time.Second
-	// soon is how long what happens within a second on a quiet machine may take on any.
+	// soon is how long things that take less than a second on a quiet machine may take on any.
 	soon = 10 * time.Second
 )
 
-// notOpen expects that a store cannot be opened, in words that say why.
+// notOpen expects an error of Open that contains words.
 func notOpen(t *testing.T, url string, o Options, words ...string) {
 	t.Helper()
 	says(t, whyNotOpen(t, url, o), words...)

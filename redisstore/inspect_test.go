@@ -135,7 +135,7 @@ func TestSkewBetweenServersCountsFromOneSecond(t *testing.T) {
 	}
 }
 
-// wantSkew expects a warning that tells by how much a clock is off, as well as that can be known on a busy machine.
+// wantSkew expects a warning with the approximate clock skew.
 func wantSkew(t *testing.T, s *Store, want time.Duration) {
 	t.Helper()
 	for _, w := range s.Warnings() {
@@ -153,7 +153,7 @@ func wantSkew(t *testing.T, s *Store, want time.Duration) {
 func TestFailedDiskWarns(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	early := open(t, server.URL(), Options{Secret: testSecret})
-	// A directory stands where it would save.
+	// A directory has the name of the file to save to.
 	if err := os.Mkdir(filepath.Join(filepath.Dir(server.Socket()), "dump.rdb"), 0o700); err != nil {
 		t.Fatal(err)
 	}

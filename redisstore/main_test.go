@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestMain runs more tests at once than there are cores, as most of their time they wait for servers.
+// TestMain runs more tests at once than there are cores, since they mostly wait for servers.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) { // nobody has said otherwise
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) { // the default
 		if err := f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}

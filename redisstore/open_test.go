@@ -208,8 +208,8 @@ func TestCloseDoesNotWaitForHungServers(t *testing.T) {
 	}
 }
 
-// A password that is changed, or a right that is taken away, shows at once in words that say what to do; and when it is
-// given back all is well again without anybody's help.
+// A changed password or revoked permission is reported at once, with a fix. When it is
+// restored, the store recovers by itself.
 func TestPasswordsAndRightsMayChange(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{Users: []string{"alice on >one ~* &* +@all"}})

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// Who is away is known though nobody asks for a decision: at the start, when a server dies, and no longer when it is
+// Outages are known without decisions: at the start, when a server dies, and no longer when it is
 // back.
 func TestUnreachableServersAreKnownWithoutCalls(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestUnreachableServersAreKnownWithoutCalls(t *testing.T) {
 	await.NoError(t, "the server to be away", away)
 }
 
-// Without anybody who knows where keys are, that is what is said.
+// Without a map of the servers, the outage is reported for the cluster.
 func TestUnreachableClusterIsNamed(t *testing.T) {
 	addr := freeAddr(t)
 	for _, u := range []string{"redis-cluster://" + addr, "redis-sentinel://" + addr + "/m"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// The first decision after Open costs what later ones do: one call, of a script that the server knows.
+// The first decision after Open is one call of a known script, like later ones.
 func TestFirstDecisionIsOneCall(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	store, err := redisstore.Open(t.Context(), server.URL(), redisstore.Options{})

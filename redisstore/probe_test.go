@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// A server of a cluster may be there and serve nobody. Circuits must stay open then.
+// A server of a cluster may respond and serve no keys. Circuits must stay open then.
 func TestProbeFailsWhileTheClusterIsDown(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: time.Second})

@@ -17,7 +17,7 @@ func TestLostSecretIsRestored(t *testing.T) {
 	hasty := func() *Store {
 		s := open(t, server.URL(), Options{})
 		s.secret.interval = 10 * time.Millisecond
-		s.keys.Store(nil) // so that it is learned again, and looked after that often
+		s.keys.Store(nil) // so that it is loaded again, and checked at this interval
 		mustTake(t, s, headgate.Check{Key: "first", Limit: limit, Cost: 1})
 		return s
 	}
@@ -77,7 +77,7 @@ func testUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T, cluster *rediste
 		prefix += "a"
 	}
 	s := open(t, cluster.URL(), Options{Prefix: prefix})
-	s.keys.Store(nil) // as if the servers had been away when the store was opened
+	s.keys.Store(nil) // as if the servers had been unreachable when the store was opened
 	c := headgate.Check{Key: "alice", Limit: headgate.PerHour(10), Cost: 1}
 	want := cluster.PrimaryOf(prefix + ":secret").Addr()
 	if got := s.Shard(c); got != want {
@@ -94,7 +94,7 @@ func testUntilTheSecretIsKnownItsServerDecidesAll(t *testing.T, cluster *rediste
 func TestWaitForTheSecretEndsWithTheContext(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{})
-	s.keys.Store(nil) // as if the server had been away when the store was opened
+	s.keys.Store(nil) // as if the server had been unreachable when the store was opened
 	server.Pause()
 	defer server.Resume()
 	patient, cancel := context.WithTimeout(ctx, time.Minute)

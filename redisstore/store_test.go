@@ -247,8 +247,8 @@ func TestForeignValuesAreExplained(t *testing.T) {
 	}
 }
 
-// Somebody has been at a list, so that its entries are not what its head says. No script may look for what is missing
-// for ever: a server that runs one does nothing else.
+// Another program has changed a list, so that its entries do not match its head. No script may search for the rest
+// forever: a server that runs a script does nothing else.
 func TestMalformedListIsAnError(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/limittest"
 )
 
-// Units that one owner's limits took and returned, as another's denied, leave decisions that say how the keys are.
+// If another owner's limit denies, the decisions about refunded checks show the state after the refund.
 func TestRefundedChecksHaveCurrentDecisions(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	base := open(t, server.URL(), Options{Secret: testSecret})
@@ -57,7 +57,7 @@ func TestRefundedChecksHaveCurrentDecisions(t *testing.T) {
 	}
 }
 
-// A refund takes longer than its caller is held: the server is stopped, and when it goes on it says that the key has
+// A refund takes longer than its caller waits: the server is stopped, and later replies that the key has
 // moved.
 func testRefundsWaitForASlowServerAndASlotThatMoves(t *testing.T, cluster *redistest.ClusterSet) {
 	s := open(t, cluster.URL(), Options{Secret: testSecret, HangTimeout: unhurried})

@@ -66,7 +66,7 @@ func makeHistories(t *testing.T, histories, steps int, begin func(i, run uint64)
 	t.Logf("%d steps", done.Load())
 }
 
-// A history is one client with some limits, in Redis and beside it.
+// A history is one client with some limits, in Redis and in Go.
 type history struct {
 	rng      *rand.Rand
 	now      time.Time
@@ -139,7 +139,7 @@ func (h *history) drawLimit() headgate.Limit {
 
 func span(l headgate.Limit) time.Duration { return max(l.Period, l.TTL) }
 
-// step lets time pass and does one thing on both sides.
+// step advances the time and makes one call on both sides.
 func (h *history) step() error {
 	i := h.rng.IntN(len(h.limits))
 	l := h.limits[i]

@@ -14,12 +14,12 @@ import (
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
-// A busyStore decides one check after the other, as a process or server does that has one processor. Others wait.
+// A busyStore decides one check at a time, like a server with one processor. Others wait.
 type busyStore struct {
 	*fakeStore
 	turn chan struct{}
 	each time.Duration
-	// Once in a while it does not run for some time.
+	// Now and then it stalls.
 	done  *atomic.Int64
 	every int64
 	stall time.Duration
@@ -74,7 +74,7 @@ func (s busyStore) Grant(ctx context.Context, c headgate.Check, want, _ int64) (
 	return s.fakeStore.Take(ctx, c)
 }
 
-// flood is what comes of many callers, each of whom asks again as soon as it has a decision.
+// flood is the result of many callers, each of which calls again as soon as it has a decision.
 type flood struct {
 	decided, degraded, refused atomic.Int64
 	longest                    atomic.Int64
@@ -93,7 +93,7 @@ func (f *flood) run(t *testing.T, callers int, lasts time.Duration, ask func(cal
 				switch {
 				case errors.Is(err, headgate.ErrOverloaded):
 					f.refused.Add(1)
-					time.Sleep(time.Second) // as it is told
+					time.Sleep(time.Second) // the RetryAfter of an overload
 					continue
 				case err != nil:
 					t.Errorf("caller %d: %v", i, err)
@@ -114,7 +114,7 @@ func (f *flood) run(t *testing.T, callers int, lasts time.Duration, ask func(cal
 	all.Wait()
 }
 
-// A flood of requests must not switch limits off: the store works, there is only more to decide than fits into its
+// A flood of requests must not switch limits off: the store works, but cannot decide all requests within the
 // deadline.
 func TestFloodIsDecidedExactly(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,7 @@ func TestFloodSurvivesAStalledStore(t *testing.T) {
 	})
 }
 
-// hold keeps as many decisions under way as are admitted, and returns what ends them.
+// hold keeps the maximum number of decisions active, and returns a function that ends them.
 func hold(t *testing.T, g *Guard, f *fakeStore) (release func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -301,7 +301,7 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// A store that is far away is not an overloaded one: the limit grows as long as calls take no longer than the quickest.
+// A distant store is not overloaded: the limit grows while calls take no longer than the quickest.
 func TestQueueLimitGrowsForADistantStore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const far, callers, lasts = 8 * time.Millisecond, 600, 2 * time.Second

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// callers share out b.N decisions among themselves, and report what most of them took at most.
+// callers make b.N decisions concurrently, and report percentiles of their durations.
 func callers(b *testing.B, n int, decide func()) {
 	b.Helper()
 	b.ReportAllocs()
@@ -44,7 +44,7 @@ func callers(b *testing.B, n int, decide func()) {
 	b.ReportMetric(float64(sorted[len(sorted)*999/1000]), "p999-ns")
 }
 
-// BenchmarkDenial is what a client that does not listen costs: the bar for its p99 is 5 µs.
+// BenchmarkDenial measures a client that ignores denials: the bar for its p99 is 5 µs.
 func BenchmarkDenial(b *testing.B) {
 	for _, bb := range []struct {
 		name  string
@@ -77,7 +77,7 @@ func BenchmarkDenial(b *testing.B) {
 	}
 }
 
-// BenchmarkAllowed is what the guard adds to a call of a store that answers at once.
+// BenchmarkAllowed measures what the guard adds to a call of a store that responds at once.
 func BenchmarkAllowed(b *testing.B) {
 	ctx, c := context.Background(), check("search/alice", "1000000000/s")
 	f := newFake(b, nil)

@@ -16,7 +16,7 @@ func guarded(t testing.TB, now func() time.Time, o Options) (*Guard, *memstore.S
 		t.Fatal(err)
 	}
 	o.Now = now
-	o.Local = store // not asked
+	o.Local = store // not used
 	o.Deadline = time.Minute
 	g, err := New(store, o)
 	if err != nil {
@@ -51,9 +51,9 @@ func TestGuardThatRemembersDenialsIsALimiter(t *testing.T) {
 	}, suite)
 }
 
-// A completed guard says what a guard leaves out of a denial that it remembers, so that the suite can compare all the
-// rest. That is what would become of the checks of a TakeAll that were not asked, and what remains by now under a limit
-// that does not tell in advance.
+// A completed guard adds to a remembered denial what the guard does not know, so that the suite can compare
+// the rest: the decisions about the other checks of a TakeAll, and the current Remaining under a limit that the
+// denial cannot predict.
 type completed struct {
 	*Guard
 	store headgate.Limiter

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// The bar: 1,000 callers of one key make the store decide no more than what it admits, and two more in the time for
+// The bar: 1,000 callers of one key cause no more store calls than the store admits, plus two in the time for
 // which a denial holds.
 func TestThousandCallersOfADeniedKeyMakeFewCalls(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,7 @@ func TestSteadyCallersDoNotWait(t *testing.T) {
 	}
 }
 
-// What passes under the guard must be what passes without, however hot the key.
+// The guard admits as much as the store alone, however hot the key.
 func TestHotKeyGetsAllOfItsLimit(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"1000/s burst 10", "200/s", "500/s sliding-window", "300/s burst 3"} {
@@ -191,7 +191,7 @@ func TestHotKeyGetsAllOfItsLimit(t *testing.T) {
 	}
 }
 
-// A jitteryStore answers after a while by chance, of which a part passes before it decides.
+// A jitteryStore responds after a random time, and decides somewhere within it.
 type jitteryStore struct {
 	*fakeStore
 	mu  *sync.Mutex
@@ -215,8 +215,8 @@ func (s jitteryStore) Take(ctx context.Context, c headgate.Check) (headgate.Deci
 	return d, err
 }
 
-// Answers that take now longer and now shorter do not tell to the moment when a client may pass again. Nor do callers
-// who come in bursts, after times when nobody did.
+// With varying response times it is not exactly known when a client may pass again. Callers also
+// come in bursts.
 func TestJitterDoesNotRushTheStore(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"10/s", "10/s burst 3", "10/s gcra burst 1", "1/s", "5/s fixed-window"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// asks returns how many calls of the store do makes.
+// asks returns the number of store calls that do makes.
 func (f *fakeStore) during(do func()) int64 {
 	before := f.calls.Load()
 	do()
@@ -172,7 +172,7 @@ func TestResponseFromBeforeARefundIsNotRemembered(t *testing.T) {
 	})
 }
 
-// slowAnswers decides at once and answers later.
+// slowAnswers decides at once and responds later.
 type slowAnswers struct {
 	*fakeStore
 	slow time.Duration

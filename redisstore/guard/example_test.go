@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/redisstore/guard"
 )
 
-// A remote is a store that can be away.
+// A remote is a store that can be unreachable.
 type remote struct {
 	headgate.Limiter
 	away  bool
@@ -49,11 +49,11 @@ func example(o guard.Options) (g *guard.Guard, r *remote, clock *limittest.Clock
 	}
 }
 
-// Each check says who decides it when the store does not answer.
+// The policy of each check decides it when the store does not respond.
 func ExampleNew() {
 	g, store, _, done := example(guard.Options{
 		Deadline: 5 * time.Millisecond,
-		Nodes:    func() int { return 5 }, // each has a fifth of a limit to itself when it is alone
+		Nodes:    func() int { return 5 }, // each has a fifth of a limit while the store is down
 	})
 	defer done()
 	store.away = true
@@ -73,7 +73,7 @@ func ExampleNew() {
 	// local: allowed true, 1 of 2 left, degraded true
 }
 
-// A client that does not listen is denied without asking the store, until its denial ends.
+// A client that ignores denials is denied without a store call, until its denial ends.
 func ExampleGuard_Take() {
 	g, store, clock, done := example(guard.Options{})
 	defer done()

@@ -16,14 +16,14 @@ import (
 
 var errRefused = errors.New("connection refused")
 
-// A fault is what is wrong with a shard of a fakeStore.
+// A fault is the fault of a shard of a fakeStore.
 type fault struct {
 	hangs bool          // until the context ends
 	err   error         // returned at once, nothing is done
 	slow  time.Duration // before it does what it should
 }
 
-// A fakeStore is a memstore that can fail, and counts its calls. The shard of a check is what stands before the slash
+// A fakeStore is a memstore that can fail, and counts its calls. The shard of a check is the text before the slash
 // of its key.
 type fakeStore struct {
 	store *memstore.Store
@@ -50,14 +50,14 @@ func shardOf(key string) string {
 	return name
 }
 
-// breaks sets what is wrong with a shard.
+// breaks sets the fault of a shard.
 func (f *fakeStore) breaks(shard string, with fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[shard] = with
 }
 
-// log returns the keys that were asked for since the last time.
+// log returns the keys of the calls since the last log.
 func (f *fakeStore) log() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +94,7 @@ func (f *fakeStore) begin(ctx context.Context, key, log string) error {
 
 func (f *fakeStore) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := c.Validate(); err != nil {
-		return headgate.Decision{}, err // without asking anybody
+		return headgate.Decision{}, err // without a store call
 	}
 	if err := f.begin(ctx, c.Key, c.Key); err != nil {
 		return headgate.Decision{}, err
@@ -150,7 +150,7 @@ func (f *fakeStore) Reset(ctx context.Context, c headgate.Check) error {
 	return f.store.Reset(ctx, c)
 }
 
-// A shardedFake is a fakeStore that tells its shards.
+// A shardedFake is a fakeStore that names its shards.
 type shardedFake struct{ *fakeStore }
 
 func (f shardedFake) Shard(c headgate.Check) string { return shardOf(c.Key) }
@@ -166,7 +166,7 @@ func (f probedFake) Probe(ctx context.Context, shard string) error {
 	return f.begin(ctx, shard, "probe")
 }
 
-// quiet hears no events.
+// quiet ignores events.
 func quiet(Event) {}
 
 func newGuard(t testing.TB, inner headgate.Limiter, o Options) *Guard {

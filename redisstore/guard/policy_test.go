@@ -209,7 +209,7 @@ func TestReceiptsGoBackToWhereTheyWereTaken(t *testing.T) {
 		if d := take(t, local, costing(check("a/2", "3 concurrent"), 0)); d.Remaining != 3 {
 			t.Errorf("local lease: got %d remaining, want 3", d.Remaining)
 		}
-		// Later, with the store back, the same receipts go the same way.
+		// The same holds after the store has recovered.
 		later := take(t, g, remote)
 		for _, r := range []headgate.Receipt{fromNowhere.Receipt, later.Receipt} {
 			if err := g.Give(ctx, remote, r); err != nil {

@@ -13,7 +13,7 @@ func TestOnlyProbesCallTheStoreWhileTheCircuitIsOpen(t *testing.T) {
 		g := newGuard(t, f, Options{})
 		goDown(t, g, f, "a")
 		calls, start := f.calls.Load(), time.Now()
-		var at []time.Duration // when the prober came
+		var at []time.Duration // times of the probes
 		for time.Since(start) < urgentTime+5*time.Second {
 			before := f.calls.Load()
 			if got := took(func() { take(t, g, check("a/1", "10/s")) }); got != 0 {

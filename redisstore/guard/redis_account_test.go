@@ -24,7 +24,7 @@ func newAccount(checks ...headgate.Check) *account {
 	return &account{checks: checks, taken: make([]atomic.Int64, len(checks))}
 }
 
-// variety are limits under which little passes in a test: some refill, and of some there is only so much.
+// variety are limits under which little passes in a test. Some of them refill during the test.
 var variety = []string{"20/s burst 20", "50/d", "30/s gcra burst 10", "40/d sliding-log"}
 
 // newAccounts returns n clients with one limit each.
@@ -40,7 +40,7 @@ func newAccounts(n int) []*account {
 
 func (a *account) String() string { return a.checks[0].Key }
 
-// refills reports whether there is soon something to take again, however much was taken.
+// refills reports whether units soon come back.
 func (a *account) refills() bool {
 	return !slices.ContainsFunc(a.checks, func(c headgate.Check) bool { return c.Limit.Period > time.Hour })
 }

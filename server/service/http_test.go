@@ -68,7 +68,7 @@ func ask(t *testing.T, conn net.Conn) {
 	}
 }
 
-// answered returns the status of the next response.
+// answered reads the status of the next response.
 func answered(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -110,7 +110,7 @@ func TestExcessConnectionsAreClosed(t *testing.T) {
 			t.Errorf("got %d, want those that were there to be served still", got)
 		}
 	}
-	// They are idle now, and make room.
+	// They are idle now, and can be closed for others.
 	await.NoError(t, "a fourth connection is served", func() error {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -241,7 +241,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// A handler that holds its answers has more time for them than others, but none for a body that does not come.
+// WithHold extends the time of a response, but not the time to send a body.
 func TestResponseMayWaitOnceTheRequestIsRead(t *testing.T) {
 	t.Parallel()
 	handler := service.WithHold(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -278,7 +278,7 @@ func TestResponseMayWaitOnceTheRequestIsRead(t *testing.T) {
 	}
 }
 
-// Connections that do nothing are kept, and others are served beside them.
+// Idle connections stay open, and others are served.
 func TestManyIdleConnectionsLeaveOthersAlone(t *testing.T) {
 	const idle = 2000
 	s, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(ok), HeaderTimeout: time.Hour, IdleTimeout: time.Hour})
@@ -287,7 +287,7 @@ func TestManyIdleConnectionsLeaveOthersAlone(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for i := range idle {
 		conn := dial(t, addr)
-		if i%2 == 0 { // half of them have asked once
+		if i%2 == 0 { // half of them have made a request
 			ask(t, conn)
 			if got := answered(t, conn); got != 200 {
 				t.Fatalf("got %d, want 200", got)
@@ -301,7 +301,7 @@ func TestManyIdleConnectionsLeaveOthersAlone(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	// This process has both ends of each.
+	// This process has both ends of each connection.
 	if each := (int64(after.HeapAlloc+after.StackInuse) - int64(before.HeapAlloc+before.StackInuse)) / idle; each > 64<<10 {
 		t.Errorf("got %d bytes a connection, want at most 64 KiB", each)
 	}

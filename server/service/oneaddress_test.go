@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/service"
 )
 
-// One address whose requests all last does not keep others out.
+// One address with long requests does not keep others out.
 func TestOneAddressDoesNotLockOthersOut(t *testing.T) {
 	release := make(chan struct{})
 	s, addr, _ := start(t, service.HTTPConfig{MaxConns: 256, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

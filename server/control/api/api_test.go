@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// A service is a rules service on a database of its own.
+// A service is a rules service with its own database.
 type service struct {
 	t      testing.TB
 	db     control.DB
@@ -28,7 +28,7 @@ type service struct {
 	admin  string // a token that may do everything
 }
 
-// open starts a service. What the Config lacks is filled in.
+// open starts a service, with defaults for missing fields of the Config.
 func open(t testing.TB, c api.Config) *service {
 	t.Helper()
 	s := &service{t: t}
@@ -69,7 +69,7 @@ func open(t testing.TB, c api.Config) *service {
 	return s
 }
 
-// An answer is what came back.
+// An answer is the response to a call.
 type answer struct {
 	t      testing.TB
 	what   string
@@ -107,11 +107,11 @@ func (s *service) as(token, method, path, body string, headers ...string) answer
 		s.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	a := answer{s.t, method + " " + path, got.StatusCode, got.Header, string(text)}
-	described().check(a, method, path) // whatever the test is about
+	described().check(a, method, path) // in every test
 	return a
 }
 
-// wants fails unless the answer has a status, and its body all of these texts.
+// wants fails unless the response has a status, and its body contains all texts.
 func (a answer) wants(status int, texts ...string) answer {
 	a.t.Helper()
 	if a.status != status {
@@ -133,7 +133,7 @@ func (a answer) into(v any) {
 	}
 }
 
-// etag returns the revision that the answer has as its ETag.
+// etag returns the revision in the response's ETag.
 func (a answer) etag() int64 {
 	a.t.Helper()
 	n, err := strconv.ParseInt(strings.Trim(a.header.Get("ETag"), `"`), 10, 64)
@@ -143,7 +143,7 @@ func (a answer) etag() int64 {
 	return n
 }
 
-// token makes a token and returns its secret.
+// token creates a token and returns its secret.
 func (s *service) token(id string, role token.Role, namespaces ...string) string {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]any{"id": id, "role": role, "namespaces": namespaces})

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/server/control/signature"
 )
 
-// A farNode is a node with an engine of its own that a rules service can ask by the network.
+// A farNode is a node with its own engine that a rules service can query over the network.
 type farNode struct {
 	t        testing.TB
 	id       string
@@ -30,7 +30,7 @@ type farNode struct {
 	asked    atomic.Int64
 }
 
-// newFarNode starts a node. It counts in the store, which others may share, and by itself what is to be counted so.
+// newFarNode starts a node. It counts in the store, which others may share, or in its own memory, as rules say.
 func newFarNode(t testing.TB, id, text string, store headgate.Limiter, shared bool) *farNode {
 	t.Helper()
 	n := &farNode{t: t, id: id}
@@ -51,7 +51,7 @@ func newFarNode(t testing.TB, id, text string, store headgate.Limiter, shared bo
 	return n
 }
 
-// take takes so many requests of bob.
+// take takes n requests of bob.
 func (n *farNode) take(times int) {
 	n.t.Helper()
 	var v engine.Verdict
@@ -63,7 +63,7 @@ func (n *farNode) take(times int) {
 	}
 }
 
-// beat tells a service of the node.
+// beat sends a heartbeat of the node to a service.
 func (n *farNode) beat(s *service, counters string) {
 	n.t.Helper()
 	body := fmt.Sprintf(`{"version":"1","store":"ok","region":"eu","started":"2026-01-01T00:00:00Z","address":%q,"ask_key":%q,"counters":%q}`,
@@ -71,7 +71,7 @@ func (n *farNode) beat(s *service, counters string) {
 	s.call("PUT", "/v1/nodes/"+n.id, body).wants(200)
 }
 
-// left is what an answer says of keys: rule, node or store, and what remains; and how nodes are.
+// left returns the counters in a response (rule, node or store, remaining units) and the states of nodes.
 func left(a answer) (keys, nodes []string, wrong string) {
 	var got struct {
 		Keys []struct {
@@ -108,7 +108,7 @@ func TestCountersInMemoryAreListedAndResetOnAllNodes(t *testing.T) {
 	own.take(1)
 	a.take(3)
 	b.take(2)
-	own.beat(s, "") // it is asked here all the same
+	own.beat(s, "") // it is queried in this process anyway
 	a.beat(s, "")
 	b.beat(s, "")
 	answered := []string{"a answered", "b answered", "here answered"}
@@ -120,7 +120,7 @@ func TestCountersInMemoryAreListedAndResetOnAllNodes(t *testing.T) {
 	wantsLeft(t, s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"bob"}}`).wants(200, `"reset":["per-user"]`), nil, answered, "")
 	wantsLeft(t, s.call("GET", "/v1/keys?user=bob", "").wants(200), []string{"per-user a 10", "per-user b 10", "per-user here 10"}, answered, "")
 
-	// One that does not answer is told of, and the others are shown.
+	// A node that does not respond is reported, and the others are listed.
 	b.server.Close()
 	failed := []string{"a answered", "b failed", "here answered"}
 	keys := []string{"per-user a 10", "per-user here 10"}
@@ -151,14 +151,14 @@ func TestOneNodeRespondsForASharedStore(t *testing.T) {
 	asked()
 	wantsLeft(t, s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"bob"},"rule":"together"}`).wants(200, `"reset":["together"]`), nil,
 		[]string{"a shared", "b shared", "c answered"}, "")
-	if got := asked(); got != 2 { // what it is, and to forget it
+	if got := asked(); got != 2 { // to read and to reset the counter
 		t.Errorf("what all share was forgotten by asking %d times, want 2: who is forgotten twice gets more than the limit", got)
 	}
 	wantsLeft(t, s.call("GET", "/v1/keys?user=bob", "").wants(200), []string{"alone a 9", "alone b 8", "alone c 7", "together redis 1 10"}, answered, "")
 	wantsLeft(t, s.call("POST", "/v1/keys:reset", `{"attributes":{"user":"bob"}}`).wants(200, `"reset":["alone","together"]`), nil, answered, "")
 	wantsLeft(t, s.call("GET", "/v1/keys?user=bob", "").wants(200), []string{"alone a 10", "alone b 10", "alone c 10", "together redis 1 10"}, answered, "")
 
-	// When the one that would speak does not answer, the next does.
+	// If the first node of a store does not respond, the next one is queried.
 	list[2].server.Close()
 	wantsLeft(t, s.call("GET", "/v1/keys?user=bob", "").wants(200), []string{"alone a 10", "alone b 10", "together redis 1 10"},
 		[]string{"a answered", "b answered", "c failed"}, "node c:")
@@ -205,7 +205,7 @@ func TestResponsesOfOtherServersAreNotShown(t *testing.T) {
 		t.Cleanup(server.Close)
 		s.call("PUT", "/v1/nodes/"+name, fmt.Sprintf(`{"address":%q,"ask_key":"0123456789abcdef"}`, server.URL)).wants(200)
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // which nobody accepts from
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // never accepts
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestNodeAddressComesFromItsHeartbeat(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", address, got.body, want)
 		}
 	}
-	// What is loopback there is somebody else here.
+	// The loopback address of another host is not that host here.
 	s.call("PUT", "/v1/nodes/n", `{"address":"http://127.0.0.1:8084","ask_key":"0123456789abcdef"}`).wants(200)
 	s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "on loopback of another host")
 }

@@ -24,7 +24,7 @@ func TestBackupIsRestoredIntoEmptyDatabase(t *testing.T) {
 	to.call("POST", "/v1/restore", backup.body).wants(409)
 }
 
-// A service that has just been started for the first time is as good as an empty one.
+// A service that was only started counts as empty.
 func TestBackupIsRestoredIntoNewService(t *testing.T) {
 	const admin = "a token of a file, long enough"
 	s := open(t, api.Config{AdminToken: admin})
@@ -44,7 +44,7 @@ func TestBackupIsRestoredIntoNewService(t *testing.T) {
 	if strings.Contains(list.body, "demo") {
 		t.Errorf("got %s, want nothing of what was there", list.body)
 	}
-	// Now somebody has made something.
+	// A caller has changed something.
 	to.as(boss, "POST", "/v1/restore", backup.body).wants(409, "?replace")
 	to.as(boss, "PUT", "/v1/clients/acme", `{"id":"acme"}`).wants(201)
 	to.as(boss, "POST", "/v1/restore?replace=perhaps", backup.body).wants(400)
@@ -68,7 +68,7 @@ func TestRestoreCreatesAnAdminTokenIfNeeded(t *testing.T) {
 	to.as(made.Token, "GET", "/v1/whoami", "").wants(200, `"role":"admin"`, `"namespaces":["*"]`)
 	to.as(viewer, "GET", "/v1/rules", "").wants(200, `"id":"search"`)
 	to.as(made.Token, "DELETE", "/v1/rules/search", "").wants(200)
-	// With a token of a file there is no need for one.
+	// With an admin token of a file, no token is created.
 	other := open(t, api.Config{AdminToken: admin})
 	if got := other.call("POST", "/v1/restore", backup.body).wants(200); strings.Contains(got.body, "token") {
 		t.Errorf("got %s, want no token", got.body)

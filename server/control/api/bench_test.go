@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/control/api"
 )
 
-// manyRules returns a rules file of so many rules, with a limit of so much.
+// manyRules returns a rules file with the given number of rules and limit.
 func manyRules(count, limit int) string {
 	var file strings.Builder
 	file.WriteString(`{"rules":[`)
@@ -25,7 +25,7 @@ func manyRules(count, limit int) string {
 	return file.String()
 }
 
-// 10,000 rules: how long it takes to apply all of them, to apply them again with other limits, to list a page, to
+// 10,000 rules: the time to apply all of them, to apply them again with other limits, to list a page, and to
 // change one.
 func BenchmarkTenThousandRules(b *testing.B) {
 	s := open(b, api.Config{})
@@ -53,7 +53,7 @@ func BenchmarkTenThousandRules(b *testing.B) {
 	})
 }
 
-// What 10,000 rules may take, on a machine that has nothing else to do.
+// The bars for 10,000 rules, on an idle machine.
 func TestSoakTenThousandRules(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("HEADGATE_SOAK is not set")
@@ -85,8 +85,8 @@ func TestSoakTenThousandRules(t *testing.T) {
 	t.Logf("a search in %s at most, one rule changed in %s at most", search, change)
 }
 
-// 1 M registered clients, no two of whom have the same limit: how long it takes to import them and to change one, and
-// what the service takes for it. Behind an environment variable, since it takes minutes.
+// 1 M registered clients with different limits: the time to import them and to change one, and the memory of
+// the service. It takes minutes, so it needs an environment variable.
 func TestSoakAMillionClients(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("HEADGATE_SOAK is not set")

@@ -12,7 +12,7 @@ func TestPutRequiresTheIDOfItsPath(t *testing.T) {
 	s.call("PUT", "/v1/clients/acme", "limits: 20/s", "Content-Type", "application/yaml").wants(201, `"id":"acme"`)
 	s.call("PUT", "/v1/rules/search", `{"id":"other","limits":["10/s"]}`).wants(422, `"path":"id"`)
 	s.call("PUT", "/v1/rules/a%2Fb", `{"limits":["10/s"]}`).wants(422, `"path":"id"`)
-	// Where a path does not say, the body has to.
+	// If the path has no ID, the body needs one.
 	s.call("POST", "/v1/rules", `{"limits":["10/s"]}`).wants(422, `"path":"id"`)
 }
 

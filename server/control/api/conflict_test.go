@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/server/control/sqlite"
 )
 
-// Two editors count the priority up, each on its own server, by what it has read. If none of their changes is lost, it
-// has been counted as often as they were told that it was.
+// Two editors increment the priority that they have read, each on its own server. If no change is lost, the priority
+// is the number of accepted changes.
 func TestTwoEditorsNeverLoseAnUpdate(t *testing.T) {
 	db := openDB(t)
 	var services []*service
@@ -62,7 +62,7 @@ func TestTwoEditorsNeverLoseAnUpdate(t *testing.T) {
 	t.Logf("%d changes, %d times somebody else was faster", done[0]+done[1], lost[0]+lost[1])
 }
 
-// What one server was told is held against what another server has changed meanwhile.
+// A server checks conditions against changes of another server.
 func TestChangesOfAnotherServerAreSeen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.db")
 	var both []*service
@@ -85,7 +85,7 @@ func TestChangesOfAnotherServerAreSeen(t *testing.T) {
 	a.call("DELETE", "/v1/rules/search", "").wants(200)
 }
 
-// fullDB can have no space left to write.
+// fullDB is a database whose disk can be full.
 type fullDB struct {
 	control.DB
 	full atomic.Bool
@@ -125,7 +125,7 @@ func TestFullDiskRefusesWritesButNotReads(t *testing.T) {
 	s.call("GET", "/v1/rules/search", "").wants(200)
 	s.call("GET", "/v1/snapshot", "").wants(200, `"search"`)
 	full.full.Store(false)
-	// What could not be written was not remembered either.
+	// A failed write is not kept in memory.
 	s.call("PUT", "/v1/clients/b", `{"id":"b"}`).wants(201)
 	s.call("PATCH", "/v1/rules/search", `{"priority":1}`).wants(200)
 }

@@ -19,7 +19,7 @@ var (
 	secrets    = regexp.MustCompile(`hg_alice_[0-9a-f]{64}`)
 )
 
-// What docs/rules-service.md shows is what happens: calls and answers follow by turns. Only times and secrets differ.
+// The calls in docs/rules-service.md get the responses shown there, except for times and secrets.
 func TestExamplesInDocsAreTrue(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/rules-service.md")
 	if err != nil {
@@ -58,12 +58,12 @@ func TestExamplesInDocsAreTrue(t *testing.T) {
 	}
 }
 
-// inAWhile moves the day of an override to one that is to come, whenever the document was written.
+// inAWhile replaces the expiry of an override in the document by a future one.
 func inAWhile(body string) string {
 	return strings.ReplaceAll(body, `"expires":"2026-11-20T18:00:00Z"`, `"expires":"`+time.Now().Add(30*24*time.Hour).UTC().Format(time.RFC3339)+`"`)
 }
 
-// usual returns JSON without what differs from time to time.
+// usual returns JSON without the parts that differ in each run.
 func usual(t *testing.T, text string) any {
 	t.Helper()
 	text = secrets.ReplaceAllString(times.ReplaceAllString(text, `"TIME"`), "SECRET")

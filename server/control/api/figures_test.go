@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// figures are what a node says of the fleet, with a value of its own for each field.
+// figures are fleet figures of a node, with a different value in each field.
 const figures = `{"live":2,"known":3,"sync":[{"mode":"async","up":true,"lag_ms":48.125,"lag_max_ms":97.5,"over":31,"over_max":8,` +
 	`"applied":5120,"lost":1,"clock_ahead_ms":-3.2,"clocks_off":4,"keys":120,"waiting":5,"sent":900,"received":870,"failed":6,"refused":7}],` +
 	`"leases":{"keys":12,"calls":340,"failed":9,"granted":100000,"returned":2300,"expired":15}}`
@@ -25,7 +25,7 @@ func TestNodesReportFleetFigures(t *testing.T) {
 	bearer := s.token("node", token.Node, "default")
 	s.as(bearer, "PUT", "/v1/nodes/n1", `{"store":"ok","fleet":`+figures+`}`).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"fleet":`+figures)
-	// The next are shown, too, although the database is not told of each of them.
+	// Later figures are shown, too, although not all are written to the database.
 	later := strings.Replace(figures, `"over":31`, `"over":32`, 1)
 	s.as(bearer, "PUT", "/v1/nodes/n1", `{"store":"ok","fleet":`+later+`}`).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"fleet":`+later)
@@ -35,7 +35,7 @@ func TestNodesReportFleetFigures(t *testing.T) {
 	}
 }
 
-// countedStates counts how often a database is told a state.
+// countedStates counts the writes of states.
 type countedStates struct {
 	control.DB
 	put  atomic.Int64
@@ -50,7 +50,7 @@ func (c *countedStates) PutState(ctx context.Context, s control.State) error {
 	return c.DB.PutState(ctx, s)
 }
 
-// A node that the database had no room for is told to it with the next heartbeat, not a minute later.
+// A node that could not be written to a full database is written with the next heartbeat, not a minute later.
 func TestNodeIsListedOnceTheRegistryHasRoom(t *testing.T) {
 	db := &countedStates{DB: openDB(t)}
 	s := open(t, api.Config{DB: db})
@@ -64,7 +64,7 @@ func TestNodeIsListedOnceTheRegistryHasRoom(t *testing.T) {
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`)
 }
 
-// Figures change with each heartbeat, and that is no reason to write each of them to the database.
+// Figures change with each heartbeat, but are not written to the database each time.
 func TestNodeFiguresAreNotWrittenWithEachHeartbeat(t *testing.T) {
 	db := &countedStates{DB: openDB(t)}
 	now := newClock()
@@ -137,7 +137,7 @@ func TestInvalidHeartbeatsAreRefused(t *testing.T) {
 	s.as(bearer, "PUT", "/v1/nodes/n1", `{"revision":9007199254740991,"lag_ms":10000000000000}`).wants(200)
 }
 
-// What a node itself has counted beyond all bounds is cut, so that it is heard.
+// A node clamps its figures to the limits, so that its heartbeats are valid.
 func TestClampedFiguresAreValid(t *testing.T) {
 	for _, n := range []int64{-1 << 63, -1, 0, 1, 1<<63 - 1} {
 		var f control.FleetFigures
@@ -174,8 +174,8 @@ func fill(v reflect.Value, n int64) {
 	}
 }
 
-// A node may be of a later version than the rules service. What it says beyond what is known is left out, and it is
-// heard.
+// A node may have a later version than the rules service. Its unknown fields are ignored, and its heartbeat is
+// accepted.
 func TestHeartbeatsOfALaterVersionAreAccepted(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
@@ -189,7 +189,7 @@ func TestHeartbeatsOfALaterVersionAreAccepted(t *testing.T) {
 			t.Errorf("got %s, want nothing of %q", got.body, unknown)
 		}
 	}
-	// What is known has to be right all the same, and whole.
+	// Known fields must still be valid and complete.
 	for _, bad := range []string{`{"version":9}`, `{"version":"9","version":"8"}`, `{"version":"9"`, `[]`, ``} {
 		if a := s.as(bearer, "PUT", "/v1/nodes/n1", bad); a.status != 422 && a.status != 400 {
 			t.Errorf("%s: got %d, want 422 or 400", bad, a.status)

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/control/signature"
 )
 
-// Whatever is sent, what comes back is an answer or a problem, and never a fault of the server's.
+// Every request gets a response or a problem, and never an internal error.
 func FuzzServe(f *testing.F) {
 	s := open(f, api.Config{})
 	for _, seed := range [][4]string{
@@ -45,7 +45,7 @@ func FuzzServe(f *testing.F) {
 		r.Header.Set("If-None-Match", match)
 		w := httptest.NewRecorder()
 		s.server.ServeHTTP(w, r)
-		if w.Code >= 500 && w.Code != http.StatusBadGateway { // nodes that are made up do not answer
+		if w.Code >= 500 && w.Code != http.StatusBadGateway { // invented nodes do not respond
 			t.Errorf("%s %s: got %d %s", method, target, w.Code, w.Body)
 		}
 		if w.Code >= 400 && w.Header().Get("Content-Type") != "application/problem+json" {
@@ -54,7 +54,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// A webhook passes if it was signed with the secret, and not otherwise.
+// A webhook passes only if it was signed with the secret.
 func FuzzVerifyHook(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
 	good := signature.Sign([]byte(hookSecret), []byte("{}"), now)

@@ -31,13 +31,13 @@ func (c *clock) add(d time.Duration) {
 	c.now.Store(&now)
 }
 
-// loopback lets webhooks be sent to this host, soon and soon again.
+// loopback allows webhooks to this host, with short retries.
 var loopback = webhook.Options{
 	Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("192.0.2.0/24")},
 	Backoff:  time.Millisecond, MaxBackoff: 10 * time.Millisecond, Attempts: 4,
 }
 
-// from says that all calls come from an address.
+// from makes all calls come from an address.
 func from(addr string) func(*http.Request) netip.Addr {
 	return func(*http.Request) netip.Addr { return netip.MustParseAddr(addr) }
 }

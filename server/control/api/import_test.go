@@ -28,7 +28,7 @@ func TestClientsAreImportedLineByLine(t *testing.T) {
 	s.call("GET", "/v1/clients?limit=1", "").wants(200, `"total":251`)
 	s.call("POST", "/v1/clients:import?prune", `{"id":"c5"}`, ndjson...).wants(200, `"updated":1,"deleted":250`)
 	s.call("GET", "/v1/clients", "").wants(200, `"total":1`)
-	// What changes nothing has no revision of its own.
+	// An import without changes has no revision.
 	s.call("POST", "/v1/clients:import", `{"id":"c5"}`, ndjson...).wants(200, `"revision":10`, `"unchanged":1`)
 	s.call("POST", "/v1/clients:import?prune", "", ndjson...).wants(422, "delete all")
 	s.call("POST", "/v1/clients:import", "clients:\n  - id: a\n    limits: 5/s\n  - id: b\n", "Content-Type", "application/yaml").wants(200, `"created":2`)
@@ -61,7 +61,7 @@ func TestOnlyImportsMayExceedTheMaximumBody(t *testing.T) {
 	for _, tt := range [][2]string{{"POST", "/v1/rules"}, {"PUT", "/v1/rules/x"}, {"POST", "/v1/rules:apply"}, {"POST", "/v1/validate"}, {"POST", "/v1/tokens"}} {
 		s.call(tt[0], tt[1], large).wants(http.StatusRequestEntityTooLarge)
 	}
-	// One whose length is not told.
+	// A body of unknown length.
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/validate", io.MultiReader(strings.NewReader(large)))
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestTruncatedImportIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	// Five lines are said to come, and half of them do.
+	// The length of five lines is announced, and half of them arrive.
 	fmt.Fprintf(conn, "POST /v1/clients:import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-ndjson\r\nContent-Length: 55\r\n\r\n"+
 		"{\"id\":\"a1\"}\n{\"id\":\"a2\"}\n{\"id\":", s.admin)
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {

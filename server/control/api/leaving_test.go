@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// startedAt is the parameter by which a node that stops says which it is.
+// startedAt is the parameter that identifies a stopping node.
 func startedAt(at string) string { return "?started=" + url.QueryEscape(at) }
 
 const (
@@ -31,13 +31,13 @@ func TestStoppedNodeIsNotListed(t *testing.T) {
 	s.as(bearer, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(204)
 	s.call("GET", "/v1/nodes", "").wants(200, `"nodes":[]`)
 	s.as(bearer, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(404)
-	// One that is started again is shown at once, and the late word of the one before does not hide it.
+	// A restarted node is listed at once, and a late message of the process before does not remove it.
 	beat(firstStart)
 	beat(secondStart)
 	s.as(bearer, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(412, secondStart)
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`)
 	s.as(bearer, "DELETE", "/v1/nodes/n1"+startedAt(secondStart), "").wants(204)
-	// It is no change that anybody made.
+	// It is not in the history.
 	s.call("GET", "/v1/audit?kind=event", "").wants(200, `"audit":[]`)
 }
 
@@ -77,7 +77,7 @@ func TestDeletedNodeReturnsWithItsNextHeartbeat(t *testing.T) {
 	s.call("DELETE", "/v1/nodes/n1", "").wants(404)
 }
 
-// With several instances, the one that is told need not be the one that hears the heartbeats.
+// With several instances, the one that gets the stop may not be the one that gets the heartbeats.
 func TestStoppedNodeIsNotListedByOtherInstances(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
@@ -87,7 +87,7 @@ func TestStoppedNodeIsNotListedByOtherInstances(t *testing.T) {
 	s.as(bearer, "PUT", "/v1/nodes/n1", beat).wants(200)
 	other.as(bearer, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(204)
 	s.call("GET", "/v1/nodes", "").wants(200, `"nodes":[]`)
-	// If it lives after all, those who did not remove it show it again within a minute.
+	// If the node is still running, the other instances list it again within a minute.
 	now.add(61 * time.Second)
 	s.as(bearer, "PUT", "/v1/nodes/n1", beat).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`)
@@ -114,7 +114,7 @@ func TestLocalNodeLeaves(t *testing.T) {
 	}
 }
 
-// A token cannot speak for the node of the rules service's own process, which has none.
+// A token cannot send heartbeats of the node in the rules service's own process, which has no token.
 func TestTokenCannotImpersonateTheLocalNode(t *testing.T) {
 	s := open(t, api.Config{})
 	if _, err := s.server.Heartbeat(t.Context(), control.Node{ID: "own", Namespace: "default", Version: "1"}); err != nil {

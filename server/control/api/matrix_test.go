@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// statusOf makes a call and returns the status of the answer, without its body: that of a watch does not end.
+// statusOf makes a call and returns the status without reading the body: that of a watch does not end.
 func (s *service) statusOf(token, method, path string) int {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -39,8 +39,8 @@ func (s *service) statusOf(token, method, path string) int {
 	return got.StatusCode
 }
 
-// Every cell of role × endpoint × namespace. What a call is refused for besides permission (an empty body, a thing that
-// is not there) comes after it, and is no matter here.
+// Every combination of role, endpoint and namespace. Other reasons to refuse a call (an empty body, a missing
+// object) are checked after the permission, and do not matter here.
 func TestPermissionsOfEveryRoleOnEveryRoute(t *testing.T) {
 	s := open(t, api.Config{})
 	scopes := map[string][]string{"its own": {"shop"}, "another": {"blog"}, "several": {"blog", "shop"}, "all": {"*"}}
@@ -206,7 +206,7 @@ func TestFirstTokensIDIsReserved(t *testing.T) {
 		t.Fatal("no first token was made")
 	}
 
-	// One from before its id was kept from others.
+	// A token from before its ID was reserved.
 	s = open(t, api.Config{AdminToken: "a token of a file, long enough"})
 	old := &control.Change{Namespace: "_system", Actor: "admin", Action: "tokens.create", Base: control.Any, Ops: []control.Op{
 		{Kind: control.KindToken, ID: "first-admin", Body: []byte(`{"id":"first-admin","role":"viewer","namespaces":["*"],"hash":"x"}`)},
@@ -219,7 +219,7 @@ func TestFirstTokensIDIsReserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Close(); err != nil { // it writes no more
+	if err := again.Close(); err != nil { // no more writes
 		t.Error(err)
 	}
 	if !strings.Contains(log.String(), "the id of the first is taken") {
@@ -275,7 +275,7 @@ func TestAddressWithFailedLoginsIsDenied(t *testing.T) {
 	s.as("hg_good_0000", "GET", "/v1/whoami", "").wants(401)
 }
 
-// A node whose token is over goes on asking, maybe from the host of who could give it another.
+// A node with an expired token retries, perhaps from the host of an operator who could give it a new one.
 func TestExpiredTokenLocksOutNobodyElse(t *testing.T) {
 	s := open(t, api.Config{AdminToken: "a token of a file, long enough", Logins: newLogins(t, headgate.PerHour(10))})
 	old := s.token("old", token.Node, "*")
@@ -290,7 +290,7 @@ func TestExpiredTokenLocksOutNobodyElse(t *testing.T) {
 		t.Errorf("got %d of 30 denied, want all but 10", denied)
 	}
 	s.call("GET", "/v1/whoami", "").wants(200)
-	// Where the token of the file has that form, it may be what somebody guesses.
+	// If the admin token has that form, the caller may be guessing it.
 	formed := open(t, api.Config{AdminToken: "hg_admin_long-enough", Logins: newLogins(t, headgate.PerHour(10))})
 	for i := range 10 {
 		formed.as(fmt.Sprintf("hg_admin_guess-%d", i), "GET", "/v1/whoami", "").wants(401)

@@ -24,7 +24,7 @@ func rulesOf(n int) string {
 	return b.String()
 }
 
-// allocated returns how many bytes a function allocates in all, which is at least what it holds at any time.
+// allocated returns the bytes that a function allocates in total, at least as many as it holds at any time.
 func allocated(f func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -83,7 +83,7 @@ func TestTenThousandRulesAreApplied(t *testing.T) {
 	s.call("POST", "/v1/rules:apply", yaml.String(), "Content-Type", "application/yaml").wants(200)
 }
 
-// Large bodies wait for each other, and all are read.
+// Large bodies wait for each other, and all are read in the end.
 func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	s := open(t, api.Config{})
 	tokens := []string{s.token("v1", "viewer", "default"), s.token("v2", "viewer", "default"), s.token("e", "editor", "default")}

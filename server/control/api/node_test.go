@@ -29,7 +29,7 @@ func TestHeartbeatsAreListed(t *testing.T) {
 	}
 	s.call("PATCH", "/v1/rules/search", `{"priority":1}`).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"behind":true`)
-	// Seen goes on with each heartbeat, also with one that is not written.
+	// Seen advances with each heartbeat, even if it is not written.
 	now.add(20 * time.Second)
 	s.as(bearer, "PUT", "/v1/nodes/n1", fmt.Sprintf(beat, revision)).wants(200)
 	s.call("GET", "/v1/nodes", "").wants(200, `"seen":"`+now.time().UTC().Format(time.RFC3339Nano))
@@ -65,10 +65,10 @@ func TestOneNamespaceCannotFillTheRegistry(t *testing.T) {
 	}
 	beat("shop", most, 503)
 	beat("blog", 0, 200)
-	for i := range most / 2 { // who was there stays
+	for i := range most / 2 { // nodes of the other namespace stay
 		beat("shop", i, 200)
 	}
-	beat("greedy", most-1, 200) // and those who were silent the longest do not
+	beat("greedy", most-1, 200) // replaces the nodes with the oldest heartbeats
 	beat("greedy", 0, 503)
 	now.add(2 * time.Hour)
 	beat("greedy", 0, 200)
@@ -78,7 +78,7 @@ func TestOneNamespaceCannotFillTheRegistry(t *testing.T) {
 	}
 }
 
-// What cannot be text is looked for in no database.
+// Names that are not text are not looked up in a database.
 func TestInvalidUTF8IsAClientError(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", searchRule).wants(201)

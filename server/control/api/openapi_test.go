@@ -41,7 +41,7 @@ func (d *description) follow(node any) map[string]any {
 	return d.follow(at)
 }
 
-// operation returns what is called with a method at a path, nil if it is not described.
+// operation returns the description of a method and path, nil if there is none.
 func (d *description) operation(method, path string) map[string]any {
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(path, "/")
@@ -57,7 +57,7 @@ func (d *description) operation(method, path string) map[string]any {
 	return found
 }
 
-// fitsPath reports whether a path is one of a pattern, and in how many parts the pattern leaves it open.
+// fitsPath reports whether a path matches a pattern, and the number of variable parts.
 func fitsPath(pattern, path []string) (open int, ok bool) {
 	if len(pattern) != len(path) {
 		return 0, false
@@ -78,7 +78,7 @@ func fitsPath(pattern, path []string) (open int, ok bool) {
 	return open, true
 }
 
-// check fails unless an answer is one that the document describes.
+// check fails unless the document describes the response.
 func (d *description) check(a answer, method, path string) {
 	a.t.Helper()
 	operation := d.operation(method, path)
@@ -119,7 +119,7 @@ func (d *description) check(a answer, method, path string) {
 	}
 }
 
-// misfit says in what a value does not fit a schema.
+// misfit returns how a value differs from a schema.
 func (d *description) misfit(value any, schema map[string]any, path string) string {
 	if kind, ok := schema["type"]; ok && !isType(value, kind) {
 		return fmt.Sprintf("%s is %.100v: want %v", path, value, kind)

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/control/api"
 )
 
-// wrongPaths returns the paths and lines of what an answer says is wrong.
+// wrongPaths returns the paths and lines of the problems in a response.
 func wrongPaths(a answer) (paths []string, lines []int) {
 	var got struct {
 		Errors []struct {
@@ -24,7 +24,7 @@ func wrongPaths(a answer) (paths []string, lines []int) {
 	return paths, lines
 }
 
-// What is wrong with an override is told by its own fields, although a client is what it is held against.
+// Problems of an override have paths of the override, although it is checked as a client.
 func TestAllProblemsOfAnOverrideAreListedWithPaths(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["10/s"],"cost":5}`).wants(201)
@@ -54,7 +54,7 @@ func TestAllProblemsOfAnOverrideAreListedWithPaths(t *testing.T) {
 			t.Errorf("%s: got lines %d, where one was sent", body, lines)
 		}
 	}
-	// And that of a rule that an override does not go with, by which override it is.
+	// A rule that conflicts with an override is refused with the override's ID.
 	s.call("PUT", "/v1/overrides/sale", `{"client":{"user":"a"},"limits":["9/s"],"rule":"search","for":"1h"}`).wants(201)
 	s.call("PATCH", "/v1/rules/search", `{"cost":10}`).wants(422, `"path":"overrides/sale.limits[0]"`)
 }
@@ -93,7 +93,7 @@ func TestOverrideIsPatched(t *testing.T) {
 	first.into(&before)
 	s.call("PATCH", "/v1/overrides/sale", `{"limits":["30/s"],"note":"more"}`, "If-Match", first.header.Get("ETag")).
 		wants(200, `"limits":["30/s"]`, `"client":{"user":"acme"}`, `"note":"more"`, before.Override.Expires.Format(time.RFC3339))
-	// How long takes the place of until when.
+	// A duration replaces the expiry.
 	s.call("PATCH", "/v1/overrides/sale", `{"for":"72h"}`).wants(200, `"limits":["30/s"]`).into(&after)
 	if longer := after.Override.Expires.Sub(before.Override.Expires); longer < 70*time.Hour || longer > 72*time.Hour {
 		t.Errorf("got %v more, want about 71h", longer)

@@ -11,7 +11,7 @@ func TestClientHasProperties(t *testing.T) {
 	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["10/s"],"overrides":[{"when":{"client.plan":"gold"},"limits":["500/s"]}]}`).wants(201)
 	s.call("POST", "/v1/clients", `{"id":"acme","attributes":{"plan":"gold","seats":12,"beta":true}}`).
 		wants(201, `"attributes":{"beta":"true","plan":"gold","seats":"12"}`)
-	// Others may have the same, and the user of its id is acme all the same.
+	// Other clients may have the same property, and the user acme is still this client.
 	s.call("POST", "/v1/clients", `{"id":"other","attributes":{"plan":"gold","api_key":"k1"}}`).wants(201, `"attributes":{"api_key":"k1","plan":"gold"}`)
 	s.call("POST", "/v1/clients", `{"id":"third","attributes":{"user":"acme"}}`).wants(422, `names \"acme\" already`)
 	s.call("PATCH", "/v1/clients/acme", `{"attributes":{"plan":"silver","seats":null}}`).wants(200, `"attributes":{"beta":"true","plan":"silver"}`)

@@ -23,7 +23,7 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// serveEnv makes this program a rules service instead of a test: its own process, whose memory is nobody else's.
+// serveEnv makes this program a rules service instead of a test, to measure the memory of its process.
 const serveEnv = "HEADGATE_TEST_SERVE_RULES"
 
 const childToken = "a token for the child, long enough"
@@ -72,7 +72,7 @@ func serveRules(dir string) error {
 	return nil
 }
 
-// startRules starts a rules service in a process of its own and returns it with its process.
+// startRules starts a rules service in another process, and returns both.
 func startRules(t testing.TB) (*service, *exec.Cmd) {
 	t.Helper()
 	self, err := os.Executable()
@@ -104,7 +104,7 @@ func startRules(t testing.TB) (*service, *exec.Cmd) {
 	return &service{t: t, admin: childToken, url: "http://" + strings.TrimSpace(line), client: &http.Client{Transport: &http.Transport{}}}, c
 }
 
-// peak returns the most memory that a process has had, in MB; 0 where that is not told.
+// peak returns the maximum memory of a process in MB, 0 if it is unknown.
 func peak(pid int) int {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -122,11 +122,11 @@ func peak(pid int) int {
 	return 0
 }
 
-// All that nodes do when the service is back after a restart, at once: they watch, and fetch everything. Half of them
-// take what they fetch uncompressed.
+// After a restart of the service, all nodes watch and fetch everything at once. Half of them
+// fetch without compression.
 func TestFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	nodes, count := 500, 1000
-	if raceEnabled { // which makes all of it take ten times as long
+	if raceEnabled { // ten times slower
 		nodes, count = 50, 50
 	}
 	s, process := startRules(t)
@@ -168,7 +168,7 @@ func TestFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	group.Wait()
 	took := time.Since(began)
 	began = time.Now()
-	// All hear of the next change.
+	// All are notified of the next change.
 	next := s.call("PUT", "/v1/rules/x", `{"id":"x","limits":["1/s"]}`).wants(201).etag()
 	for i, w := range watches {
 		if w == nil {
@@ -195,7 +195,7 @@ func TestFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	t.Logf("%d nodes had revision %d after %v, and heard of the next in %v; the service took %d MB at most, %d before", nodes, revision, took, told, mb, idle)
 }
 
-// fetch fetches a snapshot, and reads only that it is all there.
+// fetch fetches a snapshot, and checks only that it is complete.
 func (s *service) fetch(revision int64, encoding string) error {
 	r, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/v1/snapshot", http.NoBody)
 	if err != nil {

@@ -117,7 +117,7 @@ func TestRulesThatClientsCannotMeetAreRefused(t *testing.T) {
 			t.Errorf("%s: got %d %s\nwant 422 with %s", tt.name, got.status, got.body, tt.want)
 		}
 	}
-	// A change of what clients are not held to, and the client itself, are no matter.
+	// A change of a rule that does not concern clients passes, and so does a change of the client.
 	s.call("PATCH", "/v1/rules/search", `{"limits":["1/s"]}`).wants(200)
 	s.call("PUT", "/v1/clients/acme", `{"id":"acme","limits":["20/s"]}`).wants(200)
 	s.call("PATCH", "/v1/rules/search", `{"cost":10,"limits":["10/s"]}`).wants(200)
@@ -201,7 +201,7 @@ clients:
 	s.call("POST", "/v1/rules:apply?dry_run&prune", changed, yaml...).wants(200, `"id":"c","action":"delete"`, `"id":"a","action":"update"`, `"unchanged":2`)
 	s.call("POST", "/v1/rules:apply", changed, yaml...).wants(200, `"unchanged":2`)
 	s.call("GET", "/v1/rules/c", "").wants(200)
-	// Clients that are not in a file without a list of them stay.
+	// Clients stay if the file has no list of clients.
 	s.call("POST", "/v1/rules:apply?prune=true", "rules: [{ id: a, limits: 5/s }]", yaml...).wants(200)
 	s.call("GET", "/v1/clients/acme", "").wants(200)
 	s.call("GET", "/v1/rules", "").wants(200, `"total":1`)
@@ -210,7 +210,7 @@ clients:
 
 	s.call("POST", "/v1/rules:apply", "rules:\n  - { id: x, limits: ten/s }\n  - { id: x }\n", yaml...).wants(422, `"path":"rules[0].limits[0]"`, `"line":2`, `"path":"rules[1]`)
 	s.call("POST", "/v1/rules:apply?dry-run=true", file, yaml...).wants(400, "dry_run")
-	// A rollback by who was thinking of another revision says what it would have changed.
+	// A rollback with a stale condition returns the difference that it would make.
 	s.call("POST", fmt.Sprintf("/v1/revisions/%d:rollback", first.etag()), "", "If-Match", first.header.Get("ETag")).wants(412, `"diff":"--- `, `+limits: [2/s]`)
 }
 

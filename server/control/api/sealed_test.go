@@ -24,7 +24,7 @@ func identifier(t *testing.T, secret string) *identity.Identifier {
 	return id
 }
 
-// A holder of a node token can register a node, and is sent no key that operators look up.
+// The holder of a node token can register a node, but gets no keys that operators look up.
 func TestNodesGetKeysEncrypted(t *testing.T) {
 	const text, fleet = "rules: [{ id: per-key, key: api_key, limits: 10/h }]", "the secret of the fleet"
 	var mu sync.Mutex

@@ -116,7 +116,7 @@ func TestErasedClientIsErasedOnNodes(t *testing.T) {
 	s.call("POST", "/v1/traffic/clients:erase", `{"client":{"x":"noisy"}}`).wants(422)
 	s.call("POST", "/v1/traffic/clients:erase", `{"client":{"user":"noisy"}}`).wants(200, `{"erased":1}`)
 	s.call("GET", "/v1/traffic/clients", "").wants(200, `"clients":[]`)
-	// The node learns of it with its next report, whose clients are not taken.
+	// The node learns of it with its next report, whose clients are ignored.
 	s.call("POST", "/v1/traffic:report", trafficReport(t, "a", now, 21, 15)).wants(200, `"client":{"user":"noisy"}`)
 	s.call("GET", "/v1/traffic/clients", "").wants(200, `"clients":[]`)
 	if len(erased) != 1 || erased[0] != "noisy" {

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// A watching is a watch of a namespace.
+// A watching is an open watch of a namespace.
 type watching struct {
 	t      testing.TB
 	body   io.ReadCloser
@@ -57,7 +57,7 @@ func (w *watching) close() {
 	_ = w.body.Close()
 }
 
-// next returns the next event: what it says, and its id.
+// next returns the data and the ID of the next event.
 func (w *watching) next() (data string, id int64, err error) {
 	for {
 		line, err := w.lines.ReadString('\n')
@@ -87,7 +87,7 @@ func (s *service) mustWatch(token, namespace, last string) *watching {
 	return w
 }
 
-// wants fails unless the next event is of a revision.
+// wants fails unless the next event has a revision.
 func (w *watching) wants(revision int64) {
 	w.t.Helper()
 	data, id, err := w.next()
@@ -120,7 +120,7 @@ func TestWatchersGetChangesAndResume(t *testing.T) {
 	var made struct{ Revision int64 }
 	fourth.into(&made)
 	up.wants(made.Revision)
-	// Who has been told of more than there is, because the database is an older one, is told what there is.
+	// A watcher with a later revision than the database's, which was restored, gets the current one.
 	s.mustWatch(node, "default", "99999").wants(made.Revision)
 	s.as(node, "GET", "/v1/watch", "", "Last-Event-ID", "x").wants(400)
 }
@@ -226,7 +226,7 @@ func TestSnapshotsOfAllAndOfChanges(t *testing.T) {
 	if err != nil || h.Since != first || h.Time.IsZero() || len(items) != 2 || !items["client acme"].Deleted || items["client b"].Deleted {
 		t.Errorf("since %d: got %+v with %v, %v, want one deleted and one made", first, h, items, err)
 	}
-	// What cannot be told as a difference is told whole.
+	// If the changes are not known, all content is sent.
 	if h, items, err := s.snapshotOf(node, "since=99999"); err != nil || h.Since != 0 || len(items) != 2 {
 		t.Errorf("since a revision to come: got %+v with %d items, %v, want all", h, len(items), err)
 	}
@@ -239,7 +239,7 @@ func TestSnapshotsOfAllAndOfChanges(t *testing.T) {
 	s.as(node, "GET", "/v1/snapshot?namespace=blog", "").wants(403)
 }
 
-// slowDB counts how often a snapshot is made, and can be held in the midst of one.
+// slowDB counts snapshots, and can block during one.
 type slowDB struct {
 	control.DB
 	made   atomic.Int64
@@ -278,7 +278,7 @@ func TestWatchEndsWhenItsTokenIsRevoked(t *testing.T) {
 	if _, _, err := w.next(); err != nil {
 		t.Fatal(err)
 	}
-	// It is shown to be alive meanwhile.
+	// Comments show that the stream is alive.
 	if line, err := w.lines.ReadString('\n'); err != nil || line != ": alive\n" {
 		t.Errorf("got %q, %v, want a comment", line, err)
 	}

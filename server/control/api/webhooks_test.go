@@ -24,7 +24,7 @@ import (
 
 const hookSecret = "a secret that both sides know"
 
-// A taker is a receiver of webhooks that may refuse some.
+// A taker is a receiver of webhooks that can refuse some.
 type taker struct {
 	*httptest.Server
 	refuse atomic.Int64 // how many more
@@ -67,7 +67,7 @@ func newTaker(t testing.TB) *taker {
 	return k
 }
 
-// has reports whether a revision was taken.
+// has reports whether a revision was accepted.
 func (k *taker) has(revision int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,7 +121,7 @@ func TestWebhookIsRetriedUntilAccepted(t *testing.T) {
 		d := s.deliveries("hook")
 		return len(d) == 1 && d[0].State == "delivered" && d[0].Attempts == 3 && d[0].Status == 202 && d[0].Revision == revision
 	})
-	// A change of tokens is nobody's business, and a webhook of another namespace is not told.
+	// Changes of tokens and of other namespaces are not sent.
 	s.token("x", token.Viewer, "*")
 	s.call("PUT", "/v1/rules/x?namespace=blog", `{"id":"x","limits":["1/s"]}`).wants(201)
 	next := s.call("DELETE", "/v1/rules/search", "").wants(200)

@@ -76,7 +76,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 		}
 	}
 	a.wants(t, 429, "", "GET", "/v1/forward-auth", "", "X-Headgate-Token", secret)
-	a.wants(t, 401, "", "POST", "/v1/ratelimit", "") // nothing is shown
+	a.wants(t, 401, "", "POST", "/v1/ratelimit", "") // no token
 }
 
 // HTTP/JSON reports a delay. A caller told to wait must not count as waiting here.
@@ -109,7 +109,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	b.wants(t, 400, "too many attributes: want at most 64", "POST", "/v1/ratelimit", `{"attributes":{`+strings.Join(many, ",")+`}}`)
 }
 
-// A body without a length is cut off at the bound, too, and takes its place among those that are buffered.
+// A body of unknown length is also bounded, and counts as buffered.
 func TestBodyOfUnknownLengthIsBounded(t *testing.T) {
 	a := newAPI(t, "rules: []", httpapi.Config{MaxBody: 8 << 10, MaxBuffered: 8 << 10})
 	s := httptest.NewServer(a)
@@ -125,7 +125,7 @@ func TestBodyOfUnknownLengthIsBounded(t *testing.T) {
 	if got := post(&slowBody{left: 64 << 10}); got != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d, want 413", got)
 	}
-	// While one is being sent there is no room for another.
+	// While one is being sent, another is refused.
 	first := &slowBody{left: 1, started: make(chan struct{}), goOn: make(chan struct{})}
 	done := make(chan int)
 	go func() { done <- post(first) }()
@@ -136,7 +136,7 @@ func TestBodyOfUnknownLengthIsBounded(t *testing.T) {
 		}
 		return nil
 	})
-	a.wants(t, 200, "passed", "POST", "/v1/ratelimit", "{}") // small ones always have room
+	a.wants(t, 200, "passed", "POST", "/v1/ratelimit", "{}") // small bodies are not counted
 	close(first.goOn)
 	if got := <-done; got != http.StatusBadRequest {
 		t.Errorf("got %d, want 400 for what was sent", got)
@@ -146,7 +146,7 @@ func TestBodyOfUnknownLengthIsBounded(t *testing.T) {
 	}
 }
 
-// A slowBody sends so many spaces, once it may.
+// A slowBody sends spaces once the test allows it.
 type slowBody struct {
 	left          int
 	started, goOn chan struct{}
@@ -170,7 +170,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Decisions of a batch that are asked for at once are as many and in the same order as one by one.
+// Concurrent decisions of a batch have responses in the same order as sequential ones.
 func TestBatchIsDecidedConcurrently(t *testing.T) {
 	for _, parallel := range []int{1, 2, 64} {
 		a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 3/h }]", httpapi.Config{Parallel: parallel})
@@ -201,7 +201,7 @@ func TestBatchIsDecidedConcurrently(t *testing.T) {
 	}
 }
 
-// Calls share what they are made of; none may see what belongs to another.
+// Calls share pooled memory, and must not see data of each other.
 func TestManyCallsAtOnce(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 50/h }]", httpapi.Config{})
 	var group sync.WaitGroup
@@ -277,7 +277,7 @@ func TestRuleDecidesWhenTheStoreIsUnreachable(t *testing.T) {
 	a.wants(t, 503, "cannot be checked right now", "GET", "/v1/forward-auth", "", "X-Forwarded-Uri", "/closed")
 }
 
-// A lease that cannot be given back is said to be so.
+// A failed release is reported.
 func TestFailedReleaseIsReported(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: jobs, limits: 1 concurrent ttl 30s }]", httpapi.Config{})
 	var d struct{ LeaseID string }
@@ -293,7 +293,7 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	}
 }
 
-// An answer that is held may take longer than the server has for others.
+// A delayed response may take longer than the server's timeouts.
 func TestDelayedResponseOutlastsTimeouts(t *testing.T) {
 	t.Parallel()
 	a := newTimedAPI(t, "rules: [{ id: line, key: ip, limits: 1/3s, on_limit: delay 10s }]", httpapi.Config{})

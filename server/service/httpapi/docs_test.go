@@ -13,7 +13,7 @@ import (
 
 var blocks = regexp.MustCompile("(?s)```(yaml|http)\n(.*?)```")
 
-// What docs/api.md shows is what happens: its first block is the rules, and then calls and answers follow by turns.
+// The first block of docs/api.md has rules, and the calls after it get the responses shown there.
 func TestExamplesInDocsAreTrue(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/api.md")
 	if err != nil {

@@ -57,7 +57,7 @@ func newExample() (url string, stop func()) {
 	}
 }
 
-// A service asks whether a user may search.
+// A service calls the API before a user may search.
 func Example() {
 	url, stop := newExample()
 	defer stop()
@@ -82,7 +82,7 @@ func Example() {
 	// 429 {"passed":false
 }
 
-// A proxy asks about a request that it has.
+// A proxy calls forward-auth with the headers of a request.
 func Example_forwardAuth() {
 	url, stop := newExample()
 	defer stop()
@@ -96,7 +96,7 @@ func Example_forwardAuth() {
 		r.Header.Set("X-Forwarded-Host", "api.example.com")
 		r.Header.Set("X-Forwarded-Uri", "/search?q=books")
 		r.Header.Set("X-Forwarded-For", "192.0.2.1")
-		r.Header.Set("X-User-ID", "alice") // whom the proxy has let in
+		r.Header.Set("X-User-ID", "alice") // authenticated by the proxy
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			fmt.Println(err)

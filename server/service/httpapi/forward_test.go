@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/service/httpapi"
 )
 
-// Clients of a proxy that shows its token as Bearer can send X-Headgate-Token themselves.
+// Clients of a proxy that sends its token as Bearer can send X-Headgate-Token themselves.
 func TestClientCannotUseUpItsProxysLogins(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-user, key: user, limits: 100/h }]", httpapi.Config{Token: token(t), Logins: newLogins(t, 10)})
 	for range 30 {
@@ -23,7 +23,7 @@ func TestClientCannotUseUpItsProxysLogins(t *testing.T) {
 	}
 }
 
-// A proxy that shows the token as Bearer must not make all of its clients one.
+// The Bearer token of a proxy must not identify its clients.
 func TestProxyTokenIsNotTheClientsToken(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: per-bearer, key: bearer, fallback: skip, limits: 1/h }]", httpapi.Config{Token: token(t)})
 	for range 3 {
@@ -63,7 +63,7 @@ func TestForwardAuthIgnoresConcurrencyAndLogsIt(t *testing.T) {
 	}
 }
 
-// The proxy waits for its answer until it is the request's turn, longer than the server has for others.
+// A delayed response of forward-auth may take longer than the server's timeouts.
 func TestForwardAuthWaitsForDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newTimedAPI(t, "rules: [{ id: line, key: ip, limits: 1/m, on_limit: delay 2m }]", httpapi.Config{})

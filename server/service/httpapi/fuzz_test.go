@@ -125,7 +125,7 @@ func slowRead(text string) (p plain, err error) {
 		return p, errShape
 	}
 	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "null") {
-		return p, errShape // only what is in a request may be null
+		return p, errShape // only fields of a request may be null
 	}
 	r := slowReader{json.NewDecoder(strings.NewReader(text))}
 	r.UseNumber()
@@ -161,7 +161,7 @@ func FuzzReadRequest(f *testing.F) {
 			if line, column := position(text, at.pos); line < 1 || column < 1 {
 				t.Fatalf("%q: got %d:%d", text, line, column)
 			}
-			// encoding/json repairs what is not Unicode, and we refuse it.
+			// encoding/json repairs invalid Unicode, and this reader refuses it.
 			if wantErr == nil && utf8.ValidString(text) && !strings.Contains(text, `\u`) {
 				t.Fatalf("%q: got %v, want %+v", text, err, want)
 			}
@@ -178,7 +178,7 @@ func FuzzReadRequest(f *testing.F) {
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q:\n got %+v\nwant %+v", text, got, want)
 		}
-		// A list of two of them is a batch of two.
+		// A batch of the request twice has two requests.
 		b := &apiCall{text: "[" + text + "," + text + "]"}
 		if err := b.readBatch(2); err != nil || len(b.requests) != 2 || b.requests[1].rule != q.rule {
 			t.Fatalf("%q twice: got %+v, %v", text, b.requests, err)

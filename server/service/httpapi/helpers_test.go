@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/service/httpapi"
 )
 
-// An api is a server with what is behind it, on a clock that stands still until it is set.
+// An api is a server with its engine and store, on a clock that the test sets.
 type api struct {
 	*httpapi.Server
 	engine *engine.Engine
@@ -82,10 +82,10 @@ func identify(t testing.TB, proxies string) *identity.Identifier {
 	return id
 }
 
-// interrupted is a store during whose decisions something happens.
+// interrupted is a store that calls a function during decisions.
 type interrupted struct {
 	headgate.Limiter
-	// If there is one it is called while a decision is made, which then does not mind how the caller is.
+	// If set, it is called during a decision, which then ignores the caller's context.
 	during func()
 }
 
@@ -121,7 +121,7 @@ func (a *api) call(method, path, body string, header ...string) *http.Response {
 	return w.Result()
 }
 
-// text returns the body of an answer.
+// text returns the body of a response.
 func text(t testing.TB, r *http.Response) string {
 	t.Helper()
 	b, err := io.ReadAll(r.Body)
@@ -131,7 +131,7 @@ func text(t testing.TB, r *http.Response) string {
 	return string(b)
 }
 
-// wants fails unless the call is answered with a status and a body that has some text in it.
+// wants fails unless the response has a status and its body contains a text.
 func (a *api) wants(t testing.TB, status int, has, method, path, body string, header ...string) {
 	t.Helper()
 	r := a.call(method, path, body, header...)

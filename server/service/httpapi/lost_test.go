@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/service/httpapi"
 )
 
-// A concurrency slot is freed if the caller has gone before it got the response.
+// A concurrency slot is freed if the caller disconnects before the response.
 func TestSlotsOfUndeliveredResponsesAreFreed(t *testing.T) {
 	const one = `{"ruleId":"jobs","client":{"userId":"kim"}}`
 	for path, body := range map[string]string{
@@ -38,7 +38,7 @@ func TestSlotsOfUndeliveredResponsesAreFreed(t *testing.T) {
 	}
 }
 
-// A caller that closes its sending side looks gone, but still waits for the response.
+// A caller that closes its sending side looks disconnected, but still waits for the response.
 func TestHalfClosedCallersGetTheirResponse(t *testing.T) {
 	const one = `{"ruleId":"posts","client":{"userId":"kim"}}`
 	for path, body := range map[string]string{"/v1/ratelimit": one, "/v1/ratelimit:batch": "[" + one + "]"} {

@@ -48,13 +48,13 @@ func (d *description) follow(node any) map[string]any {
 	return m
 }
 
-// check fails unless an answer is one that the document describes.
+// check fails unless the document describes the response.
 func (d *description) check(t testing.TB, method, path string, r *http.Response, body string) {
 	t.Helper()
 	path, _, _ = strings.Cut(path, "?")
 	of := d.follow(d.follow(d.root["paths"])[path])
 	if of == nil {
-		return // it is not there, which was answered with a problem
+		return // an unknown path, which got a problem
 	}
 	operation := d.follow(of[strings.ToLower(method)])
 	if operation == nil && r.StatusCode == http.StatusMethodNotAllowed {
@@ -108,8 +108,8 @@ func keys(m map[string]any) []string {
 	return list
 }
 
-// fits says in what a value does not fit a schema. It knows those words of JSON Schema that the document uses; a word
-// that it does not know is an error, too.
+// fits returns how a value differs from a schema. It knows the keywords of JSON Schema in the document; an unknown
+// keyword is an error, too.
 func (d *description) fits(value any, schema map[string]any, path string) string {
 	for _, word := range keys(schema) {
 		switch word {
@@ -261,7 +261,7 @@ func TestOpenAPIMatchesTheRoutes(t *testing.T) {
 	}
 }
 
-// The examples that readers copy must be taken.
+// The API accepts the examples of the description.
 func TestOpenAPIExamplesAreAccepted(t *testing.T) {
 	d := readSchema(t)
 	a := newAPI(t, "rules: [{ id: search-per-user, key: user, limits: 5/h }]", httpapi.Config{})

@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write what is answered into the scripts of testdata")
 
 // A script is rules, and then steps: "--- advance 1s", or "--- call POST /v1/ratelimit" with headers, an empty line and
-// a body, and behind it "--- answer" with what comes of it.
+// a body, and then "--- answer" with the response.
 func TestScripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// play returns the script with the answers that it gets.
+// play returns the script with the actual responses.
 func play(t *testing.T, script string) string {
 	parts := strings.Split(script, "\n--- ")
 	a := newAPI(t, parts[0], httpapi.Config{})
@@ -100,7 +100,7 @@ func play(t *testing.T, script string) string {
 	return b.String()
 }
 
-// headerText returns the header of an answer, in order, without what every answer has.
+// headerText returns the header of a response, sorted, without the fields of every response.
 func headerText(h http.Header) string {
 	var lines []string
 	for name, values := range h {

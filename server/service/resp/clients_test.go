@@ -63,7 +63,7 @@ func TestRedisCLIAuthenticates(t *testing.T) {
 		{"-a wrong --no-auth-warning PING", "AUTH failed: WRONGPASS invalid username-password pair or user is disabled.\nNOAUTH Authentication required.\n\n"},
 	} {
 		cmd := exec.CommandContext(t.Context(), program(t, "redis-cli"), append([]string{"-h", host, "-p", port}, strings.Fields(test.args)...)...)
-		got, err := cmd.CombinedOutput() // it fails with what it is told
+		got, err := cmd.CombinedOutput() // it fails with the server's error
 		if string(got) != test.want {
 			t.Errorf("redis-cli %s: got %q, %v, want %q", test.args, got, err, test.want)
 		}

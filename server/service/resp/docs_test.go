@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/service/resp"
 )
 
-// TestDocsMatchRedisCLI replays the examples of docs/resp.md, by the rules that stand there.
+// TestDocsMatchRedisCLI replays the examples of docs/resp.md with the rules there.
 func TestDocsMatchRedisCLI(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/resp.md")
 	if err != nil {

@@ -46,7 +46,7 @@ func Example() {
 	served := make(chan error)
 	go func() { served <- s.Serve(l) }()
 
-	// Any client of Redis will do; this is what it sends.
+	// Any Redis client works; this is what it sends.
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		panic(err)

@@ -51,7 +51,7 @@ func limits(texts ...string) []rules.Limit {
 	return list
 }
 
-// testRules are rules of every kind that answers differ by.
+// testRules are rules with all kinds of replies.
 func testRules() []rules.Rule {
 	return []rules.Rule{
 		{ID: "per-user", Key: []headgate.Attribute{user}, Limits: limits("5/h")},
@@ -95,7 +95,7 @@ func onMemory(t testing.TB, o memstore.Options) resp.Config {
 	}
 }
 
-// A running server and where it is.
+// A running server and its address.
 type running struct {
 	*resp.Server
 	address string
@@ -211,7 +211,7 @@ func (c *client) read() string {
 	return answer
 }
 
-// wants fails the test if a command is not answered so.
+// wants fails the test unless a command gets this reply.
 func (c *client) wants(want string, args ...string) {
 	c.t.Helper()
 	if got := c.do(args...); got != want {
@@ -230,7 +230,7 @@ func (c *client) closed() string {
 	return string(rest)
 }
 
-// readReply returns a reply in one line: parts of what has parts are apart by spaces, in brackets if they have parts
+// readReply returns a reply in one line: elements are separated by spaces, and nested lists are in brackets
 // too.
 func readReply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
@@ -277,7 +277,7 @@ func readReply(r *bufio.Reader) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			nested := strings.IndexByte("*~%", b[0]) >= 0 // asked now, as reading on writes over b
+			nested := strings.IndexByte("*~%", b[0]) >= 0 // before the next read overwrites b
 			part, err := readReply(r)
 			if err != nil {
 				return "", err
@@ -293,7 +293,7 @@ func readReply(r *bufio.Reader) (string, error) {
 	}
 }
 
-// program returns where a program is that Redis comes with.
+// program returns the path of a program of the Redis package.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -42,7 +42,7 @@ func TestGarbageGetsAnErrorAndIsClosed(t *testing.T) {
 			if got := c.read(); got != "PONG" {
 				t.Errorf("got %q for what came before, want PONG", got)
 			}
-			if test.want == "" { // is a command as far as one can tell
+			if test.want == "" { // the start of a valid command
 				if got := c.read(); !strings.HasPrefix(got, "ERR unknown command") {
 					t.Errorf("got %q, want an error", got)
 				}
@@ -107,12 +107,12 @@ func TestStalledCommandIsClosed(t *testing.T) {
 				t.Fatal("a command could take as long as it wanted to")
 			}
 			if _, err := io.WriteString(c.Conn, long[i:i+1]); err != nil {
-				return // hung up on
+				return // disconnected
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	bystander.wants("PONG", "PING") // is idle, which is another matter
+	bystander.wants("PONG", "PING") // idle, not stalled
 	if got := s.Stats().Expired; got != 5 {
 		t.Errorf("got %d connections that were closed for their silence, want 5", got)
 	}
@@ -205,7 +205,7 @@ func TestIncompleteCommandsAreBoundedInTotal(t *testing.T) {
 		c.hangUp()
 	}
 	await.True(t, "all are gone", func() bool { return s.Stats().Open == 0 })
-	c := dial(t, s.address) // what they held is free again
+	c := dial(t, s.address) // their memory is free again
 	c.send(half[:40000])
 	c.send(half[40000:] + "$4\r\nPING\r\n")
 	if got := c.read(); !strings.HasPrefix(got, "ERR unknown command") {
@@ -220,7 +220,7 @@ func TestIdleConnectionsHoldLittle(t *testing.T) {
 	s := serve(t, config)
 	used := func() uint64 {
 		runtime.GC()
-		runtime.GC() // what a pool keeps goes with the second
+		runtime.GC() // the second one empties pools
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapInuse + m.StackInuse

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// slowly is another way to say what parse does, one byte after the other and without a thought for speed: it returns
-// the commands in a text, and what is wrong with it if anything is.
+// slowly parses one byte after the other, without any optimization: it returns
+// the commands in a text, and its error, if any.
 func slowly(s bounds, input string) (commands [][]string, bad string) {
 	for input != "" {
 		args, rest, wrong, more := slowCommand(s, input)
@@ -183,7 +183,7 @@ func slowQuote(line string) (text, behind string, ok bool) {
 
 func hexadecimal(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 
-// quickly returns the same by parse, in pieces of so many bytes.
+// quickly returns the same with parse, in pieces of n bytes.
 func quickly(s bounds, input string, piece int) (commands [][]string, bad string) {
 	var buffer []byte
 	for input != "" {
@@ -236,8 +236,8 @@ func FuzzParseMatchesSlowParser(f *testing.F) {
 		if !equal(got, want) || gotBad != wantBad {
 			t.Errorf("%q: got %q, %q, want %q, %q", input, got, gotBad, want, wantBad)
 		}
-		// In whatever pieces a text comes, its commands are the same, and what is wrong is found at the same place. What it
-		// is called may differ: the end of a text that is too long in two ways comes in two ways.
+		// Whatever the pieces of a text, its commands are the same, and an error is found at the same place. The
+		// error itself may differ if a text is too long in two ways.
 		got, gotBad = quickly(tight, string(input), piece)
 		if !equal(got, want) || (gotBad == "") != (wantBad == "") {
 			t.Errorf("%q in pieces of %d: got %q, %q, want %q, %q", input, piece, got, gotBad, want, wantBad)

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/server/service/resp"
 )
 
-// A pipeListener hands out connections that are no sockets. What is written to one has been read when Write returns.
+// A pipeListener returns connections that are not sockets. Write returns when the data was read.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -136,7 +136,7 @@ func (s *slowStore) Take(ctx context.Context, c headgate.Check) (headgate.Decisi
 
 func TestRemoteDecisionsOfAPipelineAreConcurrent(t *testing.T) {
 	const n = 100
-	var all sync.WaitGroup // nobody returns before all have come
+	var all sync.WaitGroup // all decisions must be in progress before one returns
 	all.Add(n)
 	together := make(chan struct{})
 	go func() { all.Wait(); close(together) }()
@@ -183,7 +183,7 @@ func TestRemoteDecisionsHaveADeadline(t *testing.T) {
 			t.Errorf("got %q, want %q", got, textBusy)
 		}
 	}
-	// No policy decides: too much at once must not switch limits off.
+	// No policy decides: overload must not switch limits off.
 	c.send(one + one + encode("HG.TAKE", "per-user", "alice") + encode("HG.TAKE", "careful", "alice"))
 	for range 4 {
 		if got := c.read(); got != textBusy {
@@ -218,7 +218,7 @@ func TestRedisDecidesForAll(t *testing.T) {
 	}
 }
 
-// On one CPU connections give way to each other between deciding and answering.
+// On one CPU, connections yield to each other between decision and reply.
 func TestConnectionsGetTheirOwnRepliesOnOneCPU(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s := serve(t, onMemory(t, memstore.Options{}))

@@ -101,7 +101,7 @@ func TestCommandsNeedTheToken(t *testing.T) {
 		{"PING", "NOAUTH Authentication required."},
 		{"HELLO 3 AUTH default 0123456789abcdef", "server headgate…"},
 		{"PING", "PONG"},
-		{"AUTH wrong", wrong}, // keeps what it has
+		{"AUTH wrong", wrong}, // the session stays authenticated
 		{"PING", "PONG"},
 		{"RESET", "RESET"},
 		{"PING", "NOAUTH Authentication required."},
@@ -111,7 +111,7 @@ func TestCommandsNeedTheToken(t *testing.T) {
 	if got := s.Stats().RefusedTokens; got != 4 {
 		t.Errorf("got %d wrong tokens, want 4", got)
 	}
-	// Who has shown none cannot have us read long commands.
+	// Without a token, long commands are refused.
 	c := dial(t, s.address)
 	c.send(encode(strings.Fields("ECHO 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17")...))
 	if got := c.closed(); got != "-ERR Protocol error: unauthenticated multibulk length\r\n" {
@@ -155,7 +155,7 @@ func TestRepliesCanBeTurnedOff(t *testing.T) {
 			c.send(encode("CLIENT", "REPLY", "SKIP") + take + take + encode("CLIENT", "REPLY", "OFF") + take + encode("PING") +
 				encode("CLIENT", "REPLY", "ON") + take)
 			answers := []string{"1 5 3 ", "OK", "1 5 1 "}
-			if store != "in memory" { // they are under way together, and may be decided in any order
+			if store != "in memory" { // they are concurrent, and may be decided in any order
 				answers = []string{"1 5 ", "OK", "1 5 "}
 			}
 			for _, want := range answers {

@@ -37,8 +37,8 @@ func TestShutdownRepliesToSentCommands(t *testing.T) {
 	})
 }
 
-// endsFor shuts the server down for one who is idle and one who waits for a decision and has sent more; the decision is
-// made by then, which is called when the idle one has gone.
+// endsFor shuts the server down while one client is idle and another waits for a decision and has sent more commands.
+// It calls then, which makes the decision, when the idle client is disconnected.
 func (s running) endsFor(t *testing.T, idle, busy *client, then func()) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -86,7 +86,7 @@ func TestShutdownAbortsBusyClients(t *testing.T) {
 			asking.Go(func() {
 				ask := []byte(strings.Repeat("INFO\r\n", 100))
 				if i%2 == 0 {
-					ask = []byte(strings.Repeat("\r\n", 1<<16)) // never an answer to write
+					ask = []byte(strings.Repeat("\r\n", 1<<16)) // commands without a reply
 				}
 				for {
 					if _, err := c.Write(ask); err != nil {
@@ -182,7 +182,7 @@ func TestProbedConnectionStaysOpen(t *testing.T) {
 	c := dial(t, s.address)
 	for range 8 {
 		c.wants("PONG", "PING")
-		time.Sleep(240 * time.Millisecond) // long enough to be looked after, not to wait for it
+		time.Sleep(240 * time.Millisecond) // long enough for a probe, shorter than the timeout
 	}
 	if n := s.Stats(); n.Open != 1 || n.Expired != 0 {
 		t.Errorf("got %+v, want one connection", n)
@@ -198,7 +198,7 @@ func TestUnauthenticatedConnectionExpires(t *testing.T) {
 	shown.wants("OK", "AUTH", "0123456789abcdef")
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := silent.Write([]byte("PING\r\n")); err != nil {
-			break // hung up on, although it has kept talking
+			break // disconnected, although it has sent commands
 		}
 		if time.Now().After(end) {
 			t.Fatal("who shows no token may stay")

@@ -9,12 +9,12 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// A said is a command and its reply. A reply that ends in … is compared up to there.
+// A said is a command and the expected reply. A reply that ends in … is compared up to there.
 type said struct {
 	command, want string
 }
 
-// converse sends commands as lines and compares the answers.
+// converse sends commands as lines and compares the replies.
 func converse(t *testing.T, c *client, list []said) {
 	t.Helper()
 	for _, s := range list {

@@ -72,7 +72,7 @@ func duration(t *testing.T, text string) time.Duration {
 	return d
 }
 
-// replay sends the commands of all cases as lines, and compares the answers.
+// replay sends the commands of all cases as lines, and compares the replies.
 func replay(t *testing.T, start func(t *testing.T, clock *limittest.Clock) resp.Config) {
 	cases := readCases(t)
 	if len(cases) < 10 {

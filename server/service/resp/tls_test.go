@@ -76,7 +76,7 @@ func TestPipelineRepliesOverTLSAreInOrder(t *testing.T) {
 	var calls *tls.Config
 	config.TLS, calls = withTLS(t)
 	c := overTLS(t, serve(t, config).address, calls)
-	const n = 500 // far more than is read at a time
+	const n = 500 // far more than one read returns
 	var b strings.Builder
 	for i := range n {
 		b.WriteString(encode("ECHO", fmt.Sprint("word ", i)))

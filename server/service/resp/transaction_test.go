@@ -44,7 +44,7 @@ func TestTransactionsQueueAndReplyWithAnArray(t *testing.T) {
 	}
 }
 
-// Redis itself says what transactions of connection commands reply.
+// The replies of transactions are compared with those of Redis.
 func TestTransactionsReplyAsRedisDoes(t *testing.T) {
 	redis := dial(t, redistest.Standalone(t, redistest.Options{}).Addr())
 	ours := dial(t, serve(t, onMemory(t, memstore.Options{})).address)

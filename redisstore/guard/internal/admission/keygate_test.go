@@ -10,7 +10,7 @@ func TestEstimateOfUnitsThatCouldPass(t *testing.T) {
 		limit string
 		do    func(enter func(cost int64) *Turn, g *KeyGate) // at 0 s
 		now   int64
-		want  int // calls of one unit that may be under way besides those that are
+		want  int // additional calls of one unit that may be in flight
 	}{
 		{
 			name: "a key that is not known", limit: "5/h",
