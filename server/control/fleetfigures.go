@@ -129,7 +129,7 @@ func (f *FleetFigures) Problems() (list []source.Problem) {
 		list = append(list, source.Problem{Path: path, Value: value, Want: want})
 	}
 	if len(f.Sync) > MaxSyncModes {
-		add("sync", fmt.Sprintf("%d of them", len(f.Sync)), fmt.Sprintf("at most %d", MaxSyncModes))
+		add("sync", fmt.Sprintf("%d modes", len(f.Sync)), fmt.Sprintf("at most %d", MaxSyncModes))
 		return list
 	}
 	f.each(func(path string, n *int64) {
@@ -142,7 +142,7 @@ func (f *FleetFigures) Problems() (list []source.Problem) {
 		}
 	})
 	if f.Live > f.Known {
-		add("live", fmt.Sprint(f.Live), "at most as many as are known")
+		add("live", fmt.Sprint(f.Live), "at most known")
 	}
 	seen := make(map[string]bool, len(f.Sync))
 	for i := range f.Sync {

@@ -92,7 +92,7 @@ func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 		value, want := rules.FormatDuration(form.For), "a time above 0, at most 366 days"
 		invalid = append(invalid, rules.Problem{Path: "for", Value: value, Want: want})
 	case badTime:
-		value, want := o.Expires.Format(time.RFC3339), "a time to come, at most 366 days from now"
+		value, want := o.Expires.Format(time.RFC3339), "a future time, at most 366 days from now"
 		invalid = append(invalid, rules.Problem{Path: "expires", Value: value, Want: want})
 	}
 	unreadable := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
@@ -160,7 +160,7 @@ func (o *Override) problems() []rules.Problem {
 		list = append(list, rules.Problem{Path: path, Value: value, Want: want})
 	}
 	if o.ID == "" {
-		add("id", "", "a name of its own")
+		add("id", "", "an ID")
 	}
 	if len(o.Client) == 0 || len(o.Client) > maxOverrideClient {
 		add("client", "", "1 to 8 attributes that name the client, as in { user: acme }")

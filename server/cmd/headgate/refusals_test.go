@@ -33,7 +33,7 @@ func TestRefusalsArePrintedOnceWithAdvice(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"headgate: the rules service says 422: One thing is wrong with it.\n  role: \"boss\": want one of viewer, editor, admin, node\n", []string{"tokens", "create", "--role", "boss"}},
+		{"headgate: the rules service says 422: The request has a problem.\n  role: \"boss\": want one of viewer, editor, admin, node\n", []string{"tokens", "create", "--role", "boss"}},
 		{"headgate: the rules service says 401: The token is invalid: it does not exist, was revoked, or has expired.\n  set a token with --token-file, ", []string{"rules", "list", "--token-file", wrong}},
 		{"headgate: token: " + lines + ": want one line of printable ASCII characters without spaces\n", []string{"rules", "list", "--token-file", lines}},
 		{"headgate: nothing listens at http://127.0.0.1:1: is the rules service running?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},

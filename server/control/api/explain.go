@@ -48,7 +48,7 @@ func (s *Server) explain(c *call) error {
 		return err
 	}
 	if isDraft && request.Draft == nil {
-		return problem.InvalidField("draft", "", "a rules file, since ?draft is asked")
+		return problem.InvalidField("draft", "", "a rules file, which ?draft requires")
 	}
 	subject, err := s.subject(&request)
 	if err != nil {

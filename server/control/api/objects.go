@@ -195,7 +195,7 @@ func (c *call) readPatch() (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if err := d.Decode(&patch); err != nil {
-		return nil, problem.New(http.StatusBadRequest, "The body is no JSON: %v.", err)
+		return nil, problem.New(http.StatusBadRequest, "The body is not valid JSON: %v.", err)
 	}
 	fields, ok := patch.(map[string]any)
 	if !ok {

@@ -27,7 +27,7 @@ func (c *call) readQuery() error {
 	c.query = query
 	for name, values := range query {
 		if len(values) > 1 {
-			return problem.InvalidQuery(name, values[1], "it once")
+			return problem.InvalidQuery(name, values[1], "one value")
 		}
 		if name == "namespace" { // clients send it with every call, even if the route has no namespace
 			if !control.IsName(values[0]) && (c.route.scope == oneNamespace || values[0] != token.AllNamespaces) {
@@ -119,7 +119,7 @@ func newCursor(last string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("v1 " + last))
 }
 
-const wantCursor = "the next of the page before"
+const wantCursor = "the value of next in the previous page"
 
 // cursor reads the cursor of a call, and returns the last ID of the page before it. It is empty for the first page.
 func (c *call) cursor() (string, error) {
@@ -205,7 +205,7 @@ func (c *call) entityTags(header string) (tags []string, isAny bool, err error) 
 		}
 		if !ok {
 			return nil, false, problem.New(http.StatusBadRequest,
-				"%s: %s: want the ETag of an answer, such as \"42\", or *.", header, rules.Quote(text))
+				"%s: %s: want the ETag of a response, such as \"42\", or *.", header, rules.Quote(text))
 		}
 		tags = append(tags, tag)
 	}

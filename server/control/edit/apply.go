@@ -194,7 +194,7 @@ func (ns *namespace) applyOverrides(edits []Edit, problems *Problems) {
 	if len(next) > maxOverrides && len(next) > len(ns.overrides) {
 		problems.Add(source.Problem{
 			Path: "overrides", Value: strconv.Itoa(len(next)),
-			Want: "at most " + strconv.Itoa(maxOverrides) + " in a namespace; what lasts is a client's limit",
+			Want: "at most " + strconv.Itoa(maxOverrides) + " in a namespace; permanent limits belong to clients",
 		})
 	}
 	ns.overrides = next

@@ -101,7 +101,7 @@ func (p *Problems) Err() error {
 func (p *Problems) addRules(err error, e *Edit, fieldPath func(string) string) {
 	var invalid *rules.Error
 	if !errors.As(err, &invalid) {
-		p.Add(source.Problem{Path: e.Path, Value: err.Error(), Want: "something else", Line: e.Line})
+		p.Add(source.Problem{Path: e.Path, Value: err.Error(), Want: "another value", Line: e.Line})
 		return
 	}
 	for _, problem := range RuleProblems(invalid) {

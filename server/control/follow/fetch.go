@@ -158,7 +158,7 @@ func (f *Follower) applySnapshot(t *fetchSink) error {
 	if err == nil {
 		f.applySuspensions(state)
 		if err = f.config.Apply(state.set); err != nil {
-			err = refused(err)
+			err = refusedError(err)
 		}
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ type ruleState struct {
 // ErrRefused is wrapped by errors about complete data that cannot be used here.
 var ErrRefused = errors.New("rules refused")
 
-func refused(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
+func refusedError(err error) error { return fmt.Errorf("%w: %w", ErrRefused, err) }
 
 // compile compiles the rules of a map, sorted by id.
 func compile(byID map[string]*rules.Rule) (*match.Set, error) {
@@ -51,7 +51,7 @@ func compile(byID map[string]*rules.Rule) (*match.Set, error) {
 	}
 	set, err := match.Compile(list)
 	if err != nil {
-		return nil, refused(err)
+		return nil, refusedError(err)
 	}
 	return set, nil
 }
@@ -72,7 +72,7 @@ func checkParsed(item *control.Item, id string, err error) error {
 		err = fmt.Errorf("its body is of %s %s", item.Kind, rules.Quote(id))
 	}
 	if err != nil {
-		return refused(fmt.Errorf("%s %s: %w", item.Kind, rules.Quote(item.ID), err))
+		return refusedError(fmt.Errorf("%s %s: %w", item.Kind, rules.Quote(item.ID), err))
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (w *snapshotSink) item(item *control.Item) error {
 	switch item.Kind {
 	case control.KindRule:
 		if state.set != nil {
-			return refused(errOrder)
+			return refusedError(errOrder)
 		}
 		r, err := parseRule(item)
 		if err != nil {
@@ -125,16 +125,16 @@ func (w *snapshotSink) item(item *control.Item) error {
 		return state.register(c, state.set)
 	case control.KindOverride:
 		if err := state.overlay.add(item); err != nil {
-			return refused(err)
+			return refusedError(err)
 		}
 	case control.KindSuspension:
 		s, err := control.ParseSuspension(item.ID, item.Body)
 		if err != nil {
-			return refused(err)
+			return refusedError(err)
 		}
 		state.suspensions[item.ID] = s
 	default:
-		return refused(fmt.Errorf("unknown kind of object %q", item.Kind))
+		return refusedError(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (w *snapshotSink) finish(now time.Time) (*ruleState, error) {
 	state := &w.state
 	state.set = state.set.WithClients(state.clients.registry)
 	if err := state.overlay.apply(&state.clients, state.set, now); err != nil {
-		return nil, refused(err)
+		return nil, refusedError(err)
 	}
 	return state, nil
 }
@@ -163,7 +163,7 @@ func (w *snapshotSink) finish(now time.Time) (*ruleState, error) {
 // register puts a client in the registry, with its overrides applied.
 func (state *ruleState) register(c rules.Client, set *match.Set) error {
 	if err := set.Check(c); err != nil {
-		return refused(fmt.Errorf("client %s: %w", rules.Quote(c.ID), err))
+		return refusedError(fmt.Errorf("client %s: %w", rules.Quote(c.ID), err))
 	}
 	state.removeTemporary(&c)
 	effective := c
@@ -172,13 +172,13 @@ func (state *ruleState) register(c rules.Client, set *match.Set) error {
 		for _, entry := range overridden.overrides {
 			var err error
 			if effective, err = entry.ApplyTo(effective); err != nil {
-				return refused(err)
+				return refusedError(err)
 			}
 		}
 		overridden.effective = effective
 	}
 	if err := state.clients.put(effective); err != nil {
-		return refused(fmt.Errorf("%w: client %s: %w", errSharedValue, rules.Quote(c.ID), err))
+		return refusedError(fmt.Errorf("%w: client %s: %w", errSharedValue, rules.Quote(c.ID), err))
 	}
 	return nil
 }
@@ -260,12 +260,12 @@ func (d *deltaSink) item(item *control.Item) error {
 		if !item.Deleted {
 			s, err := control.ParseSuspension(item.ID, item.Body)
 			if err != nil {
-				return refused(err)
+				return refusedError(err)
 			}
 			d.suspensions[item.ID] = &s
 		}
 	default:
-		return refused(fmt.Errorf("unknown kind of object %q", item.Kind))
+		return refusedError(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
 	return nil
 }
@@ -311,7 +311,7 @@ func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set
 	next.clients.begin()
 	if err = next.applyClients(d, now); err == nil && next.set != state.set {
 		if err = apply(next.set); err != nil {
-			err = refused(err)
+			err = refusedError(err)
 		}
 	}
 	if err != nil {
@@ -349,7 +349,7 @@ func (state *ruleState) applyClients(d *deltaSink, now time.Time) error {
 		delete(state.overlay.overrides, id)
 		if item != nil {
 			if err := state.overlay.add(item); err != nil {
-				return refused(err)
+				return refusedError(err)
 			}
 		}
 	}
@@ -357,7 +357,7 @@ func (state *ruleState) applyClients(d *deltaSink, now time.Time) error {
 		return nil
 	}
 	if err := state.overlay.apply(&state.clients, state.set, now); err != nil {
-		return refused(err)
+		return refusedError(err)
 	}
 	return nil
 }

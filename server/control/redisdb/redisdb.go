@@ -128,7 +128,7 @@ func (db *DB) check(ctx context.Context) error {
 	}
 	if have > formatVersion {
 		return fmt.Errorf("open %s: %w of headgate: its format is version %d, and this version knows %d; "+
-			"run the newer version, or restore a backup made before it ran",
+			"run the newer version, or restore a backup from before its first start",
 			db.name, control.ErrNewer, have, formatVersion)
 	}
 	for _, warning := range db.warnings(ctx) {

@@ -12,13 +12,13 @@ import (
 func TestEachProblemIsReportedOnce(t *testing.T) {
 	for _, tt := range []struct{ media, body, want string }{
 		{
-			"application/problem+json", `{"status":422,"detail":"One thing is wrong with it: limits[0]: Count \"x\": want a number. Earlier lines are imported: see import.",
+			"application/problem+json", `{"status":422,"detail":"The request has a problem: limits[0]: Count \"x\": want a number. Earlier lines are imported: see import.",
 			"errors":[{"path":"limits[0]","value":"Count \"x\"","want":"a number","line":7}],"import":{"revision":9,"clients":5,"created":4,"updated":1}}`,
-			"the rules service says 422: One thing is wrong with it.\n  line 7: limits[0]: Count \"x\": want a number\n  done before it: 5 clients: created 4, updated 1, deleted 0, unchanged 0; revision 9",
+			"the rules service says 422: The request has a problem.\n  line 7: limits[0]: Count \"x\": want a number\n  done before it: 5 clients: created 4, updated 1, deleted 0, unchanged 0; revision 9",
 		},
 		{
-			"application/problem+json", `{"status":422,"detail":"2 things are wrong with it.","errors":[{"path":"a","want":"b"},{"path":"c","want":"d"}]}`,
-			"the rules service says 422: 2 things are wrong with it.\n  a: want b\n  c: want d",
+			"application/problem+json", `{"status":422,"detail":"The request has 2 problems.","errors":[{"path":"a","want":"b"},{"path":"c","want":"d"}]}`,
+			"the rules service says 422: The request has 2 problems.\n  a: want b\n  c: want d",
 		},
 		{"text/plain", "upstream is away\nmore of it\n", "the rules service says 422: upstream is away"},
 		{"text/plain", "\x1b[31mred\n", "the rules service says 422: Unprocessable Entity"},

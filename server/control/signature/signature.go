@@ -22,11 +22,11 @@ const Window = 5 * time.Minute
 // Reasons to refuse a signature.
 var (
 	// ErrInvalid means that the body was not signed with the secret.
-	ErrInvalid = errors.New("the signature is not right")
+	ErrInvalid = errors.New("the signature is invalid")
 	// ErrTime means that the time of the signature is outside the Window.
 	ErrTime = errors.New("it was signed too long ago, or the clocks differ")
 	// ErrReplayed means that the same signature was received before.
-	ErrReplayed = errors.New("it was taken before")
+	ErrReplayed = errors.New("it was received before")
 )
 
 // Sign returns the value of Header for a body that is sent now: "t=UNIX,v1=HEX", where HEX is the HMAC-SHA256 of UNIX,

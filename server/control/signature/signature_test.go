@@ -88,5 +88,5 @@ func ExampleVerify() {
 	handle(httptest.NewRecorder(), r)
 	// Output:
 	// {"event":"revision","namespace":"default","revision":42}
-	// the signature is not right
+	// the signature is invalid
 }

@@ -75,7 +75,7 @@ func (d *Draft) setExpires(now time.Time) *source.Problem {
 		return nil
 	}
 	if !d.Expires.After(now) {
-		return &source.Problem{Path: "expires", Value: d.Expires.Format(time.RFC3339), Want: "a time to come"}
+		return &source.Problem{Path: "expires", Value: d.Expires.Format(time.RFC3339), Want: "a future time"}
 	}
 	d.Expires = d.Expires.UTC().Truncate(time.Second)
 	return nil

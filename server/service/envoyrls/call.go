@@ -74,8 +74,8 @@ func (c *rateLimitCall) reset() {
 	}
 	c.outcomes, c.statuses = c.outcomes[:n], c.statuses[:n]
 	for i := range c.outcomes {
-		f := &c.outcomes[i]
-		f.limit, f.counter, f.replaced, f.err = nil, nil, false, nil
+		out := &c.outcomes[i]
+		out.limit, out.counter, out.replaced, out.err = nil, nil, false, nil
 	}
 	c.storeChecks, c.ruleChecks, c.keys = c.storeChecks[:0], c.ruleChecks[:0], c.keys[:0]
 }

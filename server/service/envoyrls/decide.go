@@ -75,21 +75,21 @@ func (s *Server) findLimits(t *table, c *rateLimitCall) error {
 		return nil
 	}
 	for i := range c.outcomes {
-		f := &c.outcomes[i]
-		f.hits = c.hits(i)
+		out := &c.outcomes[i]
+		out.hits = c.hits(i)
 		if r.descriptors[i].override.present {
 			if err := s.override(c, i); err != nil {
 				return err
 			}
 			continue
 		}
-		f.limit, c.nodes = t.match(r.domain, c.entries(i), c.nodes)
-		if f.limit == nil {
+		out.limit, c.nodes = t.match(r.domain, c.entries(i), c.nodes)
+		if out.limit == nil {
 			continue
 		}
-		f.counter = s.counterOf(c, i)
-		if !f.limit.unlimited {
-			c.key(i, f.limit.suffix, 0)
+		out.counter = s.counterOf(c, i)
+		if !out.limit.unlimited {
+			c.key(i, out.limit.suffix, 0)
 		}
 	}
 	if t.hasReplaces {
@@ -105,21 +105,21 @@ func (s *Server) findLimits(t *table, c *rateLimitCall) error {
 
 // override uses the limit that the request brings for descriptor i.
 func (s *Server) override(c *rateLimitCall, i int) error {
-	f, o := &c.outcomes[i], &c.request.descriptors[i].override
+	out, o := &c.outcomes[i], &c.request.descriptors[i].override
 	u := Unit(min(o.unit, math.MaxUint8))
 	if u.Period() == 0 {
 		return grpcstatus.Errorf(codes.InvalidArgument,
 			"descriptor %d: limit: unit %d: want SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR", i, int32(o.unit))
 	}
-	f.requestLimit = limit{}
-	if !f.requestLimit.perUnit(o.requests, u, o.multiplier) {
+	out.requestLimit = limit{}
+	if !out.requestLimit.perUnit(o.requests, u, o.multiplier) {
 		return grpcstatus.Errorf(codes.InvalidArgument,
 			"descriptor %d: limit: unit_multiplier %d: want at most 366 days", i, o.multiplier)
 	}
-	f.requestLimit.current = currentLimit("", o.requests, u, o.multiplier)
-	f.limit, f.counter = &f.requestLimit, &s.overrides
+	out.requestLimit.current = currentLimit("", o.requests, u, o.multiplier)
+	out.limit, out.counter = &out.requestLimit, &s.overrides
 	c.nodes = c.nodes[:0]
-	c.key(i, f.requestLimit.suffix, o.multiplier)
+	c.key(i, out.requestLimit.suffix, o.multiplier)
 	return nil
 }
 
@@ -180,15 +180,15 @@ func (c *rateLimitCall) replace() {
 	}
 }
 
-// decidedWithoutStore reports whether f is decided without the store: nothing may pass, and denied hits are not
-// counted.
-func (s *Server) decidedWithoutStore(f *outcome) bool {
-	if f.limit.max > 0 || s.config.CountDenied {
+// decidedWithoutStore reports whether a descriptor is decided without the store: nothing may pass, and denied hits are
+// not counted.
+func (s *Server) decidedWithoutStore(out *outcome) bool {
+	if out.limit.max > 0 || s.config.CountDenied {
 		return false
 	}
-	f.decision = headgate.Decision{
-		Allowed: f.hits == 0, Limit: f.limit.storeLimit.Count,
-		Remaining: f.limit.storeLimit.Count,
+	out.decision = headgate.Decision{
+		Allowed: out.hits == 0, Limit: out.limit.storeLimit.Count,
+		Remaining: out.limit.storeLimit.Count,
 	}
 	return true
 }
@@ -202,25 +202,25 @@ func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
 	}
 	if s.storeBorrowsKeys {
 		for _, i := range c.storeChecks {
-			f := &c.outcomes[i]
-			key := c.keys[f.key.from:f.key.to]
-			s.take(ctx, f, grpcwire.Borrow(key), c.request.descriptors[i].negative)
+			out := &c.outcomes[i]
+			key := c.keys[out.key.from:out.key.to]
+			s.take(ctx, out, grpcwire.Borrow(key), c.request.descriptors[i].negative)
 		}
 	} else {
 		keys := string(c.keys)
 		c.eachCounter(c.storeChecks, keys, func(i int) {
-			f := &c.outcomes[i]
-			s.take(ctx, f, keys[f.key.from:f.key.to], c.request.descriptors[i].negative)
+			out := &c.outcomes[i]
+			s.take(ctx, out, keys[out.key.from:out.key.to], c.request.descriptors[i].negative)
 		})
 	}
 	for _, i := range c.storeChecks {
-		f := &c.outcomes[i]
-		if f.err != nil {
-			if err := s.applyFailurePolicy(ctx, f); err != nil {
+		out := &c.outcomes[i]
+		if out.err != nil {
+			if err := s.applyFailurePolicy(ctx, out); err != nil {
 				return err
 			}
 		}
-		if f.decision.Degraded {
+		if out.decision.Degraded {
 			s.counts.degraded.Add(1)
 		}
 	}
@@ -231,12 +231,12 @@ func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
 // keys are concurrent; calls for the same key are made in the order of the request.
 func (c *rateLimitCall) eachCounter(list []int, keys string, do func(i int)) {
 	for at, i := range list {
-		f := &c.outcomes[i]
-		f.next, f.hasEarlier = -1, false
+		out := &c.outcomes[i]
+		out.next, out.hasEarlier = -1, false
 		for _, j := range list[:at] { // fewer than Limits.Descriptors
 			earlier := &c.outcomes[j]
-			if earlier.next < 0 && keys[earlier.key.from:earlier.key.to] == keys[f.key.from:f.key.to] {
-				earlier.next, f.hasEarlier = i, true
+			if earlier.next < 0 && keys[earlier.key.from:earlier.key.to] == keys[out.key.from:out.key.to] {
+				earlier.next, out.hasEarlier = i, true
 				break
 			}
 		}
@@ -256,17 +256,17 @@ func (c *rateLimitCall) eachCounter(list []int, keys string, do func(i int)) {
 }
 
 // take takes the hits of a descriptor from the store.
-func (s *Server) take(ctx context.Context, f *outcome, key string, negative bool) {
-	check := headgate.Check{Key: key, Limit: f.limit.storeLimit, Cost: f.hits, OnFailure: s.config.OnFailure}
+func (s *Server) take(ctx context.Context, out *outcome, key string, negative bool) {
+	check := headgate.Check{Key: key, Limit: out.limit.storeLimit, Cost: out.hits, OnFailure: s.config.OnFailure}
 	switch {
-	case f.hits > 0 && negative:
-		f.decision, f.err = s.returnHits(ctx, check)
-	case f.hits > 0 && s.config.CountDenied:
-		f.decision, f.err = s.takeOrCharge(ctx, &check)
-	case f.hits == 0:
-		f.decision, f.err = s.config.Store.Peek(ctx, check)
+	case out.hits > 0 && negative:
+		out.decision, out.err = s.returnHits(ctx, check)
+	case out.hits > 0 && s.config.CountDenied:
+		out.decision, out.err = s.takeOrCharge(ctx, &check)
+	case out.hits == 0:
+		out.decision, out.err = s.config.Store.Peek(ctx, check)
 	default:
-		f.decision, f.err = s.config.Store.Take(ctx, check)
+		out.decision, out.err = s.config.Store.Take(ctx, check)
 	}
 }
 
@@ -281,21 +281,23 @@ func (s *Server) returnHits(ctx context.Context, check headgate.Check) (headgate
 }
 
 // applyFailurePolicy applies the failure policy, unless the request's context has ended.
-func (s *Server) applyFailurePolicy(ctx context.Context, f *outcome) error {
+func (s *Server) applyFailurePolicy(ctx context.Context, out *outcome) error {
 	if err := ctx.Err(); err != nil {
 		return grpcstatus.FromContextError(err).Err()
 	}
-	if errors.Is(f.err, headgate.ErrOverloaded) {
+	if errors.Is(out.err, headgate.ErrOverloaded) {
 		// With an error, Envoy would let the request pass unless failure_mode_deny is set.
-		f.decision = headgate.Decision{Limit: f.limit.storeLimit.Capacity(), RetryAfter: time.Second, ResetAfter: time.Second}
+		out.decision = headgate.Decision{
+			Limit: out.limit.storeLimit.Capacity(), RetryAfter: time.Second, ResetAfter: time.Second,
+		}
 		return nil
 	}
-	s.config.OnError(fmt.Errorf("envoyrls: store failed, policy %s: %w", s.config.OnFailure, f.err))
-	f.decision = headgate.Decision{
-		Allowed: s.config.OnFailure != headgate.Closed, Degraded: true, Limit: f.limit.storeLimit.Capacity(),
+	s.config.OnError(fmt.Errorf("envoyrls: store failed, policy %s: %w", s.config.OnFailure, out.err))
+	out.decision = headgate.Decision{
+		Allowed: s.config.OnFailure != headgate.Closed, Degraded: true, Limit: out.limit.storeLimit.Capacity(),
 	}
-	if f.decision.Allowed {
-		f.decision.Remaining = max(0, f.decision.Limit-f.hits)
+	if out.decision.Allowed {
+		out.decision.Remaining = max(0, out.decision.Limit-out.hits)
 	}
 	return nil
 }
@@ -304,42 +306,42 @@ func (s *Server) applyFailurePolicy(ctx context.Context, f *outcome) error {
 func (s *Server) buildStatuses(c *rateLimitCall) code {
 	denied, quotas, spent := false, 0, 0
 	for i := range c.outcomes {
-		f, st := &c.outcomes[i], &c.statuses[i]
+		out, st := &c.outcomes[i], &c.statuses[i]
 		*st = status{code: ok}
-		l := f.limit
+		l := out.limit
 		if l == nil {
 			continue
 		}
-		negative, hits := c.request.descriptors[i].negative, f.hits
+		negative, hits := c.request.descriptors[i].negative, out.hits
 		if negative {
 			hits = 0 // hits were returned, none were added
 		}
 		if l.unlimited {
 			st.remaining = math.MaxUint32
-			f.counter.within.Add(hits)
+			out.counter.within.Add(hits)
 			continue
 		}
-		over := f.over(negative)
+		over := out.over(negative)
 		st.current, st.max, st.over = l.current, l.max, over
-		s.setRemaining(f, st)
+		s.setRemaining(out, st)
 		if l.quota {
 			quotas++
 		}
 		switch {
 		case over && l.shadow:
-			f.counter.shadow.Add(hits)
+			out.counter.shadow.Add(hits)
 		case over:
-			f.counter.over.Add(hits)
+			out.counter.over.Add(hits)
 			st.code = overLimit
 			if l.quota {
 				spent++
 			} else {
 				st.denies, denied = true, true
 			}
-		case l.max-f.decision.Remaining > l.max*4/5:
-			f.counter.near.Add(hits)
+		case l.max-out.decision.Remaining > l.max*4/5:
+			out.counter.near.Add(hits)
 		default:
-			f.counter.within.Add(hits)
+			out.counter.within.Add(hits)
 		}
 	}
 	if denied || quotas > 0 && spent == quotas {
@@ -349,23 +351,23 @@ func (s *Server) buildStatuses(c *rateLimitCall) code {
 }
 
 // setRemaining sets the remaining hits and the reset time from the descriptor's latest decision.
-func (s *Server) setRemaining(f *outcome, st *status) {
-	counted := &f.limit.storeLimit
-	st.hasReset, st.reset = true, f.decision.ResetAfter
+func (s *Server) setRemaining(out *outcome, st *status) {
+	counted := &out.limit.storeLimit
+	st.hasReset, st.reset = true, out.decision.ResetAfter
 	if st.reset <= 0 && counted.Algorithm == headgate.FixedWindow && !counted.Staggered {
 		st.reset = untilNextWindow(s.config.Now(), counted.Period)
 	}
 	if !st.over {
-		st.remaining = uint32Of(min(f.decision.Remaining, f.limit.max))
+		st.remaining = uint32Of(min(out.decision.Remaining, out.limit.max))
 	}
 }
 
 // over reports whether the limit is exceeded.
-func (f *outcome) over(negative bool) bool {
-	d := &f.decision
-	if !d.Allowed || f.hits > f.limit.max && !negative {
+func (out *outcome) over(negative bool) bool {
+	d := &out.decision
+	if !d.Allowed || out.hits > out.limit.max && !negative {
 		return true
 	}
 	// The store counts a limit of 0 as a limit of 1.
-	return f.limit.max == 0 && d.Limit-d.Remaining > 0
+	return out.limit.max == 0 && d.Limit-d.Remaining > 0
 }

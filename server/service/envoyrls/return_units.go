@@ -26,7 +26,7 @@ func (s *Server) takeOrCharge(ctx context.Context, c *headgate.Check) (headgate.
 func (s *Server) returnUnits(ctx context.Context, c *rateLimitCall) {
 	taken := 0
 	for _, i := range c.storeChecks {
-		if f := &c.outcomes[i]; f.decision.Receipt.Units > 0 && !f.limit.shadow && !c.request.descriptors[i].negative {
+		if out := &c.outcomes[i]; out.decision.Receipt.Units > 0 && !out.limit.shadow && !c.request.descriptors[i].negative {
 			c.storeChecks[taken] = i // the rest of the list is not used anymore
 			taken++
 		}
@@ -58,9 +58,9 @@ func (s *Server) eachCheck(c *rateLimitCall, do func(i int, key string)) {
 	c.wg.Wait()
 }
 
-func (s *Server) returnUnitsOf(ctx context.Context, f *outcome, key string) {
-	receipt := f.decision.Receipt
-	check := headgate.Check{Key: key, Limit: f.limit.storeLimit, Cost: receipt.Units, OnFailure: s.config.OnFailure}
+func (s *Server) returnUnitsOf(ctx context.Context, out *outcome, key string) {
+	receipt := out.decision.Receipt
+	check := headgate.Check{Key: key, Limit: out.limit.storeLimit, Cost: receipt.Units, OnFailure: s.config.OnFailure}
 	if err := s.config.Store.Give(ctx, check, receipt); err != nil {
 		s.config.OnError(fmt.Errorf("envoyrls: return the units of a denied request: %w", err))
 	}
@@ -68,14 +68,15 @@ func (s *Server) returnUnitsOf(ctx context.Context, f *outcome, key string) {
 
 // refreshStatus updates the status of a descriptor after its units were returned.
 func (s *Server) refreshStatus(ctx context.Context, c *rateLimitCall, i int, key string) {
-	f := &c.outcomes[i]
-	d, err := s.config.Store.Peek(ctx, headgate.Check{Key: key, Limit: f.limit.storeLimit, OnFailure: s.config.OnFailure})
+	out := &c.outcomes[i]
+	check := headgate.Check{Key: key, Limit: out.limit.storeLimit, OnFailure: s.config.OnFailure}
+	d, err := s.config.Store.Peek(ctx, check)
 	if err != nil {
 		s.config.OnError(fmt.Errorf("envoyrls: read a limit after returning units: %w", err))
 		return
 	}
-	f.decision = d
-	s.setRemaining(f, &c.statuses[i])
+	out.decision = d
+	s.setRemaining(out, &c.statuses[i])
 }
 
 // returnTimeout bounds the return of units. Units that are not returned drain or expire like all others.

@@ -52,9 +52,9 @@ func New(status int, format string, args ...any) *Error {
 
 // Invalid returns the error of a request with invalid fields, of which more are not listed.
 func Invalid(fields []source.Problem, more int) *Error {
-	e := New(http.StatusUnprocessableEntity, "%d things are wrong with it.", len(fields)+more)
+	e := New(http.StatusUnprocessableEntity, "The request has %d problems.", len(fields)+more)
 	if len(fields)+more == 1 {
-		e.Detail = "One thing is wrong with it: " + fields[0].String() + "."
+		e.Detail = "The request has a problem: " + fields[0].String() + "."
 	}
 	for _, field := range fields {
 		e.Fields = append(e.Fields, Field(field))
