@@ -158,8 +158,13 @@ func TestCustomAlgorithmIsForStoresThatHaveIt(t *testing.T) {
 		}
 	}
 	bound := headgate.MustBind(with, limit)
-	if !bound.Allow("bob") || !bound.Allow("bob") || bound.Allow("bob") || bound.Allow("") || bound.AllowN("eve", 0) {
-		t.Error("Allow: want two units to pass, and no empty key or cost")
+	for i, want := range []bool{true, true, false} {
+		if got := bound.Allow("bob"); got != want {
+			t.Errorf("Allow number %d: got %v, want %v", i, got, want)
+		}
+	}
+	if bound.Allow("") || bound.AllowN("eve", 0) {
+		t.Error("an empty key or a cost of 0 passes, want neither")
 	}
 	if _, err := bound.Delay(t.Context(), "bob", 1); !errors.Is(err, headgate.ErrUnsupported) {
 		t.Errorf("Delay: got %v, want %v", err, headgate.ErrUnsupported)

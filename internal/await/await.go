@@ -15,7 +15,7 @@ const pollInterval = time.Millisecond // pause between checks
 // True waits until a condition holds. what describes it for the failure message.
 func True(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	if !poll(Patience, condition) {
+	if !poll(condition) {
 		t.Fatalf("still not true after %v: %s", Patience, what)
 	}
 }
@@ -26,7 +26,7 @@ func NoError(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()
 	start := time.Now()
 	var err error
-	if !poll(Patience, func() bool { err = try(); return err == nil }) {
+	if !poll(func() bool { err = try(); return err == nil }) {
 		t.Fatalf("%s, still after %v: %v", what, Patience, err)
 	}
 	return time.Since(start)
@@ -36,7 +36,7 @@ func NoError(t testing.TB, what string, try func() error) time.Duration {
 func Equal[T comparable](t testing.TB, what string, got func() T, want T) {
 	t.Helper()
 	var last T
-	if !poll(Patience, func() bool { last = got(); return last == want }) {
+	if !poll(func() bool { last = got(); return last == want }) {
 		t.Fatalf("%s, still after %v: got %v, want %v", what, Patience, last, want)
 	}
 }
@@ -44,16 +44,16 @@ func Equal[T comparable](t testing.TB, what string, got func() T, want T) {
 // Goroutines waits until there are no more goroutines than before. Its failure message has their stacks.
 func Goroutines(t testing.TB, before int) {
 	t.Helper()
-	if !poll(Patience, func() bool { return runtime.NumGoroutine() <= before }) {
+	if !poll(func() bool { return runtime.NumGoroutine() <= before }) {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		t.Fatalf("got %d goroutines, want %d as before:\n%s", runtime.NumGoroutine(), before, stacks)
 	}
 }
 
-// poll reports whether the condition became true before the timeout.
-func poll(timeout time.Duration, condition func() bool) bool {
-	for deadline := time.Now().Add(timeout); !condition(); time.Sleep(pollInterval) {
+// poll reports whether the condition became true within Patience.
+func poll(condition func() bool) bool {
+	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(pollInterval) {
 		if time.Now().After(deadline) {
 			return false
 		}

@@ -112,7 +112,7 @@ func notes(r *rules.Rule) []string {
 func limitTexts(list []rules.Limit) []string {
 	texts := make([]string, len(list))
 	for i := range list {
-		texts[i] = list[i].Limit.String()
+		texts[i] = list[i].String()
 	}
 	return texts
 }

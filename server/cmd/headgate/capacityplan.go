@@ -223,8 +223,8 @@ func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, duration
 	}
 	node := exec.Command(program, "serve", "--rules", rules, "--grpc-addr", "127.0.0.1:0", "--data-dir", dir,
 		"--gateway-addr", "off", "--api-addr", "off", "--resp-addr", "off", "--admin-addr", "off")
-	environ := slices.DeleteFunc(slices.Clone(p.environ), func(s string) bool { return strings.HasPrefix(s, "HEADGATE_") })
-	node.Env = append(environ, "XDG_STATE_HOME="+dir)
+	node.Env = slices.DeleteFunc(slices.Clone(p.environ), func(s string) bool { return strings.HasPrefix(s, "HEADGATE_") })
+	node.Env = append(node.Env, "XDG_STATE_HOME="+dir)
 	log, err := node.StderrPipe()
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func TestClosingAWatcherAgainDoesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
 	h := NewHub(db, 1, slog.New(slog.DiscardHandler))
 	first, _, err := h.Watch(t.Context(), "n")
 	if err != nil {

@@ -235,14 +235,16 @@ func (s *Server) decideInOrder(ctx context.Context, c *apiCall) {
 
 // writeList writes a JSON array with an element for each request to c.out.
 func (c *apiCall) writeList(appendElement func(dst []byte, i int) []byte) {
-	out := append(c.out[:0], '[')
+	out := c.out[:0]
+	out = append(out, '[')
 	for i := range c.requests {
 		if i > 0 {
 			out = append(out, ',', '\n')
 		}
 		out = appendElement(out, i)
 	}
-	c.out = append(out, "]\n"...)
+	out = append(out, "]\n"...)
+	c.out = out
 }
 
 // decideConcurrently decides the requests of a batch concurrently, and writes the responses to c.out.

@@ -132,14 +132,14 @@ func (t *table) enter(at, h uint64, c *engine.ClientView, rule *ruleStats, floor
 }
 
 // set copies the values of a client, because the verdict's buffer is reused.
-func (s *slotValues) set(c *engine.ClientView) {
+func (v *slotValues) set(c *engine.ClientView) {
 	values := c.Values
-	s.byIP = c.Matched.ByIP()
-	s.cut = len(values) > maxValues
-	s.size = uint8(copy(s.values[:], values))
-	if s.cut {
+	v.byIP = c.Matched.ByIP()
+	v.cut = len(values) > maxValues
+	v.size = uint8(copy(v.values[:], values))
+	if v.cut {
 		sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(values), len(values)))
-		hex.Encode(s.values[maxValues-2*cutHash:], sum[:cutHash])
+		hex.Encode(v.values[maxValues-2*cutHash:], sum[:cutHash])
 	}
 }
 
