@@ -68,13 +68,15 @@ export interface Call {
 }
 
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
-  const answer = await send(path, options);
-  if (answer.status === 401 && !options.stay) onRefused();
-  if (!answer.ok) throw await problemOf(answer);
+  const sent = token;
+  const response = await send(path, options);
+  // The response may arrive after the user has signed out, or in with another token.
+  if (response.status === 401 && !options.stay && sent !== "" && sent === token) onRefused();
+  if (!response.ok) throw await problemOf(response);
   try {
-    return (await answer.json()) as T;
+    return (await response.json()) as T;
   } catch {
-    throw new Problem(answer.status, `The response of ${path} is not JSON. Is there a proxy in between?`);
+    throw new Problem(response.status, `The response of ${path} is not JSON. Is there a proxy in between?`);
   }
 }
 
@@ -98,9 +100,9 @@ async function send(path: string, { method = "GET", query = {}, json, yaml, line
   if (yaml !== undefined) init.body = yaml;
   if (lines !== undefined) init.body = lines;
   try {
-    const answer = await fetch(path + queryOf(query), init);
-    setClock(answer.headers.get("Date"), Date.now());
-    return answer;
+    const response = await fetch(path + queryOf(query), init);
+    setClock(response.headers.get("Date"), Date.now());
+    return response;
   } catch (err) {
     if (signal?.aborted) throw err;
     throw new Problem(0, timeout.aborted ? `The node has not responded for ${deadline / 1000} seconds.` : "The node does not respond.");
@@ -112,26 +114,26 @@ function queryOf(query: Record<string, string | undefined>): string {
   return given.length === 0 ? "" : "?" + new URLSearchParams(given).toString();
 }
 
-async function problemOf(answer: Response): Promise<Problem> {
+async function problemOf(response: Response): Promise<Problem> {
   try {
-    const p = (await answer.json()) as { detail?: string; title?: string; errors?: FieldError[]; diff?: string; current?: Problem["current"] };
-    return new Problem(answer.status, p.detail ?? p.title ?? `The response was ${answer.status}.`, p.errors, p.diff, p.current);
+    const p = (await response.json()) as { detail?: string; title?: string; errors?: FieldError[]; diff?: string; current?: Problem["current"] };
+    return new Problem(response.status, p.detail ?? p.title ?? `The response was ${response.status}.`, p.errors, p.diff, p.current);
   } catch {
-    return new Problem(answer.status, `The response was ${answer.status} ${answer.statusText}`.trim() + ".");
+    return new Problem(response.status, `The response was ${response.status} ${response.statusText}`.trim() + ".");
   }
 }
 
 /** Reads /readyz, whose status is 503 with the same body while the node should get no requests. */
 export async function readStatus(signal: AbortSignal): Promise<Status> {
-  const answer = await send("/readyz", { signal });
-  if (answer.status !== 200 && answer.status !== 503) throw await problemOf(answer);
-  return (await answer.json()) as Status;
+  const response = await send("/readyz", { signal });
+  if (response.status !== 200 && response.status !== 503) throw await problemOf(response);
+  return (await response.json()) as Status;
 }
 
 export async function readMetrics(signal: AbortSignal): Promise<string> {
-  const answer = await send("/metrics", { signal });
-  if (!answer.ok) throw await problemOf(answer);
-  return answer.text();
+  const response = await send("/metrics", { signal });
+  if (!response.ok) throw await problemOf(response);
+  return response.text();
 }
 
 /** Returns the status of a path, 0 without a response. */

@@ -67,7 +67,7 @@ export function Overview({ session }: { session: Session }) {
           </section>
           <section aria-labelledby="rules-title">
             <div class="section-head">
-              <h2 id="rules-title">Most denying rules</h2>
+              <h2 id="rules-title">Rules that deny most</h2>
               <a href="/rules">All rules</a>
             </div>
             <Table

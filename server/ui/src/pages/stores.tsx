@@ -183,9 +183,9 @@ function columns(now: number): Column<Row>[] {
         ),
     },
     figure("Ping", (r) => r.ping, span, "Last round trip of the node"),
-    figure("Replication lag", (r) => r.lag, bytes, "Bytes that the slowest replica is behind"),
-    figure("Evicted keys", (r) => r.evicted, count, "Since the server started: the store needs more memory if it grows"),
-    figure("No response", (r) => r.unanswered, count, "Calls without a response in time, since the node started"),
+    figure("Repl. lag", (r) => r.lag, bytes, "Bytes that the slowest replica is behind"),
+    figure("Evicted", (r) => r.evicted, count, "Keys evicted since the server started: the store needs more memory if it grows"),
+    figure("Timeouts", (r) => r.unanswered, count, "Calls without a response in time, since the node started"),
   ];
 }
 
