@@ -108,7 +108,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 			return l, err
 		}
 		if word, ok := p.next(); !ok || word != "concurrent" {
-			return l, badLimit("text", quote(p.text), `a period as in "`+count+`/s", or "`+count+` concurrent"`)
+			return l, badLimit("text", quote(p.text), `a period as in "`+count+`/s", or "`+count+` concurrent"`+suggestWithoutNoun(p.text, count))
 		}
 		l.Algorithm, p.seen[seenAlgorithm] = Concurrency, true
 	} else if l.Period, err = parsePeriod("Period", period); err == nil {
@@ -150,6 +150,12 @@ func (p *limitParser) setting(l *Limit, word string) (err error) {
 	}
 	a, err := ParseAlgorithm(word)
 	if err != nil || a == Concurrency {
+		if len(p.words) > 0 {
+			if _, err := ParseAlgorithm(word + "-" + p.words[0]); err == nil {
+				word += "-" + p.words[0]
+				return badLimit("text", quote(p.text), "the algorithm as one word"+didYouMean(word))
+			}
+		}
 		return badLimit("text", quote(word),
 			`"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList()+suggest(word, settingNames()))
 	}
@@ -241,7 +247,7 @@ func parseCount(field, s string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || n == 0 || n > MaxCount/multiple {
-		return 0, badLimit(field, quote(s), "a whole number from 1 to "+strconv.FormatInt(MaxCount, 10))
+		return 0, badLimit(field, quote(s), "a whole number from 1 to "+strconv.FormatInt(MaxCount, 10)+suggestCount(s))
 	}
 	return int64(n * multiple), nil
 }

@@ -214,7 +214,10 @@ func TestParseLimitReadsWhatPeopleType(t *testing.T) {
 
 func TestParseLimitSuggestsTheNearestSpelling(t *testing.T) {
 	for text, want := range map[string]string{
-		"10/secnd": `did you mean "second"?`, "10/s slidingwindow": `did you mean "sliding-window"?`,
+		"10r/s": `did you mean "10"?`, "1,000/h": `did you mean "1000"?`, "1e3/s": `did you mean "1000"?`,
+		"100 requests per minute": `did you mean "100/m"?`, "100 requests/minute": `did you mean "100/m"?`,
+		"10/s token bucket": `did you mean "token-bucket"?`,
+		"10/secnd":          `did you mean "second"?`, "10/s slidingwindow": `did you mean "sliding-window"?`,
 		"10/s brust 20": `did you mean "burst"?`, "10/month": `"30d"`, "10/week": `"7d"`, "10/s tokenbucket": `"token-bucket"`,
 	} {
 		if _, err := headgate.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,8 +1,11 @@
 package headgate
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // suggest returns a suggestion for an error message: the nearest of some words, or "" if none is near.
@@ -16,7 +19,41 @@ func suggest(word string, words []string) string {
 	if nearest == "" {
 		return ""
 	}
-	return "; did you mean " + quote(nearest) + "?"
+	return didYouMean(nearest)
+}
+
+func didYouMean(text string) string { return "; did you mean " + quote(text) + "?" }
+
+// suggestCount returns a suggestion for a count with separators, a unit or an exponent: 1,000 and 10r and 1e3.
+func suggestCount(count string) string {
+	digits := strings.NewReplacer(",", "", "_", "", "'", "").Replace(count)
+	digits = strings.TrimRightFunc(digits, unicode.IsLetter)
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || n < 1 || n > MaxCount || n != math.Trunc(n) {
+		return ""
+	}
+	text := strconv.FormatInt(int64(n), 10)
+	if text == count {
+		return ""
+	}
+	return didYouMean(text)
+}
+
+// suggestWithoutNoun returns a suggestion for a limit such as "100 requests per minute", whose count is 100.
+func suggestWithoutNoun(text, count string) string {
+	_, rest, _ := strings.Cut(text, count)
+	_, rest, _ = strings.Cut(strings.TrimSpace(rest)+" ", " ") // without its first word
+	if _, period, found := strings.Cut(text, "/"); found {
+		rest = "/" + period
+	}
+	if !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "per ") {
+		return ""
+	}
+	l, err := ParseLimit(count + " " + rest)
+	if err != nil {
+		return ""
+	}
+	return didYouMean(l.String())
 }
 
 // suggestUnit returns a suggestion for a period.
