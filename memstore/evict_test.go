@@ -1,3 +1,7 @@
+//go:build !race
+
+// These tests use one goroutine, in which there are no races to find, and take minutes under the race detector.
+
 package memstore
 
 import (
