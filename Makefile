@@ -110,7 +110,7 @@ test: need-go need-proxies ui-test ## Vet and test everything, with the race det
 	$(GO_TEST) -timeout 20m -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
 	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...
 	cd tools/release && export $(alone) && go vet ./... && $(GO_TEST) $(GOTEST_FLAGS) ./...
-	for module in $(examples); do (cd "$$module" && export $(alone) && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...); done
+	printf '%s\n' $(examples) | xargs -P 2 -I{} sh -c 'cd {} && export $(alone) && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...'
 
 .PHONY: lint
 lint: need-go ## Check words, formatting, code and import rules (the first run builds the linter)

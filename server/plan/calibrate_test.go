@@ -1,0 +1,49 @@
+//go:build !race
+
+// Calibration measures speed and a million keys, which the race detector would distort.
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+func TestCalibrationReplacesTheConstants(t *testing.T) {
+	c := Defaults()
+	if err := MeasureCounters(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.NodeBytes.Value < 16 || c.NodeBytes.Value > 40 || !strings.HasPrefix(c.NodeBytes.Source, measured) {
+		t.Errorf("got %+v, want 16 to 40 measured bytes", c.NodeBytes)
+	}
+	memory, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: headgate.PerSecond(1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = memory.Close() }()
+	if err := MeasureNode(t.Context(), &c, memory, 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if c.NodeDecisions.Value < 100 || c.NodeDecisions.Value == Defaults().NodeDecisions.Value {
+		t.Errorf("got %+v, want measured decisions", c.NodeDecisions)
+	}
+	store, err := memstore.New(memstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := MeasureShard(t.Context(), &c, memory, store, 2, 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Constant{c.ShardCalls, c.RoundTrip, c.LimitWork} {
+		if !strings.HasPrefix(m.Source, measured) {
+			t.Errorf("got %+v, want it measured", m)
+		}
+	}
+}
