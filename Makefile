@@ -12,6 +12,7 @@ RUN_FLAGS    ?=
 BENCH_FLAGS  ?=
 FUZZTIME     ?= 30s
 FUZZ         ?=
+CHAOSTIME    ?= 10m
 RELEASE_FLAGS ?=
 
 # Where the system's Node is too old for the web console, tools/need installs a newer one here.
@@ -159,6 +160,12 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FU
 .PHONY: soak
 soak: need-go need-servers ## Run the long tests, one package after the other
 	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) work
+
+.PHONY: chaos
+chaos: need-go need-servers ## Break a fleet of real processes at random for CHAOSTIME and check what must hold; writes bin/chaos.svg
+	@mkdir -p bin
+	HEADGATE_CHAOS=$(CHAOSTIME) HEADGATE_CHAOS_TIMELINE="$(CURDIR)/bin/chaos.svg" \
+		go test -count=1 -timeout 120m -run '^TestChaos$$' -v $(GOTEST_FLAGS) ./server/chaos
 
 # The release tool is a module of its own, because it needs a packager. RELEASE_FLAGS: --version v1.2.3, --targets linux/amd64
 .PHONY: release-snapshot release-test

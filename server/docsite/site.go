@@ -69,7 +69,8 @@ func Build(o Options) (*Site, error) {
 			var out bytes.Buffer
 			err := pageTemplate.Execute(&out, &pageData{
 				Title: p.title, Root: strings.Repeat("../", strings.Count(p.file, "/")), Version: o.Version,
-				Menu: entries(menu, p), Content: template.HTML(p.html), Headings: p.headings, //nolint:gosec // rendered from our own documents, without raw HTML
+				Menu: entries(menu, p), Headings: p.headings,
+				Content: template.HTML(p.html), // rendered from our own documents, without raw HTML
 			})
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", p.document, err)

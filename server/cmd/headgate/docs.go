@@ -18,7 +18,7 @@ var sections = []docsite.Section{
 		"traffic.md", "whatif.md", "simulator.md",
 	}},
 	{Title: "Reference", Documents: []string{"commands.md", "config.md", "errors.md", "glossary.md"}},
-	{Title: "Operate", Documents: []string{"operate.md", "doctor.md", "scale.md", "performance.md", "release.md", "security.md"}},
+	{Title: "Operate", Documents: []string{"operate.md", "doctor.md", "chaos.md", "scale.md", "performance.md", "release.md", "security.md"}},
 	{Title: "Runbooks", Documents: []string{"runbooks/"}},
 	{Title: "Understand", Documents: []string{"architecture.md", "algorithms.md"}},
 	{Title: "Decisions", Documents: []string{"decisions/"}},

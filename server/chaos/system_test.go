@@ -1,0 +1,236 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/server/internal/pgtest"
+)
+
+const (
+	adminToken = "the-admin-token-of-the-chaos-run"
+	keySecret  = "the-key-secret-of-the-chaos-run"
+	nodes      = 3
+
+	// The limits of the two rules under load.
+	closedRate, closedBurst = 50, 50
+	openRule                = `{"id":"open","when":{"path":"/open"},"limits":["100/s burst 100"],"on_failure":"open"}`
+	closedRule              = `{"id":"closed","when":{"path":"/closed"},"limits":["50/s burst 50"],"on_failure":"closed"}`
+)
+
+// A program is a headgate process that can be started again on the same addresses.
+type program struct {
+	t      *testing.T
+	binary string
+	name   string
+	args   []string
+	log    *os.File
+
+	gateway, admin string
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	broken atomic.Int64 // faults on it now
+}
+
+func (p *program) start() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd = exec.Command(p.binary, p.args...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.ended = make(chan struct{})
+	go func(c *exec.Cmd, ended chan struct{}) {
+		_ = c.Wait() // it is killed
+		close(ended)
+	}(p.cmd, p.ended)
+}
+
+func (p *program) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+func (p *program) signal(s os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Signal(s)
+}
+
+// A system is everything that runs: PostgreSQL, a rules service, a Redis Cluster, three nodes and their upstream.
+type system struct {
+	t        *testing.T
+	redis    *redistest.ClusterSet
+	postgres *pgtest.Server
+	rules    *program
+	link     *redistest.Proxy // between the nodes and the rules service
+	nodes    []*program
+	client   *http.Client
+}
+
+func startSystem(t *testing.T) *system {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "headgate")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/headgate")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(upstream.Close)
+	s := &system{
+		t: t, redis: redistest.Cluster(t, redistest.ClusterOptions{}), postgres: pgtest.Start(t, pgtest.Options{}),
+		client: &http.Client{Timeout: 2 * time.Second},
+	}
+	dir := t.TempDir()
+	token, secret := filepath.Join(dir, "token"), filepath.Join(dir, "secret")
+	for path, text := range map[string]string{token: adminToken, secret: keySecret} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.rules = s.program(binary, "rules", "--gateway-addr", "off", "--db", s.postgres.URL(t), "--admin-token-file", token)
+	s.link = redistest.NewProxy(t, s.rules.admin)
+	s.await("the rules service", func() error { return s.put("open", openRule) })
+	s.await("the second rule", func() error { return s.put("closed", closedRule) })
+	for i := range nodes {
+		s.nodes = append(s.nodes, s.program(binary, fmt.Sprintf("node-%d", i+1), "--upstream", upstream.URL,
+			"--store", s.redis.URL(), "--key-secret-file", secret, "--control", "http://"+s.link.Addr(), "--token-file", token))
+	}
+	s.await("a healthy system", s.healthy)
+	return s
+}
+
+// program starts a process on free addresses, which it keeps when it is started again.
+func (s *system) program(binary, name string, args ...string) *program {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := &program{t: s.t, binary: binary, name: name, log: log, gateway: freeAddr(s.t), admin: freeAddr(s.t)}
+	p.args = append([]string{
+		"serve", "--gateway-addr", p.gateway, "--admin-addr", p.admin, "--api-addr", "off", "--grpc-addr", "off",
+		"--resp-addr", "off", "--data-dir", dir, "--node-id", name, "--log-format", "json",
+	}, args...)
+	p.start()
+	s.t.Cleanup(func() {
+		p.kill()
+		if s.t.Failed() {
+			if text, err := os.ReadFile(log.Name()); err == nil {
+				s.t.Logf("%s:\n%s", name, text[max(0, len(text)-4000):])
+			}
+		}
+		_ = log.Close() // the test is over
+	})
+	return p
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.3:0") // other tests listen on 127.0.0.1
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // only the number is needed
+	return l.Addr().String()
+}
+
+func (s *system) await(what string, try func() error) {
+	s.t.Helper()
+	await.NoError(s.t, what, try)
+}
+
+// call sends a request to the rules service, and decodes its response into v unless v is nil.
+func (s *system) call(method, path, body string, v any) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.rules.admin+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+adminToken)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := s.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	data, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, data)
+	}
+	if err != nil || v == nil {
+		return err
+	}
+	return json.Unmarshal(data, v)
+}
+
+func (s *system) put(id, rule string) error {
+	return s.call(http.MethodPut, "/v1/rules/"+id, rule, nil)
+}
+
+// healthy returns nil if the rules service can be written, and every node is ready, not degraded, and decides with
+// Redis.
+func (s *system) healthy() error {
+	if err := s.put("probe", `{"id":"probe","when":{"path":"/probe"},"limits":["1/s"]}`); err != nil {
+		return err
+	}
+	for _, n := range s.nodes {
+		var status struct {
+			State    string
+			Degraded bool
+		}
+		if err := s.get("http://"+n.admin+"/readyz", &status); err != nil {
+			return fmt.Errorf("%s: %w", n.name, err)
+		}
+		if status.State != "ready" || status.Degraded {
+			return fmt.Errorf("%s is %+v", n.name, status)
+		}
+		if code, err := s.ask(n, "/closed"); err != nil || code != 200 && code != 429 {
+			return fmt.Errorf("%s responds %d (%v) to /closed", n.name, code, err)
+		}
+	}
+	return nil
+}
+
+func (s *system) get(url string, v any) error {
+	response, err := s.client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	return json.NewDecoder(response.Body).Decode(v)
+}
+
+// ask sends a request through a node and returns the status.
+func (s *system) ask(n *program, path string) (int, error) {
+	response, err := s.client.Get("http://" + n.gateway + path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}

@@ -1,0 +1,131 @@
+// Package chaos breaks a fleet of real processes at random, under load, and checks what must hold meanwhile. Its test
+// is run by make chaos. [Timeline] draws a run.
+package chaos
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A Timeline is what happened in a run, as a picture.
+type Timeline struct {
+	Seconds []Second
+	Faults  []Fault
+}
+
+// A Second has the figures of one second of load.
+type Second struct {
+	Allowed, Denied, Refused int           // responses: 200, 429, and 503 of rules that fail closed
+	Errors                   int           // violations
+	P99                      time.Duration // latency of the slowest percent
+}
+
+// A Fault is one fault, from its begin to its end, and until everything has recovered.
+type Fault struct {
+	Name                  string
+	Begin, End, Recovered time.Duration // since the begin of the run
+}
+
+// The picture: a plot of rates, a plot of latencies, and a row for each kind of fault.
+const (
+	left, right = 150, 20
+	plotWidth   = 900
+	plotHeight  = 130
+	rowHeight   = 18
+)
+
+// WriteSVG draws the timeline.
+func (t *Timeline) WriteSVG(w io.Writer) error {
+	var names []string
+	rows := map[string]int{}
+	for _, f := range t.Faults {
+		if _, ok := rows[f.Name]; !ok {
+			rows[f.Name] = len(names)
+			names = append(names, f.Name)
+		}
+	}
+	d := &drawing{scale: plotWidth / max(1, float64(len(t.Seconds)))}
+	height := 3*40 + 2*plotHeight + rowHeight*len(names) + 20
+	d.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`,
+		left+plotWidth+right, height)
+	d.add(`<rect width="100%%" height="100%%" fill="#fff"/>`)
+	d.plot(30, "requests/s", []series{
+		{"allowed", "#1a7f37", t.values(func(s *Second) float64 { return float64(s.Allowed) })},
+		{"denied", "#9a6700", t.values(func(s *Second) float64 { return float64(s.Denied) })},
+		{"refused: fail closed", "#8250df", t.values(func(s *Second) float64 { return float64(s.Refused) })},
+		{"violations", "#cf222e", t.values(func(s *Second) float64 { return float64(s.Errors) })},
+	})
+	d.plot(70+plotHeight, "p99 in ms", []series{
+		{"p99", "#0969da", t.values(func(s *Second) float64 { return float64(s.P99.Microseconds()) / 1000 })},
+	})
+	top := 2*plotHeight + 110
+	for i, name := range names {
+		d.text(5, top+i*rowHeight+12, name)
+	}
+	for _, f := range t.Faults {
+		y := top + rows[f.Name]*rowHeight + 3
+		d.bar(f.Begin, f.End, y, "#cf222e")
+		d.bar(f.End, f.Recovered, y, "#f2b8bd")
+	}
+	d.add(`</svg>`)
+	_, err := io.WriteString(w, d.b.String())
+	return err
+}
+
+func (t *Timeline) values(of func(*Second) float64) []float64 {
+	list := make([]float64, len(t.Seconds))
+	for i := range t.Seconds {
+		list[i] = of(&t.Seconds[i])
+	}
+	return list
+}
+
+// series is a line of a plot.
+type series struct {
+	name, color string
+	values      []float64
+}
+
+type drawing struct {
+	b     strings.Builder
+	scale float64 // pixels of a second
+}
+
+func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
+
+func (d *drawing) text(x, y int, text string) {
+	d.add(`<text x="%d" y="%d">`, x, y)
+	_ = xml.EscapeText(&d.b, []byte(text)) // a strings.Builder does not fail
+	d.add(`</text>`)
+}
+
+func (d *drawing) bar(from, to time.Duration, y int, color string) {
+	x, width := left+from.Seconds()*d.scale, max(1, (to-from).Seconds()*d.scale)
+	d.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, x, y, width, rowHeight-6, color)
+}
+
+func (d *drawing) plot(top int, title string, lines []series) {
+	most := 1.0
+	for _, l := range lines {
+		for _, v := range l.values {
+			most = max(most, v)
+		}
+	}
+	d.text(5, top+12, title)
+	d.text(left-45, top+10, fmt.Sprintf("%.0f", most))
+	d.text(left-15, top+plotHeight, "0")
+	d.add(`<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#d0d7de"/>`, left, top, plotWidth, plotHeight)
+	for i, l := range lines {
+		d.text(left+10+i*170, top-6, l.name)
+		d.add(`<rect x="%d" y="%d" width="8" height="8" fill="%s"/>`, left+i*170, top-14, l.color)
+		d.add(`<polyline fill="none" stroke="%s" points="`, l.color)
+		for second, v := range l.values {
+			x := left + (float64(second)+0.5)*d.scale
+			d.add(`%.1f,%.1f`, x, float64(top+plotHeight)-v/most*plotHeight)
+		}
+		d.add(`"/>`)
+	}
+}
