@@ -35,6 +35,12 @@ type rig struct {
 
 func newRig(t testing.TB, text string, names traffic.ClientNames) *rig {
 	t.Helper()
+	return newRigWith(t, text, names, 0)
+}
+
+// newRigWith returns a rig with a bound for samples, as RecorderOptions has it.
+func newRigWith(t testing.TB, text string, names traffic.ClientNames, sampleBytes int) *rig {
+	t.Helper()
 	doc, err := file.Parse("rules.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -43,16 +49,16 @@ func newRig(t testing.TB, text string, names traffic.ClientNames) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRigOf(t, set, names)
+	return newRigOf(t, set, names, sampleBytes)
 }
 
-func newRigOf(t testing.TB, set *match.Set, names traffic.ClientNames) *rig {
+func newRigOf(t testing.TB, set *match.Set, names traffic.ClientNames, sampleBytes int) *rig {
 	t.Helper()
 	namer := traffic.NewNamer(names, []byte("a secret of the fleet"))
 	r := &rig{t: t, metrics: telemetry.New("test"), now: start}
 	r.history = traffic.NewHistory(traffic.HistoryOptions{Namer: namer})
 	r.recorder = traffic.NewRecorder(traffic.RecorderOptions{
-		Counters: r.metrics.Traffic, Node: "a", Started: start, Namer: namer,
+		Counters: r.metrics.Traffic, Node: "a", Started: start, Namer: namer, SampleBytes: sampleBytes,
 		Sink: func(report *traffic.Report) { r.history.Add(report, r.now) },
 	})
 	r.metrics.Record(r.recorder)

@@ -37,22 +37,29 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkObserve measures the cost of a decision's statistics alone.
+// BenchmarkObserve measures the cost of a decision's statistics alone, with and without samples of requests. Clients
+// are few, or more than the tables have.
 func BenchmarkObserve(b *testing.B) {
-	r := newRig(b, `rules: [{ id: a, key: user, limits: 10000000/s }]`, traffic.Clear)
-	r.send(3, attributes("user", "a"))
-	r.tick()
-	var verdicts [16]engine.Verdict
-	for i := range verdicts {
-		subject := attributes("user", fmt.Sprintf("client-%d", i))
-		if err := r.engine.Decide(b.Context(), subject, &verdicts[i]); err != nil {
-			b.Fatal(err)
+	for _, clients := range []int{16, 1 << 14} {
+		for _, sampleBytes := range []int{-1, 0} {
+			b.Run(fmt.Sprintf("clients=%d/samples=%v", clients, sampleBytes == 0), func(b *testing.B) {
+				r := newRigWith(b, `rules: [{ id: a, key: user, limits: 10000000/s }]`, traffic.Clear, sampleBytes)
+				r.send(3, attributes("user", "a"))
+				r.tick()
+				verdicts := make([]engine.Verdict, clients)
+				for i := range verdicts {
+					subject := attributes("user", fmt.Sprintf("client-%d", i))
+					if err := r.engine.Decide(b.Context(), subject, &verdicts[i]); err != nil {
+						b.Fatal(err)
+					}
+					verdicts[i].Duration = 0
+				}
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					r.recorder.Observe(&verdicts[i&(clients-1)])
+				}
+			})
 		}
-		verdicts[i].Duration = 0
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		r.recorder.Observe(&verdicts[i&15])
 	}
 }
 
