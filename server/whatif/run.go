@@ -49,6 +49,7 @@ func Run(ctx context.Context, t *Traffic, p Proposal, progress Progress) (*Resul
 		SampledClients: len(t.Clients), Top: []ClientOutcome{}, Curve: []Point{}, Notes: notes(rule),
 	}
 	run := newRun(ctx, t, termsOf(p.Set, rule))
+	run.keepRegistered(p.Current, p.Rule)
 	if err := run.chooseLimit(); err != nil {
 		r.Partial = true
 		return r, err
@@ -206,6 +207,23 @@ func newRun(ctx context.Context, t *Traffic, terms *ruleTerms) *run {
 		r.clients[i].Terms, r.clients[i].own = terms.of(c)
 	}
 	return r
+}
+
+// keepRegistered keeps the terms of registered clients, which the rules in force know: a rule does not change them.
+func (r *run) keepRegistered(current *match.Set, id string) {
+	if current == nil || current.Rule(id) == nil {
+		return
+	}
+	terms := termsOf(current, current.Rule(id))
+	for i, c := range r.traffic.Clients {
+		m, ok := current.MatchRule(id, c.Subject)
+		if !ok || m.Client == "" || m.Override >= 0 {
+			continue
+		}
+		if t, own := terms.of(c); own {
+			r.clients[i] = clientTerms{t, true}
+		}
+	}
 }
 
 // sums are the sums over all clients.

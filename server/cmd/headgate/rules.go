@@ -23,7 +23,7 @@ rules service.`,
 	}
 	p.addServerFlags(c, f)
 	c.AddCommand(
-		p.lintCommand(), p.testCommand(), p.whatIfCommand(), p.listCommand(&ruleResource, f), p.getCommand(&ruleResource, f), p.applyCommand(f),
+		p.lintCommand(), p.testCommand(), p.whatIfCommand(f), p.listCommand(&ruleResource, f), p.getCommand(&ruleResource, f), p.applyCommand(f),
 		p.diffCommand(f),
 		p.deleteCommand(&ruleResource, f), p.historyCommand(f), p.rollbackCommand(f),
 	)

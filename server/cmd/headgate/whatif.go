@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -22,7 +21,8 @@ import (
 	"github.com/headgate/headgate/server/accesslogs"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
-	"github.com/headgate/headgate/server/internal/terminal"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/remote"
 	"github.com/headgate/headgate/server/whatif"
 )
 
@@ -30,17 +30,18 @@ import (
 type whatIfFlags struct {
 	log, format   string
 	rule, current string
+	window        string
 	top           int
 	out           output.Format
 }
 
-func (p *program) whatIfCommand() *cobra.Command {
+func (p *program) whatIfCommand(server *serverFlags) *cobra.Command {
 	f := &whatIfFlags{}
 	c := &cobra.Command{
-		Use:   "whatif --log FILE --rule FILE",
+		Use:   "whatif --rule FILE [--log FILE]",
 		Short: "Show what a rule would have denied in the past",
-		Long: `Show what a rule would have denied in the past: the requests of an access log are replayed through the algorithms of
-the rule's limits. The result has the requests and clients that the rule denies, the clients with the most denials, the
+		Long: `Show what a rule would have denied in the past: requests of an access log, or those that the nodes of a rules
+service have sampled in the last hours, are replayed through the algorithms of the rule's limits. The result has the requests and clients that the rule denies, the clients with the most denials, the
 outcome over other values of the limit that denies most, and the lowest limit that 99 % of the clients do not notice.
 
 The log is in the common or combined format of Apache and nginx, in JSON lines (Caddy, the gateway of Headgate and others)
@@ -50,22 +51,36 @@ that cannot be read are counted.
 The rule file is a rules file or has one rule. With --current, the same is computed for the rule with the same id in
 that file, to compare. Ctrl-C shows the result so far.
 
+Without --log the rule file has one rule, with the id and the key of a rule in force, and --window says how much of the
+last three hours is replayed.
+
 The exit code is 0, or 1 after an error or Ctrl-C.`,
 		Example: `  headgate rules whatif --log access.log --rule new.yaml
   headgate rules whatif --log access.json --rule new.yaml --current rules.yaml -o json
-  cat access.log | headgate rules whatif --log - --rule new.yaml`,
+  cat access.log | headgate rules whatif --log - --rule new.yaml
+  headgate rules whatif --rule new.yaml --window 30m`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.whatIf(c.Context(), f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.validate(c.Flags().Changed); err != nil {
+				return err
+			}
+			if f.log == "" {
+				return p.withClient(server, func(ctx context.Context, client *remote.Client, _ []string) error {
+					return p.whatIfRemotely(ctx, client, f)
+				})(c, args)
+			}
+			return p.whatIf(c.Context(), f)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.log, "log", "", "access log `FILE`, - for standard input")
 	flags.StringVar(&f.format, "log-format", string(accesslogs.Auto), "auto, common, combined, json or csv")
 	flags.StringVar(&f.rule, "rule", "", "`FILE` with the rule to try")
 	flags.StringVar(&f.current, "current", "", "rules `FILE` to compare with")
+	flags.StringVar(&f.window, "window", "1h", "without --log: the time up to now, 1m to 3h")
 	flags.IntVar(&f.top, "top", 10, "how many clients to list")
 	output.AddFlag(c, &f.out)
-	_ = c.MarkFlagRequired("rule") // the flags exist
-	_ = c.MarkFlagRequired("log")
+	_ = c.MarkFlagRequired("rule") // the flag exists
 	formats := make([]string, len(accesslogs.Formats))
 	for i, format := range accesslogs.Formats {
 		formats[i] = string(format)
@@ -80,10 +95,63 @@ type whatIfResult struct {
 	Rules []*whatif.Result  `json:"rules"`
 }
 
-func (p *program) whatIf(ctx context.Context, f *whatIfFlags) error {
-	if f.top < 1 || f.top > 1000 {
-		return fmt.Errorf("--top %d: want 1 to 1000", f.top)
+// validate refuses flags that would be ignored.
+func (f *whatIfFlags) validate(changed func(name string) bool) error {
+	if f.top < 1 || f.top > maxWhatIfTop {
+		return fmt.Errorf("--top %d: want 1 to %d", f.top, maxWhatIfTop)
 	}
+	if f.log != "" && changed("window") {
+		return errors.New("--window: the whole log is replayed: want it without --log")
+	}
+	if f.log == "" && (changed("current") || changed("log-format")) {
+		return errors.New("--current and --log-format: want them with --log; a rules service compares with the rule in force")
+	}
+	return nil
+}
+
+const maxWhatIfTop = 100
+
+// whatIfRemotely replays what the nodes of a rules service have sampled.
+func (p *program) whatIfRemotely(ctx context.Context, client *remote.Client, f *whatIfFlags) error {
+	doc, err := readDocument(f.rule, p)
+	if err != nil {
+		return err
+	}
+	if len(doc.Rules) != 1 {
+		return fmt.Errorf("%s: %d rules: want one", f.rule, len(doc.Rules))
+	}
+	body := map[string]any{
+		"draft": json.RawMessage(file.RuleJSON(&doc.Rules[0])), "window": f.window, "top": f.top,
+	}
+	var response struct {
+		whatif.Result
+		Window string            `json:"window"`
+		Nodes  []keys.NodeStatus `json:"nodes"`
+		Error  string            `json:"error,omitempty"`
+	}
+	if err := client.Do(ctx, http.MethodPost, "/v1/whatif", nil, body, &response); err != nil {
+		return err
+	}
+	if f.out != output.Table {
+		return p.show(f.out, response, nil, nil)
+	}
+	if err := p.printWhatIfRule(&response.Result); err != nil {
+		return err
+	}
+	answered := 0
+	for _, n := range response.Nodes {
+		if n.State == "answered" {
+			answered++
+		}
+	}
+	p.printf("%d of %s answered\n", answered, output.Plural(len(response.Nodes), "node"))
+	if response.Error != "" {
+		return fmt.Errorf("the figures lack some nodes: %s", response.Error)
+	}
+	return nil
+}
+
+func (p *program) whatIf(ctx context.Context, f *whatIfFlags) error {
 	set, err := readRules(f.rule, p)
 	if err != nil {
 		return err
@@ -116,6 +184,14 @@ func (p *program) whatIf(ctx context.Context, f *whatIfFlags) error {
 
 // readRules reads a rules file, or a file with one rule.
 func readRules(name string, p *program) (*match.Set, error) {
+	doc, err := readDocument(name, p)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Compile()
+}
+
+func readDocument(name string, p *program) (*file.Document, error) {
 	data, err := rulesfile.Read(name, p.stdin)
 	if err != nil {
 		return nil, err
@@ -124,18 +200,11 @@ func readRules(name string, p *program) (*match.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if parsed.Root != nil && parsed.Root.Kind == source.Map && parsed.Root.Field("id") != nil {
-		r, err := file.ReadRule(name, data)
-		if err != nil {
-			return nil, err
-		}
-		return match.Compile([]rules.Rule{r})
+	if parsed.Root == nil || parsed.Root.Kind != source.Map || parsed.Root.Field("id") == nil {
+		return file.FromSource(parsed)
 	}
-	doc, err := file.FromSource(parsed)
-	if err != nil {
-		return nil, err
-	}
-	return doc.Compile()
+	r, err := file.ReadRule(name, data)
+	return &file.Document{Rules: []rules.Rule{r}}, err
 }
 
 // replayLog reads the log and replays it under each rule.
@@ -226,105 +295,4 @@ func (l *progressLine) text(text string) {
 	}
 	l.shown = time.Now()
 	_, _ = fmt.Fprintf(l.to, "\r\x1b[K%s", text)
-}
-
-func (p *program) printWhatIf(result *whatIfResult) error {
-	if s := result.Log; s != nil {
-		p.printf("%s log, %d lines: %d requests, %d skipped\n", s.Format, s.Lines, s.Requests, s.Skipped)
-		for _, e := range s.Examples {
-			p.printf("  line %d: %s: %s\n", e.Line, e.Reason, output.Sanitize(output.Truncate(e.Text, 80)))
-		}
-	}
-	for _, r := range result.Rules {
-		if err := p.printWhatIfRule(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *program) printWhatIfRule(r *whatif.Result) error {
-	p.printf("\n%s with %s, %s to %s\n", r.Rule, strings.Join(r.Limits, ", "), output.LocalTime(r.From), output.LocalTime(r.To))
-	rows := [][]string{
-		{"requests", estimateText(r.Requests, r.Requests.Value)},
-		{"denied", estimateText(r.Denied, r.Requests.Value)},
-		{"clients", estimateText(r.Clients, r.Clients.Value)},
-		{"affected", estimateText(r.Affected, r.Clients.Value)},
-	}
-	if r.Delayed.High > 0 {
-		rows = append(rows, []string{"delayed", estimateText(r.Delayed, r.Requests.Value)})
-	}
-	if c := r.Current; c != nil {
-		rows = append(rows, []string{"denied now", estimateText(c.Denied, r.Requests.Value) + " with " + strings.Join(c.Limits, ", ")},
-			[]string{"affected now", estimateText(c.Affected, r.Clients.Value)})
-	}
-	if u := r.Unaffected99; u != nil {
-		rows = append(rows, []string{"99 % of clients unaffected at", u.Limit})
-	}
-	for _, row := range rows {
-		p.printf("  %-30s%s\n", row[0], row[1])
-	}
-	if r.SampledOneIn > 1 {
-		p.printf("  one in %d clients was replayed; the truth is in the intervals with 95 %%\n", r.SampledOneIn)
-	}
-	if len(r.Curve) > 0 {
-		most := max(r.Curve[0].Denied.Value, 1)
-		table := make([][]string, len(r.Curve))
-		for i, point := range r.Curve {
-			table[i] = []string{
-				point.Limit, estimateText(point.Denied, r.Requests.Value), estimateText(point.Affected, r.Clients.Value),
-				terminal.Bar(float64(point.Denied.Value)/float64(most), 20),
-			}
-		}
-		p.printf("\n")
-		if err := p.show(output.Table, nil, []string{"LIMIT", "DENIED", "CLIENTS AFFECTED", ""}, table); err != nil {
-			return err
-		}
-	}
-	if len(r.Top) > 0 {
-		table := make([][]string, len(r.Top))
-		for i, c := range r.Top {
-			table[i] = []string{clientText(c.Client), strconv.FormatInt(c.Requests, 10), strconv.FormatInt(c.Denied, 10)}
-		}
-		p.printf("\n")
-		if err := p.show(output.Table, nil, []string{"CLIENT", "REQUESTS", "DENIED"}, table); err != nil {
-			return err
-		}
-	}
-	for _, note := range r.Notes {
-		p.printf("note: %s\n", note)
-	}
-	return nil
-}
-
-// estimateText formats an estimate with its share of a total, and its interval if it has one.
-func estimateText(e whatif.Estimate, of int64) string {
-	text := strconv.FormatInt(e.Value, 10)
-	if e.Low != e.High {
-		text += fmt.Sprintf(" (%d to %d)", e.Low, e.High)
-	}
-	if of > 0 && e.Value != of {
-		text += fmt.Sprintf(" %.3g%%", 100*float64(e.Value)/float64(of))
-	}
-	return text
-}
-
-// clientText formats a client's attributes.
-func clientText(client any) string {
-	var parts []string
-	switch c := client.(type) {
-	case map[string]string:
-		for name, value := range c {
-			parts = append(parts, name+"="+value)
-		}
-	case map[string]any:
-		for name, value := range c {
-			parts = append(parts, fmt.Sprint(name, "=", value))
-		}
-	}
-	if len(parts) == 0 {
-		return "(all)"
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, " ")
 }

@@ -42,7 +42,7 @@ func newFarNode(t testing.TB, id, text string, store headgate.Limiter, shared bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.answerer = keys.NewResponder(n.engine, "default", who)
+	n.answerer = keys.NewResponder(n.engine, "default", who, nil)
 	n.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.asked.Add(1)
 		n.answerer.ServeHTTP(w, r)

@@ -76,6 +76,8 @@ type Config struct {
 	Namer *traffic.Namer
 	// TrafficErased is called with each client whose statistics were erased, as the Namer has it. Default none.
 	TrafficErased func(kept map[string]string)
+	// NodeTraffic answers the queries of traffic.NodeQuery about Node. Default none.
+	NodeTraffic keys.TrafficSource
 	// Logger is for errors. Default slog.Default().
 	Logger *slog.Logger
 	// Now returns the current time. Default time.Now.

@@ -99,10 +99,11 @@ var routes = slices.Concat(
 		route("PUT /v1/nodes/{id}", nodeRoles, (*Server).heartbeat),
 		route("DELETE /v1/nodes/{id}", leaveRoles, (*Server).deleteNode).query("started", "note"),
 
-		route("GET /v1/traffic", viewers, (*Server).getTraffic).query("rule", "window", "limit"),
+		route("GET /v1/traffic", viewers, (*Server).getTraffic).query("rule", "node", "region", "window", "limit"),
 		route("GET /v1/traffic/clients", viewers, (*Server).getTrafficClients).
 			query("order", "rule", "window", "limit", "q"),
 		route("GET /v1/traffic/live", viewers, (*Server).liveTraffic).query("rule", "limit").streams(),
+		route("POST /v1/whatif", viewers, (*Server).whatIf),
 		route("POST /v1/traffic/clients:erase", editors, (*Server).eraseTraffic).query("note"),
 		route("POST /v1/traffic:report", nodeRoles, (*Server).reportTraffic),
 

@@ -84,7 +84,7 @@ func New(c Config) (*Server, error) {
 	s.editor = edit.NewEditor(edit.Options{DB: c.DB, Now: c.Now, Logger: c.Logger, Committed: s.committed})
 	s.poller = keys.NewPoller(keys.PollerOptions{
 		Registry: s.nodes, Local: c.Node, LocalID: c.NodeID, LocalNamespace: c.NodeNamespace, Identifier: c.Identifier,
-		TLS: c.NodeTLS, Now: c.Now,
+		LocalTraffic: c.NodeTraffic, TLS: c.NodeTLS, Now: c.Now,
 	})
 	s.ended, s.stop = context.WithCancel(context.Background())
 	startCtx, cancel := context.WithTimeout(s.ended, startTimeout)

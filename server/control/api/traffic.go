@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/fleettraffic"
 	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
@@ -58,12 +60,61 @@ func (s *Server) getTraffic(c *call) error {
 	if err != nil {
 		return err
 	}
+	q := traffic.SeriesQuery{Rule: c.query.Get("rule"), Window: window, Limit: int(limit)}
+	if node, region := c.query.Get("node"), c.query.Get("region"); node != "" || region != "" {
+		return s.getNodeTraffic(c, q, node, region)
+	}
 	h, err := s.trafficHistory(c)
 	if err != nil {
 		return err
 	}
-	q := traffic.SeriesQuery{Rule: c.query.Get("rule"), Window: window, Limit: int(limit)}
 	return c.respond(http.StatusOK, h.Series(q, s.config.Now()))
+}
+
+// maxNodeWindow is the time for which nodes keep their own statistics.
+const maxNodeWindow = 24 * time.Hour
+
+// getNodeTraffic responds with the series of one node, or of the nodes of a region, which the nodes themselves keep.
+func (s *Server) getNodeTraffic(c *call, q traffic.SeriesQuery, node, region string) error {
+	if q.Window > maxNodeWindow {
+		return problem.InvalidQuery("window", traffic.Short(q.Window), "at most "+traffic.Short(maxNodeWindow)+" with node or region")
+	}
+	query, err := json.Marshal(traffic.NodeQuery{Series: &q})
+	if err != nil {
+		return err
+	}
+	c.setDeadlines(bodyTime, 2*bodyTime)
+	poll, err := s.poller.PollTraffic(c.r.Context(), c.namespace, query, func(id, of string) bool {
+		return (node == "" || id == node) && (region == "" || of == region)
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(poll.Nodes) == 0 && node != "":
+		return problem.New(http.StatusNotFound, "There is no node %s.", rules.Quote(node))
+	case len(poll.Nodes) == 0:
+		return problem.New(http.StatusNotFound, "There is no node in the region %s.", rules.Quote(region))
+	}
+	var list []*traffic.Series
+	for _, n := range poll.Responded() {
+		var response traffic.NodeResponse
+		if err := json.Unmarshal(n.Response.Traffic, &response); err != nil {
+			n.Response, n.Err = nil, err
+			continue
+		}
+		list = append(list, response.Series)
+	}
+	statuses, failures := poll.Statuses()
+	merged := traffic.MergeSeries(list, q.Limit)
+	if merged == nil {
+		return problem.New(http.StatusBadGateway, "None of the %d nodes has answered: %s.", len(poll.Nodes),
+			cmp.Or(failures, keys.ErrSilent.Error()))
+	}
+	return c.respond(http.StatusOK, struct {
+		*traffic.Series
+		Nodes []keys.NodeStatus `json:"nodes"`
+		Error string            `json:"error,omitempty"`
+	}{merged, statuses, failures})
 }
 
 // getTrafficClients serves GET /v1/traffic/clients.

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/control/api"
+	"github.com/headgate/headgate/server/control/keys"
 	"github.com/headgate/headgate/server/control/token"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
@@ -56,7 +58,7 @@ func TestTrafficOfAllNodesIsMerged(t *testing.T) {
 	s.as(viewer, "GET", "/v1/traffic/clients?q=quiet", "").wants(200, `"clients":[]`)
 	s.as(viewer, "GET", "/v1/traffic/clients?rule=other", "").wants(200, `"clients":[]`)
 	s.call("GET", "/v1/traffic/clients?namespace=shop", "").wants(200, `"clients":[]`)
-	for _, query := range []string{"?window=1s", "?window=200h", "?window=x", "?limit=0", "?node=a"} {
+	for _, query := range []string{"?window=1s", "?window=200h", "?window=x", "?limit=0", "?nodes=a", "?node=a&window=48h"} {
 		s.as(viewer, "GET", "/v1/traffic"+query, "").wants(400)
 	}
 	s.as(viewer, "GET", "/v1/traffic/clients?order=x", "").wants(400, "denied or requests")
@@ -126,4 +128,80 @@ func TestErasedClientIsErasedOnNodes(t *testing.T) {
 	if strings.Contains(audit.body, "noisy") {
 		t.Errorf("the audit log names the client: %s", audit.body)
 	}
+}
+
+// sampleSource returns a node's samples of clients that send 10 requests, 5 of them at once, and of one that sends 100.
+func sampleSource(t *testing.T, now time.Time) keys.TrafficSource {
+	return func(query json.RawMessage) (json.RawMessage, error) {
+		var q traffic.NodeQuery
+		if err := json.Unmarshal(query, &q); err != nil {
+			t.Error(err)
+		}
+		if q.Series != nil {
+			h := traffic.NewHistory(traffic.HistoryOptions{})
+			h.Add(&traffic.Report{Node: "a", Started: 1, Seconds: []traffic.Second{{
+				Unix: now.Unix() - 4, Rows: []traffic.Row{{Rule: "search", Counts: traffic.Counts{Requests: 7}}},
+			}}}, now)
+			return json.Marshal(traffic.NodeResponse{Series: h.Series(*q.Series, now)})
+		}
+		s := &traffic.Sample{From: now.Add(-time.Hour), To: now, OneIn: 1}
+		for i := range uint64(20) {
+			c := traffic.SampledClient{Key: i << 8, Client: traffic.NewClient(map[string]string{"user": fmt.Sprint("u", i)})}
+			requests := 10
+			if i == 0 {
+				requests = 100
+			}
+			for range requests {
+				c.Requests = binary.AppendUvarint(c.Requests, 60_000_000/2)
+				c.Requests = binary.AppendUvarint(c.Requests, 1)
+			}
+			s.Clients = append(s.Clients, c)
+		}
+		return json.Marshal(traffic.NodeResponse{Sample: s})
+	}
+}
+
+func TestWhatIfReplaysTheSamplesOfNodes(t *testing.T) {
+	clock := newClock()
+	s := open(t, api.Config{
+		Now: clock.time, Node: engineOf(t, `{"rules":[]}`), NodeID: "a", NodeTraffic: sampleSource(t, clock.time()),
+	})
+	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["1000/h"]}`).wants(201)
+	viewer := s.token("viewer", token.Viewer, "default")
+	got := s.as(viewer, "POST", "/v1/whatif", `{"rule":"search","limits":["20/h fixed-window"],"window":"1h"}`).wants(200,
+		`"requests":{"value":290,`, `"affected":{"value":1,`, `"top":[{"client":{"user":"u0"},"requests":100,`,
+		`"current":{"limits":["1000/h"],"denied":{"value":0,`, `"unaffected_99":{"limit":`, `"state":"answered"`)
+	d := described()
+	if wrong := d.misfit(decoded(t, got.body), d.follow(map[string]any{"$ref": "#/components/schemas/WhatIf"}), "whatif"); wrong != "" {
+		t.Error(wrong)
+	}
+	s.as(viewer, "POST", "/v1/whatif", `{"draft":{"id":"search","key":["user"],"limits":["1000/h"],"when":{"path":"/a"},`+
+		`"overrides":[{"when":{"user":"u1"},"block":true}]}}`).wants(200, `"denied":{"value":10,`, `"The condition of the rule`)
+	for body, status := range map[string]int{
+		`{"rule":"other","limits":["1/s"]}`:                              404,
+		`{"rule":"search"}`:                                              422,
+		`{"rule":"search","limits":["1/s"],"window":"30h"}`:              422,
+		`{"rule":"search","limits":["fast"]}`:                            422,
+		`{"rule":"search","limits":["1/s"],"top":0}`:                     422,
+		`{"draft":{"id":"search","key":["ip"],"limits":["1/s"]}}`:        422,
+		`{"draft":{"id":"search","key":["user"],"limits":["nonsense"]}}`: 422,
+	} {
+		if got := s.as(viewer, "POST", "/v1/whatif", body); got.status != status {
+			t.Errorf("%s: got %d %s, want %d", body, got.status, got.body, status)
+		}
+	}
+}
+
+func TestTrafficOfOneNodeComesFromTheNode(t *testing.T) {
+	clock := newClock()
+	s := open(t, api.Config{
+		Now: clock.time, Node: engineOf(t, `{"rules":[]}`), NodeID: "a", NodeTraffic: sampleSource(t, clock.time()),
+	})
+	got := s.call("GET", "/v1/traffic?node=a&window=10s", "").wants(200, `"requests":[0,0,0,0,0,0,0,0,7,0]`, `"state":"answered"`)
+	d := described()
+	if wrong := d.misfit(decoded(t, got.body), d.follow(map[string]any{"$ref": "#/components/schemas/Traffic"}), "traffic"); wrong != "" {
+		t.Error(wrong)
+	}
+	s.call("GET", "/v1/traffic?node=b", "").wants(404)
+	s.call("GET", "/v1/traffic?region=eu", "").wants(404)
 }

@@ -43,6 +43,8 @@ type PollerOptions struct {
 	// namespace of its rules.
 	Local                   Node
 	LocalID, LocalNamespace string
+	// LocalTraffic answers queries about the traffic of the node in this process. Default none.
+	LocalTraffic TrafficSource
 	// Identifier seals attributes that may be secret.
 	Identifier *identity.Identifier
 	// TLS verifies nodes. Default the system's settings.

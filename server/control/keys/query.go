@@ -21,6 +21,8 @@ type Query struct {
 	Named bool `json:"named,omitempty"`
 	// Reset resets the client's counters. Otherwise nothing changes.
 	Reset bool `json:"reset,omitempty"`
+	// Traffic is a query about the node's traffic instead of a client.
+	Traffic json.RawMessage `json:"traffic,omitempty"`
 	// Nonce is random, so that no two queries have the same signature.
 	Nonce string `json:"once"`
 }

@@ -24,16 +24,18 @@ type Responder struct {
 	namespace string
 	node      Node
 	identity  *identity.Identifier
+	traffic   TrafficSource // nil if there is none
 }
 
 var _ http.Handler = (*Responder)(nil)
 
 // NewResponder returns a Responder with a random key, for a node with the rules of a namespace. The Identifier
-// normalizes attributes like those of the node's requests.
-func NewResponder(node Node, namespace string, id *identity.Identifier) *Responder {
+// normalizes attributes like those of the node's requests. traffic answers queries about its traffic; it may be nil.
+func NewResponder(node Node, namespace string, id *identity.Identifier, traffic TrafficSource) *Responder {
 	key := secret.New()
 	return &Responder{
 		key: key, verifier: signature.NewVerifier([]byte(key)), namespace: namespace, node: node, identity: id,
+		traffic: traffic,
 	}
 }
 
@@ -70,6 +72,13 @@ func (r *Responder) respond(w http.ResponseWriter, request *http.Request) (*Resp
 	}
 	if q.Namespace != r.namespace {
 		return nil, problem.New(http.StatusNotFound, "The rules in force here are those of the namespace %s.", r.namespace)
+	}
+	if q.Traffic != nil {
+		response, err := respondTraffic(r.traffic, q.Node, q.Traffic)
+		if err != nil {
+			return nil, problem.New(http.StatusNotFound, "The query about traffic has no response: %v.", err)
+		}
+		return response, nil
 	}
 	if err := q.unseal(r.identity); err != nil {
 		return nil, problem.New(http.StatusForbidden, "The query cannot be read: %v.", err)

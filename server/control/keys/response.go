@@ -2,6 +2,7 @@ package keys
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,8 @@ type Response struct {
 	Reset []string `json:"reset,omitempty"`
 	// Missing means that the named rule is not in force.
 	Missing bool `json:"missing,omitempty"`
+	// Traffic is the response to Query.Traffic.
+	Traffic json.RawMessage `json:"traffic,omitempty"`
 	// Error names the stores that are unreachable.
 	Error string `json:"error,omitempty"`
 }

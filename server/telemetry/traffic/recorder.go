@@ -28,7 +28,7 @@ type RecorderOptions struct {
 	Namer *Namer
 	// MaxBytes bounds the memory for clients. Default DefaultClientBytes.
 	MaxBytes int
-	// SampleBytes bounds the memory for samples of requests. Default 12 MiB; below zero there are no samples.
+	// SampleBytes bounds the memory for samples of requests. Default 8 MiB; below zero there are no samples.
 	SampleBytes int
 	// Now returns the time of sampled requests. Default time.Now.
 	Now func() time.Time

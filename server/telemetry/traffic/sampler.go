@@ -12,7 +12,7 @@ import (
 
 const (
 	// sampleBytes bounds the memory of samples by default, besides about 2 MiB for the requests of a second.
-	sampleBytes = 12 << 20
+	sampleBytes = 8 << 20
 	// chunkSeconds is the time that a part of a sample covers. The oldest is dropped when it is older than sampleKeep,
 	// or if memory is short and it is older than sampleLeast.
 	chunkSeconds = 600

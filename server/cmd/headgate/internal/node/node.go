@@ -55,7 +55,8 @@ type Node struct {
 	namer       *traffic.Namer
 	recorder    *traffic.Recorder
 	reporter    *trafficReporter
-	logins      *service.Logins // failed logins on all listeners that take tokens
+	ownTraffic  *traffic.History // of this node, for 24 hours
+	logins      *service.Logins  // failed logins on all listeners that take tokens
 	descriptors descriptors
 	stores      *limiters.Stores
 	fleet       *limiters.Fleet

@@ -49,7 +49,8 @@ const dbTimeout = 30 * time.Second
 // openControl opens the rules service, or a client of a remote one, and applies its rules.
 func (n *Node) openControl(ctx context.Context) error {
 	if n.config.AdminAddr != config.Off {
-		n.control.keyAnswers = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity)
+		n.control.keyAnswers = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity,
+			n.answerTraffic)
 	}
 	source, dir, err := n.openSource(ctx)
 	if err != nil {
@@ -227,7 +228,7 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
 		return err
 	}
-	settings.Namer, settings.TrafficErased = n.namer, n.eraseTraffic
+	settings.Namer, settings.TrafficErased, settings.NodeTraffic = n.namer, n.eraseTraffic, n.answerTraffic
 	settings.Hooks.Networks = n.config.RulesService.HookNetworks
 	server, err := api.New(settings)
 	if err != nil {

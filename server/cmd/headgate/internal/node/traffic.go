@@ -21,11 +21,15 @@ const (
 	maxUnsent = 600
 	// maxReportRows bounds the rows of a report.
 	maxReportRows = 4000
+	// ownTrafficKeep and ownTrafficBytes bound the node's own statistics.
+	ownTrafficKeep  = 24 * time.Hour
+	ownTrafficBytes = 4 << 20
 )
 
 // trafficReporter passes the traffic of this node to the rules service.
 type trafficReporter struct {
-	node *Node
+	node   *Node
+	closed int64 // the minute in which the node's own minutes were closed last; only the recorder uses it
 
 	mu      sync.Mutex
 	seconds []traffic.Second // not sent yet
@@ -37,8 +41,9 @@ type trafficReporter struct {
 func (n *Node) openTraffic(secret []byte) {
 	n.namer = n.config.TrafficNamer(secret)
 	n.reporter = &trafficReporter{node: n, erased: map[time.Time]bool{}}
+	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{Keep: ownTrafficKeep, MaxBytes: ownTrafficBytes, Namer: n.namer})
 	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
-		Counters: n.metrics.Traffic, Sink: n.reporter.add, Node: n.id, Started: n.started, Namer: n.namer,
+		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
 	})
 	n.metrics.Record(n.recorder)
 }
@@ -53,7 +58,22 @@ func (n *Node) recordTraffic(ctx context.Context) {
 	group.Wait()
 }
 
-// add queues a report. It is the recorder's sink.
+// addTraffic keeps and queues a report. It is the recorder's sink.
+func (n *Node) addTraffic(r *traffic.Report) {
+	n.reporter.add(r)
+	if len(r.Seconds) == 0 {
+		return
+	}
+	// Clients are counted by the fleet only.
+	now := time.Unix(r.Seconds[len(r.Seconds)-1].Unix+1, 0)
+	n.ownTraffic.Add(&traffic.Report{Node: r.Node, Started: r.Started, Seconds: r.Seconds}, now)
+	if minute := now.Unix() / 60; minute != n.reporter.closed {
+		n.reporter.closed = minute
+		n.ownTraffic.Close(now, false)
+	}
+}
+
+// add queues a report.
 func (t *trafficReporter) add(r *traffic.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

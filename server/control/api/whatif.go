@@ -1,0 +1,198 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/whatif"
+)
+
+// A whatIfRequest proposes other limits of a rule, or another rule with the same id.
+type whatIfRequest struct {
+	Rule   string          `field:"rule"`
+	Limits []string        `field:"limits"`
+	Draft  json.RawMessage `field:"draft"`
+	Window string          `field:"window"`
+	Top    *int64          `field:"top"`
+}
+
+const (
+	minWhatIf, maxWhatIf, defaultWhatIf = time.Minute, 3 * time.Hour, time.Hour
+	maxWhatIfTop                        = 100
+	// whatIfTimeout bounds the replay. After it, the result is partial.
+	whatIfTimeout = 20 * time.Second
+)
+
+// A whatIfResponse is a result with the nodes whose traffic it is about.
+type whatIfResponse struct {
+	Window string `json:"window"`
+	*whatif.Result
+	Nodes []keys.NodeStatus `json:"nodes"`
+	Error string            `json:"error,omitempty"` // failures of nodes
+}
+
+// whatIf serves POST /v1/whatif: the outcome of other limits for the requests that the nodes have sampled.
+func (s *Server) whatIf(c *call) error {
+	var request whatIfRequest
+	if err := c.readJSON(&request); err != nil {
+		return err
+	}
+	window, top, err := request.bounds()
+	if err != nil {
+		return err
+	}
+	c.setDeadlines(bodyTime, 2*whatIfTimeout)
+	current, rule, err := s.ruleInForce(c, &request)
+	if err != nil {
+		return err
+	}
+	proposed, notes, err := request.proposed(rule)
+	if err != nil {
+		return err
+	}
+	set, err := match.Compile([]rules.Rule{*proposed})
+	if err != nil {
+		return err
+	}
+	poll, samples, err := s.pollSamples(c, proposed.ID, window)
+	if err != nil {
+		return err
+	}
+	recorded := whatif.FromSamples(samples)
+	recorded.SetCost(&proposed.Cost)
+	now := s.config.Now()
+	if len(samples) == 0 {
+		recorded.From, recorded.To = now.Add(-window), now
+		notes = append(notes, "No node has sampled requests under this rule in this time.")
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), whatIfTimeout)
+	defer cancel()
+	result, err := whatif.Run(ctx, recorded, whatif.Proposal{
+		Set: set, Rule: proposed.ID, Current: current, Top: int(top),
+	}, nil)
+	if err != nil && !(errors.Is(err, context.DeadlineExceeded) && result != nil) {
+		return err
+	}
+	result.Notes = append(result.Notes, notes...)
+	response := whatIfResponse{Window: traffic.Short(window), Result: result}
+	response.Nodes, response.Error = poll.Statuses()
+	return c.respond(http.StatusOK, response)
+}
+
+func (r *whatIfRequest) bounds() (window time.Duration, top int64, err error) {
+	window, top = defaultWhatIf, 20
+	if r.Window != "" {
+		if window, err = time.ParseDuration(r.Window); err != nil || window < minWhatIf || window > maxWhatIf {
+			return 0, 0, problem.InvalidField("window", rules.Quote(r.Window), "1m to 3h")
+		}
+	}
+	if r.Top != nil {
+		if top = *r.Top; top < 1 || top > maxWhatIfTop {
+			return 0, 0, problem.InvalidField("top", "", "1 to 100")
+		}
+	}
+	if (r.Rule == "") == (r.Draft == nil) {
+		return 0, 0, problem.InvalidField("rule", rules.Quote(r.Rule), "the id of a rule, with limits, or a draft of a rule")
+	}
+	if (r.Rule == "") != (len(r.Limits) == 0) {
+		return 0, 0, problem.InvalidField("limits", "", `limits such as ["10/s"] if there is a rule, and none with a draft`)
+	}
+	return window, top, nil
+}
+
+// ruleInForce returns the rule to change, and the rules in force with it.
+func (s *Server) ruleInForce(c *call, r *whatIfRequest) (*match.Set, *rules.Rule, error) {
+	id := r.Rule
+	if r.Draft != nil {
+		draft, err := file.ReadRule(jsonBody, r.Draft)
+		if err != nil {
+			return nil, nil, inDraft(err)
+		}
+		id = draft.ID
+	}
+	o, err := s.editor.Get(c.r.Context(), c.namespace, control.KindRule, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o == nil {
+		return nil, nil, &edit.NotFoundError{Namespace: c.namespace, Kind: control.KindRule, ID: id}
+	}
+	rule, err := file.ReadRule(jsonBody, o.Body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.config.Node != nil && s.config.NodeNamespace == c.namespace && s.config.Node.Rules().Rule(id) != nil {
+		return s.config.Node.Rules(), &rule, nil
+	}
+	set, err := match.Compile([]rules.Rule{rule})
+	return set, &rule, err
+}
+
+// proposed returns the rule that is proposed, and what the replay leaves out.
+func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error) {
+	if r.Draft == nil {
+		p := *rule
+		p.Limits = make([]rules.Limit, len(r.Limits))
+		for i, text := range r.Limits {
+			l, err := headgate.ParseLimit(text)
+			if err != nil {
+				return nil, nil, problem.InvalidInput("limits", err)
+			}
+			p.Limits[i].Limit = l
+		}
+		p.Disabled = false
+		return &p, nil, nil
+	}
+	p, err := file.ReadRule(jsonBody, r.Draft)
+	if err != nil {
+		return nil, nil, inDraft(err)
+	}
+	if !slices.Equal(p.Key, rule.Key) {
+		return nil, nil, problem.InvalidField("draft.key", "", "the key of the rule in force: clients were sampled by it; "+
+			"for another key replay an access log with headgate rules whatif")
+	}
+	var notes []string
+	a, b := rules.Rule{ID: "a", When: p.When, Unlimited: true}, rules.Rule{ID: "a", When: rule.When, Unlimited: true}
+	if string(file.RuleJSON(&a)) != string(file.RuleJSON(&b)) {
+		notes = append(notes, "The condition of the rule in force is used: other requests were not sampled under this rule.")
+	}
+	p.Disabled = false
+	return &p, notes, nil
+}
+
+// pollSamples returns the samples of all nodes.
+func (s *Server) pollSamples(c *call, rule string, window time.Duration) (*keys.Poll, []*traffic.Sample, error) {
+	query, err := json.Marshal(traffic.NodeQuery{Sample: &traffic.SampleQuery{Rule: rule, Window: window}})
+	if err != nil {
+		return nil, nil, err
+	}
+	poll, err := s.poller.PollTraffic(c.r.Context(), c.namespace, query, func(string, string) bool { return true })
+	if err != nil {
+		return nil, nil, err
+	}
+	var samples []*traffic.Sample
+	for _, n := range poll.Responded() {
+		var response traffic.NodeResponse
+		if err := json.Unmarshal(n.Response.Traffic, &response); err != nil {
+			n.Response, n.Err = nil, err
+			continue
+		}
+		if response.Sample != nil {
+			samples = append(samples, response.Sample)
+		}
+	}
+	return poll, samples, nil
+}
