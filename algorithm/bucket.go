@@ -23,11 +23,11 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 	}
 	if elapsed >= r.micros {
 		periods := elapsed / r.micros
-		hi, gone := bits.Mul64(uint64(periods), uint64(r.units))
-		if hi != 0 || gone >= uint64(b.Units) {
+		hi, drainedUnits := bits.Mul64(uint64(periods), uint64(r.units))
+		if hi != 0 || drainedUnits >= uint64(b.Units) {
 			return Pair{Time: now, Last: b.Last}, 0
 		}
-		b.Units -= int64(gone)
+		b.Units -= int64(drainedUnits)
 		b.Time += periods * r.micros
 		elapsed -= periods * r.micros
 	}
@@ -86,12 +86,13 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 	}
 }
 
-// giveBucket gives back n units that were taken at the time at, less the exact part of them that has drained since. A
-// now before the latest decision counts as the time of that decision, so that nothing drained by then is given back
-// again. Whole reduced periods since at are subtracted as units; the rest moves the anchor.
+// giveBucket gives back n units that were taken at the time at, minus the exact part of them that has drained since. If
+// now is before the latest decision, the time of that decision is used, so that nothing that had drained by then is
+// given back again. The units that drain in whole reduced periods since at are subtracted; the rest of that time moves
+// the anchor.
 //
-// The units were taken under own. If own drains faster than p, they may have drained at its rate until the limit
-// changed. Then own's rate says how much is left, rounded to what p drains in a microsecond.
+// The units were taken under the plan own. If own drains faster than p, they may have drained at its rate until the
+// limit changed. Then own's rate says how much is left, rounded to the units that p drains in a microsecond.
 func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
 	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
@@ -101,18 +102,18 @@ func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
 	if p.rate.unitsIn(held, n) >= n {
 		return b // all of them have drained
 	}
-	gone, rest := held/p.rate.micros*p.rate.units, held%p.rate.micros
+	drained, rest := held/p.rate.micros*p.rate.units, held%p.rate.micros
 	if own.kind == KindBucket && own.rate != p.rate {
 		if own.rate.unitsIn(held, n) >= n {
 			return b
 		}
-		if g, t := p.rate.asMuchAs(own.rate, held); g > gone || g == gone && t > rest {
-			if gone, rest = g, t; gone+p.rate.unitsIn(rest, n) >= n {
+		if u, t := p.rate.timeToDrain(own.rate, held); u > drained || u == drained && t > rest {
+			if drained, rest = u, t; drained+p.rate.unitsIn(rest, n) >= n {
 				return b
 			}
 		}
 	}
-	b.Units -= n - gone
+	b.Units -= n - drained
 	if b.Time += rest; b.Time > now {
 		b.Time -= p.rate.micros
 		b.Units += p.rate.units
@@ -123,7 +124,7 @@ func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
 	return b
 }
 
-// chargeBucket takes n units whatever the level, up to the largest debt.
+// chargeBucket takes n units at any level, up to the largest debt.
 func (p *Plan) chargeBucket(b Pair, now, n int64) (Pair, headgate.Decision) {
 	b, drained := b.slide(p.rate, now)
 	n = min(n, max(0, p.maxConsumed-(b.Units-drained)))

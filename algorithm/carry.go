@@ -158,7 +158,7 @@ func (s State) plan() Plan {
 	p := Plan{kind: s.kind(), head: head, period: head & headNumber} // restore moves a number that is not a period
 	p.limit.Algorithm = firstOfKind[p.kind]
 	if p.kind == KindCounters {
-		p.limit.Algorithm = countersOf(head)
+		p.limit.Algorithm = countersAlgorithmOf(head)
 	}
 	p.steps = all[p.limit.Algorithm]
 	p.steps.restore(&p, s)

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// concurrency admits Count units in flight at once. A slot is held under a lease until it is given back or, in case its
-// holder has crashed, until the TTL has passed since it was taken or last renewed.
+// concurrency admits Count units in flight at once. A slot is held under a lease until it is given back. If its holder
+// has crashed, the lease expires when the TTL has passed since it was taken or last renewed.
 type concurrency struct{}
 
 // A state of concurrency is the latest time at which a slot was taken, and the leases in order of expiry. A lease is

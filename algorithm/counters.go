@@ -50,13 +50,14 @@ const (
 	countersPeriod    = 1<<countersAlgorithm - 1
 )
 
-// countersOf returns the algorithm that the head of a state of KindCounters names.
-func countersOf(head int64) headgate.Algorithm {
+// countersAlgorithmOf returns the algorithm that the head of a state of KindCounters names.
+func countersAlgorithmOf(head int64) headgate.Algorithm {
 	return headgate.Algorithm(head & headNumber >> countersAlgorithm)
 }
 
-// at returns the counters of a state advanced to now, or to the state's latest time if that is later, and that time.
-func (counting[C]) at(p *Plan, s State, now int64) (counters, int64) {
+// advanced returns the counters of a state advanced to now, or to the state's latest time if that is later, and that
+// time.
+func (counting[C]) advanced(p *Plan, s State, now int64) (counters, int64) {
 	if len(s) == 0 {
 		return counters{}, now
 	}
@@ -66,7 +67,7 @@ func (counting[C]) at(p *Plan, s State, now int64) (counters, int64) {
 	return counter.advance(p, counters(s[countersFirst:]), latest, at), at
 }
 
-func (counting[C]) into(p *Plan, s State, c counters, at int64) State {
+func (counting[C]) state(p *Plan, s State, c counters, at int64) State {
 	return append(append(s[:0], p.head, at), c[:]...)
 }
 
@@ -90,35 +91,35 @@ func (counting[C]) describe(p *Plan, c counters, at, now, n int64) headgate.Deci
 }
 
 func (a counting[C]) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	c, at := a.at(p, s, now)
+	c, at := a.advanced(p, s, now)
 	return a.describe(p, c, at, now, n)
 }
 
 func (a counting[C]) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
-	c, at := a.at(p, s, now)
+	c, at := a.advanced(p, s, now)
 	d := a.describe(p, c, at, now, n)
 	if !d.Allowed {
 		return s, d
 	}
 	var counter C
-	return a.into(p, s, counter.add(p, c, at, n), at), d
+	return a.state(p, s, counter.add(p, c, at, n), at), d
 }
 
 func (a counting[C]) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	var counter C
-	c, at := a.at(p, s, now)
+	c, at := a.advanced(p, s, now)
 	n = min(n, max(0, p.maxConsumed-counter.used(p, c, at)))
 	c = counter.add(p, c, at, n)
 	d := a.describe(p, c, at, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: at, Units: n}
-	return a.into(p, s, c, at), d
+	return a.state(p, s, c, at), d
 }
 
 func (a counting[C]) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
 	var counter C
-	c, at := a.at(p, s, now)
-	return a.into(p, s, counter.remove(p, c, at, n, r.At), at)
+	c, at := a.advanced(p, s, now)
+	return a.state(p, s, counter.remove(p, c, at, n, r.At), at)
 }
 
 func (counting[C]) kind() Kind { return KindCounters }
@@ -132,14 +133,14 @@ func (counting[C]) restore(p *Plan, _ State) { p.period &= countersPeriod }
 func (a counting[C]) consumed(p *Plan, s State, now int64) (at, units int64) {
 	var counter C
 	at = s[countersLatest]
-	then, _ := a.at(p, s, at)
-	later, when := a.at(p, s, now)
+	then, _ := a.advanced(p, s, at)
+	later, when := a.advanced(p, s, now)
 	return consumed(at, now, counter.used(p, then, at), counter.used(p, later, when))
 }
 
 func (a counting[C]) place(p *Plan, at, units int64) State {
 	var counter C
-	return a.into(p, nil, counter.add(p, counters{}, at, units), at)
+	return a.state(p, nil, counter.add(p, counters{}, at, units), at)
 }
 
 // luaArgs includes the algorithm's number, by which the script recognizes states of other algorithms.
@@ -153,7 +154,7 @@ func (counting[C]) lua() luaNeeds { return luaNeeds{before: []string{"exact", "s
 func (r *luaReader) counters(s State) State {
 	a := r.number(1)
 	if a >= int64(len(kinds)) || kinds[a] != KindCounters {
-		r.bad = true
+		r.failed = true
 		return s
 	}
 	s = append(s, headFor(KindCounters, a<<countersAlgorithm|r.number(6)&countersPeriod), r.time())

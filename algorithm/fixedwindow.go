@@ -73,7 +73,7 @@ func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, a
 	}
 }
 
-// chargeWindow takes n units whatever the count, up to the largest debt.
+// chargeWindow takes n units at any count, up to the largest debt.
 func (p *Plan) chargeWindow(w Pair, now, n int64) (Pair, headgate.Decision) {
 	w, end := p.advanceWindow(w, now)
 	n = min(n, max(0, p.maxConsumed-w.Units))

@@ -158,7 +158,7 @@ func (r *luaReader) bucket(s State, rateUnits, rateMicros, units int) State {
 	head, micros := headFor(KindBucket, r.number(rateUnits)), r.number(rateMicros)
 	last, since := r.time(), r.number(rateMicros)
 	if micros == 0 {
-		r.bad = true
+		r.failed = true
 	}
 	return append(s, head, micros, last-since, r.number(units), last)
 }
@@ -176,22 +176,22 @@ func (s State) hasLogSum() bool {
 func (r *luaReader) time() int64 {
 	t := r.number(7)
 	if t >= forever {
-		r.bad = true
+		r.failed = true
 	}
 	return t
 }
 
 // A luaReader reads big-endian numbers.
 type luaReader struct {
-	rest string
-	bad  bool // the input is too short, or no state
+	rest   string
+	failed bool // the input is too short, or no state
 }
 
-func (r *luaReader) ok() bool { return !r.bad }
+func (r *luaReader) ok() bool { return !r.failed }
 
 func (r *luaReader) number(bytes int) int64 {
 	if len(r.rest) < bytes {
-		r.bad = true
+		r.failed = true
 		return 0
 	}
 	var n int64

@@ -27,7 +27,7 @@ func (p *Plan) DecidePair(s Pair, now, n int64) headgate.Decision {
 
 // PeekPair is Peek for a Pair.
 func (p *Plan) PeekPair(s Pair, now, n int64) headgate.Decision {
-	return peeked(p.DecidePair(s, now, 0), p.DecidePair(s, now, n))
+	return peekDecision(p.DecidePair(s, now, 0), p.DecidePair(s, now, n))
 }
 
 // TakePair returns the Pair after taking n units, which are at least 1 and at most the capacity, and whether they were

@@ -13,9 +13,9 @@ import (
 // on. Only a plan that owns it can use it (see [Plan.Owns]); [Plan.Carry] converts it to another limit.
 type State []int64
 
-// steps implements an algorithm. now is in microseconds. n is in units: at least 1, or 0 for a decide that only looks,
-// and at most the plan's capacity except in charge. For an algorithm whose state is a few numbers, [counting]
-// implements most of this.
+// steps implements an algorithm. now is in microseconds. n is in units: at least 1 (decide also accepts 0) and, except
+// in charge, at most the plan's capacity. For an algorithm whose state is a few numbers, [counting] implements most of
+// this.
 type steps interface {
 	// decide returns the decision that take would make, and changes nothing.
 	decide(p *Plan, s State, now, n int64) headgate.Decision
@@ -99,7 +99,7 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 
 // Set makes p the plan of another limit. The error is that of limit.Validate; p is then unchanged.
 func (p *Plan) Set(limit headgate.Limit) error {
-	if !surelyValid(&limit) {
+	if !clearlyValid(&limit) {
 		if err := limit.Validate(); err != nil {
 			return err
 		}
@@ -122,16 +122,17 @@ func (p *Plan) Set(limit headgate.Limit) error {
 	return nil
 }
 
-// surelyValid returns true for most valid limits and for no invalid one. It is faster than Validate: where a million
-// clients have a limit each, every decision makes a plan.
-func surelyValid(l *headgate.Limit) bool {
-	const most, longest, refill = 1 << 20, 24 * time.Hour, 1 << 49 // see headgate.Limit.Validate
-	return l.Algorithm <= headgate.GCRA && uint64(l.Count-1) < most && uint64(l.Burst) <= most &&
-		l.Period > 0 && l.Period <= longest && l.Period%time.Microsecond == 0 && l.Burst*l.Period.Microseconds() <= refill &&
+// clearlyValid returns true for most valid limits and for no invalid one. It is faster than Validate: if a million
+// clients have a limit each, every decision creates a plan.
+func clearlyValid(l *headgate.Limit) bool {
+	const maxUnits, maxPeriod, maxRefill = 1 << 20, 24 * time.Hour, 1 << 49 // see headgate.Limit.Validate
+	return l.Algorithm <= headgate.GCRA && uint64(l.Count-1) < maxUnits && uint64(l.Burst) <= maxUnits &&
+		l.Period > 0 && l.Period <= maxPeriod && l.Period%time.Microsecond == 0 &&
+		l.Burst*l.Period.Microseconds() <= maxRefill &&
 		l.Buckets == 0 && l.TTL == 0 && !l.Staggered
 }
 
-// Limit returns the limit that the plan was made from.
+// Limit returns the limit of the plan.
 func (p *Plan) Limit() headgate.Limit { return p.limit }
 
 // Capacity returns the most that can be taken at once.
@@ -183,17 +184,17 @@ func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
 // Peek returns the decision of [headgate.Limiter]'s Peek: whether n units could be taken, and the rest of the decision
 // as it is for no units.
 func (p *Plan) Peek(s State, now, n int64) headgate.Decision {
-	return peeked(p.Decide(s, now, 0), p.Decide(s, now, n))
+	return peekDecision(p.Decide(s, now, 0), p.Decide(s, now, n))
 }
 
-// peeked combines the decisions on no units and on some.
-func peeked(d, some headgate.Decision) headgate.Decision {
+// peekDecision combines the decisions on no units and on some.
+func peekDecision(d, some headgate.Decision) headgate.Decision {
 	d.Allowed, d.RetryAfter, d.Delay = some.Allowed, some.RetryAfter, some.Delay
 	return d
 }
 
-// Take takes n units if that is allowed; n = 0 only looks. lease is the ID of a slot taken under a concurrency limit;
-// other algorithms ignore it.
+// Take takes n units if that is allowed. With n = 0 it takes nothing, and returns the decision. lease is the ID of a
+// slot taken under a concurrency limit; other algorithms ignore it.
 func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decision) {
 	if n == 0 || n > p.capacity {
 		return s, p.Decide(s, now, n)

@@ -27,10 +27,10 @@ func gcd(a, b uint64) uint64 {
 	return a << twos
 }
 
-// asMuchAs returns the time in which r drains as much as another rate does in t microseconds, rounded up. The time is
-// returned as the units that drain in its whole reduced periods, and the rest in microseconds, less than one reduced
-// period. The drained units must fit an int64.
-func (r rate) asMuchAs(other rate, t int64) (units, micros int64) {
+// timeToDrain returns the time in which r drains as much as another rate does in t microseconds, rounded up. It returns
+// the units that drain in the whole reduced periods of that time, and the rest of the time in microseconds. The drained
+// units must fit an int64.
+func (r rate) timeToDrain(other rate, t int64) (units, micros int64) {
 	hi, lo := bits.Mul64(uint64(t), uint64(other.units))
 	whole, part := bits.Div64(hi, lo, uint64(other.micros))
 	periods, single := whole/uint64(r.units), whole%uint64(r.units)
@@ -45,12 +45,12 @@ func (r rate) asMuchAs(other rate, t int64) (units, micros int64) {
 	return int64(periods * uint64(r.units)), int64(rest)
 }
 
-// unitsIn returns how many whole units pass in t microseconds, but no more than most.
-func (r rate) unitsIn(t, most int64) int64 {
-	return mulDivFloor(t, r.units, r.micros, most)
+// unitsIn returns how many whole units drain in t microseconds, at most maximum.
+func (r rate) unitsIn(t, maximum int64) int64 {
+	return mulDivFloor(t, r.units, r.micros, maximum)
 }
 
-// timeFor returns the microseconds in which n units pass, rounded up.
+// timeFor returns the microseconds in which n units drain, rounded up.
 func (r rate) timeFor(n int64) int64 {
 	return mulDivCeil(n, r.micros, r.units, forever)
 }
@@ -59,31 +59,29 @@ func (r rate) timeFor(n int64) int64 {
 // converted to nanoseconds.
 const forever = 1 << 53
 
-// mulDivFloor returns min(a·b/c rounded down, most). All are ≥ 0, and c > 0.
-func mulDivFloor(a, b, c, most int64) int64 {
+// mulDivFloor returns min(a·b/c rounded down, maximum). All are ≥ 0, and c > 0.
+func mulDivFloor(a, b, c, maximum int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi == 0 {
-		return int64(min(lo/uint64(c), uint64(most)))
-	}
-	if hi >= uint64(c) {
-		return most
-	}
-	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(min(q, uint64(most)))
+	return divFloor(hi, lo, c, maximum)
 }
 
-// mulDivCeil returns min(a·b/c rounded up, most). All are ≥ 0, and c > 0.
-func mulDivCeil(a, b, c, most int64) int64 {
+// mulDivCeil returns min(a·b/c rounded up, maximum). All are ≥ 0, and c > 0.
+func mulDivCeil(a, b, c, maximum int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	lo, carry := bits.Add64(lo, uint64(c)-1, 0)
-	if hi += carry; hi == 0 {
-		return int64(min(lo/uint64(c), uint64(most)))
+	return divFloor(hi+carry, lo, c, maximum)
+}
+
+// divFloor returns the 128-bit number hi·2^64 + lo divided by c and rounded down, at most maximum.
+func divFloor(hi, lo uint64, c, maximum int64) int64 {
+	if hi == 0 {
+		return int64(min(lo/uint64(c), uint64(maximum)))
 	}
 	if hi >= uint64(c) {
-		return most
+		return maximum
 	}
 	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(min(q, uint64(most)))
+	return int64(min(q, uint64(maximum)))
 }
 
 // mulDivNear returns a·b/c rounded to the nearest, a half rounded down. All are ≥ 0, and b ≤ c.

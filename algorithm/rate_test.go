@@ -84,7 +84,7 @@ func TestAsMuchAs(t *testing.T) {
 		if other.unitsIn(held, 1<<40) == 1<<40 {
 			continue // no refund has so many
 		}
-		units, micros := r.asMuchAs(other, held)
+		units, micros := r.timeToDrain(other, held)
 		drained := new(big.Int).Mul(big.NewInt(held), big.NewInt(other.units))
 		want, rest := new(big.Int).QuoRem(drained.Mul(drained, big.NewInt(r.micros)),
 			new(big.Int).Mul(big.NewInt(other.micros), big.NewInt(r.units)), new(big.Int))

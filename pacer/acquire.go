@@ -31,7 +31,7 @@ func (l *callerQueue) acquire(ctx context.Context, n int64) (waited time.Duratio
 	removed := l.await(w, ctx.Done(), nil)
 	waited = l.since(now)
 	if removed {
-		return waited, gaveUp(ctx, n)
+		return waited, contextError(ctx, n)
 	}
 	return waited, w.err
 }
@@ -70,7 +70,7 @@ func (l *callerQueue) quoteFor(ctx context.Context, n int64) (now int64, after s
 		return 0, after, 0, err
 	}
 	if ctx.Err() != nil {
-		return 0, after, 0, gaveUp(ctx, n)
+		return 0, after, 0, contextError(ctx, n)
 	}
 	t, now := l.clock()
 	if after, grant, err = l.quote(now, n); err != nil {
@@ -94,7 +94,7 @@ func (l *callerQueue) checkCapacity(n int64) error {
 }
 
 func (l *callerQueue) newWaiter(now, n int64) *waiter {
-	w := &waiter{n: n, since: now, done: make(chan struct{})}
+	w := &waiter{n: n, queuedAt: now, done: make(chan struct{})}
 	if l.worker == nil {
 		w.alarm = make(chan int64, 1)
 	}

@@ -5,8 +5,8 @@ import "math/bits"
 // bucket is the schedule in which every permit takes the same time. Idle time is saved up to a bound and pays for later
 // permits. A permit takes perPermit/den nanoseconds.
 type bucket struct {
-	perPermit uint64
-	den       uint64
+	perPermit   uint64
+	denominator uint64
 	// maxSaved limits the idle time that is saved.
 	maxSaved span
 	// prepaid permits may be used when their own time has passed. Otherwise they may be used when the time of the
@@ -17,15 +17,15 @@ type bucket struct {
 // newBucket returns the bucket of a valid rate; the caller sets maxSaved.
 func newBucket(r Rate) bucket {
 	permits, nanos := r.reduced()
-	return bucket{perPermit: nanos, den: permits}
+	return bucket{perPermit: nanos, denominator: permits}
 }
 
 // timeFor returns the idle time that pays for n permits.
-func (b *bucket) timeFor(n int64) span { return spanOf(n, b.perPermit, b.den) }
+func (b *bucket) timeFor(n int64) span { return spanOf(n, b.perPermit, b.denominator) }
 
 // permitsIn returns how many whole permits an idle time pays for.
 func (b *bucket) permitsIn(s span) int64 {
-	hi, lo := bits.Mul64(uint64(s.ns), b.den)
+	hi, lo := bits.Mul64(uint64(s.ns), b.denominator)
 	lo, carry := bits.Add64(lo, s.frac, 0)
 	n, _ := bits.Div64(hi+carry, lo, b.perPermit)
 	return int64(n)
@@ -36,7 +36,7 @@ func (b *bucket) advance(s state, at int64) state {
 	if !s.free.less(now) {
 		return s
 	}
-	s.saved = s.saved.plus(now.minus(s.free, b.den), b.den)
+	s.saved = s.saved.plus(now.minus(s.free, b.denominator), b.denominator)
 	if b.maxSaved.less(s.saved) {
 		s.saved = b.maxSaved
 	}
@@ -55,10 +55,10 @@ func (b *bucket) take(s state, at, n int64) (after state, grant int64) {
 	before := s.free
 	cost := b.timeFor(n)
 	if s.saved.less(cost) {
-		s.free = s.free.plus(cost.minus(s.saved, b.den), b.den)
+		s.free = s.free.plus(cost.minus(s.saved, b.denominator), b.denominator)
 		s.saved = span{}
 	} else {
-		s.saved = s.saved.minus(cost, b.den)
+		s.saved = s.saved.minus(cost, b.denominator)
 	}
 	if b.prepaid {
 		return s, max(at, s.free.ceil())

@@ -195,7 +195,7 @@ func checkEnvelope(t *testing.T, b *bucket, grants, counts []int64) {
 				sum += counts[j-1]
 			}
 			length := grants[j] - grants[i]
-			most := b.maxSaved.plus(span{ns: length + 1}, b.den)
+			most := b.maxSaved.plus(span{ns: length + 1}, b.denominator)
 			if took := b.timeFor(sum); most.less(took) {
 				t.Fatalf("requests %d to %d: %d permits in %d ns; they take %+v, want at most %+v", i, j, sum, length, took, most)
 			}
@@ -228,7 +228,7 @@ func TestPermitsInAnIdleTime(t *testing.T) {
 		less uint64 // parts of a nanosecond
 		want int64
 	}{{0, 0, 0}, {1, 0, 1}, {1, 1, 0}, {3, 0, 3}, {1_000_000, 1, 999_999}} {
-		s := b.timeFor(c.n).minus(span{frac: c.less}, b.den)
+		s := b.timeFor(c.n).minus(span{frac: c.less}, b.denominator)
 		if got := b.permitsIn(s); got != c.want {
 			t.Errorf("the time of %d permits less %d/3 ns is worth %d, want %d", c.n, c.less, got, c.want)
 		}

@@ -128,10 +128,10 @@ func (b *Bursty) SetRate(r Rate) error {
 // convert returns the idle time that pays for as many permits in another bucket, rounded down.
 func (b *bucket) convert(s span, to *bucket) span {
 	parts := new(big.Int).SetInt64(s.ns)
-	parts.Mul(parts, new(big.Int).SetUint64(b.den))
+	parts.Mul(parts, new(big.Int).SetUint64(b.denominator))
 	parts.Add(parts, new(big.Int).SetUint64(s.frac))
 	parts.Mul(parts, new(big.Int).SetUint64(to.perPermit))
 	parts.Div(parts, new(big.Int).SetUint64(b.perPermit))
-	ns, frac := parts.DivMod(parts, new(big.Int).SetUint64(to.den), new(big.Int))
+	ns, frac := parts.DivMod(parts, new(big.Int).SetUint64(to.denominator), new(big.Int))
 	return span{ns: ns.Int64(), frac: frac.Uint64()}
 }

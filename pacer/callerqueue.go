@@ -20,15 +20,15 @@ type callerQueue struct {
 	capacity     int64
 	waitingUnits int64
 
-	// head is the state after all granted callers; tail, unless stale, the state after all waiting callers too.
+	// head is the state after all granted callers. tail is the state after all waiting callers too, unless tailStale.
 	head, tail   state
-	stale        bool
+	tailStale    bool
 	first, last  *waiter
 	waiting      int // waiting callers without a reservation
 	reservations int // reservations in the queue
 	// movedAt is when waiting callers last moved up. None of them can have been granted before.
-	movedAt int64
-	moves   uint64 // how often they moved up
+	movedAt   int64
+	moveCount uint64 // how often they moved up
 	// timekeeper is the waiter that sets the timer for all.
 	timekeeper *waiter
 
@@ -38,16 +38,16 @@ type callerQueue struct {
 
 // A waiter is one caller or reservation in a queue.
 type waiter struct {
-	n     int64
-	since int64
+	n        int64
+	queuedAt int64
 	// at is the instant that a reservation was promised, or when a caller was granted. A promised instant never
 	// changes.
 	at            int64
 	isReservation bool
 	queued        bool
 	// before is the queue's tail before the waiter joined, valid until moves changes.
-	before state
-	moves  uint64
+	before    state
+	moveCount uint64
 	// after is the state behind a reservation, as computed when it was made or when the rate last changed.
 	after state
 	// err is why a waiter was rejected; it may be read once done is closed.
@@ -87,13 +87,13 @@ func (l *callerQueue) validate(n int64) error {
 func (l *callerQueue) quote(now, n int64) (after state, grant int64, err error) {
 	l.grantDue(now)
 	if l.first == nil {
-		l.tail, l.stale = l.head, false
-	} else if l.stale {
+		l.tail, l.tailStale = l.head, false
+	} else if l.tailStale {
 		s := l.head
 		for w := l.first; w != nil; w = w.next {
 			s, _ = l.book(s, w)
 		}
-		l.tail, l.stale = s, false
+		l.tail, l.tailStale = s, false
 	}
 	if after, grant = l.take(l.tail, now, n); after.full() {
 		return after, grant, tooLong(n)
@@ -111,10 +111,10 @@ func (l *callerQueue) grantNow(after state) { l.head, l.tail = after, after }
 
 // enqueue puts w at the end of the queue, with the state that quote returned.
 func (l *callerQueue) enqueue(w *waiter, after state) {
-	w.before, w.moves, w.after = l.tail, l.moves, after
+	w.before, w.moveCount, w.after = l.tail, l.moveCount, after
 	l.tail = after
 	l.waitingUnits += w.n
-	l.count(w, 1)
+	l.addWaiting(w, 1)
 	w.queued, w.prev = true, l.last
 	if l.last == nil {
 		l.first = w
@@ -127,7 +127,7 @@ func (l *callerQueue) enqueue(w *waiter, after state) {
 
 // book returns the state after w, and when w may pass.
 func (l *callerQueue) book(s state, w *waiter) (after state, grant int64) {
-	after, grant = l.take(s, max(w.since, l.movedAt), w.n)
+	after, grant = l.take(s, max(w.queuedAt, l.movedAt), w.n)
 	if !w.isReservation {
 		return after, grant
 	}
@@ -158,7 +158,7 @@ func (l *callerQueue) grantDue(now int64) {
 		l.unlink(w)
 		w.at = grant
 		if w.job != nil {
-			l.worker.give(w)
+			l.worker.start(w)
 		} else if w.done != nil {
 			close(w.done)
 		}
@@ -175,7 +175,7 @@ func (l *callerQueue) remove(w *waiter, now int64) bool {
 	}
 	last := w == l.last
 	l.unlink(w)
-	if last && w.moves == l.moves { // nobody moves up
+	if last && w.moveCount == l.moveCount { // no caller moves up
 		l.tail = w.before
 		l.setAlarm()
 	} else {
@@ -199,18 +199,18 @@ func (l *callerQueue) reject(w *waiter, err error) {
 // moveUp recomputes when waiting callers may pass, after a change in front of them.
 func (l *callerQueue) moveUp(at int64) {
 	l.movedAt = max(l.movedAt, at)
-	l.moves++
-	l.stale = true
+	l.moveCount++
+	l.tailStale = true
 	l.timekeeper = nil
 	l.grantDue(at)
 }
 
 // reschedule changes the schedule and converts the state. Waiting callers keep their order and reservations their
 // times; the others follow the new schedule, and those that can never pass are rejected.
-func (l *callerQueue) reschedule(now int64, sched schedule, most int64, convert func(state) state) {
+func (l *callerQueue) reschedule(now int64, sched schedule, maxCount int64, convert func(state) state) {
 	l.grantDue(now)
 	l.head = convert(l.sched.advance(l.head, now))
-	l.sched, l.maxCount = sched, most
+	l.sched, l.maxCount = sched, maxCount
 	l.movedAt = max(l.movedAt, now)
 	s := l.head
 	for w := l.first; w != nil; {
@@ -223,7 +223,7 @@ func (l *callerQueue) reschedule(now int64, sched schedule, most int64, convert 
 	l.moveUp(now)
 }
 
-// reprice books w under a new schedule and sets s to the state behind it, or returns why w can't stay in the queue.
+// reprice books w under a new schedule and sets s to the state behind it, or returns why w cannot stay in the queue.
 func (l *callerQueue) reprice(s *state, w *waiter) error {
 	if w.isReservation {
 		// w.after was computed with the old rate.
@@ -276,11 +276,11 @@ func (l *callerQueue) unlink(w *waiter) {
 	}
 	w.prev, w.next, w.queued = nil, nil, false
 	l.waitingUnits -= w.n
-	l.count(w, -1)
+	l.addWaiting(w, -1)
 }
 
-// count adds to the number of waiting callers or reservations.
-func (l *callerQueue) count(w *waiter, by int) {
+// addWaiting adds to the number of waiting callers or reservations.
+func (l *callerQueue) addWaiting(w *waiter, by int) {
 	if w.isReservation {
 		l.reservations += by
 	} else {

@@ -77,8 +77,8 @@ func tooLong(n int64) error {
 	return never(n, "a count that, after the waiting callers, is paid off within 73 years")
 }
 
-// gaveUp is the error of a wait that ctx ended. It wraps both the context's error and its cause.
-func gaveUp(ctx context.Context, n int64) error {
+// contextError is the error of a wait that ctx ended. It wraps both the context's error and its cause.
+func contextError(ctx context.Context, n int64) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
 		return fmt.Errorf("wait for %d: %w", n, err)

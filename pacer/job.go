@@ -25,7 +25,7 @@ func (k *worker) watch(w *waiter) {
 	stop := context.AfterFunc(j.ctx, func() {
 		defer k.watches.Done()
 		if l.withdraw(w) {
-			j.result <- gaveUp(j.ctx, w.n)
+			j.result <- contextError(j.ctx, w.n)
 		}
 	})
 	j.unwatch = func() {
@@ -46,7 +46,7 @@ func (j *job) run(running context.Context, l *callerQueue, size int64, ended fun
 		ended(0, false)
 		return
 	case j.ctx.Err() != nil:
-		j.result <- gaveUp(j.ctx, size)
+		j.result <- contextError(j.ctx, size)
 		ended(0, false)
 		return
 	}

@@ -103,7 +103,7 @@ func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Cont
 		}
 	}
 	j := &job{ctx: ctx, do: do, result: make(chan error, 1)}
-	w := &waiter{n: size, since: now, job: j}
+	w := &waiter{n: size, queuedAt: now, job: j}
 	l.worker.watch(w)
 	l.enqueue(w, after)
 	l.grantDue(now)

@@ -85,7 +85,7 @@ func (l *callerQueue) reserve(n int64) Reservation {
 	if l.reservations >= MaxReservations {
 		return Reservation{err: fmt.Errorf("%w: %d are outstanding", ErrTooManyReservations, l.reservations)}
 	}
-	w := &waiter{n: n, since: now, at: grant, isReservation: true}
+	w := &waiter{n: n, queuedAt: now, at: grant, isReservation: true}
 	after.reservedUntil = grant
 	l.enqueue(w, after)
 	return Reservation{queue: l, waiter: w, at: grant}

@@ -2,12 +2,12 @@ package pacer
 
 import "math/bits"
 
-// farFuture is the end of time: 2^61 ns, 73 years after a pacer was created. Permits that would come later never come.
-// Two spans that end before it can be added without overflow.
+// farFuture is the end of all schedules: 2^61 ns, 73 years after a pacer was created. Permits for a later time are
+// refused. Two spans that end before it can be added without overflow.
 const farFuture int64 = 1 << 61
 
 // span is an exact length of time, or an instant since a pacer was created: ns + frac/den nanoseconds, with 0 <= frac <
-// den. The denominator belongs to the schedule. It keeps 300 per second, a permit every 3333333⅓ ns, exact for years.
+// den. The denominator is that of the schedule. So 300 per second, a permit every 3333333⅓ ns, stays exact for years.
 type span struct {
 	ns   int64
 	frac uint64

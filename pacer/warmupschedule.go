@@ -40,7 +40,7 @@ func newWarmUpSchedule(r Rate, warmUp time.Duration, hundredths uint64) (*warmUp
 		fits = fits && hi == 0 && lo < 1<<62
 		return lo
 	}
-	w.den = mul(permits, 5*w.scale+w.cold)
+	w.denominator = mul(permits, 5*w.scale+w.cold)
 	w.perPermit = mul(nanos, 5*w.scale+w.cold)
 	w.coolPerPermit = mul(nanos, 2*(w.scale+w.cold))
 	mul(w.warmUp, 5*w.scale+w.cold)
@@ -52,13 +52,13 @@ func (w *warmUpSchedule) take(s state, at, n int64) (after state, grant int64) {
 	s = w.advance(s, at)
 	before := s.free
 	surcharge := w.surcharge(s.saved)
-	if stored := spanOf(n, w.coolPerPermit, w.den); stored.less(s.saved) {
-		s.saved = s.saved.minus(stored, w.den)
+	if stored := spanOf(n, w.coolPerPermit, w.denominator); stored.less(s.saved) {
+		s.saved = s.saved.minus(stored, w.denominator)
 	} else {
 		s.saved = span{}
 	}
 	surcharge -= w.surcharge(s.saved)
-	s.free = s.free.plus(w.timeFor(n), w.den).plus(span{ns: surcharge}, w.den)
+	s.free = s.free.plus(w.timeFor(n), w.denominator).plus(span{ns: surcharge}, w.denominator)
 	return s, max(at, before.ceil())
 }
 

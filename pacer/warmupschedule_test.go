@@ -239,10 +239,10 @@ func TestWarmingUpSurchargeNeverFallsWhileCooling(t *testing.T) {
 	w := warmCore(t, PerSecond(7), time.Microsecond, 2.75)
 	last := int64(0)
 	for ns := range w.maxSaved.ns {
-		for frac := uint64(0); frac < w.den; frac += 3 {
+		for frac := uint64(0); frac < w.denominator; frac += 3 {
 			got := w.surcharge(span{ns: ns, frac: frac})
 			if got < last {
-				t.Fatalf("surcharge at %d+%d/%d ns = %d, want at least %d", ns, frac, w.den, got, last)
+				t.Fatalf("surcharge at %d+%d/%d ns = %d, want at least %d", ns, frac, w.denominator, got, last)
 			}
 			last = got
 		}

@@ -61,8 +61,8 @@ func (k *worker) loop() {
 	}
 }
 
-// give passes a job to the worker. The queue's mu must be held, and the worker must not be busy.
-func (k *worker) give(w *waiter) {
+// start passes a job to the worker. The queue's mu must be held, and the worker must not be busy.
+func (k *worker) start(w *waiter) {
 	k.busy = true
 	k.jobs <- w
 }
