@@ -254,7 +254,7 @@ func (f *Follower) maintainDisk(ctx context.Context) {
 func (f *Follower) applySuspensions(state *ruleState) {
 	list := make([]control.Suspension, 0, len(state.suspensions))
 	for _, id := range slices.Sorted(maps.Keys(state.suspensions)) {
-		list = append(list, state.suspensions[id])
+		list = append(list, *state.suspensions[id])
 	}
 	f.config.Suspend(list)
 }

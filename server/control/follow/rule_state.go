@@ -24,7 +24,7 @@ type ruleState struct {
 	clients undoRegistry
 	overlay overlay
 	// suspensions are by ID. Like rules, the map is read-only.
-	suspensions map[string]control.Suspension
+	suspensions map[string]*control.Suspension
 	set         *match.Set
 }
 
@@ -94,7 +94,7 @@ func newSnapshotSink(h control.Header, checkClient func(*rules.Client)) (*snapsh
 	}
 	return &snapshotSink{header: h, checkClient: checkClient, state: ruleState{
 		mark: h.Mark(), rules: map[string]*rules.Rule{}, clients: undoRegistry{registry: registry}, overlay: newOverlay(),
-		suspensions: map[string]control.Suspension{},
+		suspensions: map[string]*control.Suspension{},
 	}}, nil
 }
 
@@ -132,7 +132,7 @@ func (w *snapshotSink) item(item *control.Item) error {
 		if err != nil {
 			return refusedError(err)
 		}
-		state.suspensions[item.ID] = s
+		state.suspensions[item.ID] = &s
 	default:
 		return refusedError(fmt.Errorf("unknown kind of object %q", item.Kind))
 	}
@@ -278,28 +278,10 @@ var errSharedValue = errors.New("two clients have the same value")
 // change. broken reports that undoing a failed delta failed, too.
 func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) error) (broken bool, err error) {
 	next := ruleState{
-		mark: d.header.Mark(), rules: state.rules, clients: undoRegistry{registry: state.clients.registry},
-		set: state.set, suspensions: state.suspensions,
-	}
-	if len(d.suspensions) > 0 {
-		next.suspensions = maps.Clone(state.suspensions)
-		for id, s := range d.suspensions {
-			if s == nil {
-				delete(next.suspensions, id)
-			} else {
-				next.suspensions[id] = *s
-			}
-		}
+		mark: d.header.Mark(), clients: undoRegistry{registry: state.clients.registry}, set: state.set,
+		rules: patched(state.rules, d.rules), suspensions: patched(state.suspensions, d.suspensions),
 	}
 	if len(d.rules) > 0 {
-		next.rules = maps.Clone(state.rules)
-		for id, r := range d.rules {
-			if r == nil {
-				delete(next.rules, id)
-			} else {
-				next.rules[id] = r
-			}
-		}
 		if next.set, err = compile(next.rules); err != nil {
 			return false, err
 		}
@@ -326,6 +308,17 @@ func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set
 	next.clients.commit()
 	*state = next
 	return false, nil
+}
+
+// patched returns a copy of a map with changes, of which a nil deletes its key. Without changes it returns the map.
+func patched[T any](m, changes map[string]*T) map[string]*T {
+	if len(changes) == 0 {
+		return m
+	}
+	m = maps.Clone(m)
+	maps.Copy(m, changes)
+	maps.DeleteFunc(m, func(_ string, v *T) bool { return v == nil })
+	return m
 }
 
 func (state *ruleState) applyClients(d *deltaSink, now time.Time) error {

@@ -87,7 +87,7 @@ func (s *Store) lookUp(ctx context.Context, id, key string) (*Principal, error) 
 	if subtle.ConstantTimeCompare([]byte(hash(id, key)), []byte(r.Hash)) != 1 || r.expired(s.options.Now()) {
 		return nil, ErrInvalid
 	}
-	return &Principal{ID: r.ID, Role: r.Role, Namespaces: r.Namespaces, Expires: r.Expires}, nil
+	return &r.Principal, nil
 }
 
 // loginFailed counts a failed login, and returns the error to respond with.

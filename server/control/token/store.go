@@ -53,8 +53,8 @@ func NewStore(o Options) (*Store, error) {
 func (s *Store) parse(o *control.Object) (Token, error) {
 	r, err := parseRecord(o)
 	return Token{
-		ID: r.ID, Role: r.Role, Namespaces: r.Namespaces, Description: r.Description, Expires: r.Expires,
-		Expired: r.expired(s.options.Now()), Created: o.Created, By: o.By,
+		Principal: r.Principal, Description: r.Description, Expired: r.expired(s.options.Now()),
+		Created: o.Created, By: o.By,
 	}, err
 }
 
@@ -122,8 +122,7 @@ func (s *Store) Revoke(ctx context.Context, change *control.Change, id string) e
 func (s *Store) Create(ctx context.Context, change *control.Change, d Draft) (Token, string, error) {
 	key := secret.New()
 	body, err := json.Marshal(record{
-		ID: d.ID, Role: d.Role, Namespaces: d.Namespaces, Description: d.Description, Expires: d.Expires,
-		Hash: hash(d.ID, key),
+		Principal{ID: d.ID, Role: d.Role, Namespaces: d.Namespaces, Expires: d.Expires}, d.Description, hash(d.ID, key),
 	})
 	if err != nil {
 		return Token{}, "", err

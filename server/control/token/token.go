@@ -44,7 +44,7 @@ func JoinRoles(roles []Role) string {
 // AllNamespaces as a namespace of a token makes the token valid for all namespaces.
 const AllNamespaces = "*"
 
-// A Principal is the caller that a token identifies.
+// A Principal is what a token permits, and the caller that shows it.
 type Principal struct {
 	ID         string    `json:"id"` // of the token
 	Role       Role      `json:"role"`
@@ -67,11 +67,8 @@ func (p *Principal) CoversEach(namespaces []string) bool {
 
 // A Token is a stored token, without its secret.
 type Token struct {
-	ID          string    `json:"id"`
-	Role        Role      `json:"role"`
-	Namespaces  []string  `json:"namespaces"`
+	Principal
 	Description string    `json:"description,omitempty"`
-	Expires     time.Time `json:"expires,omitzero"`
 	Expired     bool      `json:"expired,omitempty"`
 	Created     time.Time `json:"created"`
 	By          string    `json:"by"` // the token that created it
@@ -79,17 +76,14 @@ type Token struct {
 
 // isSuperuser reports whether the token is valid for every call and every namespace.
 func (t *Token) isSuperuser() bool {
-	return t.Role == Admin && slices.Contains(t.Namespaces, AllNamespaces) && !t.Expired
+	return t.Role == Admin && t.CoversAll() && !t.Expired
 }
 
 // A record is a token in the database.
 type record struct {
-	ID          string    `json:"id"`
-	Role        Role      `json:"role"`
-	Namespaces  []string  `json:"namespaces"`
-	Description string    `json:"description,omitempty"`
-	Expires     time.Time `json:"expires,omitzero"`
-	Hash        string    `json:"hash,omitempty"`
+	Principal
+	Description string `json:"description,omitempty"`
+	Hash        string `json:"hash,omitempty"`
 }
 
 func parseRecord(o *control.Object) (r record, err error) {
