@@ -1,20 +1,9 @@
 package topology
 
 import (
-	"flag"
-	"os"
-	"runtime"
-	"strconv"
 	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
 )
 
-// TestMain runs more tests at once than there are cores, since they mostly wait for servers.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) { // the default
-		if err := f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { redistest.Main(m) }
