@@ -36,21 +36,26 @@ type Server struct {
 	grpc             *grpc.Server
 	health           *health.Server
 	conns            *service.Conns
-	certs            *service.Certificates           // nil without TLS
-	storeBorrowsKeys bool                            // Config.Store does not keep keys after it returns
-	calls            sync.Pool                       // of *rateLimitCall
-	batches          sync.Pool                       // of *batchCall
-	decisions        sync.Pool                       // of *decision
-	groups           sync.Pool                       // of *batchGroup
-	streamMessages   sync.Pool                       // of *streamMessage
-	storeCalls       sync.Pool                       // of *storeCall
-	helpers          chan struct{}                   // one element per running helper goroutine
-	streams          atomic.Pointer[map[string]bool] // the full names of streaming methods
-	faults           service.LogLimit                // limits the log lines about faults
+	certs            *service.Certificates // nil without TLS
+	storeBorrowsKeys bool                  // Config.Store does not keep keys after it returns
+	pools
+	helpers chan struct{}                   // one element per running helper goroutine
+	streams atomic.Pointer[map[string]bool] // the full names of streaming methods
+	faults  service.LogLimit                // limits the log lines about faults
 
 	stop     context.CancelFunc
 	stopping context.Context // done when Shutdown is called, to end streams
 	running  sync.WaitGroup  // streams and the certificate watcher
+}
+
+// pools have the memory that calls share.
+type pools struct {
+	calls          sync.Pool // of *rateLimitCall
+	batches        sync.Pool // of *batchCall
+	decisions      sync.Pool // of *decision
+	groups         sync.Pool // of *batchGroup
+	streamMessages sync.Pool // of *streamMessage
+	storeCalls     sync.Pool // of *storeCall
 }
 
 // maxHelpers bounds the goroutines that help with batches and streams. Without a helper, requests are decided one

@@ -25,36 +25,61 @@ type Server struct {
 	bounds           bounds
 	storeBorrowsKeys bool // decisions are made in this process, and the store does not keep keys
 	oneCPU           bool // yield so that connections take turns; with more CPUs, yielding costs more than it gains
-	commands         map[string]*command
-	list             []*command
-	throttle         *command // the most frequent command
-	limits           limitCache
-	inFlight         chan struct{}
-	background       context.Context
-	ctx              context.Context // of decisions with a remote store; ends when the context of Shutdown ends
-	cancel           context.CancelFunc
-	started          time.Time
-	workspaces       sync.Pool
-	largeWorkspaces  sync.Pool
-	executors        sync.Pool
-	certs            *service.Certificates // nil without TLS
-	tls              *tls.Config           // nil without TLS
+	commandTable
+	limits   limitCache
+	inFlight chan struct{}
+	pools
+	certs *service.Certificates // nil without TLS
+	tls   *tls.Config           // nil without TLS
 
-	counts     counts
-	held       atomic.Int64     // bytes of large incomplete commands and of transactions
-	tick       atomic.Int64     // coarse clock for timeouts, in units of tickTime, starting at 1
-	failureLog service.LogLimit // limits log lines about store failures
-	httpLog    service.LogLimit // limits log lines about HTTP clients
+	started time.Time
+	tick    atomic.Int64 // coarse clock for timeouts, in units of tickTime, starting at 1
+	held    atomic.Int64 // bytes of large incomplete commands and of transactions
+	counts  counts
+	logLimits
 
 	accepted *service.Conns
+	lifecycle
+}
 
-	mu        sync.Mutex
+// A commandTable has the commands of a server.
+type commandTable struct {
+	commands map[string]*command // by name
+	list     []*command
+	throttle *command // the most frequent command
+}
+
+func newCommandTable() commandTable {
+	t := commandTable{list: commands(), commands: map[string]*command{}}
+	for _, cmd := range t.list {
+		t.commands[cmd.name] = cmd
+	}
+	t.throttle = t.list[0]
+	return t
+}
+
+// pools have the memory that connections share.
+type pools struct{ workspaces, largeWorkspaces, executors sync.Pool }
+
+// logLimits limit frequent log lines.
+type logLimits struct {
+	failureLog service.LogLimit // about store failures
+	httpLog    service.LogLimit // about HTTP clients
+}
+
+// A lifecycle has the listeners, connections and goroutines of a server, and ends them.
+type lifecycle struct {
+	background context.Context //nolint:containedctx // context.Background(), as an interface value
+	ctx        context.Context //nolint:containedctx // of decisions with a remote store; ends with that of Shutdown
+	cancel     context.CancelFunc
+	stopping   context.Context //nolint:containedctx // it ends when Shutdown is called
+	stop       context.CancelFunc
+
+	mu        sync.Mutex // guards the fields below
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
 	ending    bool
-	stopping  context.Context //nolint:containedctx // it ends when Shutdown is called
-	stop      context.CancelFunc
-	watching  bool
+	watching  bool           // expireConns runs
 	running   sync.WaitGroup // connections, expireConns and the certificate watcher
 }
 
@@ -93,18 +118,15 @@ func New(c Config) (*Server, error) {
 	}
 	l := &c.Limits
 	s := &Server{
-		config:     c,
-		tokens:     tokens,
-		certs:      set,
-		bounds:     bounds{inline: l.Inline, args: l.Args, bulk: l.Bulk, command: l.Command},
-		list:       commands(),
-		commands:   map[string]*command{},
-		inFlight:   make(chan struct{}, l.InFlight),
-		background: context.Background(),
-		started:    time.Now(),
-		listeners:  map[net.Listener]struct{}{},
-		conns:      map[*conn]struct{}{},
+		config:       c,
+		tokens:       tokens,
+		certs:        set,
+		bounds:       bounds{inline: l.Inline, args: l.Args, bulk: l.Bulk, command: l.Command},
+		commandTable: newCommandTable(),
+		inFlight:     make(chan struct{}, l.InFlight),
+		started:      time.Now(),
 	}
+	s.listeners, s.conns = map[net.Listener]struct{}{}, map[*conn]struct{}{}
 	refusal := "-ERR max number of clients reached\r\n"
 	if set != nil {
 		s.tls = set.Config()
@@ -114,12 +136,9 @@ func New(c Config) (*Server, error) {
 	_, s.storeBorrowsKeys = c.Store.(engine.Borrower)
 	s.oneCPU = runtime.GOMAXPROCS(0) == 1
 	s.limits.bind = c.Bind
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.stopping, s.stop = context.WithCancel(context.Background())
-	for _, cmd := range s.list {
-		s.commands[cmd.name] = cmd
-	}
-	s.throttle = s.list[0]
+	s.background = context.Background()
+	s.ctx, s.cancel = context.WithCancel(s.background)
+	s.stopping, s.stop = context.WithCancel(s.background)
 	s.tick.Store(1)
 	s.workspaces.New = func() any { return s.newWorkspace(smallWorkspace) }
 	s.largeWorkspaces.New = func() any { return s.newWorkspace(l.Command + smallWorkspace) }
