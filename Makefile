@@ -90,7 +90,6 @@ ui-test: server/ui/node_modules/.package-lock.json ## Check and test the web con
 .PHONY: screenshots
 screenshots: need-go ui ## Take the pictures of docs/console.md in Chromium, in about six minutes
 	@tools/need chromium
-	mkdir -p docs/console
 	go test -count=1 -timeout 20m -run '^TestConsoleViews$$' ./server/cmd/headgate -screenshots "$(CURDIR)/docs/console"
 
 .PHONY: docs

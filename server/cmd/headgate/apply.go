@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/remote"
 )
 
@@ -131,9 +134,8 @@ func (p *program) importCommand(f *serverFlags) *cobra.Command {
 		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is
 standard input.
 
-Clients that are already registered are updated. With --prune, clients that are not in the file are removed. While it
-runs, it shows on standard error how many clients it has sent. After Ctrl-C, the clients that the rules service has
-registered so far stay.`,
+Clients that are already registered are updated. With --prune, clients that are not in the file are removed. Without
+--prune it shows progress on standard error, and clients that are registered when Ctrl-C or an error ends it stay.`,
 		Example: `  headgate clients import clients.ndjson
   echo '{"id":"acme","limits":["500/s"]}' | headgate clients import -`,
 		Args: cobra.ExactArgs(1),
@@ -144,9 +146,18 @@ registered so far stay.`,
 			return err
 		}
 		defer func() { _ = from.Close() }() // only read, so an error to close loses nothing
-		progress := newImportProgress(from, p.stderr, time.Now)
-		result, err := client.Import(ctx, progress, prune)
-		progress.clear()
+		var result *edit.Imported
+		if prune { // the rules service must know all clients to remove the others
+			result, err = client.Import(ctx, from, true)
+		} else {
+			send := func(ctx context.Context, lines io.Reader) (*edit.Imported, error) {
+				return client.Import(ctx, lines, false)
+			}
+			in := &clientImport{send: send, progress: p.stderr, terminal: isTerminal(p.stderr), now: time.Now}
+			if result, err = in.run(ctx, from); err != nil && result.Clients > 0 {
+				_, _ = fmt.Fprintf(p.stderr, "headgate: %s registered before the error\n", output.Plural(result.Clients, "client"))
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -37,6 +37,9 @@ func (b *browser) picture(name string) {
 	if file.Len() > maxPicture {
 		b.t.Errorf("the picture %s has %d bytes, want at most %d", name, file.Len(), maxPicture)
 	}
+	if err := os.MkdirAll(*screenshots, 0o755); err != nil {
+		b.t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), file.Bytes(), 0o644); err != nil {
 		b.t.Fatal(err)
 	}

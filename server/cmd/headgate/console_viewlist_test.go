@@ -9,8 +9,9 @@ import (
 
 // A consoleView is a page of the console in some state, or a dialog.
 type consoleView struct {
-	name string
-	show func(*consoleGallery, *testing.T)
+	name  string
+	show  func(*consoleGallery, *testing.T)
+	phone bool // there is also a picture of a small screen
 }
 
 // at opens a page and waits until an expression is true.
@@ -47,52 +48,52 @@ const (
 )
 
 var consoleViews = []consoleView{
-	{"overview", at("/", `document.querySelector(".chart canvas") && document.querySelector("[data-table=top-rules] tbody")`)},
-	{"enforcement-stop", then("/", `document.querySelector(".chart canvas")`, "main button", "Stop enforcing", dialogShown)},
-	{"enforcement-off", func(g *consoleGallery, t *testing.T) {
+	{name: "overview", show: at("/", `document.querySelector(".chart canvas") && document.querySelector("[data-table=top-rules] tbody")`), phone: true},
+	{name: "enforcement-stop", show: then("/", `document.querySelector(".chart canvas")`, "main button", "Stop enforcing", dialogShown)},
+	{name: "enforcement-off", show: func(g *consoleGallery, t *testing.T) {
 		g.post(t, "/v1/enforcement:off", map[string]any{"rule": "demo-per-client", "for": "30m"})
 		t.Cleanup(func() { g.post(t, "/v1/enforcement:on", map[string]any{"rule": "demo-per-client"}) })
 		at("/", `document.querySelector("[data-banner=enforcement]") && document.querySelector(".chart canvas")`)(g, t)
 	}},
-	{"rules", at("/rules", `document.querySelectorAll("[data-table=rules] .spark").length > 2`)},
-	{"rule", at("/rules/demo-per-client", ruleShown+` && document.querySelector("[data-table=top-clients] tbody")`)},
-	{"rule-shadow", at("/rules/demo-search-shadow", ruleShown)},
-	{"rule-new", at("/rules?new", `document.querySelector("#n-id")`)},
-	{"rule-edit", then("/rules/demo-per-client", ruleShown, "main button", "Edit", `document.querySelector("#rule-text")`)},
-	{"rule-delete", then("/rules/demo-per-client", ruleShown, "main button", "Delete", dialogShown)},
-	{"rule-promote", then("/rules/demo-search-shadow", ruleShown, "main button", "Enforce", dialogShown)},
-	{"clients", at("/clients", `document.querySelector("[data-table=top-clients] tbody")`)},
-	{"client", then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", `document.querySelector("[data-table=keys] tbody")`)},
-	{"client-block", func(g *consoleGallery, t *testing.T) {
+	{name: "rules", show: at("/rules", `document.querySelectorAll("[data-table=rules] .spark").length > 2`)},
+	{name: "rule", show: at("/rules/demo-per-client", ruleShown+` && document.querySelector("[data-table=top-clients] tbody")`), phone: true},
+	{name: "rule-shadow", show: at("/rules/demo-search-shadow", ruleShown)},
+	{name: "rule-new", show: at("/rules?new", `document.querySelector("#n-id")`)},
+	{name: "rule-edit", show: then("/rules/demo-per-client", ruleShown, "main button", "Edit", `document.querySelector("#rule-text")`)},
+	{name: "rule-delete", show: then("/rules/demo-per-client", ruleShown, "main button", "Delete", dialogShown)},
+	{name: "rule-promote", show: then("/rules/demo-search-shadow", ruleShown, "main button", "Enforce", dialogShown)},
+	{name: "clients", show: at("/clients", `document.querySelector("[data-table=top-clients] tbody")`), phone: true},
+	{name: "client", show: then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", `document.querySelector("[data-table=keys] tbody")`)},
+	{name: "client-block", show: func(g *consoleGallery, t *testing.T) {
 		then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", `document.querySelector("[data-table=keys] tbody")`)(g, t)
 		g.browser.click("main button", "Block")
 		g.browser.see("the question", dialogShown)
 	}},
-	{"client-reset", func(g *consoleGallery, t *testing.T) {
+	{name: "client-reset", show: func(g *consoleGallery, t *testing.T) {
 		then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", `document.querySelector("[data-table=keys] tbody")`)(g, t)
 		g.browser.click("main button", "Reset")
 		g.browser.see("the question", dialogShown)
 	}},
-	{"registered", at("/clients?registered", `document.querySelector("[data-table=registered] tbody")`)},
-	{"registered-new", then("/clients?registered", `document.querySelector("[data-table=registered] tbody")`, "main button", "Register", `document.querySelector("#c-id")`)},
-	{"registered-import", then("/clients?registered", `document.querySelector("[data-table=registered] tbody")`, "main button", "Import", `document.querySelector("#import-file")`)},
-	{"overrides", at("/overrides", `document.querySelector("[data-table=overrides] tbody")`)},
-	{"override-new", at("/overrides?new", `document.querySelector("#o-limits")`)},
-	{"override-end", then("/overrides", `document.querySelector("[data-table=overrides] tbody")`, "main button", "End", dialogShown)},
-	{"explain", func(g *consoleGallery, t *testing.T) {
+	{name: "registered", show: at("/clients?registered", `document.querySelector("[data-table=registered] tbody")`)},
+	{name: "registered-new", show: then("/clients?registered", `document.querySelector("[data-table=registered] tbody")`, "main button", "Register", `document.querySelector("#c-id")`)},
+	{name: "registered-import", show: then("/clients?registered", `document.querySelector("[data-table=registered] tbody")`, "main button", "Import", `document.querySelector("#import-file")`)},
+	{name: "overrides", show: at("/overrides", `document.querySelector("[data-table=overrides] tbody")`)},
+	{name: "override-new", show: at("/overrides?new", `document.querySelector("#o-limits")`)},
+	{name: "override-end", show: then("/overrides", `document.querySelector("[data-table=overrides] tbody")`, "main button", "End", dialogShown)},
+	{name: "explain", show: func(g *consoleGallery, t *testing.T) {
 		at("/explain", `document.querySelector("#x-url")`)(g, t)
 		g.browser.write("#x-url", "https://noisy.demo.test/search")
 		g.browser.click("main button", "Explain")
 		g.browser.see("the decision", `document.querySelector("[data-table=explained] tbody")`)
 	}},
-	{"fleet", at("/fleet", `document.querySelectorAll("[data-table=nodes] tbody tr").length === 2`)},
-	{"stores", at("/stores", `document.querySelector("[data-table=shards] tbody")`)},
-	{"webhooks", then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "Deliveries", `document.querySelector("#deliveries-title")`)},
-	{"webhook-new", then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "New webhook", `document.querySelector("#w-url")`)},
-	{"audit", at("/audit", `document.querySelector("[data-table=audit] tbody")`)},
-	{"tokens", at("/tokens", `document.querySelector("[data-table=tokens] tbody")`)},
-	{"token-new", at("/tokens?new", `document.querySelector("#t-id")`)},
-	{"token-revoke", then("/tokens", `document.querySelector("[data-table=tokens] tbody")`, "main button", "Revoke", dialogShown)},
-	{"keys", then("/", `document.querySelector(".chart canvas")`, "footer button", "Keys", dialogShown)},
-	{"signin", at("/signin", `document.querySelector("#token")`)},
+	{name: "fleet", show: at("/fleet", `document.querySelectorAll("[data-table=nodes] tbody tr").length === 2`)},
+	{name: "stores", show: at("/stores", `document.querySelector("[data-table=shards] tbody") && document.querySelector("[data-figures] .figure").textContent !== "–"`)},
+	{name: "webhooks", show: then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "Deliveries", `document.querySelector("#deliveries-title")`)},
+	{name: "webhook-new", show: then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "New webhook", `document.querySelector("#w-url")`)},
+	{name: "audit", show: at("/audit", `document.querySelector("[data-table=audit] tbody")`)},
+	{name: "tokens", show: at("/tokens", `document.querySelector("[data-table=tokens] tbody")`)},
+	{name: "token-new", show: at("/tokens?new", `document.querySelector("#t-id")`)},
+	{name: "token-revoke", show: then("/tokens", `document.querySelector("[data-table=tokens] tbody")`, "main button", "Revoke", dialogShown)},
+	{name: "keys", show: then("/", `document.querySelector(".chart canvas")`, "footer button", "Keys", dialogShown)},
+	{name: "signin", show: at("/signin", `document.querySelector("#token")`)},
 }

@@ -162,7 +162,7 @@ function columns(now: number, traffic: Traffic | undefined): Column<RuleItem>[] 
       full: ({ updated }) => stamp(updated),
       cell: ({ updated, by }) => (
         <>
-          {ago(updated, now)} <span class="row-note">by {by}</span>
+          <span class="nowrap">{ago(updated, now)}</span> <span class="row-note">by {by}</span>
         </>
       ),
     },
