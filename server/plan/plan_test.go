@@ -2,6 +2,8 @@ package plan
 
 import (
 	"math"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +118,32 @@ func TestNumbersAreParsedAndFormatted(t *testing.T) {
 	}
 	if got, want := Bytes(35.6e9), "35.6 GB"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestDefaultsAreThoseOfTheBenchmarks(t *testing.T) {
+	data, err := os.ReadFile("../../bench/RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// measuredBy returns the first figure of Headgate's row in the table under a heading.
+	measuredBy := func(heading, row string) float64 {
+		_, section, _ := strings.Cut(string(data), heading)
+		_, cells, _ := strings.Cut(section, row)
+		cell, _, _ := strings.Cut(cells, "|")
+		n, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(cell), "\u202f", ""), 64)
+		if err != nil {
+			t.Errorf("%s: got no figure in %q", heading, cell)
+		}
+		return n
+	}
+	c := Defaults()
+	for _, tt := range []struct{ got, want float64 }{
+		{c.ShardCalls.Value, 1e9 / measuredBy("#### Redis, 100 k keys, 64 goroutines", "| **headgate** |")},
+		{c.NodeDecisions.Value, measuredBy("### gRPC, 64 requests in flight", "| **headgate**, one stream |")},
+	} {
+		if math.Abs(tt.got/tt.want-1) > 0.01 {
+			t.Errorf("got a default of %g/s, want %g/s as in bench/RESULTS.md", tt.got, tt.want)
+		}
 	}
 }
