@@ -146,3 +146,14 @@ faults:
 		})
 	}
 }
+
+func TestRequestsTakeTheirCost(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"local", "exact", "lease", "async", "gossip"} {
+		r := run(t, "duration: 10s\nlimits: [20/s]\nmodes: ["+mode+"]\ntraffic: [{ rate: 100, cost: 5 }]\n").Results[0]
+		// 20 + 10·20 units are 44 requests.
+		if r.Admitted < 42 || r.Admitted > 44 || r.MaxExcess != 0 {
+			t.Errorf("%s: %d admitted, excess %d, want 42 to 44 without excess", mode, r.Admitted, r.MaxExcess)
+		}
+	}
+}

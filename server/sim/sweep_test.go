@@ -24,18 +24,22 @@ func randomScenario(t *testing.T, seed int) *scenario.Scenario {
 	r := rand.New(rand.NewPCG(uint64(seed), 99))
 	nodes, mode := 2+r.IntN(4), sweepModes[seed%len(sweepModes)]
 	count := 5 + r.IntN(300)
+	limits := fmt.Sprintf("%d/s", count)
+	if mode == "exact" && r.IntN(2) == 0 {
+		limits += fmt.Sprintf(", %d/2s", count*3/2) // a request needs both
+	}
 	text := fmt.Sprintf(`
 seed: %d
 duration: 4s
 nodes: %d
-limits: [%d/s]
+limits: [%s]
 modes: [%s]
 on_failure: closed
 redis: { shards: %d }
 network: { delay: %dus, distribution: exponential }
 traffic: [{ rate: %d, clients: 3, until: 2500ms }]
 faults:
-`, seed, nodes, count, mode, 1+r.IntN(3), 100+r.IntN(900), 3*count*(1+r.IntN(6)))
+`, seed, nodes, limits, mode, 1+r.IntN(3), 100+r.IntN(900), 3*count*(1+r.IntN(6)))
 	text += fmt.Sprintf("  - { kind: join, at: %dms, count: 1 }\n", 200+r.IntN(500))
 	if mode == "exact" || mode == "lease" { // the others' bounds depend on the age of updates
 		kinds := []string{
@@ -78,54 +82,42 @@ func maxExcess(s *scenario.Scenario, v scenario.Variant) int64 {
 // sweep runs the scenario of a seed and returns the first violation of an invariant, or "".
 func sweep(t *testing.T, seed int, planted bugs) (violation string) {
 	t.Helper()
-	s := randomScenario(t, seed)
+	return violationOf(t, randomScenario(t, seed), planted)
+}
+
+// violationOf runs a scenario and returns the first violation of an invariant, or "".
+func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
+	t.Helper()
 	v := s.Variants()[0]
 	w, err := newPlantedWorld(s, v, planted)
 	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
+		t.Fatalf("seed %d: %v", s.Seed, err)
 	}
 	defer func() {
 		if err := w.close(); err != nil {
-			t.Errorf("seed %d: close: %v", seed, err)
+			t.Errorf("seed %d: close: %v", s.Seed, err)
 		}
 	}()
-	most, leased := maxExcess(s, v), int64(0)
-	last := make(map[uint64]*request)
-	w.check = func(r *request) {
-		last[r.client] = r
-		if r.allowed && !r.executed && !r.degraded {
-			leased += int64(r.source.spec.Cost)
-		}
-		switch {
-		case violation != "" || r.degraded:
-		case r.allowed && r.excess > most:
-			violation = fmt.Sprintf("%s at %v: %s is %d units above its limit, want at most %d", v.Mode, w.loop.Now(),
-				r.user, r.excess, most)
-		case v.Mode.String() == "lease" && leased > w.result.granted:
-			violation = fmt.Sprintf("lease at %v: %d units were used, but only %d granted", w.loop.Now(), leased,
-				w.result.granted)
-		}
-	}
+	i := &invariants{world: w, most: maxExcess(s, v), last: make(map[uint64]*request)}
+	w.check = i.check
 	w.startTraffic()
 	w.startFaults()
+	if mode := v.Mode.String(); mode == "async" || mode == "gossip" {
+		w.loop.After(s.Traffic[0].Until+convergesAfter, i.readLevels)
+	}
 	// After the faults, a client that has not sent for a second is admitted.
 	w.loop.After(3900*time.Millisecond, func() {
-		for client := range uint64(3) {
-			from := &source{world: w, spec: &s.Traffic[0]}
-			w.arrive(&request{source: from, client: hashKey(from.spec.Prefix)<<32 + client})
+		for client := range uint64(s.Traffic[0].Clients) {
+			w.arrive(i.request(client))
 		}
 	})
-	for w.loop.Step(s.Duration) && violation == "" && w.failed == nil {
+	for w.loop.Step(s.Duration) && i.violation == "" && w.failed == nil {
 	}
 	if w.failed != nil {
 		return w.failed.Error()
 	}
-	for _, r := range last {
-		if violation == "" && !r.allowed {
-			violation = fmt.Sprintf("%s: %s is denied a second after its last request", v.Mode, r.user)
-		}
-	}
-	return violation
+	i.atEnd()
+	return i.violation
 }
 
 func TestSoakSweepHoldsInvariants(t *testing.T) {
@@ -139,7 +131,8 @@ func TestSoakSweepHoldsInvariants(t *testing.T) {
 	}
 	for seed := first; seed <= last; seed++ {
 		if violation := sweep(t, seed, bugs{}); violation != "" {
-			t.Errorf("seed %d: %s\nreplay it: go test ./server/sim -run TestSoakSweep -sim.seed=%d", seed, violation, seed)
+			t.Errorf("seed %d: %s\nreplay it: go test ./server/sim -run TestSoakSweep -sim.seed=%d\nas small as possible: %s",
+				seed, violation, seed, describe(shrink(t, randomScenario(t, seed), bugs{})))
 		}
 	}
 }
@@ -153,6 +146,7 @@ func TestSweepFindsPlantedBugs(t *testing.T) {
 		{"a lost update", "exact", bugs{loseUpdates: true}},
 		{"a lease used after its expiry", "lease", bugs{frozenLeases: true}},
 		{"a new node that does not learn", "async", bugs{deafNewcomer: true}},
+		{"a denial that takes units", "exact", bugs{partialTakes: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := 1; seed <= 1000; seed++ {
@@ -160,7 +154,11 @@ func TestSweepFindsPlantedBugs(t *testing.T) {
 					continue
 				}
 				if violation := sweep(t, seed, c.planted); violation != "" {
-					t.Logf("found by seed %d: %s", seed, violation)
+					small := shrink(t, randomScenario(t, seed), c.planted)
+					if violationOf(t, small, c.planted) == "" || violationOf(t, small, bugs{}) != "" {
+						t.Errorf("the smaller scenario %s does not show the bug, or another one", describe(small))
+					}
+					t.Logf("found by seed %d: %s\nsmaller: %s", seed, violation, describe(small))
 					return
 				}
 			}

@@ -52,6 +52,7 @@ type bugs struct {
 	loseUpdates  bool // Redis forgets one in four decisions
 	frozenLeases bool // the clock of leases runs at a hundredth of its speed, so that they are used after they expire
 	deafNewcomer bool // nodes that join do not read the notes of others
+	partialTakes bool // Redis takes the first limit of a request that the second denies
 }
 
 // ruleID is the rule of a simulation.
@@ -193,14 +194,17 @@ func (w *world) arrive(r *request) {
 		w.result.Unserved++
 		return
 	}
-	r.user = r.source.spec.Prefix + "-"
-	if r.name != "" {
-		r.user += r.name
-	} else {
-		r.user += strconv.FormatUint(r.client, 36)
-	}
+	r.user = r.userName()
 	r.startedAt = w.loop.Now()
 	r.node.host.Run(func() { w.serve(r) })
+}
+
+// userName returns the name of the client.
+func (r *request) userName() string {
+	if r.name != "" {
+		return r.source.spec.Prefix + "-" + r.name
+	}
+	return r.source.spec.Prefix + "-" + strconv.FormatUint(r.client, 36)
 }
 
 // serve decides a request, in a goroutine of its node.
@@ -213,7 +217,7 @@ func (w *world) serve(r *request) {
 	} else {
 		v = new(engine.Verdict)
 	}
-	err := r.node.engine.DecideTerms(context.Background(), r, engine.Terms{Cost: int64(r.source.spec.Cost)}, v)
+	err := r.node.engine.DecideTerms(context.Background(), r, engine.Terms{Cost: int64(r.source.spec.Cost), HasCost: true}, v)
 	if err != nil {
 		w.fail(fmt.Errorf("decide a request: %w", err))
 		return
