@@ -87,7 +87,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 	return true
 }
 
-// hopByHop has what the removed hop-by-hop headers of a request said.
+// hopByHop has the content of the hop-by-hop headers that were removed from a request.
 type hopByHop struct {
 	upgrade  string // the protocol to upgrade to, if the client asks for one that is allowed
 	trailers bool   // the client accepts trailers

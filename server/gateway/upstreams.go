@@ -140,7 +140,7 @@ func (rt *route) succeeded(s *upstreamServer, status int, c balance.Clock) (ejec
 	return false
 }
 
-// retryAfter returns what a client is told if no upstream is in service.
+// retryAfter returns the Retry-After of a response if no upstream is in service.
 func (rt *route) retryAfter() time.Duration {
 	if rt.config.Health == nil {
 		return time.Second

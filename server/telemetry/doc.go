@@ -1,7 +1,7 @@
 // Package telemetry has the metrics of Headgate, all named here, its health and its log.
 //
 //	metrics := telemetry.New("1.2.3")
-//	metrics.SetRules(set, false)
+//	metrics.SetRules(telemetry.RuleLoad{Set: set, Revision: 1, Loaded: time.Now()})
 //	e, err := engine.New(engine.Config{Rules: set, Store: store, Observe: metrics.Observe})
 //	admin := telemetry.Admin{Metrics: metrics, Status: status}.Handler() // /metrics, /healthz, /readyz
 //

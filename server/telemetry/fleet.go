@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/gossip"
 	"github.com/headgate/headgate/server/fleet/lease"
 )
@@ -26,28 +27,18 @@ type Fleet struct {
 type Sync struct {
 	// Mode is async, gossip or global.
 	Mode string
-	// Keys is the number of tracked keys, Waiting how many of them have updates to send.
-	Keys, Waiting int64
-	// Applied counts units that others took, and Over those admitted above a limit before that was known. OverMax is the
-	// largest over-admission of one key.
-	Applied, Over, OverMax int64
+	// LedgerStats are the figures of the ledger, or of several ledgers together.
+	fleet.LedgerStats
 	// Lost counts units of other regions that could not be charged here because the store failed.
 	Lost int64
-	// Lag is the mean age of received updates, LagMax the highest recent one.
-	Lag, LagMax time.Duration
 	// Up reports whether updates are exchanged.
 	Up bool
 	// Ahead is how far the fleet's clock is ahead of this node's, and ClocksOff the number of nodes and region stores
 	// whose clock skew is known to exceed a second.
 	Ahead     time.Duration
 	ClocksOff int64
-	// Sent and Received count updates sent and received, Failures failed exchanges, Refused invalid updates.
-	Sent, Received, Failures, Refused int64
-	// Evicted counts keys dropped early, Full new keys that were refused.
-	Evicted, Full int64
-	// Lookups counts keys learned from others, LookupWaits decisions that waited for that, and LookupsDropped decisions
-	// made without.
-	Lookups, LookupWaits, LookupsDropped int64
+	// Sent and Received count updates sent and received, Failures failed exchanges.
+	Sent, Received, Failures int64
 }
 
 func collectFleet(ch chan<- prometheus.Metric, f *Fleet) {

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/gossip"
 	"github.com/headgate/headgate/server/fleet/lease"
 	"github.com/headgate/headgate/server/gateway"
@@ -45,8 +46,11 @@ func allSources() *telemetry.Sources {
 				Live: 2, Known: 3,
 				Lease: &lease.Stats{Keys: 1, Calls: 9, Failures: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
 				Sync: []telemetry.Sync{
-					{Mode: "async", Keys: 4, Applied: 11, Over: 3, OverMax: 2, Lag: 50 * time.Millisecond, LagMax: time.Second, Up: true, Sent: 6, Received: 7},
-					{Mode: "gossip", Refused: 1},
+					{
+						Mode: "async", Up: true, Sent: 6, Received: 7,
+						LedgerStats: fleet.LedgerStats{Keys: 4, Applied: 11, Over: 3, OverMax: 2, Lag: 50 * time.Millisecond, LagMax: time.Second},
+					},
+					{Mode: "gossip", LedgerStats: fleet.LedgerStats{Refused: 1}},
 				},
 				Gossip: &gossip.Stats{SentBytes: 1000, ReceivedBytes: 2000, WrongKey: 3},
 			}

@@ -1,3 +1,3 @@
 // Package async shares limits between nodes through an exchange, such as Redis: each node decides by its own counters,
-// and exchanges with its peers what was consumed.
+// and exchanges its consumption with its peers.
 package async

@@ -48,7 +48,7 @@ func (peer *peerState) addClock(theirs, ours, now time.Duration) (first bool) {
 	return false
 }
 
-// updateClock makes windows use the present median of the hosts' clocks.
+// updateClock makes windows use the current median of the hosts' clocks.
 func (g *Limiter) updateClock() {
 	g.inbox.mu.Lock()
 	defer g.inbox.mu.Unlock()

@@ -135,7 +135,7 @@ type Mesh interface {
 	Close() error
 }
 
-// A Listener receives what a Mesh carries.
+// A Listener receives packets and states from a Mesh.
 type Listener interface {
 	// Receive handles a packet of any content. It does not keep it.
 	Receive(packet []byte)

@@ -22,7 +22,7 @@ type receiver struct{ gossip *Limiter }
 
 var _ Listener = receiver{}
 
-// An inbox is what a Limiter knows of what other hosts have sent.
+// An inbox has the state of other hosts, as received in their packets.
 type inbox struct {
 	mu           sync.Mutex
 	peers        peerStates

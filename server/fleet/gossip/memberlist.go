@@ -350,7 +350,7 @@ func (m *memberMesh) members() (members map[string]bool, dead []string) {
 	return members, dead
 }
 
-// address returns the present or last address of a host, or "".
+// address returns the current or last address of a host, or "".
 func (m *memberMesh) address(name string) string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -40,7 +40,7 @@ const wholeResends = 4
 type outgoingTally struct {
 	packetTally
 	version     uint32        // counts its totals
-	sends       int           // of the present total
+	sends       int           // of the current total
 	changed     time.Duration // when the total last changed
 	rate        float64       // recent units per second
 	wholeSentAt time.Duration // when it was last sent whole

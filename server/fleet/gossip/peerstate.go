@@ -29,7 +29,7 @@ type aliasMeaning struct {
 	reset          bool
 }
 
-// A peerState is what is known of another host from its packets.
+// A peerState is the state of another host, as received in its packets.
 type peerState struct {
 	peer         fleet.Peer
 	former       []uint64 // earlier incarnations of the same name

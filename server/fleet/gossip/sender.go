@@ -205,7 +205,7 @@ func (s *sender) discardChanges() {
 	s.changes = s.gossip.ledger.Changes(s.changes[:0], maxOutbox)
 }
 
-// talliesOf returns the present tallies of keys, and the uptime. It does not run during a round, so that later packets
+// talliesOf returns the current tallies of keys, and the uptime. It does not run during a round, so that later packets
 // never have smaller totals.
 func (s *sender) talliesOf(keys []ledger.Key) (uptime time.Duration, tallies []ledger.Tally) {
 	s.mu.Lock()

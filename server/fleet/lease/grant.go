@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A grant is units that the store has granted to this node. Times are this node's.
+// A grant has units that the store has granted to this node. Times are this node's.
 type grant struct {
 	left     atomic.Int64 // unused units; negative after the end
 	renewing atomic.Bool  // more units were requested because this grant is nearly used up or expires

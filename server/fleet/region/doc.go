@@ -1,3 +1,3 @@
-// Package region shares limits between regions: each region decides by its own store, and exchanges with other regions
-// what was consumed.
+// Package region shares limits between regions: each region decides by its own store, and exchanges its consumption
+// with other regions.
 package region

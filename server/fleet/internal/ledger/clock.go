@@ -21,7 +21,7 @@ func (now moment) at(p *quota.Plan, offset int64) int64 {
 	}
 }
 
-// moveWindowBack moves a record to the present window after the clock was set back far.
+// moveWindowBack moves a record to the current window after the clock was set back far.
 func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
 	at := r.at(now)
 	r.window.start, r.window.clockAhead, r.requestedAt, r.updatedAt, r.emptyAt = w, now.clockAhead, at, at, at

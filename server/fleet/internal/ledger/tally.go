@@ -7,8 +7,8 @@ import (
 )
 
 // A Key identifies the key of a check between nodes: a keyed hash, the same on all nodes with the same secret. Without
-// the secret nobody can find the client or choose keys that collide. Among a hundred million keys the odds of one
-// colliding pair are below 1 in 10^22.
+// the secret, it is not possible to find the client or to choose keys that collide. Among a hundred million keys the
+// odds of one colliding pair are below 1 in 10^22.
 type Key [16]byte
 
 // A Tally is what one node reports of one key. It is cumulative: the latest tally includes all earlier ones, so a lost

@@ -339,9 +339,9 @@ func (fl *Fleet) Stats() telemetry.Fleet {
 	}
 	if fl.gossip != nil {
 		s := fl.gossip.Stats()
-		n := ledgerSync(rules.Gossip.String(), s.Ledger)
+		n := telemetry.Sync{Mode: rules.Gossip.String(), LedgerStats: s.Ledger}
 		n.Ahead, n.ClocksOff = s.ClockAhead, int64(s.ClocksOff)
-		n.Waiting += s.Waiting // updates held back by the bandwidth limit
+		n.Waiting += int(s.Waiting) // updates held back by the bandwidth limit
 		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors,
 			s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
 		f.Sync = append(f.Sync, n)
@@ -368,21 +368,13 @@ func (fl *Fleet) Status() (s *telemetry.FleetStatus, isolated bool) {
 }
 
 func asyncSync(mode string, s fleet.ExchangeStats) telemetry.Sync {
-	n := ledgerSync(mode, s.LedgerStats)
+	n := telemetry.Sync{Mode: mode, LedgerStats: s.LedgerStats}
 	n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.Failures, !s.Unreachable && s.UnreachableGroups == 0
 	n.Refused += s.Malformed
 	if n.Ahead = s.ClockAhead; n.Ahead.Abs() >= fleet.MaxClockSkew {
 		n.ClocksOff = 1
 	}
 	return n
-}
-
-func ledgerSync(mode string, s fleet.LedgerStats) telemetry.Sync {
-	return telemetry.Sync{
-		Mode: mode, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Applied: s.Applied, Over: s.Over, OverMax: s.OverMax,
-		Lag: s.Lag, LagMax: s.LagMax, Refused: s.Refused, Evicted: s.Evicted, Full: s.Full,
-		Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
-	}
 }
 
 // largerMembership combines the counts of two memberships: a node that cannot reach Redis may still gossip, and vice

@@ -140,9 +140,8 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 
 func TestHeartbeatReportsSyncStatistics(t *testing.T) {
 	n := telemetry.Sync{
-		Mode: "async", Up: true, Lag: 1500 * time.Microsecond, LagMax: 2 * time.Second, Ahead: -3 * time.Millisecond,
-		Over: 1, OverMax: 2, Applied: 3, Lost: 4, ClocksOff: 5, Keys: 6, Waiting: 7, Sent: 8, Received: 9, Failures: 10, Refused: 11,
-		Evicted: 12, Full: 13,
+		Mode: "async", Up: true, Ahead: -3 * time.Millisecond, Lost: 4, ClocksOff: 5, Sent: 8, Received: 9, Failures: 10,
+		LedgerStats: fleet.LedgerStats{Lag: 1500 * time.Microsecond, LagMax: 2 * time.Second, Over: 1, OverMax: 2, Applied: 3, Keys: 6, Waiting: 7, Refused: 11, Evicted: 12, Full: 13},
 	}
 	const want = `{Mode:async Up:true LagMS:1.5 LagMaxMS:2000 Over:1 OverMax:2 Applied:3 Lost:4 ClockAheadMS:-3 ClocksOff:5 Keys:6 Waiting:7 ` +
 		`Sent:8 Received:9 Failed:10 Refused:11}`
@@ -155,16 +154,16 @@ func TestHeartbeatReportsSyncStatistics(t *testing.T) {
 func TestRegionStatisticsAddUp(t *testing.T) {
 	all := telemetry.Sync{Mode: globalMode, Up: true}
 	addSync(&all, telemetry.Sync{
-		Up: true, Lag: 2, LagMax: 30, Over: 1, OverMax: 5, Applied: 7, Lost: 1, Keys: 2, Waiting: 1, Sent: 4, Received: 5, Failures: 6, Refused: 7,
-		Ahead: -9, ClocksOff: 1, Evicted: 2, Full: 3,
+		Up: true, Lost: 1, Sent: 4, Received: 5, Failures: 6, Ahead: -9, ClocksOff: 1,
+		LedgerStats: fleet.LedgerStats{Lag: 2, LagMax: 30, Over: 1, OverMax: 5, Applied: 7, Keys: 2, Waiting: 1, Refused: 7, Evicted: 2, Full: 3},
 	})
 	addSync(&all, telemetry.Sync{
-		Up: false, Lag: 3, LagMax: 20, Over: 10, OverMax: 4, Applied: 70, Lost: 10, Keys: 20, Waiting: 10, Sent: 40, Received: 50, Failures: 60,
-		Refused: 70, Ahead: 8, ClocksOff: 0, Evicted: 20, Full: 30,
+		Up: false, Lost: 10, Sent: 40, Received: 50, Failures: 60, Ahead: 8, ClocksOff: 0,
+		LedgerStats: fleet.LedgerStats{Lag: 3, LagMax: 20, Over: 10, OverMax: 4, Applied: 70, Keys: 20, Waiting: 10, Refused: 70, Evicted: 20, Full: 30},
 	})
 	want := telemetry.Sync{
-		Mode: globalMode, Up: false, Lag: 3, LagMax: 30, Over: 11, OverMax: 5, Applied: 77, Lost: 11, Keys: 22, Waiting: 11, Sent: 44, Received: 55,
-		Failures: 66, Refused: 77, Ahead: -9, ClocksOff: 1, Evicted: 22, Full: 33,
+		Mode: globalMode, Up: false, Lost: 11, Sent: 44, Received: 55, Failures: 66, Ahead: -9, ClocksOff: 1,
+		LedgerStats: fleet.LedgerStats{Lag: 3, LagMax: 30, Over: 11, OverMax: 5, Applied: 77, Keys: 22, Waiting: 11, Refused: 77, Evicted: 22, Full: 33},
 	}
 	if all != want {
 		t.Errorf("got  %+v\nwant %+v", all, want)

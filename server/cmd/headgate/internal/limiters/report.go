@@ -29,10 +29,9 @@ func (fl *Fleet) Report() *control.FleetFigures {
 func syncFigures(n *telemetry.Sync) control.SyncFigures {
 	return control.SyncFigures{
 		Mode: n.Mode, Up: n.Up, LagMS: milliseconds(n.Lag), LagMaxMS: milliseconds(n.LagMax), Over: n.Over,
-		OverMax: n.OverMax,
-		Applied: n.Applied, Lost: n.Lost, ClockAheadMS: milliseconds(n.Ahead), ClocksOff: n.ClocksOff, Keys: n.Keys,
-		Waiting: n.Waiting,
-		Sent:    n.Sent, Received: n.Received, Failed: n.Failures, Refused: n.Refused,
+		OverMax: n.OverMax, Applied: n.Applied, Lost: n.Lost, ClockAheadMS: milliseconds(n.Ahead), ClocksOff: n.ClocksOff,
+		Keys: int64(n.Keys), Waiting: int64(n.Waiting), Sent: n.Sent, Received: n.Received, Failed: n.Failures,
+		Refused: n.Refused,
 	}
 }
 

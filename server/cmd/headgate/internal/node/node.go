@@ -48,33 +48,47 @@ type Node struct {
 	config  *config.Config
 	options Options
 	log     *slog.Logger
+	id      string
 	started time.Time
 	state   atomic.Value // telemetry.State
+	reloads chan struct{}
 
-	metrics     *telemetry.Metrics
-	namer       *traffic.Namer
-	recorder    *traffic.Recorder
-	reporter    *trafficReporter
-	ownTraffic  *traffic.History // of this node, for 24 hours
-	logins      *service.Logins  // failed logins on all listeners that take tokens
-	descriptors descriptors
-	stores      *limiters.Stores
-	fleet       *limiters.Fleet
-	tokens      *jwt.Verifier // nil if no tokens are accepted
-	identity    *identity.Identifier
-	id          string
+	stores   *limiters.Stores
+	fleet    *limiters.Fleet
+	tokens   *jwt.Verifier // nil if no tokens are accepted
+	identity *identity.Identifier
+	engine   *engine.Engine
+	observers
+	rulesSource
+	listeners
+}
+
+// observers count and record what a node does.
+type observers struct {
+	metrics    *telemetry.Metrics
+	logins     *service.Logins // failed logins on all listeners that take tokens
+	namer      *traffic.Namer
+	recorder   *traffic.Recorder
+	reporter   *trafficReporter
+	ownTraffic *traffic.History // of this node, for 24 hours
+}
+
+// A rulesSource is where the rules of a node come from.
+type rulesSource struct {
 	fileRules   *fileRules     // nil unless the rules come from a file
 	followed    *followedRules // nil if the rules come from a file
 	control     *rulesService
-	engine      *engine.Engine
 	enforcement *enforcement
+}
+
+// listeners are the servers of a node.
+type listeners struct {
+	descriptors descriptors
 	gateway     *gateway.Gateway // nil if it is off
 	service     decisionService
 	admin       *server       // nil if it is off
 	demo        *server       // the built-in upstream; nil if one is configured
-	traffic     *demo.Traffic // nil unless the built-in upstream is used
-
-	reloads chan struct{}
+	traffic     *demo.Traffic // to the built-in upstream; nil without it
 }
 
 var errNothingToServe = errors.New("all addresses are off: there is nothing to serve")
@@ -83,8 +97,8 @@ var errNothingToServe = errors.New("all addresses are off: there is nothing to s
 // closes everything that it opened.
 func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	n := &Node{
-		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: c.NodeName(), control: &rulesService{},
-		reloads: make(chan struct{}, 1),
+		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: c.NodeName(),
+		rulesSource: rulesSource{control: &rulesService{}}, reloads: make(chan struct{}, 1),
 	}
 	n.state.Store(telemetry.Starting)
 	if err := n.open(ctx); err != nil {
@@ -235,7 +249,8 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 // openFileRules loads the rules file and creates the engine with its rules.
 func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error {
 	n.fileRules = &fileRules{
-		path: n.config.Rules, shared: n.stores.Shared(), prefixes: clientip.New(n.config), metrics: n.metrics, log: n.logOf("rules"),
+		path: n.config.Rules, shared: n.stores.Shared(), prefixes: clientip.New(n.config), metrics: n.metrics,
+		log: n.logOf("rules"),
 	}
 	set, err := n.fileRules.loadFirst()
 	if err != nil {

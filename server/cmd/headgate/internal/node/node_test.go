@@ -167,7 +167,7 @@ func TestLocateFindsEngineErrorsInTheFile(t *testing.T) {
 
 func TestFaultsAreCountedAndLoggedOncePerSecond(t *testing.T) {
 	var b bytes.Buffer
-	n := &Node{metrics: telemetry.New("test"), log: slog.New(slog.NewTextHandler(&b, nil)), started: time.Now()}
+	n := &Node{observers: observers{metrics: telemetry.New("test")}, log: slog.New(slog.NewTextHandler(&b, nil)), started: time.Now()}
 	tell := n.faultLogger("engine")
 	for range 100 {
 		tell(errors.New("broken"))

@@ -132,7 +132,7 @@ func (t *trafficReporter) sent(r *traffic.Report) {
 	}
 }
 
-// run reports until ctx ends, then what is left.
+// run reports until ctx ends, and then sends the rest.
 func (t *trafficReporter) run(ctx context.Context) {
 	every := reportEvery
 	if t.node.control.remote == nil {
@@ -206,7 +206,7 @@ func (t *trafficReporter) erase(list []control.TrafficErasure) {
 	}
 }
 
-// eraseTraffic erases the clients that have all the given attributes, in their kept form.
+// eraseTraffic erases the clients that have all the given attributes, in the form in which the statistics have them.
 func (n *Node) eraseTraffic(kept map[string]string) {
 	n.recorder.Erase(kept) // not under the lock: the recorder calls add while it holds its own
 	t := n.reporter

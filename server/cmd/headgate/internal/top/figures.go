@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
-// Figures are what is shown.
+// Figures are the figures that are shown.
 type Figures struct {
 	Traffic *traffic.Series       `json:"traffic"`
 	Clients []traffic.ClientCount `json:"clients"`
