@@ -130,6 +130,9 @@ func (s *Server) getTrafficClients(c *call) error {
 	q := traffic.ClientsQuery{
 		Rule: c.query.Get("rule"), Search: c.query.Get("q"), Window: window, Limit: int(limit),
 	}
+	if q.Series, err = c.flag("series"); err != nil {
+		return err
+	}
 	switch order := c.query.Get("order"); order {
 	case "", "denied":
 	case "requests":

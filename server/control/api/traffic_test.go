@@ -55,6 +55,10 @@ func TestTrafficOfAllNodesIsMerged(t *testing.T) {
 		t.Error(wrong)
 	}
 	s.as(viewer, "GET", "/v1/traffic/clients?q=NOIS&order=requests", "").wants(200, `"order":"requests"`, `"user":"noisy"`)
+	got = s.as(viewer, "GET", "/v1/traffic/clients?q=noisy&window=1m&series=true", "").wants(200, `"series":{"step":"1m"`, `,30],"denied":[`)
+	if wrong := d.misfit(decoded(t, got.body), d.follow(map[string]any{"$ref": "#/components/schemas/TrafficClients"}), "clients"); wrong != "" {
+		t.Error(wrong)
+	}
 	s.as(viewer, "GET", "/v1/traffic/clients?q=quiet", "").wants(200, `"clients":[]`)
 	s.as(viewer, "GET", "/v1/traffic/clients?rule=other", "").wants(200, `"clients":[]`)
 	s.call("GET", "/v1/traffic/clients?namespace=shop", "").wants(200, `"clients":[]`)

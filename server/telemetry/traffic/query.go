@@ -196,23 +196,31 @@ type ClientsQuery struct {
 	Window   time.Duration
 	Limit    int
 	Requests bool // the heaviest first, instead of the most denied
+	Series   bool // with the counts of each client over time
 }
 
 // Clients are the clients in a window.
 type Clients struct {
-	Window  string        `json:"window"`
-	Order   string        `json:"order"`
-	Clients []ClientCount `json:"clients"`
+	Window  string      `json:"window"`
+	Order   string      `json:"order"`
+	Clients []ClientRow `json:"clients"`
+}
+
+// A ClientRow is a client with its counts and, if they were asked for, its series.
+type ClientRow struct {
+	ClientCount
+	Series *ClientSeries `json:"series,omitempty"`
 }
 
 // Clients returns the heaviest or the most denied clients in a window up to now. Windows up to an hour count whole
 // minutes, longer ones whole hours.
 func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
-	sums := clientSums{}
-	add := func(list clientSums) {
+	sums, series := clientSums{}, newSeriesSums(&q, now)
+	add := func(at int64, list clientSums) {
 		for key, c := range list {
 			if (q.Rule == "" || key.rule == q.Rule) && (q.Search == "" || h.options.Namer.Matches(key.client, q.Search)) {
 				sums.add(c)
+				series.add(key, at, c)
 			}
 		}
 	}
@@ -222,18 +230,18 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 	if q.Window <= keptMinutes*time.Minute {
 		for minute, list := range h.byMin {
 			if minute+60 > from {
-				add(list)
+				add(minute, list)
 			}
 		}
 	} else {
 		for hour, list := range h.byHour {
 			if hour+3600 > from {
-				add(list)
+				add(hour, list)
 			}
 		}
 		for at, list := range h.stored {
 			if at.hour+3600 > from {
-				add(list)
+				add(at.hour, list)
 			}
 		}
 	}
@@ -243,15 +251,16 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 			current.add(&n.clients[i])
 		}
 		if n.minute+60 > from {
-			add(current)
+			add(n.minute, current)
 		}
 	}
-	result := &Clients{Window: Short(q.Window), Order: "denied", Clients: sums.sorted(!q.Requests)}
+	result := &Clients{Window: Short(q.Window), Order: "denied", Clients: []ClientRow{}}
 	if q.Requests {
 		result.Order = "requests"
 	}
-	if len(result.Clients) > q.Limit {
-		result.Clients = result.Clients[:q.Limit]
+	list := sums.sorted(!q.Requests)
+	for _, c := range list[:min(len(list), q.Limit)] {
+		result.Clients = append(result.Clients, ClientRow{c, series.of(clientRule{c.Client, c.Rule})})
 	}
 	return result
 }

@@ -304,7 +304,7 @@ func TestHeavyClientsAreFoundAmongAMillion(t *testing.T) {
 		}
 	}
 	r.pass(7 * time.Second)
-	found := map[string]traffic.ClientCount{}
+	found := map[string]traffic.ClientRow{}
 	for _, c := range r.history.Clients(traffic.ClientsQuery{Window: 10 * time.Minute, Limit: 1000}, r.now).Clients {
 		found[c.Client.Attributes()["user"]] = c
 	}

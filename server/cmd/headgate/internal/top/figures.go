@@ -40,7 +40,7 @@ type Query struct {
 
 // Fetch reads figures from a rules service.
 func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error) {
-	f := &Figures{Traffic: &traffic.Series{}}
+	f := &Figures{Traffic: &traffic.Series{}, Clients: []traffic.ClientCount{}}
 	series := url.Values{"window": {q.Window.String()}}
 	clients := url.Values{"window": {max(q.Window, time.Minute).String()}, "order": {string(q.Order)}}
 	if q.Rule != "" {
@@ -57,7 +57,9 @@ func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error
 	if err := client.Do(ctx, http.MethodGet, "/v1/traffic/clients", clients, nil, &found); err != nil {
 		return nil, err
 	}
-	f.Clients = found.Clients
+	for i := range found.Clients {
+		f.Clients = append(f.Clients, found.Clients[i].ClientCount)
+	}
 	var err error
 	f.Nodes, err = client.Nodes(ctx)
 	return f, err
