@@ -119,19 +119,19 @@ func TestSlotsOutliveAStoreThatFails(t *testing.T) {
 		first, _ := b.begin(t)
 		second, _ := b.begin(t)
 		time.Sleep(900 * time.Millisecond)
-		b.store.Away.Store(true)
+		b.store.Unreachable.Store(true)
 		time.Sleep(1900 * time.Millisecond)
-		b.store.Away.Store(false)
-		if !b.reported(enginetest.ErrAway) {
+		b.store.Unreachable.Store(false)
+		if !b.reported(enginetest.ErrUnreachable) {
 			t.Error("that slots could not be renewed is not told")
 		}
 		if _, passes := b.begin(t); passes {
 			t.Error("a third passes after an outage shorter than the TTL")
 		}
 		time.Sleep(time.Second)
-		b.store.Away.Store(true)
+		b.store.Unreachable.Store(true)
 		time.Sleep(10 * time.Second)
-		b.store.Away.Store(false)
+		b.store.Unreachable.Store(false)
 		third, passes := b.begin(t) // both slots have expired, and nobody has renewed them yet
 		if !passes {
 			t.Fatal("no slot has expired, so that this shows nothing")

@@ -185,7 +185,7 @@ func TestEveryVerdictHasItsCode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate(t, tt.rule, grpclimit.Config{})
 			g.call(t, tt.md...)
-			g.store.Away.Store(tt.away)
+			g.store.Unreachable.Store(tt.away)
 			a := g.call(t, tt.md...)
 			st := status.Convert(a.err)
 			if st.Code() != tt.code || st.Message() != tt.message || details(st) != tt.details {
@@ -307,11 +307,11 @@ func TestCostThatTheResponseSaysIsSettled(t *testing.T) {
 func TestWhatCannotBeSettledIsReported(t *testing.T) {
 	g := newGate(t, byTokens, grpclimit.Config{})
 	g.service.unary = func(ctx context.Context) error {
-		g.store.Away.Store(true)
+		g.store.Unreachable.Store(true)
 		return grpc.SetHeader(ctx, metadata.Pairs("x-tokens-used", "1"))
 	}
 	g.call(t)
-	if errs := g.reported(); len(errs) != 1 || !errors.Is(errs[0], enginetest.ErrAway) || !strings.HasPrefix(errs[0].Error(), "settle "+method+": ") {
+	if errs := g.reported(); len(errs) != 1 || !errors.Is(errs[0], enginetest.ErrUnreachable) || !strings.HasPrefix(errs[0].Error(), "settle "+method+": ") {
 		t.Errorf("reported %v, want that it could not be settled", errs)
 	}
 }

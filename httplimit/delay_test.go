@@ -146,7 +146,7 @@ func TestRequestsWhoseTimeEndsBeforeTheirTurnAreAnsweredAtOnce(t *testing.T) {
 
 func TestRequestThatIsCancelledBeforeItIsDecidedIsNotServed(t *testing.T) {
 	g := newGate(t, perIP("1/s"), httplimit.Config{})
-	g.store.Before = func(ctx context.Context) error { return ctx.Err() }
+	g.store.OnTakeAll = func(ctx context.Context) error { return ctx.Err() }
 	h := g.limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was served") }))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("hung up"))

@@ -102,7 +102,7 @@ func converse(t *testing.T, list []rules.Rule, script string) string {
 			}
 			g.clock.Advance(d)
 		case "store":
-			g.store.Away.Store(words[1] == "away")
+			g.store.Unreachable.Store(words[1] == "away")
 		default:
 			t.Fatalf("no such part: %q", head)
 		}

@@ -140,7 +140,7 @@ func TestWhoGivesUpIsNotToldOfLimits(t *testing.T) {
 		w := newLineRecorder(true)
 		r := asked("/").WithContext(ctx)
 		r.Header.Set("X-API-Key", "k")
-		g.store.Before = func(context.Context) error {
+		g.store.OnTakeAll = func(context.Context) error {
 			if i == 1 {
 				defer cancel() // while it waits for its turn
 			}

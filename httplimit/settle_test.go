@@ -224,11 +224,11 @@ func TestWhatCannotBeSettledIsReported(t *testing.T) {
 	}})
 	h := g.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Tokens-Used", "250")
-		g.store.Away.Store(true)
+		g.store.Unreachable.Store(true)
 	}))
 	h.ServeHTTP(&scrap{header: http.Header{}}, bareRequest(t))
-	if len(reported) != 1 || !errors.Is(reported[0], enginetest.ErrAway) {
-		t.Fatalf("reported %v, want one error that is %v", reported, enginetest.ErrAway)
+	if len(reported) != 1 || !errors.Is(reported[0], enginetest.ErrUnreachable) {
+		t.Fatalf("reported %v, want one error that is %v", reported, enginetest.ErrUnreachable)
 	}
 	if got := reported[0].Error(); !strings.HasPrefix(got, "settle GET /some/path: ") {
 		t.Errorf("reported %q, want it to say what was being done", got)

@@ -49,14 +49,14 @@ func Limits(texts ...string) []rules.Limit {
 	return list
 }
 
-// ErrAway is the error of an unreachable Store.
-var ErrAway = errors.New("connection refused")
+// ErrUnreachable is the error of an unreachable Store.
+var ErrUnreachable = errors.New("connection refused")
 
 // A Store is a Limiter that can be unreachable, and counts gives and charges.
 type Store struct {
 	headgate.Limiter
-	Away           atomic.Bool
-	Before         func(context.Context) error // called by TakeAll; set it before the store is in use
+	Unreachable    atomic.Bool
+	OnTakeAll      func(context.Context) error // called by TakeAll; set it before the store is in use
 	Gives, Charges atomic.Int64                // calls, including failed ones
 	Renews         atomic.Int64                // successful calls
 }
@@ -66,16 +66,16 @@ func (s *Store) BorrowsKeys() {}
 
 // Take calls the Limiter, unless the store is unreachable.
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if s.Away.Load() {
-		return headgate.Decision{}, ErrAway
+	if s.Unreachable.Load() {
+		return headgate.Decision{}, ErrUnreachable
 	}
 	return s.Limiter.Take(ctx, c)
 }
 
 // Peek calls the Limiter, unless the store is unreachable.
 func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if s.Away.Load() {
-		return headgate.Decision{}, ErrAway
+	if s.Unreachable.Load() {
+		return headgate.Decision{}, ErrUnreachable
 	}
 	return s.Limiter.Peek(ctx, c)
 }
@@ -84,21 +84,21 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, 
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if s.Before != nil {
-		if err := s.Before(ctx); err != nil {
+	if s.OnTakeAll != nil {
+		if err := s.OnTakeAll(ctx); err != nil {
 			return dst, err
 		}
 	}
-	if s.Away.Load() {
-		return dst, ErrAway
+	if s.Unreachable.Load() {
+		return dst, ErrUnreachable
 	}
 	return s.Limiter.TakeAll(ctx, checks, dst)
 }
 
 // Renew calls the Limiter, unless the store is unreachable.
 func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	if s.Away.Load() {
-		return false, ErrAway
+	if s.Unreachable.Load() {
+		return false, ErrUnreachable
 	}
 	held, err := s.Limiter.Renew(ctx, c, r)
 	s.Renews.Add(1)
@@ -108,8 +108,8 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 // Give calls the Limiter, unless the store is unreachable.
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	s.Gives.Add(1)
-	if s.Away.Load() {
-		return ErrAway
+	if s.Unreachable.Load() {
+		return ErrUnreachable
 	}
 	return s.Limiter.Give(ctx, c, r)
 }
@@ -117,8 +117,8 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 // Charge calls the Limiter, unless the store is unreachable.
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	s.Charges.Add(1)
-	if s.Away.Load() {
-		return headgate.Decision{}, ErrAway
+	if s.Unreachable.Load() {
+		return headgate.Decision{}, ErrUnreachable
 	}
 	return s.Limiter.Charge(ctx, c)
 }

@@ -13,8 +13,8 @@ import (
 // A Store is a Limiter that can be unreachable.
 type Store = enginetest.Store
 
-// ErrAway is the error of a Store that is unreachable.
-var ErrAway = enginetest.ErrAway
+// ErrUnreachable is the error of a Store that is unreachable.
+var ErrUnreachable = enginetest.ErrUnreachable
 
 // New returns an engine with the rules of a text, on its own store that is closed with the test.
 func New(t testing.TB, rules string, o memstore.Options) (*engine.Engine, *Store) {

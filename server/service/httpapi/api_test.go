@@ -270,7 +270,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 func TestRuleDecidesWhenTheStoreIsUnreachable(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: open, when: { path: /open }, limits: 1/h }, { id: closed, when: { path: /closed }, limits: 1/h, on_failure: closed }]",
 		httpapi.Config{})
-	a.store.Away.Store(true)
+	a.store.Unreachable.Store(true)
 	a.wants(t, 200, `"degraded":true`, "POST", "/v1/ratelimit", `{"attributes":{"path":"/open"}}`)
 	a.wants(t, 429, `"reason":"store failed","httpStatus":503`, "POST", "/v1/ratelimit", `{"attributes":{"path":"/closed"}}`)
 	a.wants(t, 200, "", "GET", "/v1/forward-auth", "", "X-Forwarded-Uri", "/open")
@@ -284,9 +284,9 @@ func TestFailedReleaseIsReported(t *testing.T) {
 	if err := json.NewDecoder(a.call("POST", "/v1/ratelimit", "{}").Body).Decode(&d); err != nil || d.LeaseID == "" {
 		t.Fatalf("got %+v, %v, want a lease", d, err)
 	}
-	a.store.Away.Store(true)
+	a.store.Unreachable.Store(true)
 	a.wants(t, 500, "expires by itself", "POST", "/v1/ratelimit:release", `{"leaseId":"`+d.LeaseID+`"}`)
-	a.store.Away.Store(false)
+	a.store.Unreachable.Store(false)
 	a.wants(t, 204, "", "POST", "/v1/ratelimit:release", `{"leaseId":"`+d.LeaseID+`"}`)
 	if got := a.store.Gives.Load(); got != 2 {
 		t.Errorf("got %d releases, want 2", got)

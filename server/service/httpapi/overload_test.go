@@ -12,7 +12,7 @@ import (
 // Too many requests at once are refused with 503. The rule's on_failure does not decide them.
 func TestOverloadIsRefusedWithRetryAfter(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: all, limits: 1/h, on_failure: open }]", httpapi.Config{})
-	a.store.Before = func(context.Context) error { return headgate.ErrOverloaded }
+	a.store.OnTakeAll = func(context.Context) error { return headgate.ErrOverloaded }
 	for _, tt := range []struct{ method, path, body, has string }{
 		{"POST", "/v1/ratelimit", `{}`, `"passed":false`},
 		{"GET", "/v1/forward-auth", "", ""},

@@ -69,7 +69,7 @@ func play(t *testing.T, script string) string {
 			a.clock.Advance(d)
 			b.WriteString("\n--- " + part)
 		case "store":
-			a.store.Away.Store(words[1] == "away")
+			a.store.Unreachable.Store(words[1] == "away")
 			b.WriteString("\n--- " + part)
 		case "call":
 			b.WriteString("\n--- " + part)
