@@ -17,7 +17,7 @@ var sections = []docsite.Section{
 		"rules.md", "console.md", "api.md", "grpc.md", "resp.md", "envoy.md", "client.md", "rules-service.md", "redis.md", "fleet.md",
 		"traffic.md", "whatif.md", "simulator.md",
 	}},
-	{Title: "Reference", Documents: []string{"commands.md", "config.md", "errors.md", "glossary.md"}},
+	{Title: "Reference", Documents: []string{"commands.md", "config.md", "errors.md", "misuse.md", "glossary.md"}},
 	{Title: "Operate", Documents: []string{"operate.md", "doctor.md", "chaos.md", "scale.md", "performance.md", "release.md", "security.md"}},
 	{Title: "Runbooks", Documents: []string{"runbooks/"}},
 	{Title: "Understand", Documents: []string{"architecture.md", "algorithms.md"}},
