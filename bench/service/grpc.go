@@ -299,7 +299,7 @@ func (j *grpcJob) batches(ctx context.Context, conn *grpc.ClientConn) (loadResul
 		err := conn.Invoke(ctx, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, &texts[(caller*617+i)%len(texts)],
 			answer, grpc.ForceCodecV2(grpcwire.Codec))
 		if err == nil && checked.CompareAndSwap(false, true) {
-			m := wirev1.BatchRateLimitResponse{Most: grpcBatch}
+			m := wirev1.BatchRateLimitResponse{Max: grpcBatch}
 			err = m.UnmarshalWire(*answer)
 			if err == nil && (len(m.Responses) != grpcBatch || !m.Responses[0].Passed || m.Responses[0].Limit != respRate) {
 				err = fmt.Errorf("got %d answers, want %d decisions", len(m.Responses), grpcBatch)
