@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"github.com/headgate/headgate/internal/await"
+)
 
 // Signing in is enough to see which client is denied most, and by which rule; one click leads to its limits.
 func TestConsoleShowsTheMostDeniedClientAfterSignIn(t *testing.T) {
@@ -16,6 +21,37 @@ func TestConsoleShowsTheMostDeniedClientAfterSignIn(t *testing.T) {
 	b.click("[data-table=top-clients] tbody tr:first-child button", "Open")
 	b.see("its limits", `document.querySelector("[data-table=keys]")?.textContent.includes("demo-per-client")`)
 	if got := b.complained(); len(got) > 0 {
+		t.Errorf("the console got %q", got)
+	}
+}
+
+// A rule page shows what other limits would have denied, and takes them over after the difference was shown.
+func TestConsoleTriesOtherLimits(t *testing.T) {
+	t.Parallel()
+	p := serve(t, onFreePort("--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"), "--demo-traffic", "on")...)
+	b := openBrowser(t, "http://"+p.admin)
+	b.ensureSignedIn(testAdminToken)
+	b.open("/rules/demo-per-client")
+	b.see("denied clients", `document.querySelector("[data-table=top-clients] tbody tr [data-label=Denied]")?.dataset.value > 0`)
+	b.write("#whatif-limits", "lots")
+	b.click("main button", "Try these limits")
+	b.wrongAt("#whatif-limits", "want")
+	b.write("#whatif-limits", "2/s burst 4")
+	await.NoError(t, "a replay with denied requests", func() error {
+		b.click("main button", "Try these limits")
+		b.see("the result", `!document.querySelector("progress") && document.querySelector("[data-whatif]")`)
+		if !ask[bool](b, `document.querySelector("[data-table=whatif-clients]")?.textContent.includes("noisy") ?? false`) {
+			return errors.New("the requests of noisy are not in the sample yet")
+		}
+		return nil
+	})
+	b.see("the curve", `document.querySelector("[data-whatif] .chart canvas")`)
+	b.click("main button", "Use 2/s burst 4")
+	b.asked("Change the limits of demo-per-client?")
+	b.see("the difference", `document.querySelector("dialog .diff .add")?.textContent.includes("2/s burst 4")`)
+	b.click("dialog button", "Change the limits")
+	b.see("the new limits", `document.querySelector("pre.text")?.textContent.includes("limits: [2/s burst 4]")`)
+	if got := b.complained("422"); len(got) > 0 {
 		t.Errorf("the console got %q", got)
 	}
 }

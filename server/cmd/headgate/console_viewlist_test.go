@@ -57,6 +57,12 @@ var consoleViews = []consoleView{
 	}},
 	{name: "rules", show: at("/rules", `document.querySelectorAll("[data-table=rules] .spark").length > 2`)},
 	{name: "rule", show: at("/rules/demo-per-client", ruleShown+` && document.querySelector("[data-table=top-clients] tbody")`), phone: true},
+	{name: "rule-whatif", show: func(g *consoleGallery, t *testing.T) {
+		at("/rules/demo-per-client", ruleShown)(g, t)
+		g.browser.write("#whatif-limits", "3/s burst 12")
+		g.browser.click("main button", "Try these limits")
+		g.browser.see("the curve", `document.querySelector("[data-whatif] .chart canvas")`)
+	}},
 	{name: "rule-shadow", show: at("/rules/demo-search-shadow", ruleShown)},
 	{name: "rule-new", show: at("/rules?new", `document.querySelector("#n-id")`)},
 	{name: "rule-edit", show: then("/rules/demo-per-client", ruleShown, "main button", "Edit", `document.querySelector("#rule-text")`)},

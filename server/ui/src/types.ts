@@ -352,3 +352,40 @@ export interface Delivery {
   status?: number;
   error?: string;
 }
+
+/** A figure, with the interval that contains the truth with a probability of 95 % if it is from a sample. */
+export interface Estimate {
+  value: number;
+  low: number;
+  high: number;
+}
+
+/** The outcome at one value of a limit. */
+export interface WhatIfPoint {
+  limit: string;
+  count: number;
+  denied: Estimate;
+  affected: Estimate;
+  /** The share of the clients without a denied request, 0 to 1. */
+  unaffected: number;
+}
+
+/** What other limits would have done to the requests of the last hours. */
+export interface WhatIf {
+  window: string;
+  limits: string[];
+  /** 1 if the requests of all clients are known. */
+  sampled_one_in: number;
+  clients: Estimate;
+  requests: Estimate;
+  denied: Estimate;
+  affected: Estimate;
+  current?: { limits: string[]; denied: Estimate; affected: Estimate };
+  top: { client: Record<string, string>; requests: number; denied: number }[];
+  curve: WhatIfPoint[];
+  curve_limit: number;
+  unaffected_99?: WhatIfPoint;
+  notes?: string[];
+  partial?: boolean;
+  error?: string;
+}

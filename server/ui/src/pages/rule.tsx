@@ -12,6 +12,7 @@ import { Pager, usePages } from "../parts/pager.tsx";
 import { ChangeRule, enforced, isShadow } from "../parts/rulechange.tsx";
 import { ShadowEffect } from "../parts/promotion.tsx";
 import { RuleTraffic } from "../parts/ruletraffic.tsx";
+import { WhatIfPanel } from "../parts/whatif.tsx";
 import { useLoad, useNow } from "../poll.ts";
 import { powers, type Session } from "../session.ts";
 import { yaml } from "../yaml.ts";
@@ -117,6 +118,17 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           </p>
         </section>
       )}
+      {item && !editing && hasLimits(item.rule) && (
+        <WhatIfPanel
+          key={`whatif ${item.revision}`}
+          session={session}
+          item={item}
+          onChanged={() => {
+            rule.again();
+            title.current?.focus();
+          }}
+        />
+      )}
       {item && editing && (
         <Editor
           namespace={namespace}
@@ -157,6 +169,12 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
       />
     </>
   );
+}
+
+/** Reports whether the rule has limits that are texts, which a what-if can change. */
+function hasLimits(rule: Rule): boolean {
+  const limits = rule["limits"];
+  return typeof limits === "string" || (Array.isArray(limits) && limits.length > 0 && limits.every((l) => typeof l === "string"));
 }
 
 interface Deleting {

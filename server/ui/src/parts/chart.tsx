@@ -100,7 +100,7 @@ function options(width: number, height: number, shown: readonly Line[]): uPlot.O
 }
 
 /** The colour, mostly transparent. */
-function faint(rgb: string): string {
+export function faint(rgb: string): string {
   return rgb.replace(/^rgb\((.*)\)$/, "rgba($1, 0.09)");
 }
 
@@ -111,7 +111,7 @@ function clockText(at: number): string {
 }
 
 /** A canvas does not know light-dark(): a hidden element computes the colour. */
-function resolve(value: string): string {
+export function resolve(value: string): string {
   const probe = document.createElement("span");
   probe.hidden = true;
   probe.style.color = value;
@@ -122,7 +122,7 @@ function resolve(value: string): string {
 }
 
 /** Returns a value that changes with the colours. */
-function useTheme(): string {
+export function useTheme(): string {
   const now = (): string => `${document.documentElement.dataset["theme"] ?? ""} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
   const [theme, setTheme] = useState(now);
   useEffect(() => {
