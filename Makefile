@@ -66,6 +66,12 @@ run: need-go ## Build and run everything: a gateway on port 8080 in front of a b
 	go build -o bin/headgate ./server/cmd/headgate
 	bin/headgate serve $(RUN_FLAGS)
 
+.PHONY: proof
+proof: need-go ## Write docs/accuracy.md and its pictures from simulations
+	@mkdir -p bin
+	go build -o bin/headgate ./server/cmd/headgate
+	tools/proof bin/headgate
+
 .PHONY: demo
 demo: need-go ## Show in the terminal what the algorithms do
 	go run ./server/cmd/headgate demo
