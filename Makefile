@@ -172,6 +172,12 @@ chaos: need-go need-servers ## Break a fleet of real processes at random for CHA
 	HEADGATE_CHAOS=$(CHAOSTIME) HEADGATE_CHAOS_TIMELINE="$(CURDIR)/bin/chaos.svg" \
 		go test -count=1 -timeout 120m -run '^TestChaos$$' -v $(GOTEST_FLAGS) ./server/chaos
 
+# The version to upgrade from is the last one in CHANGELOG.md.
+.PHONY: upgrade-test
+upgrade-test: need-go need-servers ## Roll a fleet under load from the last version to this one, and back
+	HEADGATE_UPGRADE_FROM=$$(awk '/^Commit [0-9a-f]+/ { sub(/\./, "", $$2); print $$2; exit }' CHANGELOG.md) \
+		go test -count=1 -timeout 20m -run '^TestUpgrade$$' -v $(GOTEST_FLAGS) ./server/chaos
+
 # The release tool is a module of its own, because it needs a packager. RELEASE_FLAGS: --version v1.2.3, --targets linux/amd64
 .PHONY: release-snapshot release-test
 release-snapshot: need-go ## Build archives, packages, image, formula, SBOMs and checksums into dist (RELEASE_FLAGS)

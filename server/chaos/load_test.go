@@ -17,8 +17,9 @@ const (
 
 // A load is clients that send requests to all nodes, as a load balancer would: away from a node that does not respond.
 type load struct {
-	s     *system
-	begin time.Time
+	s      *system
+	begin  time.Time
+	strict bool // no error is excused: nodes are only avoided while they are broken
 
 	mu         sync.Mutex
 	line       []Second
@@ -79,7 +80,7 @@ func (l *load) excused(n *program) bool {
 	if n.broken.Load() > 0 {
 		l.failedAt[n] = time.Now()
 	}
-	return time.Since(l.failedAt[n]) < settling
+	return !l.strict && time.Since(l.failedAt[n]) < settling
 }
 
 // record counts a response, and reports one that must not be.

@@ -89,17 +89,24 @@ type system struct {
 	client   *http.Client
 }
 
-func startSystem(t *testing.T) *system {
+// buildProgram builds headgate from the sources in a directory, the root of a repository.
+func buildProgram(t *testing.T, root string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "headgate")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../cmd/headgate")
-	if out, err := build.CombinedOutput(); err != nil {
+	c := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, "./server/cmd/headgate")
+	c.Dir = root
+	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
+	return binary
+}
+
+func startSystem(t *testing.T, binary string) *system {
+	t.Helper()
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
 	s := &system{
-		t: t, redis: redistest.Cluster(t, redistest.ClusterOptions{}), postgres: pgtest.Start(t, pgtest.Options{}),
+		t: t, redis: redistest.Cluster(t, redistest.ClusterOptions{}), postgres: pgtest.Start(t, pgtest.Options{Durable: true}),
 		client: &http.Client{Timeout: 2 * time.Second},
 	}
 	dir := t.TempDir()
@@ -224,13 +231,17 @@ func (s *system) get(url string, v any) error {
 	return json.NewDecoder(response.Body).Decode(v)
 }
 
-// ask sends a request through a node and returns the status.
+// ask sends a request through a node and returns the status. It returns an error with the body of a response that is
+// neither 200 nor a refusal of the rule that fails closed.
 func (s *system) ask(n *program, path string) (int, error) {
 	response, err := s.client.Get("http://" + n.gateway + path)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	_, err = io.Copy(io.Discard, response.Body)
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
+	if err == nil && response.StatusCode >= 500 && path != "/closed" {
+		err = fmt.Errorf("Retry-After %q: %s", response.Header.Get("Retry-After"), body)
+	}
 	return response.StatusCode, err
 }
