@@ -174,7 +174,7 @@ chaos: need-go need-servers ## Break a fleet of real processes at random for CHA
 
 # The version to upgrade from is the last one in CHANGELOG.md.
 .PHONY: upgrade-test
-upgrade-test: need-go need-servers ## Roll a fleet under load from the last version to this one, and back
+upgrade-test: need-go need-servers ## Upgrade a fleet under load from the last version to this one, and back
 	HEADGATE_UPGRADE_FROM=$$(awk '/^Commit [0-9a-f]+/ { sub(/\./, "", $$2); print $$2; exit }' CHANGELOG.md) \
 		go test -count=1 -timeout 20m -run '^TestUpgrade$$' -v $(GOTEST_FLAGS) ./server/chaos
 

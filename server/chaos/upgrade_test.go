@@ -23,8 +23,8 @@ func checkout(t *testing.T, commit string) string {
 	return dir
 }
 
-// roll replaces a process by another version: it drains, ends with 0, and the new one starts on the same addresses.
-func (s *system) roll(p *program, binary string) {
+// replace replaces a process by another version: it drains, ends with 0, and the new one starts on the same addresses.
+func (s *system) replace(p *program, binary string) {
 	s.t.Helper()
 	p.broken.Add(1) // the balancer sends no new requests; those in flight must finish
 	if err := p.signal(syscall.SIGTERM); err != nil {
@@ -43,7 +43,7 @@ func (s *system) roll(p *program, binary string) {
 	s.await(p.name+" in the other version", s.healthy)
 }
 
-// TestUpgrade rolls a fleet from the commit HEADGATE_UPGRADE_FROM to this version and back, one process after the other
+// TestUpgrade changes a fleet from the commit HEADGATE_UPGRADE_FROM to this version and back, one process after the other
 // and under load, as make upgrade-test does. Old and new nodes share limits meanwhile. No client sees an error, and no
 // rule is lost.
 func TestUpgrade(t *testing.T) {
@@ -61,8 +61,8 @@ func TestUpgrade(t *testing.T) {
 	group.Go(func() { e.run(ctx) })
 	for _, binary := range []string{newer, older} {
 		for _, p := range append([]*program{s.rules}, s.nodes...) {
-			s.roll(p, binary)
-			t.Logf("%6.1fs %s rolled", time.Since(l.begin).Seconds(), p.name)
+			s.replace(p, binary)
+			t.Logf("%6.1fs %s replaced", time.Since(l.begin).Seconds(), p.name)
 		}
 	}
 	cancel()
