@@ -156,17 +156,8 @@ function columns(now: number): Column<Row>[] {
       ),
     },
     { name: "Circuit", means: "Open: the server gets no requests, and on_failure decides", cell: (r) => (r.circuit ? <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge> : "–") },
-    {
-      name: "Operations",
-      means: "Per second, over the last minutes",
-      num: true,
-      cell: (r) => (
-        <>
-          {r.operations === undefined ? "–" : `${rate(r.operations)}/s`}
-          {r.history.length > 1 && <Sparkline values={r.history} label={`Operations per second of ${r.name}`} />}
-        </>
-      ),
-    },
+    figure("Operations", (r) => r.operations, (n) => `${rate(n)}/s`, "Per second"),
+    { name: "Over time", means: "Operations per second while this page is open", cell: (r) => <Sparkline values={r.history} label={`Operations per second of ${r.name}`} /> },
     figure("CPU", (r) => r.cpu, (n) => `${Math.round(100 * n)}\u202f%`, "Of one core"),
     figure("Memory", (r) => r.memory, (n, r) => (r.memoryMax ? `${bytes(n)} of ${bytes(r.memoryMax)}` : bytes(n))),
     {
