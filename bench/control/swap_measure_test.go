@@ -103,7 +103,7 @@ func swapped(t testing.TB, run swapRun) (made measured) {
 	}
 	var gate sync.RWMutex
 	heavy := func() func() { return gcpause.Start(gcpause.ForRules) } // as the program has it
-	n, err := follow.Open(t.Context(), follow.Config{Logger: slog.New(slog.DiscardHandler), Source: source, Poll: time.Hour, Heavy: heavy, Apply: func(set *match.Set) error {
+	n, err := follow.Open(t.Context(), follow.Config{Logger: slog.New(slog.DiscardHandler), Source: source, Poll: time.Hour, HeavyWork: heavy, Apply: func(set *match.Set) error {
 		if run.hold > 0 {
 			gate.Lock()
 			defer gate.Unlock()
