@@ -179,7 +179,7 @@ func swapped(t testing.TB, run swapRun) (made measured) {
 		began, collected := time.Now(), collections()
 		enter(swapping, i)
 		revision := source.commit(ops)
-		n.Poke()
+		n.Refresh()
 		until(t, "a swap", func() bool { return n.Status().Revision == revision })
 		if run.alone { // that what it left behind is collected is the swap's, too
 			until(t, "the collector", func() bool { return collections() > collected })
