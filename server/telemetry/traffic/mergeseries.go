@@ -70,8 +70,13 @@ func (c *Columns) add(o *Columns, shift int) {
 			c.LatencyUS[i] = math.Round(mean*100) / 100
 		}
 		for _, pair := range [...][2][]uint64{
-			{c.Requests, o.Requests}, {c.Allowed, o.Allowed}, {c.Denied, o.Denied}, {c.Delayed, o.Delayed},
-			{c.ShadowDenied, o.ShadowDenied}, {c.Degraded, o.Degraded}, {c.Cost, o.Cost},
+			{c.Requests, o.Requests},
+			{c.Allowed, o.Allowed},
+			{c.Denied, o.Denied},
+			{c.Delayed, o.Delayed},
+			{c.ShadowDenied, o.ShadowDenied},
+			{c.Degraded, o.Degraded},
+			{c.Cost, o.Cost},
 		} {
 			if j < len(pair[1]) {
 				pair[0][i] += pair[1][j]
