@@ -56,7 +56,7 @@ func (s *Set) HideChanges() (end func(show bool)) { return s.fixed.Hide(s.epoch)
 // a *rules.Error. Compile has checked the clients that it was given.
 func (s *Set) Check(c rules.Client) error { return s.required.Check(c) }
 
-// ConflictGroup returns the clients of a registry that Check would refuse, grouped by their limits, and the number of
+// Conflicts returns the clients of a registry that Check would refuse, grouped by their limits, and the number of
 // clients in further groups. If before is not nil, its clients are assumed to be valid under before and are checked
 // only against requirements that before does not have.
 func (s *Set) Conflicts(in *registry.Registry, before *Set) (list []registry.ConflictGroup, more int) {

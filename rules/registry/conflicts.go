@@ -19,7 +19,7 @@ type ConflictGroup struct {
 	Problems []rules.Problem
 }
 
-// ConflictGroup returns the clients whose limits the requirements do not allow, grouped by their limits: at most
+// Conflicts returns the clients whose limits the requirements do not allow, grouped by their limits: at most
 // rules.MaxProblems groups. More is the number of clients in other groups. It may miss clients that are added or
 // removed meanwhile. If every limit is allowed, it takes a few nanoseconds per client.
 func (r *Registry) Conflicts(required *rules.Requirements) (list []ConflictGroup, more int) {

@@ -215,8 +215,10 @@ func (s *system) healthy() error {
 		if status.State != "ready" || status.Degraded {
 			return fmt.Errorf("%s is %+v", n.name, status)
 		}
-		if code, err := s.ask(n, "/closed"); err != nil || code != 200 && code != 429 {
-			return fmt.Errorf("%s responds %d (%v) to /closed", n.name, code, err)
+		if code, err := s.ask(n, "/closed"); err != nil {
+			return fmt.Errorf("%s does not respond to /closed: %w", n.name, err)
+		} else if code != 200 && code != 429 {
+			return fmt.Errorf("%s responds %d to /closed", n.name, code)
 		}
 	}
 	return nil
