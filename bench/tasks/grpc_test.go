@@ -35,7 +35,7 @@ func call(t *testing.T, option serverOption, n int) []codes.Code {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var got []codes.Code

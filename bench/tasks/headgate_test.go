@@ -136,7 +136,8 @@ func headgateOwnLimiter(user string) bool {
 	store := memstore.MustNew(memstore.Options{})
 	defer store.Close()
 	limit := headgate.MustBind(exempting{store}, headgate.PerHour(1))
-	return limit.Allow(user) && limit.Allow(user)
+	first, second := limit.Allow(user), limit.Allow(user)
+	return first && second
 }
 
 // task: 10 own algorithm, Headgate

@@ -23,12 +23,10 @@ import (
 
 func httprateMiddleware(next http.Handler, planOf func(*http.Request) string) http.Handler {
 	// task: 1 middleware with plans, httprate
-	byUser := httprate.WithKeyFuncs(func(r *http.Request) (string, error) {
-		return r.Header.Get("X-User"), nil
-	})
+	byUser := func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }
 	plans := map[string]http.Handler{
-		"free": httprate.Limit(2, time.Minute, byUser)(next),
-		"pro":  httprate.Limit(100, time.Second, byUser)(next),
+		"free": httprate.LimitBy(2, time.Minute, byUser)(next),
+		"pro":  httprate.LimitBy(100, time.Second, byUser)(next),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		plans[planOf(r)].ServeHTTP(w, r)
