@@ -25,7 +25,12 @@ type turnWait struct {
 	waitsToEnd bool      // it waits to the end, since it will not call the store itself
 	callsNow   bool      // it calls the store without waiting for others
 	paused     bool      // it has waited out the uncertainty of a denial
+	wakes      int       // how often it was woken
 }
+
+// maxWakes is how often a request is woken until it calls the store without its turns. Two requests with the same two
+// keys could otherwise wake each other until their deadline: each gets the turn that the other releases.
+const maxWakes = 8
 
 // turnResult is the result of awaitTurns.
 type turnResult struct {
@@ -76,6 +81,9 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		if outcome != admission.Admitted {
 			g.releaseTurns(checks)
 			return turnResult{outcome: outcome, since: w.since}
+		}
+		if w.wakes++; w.wakes == maxWakes {
+			w.callsNow = true
 		}
 		if denied, d, ok := g.learnedDenial(checks, i, reason); ok {
 			g.releaseTurns(checks)

@@ -137,6 +137,14 @@ func TestSoakSweepHoldsInvariants(t *testing.T) {
 	}
 }
 
+// Two requests for the same two keys once woke each other forever, each with the turn that the other released.
+func TestRequestsDoNotWakeEachOtherForever(t *testing.T) {
+	t.Parallel()
+	if violation := sweep(t, 9435, bugs{}); violation != "" {
+		t.Error(violation)
+	}
+}
+
 func TestSweepFindsPlantedBugs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
