@@ -3,6 +3,8 @@ package headgate
 import (
 	"context"
 	"fmt"
+	"math/bits"
+	"time"
 )
 
 // Delay takes the cost now even if it is not there yet, and says in Decision.Delay how long to wait before using it:
@@ -32,17 +34,23 @@ func Delay(ctx context.Context, l Limiter, c Check) (Decision, error) {
 	if err != nil || d.Degraded || d.Allowed {
 		return d, err
 	}
-	left := c
-	left.Cost = 0
 	if d.Receipt.Units == c.Cost {
-		debt, err := l.Peek(ctx, left)
-		d.Allowed, d.Delay = true, debt.RetryAfter
-		return d, err
+		// The debt is repaid when no more than the capacity is left to drain. A second call to the limiter would see the
+		// debts of callers that came in between.
+		d.Allowed, d.Delay = true, max(0, d.ResetAfter-c.Limit.timeToFill())
+		return d, nil
 	}
-	if left.Cost = d.Receipt.Units; left.Cost > 0 {
-		if err := l.Give(ctx, left, d.Receipt); err != nil {
+	if d.Receipt.Units > 0 {
+		if err := giveBack(ctx, l, c, d); err != nil {
 			return Decision{}, fmt.Errorf("delay %s: give back: %w", quote(c.Key), err)
 		}
 	}
-	return l.Peek(ctx, c)
+	return l.Take(ctx, c)
+}
+
+// timeToFill returns the time in which an empty bucket refills, rounded down to a microsecond.
+func (l Limit) timeToFill() time.Duration {
+	hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(l.Period.Microseconds()))
+	micros, _ := bits.Div64(hi, lo, uint64(l.Count)) // at most 2^49: see maxBurst
+	return time.Duration(micros) * time.Microsecond
 }

@@ -10,7 +10,7 @@ import (
 
 // Hold waits until a slot of a concurrency limit is free and takes it. It renews the slot until release is called, so
 // that a holder may take longer than the limit's TTL, and the slot of a process that crashes becomes free after the
-// TTL. release must be called once; more calls do nothing. The slot outlives ctx, which only bounds the wait.
+// TTL. release must be called at least once; more calls do nothing. The slot outlives ctx, which only bounds the wait.
 //
 // Waiters are not queued. For other algorithms Hold returns ErrUnsupported: use Wait.
 func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
@@ -24,7 +24,7 @@ func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", quote(c.Key), err)
 	}
-	h := &heldSlot{ctx: context.WithoutCancel(ctx), limiter: l, check: c, receipt: d.Receipt}
+	h := &heldSlot{ctx: ctx, limiter: l, check: c, receipt: d.Receipt}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.timer = time.AfterFunc(h.interval(), h.renew)
@@ -33,7 +33,7 @@ func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
 
 // A heldSlot is a slot that is renewed until it is released.
 type heldSlot struct {
-	ctx     context.Context // of Hold, without its end
+	ctx     context.Context // of Hold; only its values are used
 	limiter Limiter
 	check   Check
 	receipt Receipt
@@ -54,7 +54,7 @@ func (h *heldSlot) renew() {
 	if h.released {
 		return
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, time.Second)
+	ctx, cancel := detach(h.ctx)
 	defer cancel()
 	_, _ = h.limiter.Renew(ctx, h.check, h.receipt) // after a failure the next renewal takes the slot again
 	h.timer.Reset(h.interval())
@@ -68,7 +68,7 @@ func (h *heldSlot) release() {
 	}
 	h.released = true
 	h.timer.Stop()
-	ctx, cancel := context.WithTimeout(h.ctx, time.Second)
+	ctx, cancel := detach(h.ctx)
 	defer cancel()
 	_ = h.limiter.Give(ctx, h.check, h.receipt) // after a failure the slot becomes free when its TTL ends
 }
@@ -90,7 +90,11 @@ func takeSlot(ctx context.Context, l Limiter, c Check) (Decision, error) {
 		if d.RetryAfter == Never {
 			return d, fmt.Errorf("%d of %d slots: %w", c.Cost, d.Limit, ErrNever)
 		}
-		if err := pause(ctx, min(wait, max(d.RetryAfter, time.Microsecond))); err != nil {
+		next := wait
+		if d.RetryAfter > 0 {
+			next = min(wait, d.RetryAfter)
+		}
+		if err := pause(ctx, next); err != nil {
 			return Decision{}, err
 		}
 	}

@@ -3,6 +3,8 @@ package headgate_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/stepstore"
+	"github.com/headgate/headgate/limittest"
 )
 
 func TestHoldBoundsWhatRunsAtOnce(t *testing.T) {
@@ -120,4 +123,54 @@ func TestSettleChargesOrGivesBackTheDifference(t *testing.T) {
 	if err := slot.Settle(t.Context(), "jobs", headgate.Receipt{Units: 1}, 1); !errors.Is(err, headgate.ErrUnsupported) {
 		t.Errorf("concurrency: got %v, want %v", err, headgate.ErrUnsupported)
 	}
+}
+
+// A request has often ended when its true cost is known.
+func TestSettleOutlivesItsContext(t *testing.T) {
+	for name, l := range limiters(t) {
+		b := headgate.MustBind(l, headgate.PerHour(1000))
+		for used, want := range map[int64]int64{0: 1000, 500: 500} {
+			key := fmt.Sprint("alice", used)
+			ctx, cancel := context.WithCancel(t.Context())
+			d, err := b.Take(ctx, key, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			if err := b.Settle(ctx, key, d.Receipt, used); err != nil {
+				t.Errorf("%s: %d used: %v", name, used, err)
+			}
+			if d, err := b.Peek(t.Context(), key, 0); err != nil || d.Remaining != want {
+				t.Errorf("%s: %d used: got %d remaining, %v, want %d", name, used, d.Remaining, err, want)
+			}
+		}
+	}
+}
+
+func TestSettleOfAHugeUseChargesTheLargestDebt(t *testing.T) {
+	for name, l := range limiters(t) {
+		b := headgate.MustBind(l, headgate.PerHour(1000))
+		d, err := b.Take(t.Context(), "alice", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Settle(t.Context(), "alice", d.Receipt, math.MaxInt64); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d, err := b.Peek(t.Context(), "alice", 0); err != nil || d.Remaining != -headgate.MaxDebt*1000 {
+			t.Errorf("%s: got %d remaining, %v, want %d", name, d.Remaining, err, -headgate.MaxDebt*1000)
+		}
+	}
+}
+
+func TestHoldDoesNotSpinWithoutRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := limittest.NewRecorder(limittest.Denying(0))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := headgate.MustBind(recorder, headgate.InFlight(1)).Hold(ctx, "jobs")
+		if n := len(recorder.Calls()); !errors.Is(err, context.DeadlineExceeded) || n > 10 {
+			t.Errorf("got %v after %d attempts in 100 ms, want %v after at most 10", err, n, context.DeadlineExceeded)
+		}
+	})
 }

@@ -29,7 +29,7 @@ func Wait(ctx context.Context, l Limiter, c Check) error {
 			if d.RetryAfter == Never {
 				return fmt.Errorf("wait for %s: cost %d of a limit of %d: %w", quote(c.Key), c.Cost, d.Limit, ErrNever)
 			}
-			if err := sleep(ctx, max(d.RetryAfter, time.Microsecond)); err != nil {
+			if err := sleep(ctx, retryTime(d)); err != nil {
 				return fmt.Errorf("wait for %s: %w", quote(c.Key), err)
 			}
 			continue
@@ -47,10 +47,24 @@ func Wait(ctx context.Context, l Limiter, c Check) error {
 	}
 }
 
-// giveBack gives back the units of a caller that gives up during its Delay. It has a second for that, even if ctx has
-// ended, because the limiter may be on another host.
+// retryTime returns the time until a denied check is worth another attempt. A denial may have no RetryAfter, such as one
+// of a policy; then it is a millisecond, so that the caller does not spin.
+func retryTime(d Decision) time.Duration {
+	if d.RetryAfter <= 0 {
+		return time.Millisecond
+	}
+	return d.RetryAfter
+}
+
+// detach returns a context with the values of ctx that ends after a second, for calls that must be made even if ctx has
+// ended. They need a bound, because the limiter may be on another host.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+}
+
+// giveBack gives back the units of a caller that gives up during its Delay, even if ctx has ended.
 func giveBack(ctx context.Context, l Limiter, c Check, d Decision) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	ctx, cancel := detach(ctx)
 	defer cancel()
 	c.Cost = d.Receipt.Units
 	return l.Give(ctx, c, d.Receipt.Delayed(d.Delay))

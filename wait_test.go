@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/stepstore"
+	"github.com/headgate/headgate/limittest"
 )
 
 // waits runs do in a bubble where time passes only when everybody waits.
@@ -221,6 +222,18 @@ func TestWaitReportsARefundThatFails(t *testing.T) {
 		err := headgate.Wait(ctx, failing{l}, c)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBroken) {
 			t.Errorf("got %v, want both errors", err)
+		}
+	})
+}
+
+func TestWaitDoesNotSpinWithoutRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := limittest.NewRecorder(limittest.Denying(0))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err := headgate.Wait(ctx, recorder, checkOf("10/s", 1))
+		if n := len(recorder.Calls()); !errors.Is(err, context.DeadlineExceeded) || n > 101 {
+			t.Errorf("got %v after %d attempts in 100 ms, want %v after at most 101", err, n, context.DeadlineExceeded)
 		}
 	})
 }
