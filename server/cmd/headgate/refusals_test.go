@@ -68,7 +68,7 @@ func TestFailedImportReportsItsProgress(t *testing.T) {
 	}
 	lines.WriteString("{\"id\":\"bad\",\"limits\":[\"x\"]}\n")
 	_, errs, code := s.run(lines.String(), "clients", "import", "-")
-	for _, want := range []string{"\n  line 5002: limits[0]: ", "\n  done before it: 5000 clients: created 5000, updated 0, deleted 0, unchanged 0; revision 2\n"} {
+	for _, want := range []string{"\n  line 5002: limits[0]: ", "5000 clients registered before the error\n"} {
 		if code != exitError || !strings.Contains(errs, want) {
 			t.Errorf("exit %d, got %s, want %q", code, errs, want)
 		}
