@@ -354,7 +354,8 @@ func (l Limit) MarshalText() ([]byte, error) {
 // UnmarshalText parses a limit as ParseLimit does.
 func (l *Limit) UnmarshalText(text []byte) error { return l.Set(string(text)) }
 
-// LogValue returns the limit as text. It implements [slog.LogValuer].
+// LogValue returns the limit as text. It implements [slog.LogValuer]. Log a Limit rather than a *Limit, which slog reports
+// as a panic if it is nil.
 func (l Limit) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
 // Set parses a limit as ParseLimit does. With String it implements [flag.Value].

@@ -15,8 +15,9 @@ type Custom interface {
 	// Take takes n units at the time now, after which Used is higher by n. The store has decided that they are allowed,
 	// or charges them beyond the limit.
 	Take(l headgate.Limit, s Numbers, now, n int64) Numbers
-	// Give gives back n units at the time now, which were taken at the time taken. Units that do not count any more
-	// change nothing, and Used is lower by at most n.
+	// Give gives back n units at the time now, which were taken at the time taken. Used is lower by n if nothing happened
+	// since, and never by more. Units that do not count any more change nothing: the numbers must tell from taken whether
+	// they do.
 	Give(l headgate.Limit, s Numbers, now, n, taken int64) Numbers
 }
 

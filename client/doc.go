@@ -25,9 +25,9 @@
 // is an error of that call only: an unknown rule, an invalid token, texts that are not UTF-8 or too long. The caller's
 // clients may cause such errors, so a caller that allows requests on an error can be bypassed.
 //
-// Failed decisions are not sent again, since they may have counted. Idempotent calls (a cost of 0, Release, Renew,
-// Reset) are sent once more if the connection broke. Calls that a closing server has refused to read are sent to
-// another.
+// Failed decisions are not sent again, since they may have counted. Idempotent calls (Peek, a RateLimit of cost 0,
+// Release, Renew, Reset) are sent once more if the connection broke. Calls that a closing server has refused to read are
+// sent to another.
 //
 // # Remote store
 //

@@ -3,6 +3,7 @@ package limittest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +46,13 @@ type customHistory struct {
 	rng     *rand.Rand
 	numbers algorithm.Numbers
 	now     int64
-	taken   []algorithm.Taking // and not given back
+	taken   []taking // and not given back
+}
+
+// A taking is units that were taken. They have expired if nothing counted at some time since.
+type taking struct {
+	at, units int64
+	expired   bool
 }
 
 func (h *customHistory) used(at int64) int64 { return h.custom.Used(h.limit, h.numbers, at) }
@@ -61,10 +68,12 @@ func (h *customHistory) run(plan *algorithm.Plan) error {
 	period := h.limit.Period.Microseconds()
 	for range 40 {
 		before := h.used(h.now)
-		h.now += h.upTo(1) * h.upTo(1) * h.upTo(period)
+		h.now += h.upTo(1) * h.upTo(1) * h.upTo(2*period)
 		if used := h.used(h.now); used > before || used < 0 {
 			return fmt.Errorf("%v: Used changed from %d to %d while nothing was taken, want at most as much, and 0 or more",
 				h, before, used)
+		} else if used == 0 && before > 0 {
+			h.expire()
 		}
 		if err := h.step(); err != nil {
 			return err
@@ -76,19 +85,18 @@ func (h *customHistory) run(plan *algorithm.Plan) error {
 	return h.retry(plan)
 }
 
+func (h *customHistory) expire() {
+	for i := range h.taken {
+		h.taken[i].expired = true
+	}
+}
+
 // step takes units within the limit, charges them beyond it, or gives some back.
 func (h *customHistory) step() error {
-	before, capacity := h.used(h.now), h.limit.Capacity()
-	if i := len(h.taken) - 1; i >= 0 && h.upTo(3) == 0 {
-		r := h.taken[i]
-		h.taken = h.taken[:i]
-		h.numbers = h.custom.Give(h.limit, h.numbers, h.now, r.Units, r.At)
-		if used := h.used(h.now); used > before || used < max(0, before-r.Units) {
-			return fmt.Errorf("%v: Give of %d units: Used changed from %d to %d, want %d to %d",
-				h, r.Units, before, used, max(0, before-r.Units), before)
-		}
-		return nil
+	if len(h.taken) > 0 && h.upTo(3) == 0 {
+		return h.give(h.rng.IntN(len(h.taken)))
 	}
+	before, capacity := h.used(h.now), h.limit.Capacity()
 	n := 1 + h.upTo(capacity-1)
 	if before+n > capacity && h.upTo(3) > 0 || before+n > capacity*(1+headgate.MaxDebt) {
 		return nil
@@ -97,7 +105,35 @@ func (h *customHistory) step() error {
 	if used := h.used(h.now); used != before+n {
 		return fmt.Errorf("%v: Take of %d units: Used changed from %d to %d, want %d", h, n, before, used, before+n)
 	}
-	h.taken = append(h.taken, algorithm.Taking{At: h.now, Units: n})
+	given := h.custom.Give(h.limit, h.numbers, h.now, n, h.now)
+	if used := h.custom.Used(h.limit, given, h.now); used != before {
+		return fmt.Errorf("%v: Give of the %d units taken at the same time: Used changed from %d to %d, want %d",
+			h, n, before+n, used, before)
+	}
+	h.taken = append(h.taken, taking{at: h.now, units: n})
+	return nil
+}
+
+// give gives back the units of one taking.
+func (h *customHistory) give(i int) error {
+	r := h.taken[i]
+	h.taken = slices.Delete(h.taken, i, i+1)
+	before, numbers := h.used(h.now), h.numbers
+	h.numbers = h.custom.Give(h.limit, h.numbers, h.now, r.units, r.at)
+	if used := h.used(h.now); used > before || used < max(0, before-r.units) {
+		return fmt.Errorf("%v: Give of %d units: Used changed from %d to %d, want %d to %d",
+			h, r.units, before, used, max(0, before-r.units), before)
+	}
+	if !r.expired {
+		return nil
+	}
+	period := h.limit.Period.Microseconds()
+	for _, at := range []int64{h.now, h.now + period/2, h.now + period} {
+		if got, want := h.used(at), h.custom.Used(h.limit, numbers, at); got != want {
+			return fmt.Errorf("%v: Give of %d expired units, taken %v earlier: Used changed from %d to %d, want no change",
+				h, r.units, micros(h.now-r.at), want, got)
+		}
+	}
 	return nil
 }
 

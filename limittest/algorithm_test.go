@@ -39,10 +39,16 @@ func correct() faultyAlgorithm {
 	return faultyAlgorithm{
 		used: used,
 		take: func(l headgate.Limit, s algorithm.Numbers, now, n int64) algorithm.Numbers {
-			return algorithm.Numbers{now, used(l, s, now) + n}
+			before := used(l, s, now)
+			if before == 0 {
+				s[2] = now
+			}
+			return algorithm.Numbers{now, before + n, s[2]}
 		},
-		give: func(_ headgate.Limit, s algorithm.Numbers, _, n, _ int64) algorithm.Numbers {
-			s[1] = max(0, s[1]-n)
+		give: func(_ headgate.Limit, s algorithm.Numbers, _, n, taken int64) algorithm.Numbers {
+			if taken >= s[2] {
+				s[1] = max(0, s[1]-n)
+			}
 			return s
 		},
 	}
@@ -78,6 +84,15 @@ func TestRunAlgorithmFindsFaults(t *testing.T) {
 				return algorithm.Numbers{now, s[1] + n}
 			}
 		}, "Give of"},
+		"a refund does nothing": {func(f *faultyAlgorithm) {
+			f.give = func(_ headgate.Limit, s algorithm.Numbers, _, _, _ int64) algorithm.Numbers { return s }
+		}, "taken at the same time"},
+		"an expired refund frees other units": {func(f *faultyAlgorithm) {
+			f.give = func(_ headgate.Limit, s algorithm.Numbers, _, n, _ int64) algorithm.Numbers {
+				s[1] = max(0, s[1]-n)
+				return s
+			}
+		}, "expired units"},
 		"units grow with time": {func(f *faultyAlgorithm) {
 			f.used = func(_ headgate.Limit, s algorithm.Numbers, now int64) int64 {
 				if s == (algorithm.Numbers{}) {

@@ -17,3 +17,15 @@ func TestMisuseIsSafe(t *testing.T) {
 		return store, store.Close
 	})
 }
+
+func TestMisuseOfALimiterWithoutClose(t *testing.T) {
+	limittest.RunMisuse(t, func(t testing.TB) (headgate.Limiter, func() error) {
+		store := memstore.MustNew(memstore.Options{})
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return store, nil
+	})
+}

@@ -32,7 +32,7 @@
 // After 5 failures in a row, or if half of at least 20 calls within 2 s failed, the circuit opens: policies decide at
 // once, and only a goroutine of the guard probes the store, after 100 ms, then every 200 ms for 10 s, then twice a
 // second. When the store responds, the circuit closes. The store may be unreachable from the beginning. A [Sharded]
-// store has a circuit for each shard. A [Prober] is probed with Probe, another store with a check of cost 0.
+// store has a circuit for each shard. A [Prober] is probed with Probe, another store with Peek.
 //
 // # Policies
 //
