@@ -90,7 +90,7 @@ func ParseAttribute(text string) (Attribute, error) {
 	}
 	if dotted && word == attributeNames[AttrClient] {
 		return Attribute{}, badCheck("attribute", quote(text),
-			"an attribute of requests; client.<name> is what is known of a client, and stands in conditions")
+			"an attribute of requests; client.<name> is a property of a registered client, only for conditions of rules")
 	}
 	return Attribute{}, badCheck("attribute", quote(text), known)
 }

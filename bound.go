@@ -3,6 +3,7 @@ package headgate
 import (
 	"context"
 	"errors"
+	"reflect"
 )
 
 // A Bound is a Limiter together with one limit: what most programs pass around. Create one with [Bind]. Most callers
@@ -17,8 +18,15 @@ type Bound struct {
 	prepared PreparedLimit // an unprepared if the limiter is no Preparer
 }
 
-// Bind returns the limit, ready to decide keys with any Limiter: in memory, Redis, behind a guard or across a fleet.
-// The error is that of limit.Validate.
+// Bind returns a Bound, which decides keys by that limit with any Limiter: in memory, Redis, behind a guard or across a
+// fleet.
+//
+// A key has one limit. If two Bounds with different limits decide the same key, each decision takes the other limit for
+// one that was changed, and converts what was consumed: the longer limit is then not kept. Give each its own keys, such
+// as "alice/second" and "alice/day".
+//
+// The error is that of limit.Validate. Whether the Limiter has a custom algorithm is known here only of a [Preparer];
+// others return an error from Take, and Allow denies.
 func Bind(l Limiter, limit Limit) (*Bound, error) { return bind(l, limit, Open) }
 
 // MustBind is Bind for limits known to be valid, such as constants. It panics on an error.
@@ -44,7 +52,9 @@ func bind(l Limiter, limit Limit, policy Policy) (*Bound, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.prepared = prepared
+		if reflect.ValueOf(l).Comparable() && prepared.Limiter() == l {
+			b.prepared = prepared
+		} // else l embeds the Preparer, and may have a Take of its own
 	}
 	return b, nil
 }
@@ -139,7 +149,8 @@ func (b *Bound) Reset(ctx context.Context, key string) error {
 	return b.limiter.Reset(ctx, Check{Key: key})
 }
 
-// A Preparer is a Limiter that decides faster if it knows the limit in advance. [Bind] uses it. memstore.Store is one.
+// A Preparer is a Limiter that decides faster if it knows the limit in advance. [Bind] uses it. memstore.Store is one. A
+// type that embeds a Preparer is decided by its own methods.
 type Preparer interface {
 	Limiter
 	// Prepare returns a form of the limiter for one limit. The policy decides when the limiter fails. The error is that
@@ -150,6 +161,8 @@ type Preparer interface {
 // A PreparedLimit decides keys by one limit, as the methods of [Bound] with the same names do. It is safe for concurrent
 // use.
 type PreparedLimit interface {
+	// Limiter returns the Preparer.
+	Limiter() Limiter
 	Allow(key string, n int64) bool
 	Take(key string, n int64) (Decision, error)
 }
@@ -164,6 +177,8 @@ func (u unprepared) Allow(key string, n int64) bool {
 	}
 	return d.Allowed
 }
+
+func (u unprepared) Limiter() Limiter { return u.limiter }
 
 func (u unprepared) Take(key string, n int64) (Decision, error) {
 	return u.limiter.Take(context.Background(), u.Check(key, n))

@@ -3,6 +3,7 @@ package headgate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -240,4 +241,41 @@ func TestDelayedUnitsCanBeGivenBack(t *testing.T) {
 			t.Errorf("the next caller: got %+v, %v, want the place that was given back", d, err)
 		}
 	})
+}
+
+// bans is a limiter that embeds a Preparer and decides some keys itself.
+type bans struct {
+	*memstore.Store
+	banned []string
+}
+
+func (b bans) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if slices.Contains(b.banned, c.Key) {
+		return headgate.Decision{RetryAfter: headgate.Never}, nil
+	}
+	return b.Store.Take(ctx, c)
+}
+
+func TestBindUsesTheTakeOfALimiterThatEmbedsAStore(t *testing.T) {
+	store := memstore.MustNew(memstore.Options{})
+	defer store.Close()
+	l := bans{store, []string{"mallory"}}
+	for name, l := range map[string]headgate.Limiter{"value": l, "pointer": &l} {
+		b := headgate.MustBind(l, headgate.PerHour(10))
+		d, err := b.Take(t.Context(), "mallory", 1)
+		if err != nil || d.Allowed || b.Allow("mallory") {
+			t.Errorf("%s: Take of a banned key: got %+v, %v, want Take and Allow to deny", name, d, err)
+		}
+		if !b.Allow("alice") {
+			t.Errorf("%s: Allow of another key: got false, want true", name)
+		}
+	}
+}
+
+// A Bound over a limiter that does not have the custom algorithm denies.
+func TestBoundDeniesAnUnknownAlgorithm(t *testing.T) {
+	b := headgate.MustBind(stepstore.New(time.Now), headgate.Limit{Algorithm: headgate.FirstCustom, Count: 1, Period: time.Hour})
+	if _, err := b.Take(t.Context(), "alice", 1); !errors.Is(err, headgate.ErrInvalidLimit) || b.Allow("alice") {
+		t.Errorf("got %v, want %v, and Allow to deny", err, headgate.ErrInvalidLimit)
+	}
 }

@@ -25,7 +25,7 @@ type Decision struct {
 	// earlier. Zero when allowed; Never when the cost is above Limit. For concurrency it is an estimate: the time until
 	// enough slots expire, if none is renewed or released.
 	RetryAfter time.Duration
-	// ResetAfter is the time until the key is as good as new.
+	// ResetAfter is the time until nothing is consumed, if nothing else is taken.
 	ResetAfter time.Duration
 	// Delay is, for an admitted check of a leaky-bucket, how long to hold the request so that requests are spaced evenly.
 	// To use the bucket as a meter, ignore it. A caller that gives up during the delay gives back the units with

@@ -1,7 +1,7 @@
 // Package headgate defines the types of rate limiting that all other packages share.
 //
 // A [Limit] is a rule such as "10/s burst 20". A [Limiter] counts keys: package memstore in this process, redisstore in
-// Redis. [Bind] makes a value of both that decides keys:
+// Redis. [Bind] returns a [Bound], which decides keys by that limit:
 //
 //	store := memstore.MustNew(memstore.Options{})
 //	defer store.Close()
@@ -29,7 +29,8 @@
 //
 // # Guarantees of every Limiter
 //
-// A denial is a value; an error means that something broke or that the check was invalid. Neither consumes anything.
+// A denial is a value; an error means that something broke or that the check was invalid. Neither consumes anything,
+// except that after ErrOverloaded, or when a server does not respond in time, units may have been taken.
 // Time is counted in whole microseconds and rates are exact fractions, so nothing drifts. A clock that steps back, or
 // callers that arrive out of order, never add capacity. A denied check passes after RetryAfter if nothing else is taken
 // meanwhile, and not a microsecond earlier (for concurrency this is an estimate).

@@ -4,7 +4,8 @@ import "context"
 
 // A Limiter decides checks. It is safe for concurrent use. Most callers want Take.
 //
-// A denial is a Decision; an error means that something broke or that the check was invalid. Neither takes anything.
+// A denial is a Decision; an error means that something broke or that the check was invalid. Neither takes anything,
+// except that after ErrOverloaded, or when a server does not respond in time, units may have been taken.
 type Limiter interface {
 	// Take decides one check and, if it is allowed, takes its cost, which is at least 1.
 	Take(ctx context.Context, c Check) (Decision, error)

@@ -32,6 +32,8 @@ var (
 // google.rpc.RetryInfo, which is omitted if no waiting helps. Calls with an empty key share one counter, so that a
 // client without a name is limited too. The zero Limit exempts a call.
 //
+// A key has one limit: interceptors with different limits over one limiter need different keys, as [headgate.Bind] says.
+//
 // A call passes if the limiter fails; put a guard in front of it to decide otherwise. It gets Unavailable if the
 // limiter is closed or overloaded, or the limit is invalid. Under a concurrency limit the slot is held until the
 // handler returns, for at most the limit's TTL.

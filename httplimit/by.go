@@ -14,6 +14,8 @@ import (
 // it. Requests over the limit get 429 and the fields of [WriteHeaders]. Requests with an empty key share one counter,
 // so that a client without a name is limited too. The zero Limit exempts a request.
 //
+// A key has one limit: middlewares with different limits over one limiter need different keys, as [headgate.Bind] says.
+//
 // A request passes if the limiter fails; put a guard in front of it to decide otherwise. It gets 503 if the limiter is
 // closed or overloaded, or the limit is invalid. Under a concurrency limit the slot is held until the next handler
 // returns, for at most the limit's TTL.

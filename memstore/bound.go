@@ -24,6 +24,9 @@ type prepared struct {
 	onFailure headgate.Policy
 }
 
+// Limiter implements [headgate.PreparedLimit].
+func (b *prepared) Limiter() headgate.Limiter { return b.store }
+
 // Allow implements [headgate.PreparedLimit].
 func (b *prepared) Allow(key string, n int64) bool {
 	s, p := b.store, b.plan
