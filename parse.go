@@ -47,7 +47,11 @@ var longUnits = map[string]string{
 //	10 per second        10/s
 //	100 per 15 minutes   100/15m
 //	0.5/s                1/2s
+//	2.5/s                5/2s burst 3
 //	1.5k/min             1500/m
+//
+// A count with a fraction has a longer period, and unless the text has a burst, that of the next whole number. Algorithms
+// without a burst refuse it, since their windows would be longer than typed.
 //
 // The error is an *InputError. It suggests the nearest valid word.
 func ParseLimit(s string) (Limit, error) {
@@ -80,6 +84,7 @@ type limitParser struct {
 	text  string
 	words []string
 	seen  [4]bool // algorithm, burst, ttl, staggered
+	burst int64   // of a count with a fraction if the text has none, else 0
 }
 
 const (
@@ -112,7 +117,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 		}
 		l.Algorithm, p.seen[seenAlgorithm] = Concurrency, true
 	} else if l.Period, err = parsePeriod("Period", period); err == nil {
-		err = l.setRate(count)
+		err = p.rate(&l, count)
 	}
 	if err != nil {
 		return l, err
@@ -120,7 +125,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 	for {
 		word, ok := p.next()
 		if !ok {
-			return l, nil
+			return l, p.limitBurst(&l, count)
 		}
 		if err := p.setting(&l, word); err != nil {
 			return l, err
@@ -204,8 +209,8 @@ var slashSpaces = strings.NewReplacer(" / ", "/", " /", "/", "/ ", "/")
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// setRate sets the count, which may have a fraction: that of 0.5 per second is 1 per 2 seconds.
-func (l *Limit) setRate(count string) error {
+// rate sets the count, which may have a fraction: that of 0.5 per second is 1 per 2 seconds.
+func (p *limitParser) rate(l *Limit, count string) error {
 	whole, fraction, _ := strings.Cut(count, ".")
 	digits := strings.TrimRight(fraction, "kKMG")
 	suffix := fraction[len(digits):]
@@ -226,6 +231,21 @@ func (l *Limit) setRate(count string) error {
 	}
 	l.Count = n / common
 	l.Period *= time.Duration(parts / common)
+	if parts > common {
+		p.burst = (n + parts - 1) / parts
+	}
+	return nil
+}
+
+// limitBurst keeps a count with a fraction from allowing at once what passes in the longer period.
+func (p *limitParser) limitBurst(l *Limit, count string) error {
+	switch {
+	case p.burst == 0:
+	case !l.Algorithm.has(ownBurst):
+		return badLimit("Count", quote(count), "a whole number for "+l.Algorithm.String()+didYouMean(l.String()))
+	case l.Burst == 0 && p.burst < l.Count:
+		l.Burst = p.burst
+	}
 	return nil
 }
 

@@ -168,6 +168,7 @@ func FuzzParseLimit(f *testing.F) {
 	for _, seed := range []string{
 		"10/s", "10/s burst 20", "1000/h sliding-window", "5/s leaky-bucket burst 20", "100/1h sliding-buckets 12",
 		"1000/h fixed-window staggered", "50 concurrent ttl 30s", "1/366d gcra", "10/1h30m sliding-log", "10/µs", "10/0s",
+		"2.5/s", "10.001/s leaky-bucket", "0.000001/us", "2.5/m fixed-window",
 		"99999999999999999999/s", "10/106751d106751d", "", "/", "1/1us1us", "7 concurrent ttl 1us",
 	} {
 		f.Add(seed)
@@ -196,7 +197,8 @@ func FuzzParseLimit(f *testing.F) {
 func TestParseLimitReadsWhatPeopleType(t *testing.T) {
 	for text, want := range map[string]string{
 		"10 per second": "10/s", "100 per 15 minutes": "100/15m", "100 per 15min burst 7": "100/15m burst 7",
-		"0.5/s": "1/2s", "1.5/s": "3/2s", "0.001/s": "1/1000s", "2.50/m fixed-window": "5/2m fixed-window",
+		"0.5/s": "1/2s", "1.5/s": "3/2s burst 2", "0.001/s": "1/1000s", "2.50/m gcra": "5/2m gcra burst 3",
+		"10.001/s": "10001/1000s burst 11", "10.5/s burst 40": "21/2s burst 40", "1.0/s": "1/s", "1.5/s burst 3": "3/2s burst 3",
 		"1k/m": "1000/m", "1.5k/min": "1500/m", "2M/d": "2000000/d", "10/sec": "10/s", "10/Sec": "10/s",
 		"10 / s": "10/s", "10/ s burst 1k": "10/s burst 1000", "3 per hour sliding-log": "3/h sliding-log",
 	} {
@@ -218,7 +220,8 @@ func TestParseLimitSuggestsTheNearestSpelling(t *testing.T) {
 		"100 requests per minute": `did you mean "100/m"?`, "100 requests/minute": `did you mean "100/m"?`,
 		"10/s token bucket": `did you mean "token-bucket"?`,
 		"10/secnd":          `did you mean "second"?`, "10/s slidingwindow": `did you mean "sliding-window"?`,
-		"10/s brust 20": `did you mean "burst"?`, "10/month": `"30d"`, "10/week": `"7d"`, "10/s tokenbucket": `"token-bucket"`,
+		"2.5/m fixed-window": `did you mean "5/2m fixed-window"?`,
+		"10/s brust 20":      `did you mean "burst"?`, "10/month": `"30d"`, "10/week": `"7d"`, "10/s tokenbucket": `"token-bucket"`,
 	} {
 		if _, err := headgate.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want it to say %s", text, err, want)
