@@ -1,10 +1,9 @@
 package grpclimit
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/admission"
 )
 
 // A KeyLimiter limits gRPC calls without rules, by its interceptors Unary and Stream. Create one with [By]. It is safe
@@ -20,7 +20,11 @@ import (
 type KeyLimiter struct {
 	limiter headgate.Limiter
 	of      func(ctx context.Context, method string) (key string, limit headgate.Limit)
+	onError func(ctx context.Context, err error)
 }
+
+// Exempt is the limit that the function of [By] returns for calls that are not limited. Limiters do not accept it.
+var Exempt = admission.Exempt()
 
 var (
 	_ grpc.UnaryServerInterceptor  = (*KeyLimiter)(nil).Unary
@@ -30,17 +34,21 @@ var (
 // By returns a limiter without rules: of returns the key and the limit of a call, whose method is
 // /package.Service/Method, and each call takes one unit. Calls over the limit get ResourceExhausted with a
 // google.rpc.RetryInfo, which is omitted if no waiting helps. Calls with an empty key share one counter, so that a
-// client without a name is limited too. The zero Limit exempts a call.
+// client without a name is limited too. [Exempt] lets a call pass without a limit; the zero Limit, such as that of a
+// plan that is missing in a map, is refused.
 //
 // A key has one limit: interceptors with different limits over one limiter need different keys, as [headgate.Bind] says.
 //
 // A call passes if the limiter fails; put a guard in front of it to decide otherwise. It gets Unavailable if the
-// limiter is closed or overloaded, or the limit is invalid. Under a concurrency limit the slot is held until the
-// handler returns, for at most the limit's TTL.
+// limiter is closed or overloaded, or the limit is invalid. It gets InvalidArgument if its key is longer than
+// [headgate.MaxKeyBytes].
+//
+// Under a concurrency limit the slot is held, and renewed, until the handler returns. Under a leaky-bucket the call
+// waits for its turn, or until its context ends, which gives the unit back.
 func By(
 	l headgate.Limiter, of func(ctx context.Context, method string) (key string, limit headgate.Limit),
 ) *KeyLimiter {
-	return &KeyLimiter{limiter: l, of: of}
+	return &KeyLimiter{limiter: l, of: of, onError: logError()}
 }
 
 // Unary is the interceptor for calls with one request and one response: grpc.UnaryInterceptor(l.Unary).
@@ -67,36 +75,55 @@ func (l *KeyLimiter) Stream(
 	return handler(srv, ss)
 }
 
-// noKey is the key of calls without one.
-const noKey = "-"
-
-// admit takes a unit for a call. It returns the status of a denied call, or a function to call when the handler has
-// returned.
+// admit takes a unit for a call and waits for its turn. It returns the status of a denied call, or a function to call
+// when the handler has returned.
 func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), err error) {
+	release = func() {}
 	key, limit := l.of(ctx, method)
-	if limit == (headgate.Limit{}) {
-		return func() {}, nil
+	if limit == admission.Exempt() {
+		return release, nil
 	}
-	check := headgate.Check{Key: cmp.Or(key, noKey), Limit: limit, Cost: 1}
+	check, err := admission.NewCheck(key, limit)
+	if err != nil {
+		return nil, l.refused(ctx, method, err)
+	}
 	d, err := l.limiter.Take(ctx, check)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, canceled(ctx, err)
+	case err != nil && headgate.Open.Allows(err):
+		l.onError(ctx, fmt.Errorf("allow %s without a decision: %w", method, err))
+		return release, nil
 	case err != nil:
-		slog.WarnContext(ctx, "cannot decide a call", "method", method, "err", err)
-		if !headgate.Open.Allows(err) {
-			return nil, status.Error(codes.Unavailable, "the rate limiter refused the call")
-		}
+		return nil, l.refused(ctx, method, err)
 	case !d.Allowed:
 		return nil, overLimit(d)
-	case limit.Algorithm == headgate.Concurrency && d.Receipt.Units > 0:
-		return func() {
-			if err := l.limiter.Give(context.WithoutCancel(ctx), check, d.Receipt); err != nil && !errors.Is(err, headgate.ErrClosed) {
-				slog.WarnContext(ctx, "cannot release the slot of a call", "method", method, "err", err)
-			}
-		}, nil
 	}
-	return func() {}, nil
+	waited, err := admission.Wait(ctx, l.limiter, check, d)
+	if err != nil {
+		l.onError(ctx, fmt.Errorf("give back the unit of %s: %w", method, err))
+	}
+	if !waited {
+		return nil, canceled(ctx, context.DeadlineExceeded)
+	}
+	if admission.HoldsSlot(check, d) {
+		free := admission.Hold(ctx, l.limiter, check, d.Receipt)
+		release = func() {
+			if err := free(); err != nil {
+				l.onError(ctx, fmt.Errorf("release the slot of %s: %w", method, err))
+			}
+		}
+	}
+	return release, nil
+}
+
+// refused returns the status of a call that cannot be decided because of a mistake: that of the client is not reported.
+func (l *KeyLimiter) refused(ctx context.Context, method string, err error) error {
+	if errors.Is(err, admission.ErrLongKey) {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	l.onError(ctx, fmt.Errorf("refuse %s: %w", method, err))
+	return status.Error(codes.Unavailable, "the rate limiter refused the call")
 }
 
 // overLimit returns the status of a denied call.

@@ -1,9 +1,13 @@
 package grpclimit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -82,10 +86,78 @@ func TestByLimitsCallsWithoutAKeyTogether(t *testing.T) {
 	}
 }
 
-func TestByExemptsTheZeroLimit(t *testing.T) {
-	l := grpclimit.By(limittest.Denying(time.Second), always("alice", headgate.Limit{}))
+func TestByExemptsOnlyExempt(t *testing.T) {
+	l := grpclimit.By(limittest.Denying(time.Second), always("alice", grpclimit.Exempt))
 	if unary, stream := called(t.Context(), l, func() {}); unary != nil || stream != nil {
-		t.Errorf("got %v, %v, want both allowed", unary, stream)
+		t.Errorf("Exempt: got %v, %v, want both allowed", unary, stream)
+	}
+	for _, test := range []struct {
+		name, key string
+		limit     headgate.Limit
+		want      codes.Code
+	}{
+		{"the zero Limit, as of a mistyped plan", "alice", headgate.Limit{}, codes.Unavailable},
+		{"a long key", strings.Repeat("k", headgate.MaxKeyBytes+1), headgate.PerHour(9), codes.InvalidArgument},
+	} {
+		l := grpclimit.By(limittest.Allowing(), always(test.key, test.limit))
+		unary, stream := called(t.Context(), l, func() {})
+		if status.Code(unary) != test.want || status.Code(stream) != test.want {
+			t.Errorf("%s: got %v, %v, want %v", test.name, unary, stream, test.want)
+		}
+	}
+}
+
+func TestByRenewsASlotWhileTheHandlerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.MustNew(memstore.Options{})
+		defer store.Close()
+		l := grpclimit.By(store, always("alice", headgate.MustParseLimit("1 concurrent ttl 1s")))
+		unary, stream := called(t.Context(), l, func() {
+			time.Sleep(10 * time.Second)
+			if nested, _ := called(t.Context(), l, func() {}); status.Code(nested) != codes.ResourceExhausted {
+				t.Errorf("after ten TTLs: got %v for another call, want ResourceExhausted", nested)
+			}
+		})
+		if unary != nil || stream != nil {
+			t.Errorf("got %v, %v, want one after the other", unary, stream)
+		}
+	})
+}
+
+func TestByDelaysUnderALeakyBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.MustNew(memstore.Options{})
+		defer store.Close()
+		l := grpclimit.By(store, always("alice", headgate.MustParseLimit("1/s leaky-bucket burst 5")))
+		start := time.Now()
+		unary, stream := called(t.Context(), l, func() {})
+		if unary != nil || stream != nil || time.Since(start) != time.Second {
+			t.Errorf("got %v, %v after %v, want two calls after 1s", unary, stream, time.Since(start))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		unary, stream = called(ctx, l, func() {})
+		if status.Code(unary) != codes.DeadlineExceeded || status.Code(stream) != codes.DeadlineExceeded {
+			t.Errorf("with too early a deadline: got %v, %v, want DeadlineExceeded", unary, stream)
+		}
+	})
+}
+
+func TestByLogsFaultsAtMostOnceASecond(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	synctest.Test(t, func(t *testing.T) {
+		l := grpclimit.By(failingLimiter{err: headgate.ErrOverloaded}, always("alice", headgate.PerHour(1)))
+		for range 100 {
+			called(t.Context(), l, func() {})
+		}
+		time.Sleep(time.Second)
+		called(t.Context(), l, func() {})
+	})
+	if got := strings.Count(log.String(), "refuse "+byMethod); got != 2 {
+		t.Errorf("got %d lines for 202 calls in a second, want 2:\n%s", got, log.String())
 	}
 }
 

@@ -68,6 +68,6 @@ func logError() func(context.Context, error) {
 		if now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
 			return
 		}
-		slog.WarnContext(ctx, "headgate: call not limited exactly; logged at most once a second", "err", err)
+		slog.WarnContext(ctx, "headgate: rate limiter failed; logged at most once a second", "err", err)
 	}
 }

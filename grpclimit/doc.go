@@ -1,4 +1,5 @@
-// Package grpclimit has interceptors for gRPC servers: they limit calls by rules, and report the limits to clients.
+// Package grpclimit has interceptors for gRPC servers: they limit calls, by a function or by rules, and report the
+// limits to clients.
 //
 //	limit := grpclimit.By(store, func(ctx context.Context, method string) (string, headgate.Limit) {
 //		return userOf(ctx), headgate.PerSecond(10)

@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
-	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/match"
 )
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })
@@ -75,6 +76,91 @@ func ExampleWriteHeaders() {
 	// Output: 429 60 0
 }
 
+// X-RateLimit-Reset is rounded up, as it is by New: the bubble's clock starts at a full second.
+func TestWriteHeadersOfEachDecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := func(seconds int64) string { return strconv.FormatInt(time.Now().Unix()+seconds, 10) }
+		for _, tt := range []struct {
+			name                    string
+			d                       headgate.Decision
+			limit, remaining, reset string
+			retryAfter              string
+		}{
+			{
+				"allowed",
+				headgate.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 1500 * time.Millisecond},
+				"5", "4", later(2), "77",
+			},
+			{"never", headgate.Decision{Limit: 5, RetryAfter: headgate.Never}, "5", "0", later(0), ""},
+			{
+				"degraded",
+				headgate.Decision{Degraded: true, Limit: 5, Remaining: 5, RetryAfter: time.Second},
+				"", "", "", "1",
+			},
+			{"without a limit", headgate.Decision{RetryAfter: time.Minute}, "", "", "", "60"},
+			{
+				"endless",
+				headgate.Decision{Allowed: true, Limit: 5, ResetAfter: headgate.Never},
+				"5", "0", later(9223372037), "77",
+			},
+		} {
+			h := http.Header{"Retry-After": {"77"}}
+			httplimit.WriteHeaders(h, tt.d)
+			for name, want := range map[string]string{
+				"X-RateLimit-Limit": tt.limit, "X-RateLimit-Remaining": tt.remaining,
+				"X-RateLimit-Reset": tt.reset, "Retry-After": tt.retryAfter,
+			} {
+				if got := h.Get(name); got != want {
+					t.Errorf("%s: got %s %q, want %q", tt.name, name, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestByRenewsASlotWhileTheHandlerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.MustNew(memstore.Options{})
+		defer store.Close()
+		limit := httplimit.By(store, func(*http.Request) (string, headgate.Limit) {
+			return "alice", headgate.MustParseLimit("1 concurrent ttl 1s")
+		})
+		h := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			time.Sleep(10 * time.Second)
+			if got := respond(limit(hello), "").StatusCode; got != 429 {
+				t.Errorf("after ten TTLs: got %d for another request, want 429", got)
+			}
+		}))
+		respond(h, "")
+		if got := respond(limit(hello), "").StatusCode; got != 200 {
+			t.Errorf("after the handler: got %d, want 200", got)
+		}
+	})
+}
+
+func TestByDelaysUnderALeakyBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.MustNew(memstore.Options{})
+		defer store.Close()
+		h := httplimit.By(store, func(*http.Request) (string, headgate.Limit) {
+			return "alice", headgate.MustParseLimit("1/s leaky-bucket burst 5")
+		})(hello)
+		start := time.Now()
+		for i := range 5 {
+			if got := respond(h, "").StatusCode; got != 200 || time.Since(start) != time.Duration(i)*time.Second {
+				t.Errorf("request %d: got %d after %v, want 200 after %d s", i, got, time.Since(start), i)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		if w.Code != 503 {
+			t.Errorf("with too early a deadline: got %d, want 503", w.Code)
+		}
+	})
+}
+
 func TestWriteHeadersHasNoRetryAfterForNever(t *testing.T) {
 	for _, tt := range []struct {
 		d    headgate.Decision
@@ -113,11 +199,17 @@ func TestByWithoutAKeyOrLimiter(t *testing.T) {
 	if first, second := respond(unnamed, "").StatusCode, respond(unnamed, "").StatusCode; first != 200 || second != 429 {
 		t.Errorf("requests without a key: got %d and %d, want them to share a counter: 200 and 429", first, second)
 	}
-	exempt := by(store, headgate.Limit{})
+	exempt := by(store, httplimit.Exempt)
 	for range 3 {
 		if got := respond(exempt, "alice").StatusCode; got != 200 {
-			t.Errorf("the zero Limit: got %d, want 200", got)
+			t.Errorf("Exempt: got %d, want 200", got)
 		}
+	}
+	if got := respond(by(limittest.Allowing(), headgate.Limit{}), "alice").StatusCode; got != 503 {
+		t.Errorf("the zero Limit, as of a mistyped plan: got %d, want 503", got)
+	}
+	if got := respond(unnamed, strings.Repeat("k", headgate.MaxKeyBytes+1)).StatusCode; got != 400 {
+		t.Errorf("a key that is too long: got %d, want 400", got)
 	}
 	held := by(store, headgate.InFlight(1))
 	for range 3 {
@@ -130,45 +222,6 @@ func TestByWithoutAKeyOrLimiter(t *testing.T) {
 	} {
 		if got := respond(by(failing{err: err}, headgate.PerHour(1)), "alice").StatusCode; got != want {
 			t.Errorf("%v: got %d, want %d", err, got, want)
-		}
-	}
-}
-
-type userKey struct{}
-
-// Rules use the user that an authentication middleware has put into the context.
-func TestAttributesOfTheProgram(t *testing.T) {
-	store := memstore.MustNew(memstore.Options{})
-	t.Cleanup(func() { store.Close() })
-	user := headgate.Attribute{Kind: headgate.AttrUser}
-	set, err := match.Compile([]rules.Rule{{
-		ID: "per-user", Key: []headgate.Attribute{user}, Limits: []rules.Limit{{Limit: headgate.PerHour(1)}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.New(engine.Config{Rules: set, Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limited, err := httplimit.New(httplimit.Config{Engine: e, Attributes: func(r *http.Request) rules.Attributes {
-		name, _ := r.Context().Value(userKey{}).(string)
-		return rules.Attributes{user: name}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	authenticate := func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, r.Header.Get("X-User"))))
-		})
-	}
-	h := authenticate(limited(hello))
-	for i, want := range []int{200, 429} {
-		for _, name := range []string{"alice", "bob"} {
-			if got := respond(h, name).StatusCode; got != want {
-				t.Errorf("request %d of %s: got %d, want %d", i+1, name, got, want)
-			}
 		}
 	}
 }

@@ -20,8 +20,9 @@ type Config struct {
 	// the connected peer.
 	Identifier *identity.Identifier
 	// Attributes returns attributes that the program itself knows, such as the user and plan that an authentication
-	// middleware has put into the request's context. They replace those of the Identifier with the same names. It must be
-	// safe for concurrent use. Default none.
+	// middleware has put into the request's context. They replace those of the Identifier with the same names. A plan is
+	// descriptor.plan, {Kind: AttrDescriptor, Name: "plan"}, which clients cannot send as they can send a header. Names of
+	// headers are put into lower case. It must be safe for concurrent use. Default none.
 	Attributes func(r *http.Request) rules.Attributes
 	// Fields selects the header fields that report limits to clients. Default both dialects.
 	Fields Fields
@@ -64,7 +65,7 @@ func logError() func(*http.Request, error) {
 	return func(r *http.Request, err error) {
 		now, before := time.Now().UnixNano(), last.Load()
 		if now-before >= int64(time.Second) && last.CompareAndSwap(before, now) {
-			slog.WarnContext(r.Context(), "headgate: request not limited exactly; logged at most once a second", "err", err)
+			slog.WarnContext(r.Context(), "headgate: rate limiter failed; logged at most once a second", "err", err)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package httplimit is middleware for net/http: it limits requests by rules, and reports the limits to clients.
+// Package httplimit is middleware for net/http: it limits requests, by a function or by rules, and reports
+// the limits to clients.
 //
 //	store := memstore.MustNew(memstore.Options{})
 //	defer store.Close()
@@ -55,8 +56,8 @@
 // Shadow rules and limits that were not checked are not reported. A limit whose store was unreachable has a policy but
 // no state. If a response states the cost, r is the rest after the estimate.
 //
-// If the next handler sets RateLimit and RateLimit-Policy as well, its values follow ours. Of the other fields ours
-// replace its.
+// If the next handler sets RateLimit and RateLimit-Policy as well, its values follow ours. If it sets other fields
+// that we set, ours replace them.
 //
 // A cost in the response is read from its trailer or else its header, when the handler has returned. Slots of
 // concurrency limits are released then. Both happen once, even if the handler panics or has hijacked the connection.

@@ -36,6 +36,17 @@ func TestMiddlewareLimitsByPlan(t *testing.T) {
 	}
 }
 
+func TestMistypedPlansAreRefused(t *testing.T) {
+	served := 0
+	count := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })
+	w := httptest.NewRecorder()
+	h := headgateMiddleware(count, func(*http.Request) string { return "Free" })
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if w.Code != http.StatusServiceUnavailable || served != 0 {
+		t.Errorf("got %d with %d served, want 503 with none", w.Code, served)
+	}
+}
+
 func TestGRPCLimitsEachUser(t *testing.T) {
 	userOf := func(context.Context) string { return "alice" }
 	goLimiter, err := goLimiterGRPC(userOf)

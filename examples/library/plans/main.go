@@ -12,15 +12,20 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
+// plans has the limit of each plan. Requests of a plan that is missing here are refused.
 var plans = map[string]headgate.Limit{
-	"free": headgate.MustParseLimit("2/m"),
-	"pro":  headgate.MustParseLimit("100/s burst 200"),
+	"free":     headgate.MustParseLimit("2/m"),
+	"pro":      headgate.MustParseLimit("100/s burst 200"),
+	"internal": httplimit.Exempt,
 }
 
 // planOf returns the plan of a user, as a database would.
 func planOf(user string) string {
-	if user == "alice" {
+	switch user {
+	case "alice":
 		return "pro"
+	case "monitoring":
+		return "internal"
 	}
 	return "free"
 }

@@ -12,7 +12,7 @@ func TestEachPlanHasItsLimit(t *testing.T) {
 	store := memstore.MustNew(memstore.Options{})
 	defer store.Close()
 	h := handler(store)
-	for user, want := range map[string]int{"alice": http.StatusOK, "bob": http.StatusTooManyRequests} {
+	for user, want := range map[string]int{"alice": http.StatusOK, "monitoring": http.StatusOK, "bob": http.StatusTooManyRequests} {
 		var got int
 		for range 3 {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)

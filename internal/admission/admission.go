@@ -1,0 +1,88 @@
+// Package admission has the steps of httplimit.By and grpclimit.By that do not depend on the protocol: a check for one
+// unit, the delay of a leaky-bucket, and a slot that is renewed until its request is finished.
+package admission
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
+	"github.com/headgate/headgate/internal/renewal"
+)
+
+// Exempt returns the limit of requests that are not limited. No Limiter accepts it, so it never becomes a limit
+// elsewhere by mistake.
+func Exempt() headgate.Limit { return headgate.Limit{Count: math.MinInt64} }
+
+// ErrLongKey is returned for a key that is too long. Keys are often read from requests, so it is the client's mistake.
+var ErrLongKey = errors.New("the client's key is longer than " + strconv.Itoa(headgate.MaxKeyBytes) + " bytes")
+
+// noKey is the key of requests without one, which share a counter.
+const noKey = "-"
+
+// giveTimeout limits the time to renew or give back units, which is done even if the request was canceled.
+const giveTimeout = time.Second
+
+// NewCheck returns a check for one unit. It refuses the zero Limit, which may be that of a mistyped plan.
+func NewCheck(key string, limit headgate.Limit) (headgate.Check, error) {
+	if len(key) > headgate.MaxKeyBytes {
+		return headgate.Check{}, ErrLongKey
+	}
+	if limit == (headgate.Limit{}) {
+		return headgate.Check{}, &headgate.InputError{
+			Err: headgate.ErrInvalidLimit, Field: "Limit", Value: "zero", Want: "a limit, or Exempt for none",
+		}
+	}
+	return headgate.Check{Key: cmp.Or(key, noKey), Limit: limit, Cost: 1}, nil
+}
+
+// Wait waits for the Delay of an allowed check, and reports whether it has passed. If ctx ends before that, Wait gives
+// the unit back, at once if the deadline of ctx is too early. The error is that of giving back.
+func Wait(ctx context.Context, l headgate.Limiter, c headgate.Check, d headgate.Decision) (waited bool, err error) {
+	if d.Delay <= 0 {
+		return true, nil
+	}
+	deadline, ok := ctx.Deadline()
+	if tooEarly := ok && time.Until(deadline) < d.Delay; !tooEarly && clock.Sleep(ctx, clock.System, d.Delay) == nil {
+		return true, nil
+	}
+	if d.Receipt.Units <= 0 {
+		return false, nil
+	}
+	return false, give(ctx, l, c, d.Receipt.Delayed(d.Delay))
+}
+
+// HoldsSlot reports whether an allowed check holds a slot of a concurrency limit.
+func HoldsSlot(c headgate.Check, d headgate.Decision) bool {
+	return c.Limit.Algorithm == headgate.Concurrency && d.Receipt.Units > 0
+}
+
+// Hold renews a slot until release is called, which must happen once. The slot outlives ctx.
+func Hold(ctx context.Context, l headgate.Limiter, c headgate.Check, slot headgate.Receipt) (release func() error) {
+	r := new(renewal.Renewal)
+	r.Start(clock.System, cmp.Or(c.Limit.TTL, headgate.DefaultTTL), func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveTimeout)
+		defer cancel()
+		_, _ = l.Renew(ctx, c, slot) // after a failure the next renewal takes the slot again
+	})
+	return func() error {
+		r.Stop()
+		return give(ctx, l, c, slot)
+	}
+}
+
+// give gives units back. A closed limiter has forgotten them.
+func give(ctx context.Context, l headgate.Limiter, c headgate.Check, r headgate.Receipt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveTimeout)
+	defer cancel()
+	c.Cost = r.Units
+	if err := l.Give(ctx, c, r); !errors.Is(err, headgate.ErrClosed) {
+		return err
+	}
+	return nil
+}
