@@ -1,7 +1,10 @@
 package httplimit
 
 import (
+	"maps"
 	"net/http"
+	"net/netip"
+	"strings"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/identity"
@@ -14,9 +17,31 @@ func (l *limiter) subject(r *http.Request, who *identity.Attributes) rules.Subje
 		return who
 	}
 	if own := l.Attributes(r); len(own) > 0 {
-		return replacedSubject{who, own}
+		return replacedSubject{who, lowerHeaders(own)}
 	}
 	return who
+}
+
+// lowerHeaders returns the attributes with the names of headers in lower case, as rules have them.
+func lowerHeaders(own rules.Attributes) rules.Attributes {
+	var lowered rules.Attributes
+	for a, value := range own {
+		lower := headgate.Attribute{Kind: a.Kind, Name: strings.ToLower(a.Name)}
+		if a.Kind != headgate.AttrHeader || lower == a {
+			continue
+		}
+		if lowered == nil {
+			lowered = maps.Clone(own) // the program may use its map for other requests
+		}
+		delete(lowered, a)
+		if _, ok := own[lower]; !ok {
+			lowered[lower] = value
+		}
+	}
+	if lowered == nil {
+		return own
+	}
+	return lowered
 }
 
 // A replacedSubject is a subject some of whose attributes are replaced.
@@ -25,10 +50,46 @@ type replacedSubject struct {
 	own rules.Attributes
 }
 
+var (
+	_ rules.Addressed  = replacedSubject{}
+	_ rules.Repeater   = replacedSubject{}
+	_ rules.NameLister = replacedSubject{}
+)
+
 // Get returns the value of an attribute.
 func (s replacedSubject) Get(a headgate.Attribute) (string, bool) {
 	if value, ok := s.own[a]; ok {
 		return value, true
 	}
 	return s.Attributes.Get(a)
+}
+
+// Addr returns the client's address, or the zero Addr if the program has replaced it by something else.
+func (s replacedSubject) Addr() netip.Addr {
+	value, ok := s.own[headgate.Attribute{Kind: headgate.AttrIP}]
+	if !ok {
+		return s.Attributes.Addr()
+	}
+	addr, err := netip.ParseAddr(value)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr
+}
+
+// Repeats reports whether the client has sent different values of an attribute. One of the program has one value.
+func (s replacedSubject) Repeats(a headgate.Attribute) bool {
+	if _, ok := s.own[a]; ok {
+		return false
+	}
+	return s.Attributes.Repeats(a)
+}
+
+// AppendNames appends the names of the attributes of a kind.
+func (s replacedSubject) AppendNames(dst []string, kind headgate.AttributeKind) (names []string, ok bool) {
+	dst, ok = s.Attributes.AppendNames(dst, kind)
+	if !ok {
+		return dst, false
+	}
+	return s.own.AppendNames(dst, kind)
 }
