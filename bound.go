@@ -22,8 +22,8 @@ type Bound struct {
 // fleet.
 //
 // A key has one limit. If two Bounds with different limits decide the same key, each decision takes the other limit for
-// one that was changed, and converts what was consumed: the longer limit is then not kept. Give each its own keys, such
-// as "alice/second" and "alice/day".
+// one that was changed, and converts what was consumed: the longer limit is then not kept. Use [BindAll], or give each
+// its own keys, such as "alice/second" and "alice/day".
 //
 // The error is that of limit.Validate. Whether the Limiter has a custom algorithm is known here only of a [Preparer];
 // others return an error from Take, and Allow denies.

@@ -118,3 +118,17 @@ func ExampleSettle() {
 	// 120 used, 880 left <nil>
 	// 450 used, 430 left <nil>
 }
+
+// A client has several limits at the same time. A denied request takes units of none of them.
+func ExampleBindAll() {
+	store, clock := newStore()
+	defer store.Close()
+	perUser := headgate.MustBindAll(store, headgate.PerSecond(2), headgate.PerDay(3))
+
+	fmt.Println(perUser.Allow("alice"), perUser.Allow("alice"), perUser.Allow("alice"))
+	clock.Advance(time.Second)
+	fmt.Println(perUser.Allow("alice"), perUser.Allow("alice"))
+	// Output:
+	// true true false
+	// true false
+}

@@ -15,7 +15,8 @@ const (
 // A Check asks for Cost units of Limit on behalf of Key.
 type Check struct {
 	// Key names one counter: the client and which of its limits. Two limits of one client need two keys ("alice/second",
-	// "alice/hour"), because consumption is stored by key alone. Not empty, at most MaxKeyBytes long.
+	// "alice/hour"), because consumption is stored by key alone; [BindAll] adds a number to it. Not empty, at most
+	// MaxKeyBytes long.
 	Key string
 	// Limit is how much may pass.
 	Limit Limit

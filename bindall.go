@@ -1,0 +1,94 @@
+package headgate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// A BoundAll is a Limiter together with several limits that each key has at the same time, such as 10 a second and 1000
+// a day. Create one with [BindAll]. It is safe for concurrent use.
+type BoundAll struct {
+	limiter Limiter
+	limits  []Limit
+	policy  Policy
+}
+
+// BindAll returns a BoundAll, which decides keys by all of the limits: a request takes units of all or of none.
+//
+// Limit number i, from 1, counts "alice" under the key "alice/i". A limit may change, and keeps what was consumed, as
+// long as its number stays the same: add new ones at the end. A key has one list of limits: two BoundAlls of one Limiter
+// need different keys.
+//
+// There are 1 to MaxChecks limits. The error is that of [Bind].
+func BindAll(l Limiter, limits ...Limit) (*BoundAll, error) {
+	if len(limits) < 1 || len(limits) > MaxChecks {
+		return nil, badLimit("limits", strconv.Itoa(len(limits)), "1 to "+strconv.Itoa(MaxChecks)+" limits")
+	}
+	for i, limit := range limits {
+		if _, err := Bind(l, limit); err != nil {
+			return nil, fmt.Errorf("limit %d: %w", i+1, err)
+		}
+	}
+	return &BoundAll{limiter: l, limits: append([]Limit(nil), limits...)}, nil
+}
+
+// MustBindAll is BindAll for limits known to be valid, such as constants. It panics on an error.
+func MustBindAll(l Limiter, limits ...Limit) *BoundAll {
+	b, err := BindAll(l, limits...)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// WithPolicy returns a BoundAll that decides by the policy when its Limiter fails. See [Bound.WithPolicy].
+func (b *BoundAll) WithPolicy(p Policy) *BoundAll {
+	return &BoundAll{limiter: b.limiter, limits: b.limits, policy: p}
+}
+
+// Checks returns the checks of n units for a key, one for each limit, for functions that need a Check. Their Owner is the
+// key, so that they are on one server and are decided in one step.
+func (b *BoundAll) Checks(key string, n int64) []Check {
+	checks := make([]Check, len(b.limits))
+	for i, limit := range b.limits {
+		checks[i] = Check{Key: key + "/" + strconv.Itoa(i+1), Limit: limit, Cost: n, Owner: key, OnFailure: b.policy}
+	}
+	return checks
+}
+
+// Allow takes one unit of each limit for the key, or nothing, and reports whether the request is allowed. Mistakes and
+// failures are decided as by [Bound.Allow].
+func (b *BoundAll) Allow(key string) bool { return b.AllowN(key, 1) }
+
+// AllowN is like Allow for n units. It returns false for n < 1.
+func (b *BoundAll) AllowN(key string, n int64) bool {
+	decisions, err := b.Take(context.Background(), key, n)
+	if err != nil {
+		return b.policy.Allows(err)
+	}
+	return Allowed(decisions)
+}
+
+// Take takes n units of each limit for the key, or nothing. It returns one decision for each limit: [Allowed] reports
+// whether the request is allowed, and [Tightest] returns the decision to report. To give units back, give back those of
+// each of the Checks with the receipt of its decision.
+func (b *BoundAll) Take(ctx context.Context, key string, n int64) ([]Decision, error) {
+	if err := ValidateKey(key); err != nil {
+		return nil, err // the keys of the checks are never empty
+	}
+	return b.limiter.TakeAll(ctx, b.Checks(key, n), make([]Decision, 0, len(b.limits)))
+}
+
+// Reset clears the consumption of the key under all limits.
+func (b *BoundAll) Reset(ctx context.Context, key string) error {
+	if err := ValidateKey(key); err != nil {
+		return err
+	}
+	for _, c := range b.Checks(key, 1) {
+		if err := b.limiter.Reset(ctx, c); err != nil {
+			return fmt.Errorf("reset %s: %w", quote(c.Key), err)
+		}
+	}
+	return nil
+}
