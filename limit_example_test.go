@@ -42,7 +42,7 @@ func ExampleParseLimit_spellings() {
 	// 100/15m
 	// 1/2s
 	// 1000/m
-	// invalid limit: Period "secnd": want a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d; did you mean "second"?
+	// invalid limit: Period "secnd": want a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d; did you mean "10/s"?
 }
 
 // A Limit can be a flag.

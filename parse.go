@@ -53,21 +53,28 @@ var longUnits = map[string]string{
 // A count with a fraction has a longer period, and unless the text has a burst, that of the next whole number. Algorithms
 // without a burst refuse it, since their windows would be longer than typed.
 //
-// The error is an *InputError. It suggests the nearest valid word.
+// The error is an *InputError. It suggests the limit that was probably meant.
 func ParseLimit(s string) (Limit, error) {
 	const most = 256
 	if len(s) > most {
 		return Limit{}, badLimit("text", quote(s), "at most "+strconv.Itoa(most)+" bytes")
 	}
-	p := limitParser{text: s, words: strings.Fields(slashSpaces.Replace(s))}
+	l, err := parseLimit(s)
+	if err != nil {
+		return Limit{}, withSuggestion(err, s)
+	}
+	return l, nil
+}
+
+// parseLimit is ParseLimit without suggestions.
+func parseLimit(s string) (Limit, error) {
+	spaced := strings.Join(strings.Fields(s), " ")
+	p := limitParser{text: s, words: strings.Fields(slashSpaces.Replace(spaced))}
 	l, err := p.parse()
 	if err != nil {
 		return Limit{}, err
 	}
-	if err := l.Validate(); err != nil {
-		return Limit{}, err
-	}
-	return l, nil
+	return l, l.Validate()
 }
 
 // MustParseLimit is ParseLimit for limits known to be valid, such as constants and those in tests. It panics on an
@@ -103,9 +110,12 @@ func (p *limitParser) parse() (l Limit, err error) {
 	if !rated && len(p.words) > 1 && p.words[0] == "per" {
 		p.next()
 		period, _ = p.next()
-		if rated = true; isNumber(period) {
+		rated = true
+	}
+	if isNumber(period) && len(p.words) > 0 {
+		if _, ok := unitSize(p.words[0]); ok {
 			unit, _ := p.next()
-			period += unit
+			period += unit // "15 minutes"
 		}
 	}
 	if !rated {
@@ -113,7 +123,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 			return l, err
 		}
 		if word, ok := p.next(); !ok || word != "concurrent" {
-			return l, badLimit("text", quote(p.text), `a period as in "`+count+`/s", or "`+count+` concurrent"`+suggestWithoutNoun(p.text, count))
+			return l, badLimit("text", quote(p.text), `a period as in "`+count+`/s", or "`+count+` concurrent"`)
 		}
 		l.Algorithm, p.seen[seenAlgorithm] = Concurrency, true
 	} else if l.Period, err = parsePeriod("Period", period); err == nil {
@@ -157,12 +167,13 @@ func (p *limitParser) setting(l *Limit, word string) (err error) {
 	if err != nil || a == Concurrency {
 		if len(p.words) > 0 {
 			if _, err := ParseAlgorithm(word + "-" + p.words[0]); err == nil {
-				word += "-" + p.words[0]
-				return badLimit("text", quote(p.text), "the algorithm as one word"+didYouMean(word))
+				return badLimit("text", quote(p.text), "the algorithm as one word")
 			}
 		}
-		return badLimit("text", quote(word),
-			`"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList()+suggest(word, settingNames()))
+		if isConcurrent(word) {
+			return badLimit("text", quote(p.text), "a period or "+quote("concurrent")+", not both")
+		}
+		return badLimit("text", quote(word), `"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList())
 	}
 	l.Algorithm = a
 	if err := p.once(seenAlgorithm, "an algorithm"); err != nil {
@@ -197,11 +208,6 @@ func (p *limitParser) once(setting int, name string) error {
 	}
 	p.seen[setting] = true
 	return nil
-}
-
-// settingNames returns the words that may follow the count and period.
-func settingNames() []string {
-	return append(algorithmNames(), "burst", "ttl", "staggered", "concurrent", "per")
 }
 
 // slashSpaces removes the spaces around a slash.
@@ -267,14 +273,14 @@ func parseCount(field, s string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || n == 0 || n > MaxCount/multiple {
-		return 0, badLimit(field, quote(s), "a whole number from 1 to "+strconv.FormatInt(MaxCount, 10)+suggestCount(s))
+		return 0, badLimit(field, quote(s), "a whole number from 1 to "+strconv.FormatInt(MaxCount, 10))
 	}
 	return int64(n * multiple), nil
 }
 
 func parsePeriod(field, s string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
-		return 0, badLimit(field, quote(s), "a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d"+suggestUnit(s))
+		return 0, badLimit(field, quote(s), "a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d"+explainUnit(s))
 	}
 	if size, ok := unitSize(s); ok {
 		return size, nil

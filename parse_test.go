@@ -168,6 +168,7 @@ func FuzzParseLimit(f *testing.F) {
 	for _, seed := range []string{
 		"10/s", "10/s burst 20", "1000/h sliding-window", "5/s leaky-bucket burst 20", "100/1h sliding-buckets 12",
 		"1000/h fixed-window staggered", "50 concurrent ttl 30s", "1/366d gcra", "10/1h30m sliding-log", "10/µs", "10/0s",
+		"10rps", "10/s concurrent", "1000-H", "10 PER SECOND", "10/s, burst 1.0k", "1e3 req / 15 min token bucket", "5 in-flight",
 		"2.5/s", "10.001/s leaky-bucket", "0.000001/us", "2.5/m fixed-window",
 		"99999999999999999999/s", "10/106751d106751d", "", "/", "1/1us1us", "7 concurrent ttl 1us",
 	} {
@@ -178,6 +179,12 @@ func FuzzParseLimit(f *testing.F) {
 		if err != nil {
 			if l != (headgate.Limit{}) {
 				t.Fatalf("%q: limit %+v beside the error %v", text, l, err)
+			}
+			if _, suggested, found := strings.Cut(err.Error(), "did you mean \""); found {
+				suggested = strings.TrimSuffix(suggested, "\"?")
+				if _, err := headgate.ParseLimit(suggested); err != nil || suggested == text {
+					t.Fatalf("%q: suggests %q, %v, want another limit", text, suggested, err)
+				}
 			}
 			return
 		}
@@ -200,7 +207,8 @@ func TestParseLimitReadsWhatPeopleType(t *testing.T) {
 		"0.5/s": "1/2s", "1.5/s": "3/2s burst 2", "0.001/s": "1/1000s", "2.50/m gcra": "5/2m gcra burst 3",
 		"10.001/s": "10001/1000s burst 11", "10.5/s burst 40": "21/2s burst 40", "1.0/s": "1/s", "1.5/s burst 3": "3/2s burst 3",
 		"1k/m": "1000/m", "1.5k/min": "1500/m", "2M/d": "2000000/d", "10/sec": "10/s", "10/Sec": "10/s",
-		"10 / s": "10/s", "10/ s burst 1k": "10/s burst 1000", "3 per hour sliding-log": "3/h sliding-log",
+		"10 / s": "10/s", "10  /  s": "10/s", "10\t/\ts": "10/s", "100/15 min": "100/15m", "100/ 15 minutes burst 5": "100/15m burst 5",
+		"10/ s burst 1k": "10/s burst 1000", "3 per hour sliding-log": "3/h sliding-log",
 	} {
 		l, err := headgate.ParseLimit(text)
 		if err != nil || l.String() != want {
@@ -216,15 +224,41 @@ func TestParseLimitReadsWhatPeopleType(t *testing.T) {
 
 func TestParseLimitSuggestsTheNearestSpelling(t *testing.T) {
 	for text, want := range map[string]string{
-		"10r/s": `did you mean "10"?`, "1,000/h": `did you mean "1000"?`, "1e3/s": `did you mean "1000"?`,
-		"100 requests per minute": `did you mean "100/m"?`, "100 requests/minute": `did you mean "100/m"?`,
-		"10/s token bucket": `did you mean "token-bucket"?`,
-		"10/secnd":          `did you mean "second"?`, "10/s slidingwindow": `did you mean "sliding-window"?`,
-		"2.5/m fixed-window": `did you mean "5/2m fixed-window"?`,
-		"10/s brust 20":      `did you mean "burst"?`, "10/month": `"30d"`, "10/week": `"7d"`, "10/s tokenbucket": `"token-bucket"`,
+		"10r/s": "10/s", "10rps": "10/s", "10 rps": "10/s", "10 r/s": "10/s", "10 req/s": "10/s", "10 tps": "10/s",
+		"1,000/h": "1000/h", "1_000/h": "1000/h", "1e3/s": "1000/s", "1000-H": "1000/h", "5-S": "5/s", "+1/s": "1/s",
+		"100 requests per minute": "100/m", "100 requests/minute": "100/m", "100 requests / 15 min": "100/15m",
+		"10 PER SECOND": "10/s", "10 every second": "10/s", "10 a second": "10/s", "10 each minute": "10/m",
+		"10/s, burst 20": "10/s burst 20", "10/s burst=20": "10/s burst 20", "10/s Burst 20": "10/s burst 20",
+		"10/s brust 20": "10/s burst 20", "10/s burst 1.0k": "10/s burst 1000", "10/s burst 1.5k": "10/s burst 1500",
+		"10/s concurrent": "10 concurrent", "10/s concurrency": "10 concurrent", "10 concurrency": "10 concurrent",
+		"10 in flight": "10 concurrent", "10 at once ttl 5s": "10 concurrent ttl 5s",
+		"50 Concurrent ttl 30 s": "50 concurrent ttl 30s",
+		"10/s token bucket":      "10/s", "10/s tokenbucket": "10/s", "10/s GCRA": "10/s gcra",
+		"10/s sliding window": "10/s sliding-window", "10/s slidingwindow": "10/s sliding-window",
+		"10/s fixed_window": "10/s fixed-window", "10/secnd": "10/s", "10/15 minuts": "10/15m",
+		"2.5/m fixed-window": "5/2m fixed-window",
 	} {
+		_, err := headgate.ParseLimit(text)
+		if err == nil {
+			t.Errorf("%q: got no error, want one that suggests %q", text, want)
+			continue
+		}
+		_, suggested, _ := strings.Cut(err.Error(), "did you mean \"")
+		if got := strings.TrimSuffix(suggested, "\"?"); got != want {
+			t.Errorf("%q: got the suggestion %q, want %q, of %v", text, got, want, err)
+		}
+	}
+	for text, want := range map[string]string{"10/month": `"30d"`, "10/week": `"7d"`, "1/1y": `"365d"`} {
 		if _, err := headgate.ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want it to say %s", text, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "10", "fast", "unlimited", "inf/s", "0/s", "-1/s", "10/s burst", "10/s ttl 5s", "1.5 concurrent",
+		"10/1.5s", "10/1m30", "0.5kk/s", "10/second/user", "10@s",
+	} {
+		if _, err := headgate.ParseLimit(text); err == nil || strings.Contains(err.Error(), "did you mean") {
+			t.Errorf("%q: got %v, want an error without a suggestion", text, err)
 		}
 	}
 	if _, err := headgate.ParseAlgorithm("fixed_window"); err == nil || !strings.Contains(err.Error(), `did you mean "fixed-window"?`) {

@@ -1,63 +1,33 @@
 package headgate
 
 import (
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 )
 
 // suggest returns a suggestion for an error message: the nearest of some words, or "" if none is near.
 func suggest(word string, words []string) string {
-	nearest, least := "", len(word)/3+1
-	for _, w := range words {
-		if d := editDistance(strings.ToLower(word), w); d <= least && (nearest == "" || d < least) {
-			nearest, least = w, d
-		}
+	if w := nearest(word, words); w != "" {
+		return didYouMean(w)
 	}
-	if nearest == "" {
-		return ""
-	}
-	return didYouMean(nearest)
+	return ""
 }
 
 func didYouMean(text string) string { return "; did you mean " + quote(text) + "?" }
 
-// suggestCount returns a suggestion for a count with separators, a unit or an exponent: 1,000 and 10r and 1e3.
-func suggestCount(count string) string {
-	digits := strings.NewReplacer(",", "", "_", "", "'", "").Replace(count)
-	digits = strings.TrimRightFunc(digits, unicode.IsLetter)
-	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil || n < 1 || n > MaxCount || n != math.Trunc(n) {
-		return ""
+// nearest returns the nearest of some words, or "" if none is near.
+func nearest(word string, words []string) string {
+	found, least := "", len(word)/3+1
+	for _, w := range words {
+		if d := editDistance(strings.ToLower(word), w); d <= least && (found == "" || d < least) {
+			found, least = w, d
+		}
 	}
-	text := strconv.FormatInt(int64(n), 10)
-	if text == count {
-		return ""
-	}
-	return didYouMean(text)
+	return found
 }
 
-// suggestWithoutNoun returns a suggestion for a limit such as "100 requests per minute", whose count is 100.
-func suggestWithoutNoun(text, count string) string {
-	_, rest, _ := strings.Cut(text, count)
-	_, rest, _ = strings.Cut(strings.TrimSpace(rest)+" ", " ") // without its first word
-	if _, period, found := strings.Cut(text, "/"); found {
-		rest = "/" + period
-	}
-	if !strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "per ") {
-		return ""
-	}
-	l, err := ParseLimit(count + " " + rest)
-	if err != nil {
-		return ""
-	}
-	return didYouMean(l.String())
-}
-
-// suggestUnit returns a suggestion for a period.
-func suggestUnit(period string) string {
+// explainUnit explains what to write instead of a unit without a fixed length, or one that is missing.
+func explainUnit(period string) string {
 	name := strings.TrimLeft(period, "0123456789.")
 	switch strings.TrimSuffix(strings.ToLower(name), "s") {
 	case "week", "w":
@@ -67,12 +37,17 @@ func suggestUnit(period string) string {
 	case "year", "y":
 		return `; a year is "365d"`
 	}
+	return ""
+}
+
+// unitNames returns the long names of the units.
+func unitNames() []string {
 	var names []string
 	for long := range longUnits {
 		names = append(names, long)
 	}
 	slices.Sort(names)
-	return suggest(name, names)
+	return names
 }
 
 // editDistance returns how many bytes have to be inserted, deleted or replaced to turn a into b.
