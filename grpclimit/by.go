@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/admission"
+	"github.com/headgate/headgate/internal/bykey"
 )
 
 // A KeyLimiter limits gRPC calls without rules, by its interceptors Unary and Stream. Create one with [By]. It is safe
@@ -24,7 +24,7 @@ type KeyLimiter struct {
 }
 
 // Exempt is the limit that the function of [By] returns for calls that are not limited. Limiters do not accept it.
-var Exempt = admission.Exempt()
+var Exempt = bykey.Exempt()
 
 var (
 	_ grpc.UnaryServerInterceptor  = (*KeyLimiter)(nil).Unary
@@ -80,10 +80,10 @@ func (l *KeyLimiter) Stream(
 func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), err error) {
 	release = func() {}
 	key, limit := l.of(ctx, method)
-	if limit == admission.Exempt() {
+	if limit == bykey.Exempt() {
 		return release, nil
 	}
-	check, err := admission.NewCheck(key, limit)
+	check, err := bykey.NewCheck(key, limit)
 	if err != nil {
 		return nil, l.refused(ctx, method, err)
 	}
@@ -99,15 +99,15 @@ func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), 
 	case !d.Allowed:
 		return nil, overLimit(d)
 	}
-	waited, err := admission.Wait(ctx, l.limiter, check, d)
+	waited, err := bykey.Wait(ctx, l.limiter, check, d)
 	if err != nil {
 		l.onError(ctx, fmt.Errorf("give back the unit of %s: %w", method, err))
 	}
 	if !waited {
 		return nil, canceled(ctx, context.DeadlineExceeded)
 	}
-	if admission.HoldsSlot(check, d) {
-		free := admission.Hold(ctx, l.limiter, check, d.Receipt)
+	if bykey.HoldsSlot(check, d) {
+		free := bykey.Hold(ctx, l.limiter, check, d.Receipt)
 		release = func() {
 			if err := free(); err != nil {
 				l.onError(ctx, fmt.Errorf("release the slot of %s: %w", method, err))
@@ -119,7 +119,7 @@ func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), 
 
 // refused returns the status of a call that cannot be decided because of a mistake: that of the client is not reported.
 func (l *KeyLimiter) refused(ctx context.Context, method string, err error) error {
-	if errors.Is(err, admission.ErrLongKey) {
+	if errors.Is(err, bykey.ErrLongKey) {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
 	l.onError(ctx, fmt.Errorf("refuse %s: %w", method, err))

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/admission"
+	"github.com/headgate/headgate/internal/bykey"
 )
 
 // Exempt is the limit that limitOf of [By] returns for requests that are not limited. Limiters do not accept it.
-var Exempt = admission.Exempt()
+var Exempt = bykey.Exempt()
 
 // By returns a middleware without rules: limitOf returns the key and the limit of a request, which takes one unit of
 // it. Requests over the limit get 429 and the fields of [WriteHeaders]. Requests with an empty key share one counter,
@@ -33,11 +33,11 @@ func By(
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			key, limit := limitOf(r)
-			if limit == admission.Exempt() {
+			if limit == bykey.Exempt() {
 				next.ServeHTTP(w, r)
 				return
 			}
-			check, err := admission.NewCheck(key, limit)
+			check, err := bykey.NewCheck(key, limit)
 			if err != nil {
 				refuse(w, r, err, onError)
 				return
@@ -46,8 +46,8 @@ func By(
 			if !ok {
 				return
 			}
-			if admission.HoldsSlot(check, d) {
-				release := admission.Hold(r.Context(), l, check, d.Receipt)
+			if bykey.HoldsSlot(check, d) {
+				release := bykey.Hold(r.Context(), l, check, d.Receipt)
 				defer func() {
 					if err := release(); err != nil {
 						onError(r, fmt.Errorf("release the slot of %s %s: %w", r.Method, r.URL.Path, err))
@@ -80,7 +80,7 @@ func admit(
 		http.Error(w, "too many requests", http.StatusTooManyRequests)
 		return d, false
 	}
-	waited, err := admission.Wait(r.Context(), l, check, d)
+	waited, err := bykey.Wait(r.Context(), l, check, d)
 	if err != nil {
 		onError(r, fmt.Errorf("give back the unit of %s %s: %w", r.Method, r.URL.Path, err))
 	}
@@ -92,7 +92,7 @@ func admit(
 
 // refuse responds to a request that cannot be decided because of a mistake: that of the client is not reported.
 func refuse(w http.ResponseWriter, r *http.Request, err error, onError func(*http.Request, error)) {
-	if errors.Is(err, admission.ErrLongKey) {
+	if errors.Is(err, bykey.ErrLongKey) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}

@@ -40,9 +40,9 @@ var library = []libraryPackage{
 	{dir: "identity", mayImport: []string{"."}},
 	{dir: "internal/clock"},
 	{dir: "internal/renewal", mayImport: []string{"internal/clock"}},
-	{dir: "internal/admission", mayImport: []string{".", "internal/clock", "internal/renewal"}},
+	{dir: "internal/bykey", mayImport: []string{".", "internal/clock", "internal/renewal"}},
 	{dir: "engine", mayImport: []string{".", "rules", "rules/match", "rules/registry", "identity", "internal/clock", "internal/renewal"}},
-	{dir: "httplimit", mayImport: []string{".", "rules", "rules/match", "identity", "engine", "internal/admission"}},
+	{dir: "httplimit", mayImport: []string{".", "rules", "rules/match", "identity", "engine", "internal/bykey"}},
 }
 
 // Imports can depend on the platform by build constraints, so each of these is asked.

@@ -1,6 +1,6 @@
-// Package admission has the steps of httplimit.By and grpclimit.By that do not depend on the protocol: a check for one
+// Package bykey has the steps of httplimit.By and grpclimit.By that do not depend on the protocol: a check for one
 // unit, the delay of a leaky-bucket, and a slot that is renewed until its request is finished.
-package admission
+package bykey
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ func NewCheck(key string, limit headgate.Limit) (headgate.Check, error) {
 	}
 	if limit == (headgate.Limit{}) {
 		return headgate.Check{}, &headgate.InputError{
-			Err: headgate.ErrInvalidLimit, Field: "Limit", Value: "zero", Want: "a limit, or Exempt for none",
+			Err: headgate.ErrInvalidLimit, Field: "Count", Value: "0", Want: "at least 1, or Exempt for no limit",
 		}
 	}
 	return headgate.Check{Key: cmp.Or(key, noKey), Limit: limit, Cost: 1}, nil

@@ -1,4 +1,4 @@
-package admission_test
+package bykey_test
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/admission"
+	"github.com/headgate/headgate/internal/bykey"
 	"github.com/headgate/headgate/memstore"
 )
 
 // take takes a unit of a limit, and returns the check for it.
 func take(t *testing.T, store *memstore.Store, limit string) (headgate.Check, headgate.Decision) {
 	t.Helper()
-	c, err := admission.NewCheck("alice", headgate.MustParseLimit(limit))
+	c, err := bykey.NewCheck("alice", headgate.MustParseLimit(limit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,14 +28,14 @@ func take(t *testing.T, store *memstore.Store, limit string) (headgate.Check, he
 }
 
 func TestNewCheckRefusesMistakes(t *testing.T) {
-	if _, err := admission.NewCheck("alice", headgate.Limit{}); !errors.Is(err, headgate.ErrInvalidLimit) {
+	if _, err := bykey.NewCheck("alice", headgate.Limit{}); !errors.Is(err, headgate.ErrInvalidLimit) {
 		t.Errorf("the zero Limit: got %v, want ErrInvalidLimit", err)
 	}
 	long := strings.Repeat("k", headgate.MaxKeyBytes+1)
-	if _, err := admission.NewCheck(long, headgate.PerHour(1)); !errors.Is(err, admission.ErrLongKey) {
+	if _, err := bykey.NewCheck(long, headgate.PerHour(1)); !errors.Is(err, bykey.ErrLongKey) {
 		t.Errorf("a long key: got %v, want ErrLongKey", err)
 	}
-	if err := admission.Exempt().Validate(); !errors.Is(err, headgate.ErrInvalidLimit) {
+	if err := bykey.Exempt().Validate(); !errors.Is(err, headgate.ErrInvalidLimit) {
 		t.Errorf("Exempt as a limit: got %v, want ErrInvalidLimit", err)
 	}
 }
@@ -46,7 +46,7 @@ func TestHoldRenewsASlotUntilReleased(t *testing.T) {
 		defer store.Close()
 		c, d := take(t, store, "1 concurrent ttl 3s")
 		ctx, cancel := context.WithCancel(t.Context())
-		release := admission.Hold(ctx, store, c, d.Receipt)
+		release := bykey.Hold(ctx, store, c, d.Receipt)
 		cancel()
 		time.Sleep(time.Minute)
 		if other, err := store.Take(t.Context(), c); err != nil || other.Allowed {
@@ -80,7 +80,7 @@ func TestWaitGivesBackWhatIsNotUsed(t *testing.T) {
 			}
 			start := time.Now()
 			time.AfterFunc(time.Second/4, cancel)
-			if waited, err := admission.Wait(ctx, store, c, d); waited || err != nil {
+			if waited, err := bykey.Wait(ctx, store, c, d); waited || err != nil {
 				t.Errorf("deadline %s: got %v, %v, want it to give up", name, waited, err)
 			}
 			want := time.Second / 4
