@@ -25,8 +25,8 @@ type Bound struct {
 // one that was changed, and converts what was consumed: the longer limit is then not kept. Use [BindAll], or give each
 // its own keys, such as "alice/second" and "alice/day".
 //
-// The error is that of limit.Validate. Whether the Limiter has a custom algorithm is known here only of a [Preparer];
-// others return an error from Take, and Allow denies.
+// The error is that of limit.Validate. Whether the Limiter has a custom algorithm is known here only of a [Preparer] and a
+// [LimitValidator]; others return an error from Take, and Allow denies.
 func Bind(l Limiter, limit Limit) (*Bound, error) { return bind(l, limit, Open) }
 
 // MustBind is Bind for limits known to be valid, such as constants. It panics on an error.
@@ -44,6 +44,11 @@ func bind(l Limiter, limit Limit, policy Policy) (*Bound, error) {
 	}
 	if err := limit.validateForBind(); err != nil {
 		return nil, err
+	}
+	if v, ok := l.(LimitValidator); ok {
+		if err := v.ValidateLimit(limit); err != nil {
+			return nil, err
+		}
 	}
 	b := &Bound{limiter: l, limit: limit, policy: policy}
 	b.prepared = unprepared{b}
@@ -156,6 +161,14 @@ type Preparer interface {
 	// Prepare returns a form of the limiter for one limit. The policy decides when the limiter fails. The error is that
 	// of limit.Validate.
 	Prepare(limit Limit, onFailure Policy) (PreparedLimit, error)
+}
+
+// A LimitValidator is a Limiter that knows which limits it can never decide, such as those of a custom algorithm. [Bind]
+// uses it. redisstore.Store and guard.Guard are ones.
+type LimitValidator interface {
+	Limiter
+	// ValidateLimit returns an *InputError for a limit that every Take refuses, or nil. It calls no server.
+	ValidateLimit(limit Limit) error
 }
 
 // A PreparedLimit decides keys by one limit, as the methods of [Bound] with the same names do. It is safe for concurrent

@@ -31,7 +31,7 @@ func (c *Client) Store() *Store { return &Store{client: c} }
 // A Store is a headgate.Limiter whose counters are in the service. It is safe for concurrent use.
 type Store struct{ client *Client }
 
-var _ headgate.Limiter = (*Store)(nil)
+var _ headgate.LimitValidator = (*Store)(nil)
 
 // Take decides a check.
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
@@ -267,3 +267,6 @@ func (c *Client) giveBackLost(t *task) {
 		})
 	}
 }
+
+// ValidateLimit returns an error for an invalid limit and for a custom algorithm. [headgate.Bind] uses it.
+func (*Store) ValidateLimit(limit headgate.Limit) error { return limit.Validate() }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -35,5 +36,14 @@ func TestBindAllKeepsEveryLimit(t *testing.T) {
 	}
 	if allowed != 5 {
 		t.Errorf("%d of 20 requests passed in 40 s, want 5", allowed)
+	}
+}
+
+func TestBindRefusesACustomAlgorithm(t *testing.T) {
+	t.Parallel()
+	s := open(t, redistest.Standalone(t, redistest.Options{}).URL(), Options{Secret: testSecret})
+	limit := headgate.Limit{Algorithm: headgate.FirstCustom, Count: 1, Period: time.Hour}
+	if _, err := headgate.Bind(s, limit); !errors.Is(err, headgate.ErrInvalidLimit) {
+		t.Errorf("got %v, want %v", err, headgate.ErrInvalidLimit)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-var _ headgate.Limiter = (*Store)(nil)
+var _ headgate.LimitValidator = (*Store)(nil)
 
 // A Store is a headgate.Limiter that counts in Redis. Create one with Open. It is safe for concurrent use.
 type Store struct {
@@ -316,3 +316,6 @@ func (s *Store) Shard(c headgate.Check) string {
 func (s *Store) explain(err error, key string) error {
 	return s.client.Explain(err, s.client.ShardOf(key))
 }
+
+// ValidateLimit returns an error for an invalid limit and for a custom algorithm. [headgate.Bind] uses it.
+func (*Store) ValidateLimit(limit headgate.Limit) error { return limit.Validate() }

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/background"
 )
 
-var _ headgate.Limiter = (*Guard)(nil)
+var _ headgate.LimitValidator = (*Guard)(nil)
 
 // A Guard is a headgate.Limiter in front of another one, and decides by policy when that one fails. Create one with
 // New. It is safe for concurrent use.
@@ -135,3 +135,6 @@ func (g *Guard) validate(ctx context.Context, c *headgate.Check) error {
 	}
 	return c.Validate()
 }
+
+// ValidateLimit returns an error for an invalid limit and for a custom algorithm. [headgate.Bind] uses it.
+func (*Guard) ValidateLimit(limit headgate.Limit) error { return limit.Validate() }

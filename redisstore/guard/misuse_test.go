@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -23,4 +24,16 @@ func TestMisuseIsSafe(t *testing.T) {
 		t.Cleanup(func() { store.Close() })
 		return g, g.Close
 	})
+}
+
+func TestBindRefusesACustomAlgorithm(t *testing.T) {
+	t.Parallel()
+	store := memstore.MustNew(memstore.Options{})
+	t.Cleanup(func() { store.Close() })
+	g := MustNew(store, Options{OnEvent: func(Event) {}})
+	t.Cleanup(func() { g.Close() })
+	limit := headgate.Limit{Algorithm: headgate.FirstCustom, Count: 1, Period: time.Hour}
+	if _, err := headgate.Bind(g, limit); !errors.Is(err, headgate.ErrInvalidLimit) {
+		t.Errorf("got %v, want %v", err, headgate.ErrInvalidLimit)
+	}
 }
