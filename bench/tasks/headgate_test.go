@@ -83,14 +83,8 @@ func headgateRedis(ctx context.Context, address, user string) (bool, error) {
 func headgateThree(user string) func() bool {
 	// task: 6 three limits at once, Headgate
 	store := memstore.MustNew(memstore.Options{})
-	return func() bool {
-		decisions, err := store.TakeAll(context.Background(), []headgate.Check{
-			{Key: user + "/s", Limit: headgate.PerSecond(10), Cost: 1},
-			{Key: user + "/h", Limit: headgate.PerHour(3), Cost: 1},
-			{Key: user + "/d", Limit: headgate.PerDay(5000), Cost: 1},
-		}, nil)
-		return err == nil && headgate.Allowed(decisions)
-	}
+	perUser := headgate.MustBindAll(store, headgate.PerSecond(10), headgate.PerHour(3), headgate.PerDay(5000))
+	return func() bool { return perUser.Allow(user) }
 	// end
 }
 
