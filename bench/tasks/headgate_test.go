@@ -22,10 +22,7 @@ import (
 func headgateMiddleware(next http.Handler, planOf func(*http.Request) string) http.Handler {
 	// task: 1 middleware with plans, Headgate
 	store := memstore.MustNew(memstore.Options{})
-	plans := map[string]headgate.Limit{
-		"free": headgate.PerMinute(2),
-		"pro":  headgate.PerSecond(100),
-	}
+	plans := map[string]headgate.Limit{"free": headgate.PerMinute(2), "pro": headgate.PerSecond(100)}
 	limited := httplimit.By(store, func(r *http.Request) (string, headgate.Limit) {
 		return r.Header.Get("X-User"), plans[planOf(r)]
 	})

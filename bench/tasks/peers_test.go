@@ -15,6 +15,7 @@ import (
 	"github.com/ulule/limiter/v3"
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 	"go.uber.org/ratelimit"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,10 +25,9 @@ import (
 func httprateMiddleware(next http.Handler, planOf func(*http.Request) string) http.Handler {
 	// task: 1 middleware with plans, httprate
 	byUser := func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil }
-	plans := map[string]http.Handler{
-		"free": httprate.LimitBy(2, time.Minute, byUser)(next),
-		"pro":  httprate.LimitBy(100, time.Second, byUser)(next),
-	}
+	free := httprate.LimitBy(2, time.Minute, byUser)(next)
+	pro := httprate.LimitBy(100, time.Second, byUser)(next)
+	plans := map[string]http.Handler{"free": free, "pro": pro}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		plans[planOf(r)].ServeHTTP(w, r)
 	})
@@ -128,6 +128,29 @@ func ululeThree(user string) func() bool {
 			}
 		}
 		return true
+	}
+	// end
+}
+
+func rateThree() func() bool {
+	// task: 6 three limits at once, x/time/rate
+	// They are of one user. A denial of the last one takes from the others.
+	second := rate.NewLimiter(10, 10)
+	hour := rate.NewLimiter(3.0/3600, 3)
+	day := rate.NewLimiter(5000.0/86400, 5000)
+	return func() bool { return second.Allow() && hour.Allow() && day.Allow() }
+	// end
+}
+
+func semaphoreConcurrency() func(ctx context.Context, work func() error) error {
+	// task: 7 concurrency, x/sync
+	slots := semaphore.NewWeighted(1) // of one user
+	return func(ctx context.Context, work func() error) error {
+		if err := slots.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		defer slots.Release(1)
+		return work()
 	}
 	// end
 }

@@ -123,7 +123,9 @@ func TestRedisIsSharedAndFailsOpen(t *testing.T) {
 }
 
 func TestThreeLimitsApply(t *testing.T) {
-	for name, allow := range map[string]func() bool{"Headgate": headgateThree("alice"), "ulule/limiter": ululeThree("alice")} {
+	for name, allow := range map[string]func() bool{
+		"Headgate": headgateThree("alice"), "ulule/limiter": ululeThree("alice"), "x/time/rate": rateThree(),
+	} {
 		got := []bool{allow(), allow(), allow(), allow()}
 		if want := []bool{true, true, true, false}; !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
@@ -133,7 +135,7 @@ func TestThreeLimitsApply(t *testing.T) {
 
 func TestConcurrencyIsLimited(t *testing.T) {
 	for name, do := range map[string]func(context.Context, func() error) error{
-		"Headgate": headgateConcurrency("alice"), "a channel": channelConcurrency(),
+		"Headgate": headgateConcurrency("alice"), "a channel": channelConcurrency(), "x/sync": semaphoreConcurrency(),
 	} {
 		err := do(t.Context(), func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
