@@ -150,11 +150,15 @@ func TestByLogsFaultsAtMostOnceASecond(t *testing.T) {
 	defer slog.SetDefault(before)
 	synctest.Test(t, func(t *testing.T) {
 		l := grpclimit.By(failingLimiter{err: headgate.ErrOverloaded}, always("alice", headgate.PerHour(1)))
-		for range 100 {
-			called(t.Context(), l, func() {})
+		for i := range 101 {
+			if i == 100 {
+				time.Sleep(time.Second)
+			}
+			unary, stream := called(t.Context(), l, func() {})
+			if status.Code(unary) != codes.Unavailable || status.Code(stream) != codes.Unavailable {
+				t.Errorf("call %d: got %v, %v, want Unavailable", i, unary, stream)
+			}
 		}
-		time.Sleep(time.Second)
-		called(t.Context(), l, func() {})
 	})
 	if got := strings.Count(log.String(), "refuse "+byMethod); got != 2 {
 		t.Errorf("got %d lines for 202 calls in a second, want 2:\n%s", got, log.String())
