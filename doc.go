@@ -13,7 +13,7 @@
 //
 // # Which algorithm
 //
-// All algorithms have the same interface, so one can be exchanged for another by changing a word of the limit.
+// A word of the limit selects the algorithm; all have the same interface.
 //
 //	name             guarantee                                        choose it for
 //	token-bucket     never more than burst + rate·t, exactly          almost everything; the default
@@ -30,11 +30,11 @@
 // # Guarantees of every Limiter
 //
 // A denial is a value; an error means that something broke or that the check was invalid. Neither consumes anything,
-// except that after ErrOverloaded, or when a server does not respond in time, units may have been taken.
-// Time is counted in whole microseconds and rates are exact fractions, so nothing drifts. A clock that steps back, or
-// callers that arrive out of order, never add capacity. A denied check passes after RetryAfter if nothing else is taken
-// meanwhile, and not a microsecond earlier (for concurrency this is an estimate).
+// except that units may have been taken after ErrOverloaded or by a server that responds too late. Time is counted in
+// whole microseconds and rates are exact fractions. A clock that steps back, or callers that arrive out of order, never
+// add capacity. If nothing else is taken meanwhile, a denied check passes after RetryAfter and not earlier; for
+// concurrency it is an estimate.
 //
-// A Limiter stores what a key has consumed, not what is left. A raised limit therefore helps at once, even a key that
-// was exhausted, and a lowered limit keeps what was consumed.
+// A Limiter stores what a key has consumed, not what is left. So a raised limit helps at once, and a lowered one keeps
+// what was consumed.
 package headgate

@@ -27,7 +27,7 @@ func open(ctx context.Context, url string) (*guard.Guard, func(), error) {
 		return nil, nil, err
 	}
 	limiter, err := guard.New(store, guard.Options{})
-	return limiter, func() { limiter.Close(); store.Close() }, err
+	return limiter, func() { _ = limiter.Close(); _ = store.Close() }, err
 }
 
 func handler(limiter headgate.Limiter) http.Handler {

@@ -31,7 +31,7 @@ func TestBindRefusesACustomAlgorithm(t *testing.T) {
 	store := memstore.MustNew(memstore.Options{})
 	t.Cleanup(func() { store.Close() })
 	g := MustNew(store, Options{OnEvent: func(Event) {}})
-	t.Cleanup(func() { g.Close() })
+	t.Cleanup(func() { _ = g.Close() })
 	limit := headgate.Limit{Algorithm: headgate.FirstCustom, Count: 1, Period: time.Hour}
 	if _, err := headgate.Bind(g, limit); !errors.Is(err, headgate.ErrInvalidLimit) {
 		t.Errorf("got %v, want %v", err, headgate.ErrInvalidLimit)
