@@ -3,6 +3,7 @@ package headgate
 import (
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,8 +69,11 @@ func ParseLimit(s string) (Limit, error) {
 
 // parseLimit is ParseLimit without suggestions.
 func parseLimit(s string) (Limit, error) {
-	spaced := strings.Join(strings.Fields(s), " ")
-	p := limitParser{text: s, words: strings.Fields(slashSpaces.Replace(spaced))}
+	words := strings.Fields(s)
+	if slices.ContainsFunc(words, func(w string) bool { return w[0] == '/' || w[len(w)-1] == '/' }) {
+		words = strings.Fields(slashSpaces.Replace(strings.Join(words, " "))) // "10 / s"
+	}
+	p := limitParser{text: s, words: words}
 	l, err := p.parse()
 	if err != nil {
 		return Limit{}, err
