@@ -22,7 +22,7 @@
 //
 // # Overload
 //
-// Overload is not an outage. Between 128 and 900 decisions of a shard are active at once, depending on how quick its
+// Overload is not an outage. Between 32 and 900 decisions of a shard are active at once, depending on how quick its
 // calls are. Other requests wait in a queue for up to eight deadlines, and their calls have five deadlines. A request
 // that waits longer, or finds 16384 others in the queue, gets [headgate.ErrOverloaded] whatever its policy: 503 in
 // HTTP.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
 func TestWaiterLeavesWithItsContext(t *testing.T) {
@@ -143,7 +145,7 @@ func TestCallsEndAtTheDeadline(t *testing.T) {
 			start := time.Now()
 			const lasts = 2 * time.Second
 			var all sync.WaitGroup
-			for i := range 100 {
+			for i := range admission.MinActive { // no more, so that none is queued
 				rng := rand.New(rand.NewPCG(2, seed<<32+uint64(i)))
 				all.Go(func() {
 					for time.Since(start) < lasts {

@@ -10,10 +10,15 @@ import (
 )
 
 const (
-	// MinActive and maxActive bound the limit of a Queue. MinActive is enough for 100,000 decisions a second from a store
-	// that responds within a millisecond, and maxActive fits into a connection to Redis.
-	MinActive = 128
+	// MinActive and maxActive bound the limit of a Queue. MinActive keeps a store busy that is near and quick: with more,
+	// a flood of requests only fills the processor's caches with requests that wait for a core. maxActive fits into a
+	// connection to Redis.
+	MinActive = 32
 	maxActive = 900
+	// A store whose calls take long has a limit of at least leastPerMs for each millisecond, up to mostAtLeast: then it
+	// decides 16,000 requests a second.
+	leastPerMs  = 16
+	mostAtLeast = 128
 	// MaxQueued is how many requests may wait in a Queue.
 	MaxQueued = 16384
 	// sweepInterval is how often the queue is searched for requests whose time is over or whose caller has left.
@@ -21,6 +26,10 @@ const (
 	// slowStep is how much the limit shrinks for a slow call. There should be several quick calls for a slow one, since
 	// even the slowest must stay below the deadline.
 	slowStep = 4
+	// quickSlack and slowSlack are how much longer than the quickest call a quick call, and one that is not yet slow, may
+	// take, besides once and four times the quickest call's time.
+	quickSlack = 500 * time.Microsecond
+	slowSlack  = 2 * time.Millisecond
 	// bestWindow is about how many calls the quickest one is remembered for.
 	bestWindow = 1024
 )
@@ -197,21 +206,25 @@ func (q *Queue) sweep() {
 }
 
 // Adjust adapts the limit to the duration of a call. The limit grows by one for each quick call while requests wait,
-// and shrinks by slowStep for each slow one: one that took half of the deadline longer than the quickest.
+// and shrinks by slowStep for each slow one. Calls are compared with the quickest one: a distant store responds as late
+// as it always does, and gets more calls at once; calls that are late because a core is busy do not help each other.
 func (q *Queue) Adjust(took, deadline time.Duration) {
-	best, waiting := q.best.Load(), q.waiting.Load() > 0
+	best, waiting := time.Duration(q.best.Load()), q.waiting.Load() > 0
 	switch {
-	case best == 0 || int64(took) < best:
-		best = max(1, int64(took))
+	case best == 0 || took < best:
+		best = max(1, took)
 	case !waiting: // while requests wait, calls are slow because there are many
-		best += (int64(took) - best) / bestWindow
+		best += (took - best) / bestWindow
 	}
-	q.best.Store(best) // losing one of two concurrent updates does no harm
-	rest := max(0, int64(deadline)-best)
+	q.best.Store(int64(best)) // losing one of two concurrent updates does no harm
+	rest := max(0, deadline-best)
+	least := min(max(MinActive, int64(took*leastPerMs/time.Millisecond)), mostAtLeast)
 	switch limit := q.limit.Load(); {
-	case int64(took) > best+rest/2:
-		q.limit.Store(max(MinActive, limit-slowStep))
-	case waiting && int64(took) < best+rest/4:
+	case took > best+min(rest/2, 4*best+slowSlack):
+		q.limit.Store(max(least, limit-slowStep))
+	case waiting && limit < least:
+		q.limit.Store(least)
+	case waiting && took < best+min(rest/4, best+quickSlack):
 		q.limit.Store(min(maxActive, limit+1))
 	}
 }
