@@ -20,6 +20,9 @@ const (
 type AccessLog struct {
 	// Logger is the destination. Default the gateway's Logger.
 	Logger *slog.Logger
+	// Batch is called to write lines, and calls write, which writes several. It may gather them for one write of its own.
+	// Default: each line is written for itself.
+	Batch func(write func())
 	// One in Every requests is logged; 1 logs all. Requests with a status of 500 and above, and those whose response
 	// was cut off, are always logged, unless the client had disconnected. Default DefaultLogEvery.
 	Every int

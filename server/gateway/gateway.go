@@ -115,7 +115,9 @@ func New(config Config) (*Gateway, error) {
 	}
 	if config.AccessLog != nil {
 		a := config.AccessLog
-		g.log = accesslog.New(accesslog.Options{Logger: a.Logger, Every: a.Every, PerSecond: a.PerSecond, Queue: a.Queue})
+		g.log = accesslog.New(accesslog.Options{
+			Logger: a.Logger, Batch: a.Batch, Every: a.Every, PerSecond: a.PerSecond, Queue: a.Queue,
+		})
 	}
 	for i := range g.config.Listeners {
 		f, err := g.newFront(&g.config.Listeners[i])

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,15 +28,18 @@ var _ slog.Handler = shortLines{}
 // Handle writes a record.
 func (h shortLines) Handle(ctx context.Context, r slog.Record) error {
 	size := lineOverhead + h.attrsSize + encodedSize(r.Message)
-	var attrs []slog.Attr
 	r.Attrs(func(a slog.Attr) bool {
-		attrs = append(attrs, a)
 		size += sizeOf(a)
 		return true
 	})
 	if size <= maxLine {
 		return h.Handler.Handle(ctx, r)
 	}
+	attrs := make([]slog.Attr, 0, r.NumAttrs())
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
 	texts := make([]string, 1, len(attrs)+1) // the message, then the attributes
 	texts[0] = r.Message
 	for _, a := range attrs {
@@ -110,14 +112,29 @@ func sizesOf(texts []string) (size int) {
 }
 
 // sizeOf returns the size of an attribute in a line.
-func sizeOf(a slog.Attr) int { return len(a.Key) + 4 + encodedSize(textOf(a.Value)) }
+func sizeOf(a slog.Attr) int {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		return len(a.Key) + 4 + encodedSize(a.Value.String())
+	case slog.KindInt64, slog.KindUint64, slog.KindFloat64, slog.KindBool:
+		return len(a.Key) + 4 + maxNumber
+	default:
+		return len(a.Key) + 4 + encodedSize(textOf(a.Value))
+	}
+}
+
+// maxNumber is the maximum size of a number in a line.
+const maxNumber = 24
 
 // encodedSize returns the size of a text in JSON, without quotes.
 func encodedSize(text string) int {
-	if !slices.ContainsFunc([]byte(text), func(c byte) bool {
-		return c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&'
-	}) {
-		return len(text)
+	for i := 0; ; i++ {
+		if i == len(text) {
+			return len(text)
+		}
+		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			break
+		}
 	}
 	data, err := json.Marshal(text)
 	if err != nil { // it never fails for a string

@@ -109,7 +109,8 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 			format = telemetry.LogText
 		}
 	}
-	log, err := telemetry.NewLogger(p.stderr, format, c.LogLevel)
+	lines := telemetry.NewLineWriter(p.stderr)
+	log, err := telemetry.NewLogger(lines, format, c.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	ctx, stop := stopOnSignals(ctx, log)
 	defer stop()
 	o := node.Options{
-		Version: currentBuild().Version, Logger: log, Secrets: p.stdout,
+		Version: currentBuild().Version, Logger: log, LogLines: lines, Secrets: p.stdout,
 		Docs: func() (*docsite.Site, error) { return buildDocs(p.rootCommand()) },
 	}
 	if c.NeedsDemo() || isTerminal(p.stdout) {

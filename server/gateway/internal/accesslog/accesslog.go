@@ -27,12 +27,13 @@ type Line struct {
 	Err                       error
 }
 
-// Options configure a Logger. All are required.
+// Options configure a Logger. All but Batch are required.
 type Options struct {
 	Logger    *slog.Logger
-	Every     int // of how many ordinary requests one is logged
-	PerSecond int // maximum number of lines a second
-	Queue     int // maximum number of lines that wait
+	Batch     func(write func()) // called to write several lines at once; nil: they are written one by one
+	Every     int                // of how many ordinary requests one is logged
+	PerSecond int                // maximum number of lines a second
+	Queue     int                // maximum number of lines that wait
 }
 
 // A Logger writes an access log. It is safe for concurrent use.
@@ -64,23 +65,43 @@ func (l *Logger) Add(line Line) {
 	}
 }
 
+// gatherTime is how long Run waits for more lines after the first, so that it writes many at once. Starting a goroutine
+// and a system call for each line would cost more than formatting it.
+const gatherTime = 5 * time.Millisecond
+
 // Run writes lines until the context ends, and then those that are still queued.
 func (l *Logger) Run(ctx context.Context) {
 	limit := lograte.PerSecond(l.options.PerSecond)
+	batch := l.options.Batch
+	if batch == nil {
+		batch = func(write func()) { write() }
+	}
+	gather := time.NewTimer(gatherTime)
+	defer gather.Stop()
 	for {
 		select {
 		case line := <-l.queue:
-			l.write(&limit, &line)
-		case <-ctx.Done():
-			for {
-				select {
-				case line := <-l.queue:
-					l.write(&limit, &line)
-				default:
-					return
-				}
+			gather.Reset(gatherTime)
+			select {
+			case <-gather.C:
+			case <-ctx.Done():
 			}
+			batch(func() {
+				l.write(&limit, &line)
+				l.writeQueued(&limit)
+			})
+		case <-ctx.Done():
+			batch(func() { l.writeQueued(&limit) })
+			return
 		}
+	}
+}
+
+// writeQueued writes the lines that are queued.
+func (l *Logger) writeQueued(limit *lograte.Limit) {
+	for range len(l.queue) {
+		line := <-l.queue
+		l.write(limit, &line)
 	}
 }
 

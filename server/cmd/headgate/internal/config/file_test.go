@@ -113,7 +113,7 @@ func TestFileHasEveryFieldOfTheGateway(t *testing.T) {
 		{reflect.TypeFor[gateway.UpstreamTLS](), reflect.TypeFor[UpstreamTLS](), nil},
 		{reflect.TypeFor[gateway.Health](), reflect.TypeFor[Health](), nil},
 		{reflect.TypeFor[gateway.Ejection](), reflect.TypeFor[Ejection](), nil},
-		{reflect.TypeFor[gateway.AccessLog](), reflect.TypeFor[AccessLog](), []string{"Logger"}},
+		{reflect.TypeFor[gateway.AccessLog](), reflect.TypeFor[AccessLog](), []string{"Logger", "Batch"}},
 	} {
 		var missing []string
 		for f := range tt.of.Fields() {

@@ -35,6 +35,8 @@ type Options struct {
 	Version string
 	// Logger is required.
 	Logger *slog.Logger
+	// LogLines is what Logger writes to, for the access log, which writes many lines at once. Default: one by one.
+	LogLines *telemetry.LineWriter
 	// Banner, if not nil, receives the addresses and commands to try, once the node listens.
 	Banner io.Writer
 	// Secrets, if not nil, receives the first admin token of a new database, once.
@@ -299,6 +301,9 @@ func (n *Node) openGateway() error {
 	}
 	n.descriptors.limitGateway(&settings)
 	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.logOf("gateway")
+	if settings.AccessLog != nil && n.options.LogLines != nil {
+		settings.AccessLog.Batch = n.options.LogLines.Batch
+	}
 	if n.gateway, err = gateway.New(settings); err != nil {
 		return err
 	}
