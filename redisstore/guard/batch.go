@@ -161,7 +161,7 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	}
 	queued, outcome := g.enter(b.ctx, s)
 	if outcome != admission.Admitted {
-		return b.notAdmitted(outcome)
+		return b.notAdmitted(s, outcome, queueWait)
 	}
 	storeFailed := false
 	defer func() { s.queue.Leave(storeFailed) }()
@@ -178,7 +178,7 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 		b.decisions[b.group[turns.denied]] = turns.decision
 		return false, nil
 	default:
-		return b.notAdmitted(turns.outcome)
+		return b.notAdmitted(s, turns.outcome, keyWait)
 	}
 	defer g.releaseTurns(b.pending) // those that have not ended by then
 	call, ok := g.begin(b.ctx, s, turns.since, queued)
@@ -198,7 +198,7 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	case canceled:
 		return false, b.ctx.Err()
 	case starved:
-		return b.notAdmitted(admission.Overloaded)
+		return b.notAdmitted(s, admission.Overloaded, slowCall)
 	default:
 		storeFailed = true
 		g.failTurns(b.pending)
@@ -218,14 +218,14 @@ func (b *batch) recordResults(s *shard) bool {
 	return headgate.Allowed(b.results)
 }
 
-// notAdmitted decides the checks of the group, which are not sent to the store.
-func (b *batch) notAdmitted(outcome admission.Outcome) (passes bool, err error) {
+// notAdmitted decides the checks of the group, which the store does not decide. reason is why if the outcome is
+// Overloaded.
+func (b *batch) notAdmitted(s *shard, outcome admission.Outcome, reason string) (passes bool, err error) {
 	switch outcome {
 	case admission.Canceled:
 		return false, b.ctx.Err()
 	case admission.Overloaded:
-		b.guard.counters.overloaded.Add(1)
-		return false, headgate.ErrOverloaded
+		return false, b.guard.refuseOverloaded(s, reason)
 	default:
 		return b.applyPolicies()
 	}

@@ -22,6 +22,9 @@ type Event struct {
 	// Deciding, Down is how long the shard refused to decide, and Degraded how many calls it refused.
 	Down     time.Duration
 	Degraded int64
+	// Reason says, for Overloaded, what the request waited for: "queue" to be admitted, "key" for the response to another
+	// caller of its key, or "call" for its own, which this process did not send or read in time.
+	Reason string
 }
 
 // An EventKind says what happened.
@@ -36,17 +39,19 @@ const (
 	Vanished                    // the circuit was open and the shard was not used for a while; it is forgotten
 	Refusing                    // the shard works and refuses to decide: its memory is full, or a key has a foreign value
 	Deciding                    // the shard has refused nothing for a while
+	Overloaded                  // requests are refused because of overload; at most one event per second and shard
 	eventKinds                  // the number of kinds
 )
 
 var eventTexts = [eventKinds]string{
-	Failing:   "store fails, a policy decides",
-	Opened:    "store is down, policies decide",
-	StillDown: "store is still down",
-	Recovered: "store is back, decisions are exact again",
-	Vanished:  "shard was down and is no longer used",
-	Refusing:  "store refuses to decide, policies decide what it refuses",
-	Deciding:  "store refuses nothing any more, decisions are exact again",
+	Failing:    "store fails, a policy decides",
+	Opened:     "store is down, policies decide",
+	StillDown:  "store is still down",
+	Recovered:  "store is back, decisions are exact again",
+	Vanished:   "shard was down and is no longer used",
+	Refusing:   "store refuses to decide, policies decide what it refuses",
+	Deciding:   "store refuses nothing any more, decisions are exact again",
+	Overloaded: "overloaded, requests are refused",
 }
 
 func (k EventKind) String() string {
@@ -99,6 +104,8 @@ func logEvent(e Event) {
 	switch e.Kind {
 	case Opened:
 		args = append(args, "started", e.Started)
+	case Overloaded:
+		args = append(args, "reason", e.Reason)
 	case Recovered, Deciding:
 		args = append(args, "down", e.Down, "degraded", e.Degraded)
 	}

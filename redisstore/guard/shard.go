@@ -14,13 +14,14 @@ type shard struct {
 	circuit *circuit
 	queue   *admission.Queue
 
-	latency     atomic.Int64 // moving average of response times in ns, or 0
-	responded   atomic.Bool  // at least once
-	used        atomic.Bool  // since the flag was last cleared
-	degraded    atomic.Int64 // decisions by policies since the circuit opened
-	reportedAt  atomic.Int64 // when the last Failing event was sent, in ns since 1970
-	lastFailure atomic.Pointer[failure]
-	refusal     atomic.Pointer[refusal] // nil while the shard decides all checks
+	latency      atomic.Int64 // moving average of response times in ns, or 0
+	responded    atomic.Bool  // at least once
+	used         atomic.Bool  // since the flag was last cleared
+	degraded     atomic.Int64 // decisions by policies since the circuit opened
+	reportedAt   atomic.Int64 // when the last Failing event was sent, in ns since 1970
+	overloadedAt atomic.Int64 // the same of Overloaded events
+	lastFailure  atomic.Pointer[failure]
+	refusal      atomic.Pointer[refusal] // nil while the shard decides all checks
 }
 
 // A failure is a failed call.

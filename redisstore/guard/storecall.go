@@ -140,6 +140,7 @@ func (g *Guard) call(ctx context.Context, o operation, queued bool) (result, err
 // starved means that it was refused because of overload.
 func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err error) {
 	queued, outcome := g.enter(ctx, o.shard)
+	reason := slowCall
 	switch outcome {
 	case admission.Admitted:
 		defer func() { o.shard.queue.Leave(r == failed || r == refused) }()
@@ -147,13 +148,12 @@ func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err erro
 	case admission.Canceled:
 		return canceled, ctx.Err()
 	case admission.Overloaded:
-		r = starved
+		r, reason = starved, queueWait
 	default:
 		return failed, o.unavailable(o.shard.lastErr(), false)
 	}
 	if r == starved {
-		g.counters.overloaded.Add(1)
-		return r, headgate.ErrOverloaded
+		return r, g.refuseOverloaded(o.shard, reason)
 	}
 	return r, err
 }

@@ -51,8 +51,11 @@ func (w *trafficFake) HasUnread(string) bool {
 }
 
 func (w *trafficFake) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	w.mu.Lock()
+	answer := w.answer
+	w.mu.Unlock()
 	select {
-	case <-time.After(w.answer):
+	case <-time.After(answer):
 		return w.fakeStore.Take(context.WithoutCancel(ctx), c)
 	case <-ctx.Done():
 		return headgate.Decision{}, ctx.Err()

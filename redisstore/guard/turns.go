@@ -19,13 +19,15 @@ type pendingCheck struct {
 
 // A turnWait is the state of a request that waits for its turns. The wait is part of the deadline.
 type turnWait struct {
-	since      time.Time // zero if it has not waited
-	responded  bool      // other callers of its keys got a response meanwhile
-	failed     bool      // another caller of its keys got none
-	waitsToEnd bool      // it waits to the end, since it will not call the store itself
-	callsNow   bool      // it calls the store without waiting for others
-	paused     bool      // it has waited out the uncertainty of a denial
-	wakes      int       // how often it was woken
+	since      time.Time     // zero if it has not waited
+	responded  bool          // other callers of its keys got a response meanwhile
+	failed     bool          // another caller of its keys got none
+	waitsToEnd bool          // it waits to the end, since it will not call the store itself
+	callsNow   bool          // it calls the store without waiting for others
+	paused     bool          // it has waited out the uncertainty of a denial
+	wakes      int           // how often it was woken
+	moved      time.Duration // by how much since was moved because this process is busy
+	stopped    bool          // since was moved because this process was stopped
 }
 
 // maxWakes is how often a request is woken until it calls the store without its turns. Two requests with the same two
@@ -91,7 +93,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		}
 		i = 0
 	}
-	if !w.since.IsZero() && g.timeLeft(&w) < time.Duration(s.latency.Load()) {
+	if !w.since.IsZero() && g.timeLeft(&w) < time.Duration(s.latency.Load()) && !g.waitLonger(s, &w) {
 		g.releaseTurns(checks)
 		return turnResult{outcome: g.outOfTime(s), since: w.since}
 	}
@@ -101,7 +103,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 // outOfTime returns the outcome of a request that has waited for others as long as it can: its policy decides, or it is
 // refused if the wait was so long because this process is overloaded.
 func (g *Guard) outOfTime(s *shard) admission.Outcome {
-	if s.circuit.failuresInRow.Load() == 0 && (s.queue.Waiting() > 0 || g.calls.HasUnread(s.name)) {
+	if g.busy(s) {
 		return admission.Overloaded
 	}
 	return admission.Unavailable
@@ -186,7 +188,7 @@ func (g *Guard) learnedDenial(
 func (g *Guard) await(
 	ctx context.Context, s *shard, hash uint64, waiter *admission.Waiter, w *turnWait,
 ) (admission.Wake, admission.Outcome) {
-	wait := g.timeLeft(w)
+	wait, began := g.timeLeft(w), g.clock.Now()
 	if !w.waitsToEnd {
 		wait -= g.reserve(s)
 	}
@@ -206,6 +208,7 @@ func (g *Guard) await(
 		outcome = admission.Canceled
 	case <-timer.C():
 		outcome = admission.TimedOut
+		g.skipStop(w, g.clock.Since(began)-max(0, wait))
 	}
 	if outcome != admission.Admitted {
 		var woken, responded bool
@@ -216,6 +219,8 @@ func (g *Guard) await(
 		}
 	}
 	switch {
+	case outcome == admission.TimedOut && w.waitsToEnd && (g.timeLeft(w) > 0 || g.waitLonger(s, w)):
+		return reason, admission.Admitted
 	case outcome == admission.TimedOut && w.waitsToEnd:
 		return reason, g.outOfTime(s)
 	case outcome == admission.TimedOut:

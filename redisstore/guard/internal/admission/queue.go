@@ -23,6 +23,8 @@ const (
 	MaxQueued = 16384
 	// sweepInterval is how often the queue is searched for requests whose time is over or whose caller has left.
 	sweepInterval = 10 * time.Millisecond
+	// minStop is the lateness of a sweep from which on this process did not run at all: it or its machine was stopped.
+	minStop = 90 * time.Millisecond
 	// slowStep is how much the limit shrinks for a slow call. There should be several quick calls for a slow one, since
 	// even the slowest must stay below the deadline.
 	slowStep = 4
@@ -52,6 +54,7 @@ type Queue struct {
 	first, last *queued
 	timer       clock.Timer // runs sweep; nil until a request waits
 	armed       bool
+	sweepAt     time.Time // when sweep is due
 	pool        sync.Pool // of *queued
 }
 
@@ -61,6 +64,7 @@ type queued struct {
 	until   time.Time
 	outcome chan Outcome
 	next    *queued
+	stopped bool // until was moved because this process was stopped
 }
 
 // NewQueue returns an empty queue with the limit MinActive.
@@ -111,7 +115,7 @@ func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
 	if !ok {
 		r = &queued{outcome: make(chan Outcome, 1)}
 	}
-	r.ctx, r.until = ctx, q.clock.Now().Add(longest)
+	r.ctx, r.until, r.stopped = ctx, q.clock.Now().Add(longest), false
 	q.mu.Lock()
 	if q.waiting.Load() >= MaxQueued {
 		q.mu.Unlock()
@@ -169,12 +173,13 @@ func (q *Queue) Dismiss(outcome Outcome) {
 
 // arm starts the timer for the next sweep if requests wait. mu is held.
 func (q *Queue) arm() {
-	switch {
-	case q.armed || q.first == nil:
+	if q.armed || q.first == nil {
 		return
-	case q.timer == nil:
+	}
+	q.sweepAt = q.clock.Now().Add(sweepInterval)
+	if q.timer == nil {
 		q.timer = q.clock.AfterFunc(sweepInterval, q.sweep)
-	default:
+	} else {
 		q.timer.Reset(sweepInterval)
 	}
 	q.armed = true
@@ -185,9 +190,13 @@ func (q *Queue) sweep() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.clock.Now()
+	late := now.Sub(q.sweepAt)
 	var previous *queued
 	for r := q.first; r != nil; {
 		next := r.next
+		if late >= minStop && !r.stopped {
+			r.stopped, r.until = true, r.until.Add(late)
+		}
 		switch {
 		case r.ctx.Err() != nil:
 			q.removeAfter(previous, Canceled)

@@ -77,7 +77,7 @@ func (t *Tracker) nextCheck(c *Context, now time.Time) time.Time {
 	if c.Context != context.Background() { // it may end; calling Done to find out allocates in most contexts
 		interval = min(interval, callerInterval)
 	}
-	at, end := now.Add(interval), c.deadline.Add(c.extra)
+	at, end := now.Add(interval), c.end()
 	if at.Before(end) {
 		return at
 	}
@@ -115,7 +115,11 @@ func (t *Tracker) check() {
 			t.remove(c, canceled)
 			continue
 		}
-		t.extend(c, c.extra+stall)
+		if stall >= t.MinStop() && c.stop == 0 {
+			c.stop = stall
+		} else {
+			t.extend(c, c.extra+stall)
+		}
 		if state := t.stateAt(c, now); state != running {
 			t.remove(c, state)
 			continue
@@ -132,6 +136,13 @@ func (t *Tracker) check() {
 // maxExtra is how far a deadline may be extended.
 func (t *Tracker) maxExtra() time.Duration { return (maxDeadlines - 1) * t.timeout }
 
+// MinStop is the lateness of a timer from which on this process did not run at all, which is not overload: it or its
+// machine was stopped. A call gets that time once.
+func (t *Tracker) MinStop() time.Duration { return t.maxExtra() / 2 }
+
+// end returns when a context ends, with extensions. mu is held.
+func (c *Context) end() time.Time { return c.deadline.Add(c.extra + c.stop) }
+
 // extend sets by how much a deadline is extended, within the bound.
 func (t *Tracker) extend(c *Context, extra time.Duration) { c.extra = min(extra, t.maxExtra()) }
 
@@ -144,7 +155,7 @@ func (t *Tracker) stateAt(c *Context, now time.Time) uint32 {
 		}
 	}
 	switch {
-	case now.Before(c.deadline.Add(c.extra)):
+	case now.Before(c.end()):
 		return running
 	case c.sent && !t.HasUnread(c.shard):
 		if c.extended {
@@ -155,12 +166,12 @@ func (t *Tracker) stateAt(c *Context, now time.Time) uint32 {
 		if silence >= t.timeout || c.extra >= t.maxExtra() {
 			return expired
 		}
-		t.extend(c, now.Add(t.timeout-silence).Sub(c.deadline))
+		t.extend(c, now.Add(t.timeout-silence).Sub(c.deadline)-c.stop)
 		return running
 	case c.extra >= t.maxExtra():
 		return starved
 	default:
-		t.extend(c, now.Add(callerInterval).Sub(c.deadline))
+		t.extend(c, now.Add(callerInterval).Sub(c.deadline)-c.stop)
 		return running
 	}
 }

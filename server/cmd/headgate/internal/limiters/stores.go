@@ -201,5 +201,8 @@ func logGuardEvent(log *slog.Logger, e guard.Event) {
 		level = slog.LevelInfo
 		args = append(args, "down", e.Down.String(), "degraded", e.Degraded)
 	}
+	if e.Reason != "" {
+		args = append(args, "reason", e.Reason)
+	}
 	log.Log(context.Background(), level, e.Kind.String(), args...)
 }
