@@ -17,6 +17,8 @@ type source struct {
 	at     time.Duration
 	base   uint64  // tells clients of different prefixes apart
 	replay *replay // nil if requests are generated
+	next   uint64  // client of the next request
+	send   func()  // sends the next request, and schedules the one after it
 }
 
 // startTraffic schedules the first request of every source.
@@ -29,6 +31,10 @@ func (w *world) startTraffic() {
 		}
 		if spec.Zipf > 0 {
 			s.zipf = rand.NewZipf(s.random, float64(spec.Zipf), 1, uint64(spec.Clients-1))
+		}
+		s.send = func() {
+			w.arrive(&request{source: s, client: s.base + s.next})
+			s.schedule()
 		}
 		if spec.Log == "" {
 			s.schedule()
@@ -46,14 +52,10 @@ func (w *world) startTraffic() {
 
 // schedule schedules the next request, if there is one.
 func (s *source) schedule() {
-	client, ok := s.advance()
-	if !ok {
-		return
+	var ok bool
+	if s.next, ok = s.advance(); ok {
+		s.world.loop.After(s.at-s.world.loop.Now(), s.send)
 	}
-	s.world.loop.After(s.at-s.world.loop.Now(), func() {
-		s.world.arrive(&request{source: s, client: s.base + client})
-		s.schedule()
-	})
 }
 
 // advance moves to the next request of a simulated client, and returns the client. It returns false at the end.

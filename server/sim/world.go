@@ -204,7 +204,9 @@ func (r *request) userName() string {
 	if r.name != "" {
 		return r.source.spec.Prefix + "-" + r.name
 	}
-	return r.source.spec.Prefix + "-" + strconv.FormatUint(r.client, 36)
+	var buffer [64]byte
+	name := append(append(buffer[:0], r.source.spec.Prefix...), '-')
+	return string(strconv.AppendUint(name, r.client, 36))
 }
 
 // serve decides a request, in a goroutine of its node.

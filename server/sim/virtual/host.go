@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/internal/clock"
@@ -47,15 +48,15 @@ func (h *Host) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
 
 // AfterFunc runs a function in a goroutine of the host after d.
 func (h *Host) AfterFunc(d time.Duration, run func()) clock.Timer {
-	t := &timer{host: h, run: run}
+	t := &timer{event: event{host: h, run: run}}
 	t.Reset(d)
 	return t
 }
 
 // NewTimer returns a timer with a channel.
 func (h *Host) NewTimer(d time.Duration) clock.Timer {
-	t := &timer{host: h, fired: make(chan time.Time, 1)}
-	t.run = func() { t.fired <- h.Now() }
+	t := &timer{event: event{host: h, signal: true}, fired: make(chan time.Time, 1)}
+	t.event.run = func() { t.fired <- h.Now() }
 	t.Reset(d)
 	return t
 }
@@ -63,7 +64,7 @@ func (h *Host) NewTimer(d time.Duration) clock.Timer {
 // Go runs a function in a goroutine of the host, after the current event.
 func (h *Host) Go(run func()) {
 	if !h.crashed {
-		h.loop.add(0, &event{run: run, host: h})
+		h.loop.addOnce(0, run, h)
 	}
 }
 
@@ -80,15 +81,27 @@ func (h *Host) Run(run func()) {
 func (h *Host) wake() {
 	for i := 0; i < len(h.waiting); {
 		t := h.waiting[i]
-		if !t.ready() {
+		if !t.isReady() {
 			i++
 			continue
 		}
-		h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
-		t.ready = nil
-		h.loop.enter(t)
+		h.resume(i)
 		i = 0 // others may be ready now
 	}
+}
+
+// resume lets a waiting goroutine run.
+func (h *Host) resume(i int) {
+	t := h.waiting[i]
+	h.waiting = slices.Delete(h.waiting, i, i+1)
+	t.ready, t.sleep.ctx = nil, nil
+	h.loop.enter(t)
+}
+
+// endSleep lets a goroutine run whose sleep has ended, and those for which it has done something.
+func (h *Host) endSleep(t *task) {
+	h.resume(slices.Index(h.waiting, t))
+	h.wake()
 }
 
 // Wait lets other goroutines run until ready returns true. Only events of this host may change that.
@@ -96,6 +109,13 @@ func (h *Host) Wait(ready func() bool) {
 	if ready() {
 		return
 	}
+	t := h.currentTask()
+	t.ready = ready
+	h.yield(t)
+}
+
+// currentTask returns the task of the host that runs, which is going to wait.
+func (h *Host) currentTask() *task {
 	t := h.loop.current
 	if t == nil || t.host != h {
 		panic("virtual: Wait outside of a goroutine of host " + h.Name)
@@ -103,7 +123,11 @@ func (h *Host) Wait(ready func() bool) {
 	if h.crashed {
 		panic(stopped{})
 	}
-	t.ready = ready
+	return t
+}
+
+// yield lets others run until the task is ready.
+func (h *Host) yield(t *task) {
 	h.waiting = append(h.waiting, t)
 	if !t.yield(struct{}{}) {
 		panic(stopped{})
@@ -112,14 +136,14 @@ func (h *Host) Wait(ready func() bool) {
 
 // Sleep waits for d, or until ctx ends. It returns the error of ctx.
 func (h *Host) Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
+	if err := ctx.Err(); d <= 0 || err != nil {
+		return err
 	}
-	done := false
-	e := &event{run: func() { done = true }, host: h, signal: true}
-	h.loop.add(d, e)
-	h.Wait(func() bool { return done || ctx.Err() != nil })
-	e.run = nil
+	t := h.currentTask()
+	t.sleep.ctx, t.sleep.end.host = ctx, h
+	h.loop.add(d, &t.sleep.end)
+	h.yield(t)
+	t.sleep.end.seq = 0
 	return ctx.Err()
 }
 
@@ -135,10 +159,8 @@ func (l *Loop) Data() any {
 func (l *Loop) SetData(data any) { l.current.data = data }
 
 type timer struct {
-	host  *Host
-	run   func()
+	event event
 	fired chan time.Time // nil for AfterFunc
-	event *event
 }
 
 // C implements clock.Timer.
@@ -146,17 +168,14 @@ func (t *timer) C() <-chan time.Time { return t.fired }
 
 // Stop implements clock.Timer.
 func (t *timer) Stop() bool {
-	pending := t.event != nil && t.event.run != nil
-	if pending {
-		t.event.run = nil
-	}
+	pending := t.event.seq != 0
+	t.event.seq = 0
 	return pending
 }
 
 // Reset implements clock.Timer.
 func (t *timer) Reset(d time.Duration) bool {
 	pending := t.Stop()
-	t.event = &event{run: t.run, host: t.host, signal: t.fired != nil}
-	t.host.loop.add(d, t.event)
+	t.event.host.loop.add(d, &t.event)
 	return pending
 }

@@ -18,6 +18,7 @@ type Loop struct {
 	idle    []*task
 	tasks   map[*task]struct{}
 	events  int64
+	spare   []*event // of After and Go, to be used again
 }
 
 // NewLoop returns a Loop without events. Close ends it.
@@ -30,11 +31,14 @@ type entry struct {
 	event *event
 }
 
-// An event is a function that runs at a time.
+// An event is something that happens at a time: a function runs, or a task has slept. It may happen again later.
 type event struct {
-	run    func() // nil if it was stopped or has run
-	host   *Host  // whose goroutine runs it, nil for the loop's own
-	signal bool   // run does not block, and needs no goroutine of the host
+	seq    uint64 // of its entry; 0 if it is not pending. Entries with another seq do nothing
+	run    func()
+	host   *Host // whose goroutine calls run, nil for the loop's own
+	task   *task // that sleeps
+	signal bool  // run does not block, and needs no goroutine of the host
+	once   bool  // nobody refers to the event after it has happened
 }
 
 // Now returns the time since the loop started.
@@ -47,10 +51,25 @@ func (l *Loop) Time() time.Time { return Epoch.Add(l.Now()) }
 func (l *Loop) Events() int64 { return l.events }
 
 // After runs a function after d. The function must not block.
-func (l *Loop) After(d time.Duration, run func()) { l.add(d, &event{run: run}) }
+func (l *Loop) After(d time.Duration, run func()) { l.addOnce(d, run, nil) }
 
+// addOnce adds an event that cannot be stopped.
+func (l *Loop) addOnce(d time.Duration, run func(), h *Host) {
+	var e *event
+	if last := len(l.spare) - 1; last >= 0 {
+		e = l.spare[last]
+		l.spare = l.spare[:last]
+	} else {
+		e = &event{once: true}
+	}
+	e.run, e.host = run, h
+	l.add(d, e)
+}
+
+// add makes an event happen after d, and not when it would have happened otherwise.
 func (l *Loop) add(d time.Duration, e *event) {
 	l.seq++
+	e.seq = l.seq
 	l.push(entry{l.now.Load() + int64(max(d, 0)), l.seq, e})
 }
 
@@ -58,26 +77,39 @@ func (l *Loop) add(d time.Duration, e *event) {
 func (l *Loop) Step(until time.Duration) bool {
 	for len(l.queue) > 0 && l.queue[0].at <= int64(until) {
 		next := l.pop()
-		run := next.event.run
-		if run == nil {
+		if next.event.seq != next.seq {
 			continue
 		}
-		next.event.run = nil
+		next.event.seq = 0
 		l.now.Store(next.at)
 		l.events++
-		switch h := next.event.host; {
-		case h == nil:
-			run()
-		case !next.event.signal:
-			h.Run(run)
-		case !h.crashed:
-			run()
-			h.wake()
-		}
+		l.happen(next.event)
 		return true
 	}
 	l.now.Store(max(l.now.Load(), int64(until)))
 	return false
+}
+
+// happen runs what an event is for.
+func (l *Loop) happen(e *event) {
+	run, h := e.run, e.host
+	if e.once {
+		e.run, e.host = nil, nil
+		l.spare = append(l.spare, e)
+	}
+	switch {
+	case h == nil:
+		run()
+	case e.task != nil:
+		if !h.crashed {
+			h.endSleep(e.task)
+		}
+	case !e.signal:
+		h.Run(run)
+	case !h.crashed:
+		run()
+		h.wake()
+	}
 }
 
 // Close ends all goroutines of the loop.
@@ -86,7 +118,7 @@ func (l *Loop) Close() {
 		t.stop()
 	}
 	clear(l.tasks)
-	l.queue, l.idle = nil, nil
+	l.queue, l.idle, l.spare = nil, nil, nil
 }
 
 // heapWidth is the number of children of a heap entry: wide heaps are flat, and most entries are added near the end.

@@ -1,6 +1,9 @@
 package virtual
 
-import "iter"
+import (
+	"context"
+	"iter"
+)
 
 // A task is a goroutine that runs functions of hosts, one after the other. Only one task runs at a time: the loop
 // resumes it, and it yields when it has to wait.
@@ -12,8 +15,23 @@ type task struct {
 	host  *Host
 	run   func()
 	ended bool
-	ready func() bool // what it waits for, nil while it runs
+	ready func() bool // what it waits for, nil while it runs or sleeps
+	sleep sleep
 	data  any
+}
+
+// A sleep is the state of Host.Sleep.
+type sleep struct {
+	end event           // pending while the task sleeps
+	ctx context.Context // that ends it early, nil while the task does not sleep
+}
+
+// isReady reports whether a waiting task can go on.
+func (t *task) isReady() bool {
+	if t.sleep.ctx != nil {
+		return t.sleep.end.seq == 0 || t.sleep.ctx.Err() != nil
+	}
+	return t.ready()
 }
 
 // stopped is the panic that unwinds a task whose host has crashed.
@@ -21,6 +39,7 @@ type stopped struct{}
 
 func (l *Loop) newTask() *task {
 	t := new(task)
+	t.sleep.end.task = t
 	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		for ok := true; ok; ok = yield(struct{}{}) {
