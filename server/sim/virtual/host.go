@@ -14,7 +14,7 @@ import (
 // the monotonic clock.
 type Host struct {
 	Name    string
-	ahead   time.Duration
+	start   time.Time // its time of day when the loop started
 	loop    *Loop
 	waiting []*task
 	crashed bool
@@ -24,7 +24,7 @@ var _ clock.Scheduler = (*Host)(nil)
 
 // NewHost returns a host whose time of day is ahead of the right one.
 func (l *Loop) NewHost(name string, ahead time.Duration) *Host {
-	return &Host{Name: name, ahead: ahead, loop: l}
+	return &Host{Name: name, start: Epoch.Add(ahead), loop: l}
 }
 
 // Crash ends the host: none of its functions runs from now on, not even their deferred calls' effects on other hosts.
@@ -41,7 +41,7 @@ func (h *Host) Crash() {
 func (h *Host) Crashed() bool { return h.crashed }
 
 // Now returns the time of day of the host.
-func (h *Host) Now() time.Time { return h.loop.Time().Add(h.ahead) }
+func (h *Host) Now() time.Time { return h.start.Add(h.loop.Now()) }
 
 // Since returns the time since a reading of the clock.
 func (h *Host) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
