@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 func TestBackupIsRestoredIntoANewRulesService(t *testing.T) {
@@ -24,8 +25,8 @@ func TestBackupIsRestoredIntoANewRulesService(t *testing.T) {
 	// Before a rules service is started on the database.
 	db := filepath.Join(dir, "rules.db")
 	s.want("restored from", "restore", "--db", db, saved)
-	s.refuses(exitError, "the database is not empty", "restore", "--db", db, saved)
-	s.refuses(exitError, "[db server]", "restore", "--db", db, "--server", "http://127.0.0.1:1", saved)
+	s.refuses(cli.ExitFailure, "the database is not empty", "restore", "--db", db, saved)
+	s.refuses(cli.ExitFailure, "[db server]", "restore", "--db", db, "--server", "http://127.0.0.1:1", saved)
 	p := serve(t, onFreePort("--db", db)...)
 	there := []string{"--server", "http://" + p.admin, "--token-file", file}
 	if got := s.want("", append(told, there...)...); got != history {
@@ -44,7 +45,7 @@ func TestBackupIsRestoredIntoANewRulesService(t *testing.T) {
 	s.want("restored from", append([]string{"restore", saved}, there...)...)
 	s.want("search-per-user", append([]string{"rules", "list"}, there...)...) // the token that was used is good still
 	s.want("search-per-user", "rules", "list", "--server", "http://"+p.admin, "--token-file", file)
-	s.refuses(exitError, "headgate restore --db", append([]string{"restore", saved}, there...)...)
+	s.refuses(cli.ExitFailure, "headgate restore --db", append([]string{"restore", saved}, there...)...)
 }
 
 // A rules service that was started for the first time has a token, and rules to try, and can be restored into all the
@@ -72,11 +73,11 @@ func TestBackupIsRestoredOverTheFirstToken(t *testing.T) {
 	}
 	s.want("demo-per-address", there("rules", "list")...)
 	out, errs, code := s.run("", there("restore", saved)...)
-	if code != exitOK || !strings.Contains(out, "restored from") || !strings.Contains(errs, "no token of the backup has all permissions") {
+	if code != cli.ExitOK || !strings.Contains(out, "restored from") || !strings.Contains(errs, "no token of the backup has all permissions") {
 		t.Fatalf("got %d, %s%s", code, out, errs)
 	}
 	made, _, _ := strings.Cut(out, "\n")
-	s.refuses(exitError, "401", there("rules", "list")...) // it was of what is gone
+	s.refuses(cli.ExitFailure, "401", there("rules", "list")...) // it was of what is gone
 	writeFile(t, first, made)
 	s.want("search-per-user", there("rules", "list")...)
 	await.NoError(t, "the restored rules in force", func() error { return s.holds("search-per-user", there("keys", "get", "user=acme")...) })
@@ -84,6 +85,6 @@ func TestBackupIsRestoredOverTheFirstToken(t *testing.T) {
 	// Somebody has made something now, which is not given up by accident.
 	s.want("reset", there("keys", "reset", "user=acme")...)
 	s.want("deleted rule", there("rules", "delete", "search-per-user")...)
-	s.refuses(exitError, "--replace", there("restore", saved)...)
+	s.refuses(cli.ExitFailure, "--replace", there("restore", saved)...)
 	s.want("restored from", there("restore", "--replace", saved)...)
 }

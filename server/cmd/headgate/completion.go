@@ -63,7 +63,7 @@ Ids come from the rules service that the flags on the line select, or from that 
 		if err := root.GenBashCompletionV2(&script, !c.Flags().Changed("no-descriptions")); err != nil {
 			return err
 		}
-		p.printf("%s%s", bashCompletionHelpers, script.String())
+		p.Printf("%s%s", bashCompletionHelpers, script.String())
 		return nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/docs"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/reference"
 	"github.com/headgate/headgate/server/docsite"
@@ -42,7 +43,7 @@ on its admin address.`,
 			if err := site.Write(dir); err != nil {
 				return err
 			}
-			p.printf("%s in %s\n", output.Plural(len(site.Names()), "file"), dir)
+			p.Printf("%s in %s\n", output.Plural(len(site.Names()), "file"), dir)
 			return nil
 		},
 	}
@@ -60,11 +61,11 @@ func buildDocs(root *cobra.Command) (*docsite.Site, error) {
 		Generated: map[string][]byte{
 			"commands.md": reference.Commands(root),
 			"errors.md": reference.Errors([]reference.ExitCode{
-				{Code: exitOK, Meaning: "success"},
-				{Code: exitError, Meaning: "an error, or rules that lint or test refuse"},
-				{Code: exitDiffers, Meaning: "rules diff: the files differ from the rules service; bench: some requests failed or were not sent"},
-				{Code: exitDenied, Meaning: "check, explain: the request is denied"},
-				{Code: exitInterrupted, Meaning: "interrupted with Ctrl-C; results so far were printed"},
+				{Code: cli.ExitOK, Meaning: "success"},
+				{Code: cli.ExitFailure, Meaning: "an error, or rules that lint or test refuse"},
+				{Code: cli.ExitDiffers, Meaning: "rules diff: the files differ from the rules service; bench: some requests failed or were not sent"},
+				{Code: cli.ExitDenied, Meaning: "check, explain: the request is denied"},
+				{Code: cli.ExitInterrupted, Meaning: "interrupted with Ctrl-C; results so far were printed"},
 			}),
 		},
 	})

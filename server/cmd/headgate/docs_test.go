@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 var (
@@ -25,7 +26,7 @@ var (
 // Every link of the site leads to a page, and to a heading if it names one.
 func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 	dir := t.TempDir()
-	if code := (&program{stdout: io.Discard, stderr: os.Stderr}).run(t.Context(), []string{"docs", "--dir", dir}); code != 0 {
+	if code := newProgram(cli.Program{Stdout: io.Discard, Stderr: os.Stderr}).run(t.Context(), []string{"docs", "--dir", dir}); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	pages := map[string]string{}
@@ -78,7 +79,7 @@ func hasID(page, id string) bool {
 // The reference has every command and every flag of the program.
 func TestReferenceHasEveryCommand(t *testing.T) {
 	site := t.TempDir()
-	p := &program{stdout: io.Discard, stderr: os.Stderr}
+	p := newProgram(cli.Program{Stdout: io.Discard, Stderr: os.Stderr})
 	if code := p.run(t.Context(), []string{"docs", "--dir", site}); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
@@ -157,7 +158,7 @@ func checkUsage(t *testing.T, line string) {
 	if words[0] != "headgate" {
 		return
 	}
-	c, args, err := (&program{}).rootCommand().Find(words[1:])
+	c, args, err := newProgram(cli.Program{}).rootCommand().Find(words[1:])
 	if err != nil {
 		t.Errorf("%s: %v", line, err)
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/doctor"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
@@ -39,7 +40,7 @@ so far.`,
   headgate doctor --output json | jq '.checks[] | select(.status == "problem")'`,
 		Args: cobra.NoArgs,
 	}
-	changed := addSettingFlags(c.Flags(), nil)
+	changed := cli.AddSettingFlags(c.Flags(), nil)
 	c.Flags().DurationVar(&timeout, "timeout", doctor.DefaultTimeout, "maximum `DURATION` of each check of another server")
 	output.AddFlag(c, &out)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -52,14 +53,14 @@ so far.`,
 }
 
 func (p *program) doctor(ctx context.Context, flags map[string]string, timeout time.Duration, out output.Format) error {
-	ctx, stop := untilInterrupted(ctx)
+	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	o := doctor.Options{Version: currentBuild().Version, Timeout: timeout}
 	if out == output.Table {
 		clearLine := func() {}
-		if isTerminal(p.stderr) {
-			clearLine = func() { _, _ = fmt.Fprint(p.stderr, "\r\x1b[K") }
-			o.OnStart = func(check string) { _, _ = fmt.Fprintf(p.stderr, "checking %s …", check) }
+		if cli.IsTerminal(p.Stderr) {
+			clearLine = func() { _, _ = fmt.Fprint(p.Stderr, "\r\x1b[K") }
+			o.OnStart = func(check string) { _, _ = fmt.Fprintf(p.Stderr, "checking %s …", check) }
 		}
 		o.OnResult = func(r doctor.Result) {
 			clearLine()
@@ -67,22 +68,22 @@ func (p *program) doctor(ctx context.Context, flags map[string]string, timeout t
 		}
 		defer clearLine()
 	}
-	report := doctor.Run(ctx, config.Inputs{Flags: flags, Environ: p.environ}, o)
+	report := doctor.Run(ctx, config.Inputs{Flags: flags, Environ: p.Environ}, o)
 	if out == output.Table {
-		p.printf("\n%s, %s\n", output.Plural(report.Problems, "problem"), output.Plural(report.Warnings, "warning"))
-	} else if err := p.show(out, report, nil, nil); err != nil {
+		p.Printf("\n%s, %s\n", output.Plural(report.Problems, "problem"), output.Plural(report.Warnings, "warning"))
+	} else if err := p.Show(out, report, nil, nil); err != nil {
 		return err
 	}
 	if report.Problems > 0 {
-		return exitCodeError(exitError)
+		return cli.ExitError(cli.ExitFailure)
 	}
 	return nil
 }
 
 // printResult prints a result in one line, and its fix in another.
 func (p *program) printResult(r doctor.Result) {
-	p.printf("%-8s %s: %s\n", r.Status, output.Sanitize(r.Check), output.Sanitize(r.Detail))
+	p.Printf("%-8s %s: %s\n", r.Status, output.Sanitize(r.Check), output.Sanitize(r.Detail))
 	if r.Fix != "" {
-		p.printf("%-8s fix: %s\n", "", output.Sanitize(r.Fix))
+		p.Printf("%-8s fix: %s\n", "", output.Sanitize(r.Fix))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/doctor"
 )
 
@@ -14,7 +15,7 @@ import (
 func doctorFor(ctx context.Context, t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := program{stdin: strings.NewReader(""), stdout: &out, stderr: &errs}
+	p := newProgram(cli.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 	args = append([]string{"doctor", "--api-addr", "off", "--grpc-addr", "off", "--resp-addr", "off"}, args...)
 	code := p.run(ctx, args)
 	if errs.Len() > 0 {
@@ -27,8 +28,8 @@ func TestDoctorAcceptsARunningNode(t *testing.T) {
 	admin := newFile(t, "token", testAdminToken)
 	p := serve(t, onFreePort("--data-dir", t.TempDir(), "--admin-token-file", admin)...)
 	out, code := doctorFor(t.Context(), t, "--gateway-addr", p.gateway, "--admin-addr", p.admin, "--data-dir", t.TempDir())
-	if code != exitOK {
-		t.Errorf("got exit code %d, want %d:\n%s", code, exitOK, out)
+	if code != cli.ExitOK {
+		t.Errorf("got exit code %d, want %d:\n%s", code, cli.ExitOK, out)
 	}
 	for _, want := range []string{p.gateway + " is in use by headgate", "rules.db does not exist", "0 problems"} {
 		if !strings.Contains(out, want) {
@@ -47,13 +48,13 @@ func TestDoctorChecksTheRulesService(t *testing.T) {
 		code             int
 		words            []string
 	}{
-		{"a valid token", "http://" + p.admin, node, exitOK, []string{"token nodes with the role node", "0 problems"}},
+		{"a valid token", "http://" + p.admin, node, cli.ExitOK, []string{"token nodes with the role node", "0 problems"}},
 		{
-			"an unknown token", "http://" + p.admin, newFile(t, "other", "not-a-token-of-this-service"), exitError,
+			"an unknown token", "http://" + p.admin, newFile(t, "other", "not-a-token-of-this-service"), cli.ExitFailure,
 			[]string{"problem  control", "fix: put a token with the role node"},
 		},
 		{
-			"no service", "http://" + freeAddr(t), node, exitError,
+			"no service", "http://" + freeAddr(t), node, cli.ExitFailure,
 			[]string{"problem  control", "connection refused", "fix: check that the rules service runs"},
 		},
 	} {
@@ -79,7 +80,7 @@ func TestDoctorPrintsResultsWhenInterrupted(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if code != exitOK || len(report.Checks) < 5 || report.Checks[0].Status != doctor.OK {
+	if code != cli.ExitOK || len(report.Checks) < 5 || report.Checks[0].Status != doctor.OK {
 		t.Fatalf("got exit code %d and %+v, want the configuration to be checked", code, report)
 	}
 	for _, r := range report.Checks[1:] {

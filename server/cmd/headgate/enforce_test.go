@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 const onceRule = `{"id":"once","limits":["1/h"]}`
@@ -34,19 +35,27 @@ func waitDecision(t *testing.T, p *process, want int) {
 	})
 }
 
+// A suspension is a rule, or all rules, that is not enforced.
+type suspension struct {
+	Rule  string `json:"rule"`
+	Scope string `json:"scope"`
+}
+
 // enforce runs headgate enforce against a process and returns the suspensions in its output.
 func enforce(t *testing.T, p *process, args ...string) []suspension {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	command := &program{
-		stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
-		environ: []string{"HEADGATE_TOKEN=" + testAdminToken, "HEADGATE_SERVER=http://" + p.admin, "HOME=" + t.TempDir()},
-	}
+	command := newProgram(cli.Program{
+		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+		Environ: []string{"HEADGATE_TOKEN=" + testAdminToken, "HEADGATE_SERVER=http://" + p.admin, "HOME=" + t.TempDir()},
+	})
 	all := append(append([]string{"enforce"}, args...), "--output", "json", "--timeout", "1m")
-	if code := command.run(t.Context(), all); code != exitOK {
+	if code := command.run(t.Context(), all); code != cli.ExitOK {
 		t.Fatalf("headgate %s: got %d: %s", strings.Join(all, " "), code, stderr.String())
 	}
-	var report enforcementReport
+	var report struct {
+		Off []suspension `json:"off"`
+	}
 	if err := json.Unmarshal([]byte(stdout.String()), &report); err != nil {
 		t.Fatalf("%s: %v", stdout.String(), err)
 	}

@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 // run runs the command in this process.
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, failed bytes.Buffer
-	p := program{stdin: strings.NewReader(""), stdout: &out, stderr: &failed}
+	p := newProgram(cli.Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &failed})
 	code = p.run(context.Background(), args)
 	return code, out.String(), failed.String()
 }

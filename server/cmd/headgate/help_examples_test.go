@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 // examplesOf returns the examples of a command and of those below it, a line each.
@@ -103,7 +105,7 @@ func TestExamplesInTheHelpWork(t *testing.T) {
 		s.run("", "context", "set", "production", "--server", "https://rules.example.com")
 		s.run("", "context", "set", "staging", "--server", "https://rules.example.com")
 	}
-	lines := examplesOf((&program{}).rootCommand())
+	lines := examplesOf(newProgram(cli.Program{}).rootCommand())
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
 	ran := 0
@@ -114,7 +116,7 @@ func TestExamplesInTheHelpWork(t *testing.T) {
 		ready(line)
 		ran++
 		out, code := s.typed(line)
-		good := code == exitOK || code == exitDiffers && strings.Contains(line, "rules diff") || code == exitDenied && (strings.Contains(line, "check") || strings.Contains(line, "explain"))
+		good := code == cli.ExitOK || code == cli.ExitDiffers && strings.Contains(line, "rules diff") || code == cli.ExitDenied && (strings.Contains(line, "check") || strings.Contains(line, "explain"))
 		if !good {
 			t.Errorf("%s: exit %d\n%s", line, code, out)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/control/remote"
 )
 
@@ -85,10 +86,10 @@ func TestKeysAreReadAndResetOnAllNodes(t *testing.T) {
 	nodes[1].signal(syscall.SIGKILL)
 	nodes[1].wait()
 	out, errs, code := s.run("", "keys", "get", "user=acme")
-	if code != exitError || !strings.Contains(errs, "node n2: it refused the connection") || !strings.Contains(fields(out), "10 of 10 now n1 -") {
+	if code != cli.ExitFailure || !strings.Contains(errs, "node n2: it refused the connection") || !strings.Contains(fields(out), "10 of 10 now n1 -") {
 		t.Errorf("with a node that was killed: exit %d, %s%s; want 1, what n1 has, and that n2 did not answer", code, out, errs)
 	}
-	s.refuses(exitError, "node n2: it refused the connection", "keys", "reset", "user=acme")
+	s.refuses(cli.ExitFailure, "node n2: it refused the connection", "keys", "reset", "user=acme")
 }
 
 // What is left in a store that cannot be asked is unknown: nothing is made up, and the reason is told.
@@ -100,7 +101,7 @@ func TestKeysAreUnknownWithoutRedis(t *testing.T) {
 	s.want("8 of 10", "keys", "get", "user=acme")
 	redis.Kill()
 	out, errs, code := s.run("", "keys", "get", "user=acme")
-	if table := fields(out); code != exitError || !strings.Contains(table, "per-user 10/h unknown unknown n1 -") || strings.Contains(table, "10 of 10") {
+	if table := fields(out); code != cli.ExitFailure || !strings.Contains(table, "per-user 10/h unknown unknown n1 -") || strings.Contains(table, "10 of 10") {
 		t.Errorf("got exit %d,\n%s\nwant 1, and that what is left is unknown", code, out)
 	}
 	if !strings.Contains(errs, "node n1: ") || !strings.Contains(errs, redis.Addr()) {

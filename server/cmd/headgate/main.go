@@ -4,9 +4,11 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 func main() {
-	p := program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	p := newProgram(cli.Program{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()})
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }

@@ -56,7 +56,7 @@ func (p *program) man(root *cobra.Command, args []string, dir string) error {
 		if err != nil {
 			return err
 		}
-		p.printf("%s in %s\n", output.Plural(pages, "page"), dir)
+		p.Printf("%s in %s\n", output.Plural(pages, "page"), dir)
 		return nil
 	}
 	found, rest, err := root.Find(args)
@@ -67,6 +67,6 @@ func (p *program) man(root *cobra.Command, args []string, dir string) error {
 		}
 		return unknownCommandError(found, name)
 	}
-	p.printf("%s", manpage.Page(found, footer))
+	p.Printf("%s", manpage.Page(found, footer))
 	return nil
 }

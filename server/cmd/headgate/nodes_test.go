@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/internal/pgtest"
 )
@@ -16,8 +17,8 @@ import (
 // heartbeat says that a node is there.
 func (s *shell) heartbeat(id string) {
 	s.t.Helper()
-	p := program{environ: s.env}
-	client, err := p.connect(&serverFlags{})
+	p := cli.Program{Environ: s.env}
+	client, err := p.Connect(&cli.ServerFlags{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -74,9 +75,9 @@ func TestStoppedNodesAreRemovedFromTheList(t *testing.T) {
 			if err := s.lacks("killed", "nodes"); err != nil {
 				t.Error(err)
 			}
-			s.refuses(exitError, "There is no node", "nodes", "delete", "killed")
+			s.refuses(cli.ExitFailure, "There is no node", "nodes", "delete", "killed")
 			s.want("removed node killed", "audit", "--kind", "event")
-			s.refuses(exitError, `unknown command "delte" for "headgate nodes", which has delete`, "nodes", "delte", "killed")
+			s.refuses(cli.ExitFailure, `unknown command "delte" for "headgate nodes", which has delete`, "nodes", "delte", "killed")
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 // A rules service and a node of it, each a process of its own: a client's plan is changed by the command line, and the
@@ -44,6 +45,6 @@ func TestSetClientProperties(t *testing.T) {
 	s.want("plan: gold", "clients", "get", "acme")
 	s.want("plan: gold", "clients", "list", "--search", "gold")
 	await.NoError(t, "the client's own limit", func() error { return s.holds("7 of 7", "keys", "get", "user=acme") })
-	s.refuses(exitError, "user, or another name for a property", "clients", "set", "acme", "--attribute", "usr=acme")
-	s.refuses(exitError, "one value", "clients", "set", "acme", "--attribute", "plan=gold", "--attribute", "plan=silver")
+	s.refuses(cli.ExitFailure, "user, or another name for a property", "clients", "set", "acme", "--attribute", "usr=acme")
+	s.refuses(cli.ExitFailure, "one value", "clients", "set", "acme", "--attribute", "plan=gold", "--attribute", "plan=silver")
 }

@@ -4,51 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/manage"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/measure"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/tryrules"
 )
 
-// A program is one run of the command, with its input, output and environment.
-type program struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	environ        []string
+// A program is one run of the command.
+type program struct{ cli.Program }
+
+func newProgram(p cli.Program) *program {
+	p.Version = currentBuild().Version
+	return &program{p}
 }
-
-// The exit codes.
-const (
-	exitOK      = 0
-	exitError   = 1 // an error, or rules that lint or test refuse
-	exitDiffers = 2 // rules diff: the files differ from the rules service
-	exitDenied  = 3 // check: the request is denied
-)
-
-// An exitCodeError is the exit code of a command that has already printed why it failed.
-type exitCodeError int
-
-func (s exitCodeError) Error() string { return fmt.Sprintf("exit %d", int(s)) }
 
 // run runs the command with its arguments and returns the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
 	root := p.rootCommand()
 	root.SetArgs(args)
-	root.SetIn(p.stdin)
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
-	var status exitCodeError
+	var status cli.ExitError
 	switch {
 	case err == nil:
-		return exitOK
+		return cli.ExitOK
 	case errors.As(err, &status):
 		return int(status)
 	default:
-		_, _ = fmt.Fprintln(p.stderr, "headgate: "+err.Error())
-		return exitError
+		_, _ = fmt.Fprintln(p.Stderr, "headgate: "+err.Error())
+		return cli.ExitFailure
 	}
 }
 
@@ -83,14 +74,12 @@ With --upstream and --rules it protects your service.`,
 		return fmt.Errorf("%w%s; see %s --help", err, suggestFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(
-		p.serveCommand(), p.checkCommand(), p.explainCommand(), p.rulesCommand(), p.clientsCommand(), p.overridesCommand(),
-		p.keysCommand(), p.topCommand(), p.trafficCommand(), p.enforceCommand(), p.nodesCommand(), p.tokensCommand(),
-		p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
-		p.backupCommand(), p.restoreCommand(), p.schemaCommand(), p.versionCommand(),
-		p.doctorCommand(), p.docsCommand(), p.manCommand(), p.simulateCommand(),
+		p.serveCommand(), p.doctorCommand(), p.schemaCommand(), p.versionCommand(), p.docsCommand(), p.manCommand(),
 	)
+	root.AddCommand(manage.Commands(&p.Program)...)
+	root.AddCommand(tryrules.Commands(&p.Program)...)
+	root.AddCommand(measure.Commands(&p.Program)...)
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(p.measuringCommands()...)
 	p.setBashCompletion(root)
 	setArgErrors(root)
 	return root
@@ -138,12 +127,4 @@ func unknownCommandError(c *cobra.Command, name string) error {
 		text += ", which has " + strings.Join(similar, " and ")
 	}
 	return fmt.Errorf("%s; see %s --help", text, c.CommandPath())
-}
-
-// printf writes to standard output. It ignores errors: the reader is gone then.
-func (p *program) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.stdout, format, args...) }
-
-// show writes value as JSON or YAML, or rows as a table, to standard output.
-func (p *program) show(f output.Format, value any, header []string, rows [][]string) error {
-	return output.Write(p.stdout, f, value, header, rows)
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"os/exec"
 	"testing"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/ladder"
 )
 
 const rampRules = `rules:
@@ -29,7 +32,9 @@ func TestRampMeasuresANodeInRealTime(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %v\n%s", command, err, out)
 			}
-			var report rampReport
+			var report struct {
+				Steps []ladder.Result `json:"steps"`
+			}
 			if err := json.Unmarshal(out, &report); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -46,7 +51,7 @@ func TestRampNoticesAnotherLimit(t *testing.T) {
 	node := serve(t, onFreePort("--rules", rulesFile(t, rampRules))...)
 	code, stdout, stderr := run(t, "bench", "ramp", "--step", "60@100", "--limit", "100/s",
 		"--target", "grpc://"+node.grpc, "--rule", "per-key")
-	if code != exitDiffers {
-		t.Errorf("got exit code %d, want %d\n%s%s", code, exitDiffers, stdout, stderr)
+	if code != cli.ExitDiffers {
+		t.Errorf("got exit code %d, want %d\n%s%s", code, cli.ExitDiffers, stdout, stderr)
 	}
 }

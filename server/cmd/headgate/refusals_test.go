@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 // says runs a command that has to fail and returns what it says.
 func (s *shell) says(args ...string) string {
 	s.t.Helper()
 	_, errs, code := s.run("", args...)
-	if code != exitError {
-		s.t.Fatalf("headgate %s: exit %d, want %d\n%s", strings.Join(args, " "), code, exitError, errs)
+	if code != cli.ExitFailure {
+		s.t.Fatalf("headgate %s: exit %d, want %d\n%s", strings.Join(args, " "), code, cli.ExitFailure, errs)
 	}
 	return errs
 }
@@ -69,12 +70,12 @@ func TestFailedImportReportsItsProgress(t *testing.T) {
 	lines.WriteString("{\"id\":\"bad\",\"limits\":[\"x\"]}\n")
 	_, errs, code := s.run(lines.String(), "clients", "import", "-")
 	for _, want := range []string{"\n  line 5002: limits[0]: ", "5000 clients registered before the error\n"} {
-		if code != exitError || !strings.Contains(errs, want) {
+		if code != cli.ExitFailure || !strings.Contains(errs, want) {
 			t.Errorf("exit %d, got %s, want %q", code, errs, want)
 		}
 	}
 	out, errs, code := s.run(`{"id":"c0"}`, "clients", "import", "-", "--output", "yaml")
-	if code != exitOK || !strings.HasPrefix(out, "revision: 2\nclients: 1\n") || !strings.Contains(out, "unchanged: 1\n") {
+	if code != cli.ExitOK || !strings.HasPrefix(out, "revision: 2\nclients: 1\n") || !strings.Contains(out, "unchanged: 1\n") {
 		t.Errorf("exit %d, got %s%s, want the present revision and one that is unchanged", code, out, errs)
 	}
 }

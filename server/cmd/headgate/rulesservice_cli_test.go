@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
-	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 // A shell runs commands against a rules service.
@@ -36,7 +36,7 @@ func newShell(t *testing.T) *shell {
 func (s *shell) run(stdin string, args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	p := program{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, environ: s.env}
+	p := newProgram(cli.Program{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Environ: s.env})
 	code = p.run(context.Background(), args)
 	return out.String(), errs.String(), code
 }
@@ -45,7 +45,7 @@ func (s *shell) run(stdin string, args ...string) (stdout, stderr string, code i
 func (s *shell) want(words string, args ...string) string {
 	s.t.Helper()
 	out, errs, code := s.run("", args...)
-	if code != exitOK || !strings.Contains(out, words) {
+	if code != cli.ExitOK || !strings.Contains(out, words) {
 		s.t.Fatalf("headgate %s: exit %d, want 0 and %q in:\n%s%s", strings.Join(args, " "), code, words, out, errs)
 	}
 	return out
@@ -81,7 +81,7 @@ func TestRulesCommands(t *testing.T) {
 	writeFile(t, filepath.Join(dir, ".git", "junk.yaml"), "not a rule")
 
 	s.want("demo-per-address", "rules", "list")
-	s.refuses(exitDiffers, "would create 2, update 0, delete 5", "rules", "diff", "-f", dir, "--prune")
+	s.refuses(cli.ExitDiffers, "would create 2, update 0, delete 5", "rules", "diff", "-f", dir, "--prune")
 	s.want("demo-per-address", "rules", "list")
 	s.want("would create 2", "rules", "apply", "-f", dir, "--dry-run")
 	s.want("created 2, updated 0, deleted 0", "rules", "apply", "-f", dir)
@@ -101,9 +101,9 @@ func TestRulesCommands(t *testing.T) {
 		t.Errorf("list as JSON: got %+v, want login and search-per-user", list)
 	}
 
-	s.refuses(exitError, "412", "rules", "delete", "login", "--revision", "1")
+	s.refuses(cli.ExitFailure, "412", "rules", "delete", "login", "--revision", "1")
 	s.want("deleted rule login", "rules", "delete", "login")
-	s.refuses(exitError, `no rule "login"`, "rules", "get", "login")
+	s.refuses(cli.ExitFailure, `no rule "login"`, "rules", "get", "login")
 	s.want("delete rule login", "rules", "history", "login")
 	pruned := list[1].Revision + 1 // the change after the one that made it
 	s.want("would create 1", "rules", "rollback", fmt.Sprint(pruned), "--dry-run")
@@ -112,9 +112,9 @@ func TestRulesCommands(t *testing.T) {
 	s.completes("login\t5/m", "rules", "get", "lo")
 
 	writeFile(t, filepath.Join(dir, "search.yaml"), strings.ReplaceAll(searchRule, "10/s", "ten/s"))
-	s.refuses(exitError, "search.yaml:6:14", "rules", "apply", "-f", dir)
-	s.refuses(exitError, "no file", "rules", "apply")
-	s.refuses(exitError, "want the number of a revision", "rules", "rollback", "yesterday")
+	s.refuses(cli.ExitFailure, "search.yaml:6:14", "rules", "apply", "-f", dir)
+	s.refuses(cli.ExitFailure, "no file", "rules", "apply")
+	s.refuses(cli.ExitFailure, "want the number of a revision", "rules", "rollback", "yesterday")
 }
 
 func TestClientAndOverrideCommands(t *testing.T) {
@@ -122,17 +122,17 @@ func TestClientAndOverrideCommands(t *testing.T) {
 	path := rulesFile(t, searchRule)
 	s.want("created 1", "rules", "apply", "-f", path)
 
-	if out, errs, code := s.run(`{"id":"acme","limits":["50/s"]}`+"\n"+`{"id":"other"}`+"\n", "clients", "import", "-"); code != exitOK || !strings.Contains(out, "2 clients: created 2") {
+	if out, errs, code := s.run(`{"id":"acme","limits":["50/s"]}`+"\n"+`{"id":"other"}`+"\n", "clients", "import", "-"); code != cli.ExitOK || !strings.Contains(out, "2 clients: created 2") {
 		t.Fatalf("import: exit %d, want 0 and 2 created:\n%s%s", code, out, errs)
 	}
 	s.want("user: acme", "clients", "list", "--search", "acme")
 	s.want("client other is at revision", "clients", "set", "other", "--attribute", "api_key=k1", "--attribute", "api_key=k2", "--limit", "7/s")
 	s.want("api_key: [k1, k2]", "clients", "get", "other")
-	s.refuses(exitError, "412", "clients", "set", "other", "--revision", "0")
-	s.refuses(exitError, "limits", "clients", "set", "other", "--limit", "many")
-	s.refuses(exitError, "want ATTRIBUTE=VALUE", "clients", "set", "other", "--attribute", "acme")
+	s.refuses(cli.ExitFailure, "412", "clients", "set", "other", "--revision", "0")
+	s.refuses(cli.ExitFailure, "limits", "clients", "set", "other", "--limit", "many")
+	s.refuses(cli.ExitFailure, "want ATTRIBUTE=VALUE", "clients", "set", "other", "--attribute", "acme")
 	_, errs, code := s.run("", "overrides", "create", "--id", "idle", "--client", "cookie.x=1", "--block", "--for", "1h")
-	if code != exitOK || !strings.Contains(errs, "no rule counts by cookie.x") {
+	if code != cli.ExitOK || !strings.Contains(errs, "no rule counts by cookie.x") {
 		t.Errorf("an override that no rule counts by: exit %d, %q; want 0 and a warning", code, errs)
 	}
 	await.NoError(t, "the client's own limit", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
@@ -142,15 +142,15 @@ func TestClientAndOverrideCommands(t *testing.T) {
 	s.want("deleted override launch", "overrides", "delete", "launch")
 	await.NoError(t, "the end of the override", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
 	s.want("reset user=acme", "keys", "reset", "user=acme", "--rule", "search-per-user")
-	s.refuses(exitError, "want ATTRIBUTE=VALUE", "keys", "get", "acme")
-	s.refuses(exitError, "limits", "overrides", "create", "--client", "user=acme", "--limit", "many", "--for", "1h")
+	s.refuses(cli.ExitFailure, "want ATTRIBUTE=VALUE", "keys", "get", "acme")
+	s.refuses(cli.ExitFailure, "limits", "overrides", "create", "--client", "user=acme", "--limit", "many", "--for", "1h")
 	s.want("deleted client acme", "clients", "delete", "acme")
 }
 
 // holds returns an error unless the command writes these words.
 func (s *shell) holds(words string, args ...string) error {
 	out, errs, code := s.run("", args...)
-	if code != exitOK || !strings.Contains(out, words) {
+	if code != cli.ExitOK || !strings.Contains(out, words) {
 		return fmt.Errorf("want %q in:\n%s%s", words, out, errs)
 	}
 	return nil
@@ -165,24 +165,24 @@ func TestTokenNodeAndBackupCommands(t *testing.T) {
 		t.Errorf("the file of a token: got %v, %v; want mode 0600", info, err)
 	}
 	s.want("demo-per-address", "rules", "list", "--token-file", viewer)
-	s.refuses(exitError, "403", "rules", "delete", "demo-per-address", "--token-file", viewer)
+	s.refuses(cli.ExitFailure, "403", "rules", "delete", "demo-per-address", "--token-file", viewer)
 	s.want("bob", "tokens", "list")
 	s.want("revoked token bob", "tokens", "revoke", "bob")
-	s.refuses(exitError, "401", "rules", "list", "--token-file", viewer)
-	s.refuses(exitError, "required flag", "tokens", "create")
+	s.refuses(cli.ExitFailure, "401", "rules", "list", "--token-file", viewer)
+	s.refuses(cli.ExitFailure, "required flag", "tokens", "create")
 
 	await.NoError(t, "a node that has said how it is", func() error { return s.holds("127.0.0.1", "nodes") })
 
 	saved := filepath.Join(dir, "saved")
 	s.want("saved to", "backup", saved)
-	s.refuses(exitError, "the rules service says", "restore", saved) // it is not empty
+	s.refuses(cli.ExitFailure, "the rules service says", "restore", saved) // it is not empty
 	if _, err := os.Stat(saved + ".part"); err == nil {
 		t.Error("a part of a backup was left behind")
 	}
-	s.refuses(exitError, "no context", "rules", "list", "--context", "elsewhere")
+	s.refuses(cli.ExitFailure, "no context", "rules", "list", "--context", "elsewhere")
 	s.want("*  here", "context", "list")
 	s.want("", "context", "remove", "here")
-	s.refuses(exitError, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
+	s.refuses(cli.ExitFailure, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
 }
 
 func TestUnreadableContextsFileIsAnError(t *testing.T) {
@@ -196,50 +196,21 @@ func TestUnreadableContextsFileIsAnError(t *testing.T) {
 		{"tokens", "list"},
 		{"context", "list"},
 	} {
-		s.refuses(exitError, "contexts: "+path+": ", args...)
+		s.refuses(cli.ExitFailure, "contexts: "+path+": ", args...)
 	}
 	s.env = []string{"HEADGATE_CONTEXTS=" + t.TempDir()} // a directory
-	s.refuses(exitError, "is a directory", "rules", "list")
+	s.refuses(cli.ExitFailure, "is a directory", "rules", "list")
 
 	// Where there is no home there are no contexts, and none is missed.
 	s.env = nil
-	s.refuses(exitError, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
-	s.refuses(exitError, "neither HOME nor XDG_CONFIG_HOME", "rules", "list", "--context", "production")
+	s.refuses(cli.ExitFailure, "connect", "rules", "list", "--server", "http://127.0.0.1:1", "--timeout", "5s")
+	s.refuses(cli.ExitFailure, "neither HOME nor XDG_CONFIG_HOME", "rules", "list", "--context", "production")
 }
 
-// Who names a context means it, whatever variables say; and a token that variables hold is shown to no server but
-// theirs.
-func TestNamedContextOverridesVariables(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "contexts.yaml")
-	writeFile(t, path, `
-current: current
-contexts:
-  current: { server: "http://current:1", token_file: /current, namespace: c }
-  staging: { server: "http://staging:1", token_file: /staging }
-  bare: { server: "http://bare:1" }
-`)
-	variables := []string{"HEADGATE_CONTEXTS=" + path, "HEADGATE_SERVER=http://variable:1", "HEADGATE_TOKEN_FILE=/variable", "HEADGATE_NAMESPACE=v"}
-	for _, test := range []struct {
-		environ []string
-		flags   serverFlags
-		want    contexts.Target
-	}{
-		{variables[:1], serverFlags{}, contexts.Target{Server: "http://current:1", TokenFile: "/current", Namespace: "c"}},
-		{variables, serverFlags{}, contexts.Target{Server: "http://variable:1", TokenFile: "/variable", Namespace: "v"}},
-		{variables, serverFlags{context: "staging"}, contexts.Target{Server: "http://staging:1", TokenFile: "/staging"}},
-		{variables, serverFlags{context: "bare"}, contexts.Target{Server: "http://bare:1"}},
-		{variables, serverFlags{context: "bare", Target: contexts.Target{TokenFile: "/flag", Namespace: "f"}}, contexts.Target{Server: "http://bare:1", TokenFile: "/flag", Namespace: "f"}},
-		{[]string{variables[0], variables[2]}, serverFlags{context: "bare"}, contexts.Target{Server: "http://bare:1", TokenFile: "/variable"}},
-		{variables, serverFlags{context: "staging", Target: contexts.Target{Server: "http://flag:1"}}, contexts.Target{Server: "http://flag:1", TokenFile: "/variable", Namespace: "v"}},
-	} {
-		p := &program{environ: test.environ}
-		if got, err := p.target(&test.flags); err != nil || got != test.want {
-			t.Errorf("%q %+v: got %+v, %v, want %+v", test.environ[1:], test.flags, got, err, test.want)
-		}
-	}
-	s := &shell{t: t, env: variables}
+func TestContextNeedsTheURLOfAService(t *testing.T) {
+	s := &shell{t: t, env: []string{"HEADGATE_CONTEXTS=" + filepath.Join(t.TempDir(), "contexts.yaml")}}
 	for _, bad := range []string{"", "nonsense", "ftp://x", "http://", "http://user:hush@x"} {
-		s.refuses(exitError, "--server: want the URL of a rules service", "context", "set", "bad", "--server", bad)
+		s.refuses(cli.ExitFailure, "--server: want the URL of a rules service", "context", "set", "bad", "--server", bad)
 	}
 }
 
@@ -253,7 +224,7 @@ func TestOnlyAnEmptyClientListPrunesClients(t *testing.T) {
 	s.want("deleted 0, unchanged 1", "rules", "apply", "-f", rule, "--prune") // it says nothing of clients
 	writeFile(t, clients, "clients: []\n")
 	s.want("deleted 0, unchanged 1", "rules", "apply", "-f", dir)
-	s.refuses(exitDiffers, "delete client acme", "rules", "diff", "-f", dir, "--prune")
+	s.refuses(cli.ExitDiffers, "delete client acme", "rules", "diff", "-f", dir, "--prune")
 	s.want("delete client acme", "rules", "apply", "-f", dir, "--prune")
 	s.want("none", "clients", "list")
 	s.want("search-per-user", "rules", "list")

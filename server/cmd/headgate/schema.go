@@ -25,7 +25,7 @@ Editors use it to complete and check files. For the YAML language server, write 
 			if args[0] == "config" {
 				text = config.Schema()
 			}
-			_, err := p.stdout.Write(text)
+			_, err := p.Stdout.Write(text)
 			return err
 		},
 	}

@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/node"
 	"github.com/headgate/headgate/server/docsite"
@@ -56,60 +54,24 @@ error. SIGHUP reads it again at once. SIGTERM waits for current requests to fini
   headgate serve --gateway-addr off --api-addr :8081 --grpc-addr :8082 --api-token-file token.txt --rules rules.yaml`,
 		Args: cobra.NoArgs,
 	}
-	changed := addSettingFlags(c.Flags(), nil)
+	changed := cli.AddSettingFlags(c.Flags(), nil)
 	c.RunE = func(c *cobra.Command, _ []string) error { return p.serve(c.Context(), changed()) }
 	return c
 }
 
-// addSettingFlags adds the flags of the settings named in only, or of all settings if only is nil. The function that it
-// returns gets the flags on the command line.
-func addSettingFlags(flags *pflag.FlagSet, only []string) (changed func() map[string]string) {
-	values := make(map[string]*textFlag)
-	add := func(name, value, arg, usage string) {
-		values[name] = &textFlag{text: value, arg: arg}
-		flags.Var(values[name], name, usage)
-	}
-	add("config", "", "FILE", "configuration file, YAML or JSON; flags and variables take precedence over it")
-	for _, s := range config.Settings() {
-		if only == nil || slices.Contains(only, s.Name) {
-			add(s.Name, s.Default, s.Arg, s.Usage)
-		}
-	}
-	return func() map[string]string {
-		list := make(map[string]string)
-		for name, value := range values {
-			if flags.Changed(name) {
-				list[name] = value.text
-			}
-		}
-		return list
-	}
-}
-
-// A textFlag is a string flag. In the help, its value is called arg.
-type textFlag struct{ text, arg string }
-
-func (f *textFlag) String() string { return f.text }
-func (f *textFlag) Type() string   { return f.arg }
-
-func (f *textFlag) Set(text string) error {
-	f.text = text
-	return nil
-}
-
 func (p *program) serve(ctx context.Context, flags map[string]string) error {
-	c, warnings, err := config.Load(config.Inputs{Flags: flags, Environ: p.environ})
+	c, warnings, err := config.Load(config.Inputs{Flags: flags, Environ: p.Environ})
 	if err != nil {
 		return err
 	}
 	format := c.LogFormat
 	if format == telemetry.LogAuto {
 		format = telemetry.LogJSON
-		if isTerminal(p.stderr) {
+		if cli.IsTerminal(p.Stderr) {
 			format = telemetry.LogText
 		}
 	}
-	lines := telemetry.NewLineWriter(p.stderr)
+	lines := telemetry.NewLineWriter(p.Stderr)
 	log, err := telemetry.NewLogger(lines, format, c.LogLevel)
 	if err != nil {
 		return err
@@ -120,11 +82,11 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	ctx, stop := stopOnSignals(ctx, log)
 	defer stop()
 	o := node.Options{
-		Version: currentBuild().Version, Logger: log, LogLines: lines, Secrets: p.stdout,
+		Version: currentBuild().Version, Logger: log, LogLines: lines, Secrets: p.Stdout,
 		Docs: func() (*docsite.Site, error) { return buildDocs(p.rootCommand()) },
 	}
-	if c.NeedsDemo() || isTerminal(p.stdout) {
-		o.Banner = p.stdout
+	if c.NeedsDemo() || cli.IsTerminal(p.Stdout) {
+		o.Banner = p.Stdout
 	}
 	n, err := node.Open(ctx, c, o)
 	if err != nil {
@@ -170,7 +132,7 @@ func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func
 					cancel()
 				case time.Since(first) > sameSignalWindow:
 					log.Error("second signal, exiting without draining", "signal", s.String())
-					os.Exit(exitError)
+					os.Exit(cli.ExitFailure)
 				}
 			case <-done:
 				return
@@ -182,14 +144,4 @@ func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func
 		close(done)
 		cancel()
 	}
-}
-
-// isTerminal reports whether w is a terminal or another character device.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -86,9 +86,9 @@ func (p *program) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := currentBuild()
 			if out != output.Table {
-				return p.show(out, b, nil, nil)
+				return p.Show(out, b, nil, nil)
 			}
-			p.printf("%s\n", b.String())
+			p.Printf("%s\n", b.String())
 			return nil
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
 func TestWebhookCommandsAndAudit(t *testing.T) {
@@ -32,9 +33,9 @@ func TestWebhookCommandsAndAudit(t *testing.T) {
 	s.want("none", "webhooks", "list")
 	secret := filepath.Join(dir, "secret")
 	s.want("the secret of webhook deploys is in", "webhooks", "create", "--id", "deploys", "--url", taker.URL, "--write", secret, "--description", "for the tests")
-	s.refuses(exitError, "409", "webhooks", "create", "--id", "deploys", "--url", taker.URL)
-	s.refuses(exitError, "public network", "webhooks", "create", "--url", "http://10.0.0.1/")
-	s.refuses(exitError, "required flag", "webhooks", "create")
+	s.refuses(cli.ExitFailure, "409", "webhooks", "create", "--id", "deploys", "--url", taker.URL)
+	s.refuses(cli.ExitFailure, "public network", "webhooks", "create", "--url", "http://10.0.0.1/")
+	s.refuses(cli.ExitFailure, "required flag", "webhooks", "create")
 	writeFile(t, secret, "a secret of one's own\n")
 	s.want("created webhook own", "webhooks", "create", "--id", "own", "--url", taker.URL+"/own", "--secret-file", secret)
 	s.want("deploys", "webhooks", "list")
@@ -42,7 +43,7 @@ func TestWebhookCommandsAndAudit(t *testing.T) {
 	s.want("description: for the tests", "webhooks", "get", "deploys")
 	s.completes("deploys\t"+taker.URL, "webhooks", "deliveries", "dep")
 	s.want("deleted webhook own", "webhooks", "delete", "own")
-	s.refuses(exitError, "404", "webhooks", "get", "own")
+	s.refuses(cli.ExitFailure, "404", "webhooks", "get", "own")
 
 	s.want("none", "webhooks", "deliveries", "deploys")
 	revision := regexp.MustCompile(`revision (\d+)`).FindStringSubmatch(s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule)))[1]
@@ -51,8 +52,8 @@ func TestWebhookCommandsAndAudit(t *testing.T) {
 	s.want("to webhook deploys again", "webhooks", "retry", "deploys", revision)
 	await.NoError(t, "what was sent again to be taken", func() error { return s.holds("delivered", "webhooks", "deliveries", "deploys") })
 	s.want("none", "webhooks", "deliveries", "deploys", "--dead")
-	s.refuses(exitError, "want the number of a revision", "webhooks", "retry", "deploys", "last")
-	s.refuses(exitError, "404", "webhooks", "retry", "deploys", "999999")
+	s.refuses(cli.ExitFailure, "want the number of a revision", "webhooks", "retry", "deploys", "last")
+	s.refuses(cli.ExitFailure, "404", "webhooks", "retry", "deploys", "999999")
 
 	s.want("create rule search-per-user", "audit")
 	s.want("create webhook deploys", "audit", "--kind", "webhook", "--id", "deploys")
@@ -62,9 +63,9 @@ func TestWebhookCommandsAndAudit(t *testing.T) {
 	s.want("127.0.0.1", "audit", "--limit", "1")
 	s.want("token bob is in", "tokens", "create", "--id", "bob", "--role", "viewer", "--write", filepath.Join(dir, "bob"))
 	s.want("create token bob", "audit", "--all", "--kind", "token")
-	s.refuses(exitError, "kind", "audit", "--kind", "colour")
-	s.refuses(exitError, "403", "audit", "--token-file", filepath.Join(dir, "bob"))
+	s.refuses(cli.ExitFailure, "kind", "audit", "--kind", "colour")
+	s.refuses(cli.ExitFailure, "403", "audit", "--token-file", filepath.Join(dir, "bob"))
 	writeFile(t, filepath.Join(dir, "bob"), "hg_bob_wrong\n")
-	s.refuses(exitError, "401", "audit", "--token-file", filepath.Join(dir, "bob"))
+	s.refuses(cli.ExitFailure, "401", "audit", "--token-file", filepath.Join(dir, "bob"))
 	s.want("refused", "audit", "--logins")
 }

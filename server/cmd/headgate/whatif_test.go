@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/whatif"
 )
 
 const commonLog = `192.0.2.1 - alice [10/Oct/2026:13:55:36 +0000] "GET /search/a HTTP/1.1" 200 2326` + "\n"
@@ -31,7 +34,9 @@ func TestWhatIfReplaysAnAccessLog(t *testing.T) {
 			t.Errorf("got\n%swant %q in it", out, want)
 		}
 	}
-	var got whatIfResult
+	var got struct {
+		Rules []*whatif.Result `json:"rules"`
+	}
 	text := s.want("", "rules", "whatif", "--log", log, "--rule", rule, "--current", rule, "-o", "json")
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
@@ -52,7 +57,7 @@ func TestWhatIfRefusesLogsWithoutRequests(t *testing.T) {
 	writeFile(t, rule, "id: a\nlimits: 1/s\n")
 	s := newShell(t)
 	_, errs, code := s.run("", "rules", "whatif", "--log", log, "--rule", rule)
-	if code != exitError || !strings.Contains(errs, "access.log:1:") || !strings.Contains(errs, "--log-format") {
+	if code != cli.ExitFailure || !strings.Contains(errs, "access.log:1:") || !strings.Contains(errs, "--log-format") {
 		t.Errorf("got exit %d, %q", code, errs)
 	}
 }

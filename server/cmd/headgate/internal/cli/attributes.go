@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/rules"
+)
+
+// ParseAttributes parses arguments such as user=acme.
+func ParseAttributes(args []string) (map[string]string, error) {
+	attributes := make(map[string]string, len(args))
+	for _, arg := range args {
+		name, value, err := CutAttribute(arg)
+		if err != nil {
+			return nil, err
+		}
+		if _, duplicate := attributes[name]; duplicate {
+			return nil, fmt.Errorf("%s: want each attribute once", name)
+		}
+		attributes[name] = value
+	}
+	return attributes, nil
+}
+
+// CutAttribute splits an argument such as user=acme.
+func CutAttribute(arg string) (name, value string, err error) {
+	name, value, _ = strings.Cut(arg, "=")
+	if name == "" || value == "" {
+		return "", "", fmt.Errorf("%s: want ATTRIBUTE=VALUE, such as user=acme", rules.Quote(arg))
+	}
+	return name, value, nil
+}
+
+// FormatAttributes is the inverse of ParseAttributes, on one line.
+func FormatAttributes(attributes map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		list = append(list, name+"="+attributes[name])
+	}
+	return strings.Join(list, " ")
+}

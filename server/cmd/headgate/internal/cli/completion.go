@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// completionTimeout is how long a shell waits for completions.
+const completionTimeout = 2 * time.Second
+
+// CompleteFromService returns the completions that ask gets from the rules service.
+func (p *Program) CompleteFromService(
+	c *cobra.Command, f *ServerFlags, ask func(context.Context, *remote.Client) ([]string, error),
+) ([]string, cobra.ShellCompDirective) {
+	client, err := p.Connect(f)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	defer func() { _ = client.Close() }() // all calls have returned
+	ctx, cancel := context.WithTimeout(commandContext(c), completionTimeout)
+	defer cancel()
+	found, err := ask(ctx, client)
+	if err != nil && len(found) == 0 {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteByPrefix returns completions for the elements of a list whose id begins with prefix, with their descriptions.
+func CompleteByPrefix[T any](list []T, prefix string, name func(*T) (id, description string)) []string {
+	var found []string
+	for i := range list {
+		if id, description := name(&list[i]); strings.HasPrefix(id, prefix) {
+			found = append(found, cobra.CompletionWithDesc(id, output.Sanitize(description)))
+		}
+	}
+	return found
+}
+
+// commandContext returns the context of a command. During shell completion, a command has none.
+func commandContext(c *cobra.Command) context.Context {
+	if ctx := c.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}
+
+// ReadContexts reads the contexts file.
+func (p *Program) ReadContexts() (contexts.File, error) {
+	path, err := contexts.Path(p.Getenv)
+	if err != nil {
+		return contexts.File{}, err
+	}
+	return contexts.Read(path)
+}
+
+// CompleteContexts completes names of contexts.
+func (p *Program) CompleteContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	file, err := p.ReadContexts()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return file.Names(), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,72 @@
+// Package cli has what the commands of headgate share: the program's input, output and exit codes, calls to a rules
+// service, and flags.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+)
+
+// A Program is one run of the command, with its input, output and environment.
+type Program struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        []string
+	Version        string // of this build
+}
+
+// The exit codes.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1   // an error, or rules that lint or test refuse
+	ExitDiffers     = 2   // rules diff: the files differ from the rules service; bench: the result is not as wanted
+	ExitDenied      = 3   // check, explain: the request is denied
+	ExitInterrupted = 130 // Ctrl-C ended the command
+)
+
+// An ExitError is the exit code of a command that has already printed why it failed.
+type ExitError int
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// Printf writes to standard output. It ignores errors: the reader is gone then.
+func (p *Program) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
+
+// Show writes value as JSON or YAML, or rows as a table, to standard output.
+func (p *Program) Show(f output.Format, value any, header []string, rows [][]string) error {
+	return output.Write(p.Stdout, f, value, header, rows)
+}
+
+// Getenv returns the value of an environment variable, or "".
+func (p *Program) Getenv(name string) string {
+	for i := len(p.Environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(p.Environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// UntilInterrupted returns a context that ends with Ctrl-C or SIGTERM. A second signal ends the process at once.
+func UntilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// IsTerminal reports whether w is a terminal or another character device.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

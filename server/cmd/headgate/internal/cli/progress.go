@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// progressInterval is the shortest time between two updates of a progress line.
+const progressInterval = 200 * time.Millisecond
+
+// A ProgressLine shows the progress of a command in the last line of a terminal.
+type ProgressLine struct {
+	terminal io.Writer // nil if the output is not a terminal
+	shown    time.Time
+}
+
+// NewProgressLine returns a progress line on w. It shows nothing if w is not a terminal.
+func NewProgressLine(w io.Writer) *ProgressLine {
+	if !IsTerminal(w) {
+		return &ProgressLine{}
+	}
+	return &ProgressLine{terminal: w}
+}
+
+// Printf replaces the text of the line, unless it has just been replaced.
+func (l *ProgressLine) Printf(format string, args ...any) {
+	if l.terminal == nil || time.Since(l.shown) < progressInterval {
+		return
+	}
+	l.shown = time.Now()
+	_, _ = fmt.Fprintf(l.terminal, "\r\x1b[K"+format, args...) // progress that cannot be shown does not matter
+}
+
+// Clear removes the line.
+func (l *ProgressLine) Clear() {
+	if l.terminal != nil {
+		_, _ = io.WriteString(l.terminal, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+)
+
+// AddSettingFlags adds the flags of the settings named in only, or of all settings if only is nil. The function that it
+// returns gets the flags on the command line.
+func AddSettingFlags(flags *pflag.FlagSet, only []string) (changed func() map[string]string) {
+	values := make(map[string]*textFlag)
+	add := func(name, value, arg, usage string) {
+		values[name] = &textFlag{text: value, arg: arg}
+		flags.Var(values[name], name, usage)
+	}
+	add("config", "", "FILE", "configuration file, YAML or JSON; flags and variables take precedence over it")
+	for _, s := range config.Settings() {
+		if only == nil || slices.Contains(only, s.Name) {
+			add(s.Name, s.Default, s.Arg, s.Usage)
+		}
+	}
+	return func() map[string]string {
+		list := make(map[string]string)
+		for name, value := range values {
+			if flags.Changed(name) {
+				list[name] = value.text
+			}
+		}
+		return list
+	}
+}
+
+// A textFlag is a string flag. In the help, its value is called arg.
+type textFlag struct{ text, arg string }
+
+func (f *textFlag) String() string { return f.text }
+func (f *textFlag) Type() string   { return f.arg }
+
+func (f *textFlag) Set(text string) error {
+	f.text = text
+	return nil
+}

@@ -1,0 +1,152 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/open"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+func (p *commands) backupCommand() *cobra.Command {
+	f := &cli.ServerFlags{}
+	c := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Save the database of a rules service to a file",
+		Long: `Save the database of a rules service to a file while the service runs, as of one moment: rules, clients,
+overrides, tokens (as hashes), webhooks (with their secrets) and the history. FILE may be - for standard output. Only
+you can read the file.`,
+		Example: `  headgate backup rules-$(date +%F).backup
+  headgate backup - | gzip > rules.backup.gz`,
+		Args: cobra.ExactArgs(1),
+	}
+	p.AddServerFlags(c, f)
+	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		if args[0] == "-" {
+			return client.Backup(ctx, p.Stdout)
+		}
+		return p.backup(ctx, client, args[0])
+	})
+	return c
+}
+
+// backup writes a complete file, or none.
+func (p *commands) backup(ctx context.Context, client *remote.Client, name string) error {
+	f, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = client.Backup(ctx, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error matters more
+		return err
+	}
+	p.Printf("saved to %s\n", name)
+	return nil
+}
+
+func (p *commands) restoreCommand() *cobra.Command {
+	f := &cli.ServerFlags{}
+	var db string
+	var replace bool
+	c := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Restore the database of a rules service from a backup",
+		Long: `Restore the database of a rules service from a backup, all of it or nothing: rules, clients, history and
+tokens. FILE may be - for standard input.
+
+The rules service must be new: its database has only the first token and the demo rules. If it has anything else, the
+command fails, unless --replace allows it to delete all of that. The database may be of another kind than the one in
+the backup. Nodes apply the restored rules at once.
+
+Afterwards only the tokens of the backup and that of --admin-token-file are valid. If none of them has all
+permissions, the rules service creates one, and the command prints it.
+
+With --db the command restores into a database before a rules service is started with it, and needs no token.`,
+		Example: `  headgate restore --token-file first-token rules-2027-01-31.backup
+  headgate restore --replace rules-2027-01-31.backup
+  headgate restore --db /var/lib/headgate/rules.db rules-2027-01-31.backup`,
+		Args: cobra.ExactArgs(1),
+	}
+	p.AddServerFlags(c, f)
+	c.Flags().StringVar(&db, "db", "", "`URL` of the database to restore, as for serve, instead of a rules service")
+	c.Flags().BoolVar(&replace, "replace", false, "delete the current content of the database")
+	cli.AddNoteFlag(c, f)
+	c.MarkFlagsMutuallyExclusive("db", "note")
+	c.MarkFlagsMutuallyExclusive("db", "server")
+	c.MarkFlagsMutuallyExclusive("db", "context")
+	restoreService := p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		return p.restore(args[0], func(from io.Reader) error {
+			result, err := client.Restore(ctx, from, replace)
+			if err == nil && result.Token != "" {
+				_, _ = fmt.Fprintln(p.Stderr,
+					"no token of the backup has all permissions; this new one has, and is shown only once:")
+				p.Printf("%s\n", result.Token)
+			}
+			return err
+		})
+	})
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if db == "" {
+			return restoreService(c, args)
+		}
+		return p.restore(args[0], func(from io.Reader) error { return restoreDatabase(c.Context(), db, from, replace) })
+	}
+	return c
+}
+
+// restore opens the backup and calls apply with it.
+func (p *commands) restore(name string, apply func(io.Reader) error) error {
+	if name == "-" {
+		return apply(p.Stdin)
+	}
+	from, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }() // only read
+	if err := apply(from); err != nil {
+		return err
+	}
+	p.Printf("restored from %s\n", name)
+	return nil
+}
+
+// openDBTimeout is how long opening a database may take.
+const openDBTimeout = 30 * time.Second
+
+// restoreDatabase restores a backup into a database.
+func restoreDatabase(ctx context.Context, url string, from io.Reader, replace bool) error {
+	opening, cancel := context.WithTimeout(ctx, openDBTimeout)
+	defer cancel()
+	db, err := open.Open(opening, url, open.Options{})
+	if err != nil {
+		return fmt.Errorf("--db: %w", err)
+	}
+	base := control.Absent
+	if replace {
+		base = control.Any
+	}
+	err = db.Restore(ctx, from, base)
+	if errors.Is(err, control.ErrNotEmpty) {
+		err = fmt.Errorf("%w; --replace deletes that", err)
+	}
+	return errors.Join(err, db.Close())
+}

@@ -1,0 +1,185 @@
+package manage
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+const (
+	// importBatch is the number of lines of one call, as many as the rules service commits at once. A batch with long lines
+	// ends after maxImportBatch bytes.
+	importBatch    = 5_000
+	maxImportBatch = 4 << 20
+	// The times between two lines of progress: on a terminal, where a line replaces the last one, and in a log.
+	progressEvery    = 250 * time.Millisecond
+	progressEveryLog = 5 * time.Second
+)
+
+func (p *commands) importCommand(f *cli.ServerFlags) *cobra.Command {
+	var prune bool
+	var out output.Format
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Register many clients at once",
+		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is
+standard input.
+
+Clients that are already registered are updated. With --prune, clients that are not in the file are removed. Without
+--prune it shows progress on standard error, and clients that are registered when Ctrl-C or an error ends it stay.`,
+		Example: `  headgate clients import clients.ndjson
+  echo '{"id":"acme","limits":["500/s"]}' | headgate clients import -`,
+		Args: cobra.ExactArgs(1),
+	}
+	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		from, err := rulesfile.OpenClients(args[0], p.Stdin)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = from.Close() }() // only read, so an error to close loses nothing
+		var result *edit.Imported
+		if prune { // the rules service must know all clients to remove the others
+			result, err = client.Import(ctx, from, true)
+		} else {
+			send := func(ctx context.Context, lines io.Reader) (*edit.Imported, error) {
+				return client.Import(ctx, lines, false)
+			}
+			in := &clientImport{send: send, progress: p.Stderr, terminal: cli.IsTerminal(p.Stderr), now: time.Now}
+			if result, err = in.run(ctx, from); err != nil && result.Clients > 0 {
+				_, _ = fmt.Fprintf(p.Stderr, "headgate: %s registered before the error\n", output.Plural(result.Clients, "client"))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if out != output.Table {
+			return p.Show(out, result, nil, nil)
+		}
+		p.Printf("%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
+			output.Plural(result.Clients, "client"), result.Created, result.Updated, result.Deleted, result.Unchanged,
+			result.Revision)
+		return nil
+	})
+	c.Flags().BoolVar(&prune, "prune", false, "remove clients that are not in the file")
+	cli.AddNoteFlag(c, f)
+	output.AddFlag(c, &out)
+	return c
+}
+
+// A clientImport registers clients, one line of JSON each, in batches: a call that has all of them would show progress
+// only of the network buffers.
+type clientImport struct {
+	send     func(ctx context.Context, lines io.Reader) (*edit.Imported, error)
+	progress io.Writer
+	terminal bool
+	now      func() time.Time
+}
+
+// run imports all lines. If a batch fails, it returns the sum of the batches in front of it, too.
+func (i *clientImport) run(ctx context.Context, from io.Reader) (*edit.Imported, error) {
+	sum := &edit.Imported{}
+	start := i.now()
+	last, lines := start, 0
+	in := bufio.NewReaderSize(from, 64<<10)
+	for first := true; ; first = false {
+		batch, n, err := readBatch(in)
+		if err != nil {
+			return sum, err
+		}
+		if n == 0 && !first { // an empty import is a call, too: the rules service says what is wrong
+			i.clear()
+			return sum, nil
+		}
+		done, err := i.send(ctx, bytes.NewReader(batch))
+		if err != nil {
+			i.clear()
+			return addFailed(sum, err, lines), err
+		}
+		addImported(sum, done)
+		lines += n
+		every := progressEveryLog
+		if i.terminal {
+			every = progressEvery
+		}
+		if now := i.now(); now.Sub(last) >= every {
+			last = now
+			i.show(sum.Clients, now.Sub(start))
+		}
+	}
+}
+
+// readBatch returns the next lines, and how many they are.
+func readBatch(in *bufio.Reader) (batch []byte, lines int, err error) {
+	for lines < importBatch && len(batch) < maxImportBatch {
+		part, err := in.ReadSlice('\n')
+		batch = append(batch, part...)
+		switch {
+		case err == nil:
+			lines++
+		case errors.Is(err, io.EOF):
+			if len(part) > 0 {
+				lines++
+			}
+			return batch, lines, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, 0, fmt.Errorf("read clients: %w", err)
+		}
+	}
+	return batch, lines, nil
+}
+
+// addFailed returns the sum with the part of a failed batch that was registered, and corrects the lines in the error.
+func addFailed(sum *edit.Imported, err error, lines int) *edit.Imported {
+	var failed *remote.Error
+	if !errors.As(err, &failed) {
+		return sum
+	}
+	for k := range failed.Errors {
+		if failed.Errors[k].Line > 0 {
+			failed.Errors[k].Line += lines
+		}
+	}
+	if failed.Import != nil {
+		addImported(sum, failed.Import)
+	}
+	return sum
+}
+
+func addImported(sum, done *edit.Imported) {
+	sum.Revision = done.Revision
+	sum.Clients += done.Clients
+	sum.Created += done.Created
+	sum.Updated += done.Updated
+	sum.Deleted += done.Deleted
+	sum.Unchanged += done.Unchanged
+	sum.Changes = append(sum.Changes, done.Changes...)
+}
+
+func (i *clientImport) show(clients int, elapsed time.Duration) {
+	text := fmt.Sprintf("imported %s in %v", output.Plural(clients, "client"), elapsed.Round(100*time.Millisecond))
+	if i.terminal {
+		text = "\r\x1b[K" + text
+	} else {
+		text = "headgate: " + text + "\n"
+	}
+	_, _ = io.WriteString(i.progress, text) // progress that cannot be shown does not matter
+}
+
+// clear removes the line of progress from a terminal.
+func (i *clientImport) clear() {
+	if i.terminal {
+		_, _ = io.WriteString(i.progress, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,184 @@
+package manage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// An enforcementReport is the response to all calls about enforcement.
+type enforcementReport struct {
+	Off []suspension `json:"off"`
+}
+
+// A suspension is a rule, or all rules of a namespace or node, that is not enforced for a time.
+type suspension struct {
+	Namespace string    `json:"namespace,omitempty"`
+	Rule      string    `json:"rule,omitempty"`
+	Scope     string    `json:"scope,omitempty"` // only of a node: fleet or node
+	Since     time.Time `json:"since"`
+	Expires   time.Time `json:"expires"`
+	Note      string    `json:"note,omitempty"`
+	By        string    `json:"by"`
+}
+
+// enforceFlags are the flags that all subcommands share.
+type enforceFlags struct {
+	cli.ServerFlags
+	allNamespaces, thisNode bool
+	out                     output.Format
+}
+
+func (p *commands) enforceCommand() *cobra.Command {
+	f := &enforceFlags{}
+	c := &cobra.Command{
+		Use:   "enforce",
+		Short: "Stop enforcing a rule, a namespace or everything for a time",
+		Long: `Stop enforcing a rule, a namespace or everything for a time. Requests over a limit are then admitted and
+counted, as with on_limit: shadow. Every node follows within a second, and enforces again by itself when the time has
+passed. The audit log, /readyz and the metric headgate_enforcement_off_rules show it.
+
+With --this-node the command switches only the node at --server. That works while its rules service is unreachable:
+the token is then the one of its --admin-token-file, its log is the audit log, and the switch is lost when the process
+ends.`,
+		Example: `  # at 3 a.m.: stop enforcing everything in the namespace for half an hour
+  headgate enforce off --for 30m --note "customers are blocked"
+
+  headgate enforce status
+  headgate enforce on`,
+	}
+	p.AddServerFlags(c, &f.ServerFlags)
+	c.PersistentFlags().BoolVar(&f.allNamespaces, "all-namespaces", false, "all namespaces of the rules service")
+	c.PersistentFlags().BoolVar(&f.thisNode, "this-node", false, "only the node at --server, without its rules service")
+	c.MarkFlagsMutuallyExclusive("all-namespaces", "this-node")
+	c.AddCommand(p.enforceOffCommand(f), p.enforceOnCommand(f), p.enforceStatusCommand(f))
+	return c
+}
+
+func (p *commands) enforceOffCommand(f *enforceFlags) *cobra.Command {
+	var length time.Duration
+	c := &cobra.Command{
+		Use:   "off [RULE]",
+		Short: "Admit and count requests over the limits of a rule, or of all rules, for a time",
+		Example: `  headgate enforce off search-per-user --for 15m
+  headgate enforce off --for 1h --note "launch day"
+  headgate enforce off --all-namespaces --for 10m
+  headgate enforce off --this-node --for 10m`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeIDs(&ruleResource, &f.ServerFlags),
+	}
+	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
+		return p.switchEnforcement(ctx, client, f, "off", args, map[string]any{"for": length.String()})
+	})
+	c.Flags().DurationVar(&length, "for", 30*time.Minute, "how long, 1s to 168h")
+	cli.AddNoteFlag(c, &f.ServerFlags)
+	output.AddFlag(c, &f.out)
+	return c
+}
+
+func (p *commands) enforceOnCommand(f *enforceFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "on [RULE]",
+		Short: "Enforce a rule, or all rules, again",
+		Example: `  headgate enforce on search-per-user
+  headgate enforce on
+  headgate enforce on --this-node`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeIDs(&ruleResource, &f.ServerFlags),
+	}
+	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
+		return p.switchEnforcement(ctx, client, f, "on", args, map[string]any{})
+	})
+	cli.AddNoteFlag(c, &f.ServerFlags)
+	output.AddFlag(c, &f.out)
+	return c
+}
+
+func (p *commands) enforceStatusCommand(f *enforceFlags) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show which rules are not enforced, and until when",
+		Example: `  headgate enforce status
+  headgate enforce status --all-namespaces --output json
+  headgate enforce status --this-node`,
+		Args: cobra.NoArgs,
+	}
+	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, _ []string) error {
+		query := url.Values{}
+		if f.allNamespaces {
+			query.Set("all_namespaces", "true")
+		}
+		return p.callEnforcement(ctx, client, f, http.MethodGet, f.path(), query, nil)
+	})
+	output.AddFlag(c, &f.out)
+	return c
+}
+
+// path returns the path of the calls: of the rules service or of one node.
+func (f *enforceFlags) path() string {
+	if f.thisNode {
+		return "/v1/node/enforcement"
+	}
+	return "/v1/enforcement"
+}
+
+// switchEnforcement turns enforcement on or off.
+func (p *commands) switchEnforcement(
+	ctx context.Context, client *remote.Client, f *enforceFlags, to string, args []string, request map[string]any,
+) error {
+	if len(args) > 0 {
+		request["rule"] = args[0]
+	}
+	if f.allNamespaces {
+		request["all_namespaces"] = true
+	}
+	return p.callEnforcement(ctx, client, f, http.MethodPost, f.path()+":"+to, nil, request)
+}
+
+// callEnforcement makes a call and shows its response.
+func (p *commands) callEnforcement(
+	ctx context.Context, client *remote.Client, f *enforceFlags, method, path string, query url.Values, in any,
+) error {
+	var report enforcementReport
+	if err := client.Do(ctx, method, path, query, in, &report); err != nil {
+		return adviseThisNode(f, err)
+	}
+	if f.out == output.Table && len(report.Off) == 0 {
+		p.Printf("all rules are enforced\n")
+		return nil
+	}
+	rows := [][]string{}
+	for _, s := range report.Off {
+		rows = append(rows, []string{
+			cmp.Or(s.Rule, "(all)"), output.OrDash(cmp.Or(s.Namespace, s.Scope)),
+			s.Expires.Local().Format(time.DateTime), time.Until(s.Expires).Round(time.Second).String(), s.By,
+			output.OrDash(s.Note),
+		})
+	}
+	where := "NAMESPACE"
+	if f.thisNode {
+		where = "SCOPE"
+	}
+	return p.Show(f.out, report, []string{"NOT ENFORCED", where, "UNTIL", "LEFT", "BY", "NOTE"}, rows)
+}
+
+// adviseThisNode adds to the error of a node without a rules service that it can be switched alone.
+func adviseThisNode(f *enforceFlags, err error) error {
+	var refused *remote.Error
+	if f.thisNode || !errors.As(err, &refused) ||
+		refused.Status != http.StatusNotFound && refused.Status != http.StatusServiceUnavailable {
+		return err
+	}
+	return fmt.Errorf("%w\n  while the rules service is unreachable, switch each node: "+
+		"add --this-node and --server with the URL of its admin listener", err)
+}

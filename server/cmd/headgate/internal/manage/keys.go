@@ -1,0 +1,158 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+// A keyState is the state of one rule for a client, on one node or in a store that several nodes share.
+type keyState struct {
+	keys.Rule
+	Node     string `json:"node,omitempty"`
+	Region   string `json:"region,omitempty"`
+	Counters string `json:"counters,omitempty"`
+}
+
+// location returns the node or the shared store with the counters.
+func (c *keyState) location() string {
+	if c.Counters != "" {
+		return "shared: " + c.Counters
+	}
+	return output.OrDash(c.Node)
+}
+
+// warnSilentNodes prints the nodes that were not queried because they have sent no heartbeat for long.
+func (p *commands) warnSilentNodes(nodes []keys.NodeStatus) {
+	for _, n := range nodes {
+		if n.State == "silent" {
+			_, _ = fmt.Fprintf(p.Stderr, "headgate: node %s: %s\n", n.ID, n.Error)
+		}
+	}
+}
+
+func (p *commands) keysCommand() *cobra.Command {
+	f := &cli.ServerFlags{}
+	c := &cobra.Command{
+		Use:   "keys",
+		Short: "Show what remains for a client, or reset its counters",
+		Long: `Show what remains for a client, or reset its counters, on all nodes of a namespace. The rules service queries
+each node that counts in its own memory, and one of the nodes that share a store.
+
+The exit code is 0 on success and 1 on an error, such as a node or a store that does not respond. The results of the
+others are shown nevertheless.`,
+		Example: `  headgate keys get user=acme
+  headgate keys reset user=acme --rule search-per-user`,
+	}
+	p.AddServerFlags(c, f)
+	c.AddCommand(p.getKeysCommand(f), p.resetKeysCommand(f))
+	return c
+}
+
+func (p *commands) getKeysCommand(f *cli.ServerFlags) *cobra.Command {
+	var out output.Format
+	c := &cobra.Command{
+		Use:   "get ATTRIBUTE=VALUE...",
+		Short: "Show what remains for a client under each rule that counts it",
+		Example: `  headgate keys get user=acme
+  headgate keys get user=acme ip=203.0.113.9 --output json`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		attributes, err := cli.ParseAttributes(args)
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		for name, value := range attributes {
+			query.Set(name, value)
+		}
+		var response struct {
+			Keys  []keyState        `json:"keys"`
+			Nodes []keys.NodeStatus `json:"nodes"`
+			Error string            `json:"error,omitempty"`
+		}
+		if err := client.Do(ctx, "GET", "/v1/keys", query, nil, &response); err != nil {
+			return err
+		}
+		rows := [][]string{}
+		for _, k := range response.Keys {
+			if len(k.Limits) == 0 {
+				rows = append(rows, []string{k.ID, k.Effect, "-", "-", k.location(), output.OrDash(k.Client)})
+			}
+			for _, l := range k.Limits {
+				left, full := "unknown", "unknown"
+				if l.Remaining != nil && l.ResetAfterMS != nil {
+					left, full = fmt.Sprintf("%d of %d", *l.Remaining, l.Capacity), output.InMillis(*l.ResetAfterMS)
+				}
+				rows = append(rows, []string{k.ID, l.Limit, left, full, k.location(), output.OrDash(k.Client)})
+			}
+		}
+		if err := p.Show(out, response, []string{"RULE", "LIMIT", "LEFT", "FULL", "NODE", "CLIENT"}, rows); err != nil {
+			return err
+		}
+		p.warnSilentNodes(response.Nodes)
+		if response.Error != "" {
+			return errors.New(response.Error)
+		}
+		return nil
+	})
+	output.AddFlag(c, &out)
+	return c
+}
+
+func (p *commands) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
+	var rule string
+	var out output.Format
+	c := &cobra.Command{
+		Use:   "reset ATTRIBUTE=VALUE...",
+		Short: "Reset the counters of a client",
+		Example: `  headgate keys reset user=acme
+  headgate keys reset user=acme --rule search-per-user`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		attributes, err := cli.ParseAttributes(args)
+		if err != nil {
+			return err
+		}
+		request := map[string]any{"attributes": attributes}
+		if rule != "" {
+			request["rule"] = rule
+		}
+		var response struct {
+			Reset []string          `json:"reset"`
+			Nodes []keys.NodeStatus `json:"nodes"`
+			Error string            `json:"error,omitempty"`
+		}
+		if err := client.Do(ctx, "POST", "/v1/keys:reset", nil, request, &response); err != nil {
+			return err
+		}
+		if out != output.Table {
+			if err := p.Show(out, response, nil, nil); err != nil {
+				return err
+			}
+		} else {
+			p.Printf("reset %s under %s\n", strings.Join(args, " "), strings.Join(response.Reset, ", "))
+		}
+		p.warnSilentNodes(response.Nodes)
+		if response.Error != "" {
+			return errors.New(response.Error)
+		}
+		return nil
+	})
+	output.AddFlag(c, &out)
+	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all rules that count the client)")
+	cli.AddNoteFlag(c, f)
+	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleResource, f)) // the flag exists
+	return c
+}

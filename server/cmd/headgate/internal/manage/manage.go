@@ -1,0 +1,21 @@
+// Package manage has the commands that read and change a rules service: its rules, clients, overrides, tokens, webhooks
+// and nodes, the counters and statistics of its nodes, and its database. "headgate context" saves where it is.
+package manage
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+)
+
+type commands struct{ *cli.Program }
+
+// Commands returns the commands of this package.
+func Commands(program *cli.Program) []*cobra.Command {
+	p := &commands{program}
+	return []*cobra.Command{
+		p.rulesCommand(), p.clientsCommand(), p.overridesCommand(), p.keysCommand(), p.topCommand(), p.trafficCommand(),
+		p.enforceCommand(), p.nodesCommand(), p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
+		p.backupCommand(), p.restoreCommand(),
+	}
+}

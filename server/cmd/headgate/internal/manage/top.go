@@ -1,0 +1,93 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/top"
+	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+func (p *commands) topCommand() *cobra.Command {
+	f := &cli.ServerFlags{}
+	var out output.Format
+	var once bool
+	q := top.Query{Order: top.ByDenied, Window: time.Minute}
+	order := string(q.Order)
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Show live which rules and clients are limited most",
+		Long: `Show live which rules and clients are limited most, across all nodes of a rules service. Keys: s sorts by requests or by
+denials, / filters by text, p pauses, q quits. If the output is not a terminal, the figures are printed once.`,
+		Example: `  headgate top
+
+  # which client is denied most, by which rule?
+  headgate top --once
+  headgate top --once -o json --window 24h`,
+		Args: cobra.NoArgs,
+	}
+	p.AddServerFlags(c, f)
+	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		if q.Order = top.Order(order); q.Order != top.ByDenied && q.Order != top.ByRequests {
+			return fmt.Errorf("--order %q: want denied or requests", order)
+		}
+		if once || !cli.IsTerminal(p.Stdout) {
+			figures, err := top.Fetch(ctx, client, q)
+			if err != nil {
+				return err
+			}
+			return p.showTop(out, figures, q.Order)
+		}
+		if c.Flags().Changed("output") {
+			return errors.New("--output: want --once")
+		}
+		return top.Run(ctx, top.Options{
+			Fetch: func(ctx context.Context, q top.Query) (*top.Figures, error) { return top.Fetch(ctx, client, q) },
+			Query: q, Server: client.Name(), In: p.Stdin, Out: p.Stdout,
+		})
+	})
+	flags := c.Flags()
+	flags.BoolVar(&once, "once", false, "print the figures once and exit")
+	flags.DurationVar(&q.Window, "window", q.Window, "the time up to now, 10s to 168h")
+	flags.StringVar(&order, "order", order, "sort by `ORDER`: denied or requests")
+	flags.StringVar(&q.Rule, "rule", "", "show only the rule `ID`")
+	output.CompleteFlag(c, "order", string(top.ByDenied), string(top.ByRequests))
+	output.AddFlag(c, &out)
+	return c
+}
+
+// showTop prints figures once.
+func (p *commands) showTop(out output.Format, figures *top.Figures, order top.Order) error {
+	if out != output.Table {
+		return p.Show(out, figures, nil, nil)
+	}
+	var rows [][]string
+	for _, r := range figures.Rates(order, "") {
+		rows = append(rows, []string{
+			r.Rule, fmt.Sprintf("%.1f", r.Requests), fmt.Sprintf("%.1f", r.Denied), fmt.Sprintf("%.1f", r.Shadow),
+		})
+	}
+	if err := p.Show(out, nil, []string{"RULE", "REQUESTS/S", "DENIED/S", "SHADOW/S"}, rows); err != nil {
+		return err
+	}
+	p.Printf("\n")
+	return p.Show(out, nil, []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}, clientRows(figures.Clients))
+}
+
+func clientRows(list []traffic.ClientCount) [][]string {
+	var rows [][]string
+	for i := range list {
+		c := &list[i]
+		rows = append(rows, []string{
+			top.ClientText(c.Client), c.Rule, fmt.Sprint(c.Requests), fmt.Sprint(c.Allowed), fmt.Sprint(c.Denied),
+		})
+	}
+	return rows
+}

@@ -1,0 +1,61 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/remote"
+)
+
+func (p *commands) trafficCommand() *cobra.Command {
+	f := &cli.ServerFlags{}
+	c := &cobra.Command{
+		Use:   "traffic",
+		Short: "Manage the statistics of clients; headgate top shows them",
+		Example: `  headgate traffic erase user=noisy
+  headgate top`,
+	}
+	p.AddServerFlags(c, f)
+	c.AddCommand(p.eraseTrafficCommand(f))
+	return c
+}
+
+func (p *commands) eraseTrafficCommand(f *cli.ServerFlags) *cobra.Command {
+	var out output.Format
+	c := &cobra.Command{
+		Use:   "erase ATTRIBUTE=VALUE...",
+		Short: "Erase the statistics of a client",
+		Long: `Erase the statistics of a client from the rules service, its database and, within seconds, its nodes. Several attributes
+select clients that have all of them. A client that sends more requests is counted again. Counters of limits stay; see
+"headgate keys reset".`,
+		Example: `  headgate traffic erase user=noisy
+  headgate traffic erase ip=192.0.2.7 --note "request of the data subject"`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	cli.AddNoteFlag(c, f)
+	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		attributes, err := cli.ParseAttributes(args)
+		if err != nil {
+			return err
+		}
+		var erased struct {
+			Erased int `json:"erased"`
+		}
+		in := map[string]any{"client": attributes}
+		if err := client.Do(ctx, http.MethodPost, "/v1/traffic/clients:erase", url.Values{}, in, &erased); err != nil {
+			return err
+		}
+		if out != output.Table {
+			return p.Show(out, erased, nil, nil)
+		}
+		p.Printf("erased %s\n", output.Plural(erased.Erased, "record"))
+		return nil
+	})
+	output.AddFlag(c, &out)
+	return c
+}

@@ -1,0 +1,216 @@
+package measure
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/internal/terminal"
+	"github.com/headgate/headgate/server/loadgen"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// maxRateName is the value of --rate for as many requests as the connections carry.
+const maxRateName = "max"
+
+// maxTargets is the most targets of bench load.
+const maxTargets = 2
+
+// loadFlags are the flags of bench load.
+type loadFlags struct {
+	targetFlags
+	addresses []string
+	limit     string
+	rate      string
+	options   loadgen.Options
+	out       output.Format
+}
+
+// A loadReport is the result of bench load.
+type loadReport struct {
+	Limit       string           `json:"limit,omitempty"`
+	Interrupted bool             `json:"interrupted,omitempty"`
+	Targets     []loadgen.Report `json:"targets"`
+}
+
+func (p *commands) loadCommand() *cobra.Command {
+	f := &loadFlags{}
+	c := &cobra.Command{
+		Use:   "load",
+		Short: "Send requests at a constant rate, and measure latency without leaving out those that had to wait",
+		Long: `Send requests at a constant rate, whether or not the target answers, and measure latency from the time at which
+each request was due. A target that stalls for a second delays all requests of that second, and all of them are
+counted. LATENCY is that time; SERVICE is counted from when a request was really sent, which is later if all
+connections were busy. Requests that were never sent are counted with the time that they waited.
+
+With --rate max each connection sends its next request when the previous one is answered. This measures throughput; its
+latency is that of a saturated target.
+
+With two targets, both get the whole rate at the same time and are shown side by side. Live figures are drawn on
+standard error if that is a terminal.` + targetsHelp + `
+
+Limits deny requests like any others: "denied" is a good answer. The exit code is 0 if all requests were sent and
+answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ctrl-C, with the figures until then.`,
+		Example: `  # a store in this process
+  headgate bench load --rate 10000 --duration 2s
+
+  # a node over HTTP and over RESP, side by side
+  headgate bench load --rate 2000 --rule per-key \
+    --target http://127.0.0.1:8081/v1/ratelimit --target redis://127.0.0.1:8083
+
+  # how many decisions a second a node makes
+  headgate bench load --rate max --duration 10s --target redis://127.0.0.1:8083 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.load(c.Context(), f) },
+	}
+	f.add(c)
+	flags := c.Flags()
+	flags.StringArrayVar(&f.addresses, "target", []string{target.Memory}, "`TARGET` to send to; can be given twice")
+	flags.StringVar(&f.limit, "limit", "100/s", "`LIMIT` of each client, where no rule of the target applies")
+	flags.StringVar(&f.rate, "rate", "1000", "requests per second, or max: `N`")
+	flags.DurationVar(&f.options.Duration, "duration", 10*time.Second, "`TIME` for which requests are due")
+	flags.IntVar(&f.options.Connections, "connections", loadgen.DefaultConnections, "most requests in flight: `N`")
+	flags.IntVar(&f.options.Clients, "clients", loadgen.DefaultClients, "spread requests over `N` clients")
+	flags.DurationVar(&f.options.Timeout, "timeout", loadgen.DefaultTimeout, "`TIME` after which a request has failed")
+	flags.BoolVar(&f.options.Poisson, "poisson", false, "send at random times with that average rate")
+	output.AddFlag(c, &f.out)
+	output.CompleteFlag(c, "target", target.Addresses...)
+	output.CompleteFlag(c, "rate", "100", "1000", "10000", maxRateName)
+	return c
+}
+
+// runs opens the targets and returns a run for each, and a function that closes the targets.
+func (f *loadFlags) runs(ctx context.Context) (runs []*loadgen.Run, closeAll func() error, err error) {
+	var targets []target.Target
+	closeAll = func() error {
+		var errs []error
+		for _, t := range targets {
+			errs = append(errs, t.Close())
+		}
+		return errors.Join(errs...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll())
+		}
+	}()
+	if len(f.addresses) > maxTargets {
+		return nil, closeAll, fmt.Errorf("got %d targets, want one or two", len(f.addresses))
+	}
+	limit, err := headgate.ParseLimit(f.limit)
+	if err != nil {
+		return nil, closeAll, err
+	}
+	if limit.Algorithm == headgate.Concurrency {
+		return nil, closeAll, errors.New("--limit: slots of concurrency are held, not taken; want a limit such as 100/s")
+	}
+	if f.rate != maxRateName {
+		if f.options.Rate, err = strconv.ParseFloat(f.rate, 64); err != nil || f.options.Rate <= 0 {
+			return nil, closeAll, fmt.Errorf("--rate %s: want a number of requests per second, or max", f.rate)
+		}
+	}
+	for _, address := range f.addresses {
+		o, err := f.targetFlags.options(address)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		o.Limit, o.Connections = limit, f.options.Connections
+		t, err := target.Open(ctx, o)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		targets = append(targets, t)
+		load := f.options
+		load.Target, load.Name, load.Prefix = t, address, "load-"+rand.Text()+"-"
+		run, err := loadgen.New(load)
+		if err != nil {
+			return nil, closeAll, err
+		}
+		runs = append(runs, run)
+	}
+	return runs, closeAll, nil
+}
+
+func (p *commands) load(ctx context.Context, f *loadFlags) error {
+	ctx, stop := cli.UntilInterrupted(ctx)
+	defer stop()
+	runs, closeAll, err := f.runs(ctx)
+	if err != nil {
+		return err
+	}
+	report := loadReport{Targets: make([]loadgen.Report, len(runs))}
+	if slices.ContainsFunc(f.addresses, func(a string) bool { return target.HasLimit(a, f.rule) }) {
+		report.Limit = f.limit
+	}
+	var sending sync.WaitGroup
+	for i, run := range runs {
+		sending.Go(func() { report.Targets[i] = run.Do(ctx) })
+	}
+	done := make(chan struct{})
+	go func() {
+		sending.Wait()
+		close(done)
+	}()
+	p.watchLoad(runs, done)
+	if err := closeAll(); err != nil {
+		return err
+	}
+	report.Interrupted = ctx.Err() != nil
+	return p.showLoad(f, &report)
+}
+
+// watchLoad draws the figures until done is closed.
+func (p *commands) watchLoad(runs []*loadgen.Run, done <-chan struct{}) {
+	screen := &terminal.Screen{W: p.Stderr, Live: terminal.Is(p.Stderr, p.Environ)}
+	if !screen.Live {
+		<-done
+		return
+	}
+	defer screen.Still()()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			screen.Draw(nil)
+			return
+		case <-ticker.C:
+		}
+		var frame []string
+		for _, run := range runs {
+			frame = append(frame, loadFrame(screen, run.Report())...)
+		}
+		screen.Draw(frame)
+	}
+}
+
+// loadFrame returns the live view of one target.
+func loadFrame(s *terminal.Screen, r loadgen.Report) []string {
+	failed := ""
+	if r.Errors > 0 {
+		reason := output.Truncate(output.Sanitize(r.FirstError), 60)
+		failed = s.Paint(terminal.Red, fmt.Sprintf("  %d errors: %s", r.Errors, reason))
+	}
+	return []string{
+		s.Paint(terminal.Bold, r.Target) + fmt.Sprintf("  %.1f s", r.Seconds) + failed,
+		fmt.Sprintf("  %8.0f/s  p50 %8s  p99 %8s  max %8s", r.Achieved, latencyText(r.Latency.At(50)),
+			latencyText(r.Latency.At(99)), latencyText(time.Duration(r.Latency.Max*1e3))),
+		"  " + s.Paint(terminal.Cyan, secondsPlot(r.PerSecond)),
+	}
+}
+
+// showLoad prints the report. Requests that failed or were not sent determine the exit code.
+func (p *commands) showLoad(f *loadFlags, report *loadReport) error {
+	failed := slices.ContainsFunc(report.Targets, func(r loadgen.Report) bool { return r.Errors+r.Unsent > 0 })
+	return p.showMeasured(f.out, report, report.Interrupted, failed, func() error { return p.printLoad(report) })
+}

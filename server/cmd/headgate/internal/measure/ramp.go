@@ -1,0 +1,269 @@
+package measure
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/internal/terminal"
+	"github.com/headgate/headgate/server/ladder"
+	"github.com/headgate/headgate/server/loadgen/target"
+)
+
+// allAlgorithms is the value of --algorithm for all algorithms with a rate.
+const allAlgorithms = "all"
+
+// rampFlags are the flags of bench ramp.
+type rampFlags struct {
+	targetFlags
+	address   string
+	algorithm string
+	limit     string
+	steps     []string
+	virtual   bool
+	out       output.Format
+}
+
+// A rampReport is the result of bench ramp.
+type rampReport struct {
+	Target      string          `json:"target"`
+	Limit       string          `json:"limit"`
+	Virtual     bool            `json:"virtual"`
+	Interrupted bool            `json:"interrupted,omitempty"`
+	Steps       []ladder.Result `json:"steps"`
+}
+
+func (p *commands) rampCommand() *cobra.Command {
+	f := &rampFlags{}
+	c := &cobra.Command{
+		Use:   "ramp",
+		Short: "Climb a ladder of rates against a limit, and compare with the time that the limit implies",
+		Long: `Climb a ladder of rates against a limit: 10 requests at 1 a second, 20 at 2, and so on to 1000 at 100, against a
+limit of 20/s. Each request is retried until it is admitted. For each step the command prints how long that took, the
+rate it achieved, and the time by an oracle that knows only the limit: a step ends when the last request is sent, or
+when units for all requests have come.
+
+With --virtual the real algorithms run in virtual time, and results are instant. Otherwise the ladder takes about two
+minutes for each algorithm. Requests wait in line, and the first one retries: when the target says, or after
+period/count if the target says it in whole seconds only.` + targetsHelp + `
+
+The target applies its own rule; --limit says what that is. The exit code is 0 if each step ended within one period of
+the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with the results until then.`,
+		Example: `  # every algorithm, at once
+  headgate bench ramp --virtual --algorithm all
+
+  # in real time, in this process
+  headgate bench ramp --step 40@40 --step 60@60
+
+  # a node in real time, over RESP, by a limit of CL.THROTTLE
+  headgate bench ramp --target redis://127.0.0.1:8083
+
+  # a node in real time, over HTTP, by a rule with a limit of 20/s
+  headgate bench ramp --target http://127.0.0.1:8081/v1/ratelimit --rule per-key --limit 20/s -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.ramp(c.Context(), f) },
+	}
+	f.add(c)
+	flags := c.Flags()
+	flags.StringVar(&f.address, "target", target.Memory, "`TARGET` to ask")
+	flags.StringVar(&f.algorithm, "algorithm", "", "`NAME` of an algorithm, or all; default that of --limit")
+	flags.StringVar(&f.limit, "limit", "20/s", "`LIMIT` that the target applies")
+	flags.StringArrayVar(&f.steps, "step", nil, "`REQUESTS@RATE` of a step; can be repeated; default the whole ladder")
+	flags.BoolVar(&f.virtual, "virtual", false, "run in virtual time, in this process")
+	output.AddFlag(c, &f.out)
+	output.CompleteFlag(c, "target", target.Addresses...)
+	names := []string{allAlgorithms}
+	for _, a := range rateAlgorithms() {
+		names = append(names, a.String())
+	}
+	output.CompleteFlag(c, "algorithm", names...)
+	return c
+}
+
+// rateAlgorithms returns the algorithms that have a rate.
+func rateAlgorithms() []headgate.Algorithm {
+	return slices.DeleteFunc(headgate.Algorithms(), func(a headgate.Algorithm) bool { return a == headgate.Concurrency })
+}
+
+// limits returns the limits to climb against, one for each algorithm.
+func (f *rampFlags) limits() ([]headgate.Limit, error) {
+	limit, err := headgate.ParseLimit(f.limit)
+	if err != nil {
+		return nil, err
+	}
+	if limit.Algorithm == headgate.Concurrency {
+		return nil, errors.New("--limit: concurrency has no rate to climb against; want a limit such as 20/s")
+	}
+	if f.algorithm == "" {
+		return []headgate.Limit{limit}, nil
+	}
+	if !target.HasLimit(f.address, f.rule) {
+		return nil, errors.New("--algorithm: the target applies its own rule; say which limit that has with --limit")
+	}
+	var limits []headgate.Limit
+	for _, a := range rateAlgorithms() {
+		if f.algorithm == allAlgorithms || f.algorithm == a.String() {
+			limit.Algorithm = a
+			if err := limit.Validate(); err != nil {
+				return nil, err
+			}
+			limits = append(limits, limit)
+		}
+	}
+	if limits == nil {
+		return nil, fmt.Errorf("--algorithm %s: want all or one of %v", f.algorithm, rateAlgorithms())
+	}
+	return limits, nil
+}
+
+func (f *rampFlags) ladder() ([]ladder.Step, error) {
+	if len(f.steps) == 0 {
+		return ladder.DefaultSteps, nil
+	}
+	var steps []ladder.Step
+	for _, text := range f.steps {
+		step, err := ladder.ParseStep(text)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+func (p *commands) ramp(ctx context.Context, f *rampFlags) error {
+	limits, err := f.limits()
+	if err != nil {
+		return err
+	}
+	steps, err := f.ladder()
+	if err != nil {
+		return err
+	}
+	if f.virtual && f.address != target.Memory {
+		return errors.New("--virtual runs in this process; want no --target")
+	}
+	ctx, stop := cli.UntilInterrupted(ctx)
+	defer stop()
+	report := rampReport{Target: f.address, Limit: f.limit, Virtual: f.virtual}
+	screen := &terminal.Screen{W: p.Stderr, Live: terminal.Is(p.Stderr, p.Environ)}
+	for _, limit := range limits {
+		results, err := f.climb(ctx, limit, steps, rampProgress(screen, f.virtual))
+		report.Steps = append(report.Steps, results...)
+		if ctx.Err() != nil {
+			report.Interrupted = true
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if screen.Live && !f.virtual {
+		screen.Draw(nil)
+	}
+	return p.showRamp(f, &report)
+}
+
+// climb runs the ladder against one limit.
+func (f *rampFlags) climb(
+	ctx context.Context, limit headgate.Limit, steps []ladder.Step, progress func(ladder.Result),
+) ([]ladder.Result, error) {
+	o := ladder.Options{
+		Algorithm: limit.Algorithm.String(), Limit: limit, Steps: steps, Clock: ladder.SystemClock{},
+		Client: "ramp-" + rand.Text(), Progress: progress,
+	}
+	t, err := f.options(f.address)
+	if err != nil {
+		return nil, err
+	}
+	t.Limit = limit
+	if f.virtual {
+		clock := ladder.NewVirtualClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))
+		o.Clock, t.Now = clock, clock.Now
+	}
+	if o.Target, err = target.Open(ctx, t); err != nil {
+		return nil, err
+	}
+	results, err := ladder.Run(ctx, o)
+	return results, errors.Join(err, o.Target.Close())
+}
+
+// rampProgress returns a function that draws the progress of a step, at most ten times a second.
+func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
+	if !screen.Live || virtual {
+		return nil
+	}
+	var drawn time.Time
+	return func(r ladder.Result) {
+		if time.Since(drawn) < 100*time.Millisecond && r.Admitted < r.Requests {
+			return
+		}
+		drawn = time.Now()
+		screen.Draw([]string{fmt.Sprintf("  %-15s %-8s %s %d of %d in %.1f s, %.1f/s", r.Algorithm, r.Step,
+			terminal.Bar(float64(r.Admitted)/float64(r.Requests), 20), r.Admitted, r.Requests, r.Seconds, r.Achieved)})
+	}
+}
+
+// showRamp prints the report. Steps that are not within one period determine the exit code.
+func (p *commands) showRamp(f *rampFlags, report *rampReport) error {
+	outside := slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.Within })
+	return p.showMeasured(f.out, report, report.Interrupted, outside, func() error { return p.printRamp(report) })
+}
+
+func (p *commands) printRamp(report *rampReport) error {
+	highest, longest := 0.0, 0.0
+	for _, r := range report.Steps {
+		highest, longest = max(highest, r.Achieved), max(longest, r.Seconds)
+	}
+	var rows [][]string
+	for _, r := range report.Steps {
+		verdict := "yes"
+		if !r.Within {
+			verdict = "NO"
+		}
+		rows = append(rows, []string{
+			r.Algorithm, r.Step, fmt.Sprint(r.Admitted), fmt.Sprintf("%.2f s", r.Seconds), fmt.Sprintf("%.1f/s", r.Achieved),
+			strings.TrimRight(terminal.Bar(r.Achieved/highest, 20), " "), fmt.Sprintf("%.2f s", r.Oracle), verdict,
+		})
+	}
+	if err := p.Show(output.Table, nil, []string{
+		"ALGORITHM", "STEP", "ADMITTED", "DURATION", "ACHIEVED", "", "ORACLE", "WITHIN A PERIOD",
+	}, rows); err != nil {
+		return err
+	}
+	if len(report.Steps) > 0 {
+		p.Printf("\nPassed in each second, of at most %.0f s:\n", longest)
+	}
+	for _, r := range report.Steps {
+		p.Printf("  %-15s %-8s %s\n", r.Algorithm, r.Step, strings.TrimRight(rampPlot(r.PerSecond), " "))
+	}
+	if report.Interrupted {
+		p.Printf("\nInterrupted: the last step is not complete.\n")
+	}
+	return nil
+}
+
+// plotColumns is the most columns of a plot of seconds.
+const plotColumns = 60
+
+// rampPlot draws the requests that passed in each second, or in several if there are many seconds.
+func rampPlot(perSecond []int) string {
+	each := (len(perSecond) + plotColumns - 1) / plotColumns
+	var values []float64
+	for i, n := range perSecond {
+		if i%max(each, 1) == 0 {
+			values = append(values, 0)
+		}
+		values[len(values)-1] += float64(n)
+	}
+	return terminal.Spark(values)
+}

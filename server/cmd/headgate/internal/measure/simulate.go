@@ -1,0 +1,213 @@
+package measure
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/sim"
+	"github.com/headgate/headgate/server/sim/report"
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+func (p *commands) simulateCommand() *cobra.Command {
+	o := simulateOptions{seed: -1, figure: string(report.Admitted)}
+	c := &cobra.Command{
+		Use:   "simulate SCENARIO",
+		Short: "Simulate limits on many nodes, with traffic and faults",
+		Long: `Simulate limits on many nodes, with traffic and faults, in virtual time. A scenario file describes them:
+
+  duration: 30s
+  nodes: 3
+  limits: [10/s]
+  modes: [exact, lease, async]
+  traffic: [{ rate: 300, clients: 5 }]
+  faults: [{ kind: crash, at: 10s, for: 5s, nodes: [0] }]
+
+Nodes run the same code as "headgate serve"; clocks, the network and Redis are simulated. An oracle that sees all nodes
+at once judges every decision. The same file and seed always give the same results. docs/simulator.md explains the
+fields and the results, and examples/scenarios has files to start from.
+
+The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so far.`,
+		Example: `  headgate simulate examples/scenarios/three-nodes.yaml
+  headgate simulate --html report.html scenario.yaml
+  headgate simulate -o json --seed 7 scenario.yaml > results.json`,
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := scenario.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if c.Flags().Changed("seed") {
+				if o.seed < 0 {
+					return fmt.Errorf("--seed %d: want 0 or more", o.seed)
+				}
+				s.Seed = o.seed
+			}
+			if o.parallel < 0 {
+				return fmt.Errorf("--parallel %d: want 1 or more, or 0 for one per processor", o.parallel)
+			}
+			if !slices.Contains(figureNames(), o.figure) {
+				return fmt.Errorf("--figure %q: want one of %s", o.figure, strings.Join(figureNames(), ", "))
+			}
+			return p.simulate(c.Context(), s, o)
+		},
+	}
+	output.AddFlag(c, &o.out)
+	c.Flags().IntVar(&o.seed, "seed", o.seed, "seed instead of that of the scenario")
+	c.Flags().StringVar(&o.html, "html", "", "also write a report with charts to this file")
+	c.Flags().IntVar(&o.parallel, "parallel", 0, "how many modes and algorithms to simulate at the same time; each needs its own "+
+		"memory (default one per processor)")
+	c.Flags().StringVar(&o.svg, "svg", "", "also write a picture of a figure over time to this file")
+	c.Flags().StringVar(&o.figure, "figure", o.figure, "figure in the picture: "+strings.Join(figureNames(), ", "))
+	_ = c.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"seed", "parallel"} {
+		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag exists
+	}
+	return c
+}
+
+// simulateOptions are the flags of headgate simulate.
+type simulateOptions struct {
+	out      output.Format
+	seed     int
+	html     string // file of the report, "" for none
+	svg      string // file of a picture, "" for none
+	figure   string // in the picture
+	parallel int
+}
+
+// writePictures writes the report and the picture that were asked for.
+func (o *simulateOptions) writePictures(results *sim.Results) error {
+	if o.html != "" {
+		var page bytes.Buffer
+		if err := report.Write(&page, results); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		if err := os.WriteFile(o.html, page.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if o.svg != "" {
+		return os.WriteFile(o.svg, []byte(report.Picture(results, report.Figure(o.figure))), 0o644)
+	}
+	return nil
+}
+
+// figureNames returns the values of --figure.
+func figureNames() []string {
+	var names []string
+	for _, f := range report.Figures {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+// simulate runs a scenario and prints its results.
+func (p *commands) simulate(ctx context.Context, s *scenario.Scenario, o simulateOptions) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	began := time.Now()
+	progress := cli.NewProgressLine(p.Stderr)
+	showProgress := func(s sim.Progress) {
+		progress.Printf("%.0f%%, %d of %d results, %d requests", 100*s.Part, s.Ended, s.Variants, s.Requests)
+	}
+	results, err := sim.Run(ctx, s, sim.Options{Parallel: o.parallel, Progress: showProgress})
+	progress.Clear()
+	interrupted := errors.Is(err, context.Canceled)
+	if err != nil && !interrupted {
+		return err
+	}
+	if err := o.writePictures(results); err != nil {
+		return err
+	}
+	if err := p.Show(o.out, results, simulationHeader, simulationRows(results)); err != nil {
+		return err
+	}
+	if o.out == output.Table {
+		p.printSimulationNotes(results, time.Since(began))
+	}
+	if interrupted {
+		return errors.New("interrupted; the results are partial")
+	}
+	return nil
+}
+
+var simulationHeader = []string{
+	"ALGORITHM", "MODE", "REQUESTS", "ADMITTED", "DENIED", "WRONGLY ADMITTED", "WRONGLY DENIED", "MAX EXCESS",
+	"BURSTINESS", "P50", "P99", "REDIS CALLS/S", "REDIS LOAD", "BYTES/S",
+}
+
+func simulationRows(results *sim.Results) [][]string {
+	var rows [][]string
+	for _, r := range results.Results {
+		rate := func(n int64) string {
+			if r.Simulated == 0 {
+				return "0"
+			}
+			return strconv.FormatInt(int64(float64(n)/r.Simulated), 10)
+		}
+		mode := r.Mode
+		if r.Partial {
+			mode += " (partial)"
+		}
+		rows = append(rows, []string{
+			r.Algorithm, mode, strconv.FormatInt(r.Requests, 10), strconv.FormatInt(r.Admitted, 10),
+			strconv.FormatInt(r.Denied, 10), withPercent(r.WronglyAdmitted, r.Requests),
+			withPercent(r.WronglyDenied, r.Requests), strconv.FormatInt(r.MaxExcess, 10), strconv.FormatFloat(r.Burstiness, 'f', 2, 64),
+			microseconds(r.Latency.P50), microseconds(r.Latency.P99), rate(r.RedisCalls),
+			strconv.FormatFloat(100*r.RedisLoad, 'f', 1, 64) + "%", rate(r.BytesSent),
+		})
+	}
+	return rows
+}
+
+func withPercent(n, of int64) string {
+	if n == 0 || of == 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	return fmt.Sprintf("%d (%.2g%%)", n, 100*float64(n)/float64(of))
+}
+
+func microseconds(us float64) string {
+	return time.Duration(us * float64(time.Microsecond)).Round(time.Microsecond).String()
+}
+
+// printSimulationNotes prints what the table does not say.
+func (p *commands) printSimulationNotes(results *sim.Results, took time.Duration) {
+	simulated := 0.0
+	for _, r := range results.Results {
+		simulated += r.Simulated
+		if r.Degraded > 0 || r.Unserved > 0 {
+			p.Printf("%s %s: %d decisions by policy, %d requests without a node\n", r.Algorithm, r.Mode, r.Degraded, r.Unserved)
+		}
+		if r.Partial {
+			p.Printf("%s %s: partial, the first %.1fs of %.0fs\n", r.Algorithm, r.Mode, r.Simulated, results.Duration)
+		}
+	}
+	for _, l := range results.Logs {
+		p.Printf("%s: %d requests read, %d lines could not be read\n", l.File, l.Requests, l.Skipped)
+		for _, e := range l.Examples {
+			p.Printf("  line %d: %s: %s\n", e.Line, e.Reason, e.Text)
+		}
+	}
+	if results.SampleOneIn > 1 {
+		p.Printf("a sample of 1 in %d clients was simulated\n", results.SampleOneIn)
+	}
+	p.Printf("simulated %.1fs in %.1fs, seed %d\n", simulated, took.Seconds(), results.Seed)
+}
