@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/telemetry/traffic/decisionlog"
 )
 
 // Metrics has all metrics. Create it with New. It is safe for concurrent use.
@@ -27,6 +28,7 @@ type Metrics struct {
 	storeErrors  *prometheus.CounterVec
 	faults       *prometheus.CounterVec
 	recorder     *traffic.Recorder // nil until Record
+	log          *decisionlog.Log  // nil until LogDecisions
 }
 
 // New returns the metrics of a program of that version, including those of the Go runtime and the process.

@@ -11,6 +11,9 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	if m.recorder != nil {
 		m.recorder.Observe(v)
 	}
+	if m.log != nil {
+		m.log.Observe(v)
+	}
 	d := m.decisions
 	d.requests[verdictOf[v.Action]].Add(1)
 	if v.Duration > 0 {

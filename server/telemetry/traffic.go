@@ -5,10 +5,14 @@ import (
 
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/telemetry/traffic/decisionlog"
 )
 
 // Record makes a Recorder observe all verdicts and rules. It must be called before the first verdict.
 func (m *Metrics) Record(r *traffic.Recorder) { m.recorder = r }
+
+// LogDecisions makes a Log observe all verdicts. It must be called before the first verdict.
+func (m *Metrics) LogDecisions(l *decisionlog.Log) { m.log = l }
 
 func (m *Metrics) recordRules(set *match.Set) {
 	if m.recorder != nil {

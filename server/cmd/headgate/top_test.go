@@ -50,6 +50,14 @@ func TestTopNamesTheMostDeniedClientOfTheFleet(t *testing.T) {
 	if out := s.want("", "top", "--once", "--order", "requests"); !strings.Contains(out, "user=noisy  search-per-user  20") {
 		t.Errorf("got\n%s\nwant the client with its rule", out)
 	}
+	// The node that decided is asked for its last decisions.
+	out := s.want("", "traffic", "decisions", "user=noisy", "--denied", "--limit", "100")
+	if got := strings.Count(out, "user=noisy  search-per-user  reject   5/h    0 "); got != 15 {
+		t.Errorf("got %d denials, want 15:\n%s", got, out)
+	}
+	if got := strings.Count(s.want("", "traffic", "decisions", "user=noisy", "--limit", "100"), "  allow  "); got != 5 {
+		t.Errorf("got %d decisions that allow, want 5", got)
+	}
 	s.want("erased", "traffic", "erase", "user=noisy")
 	if out := s.want("", "top", "--once"); strings.Contains(out, "noisy") {
 		t.Errorf("got\n%s\nwant nothing of the erased client", out)

@@ -101,7 +101,8 @@ var routes = slices.Concat(
 
 		route("GET /v1/traffic", viewers, (*Server).getTraffic).query("rule", "node", "region", "window", "limit"),
 		route("GET /v1/traffic/clients", viewers, (*Server).getTrafficClients).
-			query("order", "rule", "window", "limit", "q", "series"),
+			query("order", "rule", "window", "limit", "q", "series", "*"),
+		route("GET /v1/traffic/decisions", viewers, (*Server).getDecisions).query("rule", "denied", "limit", "*"),
 		route("GET /v1/traffic/live", viewers, (*Server).liveTraffic).query("rule", "limit").streams(),
 		route("POST /v1/whatif", viewers, (*Server).whatIf),
 		route("POST /v1/traffic/clients:erase", editors, (*Server).eraseTraffic).query("note"),

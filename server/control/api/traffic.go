@@ -133,6 +133,9 @@ func (s *Server) getTrafficClients(c *call) error {
 	if q.Series, err = c.flag("series"); err != nil {
 		return err
 	}
+	if q.Client, err = s.keptClient(c); err != nil {
+		return err
+	}
 	switch order := c.query.Get("order"); order {
 	case "", "denied":
 	case "requests":

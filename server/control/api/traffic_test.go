@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,47 @@ func TestErasedClientIsErasedOnNodes(t *testing.T) {
 	if strings.Contains(audit.body, "noisy") {
 		t.Errorf("the audit log names the client: %s", audit.body)
 	}
+}
+
+func TestLastDecisionsOfAllNodesAreListed(t *testing.T) {
+	secret := "sk_live_0123456789abcdef"
+	hidden := traffic.NewNamer(traffic.Clear, nil).Kept("api_key", secret)
+	var asked traffic.DecisionsQuery
+	s := open(t, api.Config{Node: engineOf(t, `{"rules":[]}`), NodeID: "a", NodeTraffic: func(query json.RawMessage) (json.RawMessage, error) {
+		var q traffic.NodeQuery
+		if err := json.Unmarshal(query, &q); err != nil {
+			return nil, err
+		}
+		asked = *q.Decisions
+		early := time.Unix(1_800_000_000, 0).UTC()
+		one := traffic.Decision{Time: early, Client: `{"user":"noisy"}`, Rule: "search", Verdict: "allow", Limit: "10/s", Remaining: 1, Cost: 1}
+		two := one
+		two.Time, two.Verdict, two.RetryAfterMS, two.OneIn = early.Add(time.Second), "reject", 100, 4
+		return json.Marshal(traffic.NodeResponse{Decisions: []traffic.Decision{one, two}})
+	}})
+	viewer := s.token("viewer", token.Viewer, "default")
+	got := s.as(viewer, "GET", "/v1/traffic/decisions?user=noisy&limit=5", "").wants(200, `"verdict":"reject","limit":"10/s","remaining":1,"retry_after_ms":100,"cost":1,"one_in":4},`)
+	d := described()
+	if wrong := d.misfit(decoded(t, got.body), d.follow(map[string]any{"$ref": "#/components/schemas/TrafficDecisions"}), "decisions"); wrong != "" {
+		t.Error(wrong)
+	}
+	if asked.Client["user"] != "noisy" || asked.Limit != 5 || asked.Denied {
+		t.Errorf("the node was asked %+v", asked)
+	}
+	// A secret is hashed before it leaves; its hash stands for itself.
+	for _, value := range []string{secret, hidden} {
+		s.as(viewer, "GET", "/v1/traffic/decisions?denied&rule=search&api_key="+url.QueryEscape(value), "").wants(200)
+		if asked.Client["api_key"] != hidden || !asked.Denied || asked.Rule != "search" {
+			t.Errorf("%s: the node was asked %+v, want %s", value, asked, hidden)
+		}
+	}
+	s.as(viewer, "GET", "/v1/traffic/decisions?limit=501", "").wants(400)
+	s.as(viewer, "GET", "/v1/traffic/decisions?usr=noisy", "").wants(400, "neither a parameter")
+	// The same for the counts of a client.
+	s.call("POST", "/v1/traffic:report", trafficReport(t, "a", time.Now(), 20, 15)).wants(200)
+	s.as(viewer, "GET", "/v1/traffic/clients?user=noisy", "").wants(200, `"user":"noisy"`)
+	s.as(viewer, "GET", "/v1/traffic/clients?user=nois", "").wants(200, `"clients":[]`)
+	s.as(viewer, "GET", "/v1/traffic/clients?usr=noisy", "").wants(400, "neither a parameter")
 }
 
 // sampleSource returns a node's samples of clients that send 10 requests, 5 of them at once, and of one that sends 100.

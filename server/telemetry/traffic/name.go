@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/server/control/keys"
 )
@@ -88,6 +89,20 @@ func (c RawClient) Includes(kept map[string]string) bool {
 	return len(kept) > 0
 }
 
+// Agrees reports whether a client may be the one with the given attributes, in their kept form: they have an attribute
+// in common, and the same value of each one in common.
+func (c RawClient) Agrees(kept map[string]string) bool {
+	common := false
+	for name, value := range c.Attributes() {
+		other, known := kept[name]
+		if known && other != value {
+			return false
+		}
+		common = common || known
+	}
+	return common
+}
+
 // A Namer turns values of clients into the form in which they are kept.
 type Namer struct {
 	names ClientNames
@@ -100,6 +115,9 @@ func NewNamer(names ClientNames, secret []byte) *Namer {
 	mac.Write([]byte("headgate traffic"))
 	return &Namer{names: names, key: mac.Sum(nil)}
 }
+
+// CountsClients reports whether clients are counted.
+func (n *Namer) CountsClients() bool { return n.names != Off }
 
 // seed returns the seed of hashes that nodes with the same secret share.
 func (n *Namer) seed() uint64 { return binary.LittleEndian.Uint64(n.key) }
@@ -117,6 +135,16 @@ func (n *Namer) Hidden(value string) string {
 		shown = strings.ToValidUTF8(value[:shownSecret], "") + "…"
 	}
 	return shown + n.HashOf(value)
+}
+
+// IsHidden reports whether a value has the form of Hidden.
+func IsHidden(value string) bool {
+	at := strings.LastIndexByte(value, '#')
+	if at < 0 || len(value)-at != 17 || at > 0 && !strings.HasSuffix(value[:at], "…") {
+		return false
+	}
+	_, err := hex.DecodeString(value[at+1:])
+	return err == nil
 }
 
 // HashOf returns the hash of a value: '#' and 16 digits.
@@ -145,14 +173,18 @@ func (n *Namer) Client(attributes map[string]string) RawClient {
 
 // name returns the client of a table's entry.
 func (n *Namer) name(c *counted) RawClient {
-	rule := c.rule.rule.Load()
-	attributes := match.KeyAttributes(rule, c.byIP)
-	if len(attributes) == 0 {
-		return "{}"
-	}
 	text, hash := c.values, ""
 	if c.cut {
 		text, hash = text[:maxValues-2*cutHash], text[maxValues-2*cutHash:]
+	}
+	return n.Name(match.KeyAttributes(c.rule.rule.Load(), c.byIP), text, hash)
+}
+
+// Name returns the client with the given values of attributes, as match.SplitValues reads them. If the text is cut,
+// hash stands for the values that are missing.
+func (n *Namer) Name(attributes []headgate.Attribute, text, hash string) RawClient {
+	if len(attributes) == 0 {
+		return "{}"
 	}
 	values, hashed := match.SplitValues(text)
 	kept := make(map[string]string, len(attributes))

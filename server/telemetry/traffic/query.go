@@ -191,8 +191,9 @@ func Short(d time.Duration) string {
 
 // A ClientsQuery selects clients.
 type ClientsQuery struct {
-	Rule     string // empty for all
-	Search   string // empty for all
+	Rule     string            // empty for all
+	Search   string            // empty for all
+	Client   map[string]string // attributes in their kept form; empty for all
 	Window   time.Duration
 	Limit    int
 	Requests bool // the heaviest first, instead of the most denied
@@ -218,7 +219,8 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 	sums, series := clientSums{}, newSeriesSums(&q, now)
 	add := func(at int64, list clientSums) {
 		for key, c := range list {
-			if (q.Rule == "" || key.rule == q.Rule) && (q.Search == "" || h.options.Namer.Matches(key.client, q.Search)) {
+			if (q.Rule == "" || key.rule == q.Rule) && (q.Search == "" || h.options.Namer.Matches(key.client, q.Search)) &&
+				(len(q.Client) == 0 || key.client.Agrees(q.Client)) {
 				sums.add(c)
 				series.add(key, at, c)
 			}

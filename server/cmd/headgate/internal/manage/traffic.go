@@ -16,12 +16,13 @@ func (p *commands) trafficCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "traffic",
-		Short: "Manage the statistics of clients; headgate top shows them",
-		Example: `  headgate traffic erase user=noisy
+		Short: "Show the last decisions, and erase the statistics of a client; headgate top shows them",
+		Example: `  headgate traffic decisions user=noisy
+  headgate traffic erase user=noisy
   headgate top`,
 	}
 	p.AddServerFlags(c, f)
-	c.AddCommand(p.eraseTrafficCommand(f))
+	c.AddCommand(p.decisionsCommand(f), p.eraseTrafficCommand(f))
 	return c
 }
 

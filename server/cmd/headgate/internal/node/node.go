@@ -26,6 +26,7 @@ import (
 	"github.com/headgate/headgate/server/service"
 	"github.com/headgate/headgate/server/telemetry"
 	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/telemetry/traffic/decisionlog"
 	"github.com/headgate/headgate/server/ui"
 )
 
@@ -67,12 +68,13 @@ type Node struct {
 
 // observers count and record what a node does.
 type observers struct {
-	metrics    *telemetry.Metrics
-	logins     *service.Logins // failed logins on all listeners that take tokens
-	namer      *traffic.Namer
-	recorder   *traffic.Recorder
-	reporter   *trafficReporter
-	ownTraffic *traffic.History // of this node, for 24 hours
+	metrics     *telemetry.Metrics
+	logins      *service.Logins // failed logins on all listeners that take tokens
+	namer       *traffic.Namer
+	recorder    *traffic.Recorder
+	reporter    *trafficReporter
+	decisionLog *decisionlog.Log // nil if clients are not counted
+	ownTraffic  *traffic.History // of this node, for 24 hours
 }
 
 // A rulesSource is where the rules of a node come from.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/telemetry/traffic/decisionlog"
 )
 
 const (
@@ -46,6 +47,10 @@ func (n *Node) openTraffic(secret []byte) {
 		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
 	})
 	n.metrics.Record(n.recorder)
+	if n.namer.CountsClients() {
+		n.decisionLog = decisionlog.New(decisionlog.Options{Namer: n.namer, Node: n.id})
+		n.metrics.LogDecisions(n.decisionLog)
+	}
 }
 
 // recordTraffic records and reports the traffic until ctx ends.
@@ -53,6 +58,9 @@ func (n *Node) recordTraffic(ctx context.Context) {
 	reporting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var group sync.WaitGroup
 	group.Go(func() { n.reporter.run(reporting) })
+	if n.decisionLog != nil {
+		group.Go(func() { n.decisionLog.Run(ctx) })
+	}
 	n.recorder.Run(ctx)
 	stop()
 	group.Wait()
@@ -209,6 +217,9 @@ func (t *trafficReporter) erase(list []control.TrafficErasure) {
 // eraseTraffic erases the clients that have all the given attributes, in the form in which the statistics have them.
 func (n *Node) eraseTraffic(kept map[string]string) {
 	n.recorder.Erase(kept) // not under the lock: the recorder calls add while it holds its own
+	if n.decisionLog != nil {
+		n.decisionLog.Erase(kept)
+	}
 	t := n.reporter
 	t.mu.Lock()
 	defer t.mu.Unlock()

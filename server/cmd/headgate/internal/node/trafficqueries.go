@@ -22,5 +22,8 @@ func (n *Node) answerTraffic(query json.RawMessage) (json.RawMessage, error) {
 	if q.Series != nil {
 		response.Series = n.ownTraffic.Series(*q.Series, now)
 	}
+	if q.Decisions != nil && n.decisionLog != nil {
+		response.Decisions = n.decisionLog.Find(*q.Decisions)
+	}
 	return json.Marshal(response)
 }

@@ -1,0 +1,109 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+func (p *commands) decisionsCommand(f *cli.ServerFlags) *cobra.Command {
+	var out output.Format
+	var rule string
+	var denied bool
+	var limit int
+	c := &cobra.Command{
+		Use:   "decisions [ATTRIBUTE=VALUE...]",
+		Short: "Show the last decisions, of all clients or one",
+		Long: `Show the last decisions of all nodes, the latest first. Attributes select a client; values that may be secret are hashed
+before they are compared. A node remembers its last decisions, and separately its last denials; while it has many
+requests it remembers a random sample, and the column SAMPLE says how large.
+
+The exit code is 0 on success and 1 on an error, such as a node that does not respond. The decisions of the others are
+shown nevertheless.`,
+		Example: `  headgate traffic decisions user=noisy
+  headgate traffic decisions user=noisy --denied
+  headgate traffic decisions --rule search-per-user -o json`,
+	}
+	c.Flags().StringVar(&rule, "rule", "", "only the rule with this `ID`")
+	c.Flags().BoolVar(&denied, "denied", false, "only denials, and requests that a shadow rule would have denied")
+	c.Flags().IntVar(&limit, "limit", 20, "show at most `N` decisions, 1 to 500")
+	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
+		query := url.Values{"limit": {strconv.Itoa(limit)}}
+		attributes, err := cli.ParseAttributes(args)
+		if err != nil {
+			return err
+		}
+		for name, value := range attributes {
+			query.Set(name, value)
+		}
+		if rule != "" {
+			query.Set("rule", rule)
+		}
+		if denied {
+			query.Set("denied", "true")
+		}
+		var found struct {
+			Decisions []traffic.Decision `json:"decisions"`
+			Nodes     []keys.NodeStatus  `json:"nodes"`
+			Error     string             `json:"error,omitempty"`
+		}
+		if err := client.Do(ctx, http.MethodGet, "/v1/traffic/decisions", query, nil, &found); err != nil {
+			return err
+		}
+		rows := make([][]string, len(found.Decisions))
+		for i := range found.Decisions {
+			rows[i] = decisionRow(&found.Decisions[i])
+		}
+		head := []string{"TIME", "NODE", "CLIENT", "RULE", "VERDICT", "LIMIT", "REMAINING", "RETRY AFTER", "SAMPLE"}
+		if err := p.Show(out, found, head, rows); err != nil {
+			return err
+		}
+		p.warnSilentNodes(found.Nodes)
+		if found.Error != "" {
+			return errors.New(found.Error)
+		}
+		return nil
+	})
+	output.AddFlag(c, &out)
+	return c
+}
+
+func decisionRow(d *traffic.Decision) []string {
+	var client []string
+	attributes := d.Client.Attributes()
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		client = append(client, name+"="+attributes[name])
+	}
+	verdict := d.Verdict
+	if d.Degraded {
+		verdict += ", degraded"
+	}
+	retry, sample := "-", "all"
+	switch {
+	case d.RetryAfterMS < 0:
+		retry = "never"
+	case d.RetryAfterMS > 0:
+		retry = (time.Duration(d.RetryAfterMS) * time.Millisecond).String()
+	}
+	if d.OneIn > 1 {
+		sample = "1 in " + strconv.FormatUint(uint64(d.OneIn), 10)
+	}
+	return []string{
+		output.LocalTime(d.Time), d.Node, output.OrDash(strings.Join(client, " ")), d.Rule, verdict, output.OrDash(d.Limit),
+		strconv.FormatInt(d.Remaining, 10), retry, sample,
+	}
+}
