@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
 // takeAsync takes units one by one and returns how many passed.
@@ -84,23 +82,6 @@ func TestAsyncThreeHostsThatTakeWithinTheLimitAllKnowThatNothingIsLeft(t *testin
 		takeAsync(t, all[2], "k", limit, 1)
 		talk()
 		leftAsync(t, "after sharing", "k", limit, 0, all...)
-	})
-}
-
-func TestAsyncNobodyIsChargedTwiceWhenTheExchangeLosesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := fleettest.NewBoard(time.Millisecond)
-		all := startAsync(t, 3, s, nil)
-		defer closeAsync(t, all...)
-		limit := headgate.PerHour(1000)
-		for round := range 5 {
-			for _, a := range all {
-				takeAsync(t, a, "k", limit, 10)
-			}
-			talk()
-			leftAsync(t, fmt.Sprint("round ", round), "k", limit, int64(1000-30*(round+1)), all...)
-			s.Wipe()
-		}
 	})
 }
 
@@ -190,57 +171,6 @@ func TestAsyncCloseGivesUpWhenItsContextDoes(t *testing.T) {
 	})
 }
 
-func TestAsyncGoesOnWhileTheExchangeIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var events []fleet.Event
-		s := fleettest.NewBoard(time.Millisecond)
-		all := startAsync(t, 2, s, func(lo *fleet.LedgerOptions, o *Options) {
-			lo.Members = &fleettest.Members{LiveNodes: 2, KnownNodes: 2}
-			o.OnEvent = func(e fleet.Event) {}
-			if o.Name == "node 0" {
-				o.OnEvent = func(e fleet.Event) { events = append(events, e) }
-			}
-		})
-		defer closeAsync(t, all...)
-		limit := headgate.PerHour(1000)
-		takeAsync(t, all[0], "k", limit, 10)
-		takeAsync(t, all[1], "k", limit, 10)
-		talk()
-		leftAsync(t, "before", "k", limit, 980, all...)
-
-		s.SetDown(true)
-		takeAsync(t, all[0], "k", limit, 10)
-		time.Sleep(time.Second)
-		leftAsync(t, "while it is away, by itself", "k", limit, 970, all[0])
-		check := headgate.Check{Key: "k", Limit: limit, Cost: 1, OnFailure: headgate.Local}
-		if d, err := all[0].Take(context.Background(), check); err != nil || d.Limit != 500 || !d.Degraded {
-			t.Errorf("local, while it is away: got %+v, %v, want a limit of 500, degraded", d, err)
-		}
-		check.OnFailure = headgate.Closed
-		if d, err := all[0].Take(context.Background(), check); err != nil || d.Allowed || !d.Degraded || d.RetryAfter <= 0 {
-			t.Errorf("closed, while it is away: got %+v, %v, want denied for a while, degraded", d, err)
-		}
-		if !all[0].Stats().Unreachable || all[0].Stats().Failures == 0 {
-			t.Errorf("stats: got %+v, want away and failures", all[0].Stats())
-		}
-
-		s.SetDown(false)
-		talk()
-		leftAsync(t, "when it is back", "k", limit, 969, all[0])
-		takeAsync(t, all[1], "k", limit, 1)
-		takeAsync(t, all[0], "k", limit, 1)
-		talk()
-		leftAsync(t, "when it is back", "k", limit, 967, all...)
-		if d, err := all[0].Take(context.Background(), check); err != nil || !d.Allowed || d.Degraded {
-			t.Errorf("closed, when it is back: got %+v, %v, want allowed", d, err)
-		}
-		if len(events) != 2 || events[0].Kind != fleet.ExchangeUnreachable || !errors.Is(events[0].Err, fleettest.ErrDown) ||
-			events[1].Kind != fleet.ExchangeReachable || events[1].Down < time.Second {
-			t.Errorf("events: got %v, want away and back after a second", events)
-		}
-	})
-}
-
 func TestAsyncNewcomerRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
@@ -269,147 +199,6 @@ func TestAsyncNewcomerRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) 
 			})
 		})
 	}
-}
-
-func TestAsyncNodeThatNobodyAskedNoticesThatTheExchangeIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := fleettest.NewBoard(time.Millisecond)
-		var events []fleet.EventKind
-		all := startAsync(t, 1, s, func(_ *fleet.LedgerOptions, o *Options) {
-			o.OnEvent = func(e fleet.Event) { events = append(events, e.Kind) }
-		})
-		defer closeAsync(t, all...)
-		time.Sleep(time.Minute)
-		if stats := all[0].Stats(); stats.Unreachable || stats.Failures != 0 || stats.Exchanges < 100 || stats.Exchanges > 400 {
-			t.Errorf("stats after a quiet minute: got %+v, want about 240 exchanges that all were answered", stats)
-		}
-		s.SetDown(true)
-		time.Sleep(2 * exchange.DefaultMissed * DefaultInterval)
-		check := headgate.Check{Key: "k", Limit: headgate.PerHour(1000), Cost: 1, OnFailure: headgate.Closed}
-		if d, err := all[0].Take(context.Background(), check); err != nil || d.Allowed || !d.Degraded {
-			t.Errorf("the first that comes while it is away: got %+v, %v, want denied", d, err)
-		}
-		s.SetDown(false)
-		time.Sleep(2 * exchange.DefaultMissed * DefaultInterval)
-		if d, err := all[0].Take(context.Background(), check); err != nil || !d.Allowed || d.Degraded {
-			t.Errorf("the first that comes when it is back: got %+v, %v, want allowed", d, err)
-		}
-		if !slices.Equal(events, []fleet.EventKind{fleet.ExchangeUnreachable, fleet.ExchangeReachable}) {
-			t.Errorf("events: got %v, want away and back", events)
-		}
-	})
-}
-
-// A foreignBoard is an exchange that another fleet uses too.
-type foreignBoard struct{ fleettest.NodeBoard }
-
-func (s foreignBoard) Exchange(ctx context.Context, notes []fleet.Note, received func(int, fleet.PeerNote)) ([]int, error) {
-	missed, err := s.NodeBoard.Exchange(ctx, notes, received)
-	return missed, errors.Join(err, &fleet.ForeignError{Name: "fleet"})
-}
-
-func TestAsyncTellsOfAnotherFleetAndGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var events atomic.Int64
-		s := fleettest.NewBoard(time.Millisecond)
-		o := Options{Name: "a", OnEvent: func(e fleet.Event) {
-			if e.Kind != fleet.ExchangeForeign {
-				t.Errorf("event: got %v, want foreign", e.Kind)
-			}
-			events.Add(1)
-		}}
-		a, err := New(fleet.LedgerOptions{Secret: fleettest.Secret}, foreignBoard{s.Node("a")}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 300 {
-			takeAsync(t, a, "k", headgate.PerHour(1000), 1)
-			time.Sleep(50 * time.Millisecond)
-		}
-		if got := events.Load(); got < 1 || got > 2 {
-			t.Errorf("events within 15 s: got %d, want 1 or 2", got)
-		}
-		if stats := a.Stats(); stats.Failures != 0 || stats.Foreign < 100 || stats.Unreachable {
-			t.Errorf("stats: got %+v, want no failures and some hundreds foreign", stats)
-		}
-		_ = a.Close(context.Background())
-	})
-}
-
-func TestAsyncGarbledNotesAreToldOfAndDoNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := fleettest.NewBoard(time.Millisecond)
-		var events []fleet.Event
-		all := startAsync(t, 1, s, func(_ *fleet.LedgerOptions, o *Options) {
-			o.OnEvent = func(e fleet.Event) { events = append(events, e) }
-		})
-		defer closeAsync(t, all...)
-		limit := headgate.PerHour(1000)
-		takeAsync(t, all[0], "k", limit, 1)
-		talk()
-		s.Mu.Lock()
-		for _, notes := range s.Notes {
-			notes["x"] = fleettest.Note{Text: "not a note", At: time.Now()}
-			notes[exchange.Author(fleet.Peer{Name: "liar", Incarnation: 3})] = fleettest.Note{Text: "neither", At: time.Now()}
-		}
-		s.Mu.Unlock()
-		takeAsync(t, all[0], "k", limit, 1)
-		talk()
-		leftAsync(t, "after garbage", "k", limit, 998, all...)
-		if got := all[0].Stats().Malformed; got < 2 {
-			t.Errorf("Stats.Garbled: got %d, want at least 2", got)
-		}
-		if len(events) != 1 || events[0].Kind != fleet.ExchangeMalformed || events[0].Err == nil {
-			t.Errorf("events: got %v, want one that tells of it", events)
-		}
-	})
-}
-
-func TestAsyncTellsMoreKeysThanFitOneAfterTheOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := fleettest.NewBoard(5 * time.Millisecond)
-		all := startAsync(t, 2, s, func(_ *fleet.LedgerOptions, o *Options) { o.MaxKeys = 50 })
-		defer closeAsync(t, all...)
-		limit := headgate.PerHour(100)
-		const keys = 2000
-		for i := range keys {
-			takeAsync(t, all[0], fmt.Sprint(i), limit, 1)
-			takeAsync(t, all[1], fmt.Sprint(i), limit, 1)
-		}
-		// The hottest comes last, and is told first.
-		takeAsync(t, all[0], "hot", limit, 60)
-		takeAsync(t, all[1], "hot", limit, 30)
-		talk()
-		leftAsync(t, "soon", "hot", limit, 10, all...)
-		if waiting := all[0].Stats().Waiting; waiting < keys/2 {
-			t.Errorf("waiting: got %d keys, want most of %d", waiting, keys)
-		}
-		time.Sleep(3 * time.Second)
-		right := 0
-		for i := range keys {
-			for _, a := range all {
-				if d, err := a.Peek(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err == nil && d.Remaining == 98 {
-					right++
-				}
-			}
-		}
-		// Each heard of what the other had told when it asked; who told first has to ask once more to hear of the other.
-		if right < keys {
-			t.Errorf("keys known in full: got %d, want at least %d of %d", right, keys, 2*keys)
-		}
-		for i := range keys {
-			takeAsync(t, all[0], fmt.Sprint(i), limit, 1)
-			takeAsync(t, all[1], fmt.Sprint(i), limit, 1)
-		}
-		time.Sleep(3 * time.Second)
-		for i := range keys {
-			for _, a := range all {
-				if d, err := a.Peek(context.Background(), headgate.Check{Key: fmt.Sprint(i), Limit: limit}); err != nil || d.Remaining > 97 {
-					t.Fatalf("key %d on %s: got %d left, %v, want at most 97", i, a.self.Name, d.Remaining, err)
-				}
-			}
-		}
-	})
 }
 
 func TestAsyncRefusesBadOptions(t *testing.T) {
@@ -457,27 +246,4 @@ func TestAsyncAuthorsOfTwoLivesDiffer(t *testing.T) {
 	if want := (fleet.Peer{Name: "a", Incarnation: one.Incarnation}); !ok || p != want || p.Incarnation == 0 {
 		t.Errorf("the peer of an author: got %v, %t, want %v", p, ok, want)
 	}
-}
-
-func FuzzAsyncNote(f *testing.F) {
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 12, Level: 5})))
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 1 << 40, Level: 5, Window: 1767225600000000, Reset: true})))
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 10, Level: 25, Window: 1767225600000000, Carried: 15})))
-	f.Add("")
-	f.Add("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
-	f.Fuzz(func(t *testing.T, note string) {
-		var tally ledger.Tally
-		uptime, ok := exchange.ReadNote(note, &tally)
-		if !ok {
-			return
-		}
-		if uptime < 0 || tally.Start < 0 || tally.Total < 0 || tally.Level < 0 || tally.Carried < 0 {
-			t.Fatalf("read %q: %v %+v: want nothing below zero", note, uptime, tally)
-		}
-		var again ledger.Tally
-		up, ok := exchange.ReadNote(string(exchange.AppendNote(nil, uptime, &tally)), &again)
-		if !ok || up != uptime || again != tally {
-			t.Errorf("written and read again: got %v %+v %t, want %v %+v", up, again, ok, uptime, tally)
-		}
-	})
 }
