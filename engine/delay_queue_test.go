@@ -58,7 +58,7 @@ func TestSlotOfAVerdictThatIsUsedAgain(t *testing.T) {
 	}
 }
 
-func TestNobodyIsHeldIfNobodyMayBe(t *testing.T) {
+func TestZeroQueueDelaysNothing(t *testing.T) {
 	b := newBenchWith(t, engine.Config{MaxWaiting: -1},
 		rules.Rule{ID: "a", Key: by(user), Limits: limits("10/s burst 1"), OnLimit: delayed(time.Minute)})
 	b.ask(alice())
@@ -227,7 +227,7 @@ func TestThousandDelayedRequestsOfClientsThatHangUp(t *testing.T) {
 }
 
 // If all hang up at once, whatever was reserved is there again at once.
-func TestReservationsOfAllWhoHangUpAreGivenBack(t *testing.T) {
+func TestReservationsOfCanceledRequestsAreReturned(t *testing.T) {
 	for _, limit := range []string{"1/s burst 5", "7/m burst 5 gcra", "1/s burst 200 leaky-bucket"} {
 		list := []rules.Rule{{ID: "a", Key: by(user), Limits: limits(limit), OnLimit: delayed(5 * time.Minute)}}
 		bubble(t, engine.Config{}, list, func(t *testing.T, e *engine.Engine) {

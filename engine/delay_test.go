@@ -84,7 +84,7 @@ func TestDelaysOfUnevenRates(t *testing.T) {
 	}
 }
 
-func TestNobodyIsHeldForLongerThanTheRuleSays(t *testing.T) {
+func TestDelaysStayWithinTheMaximum(t *testing.T) {
 	for _, limit := range []string{"7/s burst 3", "7/s burst 3 gcra", "3/s burst 2", "11/s burst 100 leaky-bucket"} {
 		b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits(limit), OnLimit: delayed(time.Second)})
 		var longest time.Duration
@@ -110,7 +110,7 @@ func TestDebtOfARuleThatDelays(t *testing.T) {
 }
 
 // Nobody else notices that the capacity is extended: who does not delay goes by the plain limit.
-func TestDelayDisturbsNobodyWhoRejects(t *testing.T) {
+func TestDelayRuleLeavesRejectRulesAlone(t *testing.T) {
 	b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("10/s burst 2"), OnLimit: delayed(time.Second)})
 	for range 7 { // five wait
 		b.ask(alice())
@@ -163,7 +163,7 @@ func TestLongestDelayHolds(t *testing.T) {
 }
 
 // The reservation is given back when a store that is asked later denies.
-func TestReservationIsGivenBackWhenAnotherStoreDenies(t *testing.T) {
+func TestReservationIsReturnedWhenAnotherStoreDenies(t *testing.T) {
 	b := newBench(t)
 	local, _, exact, _ := stores(t, b)
 	e := newEngine(t, engine.Config{Store: exact, Local: local, Shared: true, Rules: compile(t, []rules.Rule{

@@ -88,7 +88,7 @@ func TestDelayedRequestsAreServedWhenItIsTheirTurn(t *testing.T) {
 	})
 }
 
-func TestClientsThatHangUpWhileDelayedAreNotServedAndGiveTheirPlaceBack(t *testing.T) {
+func TestClientsThatHangUpWhileDelayedReturnTheirSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTimedGate(t, inTurn, httplimit.Config{})
 		var served atomic.Int32

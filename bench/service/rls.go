@@ -2,23 +2,22 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	rlspb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/envoyproxy/ratelimit/src/service_cmd/runner"
 	"github.com/envoyproxy/ratelimit/src/settings"
+	"google.golang.org/grpc"
+
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/bench/harness"
 	"github.com/headgate/headgate/bench/site"
@@ -28,7 +27,6 @@ import (
 	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/server/service/envoyrls"
 	"github.com/headgate/headgate/server/service/grpcapi"
-	"google.golang.org/grpc"
 )
 
 func rlsScenarios() []harness.Scenario {
@@ -202,105 +200,11 @@ func servePeer(l net.Listener, target string, more map[string]string) (func() er
 	return func() error { return nil }, nil // its files go with the others
 }
 
-// An rlsOrder is what the load is asked for, and an rlsReport what came of it.
-type rlsOrder struct {
-	Address string
-	Callers int
-	Length  time.Duration
-}
-
-type rlsReport struct {
-	Asking  loadResult
-	Failure string
-}
-
-// serveRLSLoad is the load: it takes an order from each who connects, and sends requests.
-func serveRLSLoad(l net.Listener, _ string) (func() error, error) {
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return // it was closed
-			}
-			var order rlsOrder
-			report := rlsReport{}
-			err = json.NewDecoder(conn).Decode(&order)
-			if err == nil {
-				report.Asking, err = sendRLS(order)
-			}
-			if err != nil {
-				report.Failure = err.Error()
-			}
-			_ = json.NewEncoder(conn).Encode(report) // who does not get it says so
-			_ = conn.Close()
-		}
-	})
-	return func() error {
-		err := l.Close()
-		running.Wait()
-		return err
-	}, nil
-}
-
 // rlsKeys is how many users there are.
 const rlsKeys = 100_000
 
 // rlsRequest is a request for a user, whose six digits are to be filled in.
 const rlsRequest = "\n\x05bench\x12\x15\n\x13\n\x04user\x12\x0buser-000000"
-
-// sendRLS sends requests, always so many at once, on one connection as a worker of Envoy has it.
-func sendRLS(o rlsOrder) (loadResult, error) {
-	from := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
-	l := &unaryLoad{
-		// OK, and a status
-		path: rlspb.RateLimitService_ShouldRateLimit_FullMethodName, flight: o.Callers, answer: []byte("\x08\x01\x12"),
-		request: func(dst []byte) []byte {
-			dst = append(dst, rlsRequest...)
-			for i, user := len(dst)-1, from.IntN(rlsKeys); user > 0; i, user = i-1, user/10 {
-				dst[i] = '0' + byte(user%10)
-			}
-			return dst
-		},
-	}
-	return l.run(o.Address, o.Length)
-}
-
-// An rlsLoad is a load that is started when it is first needed.
-type rlsLoad struct {
-	callers int
-	at      *site.RunningServer
-}
-
-func (l *rlsLoad) ask(ctx context.Context, s *site.Site, at site.RunningServer) (a loadResult, err error) {
-	if l.at == nil {
-		p, err := s.StartChild(ctx, s.LoadCore, harness.ChildFlags{Mode: harness.ChildServer, Contender: "rls-load"})
-		if err != nil {
-			return a, fmt.Errorf("load: %w", err)
-		}
-		l.at = &p
-	}
-	conn, err := net.Dial("tcp", l.at.Address)
-	if err != nil {
-		return a, err
-	}
-	defer func() { _ = conn.Close() }()
-	length := s.Bench.Sizes.LoadLength
-	if err := conn.SetDeadline(time.Now().Add(length + time.Minute)); err != nil {
-		return a, err
-	}
-	if err := json.NewEncoder(conn).Encode(rlsOrder{Address: at.Address, Callers: l.callers, Length: length}); err != nil {
-		return a, err
-	}
-	var r rlsReport
-	if err := json.NewDecoder(conn).Decode(&r); err != nil {
-		return a, fmt.Errorf("load: %w", err)
-	}
-	if r.Failure != "" {
-		return a, fmt.Errorf("load: %s", r.Failure)
-	}
-	return r.Asking, nil
-}
 
 func runRLSUnary(ctx context.Context, b *harness.Bench) error {
 	l := &rlsLoad{callers: 64}

@@ -48,7 +48,7 @@ var library = []libraryPackage{
 // Imports can depend on the platform by build constraints, so each of these is asked.
 var platforms = []string{"linux", "darwin", "windows"}
 
-func TestLibraryPackagesDependOnlyOnTheStandardLibraryAndEachOther(t *testing.T) {
+func TestLibraryDependsOnlyOnTheStandardLibrary(t *testing.T) {
 	for _, p := range present(t, moduleRoot) {
 		for _, goos := range platforms {
 			for _, v := range foreign(listDeps(t, moduleRoot, goos, p.dir)) {

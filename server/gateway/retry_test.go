@@ -47,7 +47,7 @@ func TestRequestsGoToAnotherUpstreamIfTheFirstIsNotThere(t *testing.T) {
 }
 
 // An upstream that has received the request and then closes the connection may have processed it.
-func TestOnlyWhatMayBeRepeatedGoesToAnotherUpstreamAfterItWasSent(t *testing.T) {
+func TestSentRequestsAreRetriedOnlyIfIdempotent(t *testing.T) {
 	var broken atomic.Int32
 	breaks := fake(t, func(_ net.Conn, r *bufio.Reader) {
 		if _, err := readRequest(r); err == nil {

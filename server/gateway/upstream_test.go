@@ -96,7 +96,7 @@ func TestBadUpstreams(t *testing.T) {
 }
 
 // Clients learn little about errors of an upstream, and operators find them without an access log.
-func TestRequestsThatFailAtAnUpstreamAreToldOfOnceASecond(t *testing.T) {
+func TestFailedUpstreamRequestsAreLoggedOnceASecond(t *testing.T) {
 	const requests = 20
 	var book logBook
 	c := before(refusing(t))
@@ -133,7 +133,7 @@ func says(text string) func(conn net.Conn, r *bufio.Reader) {
 }
 
 // Bytes that an upstream sends after its response are never part of another response.
-func TestExcessOfAnAnswerNeverReachesAnotherClient(t *testing.T) {
+func TestExcessResponseBytesNeverReachAnotherClient(t *testing.T) {
 	var n atomic.Int32
 	url := fake(t, func(conn net.Conn, r *bufio.Reader) {
 		for {
@@ -213,7 +213,7 @@ func TestClientThatHangsUpEndsTheRequestAtTheUpstream(t *testing.T) {
 	}
 }
 
-func TestUpstreamOnASocketOfUnix(t *testing.T) {
+func TestUpstreamOnAUnixSocket(t *testing.T) {
 	path := t.TempDir() + "/up.sock"
 	l, err := net.Listen("unix", path)
 	if err != nil {

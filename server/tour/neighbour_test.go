@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-func TestTheNoisyNeighbourIsHeldToItsLimitAndTheOthersAreLeftAlone(t *testing.T) {
+func TestNoisyNeighbourIsLimitedAndOthersAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, err := memstore.New(memstore.Options{})
 		if err != nil {

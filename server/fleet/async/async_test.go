@@ -45,7 +45,7 @@ func leftAsync(t testing.TB, when, key string, l headgate.Limit, want int64, all
 // talk gives nodes the time to hear of each other.
 func talk() { time.Sleep(DefaultInterval + 20*time.Millisecond) }
 
-func TestAsyncThreeHostsThatTakeAllAtOnceOwe8AndStayClosedForTwoSeconds(t *testing.T) {
+func TestAsyncThreeHostsThatTakeAllAtOnceCloseForTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := startAsync(t, 3, fleettest.NewBoard(time.Millisecond), nil)
 		defer closeAsync(t, all...)
@@ -72,7 +72,7 @@ func TestAsyncThreeHostsThatTakeAllAtOnceOwe8AndStayClosedForTwoSeconds(t *testi
 	})
 }
 
-func TestAsyncThreeHostsThatTakeWithinTheLimitAllKnowThatNothingIsLeft(t *testing.T) {
+func TestAsyncThreeHostsWithinTheLimitKnowThatNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := startAsync(t, 3, fleettest.NewBoard(time.Millisecond), nil)
 		defer closeAsync(t, all...)
@@ -85,7 +85,7 @@ func TestAsyncThreeHostsThatTakeWithinTheLimitAllKnowThatNothingIsLeft(t *testin
 	})
 }
 
-func TestAsyncANodeThatStartsAgainBeginsWhereTheOthersAre(t *testing.T) {
+func TestAsyncRestartedNodeTakesTheLevelOfItsPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fleettest.NewBoard(time.Millisecond)
 		all := startAsync(t, 2, s, nil)
@@ -129,7 +129,7 @@ func TestAsyncANodeThatStartsAgainBeginsWhereTheOthersAre(t *testing.T) {
 	})
 }
 
-func TestAsyncCloseTellsWhatOthersDontKnow(t *testing.T) {
+func TestAsyncCloseSendsPendingUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := startAsync(t, 2, fleettest.NewBoard(time.Millisecond), func(_ *fleet.LedgerOptions, o *Options) { o.MaxKeys = 7 })
 		limit := headgate.PerHour(100)
@@ -154,7 +154,7 @@ func TestAsyncCloseTellsWhatOthersDontKnow(t *testing.T) {
 	})
 }
 
-func TestAsyncCloseGivesUpWhenItsContextDoes(t *testing.T) {
+func TestAsyncCloseEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := startAsync(t, 1, fleettest.NewBoard(time.Hour), func(_ *fleet.LedgerOptions, o *Options) {
 			o.Deadline, o.OnEvent = 2*time.Hour, func(fleet.Event) {}
@@ -171,7 +171,7 @@ func TestAsyncCloseGivesUpWhenItsContextDoes(t *testing.T) {
 	})
 }
 
-func TestAsyncNewcomerRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) {
+func TestAsyncNewNodeRepaysWhatItAdmittedBeforeItsFirstSync(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestAsyncRefusesBadOptions(t *testing.T) {
 	}
 }
 
-func TestAsyncAuthorsOfTwoLivesDiffer(t *testing.T) {
+func TestAsyncRestartedNodeHasAnotherAuthor(t *testing.T) {
 	one, two := Options{Name: "a"}, Options{Name: "a"}
 	if one.Author() == two.Author() {
 		t.Errorf("two lives of a node have the same author %q", one.Author())

@@ -35,7 +35,7 @@ func keysOf(t testing.TB, l *ledger.Ledger, limit headgate.Limit, group int) (in
 	return in, out
 }
 
-func TestAsyncPoliciesHoldForTheKeysOfTheServerThatIsAwayAndNoOthers(t *testing.T) {
+func TestAsyncPoliciesApplyOnlyToKeysOfTheLostServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const dead = 7
 		var events []fleet.Event
@@ -136,7 +136,7 @@ func TestAsyncAnExchangeThatIsAwayAsAWholeIsToldOfOnce(t *testing.T) {
 	})
 }
 
-func TestAsyncOnRedisClusterOneServerThatDiesHasThePoliciesOfItsKeysHold(t *testing.T) {
+func TestAsyncDeadClusterServerAppliesThePoliciesOfItsKeys(t *testing.T) {
 	t.Parallel()
 	set := redistest.Cluster(t, redistest.ClusterOptions{
 		Server: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}, NodeTimeout: time.Minute, // no failover

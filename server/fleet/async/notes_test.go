@@ -24,7 +24,7 @@ func (s foreignBoard) Exchange(ctx context.Context, notes []fleet.Note, received
 	return missed, errors.Join(err, &fleet.ForeignError{Name: "fleet"})
 }
 
-func TestAsyncTellsOfAnotherFleetAndGoesOn(t *testing.T) {
+func TestAsyncReportsNotesOfAnotherFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events atomic.Int64
 		s := fleettest.NewBoard(time.Millisecond)
@@ -52,7 +52,7 @@ func TestAsyncTellsOfAnotherFleetAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestAsyncGarbledNotesAreToldOfAndDoNothing(t *testing.T) {
+func TestAsyncMalformedNotesAreReportedAndIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fleettest.NewBoard(time.Millisecond)
 		var events []fleet.Event
@@ -81,7 +81,7 @@ func TestAsyncGarbledNotesAreToldOfAndDoNothing(t *testing.T) {
 	})
 }
 
-func TestAsyncTellsMoreKeysThanFitOneAfterTheOther(t *testing.T) {
+func TestAsyncSendsMoreKeysThanFitInSeveralNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fleettest.NewBoard(5 * time.Millisecond)
 		all := startAsync(t, 2, s, func(_ *fleet.LedgerOptions, o *Options) { o.MaxKeys = 50 })

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
-func TestAsyncNobodyIsChargedTwiceWhenTheExchangeLosesAll(t *testing.T) {
+func TestAsyncLostExchangeChargesNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fleettest.NewBoard(time.Millisecond)
 		all := startAsync(t, 3, s, nil)
@@ -32,7 +32,7 @@ func TestAsyncNobodyIsChargedTwiceWhenTheExchangeLosesAll(t *testing.T) {
 	})
 }
 
-func TestAsyncGoesOnWhileTheExchangeIsAway(t *testing.T) {
+func TestAsyncDecidesWhileTheExchangeIsUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var events []fleet.Event
 		s := fleettest.NewBoard(time.Millisecond)
@@ -83,7 +83,7 @@ func TestAsyncGoesOnWhileTheExchangeIsAway(t *testing.T) {
 	})
 }
 
-func TestAsyncNodeThatNobodyAskedNoticesThatTheExchangeIsAway(t *testing.T) {
+func TestAsyncIdleNodeNoticesAnUnreachableExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fleettest.NewBoard(time.Millisecond)
 		var events []fleet.EventKind

@@ -288,7 +288,7 @@ func holdsOnRedis(t *testing.T, url, key string, times int, length time.Duration
 
 // A node that comes after Redis has lost its notes hears of what was consumed before, though the others have told it
 // already.
-func TestAsyncOnRedisThatLosesItsNotesNodesTellAgainWhatNobodyHeard(t *testing.T) {
+func TestAsyncRedisWithoutNotesIsSentWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	all := onRedis(t, server.URL(), 2, nil)
@@ -304,7 +304,7 @@ func TestAsyncOnRedisThatLosesItsNotesNodesTellAgainWhatNobodyHeard(t *testing.T
 
 // So does one that comes after Redis was started again with what it had saved some time ago, which lacks the latest
 // notes.
-func TestAsyncOnRedisThatComesBackWithOldNotesNodesTellAgainWhatIsMissing(t *testing.T) {
+func TestAsyncRedisWithOldNotesIsSentWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
 	all := onRedis(t, server.URL(), 2, nil)

@@ -155,7 +155,7 @@ func TestBoardKnowsThatNotesWereLostThoughOthersHaveCalledSince(t *testing.T) {
 }
 
 // What all keys of a place have in common lives as long as the longest of its notes, whichever was left last.
-func TestANoteThatIsKeptShortlyDoesNotCutThePlaceOfOneThatIsKeptLong(t *testing.T) {
+func TestShortLivedNoteDoesNotShortenALongLivedOne(t *testing.T) {
 	t.Parallel()
 	server, s := openStandalone(t)
 	a := newNode(t, s, "a", 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-func TestGossipHostsJoinTellAndLeave(t *testing.T) {
+func TestGossipHostsJoinSyncAndLeave(t *testing.T) {
 	t.Parallel()
 	a := startReal(t, "a", func(_ *fleet.LedgerOptions, o *Options) { o.Key = []byte("0123456789abcdef") })
 	with := func(_ *fleet.LedgerOptions, o *Options) {
@@ -40,7 +40,7 @@ func TestGossipHostsJoinTellAndLeave(t *testing.T) {
 	}
 }
 
-func TestGossipJoinsWhoIsNotThereYet(t *testing.T) {
+func TestGossipJoinsAHostThatStartsLater(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestGossipJoinsWhoIsNotThereYet(t *testing.T) {
 	await.True(t, "the two know each other", allLive(2, early, late))
 }
 
-func TestGossipIsAddressedByNothingForeign(t *testing.T) {
+func TestGossipIgnoresOtherFleets(t *testing.T) {
 	t.Parallel()
 	key := []byte("0123456789abcdef0123456789abcdef")
 	for _, tt := range []struct {
@@ -174,7 +174,7 @@ func TestGossipThreeHosts(t *testing.T) {
 	await.True(t, "all have 0", all(0))
 }
 
-func TestGossipSeversAndHeals(t *testing.T) {
+func TestGossipPartitionHeals(t *testing.T) {
 	t.Parallel()
 	network := newBadNet()
 	wrapped := func(_ *fleet.LedgerOptions, o *Options) { o.Transport = network.wrap }
@@ -211,7 +211,7 @@ func TestGossipSeversAndHeals(t *testing.T) {
 	})
 }
 
-func TestGossipHostComesBackUnderItsNameElsewhere(t *testing.T) {
+func TestGossipHostReturnsAtAnotherAddress(t *testing.T) {
 	t.Parallel()
 	const lag = 100 * time.Millisecond
 	prompt := func(join ...*realHost) func(*fleet.LedgerOptions, *Options) {
@@ -243,7 +243,7 @@ func TestGossipHostComesBackUnderItsNameElsewhere(t *testing.T) {
 	}
 }
 
-func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
+func TestGossipOverALossyNetwork(t *testing.T) {
 	t.Parallel()
 	network := newBadNet()
 	network.loss, network.delay = 0.2, 20*time.Millisecond
@@ -293,7 +293,7 @@ func TestGossipOverANetworkThatLosesAndDelays(t *testing.T) {
 	}
 }
 
-func TestGossipTellsByStreamWhatPacketsDoNotBring(t *testing.T) {
+func TestGossipStreamsReplaceLostPackets(t *testing.T) {
 	t.Parallel()
 	network := newBadNet()
 	wrapped := func(_ *fleet.LedgerOptions, o *Options) {

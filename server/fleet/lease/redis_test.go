@@ -149,7 +149,7 @@ func (k *killing) judge(t *testing.T, list []record, limit headgate.Limit, kills
 	return used
 }
 
-func TestNodeProcessesThatAreKilledAndStoppedKeepTheLimitOnRedis(t *testing.T) {
+func TestKilledNodeProcessesKeepTheLimitOnRedis(t *testing.T) {
 	cluster := redistest.Cluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
 	for _, k := range []killing{
 		{limit: "500/s burst 200", keys: 1, times: 5},

@@ -107,7 +107,7 @@ func TestRegionsDoNotWaitForAStoreThatFails(t *testing.T) {
 	})
 }
 
-func TestConsumptionInOtherRegionsCountsFromTheSecondDecisionOnRedis(t *testing.T) {
+func TestOtherRegionsCountFromTheSecondDecisionOnRedis(t *testing.T) {
 	t.Parallel()
 	open := func(server *redistest.Server, prefix string) *redisstore.Store {
 		t.Helper()

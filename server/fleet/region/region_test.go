@@ -135,7 +135,7 @@ func TestRegionsGoOnWhileTheOthersAreAway(t *testing.T) {
 	})
 }
 
-func TestRegionThatIsNewRepaysWhatItLetPassBeforeItHeardOfTheOthers(t *testing.T) {
+func TestNewRegionRepaysWhatItAdmittedBeforeItsFirstSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := startLands(t, fleettest.NewBoard(20*time.Millisecond), 2, 2, nil)
 		defer closeLands(t, all)

@@ -289,7 +289,7 @@ func TestWhatIsLeftOfABodyIsNoRequest(t *testing.T) {
 	}
 }
 
-func TestErrorBeforeTheBodyIsCompleteIsTheUpstreamsAndClosesTheConnection(t *testing.T) {
+func TestEarlyErrorOfTheUpstreamClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	for how, stop := range cutOff {
 		if how == "hangs" {

@@ -19,7 +19,7 @@ func (b backAtOnce) Live() int {
 func (b backAtOnce) Known() int { return 2 }
 
 // A check that is denied because peers are unreachable stays denied if they become reachable at that moment.
-func TestNothingIsAllowedThatWasNotTakenWhenNodesComeBackMeanwhile(t *testing.T) {
+func TestReturningNodesAllowOnlyWhatWasTaken(t *testing.T) {
 	t.Parallel()
 	var h *host
 	_, all := hosts(t, 1, false, func(o *fleet.LedgerOptions) {

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/peers"
 )
 
-func TestAHostThatForgotAKeyComesToTheLevelOfTheOthersAndLeavesThemTheirShare(t *testing.T) {
+func TestHostThatForgotAKeyTakesTheLevelOfItsPeers(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		clock, all := hosts(t, 3, asks, nil)
 		limit := headgate.PerSecond(100)

@@ -9,7 +9,7 @@ import (
 )
 
 // A decision may read the date just before it is set back, and count just after that.
-func TestADecisionThatWasUnderWayWhenTheDateWasSetBackLocksNobodyOut(t *testing.T) {
+func TestClockSetBackDuringADecisionLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{false, true} {
 		clock, all := hosts(t, 1, false, nil)

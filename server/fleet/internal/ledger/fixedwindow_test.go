@@ -24,7 +24,7 @@ func TestAnUpdateOfAPastWindowCountsOnlyIfItIsExcess(t *testing.T) {
 	})
 }
 
-func TestAnUpdateInTransitWhenItsWindowEndsCountsOnlyIfItIsExcess(t *testing.T) {
+func TestUpdateFromAnEndedWindowCountsOnlyItsExcess(t *testing.T) {
 	clock, all := hosts(t, 2, false, nil)
 	limit := headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
 	all[1].take("k", limit, 1)

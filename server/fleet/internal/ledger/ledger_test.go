@@ -17,7 +17,7 @@ func modes(t *testing.T, test func(t *testing.T, asks bool)) {
 	}
 }
 
-func TestThreeHostsThatTakeAllAtOnceOwe8AndStayClosedForTwoSeconds(t *testing.T) {
+func TestThreeHostsThatTakeAllAtOnceCloseForTwoSeconds(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		clock, all := hosts(t, 3, asks, nil)
 		limit := headgate.PerSecond(4)
@@ -44,7 +44,7 @@ func TestThreeHostsThatTakeAllAtOnceOwe8AndStayClosedForTwoSeconds(t *testing.T)
 	})
 }
 
-func TestThreeHostsThatTakeWithinTheLimitAllKnowThatNothingIsLeft(t *testing.T) {
+func TestThreeHostsWithinTheLimitKnowThatNothingIsLeft(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		_, all := hosts(t, 3, asks, nil)
 		limit := headgate.PerSecond(4)
@@ -111,7 +111,7 @@ func TestANewcomerBesideTwoOldHostsBeginsAtTheirLevel(t *testing.T) {
 	})
 }
 
-func TestWhatANewcomerConsumedBeforeItHeardOfTheOthersIsADebtOnTopOfTheirs(t *testing.T) {
+func TestNewNodesEarlyConsumptionAddsToItsPeersDebt(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		clock, all := hosts(t, 2, asks, nil)
 		old, limit := all[0], headgate.PerMinute(60)
@@ -246,7 +246,7 @@ func TestMoreHostsThanADebtCanHoldRepayAllTheSame(t *testing.T) {
 	})
 }
 
-func TestHostsWithinTheLimitTogetherAreNotDeniedHoweverSeldomTheyTalk(t *testing.T) {
+func TestHostsWithinTheLimitAreNotDeniedWhenSyncIsRare(t *testing.T) {
 	for _, every := range []time.Duration{100 * time.Millisecond, time.Second, 20 * time.Second} {
 		t.Run(every.String(), func(t *testing.T) {
 			modes(t, func(t *testing.T, asks bool) {
