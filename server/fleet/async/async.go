@@ -117,6 +117,7 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 		Decider: l, ledger: l, link: exchange.NewLink(x, l, shared), clock: l.Clock(),
 		self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation},
 	}
+	l.CompareSums(a.self)
 	l.StartLookups(a.rounds.Hurry)
 	a.rounds.Start(a.clock, shared.Pauses(), a.regularRound)
 	return a, nil
@@ -197,6 +198,7 @@ func (a *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger
 	a.link.Counters.Received.Add(1)
 	ours := &a.batch.Tallies[i]
 	t.Key, t.MayKnow, t.Bounded = ours.Key, ours.MayKnow, true // the peer wrote its note before this exchange stored ours
+	exchange.ReadComparison(&t, &ours.Limit)
 	a.ledger.Apply(from, uptime, []ledger.Tally{t})
 }
 

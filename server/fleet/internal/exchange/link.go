@@ -34,6 +34,9 @@ func NewLink(x fleet.Exchange, l *ledger.Ledger, s Settings) *Link {
 	}
 }
 
+// ageError is by how much the age of a note can be too large, as clocks of exchanges count milliseconds.
+const ageError = time.Millisecond
+
 // Exchange makes one exchange. It calls received for each tally of a peer: with the index of the note in notes that has
 // the same key, the peer, and the peer's uptime. Notes of another fleet are reported, and are no error.
 func (k *Link) Exchange(
@@ -52,6 +55,7 @@ func (k *Link) Exchange(
 			return
 		}
 		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt // the response took no longer than this exchange
+		t.MinAge = max(0, n.Age-ageError)
 		received(i, from, uptime, t)
 	})
 	k.Counters.Exchanges.Add(1)

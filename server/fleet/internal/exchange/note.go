@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
@@ -64,7 +65,9 @@ func KeepFor(t *ledger.Tally) time.Duration {
 	return max(MinKeep, all)
 }
 
-// A note is a version, flags, four varints, and the fields that the flags announce.
+// A note is a version, flags, four varints, and the fields that the flags announce. Notes of buckets, which have no
+// windows, have a sum in the field of the window, and the other parts of a ledger.Comparison in that of carried units.
+// Earlier versions ignore both.
 const (
 	noteVersion = 1
 	noteWindow  = 1 << 0
@@ -74,14 +77,18 @@ const (
 
 // AppendNote appends a note of a tally, written at an uptime of the ledger.
 func AppendNote(b []byte, uptime time.Duration, t *ledger.Tally) []byte {
+	window, carried := t.Window, t.Carried
+	if t.Comparison != (ledger.Comparison{}) {
+		window, carried = packComparison(&t.Comparison)
+	}
 	flags := byte(0)
-	if t.Window != 0 {
+	if window != 0 {
 		flags |= noteWindow
 	}
 	if t.Reset {
 		flags |= noteReset
 	}
-	if t.Carried != 0 {
+	if carried != 0 {
 		flags |= noteCarried
 	}
 	b = append(b, noteVersion, flags)
@@ -89,11 +96,11 @@ func AppendNote(b []byte, uptime time.Duration, t *ledger.Tally) []byte {
 	b = binary.AppendUvarint(b, uint64(t.Start/time.Microsecond))
 	b = binary.AppendUvarint(b, uint64(t.Total))
 	b = binary.AppendUvarint(b, uint64(t.Level))
-	if t.Window != 0 {
-		b = binary.AppendVarint(b, t.Window)
+	if window != 0 {
+		b = binary.AppendVarint(b, window)
 	}
-	if t.Carried != 0 {
-		b = binary.AppendUvarint(b, uint64(t.Carried))
+	if carried != 0 {
+		b = binary.AppendUvarint(b, uint64(carried))
 	}
 	return b
 }
@@ -131,6 +138,39 @@ func ReadNote(note string, t *ledger.Tally) (uptime time.Duration, ok bool) {
 		t.Carried, b = int64(n), b[size:]
 	}
 	return uptime, len(b) == 0
+}
+
+// packComparison returns the fields of a note that have a comparison.
+func packComparison(c *ledger.Comparison) (window, carried int64) {
+	carried = int64(c.Digest)<<comparisonBits | int64(c.DrainedPart&(quota.UnitParts-1))<<3 | comparisonSent
+	if c.Recent {
+		carried |= comparisonRecent
+	}
+	if !c.SumValid || c.Sum < -maxNoteNumber || c.Sum > maxNoteNumber {
+		return 0, carried
+	}
+	return c.Sum, carried | comparisonValid
+}
+
+const (
+	comparisonSent   = 1 << 0
+	comparisonRecent = 1 << 1
+	comparisonValid  = 1 << 2
+	comparisonBits   = 9 // of the flags and the drained part
+)
+
+// ReadComparison moves the comparison in a note of a limit's key to its fields.
+func ReadComparison(t *ledger.Tally, limit *headgate.Limit) {
+	if limit.Algorithm != headgate.TokenBucket && limit.Algorithm != headgate.GCRA {
+		return
+	}
+	if t.Carried&comparisonSent != 0 && t.Carried < 1<<(comparisonBits+16) {
+		t.Comparison = ledger.Comparison{
+			Sum: t.Window, Digest: uint16(t.Carried >> comparisonBits), DrainedPart: uint8(t.Carried>>3) & (quota.UnitParts - 1),
+			SumValid: t.Carried&comparisonValid != 0, Recent: t.Carried&comparisonRecent != 0,
+		}
+	}
+	t.Window, t.Carried = 0, 0
 }
 
 const (

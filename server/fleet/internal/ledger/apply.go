@@ -139,12 +139,12 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	case !t.Recent:
 		peer.grewAt = 0
 	case t.Total > peer.total || t.Start > peer.start:
-		peer.grewAt = r.at(now) - in.lag.Microseconds()
+		peer.grewAt = r.at(now) - max(in.lag, t.Age).Microseconds()
 	}
 	// The stored total is the charged one, so that later plausible totals count as soon as they are above it.
 	peer.start, peer.total, peer.impossible = t.Start, known+growth, tooMuch
 	peer.updatedAt = r.at(now)
-	if l.self != 0 {
+	if l.gossips() {
 		peer.updatedAt -= in.lag.Microseconds() // packets that waited during a stall arrive all at once
 	}
 	peer.pastWindow, peer.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
@@ -227,7 +227,7 @@ func (l *Ledger) addFromTally(sh *shard, t *Tally, age time.Duration, now moment
 		l.counters.ignored.Add(1)
 		return nil, ""
 	}
-	if l.self == 0 {
+	if !l.gossips() {
 		r.emptyTime = min(age, l.observedFor(r, now)).Microseconds() // the bucket was empty until now
 	}
 	return r, ""
@@ -250,7 +250,7 @@ func (l *Ledger) chargeUpdate(r *record, peer *peerTotal, t *Tally, units int64,
 		return
 	}
 	if !r.plan.HasWindows() {
-		if l.self == 0 {
+		if !l.gossips() {
 			units -= r.drainedWhileEmpty(peer, t, units, age)
 		}
 		l.chargePeers(r, units, r.window.start, now)

@@ -33,10 +33,11 @@ func (l *Ledger) meetPeer(
 	}
 	at := r.at(now)
 	began := at - age.Microseconds()
-	r.join.oldest = min(r.join.oldest, began)
+	earlier := max(0, r.join.oldest-began)
+	r.join.oldest -= earlier
 	r.join.totalsVoid = r.join.totalsVoid || t.Reset
 	newcomer := age > l.observedFor(r, now)
-	if newcomer && l.self == 0 && r.drainedSinceOldest(now) > 0 { // times matter, and are not known more exactly
+	if newcomer && !l.gossips() && r.drainedSinceOldest(now) > 0 { // times matter, and are not known more exactly
 		newcomer = age > l.observedFor(r, now)+l.options.Lag
 	}
 	if newcomer {
@@ -45,6 +46,9 @@ func (l *Ledger) meetPeer(
 		r.window.carried = max(r.window.carried, min(t.Carried, r.maxOwed())) // it is part of the level
 		r.join.guessed, peer.older = r.plan.IsBucket() && l.self != 0, true
 		return t.Total
+	}
+	if !l.gossips() {
+		r.emptyTime += earlier // there was no record, and units of the peer may have drained
 	}
 	return r.alreadyCounted(t.Total, began, now)
 }

@@ -145,3 +145,28 @@ func TestAHostThatStartsAgainAtOnceKnowsWhatItsFirstLifeConsumed(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that ask learn of units late: those that drained before the record was added once counted in full.
+func TestANewRecordDoesNotCountDrainedUnits(t *testing.T) {
+	limit := headgate.PerSecond(100)
+	clock, all := hosts(t, 2, true, nil)
+	old, newcomer := all[0], all[1]
+	old.take("k", limit, 3)
+	clock.Advance(60 * time.Millisecond)
+	newcomer.take("k", limit, 1)
+	newcomer.read(old.write("k", limit))
+	wantRemaining(t, "3 units have drained", "k", limit, 99, newcomer)
+}
+
+// The time before the record was added counts once, not for each peer.
+func TestANewRecordDrainsUnitsOfPeersThatHaveNotMetOnce(t *testing.T) {
+	limit := headgate.PerSecond(100)
+	clock, all := hosts(t, 3, true, nil)
+	first, second, newcomer := all[0], all[1], all[2]
+	first.take("k", limit, 40)
+	second.take("k", limit, 40)
+	clock.Advance(100 * time.Millisecond)
+	newcomer.take("k", limit, 1)
+	newcomer.read(first.write("k", limit), second.write("k", limit))
+	wantRemaining(t, "10 of 80 units have drained", "k", limit, 29, newcomer)
+}

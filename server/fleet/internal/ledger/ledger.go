@@ -69,7 +69,7 @@ type Ledger struct {
 	clock      clock.Stopwatch
 	epoch      int64        // µs since 1970 when the clock was started
 	clockAhead atomic.Int64 // µs that the fleet's clock, which windows use, is ahead
-	self       uint64       // hash of this node in digests; 0 if nodes do not compare sums, as in async
+	self       uint64       // hash of this node in digests; 0 if nodes do not compare sums, as in region
 	plans      algorithm.Cache[*quota.Plan]
 	closed     atomic.Bool
 

@@ -24,13 +24,11 @@ type record struct {
 	index       recordIndex
 	consumed    quota.Counter // by all nodes
 
-	key       Key
-	offset    int64         // by which the clock of a staggered limit is behind
-	addedAt   time.Duration // uptime
-	updatedAt int64         // when a peer last sent an update
-	// exchangedAt is the time of the latest exchange, 0 before the first response. In gossip, it is when a total that grew
-	// was last sent.
-	exchangedAt int64
+	key         Key
+	offset      int64         // by which the clock of a staggered limit is behind
+	addedAt     time.Duration // uptime
+	updatedAt   int64         // when a peer last sent an update
+	exchangedAt int64         // time of the latest exchange; 0 before the first response, and in gossip
 	sent        sentTotal
 	window      windowState
 	debt        debtState
@@ -81,13 +79,14 @@ type debtState struct {
 	deepest int64 // since the key was in no debt
 }
 
-// A joinState tells which units of peers are counted already.
+// A joinState tells which units are counted already: those of peers here, and those of this node in sums.
 type joinState struct {
 	oldest     int64 // start of the oldest total of this node and its peers
 	at         int64 // when a level of a peer was last adopted; 0 if never
 	charged    int32 // units charged for peers that were unreachable; see drainedWhileApart
 	guessed    bool  // the adopted level is a guess; see applySum
 	totalsVoid bool  // the key was reset: totals include units that do not count
+	grewAt     stamp // when a total that grew was last sent; see isRecent
 }
 
 // An optionalState has the parts of a record that most records do not have.
@@ -362,7 +361,7 @@ func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 		r.sent.firstAt = r.at(now)
 	}
 	if l.self != 0 && r.total != r.sent.highest {
-		r.exchangedAt = r.at(now)
+		r.join.grewAt = stampOf(r.at(now))
 	}
 	t := r.tally(now)
 	t.MayKnow, r.sent.highest = r.sent.highest, r.total

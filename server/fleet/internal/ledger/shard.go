@@ -68,7 +68,7 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 	r.sent.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
 	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldest = at, at, at, at
-	if l.self != 0 {
+	if l.gossips() {
 		r.emptyTime = l.observedFor(r, now).Microseconds() // the bucket was empty until now
 	}
 	if p.HasWindows() {

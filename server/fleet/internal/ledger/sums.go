@@ -37,8 +37,15 @@ func digestOf(peer uint64, start time.Duration) uint16 {
 	return uint16(x >> 48)
 }
 
-// CompareSums makes the ledger of this node send sums and digests, and compare those that it receives.
-func (l *Ledger) CompareSums(self fleet.Peer) { l.self = peers.Hash(self) }
+// CompareSums makes the ledger of this node send sums and digests, and compare those that it receives. It must be called
+// before the first update.
+func (l *Ledger) CompareSums(self fleet.Peer) {
+	l.self = peers.Hash(self)
+	l.peers.KeepEnded = l.asks
+}
+
+// gossips reports whether this node receives updates of all keys, and compares sums.
+func (l *Ledger) gossips() bool { return l.self != 0 && !l.asks }
 
 // sumAndDigest returns the sum of the units in recent records of this node and its peers, and a digest of the records.
 func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) {
@@ -60,13 +67,25 @@ func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) 
 			digest ^= digestOf(mark.Hash, peer.start)
 		}
 	}
+	if l.asks { // notes do not have the limit
+		digest ^= digestOf(uint64(r.plan.Limit.Count)<<20^uint64(r.plan.Capacity()), r.plan.Limit.Period)
+	}
 	return sum, digest
 }
 
 // isRecent reports whether the units that this node consumed count in sums and digests.
 func (r *record) isRecent(now moment) bool {
-	return r.total > 0 && (r.total != r.sent.highest || r.at(now)-r.exchangedAt <= RecentFor.Microseconds())
+	if r.total == 0 || r.total != r.sent.highest {
+		return r.total > 0
+	}
+	return stampOf(r.at(now))-r.join.grewAt <= stampOf(RecentFor.Microseconds())
 }
+
+// A stamp is a time in units of 2^17 µs, modulo 2.4 hours. A total that has not grown for so long looks recent for some
+// seconds. Then digests differ, and levels are not compared.
+type stamp uint16
+
+func stampOf(micros int64) stamp { return stamp(micros >> 17) }
 
 // addSum adds to a tally the fields that peers compare.
 func (l *Ledger) addSum(t *Tally, r *record, now moment) {
@@ -83,7 +102,7 @@ func (l *Ledger) addSum(t *Tally, r *record, now moment) {
 func (l *Ledger) applySum(
 	sh *shard, r *record, peer *peerTotal, t *Tally, units int64, lag time.Duration, now moment,
 ) bool {
-	if l.self == 0 || !t.SumValid || !r.plan.IsBucket() || t.Limit != r.plan.Limit {
+	if l.self == 0 || !t.SumValid || !r.plan.IsBucket() || !l.asks && t.Limit != r.plan.Limit {
 		return false
 	}
 	sum, digest := l.sumAndDigest(r, now)
@@ -93,6 +112,7 @@ func (l *Ledger) applySum(
 	// Levels are measured in the time they take to drain, including parts of units.
 	level := r.timeToEmpty(now)
 	theirs := r.plan.TimeFor(t.Level) - r.plan.PartTime(t.DrainedPart)
+	theirs = max(0, theirs-t.MinAge.Microseconds()) // since it was sent
 	theirs = max(0, theirs+r.plan.TimeFor(sum-t.Sum)-r.plan.TimeFor(t.Sum-sum))
 	target := level + r.plan.TimeFor(units)
 	over := target - theirs

@@ -36,6 +36,8 @@ type Tally struct {
 	Reset bool
 	// Age is how old the tally is when it is received, or 0 if that is not known. The receiver sets it.
 	Age time.Duration
+	// MinAge is how old the tally is at least.
+	MinAge time.Duration
 
 	Delivery
 	Comparison

@@ -13,6 +13,10 @@ import (
 // A Table holds the known peers. Each has a slot by which records refer to it. If there are too many, the one that was
 // silent for longest loses its slot.
 type Table struct {
+	// KeepEnded keeps the IDs of incarnations that have ended, as their updates can still be received: also after those of
+	// the next one. It must not change after the first call of Slot.
+	KeepEnded bool
+
 	mu     sync.Mutex
 	slotOf map[fleet.Peer]int32
 	slots  []peerSlot
@@ -22,7 +26,7 @@ type Table struct {
 // An ID is what digests need of a slot.
 type ID struct {
 	Gen  uint32
-	Hash uint64 // of the peer; 0 if a newer incarnation has a slot
+	Hash uint64 // of the peer; 0 if a newer incarnation has a slot and this one is not kept
 }
 
 // IDs returns the IDs of all slots. They must not be changed.
@@ -33,14 +37,14 @@ func (p *Table) IDs() []ID {
 	return nil
 }
 
-// setID sets the peer of a slot, and clears older incarnations of it.
+// setID sets the peer of a slot, and clears other incarnations of it unless they are kept.
 func (p *Table) setID(i int, peer fleet.Peer) {
 	ids := slices.Clone(p.IDs())
 	for len(ids) < len(p.slots) {
 		ids = append(ids, ID{})
 	}
 	for j := range p.slots {
-		if p.slots[j].peer.Name == peer.Name {
+		if p.slots[j].peer.Name == peer.Name && !p.KeepEnded {
 			ids[j].Hash = 0
 		}
 	}
