@@ -46,19 +46,19 @@ type customHistory struct {
 	rng     *rand.Rand
 	numbers algorithm.Numbers
 	now     int64
-	taken   []taking // and not given back
+	taken   []takenUnits // without those given back
 }
 
-// A taking is units that were taken. They have expired if nothing counted at some time since.
-type taking struct {
+// takenUnits are units that were taken at one time. They have expired if Used was 0 at some time since.
+type takenUnits struct {
 	at, units int64
 	expired   bool
 }
 
 func (h *customHistory) used(at int64) int64 { return h.custom.Used(h.limit, h.numbers, at) }
 
-// upTo returns a random number from 0 to n.
-func (h *customHistory) upTo(n int64) int64 { return h.rng.Int64N(n + 1) }
+// random returns a random number from 0 to n.
+func (h *customHistory) random(n int64) int64 { return h.rng.Int64N(n + 1) }
 
 func (h *customHistory) run(plan *algorithm.Plan) error {
 	h.numbers, h.taken, h.now = algorithm.Numbers{}, nil, Start.UnixMicro()
@@ -68,7 +68,7 @@ func (h *customHistory) run(plan *algorithm.Plan) error {
 	period := h.limit.Period.Microseconds()
 	for range 40 {
 		before := h.used(h.now)
-		h.now += h.upTo(1) * h.upTo(1) * h.upTo(2*period)
+		h.now += h.random(1) * h.random(1) * h.random(2*period)
 		if used := h.used(h.now); used > before || used < 0 {
 			return fmt.Errorf("%v: Used changed from %d to %d while nothing was taken, want at most as much, and 0 or more",
 				h, before, used)
@@ -93,12 +93,12 @@ func (h *customHistory) expire() {
 
 // step takes units within the limit, charges them beyond it, or gives some back.
 func (h *customHistory) step() error {
-	if len(h.taken) > 0 && h.upTo(3) == 0 {
+	if len(h.taken) > 0 && h.random(3) == 0 {
 		return h.give(h.rng.IntN(len(h.taken)))
 	}
 	before, capacity := h.used(h.now), h.limit.Capacity()
-	n := 1 + h.upTo(capacity-1)
-	if before+n > capacity && h.upTo(3) > 0 || before+n > capacity*(1+headgate.MaxDebt) {
+	n := 1 + h.random(capacity-1)
+	if before+n > capacity && h.random(3) > 0 || before+n > capacity*(1+headgate.MaxDebt) {
 		return nil
 	}
 	h.numbers = h.custom.Take(h.limit, h.numbers, h.now, n)
@@ -110,7 +110,7 @@ func (h *customHistory) step() error {
 		return fmt.Errorf("%v: Give of the %d units taken at the same time: Used changed from %d to %d, want %d",
 			h, n, before+n, used, before)
 	}
-	h.taken = append(h.taken, taking{at: h.now, units: n})
+	h.taken = append(h.taken, takenUnits{at: h.now, units: n})
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (h *customHistory) give(i int) error {
 // retry takes units until they are denied. They must pass after RetryAfter, and not a microsecond earlier.
 func (h *customHistory) retry(plan *algorithm.Plan) error {
 	var state algorithm.State
-	n := 1 + h.upTo(h.limit.Capacity()-1)
+	n := 1 + h.random(h.limit.Capacity()-1)
 	for {
 		next, d := plan.Take(state, h.now, n, 0)
 		if !d.Allowed {

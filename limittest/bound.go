@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -9,41 +10,41 @@ import (
 
 // boundChecks check that a limiter never admits more than its limit, however the clock runs.
 func boundChecks() []check {
-	return append(append(append(
+	return slices.Concat(
 		forEach("bound", "clock runs", timedLimits, func(tr *trial, l headgate.Limit) {
-			tr.keepsBound(l, tr.history(l, func() { tr.Advance(pause(tr.rng, l, tr.at())) }))
+			tr.requireWithinBound(l, tr.history(l, func() { tr.Advance(randomPause(tr.rng, l, tr.elapsed())) }))
 		}),
 		forEach("bound", "clock steps back", timedLimits, func(tr *trial, l headgate.Limit) {
-			tr.keepsBound(l, tr.history(l, func() { tr.moveClock(l) }))
-		})...),
+			tr.requireWithinBound(l, tr.history(l, func() { tr.moveClock(l) }))
+		}),
 		forEach("bound", "clock jumps", timedLimits, func(tr *trial, l headgate.Limit) {
 			book := tr.history(l, func() { tr.jumpClock(l) })
 			if err := book.withinEnvelope(envelopeOf(l), true); err != nil {
 				tr.Errorf("%s: %v", l, err)
 			}
-		})...),
-		forEach("bound", "in flight", inFlightLimits, func(tr *trial, l headgate.Limit) { tr.keepsInFlight(l) })...)
+		}),
+		forEach("bound", "in flight", inFlightLimits, (*trial).slotsWithinLimit))
 }
 
 // history takes random costs from one key and returns what was admitted. It calls move before each take, to set the
 // clock. It does not peek, because a store may forget a key whose units have all expired at the latest time that the
 // store knows.
 func (tr *trial) history(l headgate.Limit, move func()) *ledger {
-	book := new(ledger)
+	admitted := new(ledger)
 	for range tr.Steps {
 		move()
-		n := cost(tr.rng, l)
-		book.ask(tr.at())
+		n := randomCost(tr.rng, l)
+		admitted.recordCall(tr.elapsed())
 		if tr.take("alice", l, n).Allowed {
-			book.admit(tr.at(), n)
+			admitted.recordAdmission(tr.elapsed(), n)
 		}
 	}
-	return book
+	return admitted
 }
 
 // moveClock moves the clock forward by a random pause, or back by as much, but not so far that a store starts over.
 func (tr *trial) moveClock(l headgate.Limit) {
-	d := pause(tr.rng, l, tr.at())
+	d := randomPause(tr.rng, l, tr.elapsed())
 	if tr.rng.IntN(3) == 0 {
 		d = -min(d, time.Hour)
 	}
@@ -54,28 +55,28 @@ func (tr *trial) moveClock(l headgate.Limit) {
 func (tr *trial) jumpClock(l headgate.Limit) {
 	switch tr.rng.IntN(20) {
 	case 0:
-		tr.goTo(draw(tr.rng, 10*366*24*time.Hour))
+		tr.setElapsed(randomDuration(tr.rng, 10*366*24*time.Hour))
 	case 1, 2, 3, 4:
-		tr.Advance(-draw(tr.rng, 2*span(l)))
+		tr.Advance(-randomDuration(tr.rng, 2*restoreTime(l)))
 	case 5, 6, 7, 8:
-		tr.Advance(draw(tr.rng, 2*span(l)))
+		tr.Advance(randomDuration(tr.rng, 2*restoreTime(l)))
 	}
 }
 
-// keepsBound fails the test if more was admitted than the limit's algorithm guarantees.
-func (tr *trial) keepsBound(l headgate.Limit, book *ledger) {
-	if len(book.entries) == 0 {
+// requireWithinBound fails the test if more was admitted than the limit's algorithm guarantees.
+func (tr *trial) requireWithinBound(l headgate.Limit, admitted *ledger) {
+	if len(admitted.entries) == 0 {
 		tr.Fatalf("%s: nothing was admitted", l)
 	}
-	if err := bound(l, book); err != nil {
+	if err := bound(l, admitted); err != nil {
 		tr.Errorf("%s: %v", l, err)
 	}
 }
 
 // bound checks what was admitted to "alice" against the guarantee of the limit's algorithm.
-func bound(l headgate.Limit, book *ledger) error {
+func bound(l headgate.Limit, admitted *ledger) error {
 	if promise, ok := algorithm.PromiseOf(l); ok {
-		return book.withinAny(promise.Within, promise.Units)
+		return admitted.withinAnyInterval(promise.Within, promise.Units)
 	}
 	switch l.Algorithm {
 	case headgate.FixedWindow:
@@ -83,31 +84,27 @@ func bound(l headgate.Limit, book *ledger) error {
 		if err != nil {
 			return err
 		}
-		return book.withinEach(l.Period, time.Duration(plan.Offset("alice"))*time.Microsecond, l.Count)
+		return admitted.withinEachWindow(l.Period, time.Duration(plan.Offset("alice"))*time.Microsecond, l.Count)
 	case headgate.SlidingLog:
-		return book.withinAny(l.Period, l.Count)
+		return admitted.withinAnyInterval(l.Period, l.Count)
 	case headgate.SlidingWindow:
-		return book.withinAny(l.Period, 2*l.Count)
+		return admitted.withinAnyInterval(l.Period, 2*l.Count)
 	case headgate.SlidingBuckets:
-		return book.withinAny(l.Period-grain(l)+time.Microsecond, l.Count)
+		return admitted.withinAnyInterval(l.Period-windowWidth(l)+time.Microsecond, l.Count)
 	default:
-		return book.withinEnvelope(envelopeOf(l), false)
+		return admitted.withinEnvelope(envelopeOf(l), false)
 	}
 }
 
-// keepsInFlight takes and releases slots at random and counts how many are held.
-func (tr *trial) keepsInFlight(l headgate.Limit) {
-	type slot struct {
-		headgate.Receipt
-		until time.Duration
-	}
+// slotsWithinLimit takes and releases slots at random and counts how many are held.
+func (tr *trial) slotsWithinLimit(l headgate.Limit) {
 	var held []slot
 	for range tr.Steps {
-		tr.Advance(pause(tr.rng, l, tr.at()))
+		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
 		var inFlight int64
 		alive := held[:0]
 		for _, p := range held {
-			if p.until > tr.at() {
+			if p.until > tr.elapsed() {
 				alive = append(alive, p)
 				inFlight += p.Units
 			}
@@ -119,14 +116,14 @@ func (tr *trial) keepsInFlight(l headgate.Limit) {
 			inFlight -= held[i].Units
 			held = append(held[:i], held[i+1:]...)
 		}
-		n := cost(tr.rng, l)
+		n := randomCost(tr.rng, l)
 		d := tr.take("alice", l, n)
 		if want := inFlight+n <= l.Count; d.Allowed != want {
 			tr.Fatalf("%s: cost %d with %d in flight: got %s, want %s", l, n, inFlight, outcome(d.Allowed), outcome(want))
 		}
 		if d.Allowed {
 			inFlight += n
-			held = append(held, slot{d.Receipt, tr.at() + span(l)})
+			held = append(held, slot{d.Receipt, tr.elapsed() + restoreTime(l)})
 		}
 		if d.Remaining != l.Count-inFlight {
 			tr.Fatalf("%s: %d in flight: got %d remaining, want %d", l, inFlight, d.Remaining, l.Count-inFlight)

@@ -79,8 +79,8 @@ func (tr *trial) takeAll(checks []headgate.Check) []headgate.Decision {
 	return ds
 }
 
-// same compares two decisions except for the names of leases, which differ.
-func same(a, b headgate.Decision) bool {
+// sameDecision compares two decisions except for the names of leases, which differ.
+func sameDecision(a, b headgate.Decision) bool {
 	a.Receipt.Lease, b.Receipt.Lease = 0, 0
 	return a == b
 }

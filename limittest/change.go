@@ -1,14 +1,18 @@
 package limittest
 
-import "github.com/headgate/headgate"
+import (
+	"slices"
+
+	"github.com/headgate/headgate"
+)
 
 // changeChecks check the effect of changing a key's limit, of charging it, and of resetting it.
 func changeChecks() []check {
-	return append(append(append(
-		forEach("change", "raised", allLimits, func(tr *trial, l headgate.Limit) { tr.raised(l) }),
-		forEach("change", "any time", allLimits, func(tr *trial, l headgate.Limit) { tr.changed(l) })...),
-		forEach("change", "charged", timedLimits, func(tr *trial, l headgate.Limit) { tr.charged(l) })...),
-		forEach("change", "reset", allLimits, func(tr *trial, l headgate.Limit) { tr.resets(l) })...)
+	return slices.Concat(
+		forEach("change", "raised", allLimits, (*trial).limitRaised),
+		forEach("change", "any time", allLimits, (*trial).limitChanged),
+		forEach("change", "charged", timedLimits, (*trial).chargedIntoDebt),
+		forEach("change", "reset", allLimits, (*trial).resetAllAlgorithms))
 }
 
 // larger returns a limit of twice the size, as far as that is valid.
@@ -20,8 +24,8 @@ func larger(l headgate.Limit) headgate.Limit {
 	return l
 }
 
-// raised exhausts a key, raises its limit, exhausts it again and restores the limit.
-func (tr *trial) raised(l headgate.Limit) {
+// limitRaised exhausts a key, raises its limit, exhausts it again and restores the limit.
+func (tr *trial) limitRaised(l headgate.Limit) {
 	high := larger(l)
 	added := high.Capacity() - l.Capacity()
 	if d := tr.take("alice", l, l.Capacity()); !d.Allowed {
@@ -43,9 +47,9 @@ func (tr *trial) raised(l headgate.Limit) {
 	}
 }
 
-// changed changes a limit, but not the rate at which a bucket drains, during a history: what remains must change by the
-// difference.
-func (tr *trial) changed(l headgate.Limit) {
+// limitChanged changes a limit during a history, but not the rate at which a bucket drains. What remains must change by
+// the difference.
+func (tr *trial) limitChanged(l headgate.Limit) {
 	high := larger(l)
 	if isBucket(l) {
 		high.Count = l.Count
@@ -69,8 +73,8 @@ func (tr *trial) changed(l headgate.Limit) {
 	}
 }
 
-// charged charges beyond the limit, up to the largest debt and then more.
-func (tr *trial) charged(l headgate.Limit) {
+// chargedIntoDebt charges beyond the limit, up to the largest debt and then more.
+func (tr *trial) chargedIntoDebt(l headgate.Limit) {
 	capacity := l.Capacity()
 	if d := tr.charge(l, capacity); !d.Allowed || d.Remaining != 0 || d.Receipt.Units != capacity {
 		tr.Fatalf("%s: charged its capacity: got %+v", l, d)
@@ -86,18 +90,18 @@ func (tr *trial) charged(l headgate.Limit) {
 	if d.Remaining != largestDebt || d.Receipt.Units != 0 {
 		tr.Fatalf("%s: charged without end: got %+v, want %d remaining and nothing charged", l, d, largestDebt)
 	}
-	look := tr.peek("alice", l)
-	if look.Allowed || look.Remaining != largestDebt {
-		tr.Fatalf("%s: in the largest debt: got %+v", l, look)
+	inDebt := tr.peek("alice", l)
+	if inDebt.Allowed || inDebt.Remaining != largestDebt {
+		tr.Fatalf("%s: in the largest debt: got %+v", l, inDebt)
 	}
-	tr.Advance(look.RetryAfter)
+	tr.Advance(inDebt.RetryAfter)
 	if d := tr.peek("alice", l); !d.Allowed || d.Remaining < 0 {
-		tr.Fatalf("%s: after %v the debt is repaid, got %+v", l, look.RetryAfter, d)
+		tr.Fatalf("%s: after %v the debt is repaid, got %+v", l, inDebt.RetryAfter, d)
 	}
 }
 
-// resets resets keys of every algorithm.
-func (tr *trial) resets(l headgate.Limit) {
+// resetAllAlgorithms resets keys of every algorithm.
+func (tr *trial) resetAllAlgorithms(l headgate.Limit) {
 	tr.take("alice", l, l.Capacity())
 	for _, other := range allLimits {
 		if other.Algorithm != l.Algorithm {

@@ -25,8 +25,8 @@ func (c *Clock) Advance(d time.Duration) { c.sinceStart.Add(int64(d)) }
 // Set sets the clock to t.
 func (c *Clock) Set(t time.Time) { c.sinceStart.Store(int64(t.Sub(Start))) }
 
-// at returns the time since Start.
-func (c *Clock) at() time.Duration { return time.Duration(c.sinceStart.Load()) }
+// elapsed returns the time since Start.
+func (c *Clock) elapsed() time.Duration { return time.Duration(c.sinceStart.Load()) }
 
-// goTo sets the clock to a time since Start.
-func (c *Clock) goTo(d time.Duration) { c.sinceStart.Store(int64(d)) }
+// setElapsed sets the clock to a time since Start.
+func (c *Clock) setElapsed(d time.Duration) { c.sinceStart.Store(int64(d)) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,15 +17,14 @@ func concurrentChecks() []check {
 	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window",
 		"100/h fixed-window staggered",
 		"100/m sliding-log", "100/m sliding-window", "100/m sliding-buckets", "100 concurrent")
-	small = concat(small, limitsOfEach(counting, "100/h"))
+	small = slices.Concat(small, limitsOfEach(declaresPromise, "100/h"))
 	buckets := parseLimits("300/s burst 40", "7/s gcra burst 30", "10/s leaky-bucket")
-	return append(append(append(append(
+	return slices.Concat(
 		forEach("concurrent", "takes all units", small, func(tr *trial, l headgate.Limit) { tr.takeAllUnits(l) }),
-		forEach("concurrent", "takes refilled units", buckets, func(tr *trial, l headgate.Limit) { tr.takeRefills(l) })...),
-		forEach("concurrent", "while the clock jumps", buckets,
-			func(tr *trial, l headgate.Limit) { tr.takeWithRandomClock(l) })...),
-		forEach("concurrent", "takes and gives", small, func(tr *trial, l headgate.Limit) { tr.takeAndGive(l) })...),
-		check{"concurrent", "takes several at once", func(tr *trial) { tr.takeSeveralKeys() }})
+		forEach("concurrent", "takes refilled units", buckets, (*trial).takeRefills),
+		forEach("concurrent", "while the clock jumps", buckets, (*trial).takeWithRandomClock),
+		forEach("concurrent", "takes and gives", small, (*trial).takeAndGive),
+		[]check{{"concurrent", "takes several at once", (*trial).takeSeveralKeys}})
 }
 
 // concurrently runs do in many goroutines that start at once, each with its own random source, and fails the test with
@@ -81,9 +81,9 @@ func (tr *trial) takeAllUnits(l headgate.Limit) int64 {
 func (tr *trial) takeRefills(l headgate.Limit) {
 	taken := tr.takeAllUnits(l)
 	for range 5 {
-		tr.Advance(draw(tr.rng, l.Period*time.Duration(l.Capacity())/time.Duration(2*l.Count)))
+		tr.Advance(randomDuration(tr.rng, l.Period*time.Duration(l.Capacity())/time.Duration(2*l.Count)))
 		taken += tr.takeAllUnits(l)
-		elapsed := tr.at().Microseconds()
+		elapsed := tr.elapsed().Microseconds()
 		if want := l.Capacity() + l.Count*elapsed/l.Period.Microseconds(); taken != want {
 			tr.Fatalf("%s: %d units taken in %dµs, want %d", l, taken, elapsed, want)
 		}
@@ -96,7 +96,7 @@ func (tr *trial) takeWithRandomClock(l headgate.Limit) {
 	var taken atomic.Int64
 	tr.concurrently(func(rng *rand.Rand) error {
 		for range 5 {
-			tr.goTo(draw(rng, longest))
+			tr.setElapsed(randomDuration(rng, longest))
 			d, err := tr.limiter.Take(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})
 			if err != nil {
 				return err
@@ -150,7 +150,7 @@ func (tr *trial) takeAndGive(l headgate.Limit) {
 func (tr *trial) takeSeveralKeys() {
 	limits := parseLimits("1000/d", "500/d gcra", "300/d fixed-window", "200/d sliding-log", "700/d sliding-window",
 		"150/d sliding-buckets", "400/d leaky-bucket", "100 concurrent", "600/d fixed-window staggered", "350/d")
-	limits = concat(limits, limitsOfEach(counting, "250/d"))
+	limits = slices.Concat(limits, limitsOfEach(declaresPromise, "250/d"))
 	taken := make([]atomic.Int64, len(limits))
 	key := func(i int) string { return fmt.Sprint("key", i) }
 	tr.concurrently(func(rng *rand.Rand) error {

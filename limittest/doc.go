@@ -22,9 +22,10 @@
 //
 // # Testing an algorithm of your own
 //
-// Implement algorithm.Custom, and register it in memstore.Options.Algorithms. [RunAlgorithm] checks that its methods keep
-// the promises of algorithm.Custom, by random histories. Then write its decisions as a script, which [RunScript] replays
-// on a store that has the algorithm. In a script, headgate.FirstCustom is custom-0, and the next numbers follow:
+// Implement algorithm.Custom, and register it in memstore.Options.Algorithms. [RunAlgorithm] checks that its methods
+// keep the promises of algorithm.Custom, by random histories. Then write its decisions as a script, which [RunScript]
+// replays on a store that has the algorithm. In a script, headgate.FirstCustom is custom-0, and the next numbers
+// follow:
 //
 //	case a window begins with the first request
 //	limit 2/m custom-0

@@ -8,22 +8,24 @@ import (
 )
 
 // Allowing returns a Limiter for tests of code that is limited: it allows every valid check and counts nothing.
-func Allowing() headgate.Limiter { return fixed{allowed: true} }
+func Allowing() headgate.Limiter { return fixedLimiter{allowed: true} }
 
 // Denying returns a Limiter for tests of code that is limited: it denies every valid check with this RetryAfter.
-func Denying(retryAfter time.Duration) headgate.Limiter { return fixed{retryAfter: retryAfter} }
+func Denying(retryAfter time.Duration) headgate.Limiter { return fixedLimiter{retryAfter: retryAfter} }
 
-// fixed is a Limiter that always decides alike.
-type fixed struct {
+// fixedLimiter is a Limiter that makes the same decision on every check.
+type fixedLimiter struct {
 	allowed    bool
 	retryAfter time.Duration
 }
 
-var _ headgate.Limiter = fixed{}
+var _ headgate.Limiter = fixedLimiter{}
 
 // decide returns the decision on a check. Receipts are for the units of allowed checks.
-func (f fixed) decide(c headgate.Check) headgate.Decision {
-	d := headgate.Decision{Allowed: f.allowed, Limit: c.Limit.Capacity(), RetryAfter: f.retryAfter, ResetAfter: f.retryAfter}
+func (f fixedLimiter) decide(c headgate.Check) headgate.Decision {
+	d := headgate.Decision{
+		Allowed: f.allowed, Limit: c.Limit.Capacity(), RetryAfter: f.retryAfter, ResetAfter: f.retryAfter,
+	}
 	if f.allowed {
 		d.Remaining = d.Limit
 		d.Receipt = headgate.Receipt{At: Start.UnixMicro(), Units: c.Cost}
@@ -34,15 +36,15 @@ func (f fixed) decide(c headgate.Check) headgate.Decision {
 	return d
 }
 
-func (f fixed) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := admit(ctx, c.Validate()); err != nil {
+func (f fixedLimiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := contextError(ctx, c.Validate()); err != nil {
 		return headgate.Decision{}, err
 	}
 	return f.decide(c), nil
 }
 
-func (f fixed) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := admit(ctx, c.ValidatePeek()); err != nil {
+func (f fixedLimiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := contextError(ctx, c.ValidatePeek()); err != nil {
 		return headgate.Decision{}, err
 	}
 	d := f.decide(c)
@@ -50,10 +52,10 @@ func (f fixed) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, e
 	return d, nil
 }
 
-func (f fixed) TakeAll(
+func (f fixedLimiter) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := admit(ctx, headgate.ValidateAll(checks)); err != nil {
+	if err := contextError(ctx, headgate.ValidateAll(checks)); err != nil {
 		return dst, err
 	}
 	for _, c := range checks {
@@ -67,24 +69,24 @@ func (f fixed) TakeAll(
 	return dst, nil
 }
 
-func (f fixed) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+func (f fixedLimiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	return f.Take(ctx, c)
 }
 
-func (f fixed) Renew(ctx context.Context, c headgate.Check, _ headgate.Receipt) (bool, error) {
-	return f.allowed, admit(ctx, c.Validate())
+func (f fixedLimiter) Renew(ctx context.Context, c headgate.Check, _ headgate.Receipt) (bool, error) {
+	return f.allowed, contextError(ctx, c.Validate())
 }
 
-func (f fixed) Give(ctx context.Context, c headgate.Check, _ headgate.Receipt) error {
-	return admit(ctx, c.Validate())
+func (f fixedLimiter) Give(ctx context.Context, c headgate.Check, _ headgate.Receipt) error {
+	return contextError(ctx, c.Validate())
 }
 
-func (f fixed) Reset(ctx context.Context, c headgate.Check) error {
-	return admit(ctx, headgate.ValidateKey(c.Key))
+func (f fixedLimiter) Reset(ctx context.Context, c headgate.Check) error {
+	return contextError(ctx, headgate.ValidateKey(c.Key))
 }
 
-// admit returns the error of a context, or else err.
-func admit(ctx context.Context, err error) error {
+// contextError returns the error of a context, or else err.
+func contextError(ctx context.Context, err error) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}

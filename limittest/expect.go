@@ -42,9 +42,9 @@ var errorsByName = map[string]error{
 }
 
 // parseWants parses the outcomes of a step.
-func parseWants(text string, expected bool, s *step) ([]want, error) {
+func parseWants(text string, hasOutcomes bool, s *step) ([]want, error) {
 	decides := s.verb != "give" && s.verb != "reset"
-	if !expected {
+	if !hasOutcomes {
 		if decides {
 			return nil, fmt.Errorf(`%s without "-> OUTCOME"`, s.verb)
 		}

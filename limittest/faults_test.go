@@ -47,7 +47,7 @@ var faults = []struct {
 		}
 	}, []string{
 		"cases/slidinglog/denied requests", "cases/slidingbuckets/denied requests", "cases/tokenbucket/a denial",
-		"no effect/looks and denials", "predictions/retry", "no effect/never",
+		"no effect/peeks and denials", "predictions/retry", "no effect/never",
 	}},
 	{"divides 1000 ms by the rate", limitedBy(func(l headgate.Limit) headgate.Limit {
 		if isBucket(l) && l.Period == time.Second && l.Count <= 1000 {
@@ -196,7 +196,7 @@ var faults = []struct {
 		"has a receipt for nothing", decidedBy(func(c headgate.Check, d *headgate.Decision) { d.Receipt.Units = c.Cost }),
 		[]string{"cases/tokenbucket/a bucket of 10", "predictions/"},
 	},
-	{"takes when it looks", limitedLook(1), []string{"no effect/looks and denials", "cases/tokenbucket/a peek"}},
+	{"takes when it looks", limitedLook(1), []string{"no effect/peeks and denials", "cases/tokenbucket/a peek"}},
 	{"throttles by one twentieth", limitedBy(func(l headgate.Limit) headgate.Limit {
 		if l.Count >= 20 && l.Burst == 0 {
 			l.Count -= l.Count / 20
@@ -280,7 +280,7 @@ var faults = []struct {
 		last := make(map[string]time.Time)
 		f.take = func(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 			mu.Lock()
-			if t, seen := last[c.Key]; seen && now().Sub(t) > span(c.Limit)/2 {
+			if t, seen := last[c.Key]; seen && now().Sub(t) > restoreTime(c.Limit)/2 {
 				_ = f.Limiter.Reset(context.Background(), c)
 			}
 			last[c.Key] = now()

@@ -14,13 +14,13 @@ import (
 // inputChecks check that invalid input is refused with a descriptive error, and changes nothing.
 func inputChecks() []check {
 	return []check{
-		{"input", "limits", func(tr *trial) { tr.refusesLimits() }},
-		{"input", "keys", func(tr *trial) { tr.refusesKeys() }},
-		{"input", "costs", func(tr *trial) { tr.refusesCosts() }},
-		{"input", "refunds", func(tr *trial) { tr.refusesRefunds() }},
-		{"input", "contexts", func(tr *trial) { tr.refusesContexts() }},
-		{"input", "lists", func(tr *trial) { tr.refusesLists() }},
-		{"input", "charge of concurrency", func(tr *trial) { tr.refusesCharge() }},
+		{"input", "limits", (*trial).refusesLimits},
+		{"input", "keys", (*trial).refusesKeys},
+		{"input", "costs", (*trial).refusesCosts},
+		{"input", "refunds", (*trial).refusesRefunds},
+		{"input", "contexts", (*trial).refusesContexts},
+		{"input", "lists", (*trial).refusesLists},
+		{"input", "charge of concurrency", (*trial).refusesCharge},
 	}
 }
 
@@ -86,8 +86,8 @@ func (tr *trial) refuses(what string, want error, c headgate.Check, methods ...l
 	}
 }
 
-// unchanged takes one unit each of a few keys, and returns a function that fails the test if they have changed.
-func (tr *trial) unchanged() (check func()) {
+// requireUnchanged takes one unit each of a few keys, and returns a function that fails the test if they have changed.
+func (tr *trial) requireUnchanged() (check func()) {
 	l := headgate.PerSecond(10)
 	keys := []string{"alice", "bystander", "other"}
 	for _, key := range keys {
@@ -104,7 +104,7 @@ func (tr *trial) unchanged() (check func()) {
 }
 
 func (tr *trial) refusesLimits() {
-	defer tr.unchanged()()
+	defer tr.requireUnchanged()()
 	type limit = headgate.Limit
 	second := time.Second
 	for _, l := range []limit{
@@ -153,7 +153,7 @@ func (tr *trial) refusesLimits() {
 }
 
 func (tr *trial) refusesKeys() {
-	defer tr.unchanged()()
+	defer tr.requireUnchanged()()
 	for _, l := range allLimits {
 		for _, key := range []string{"", strings.Repeat("k", headgate.MaxKeyBytes+1), strings.Repeat("k", 1<<20)} {
 			c := headgate.Check{Key: key, Limit: l, Cost: 1}
@@ -175,7 +175,7 @@ func (tr *trial) refusesKeys() {
 }
 
 func (tr *trial) refusesCosts() {
-	defer tr.unchanged()()
+	defer tr.requireUnchanged()()
 	for _, l := range allLimits {
 		for _, n := range []int64{-1, math.MinInt64} {
 			tr.refuses(fmt.Sprintf("cost %d of %s", n, l), headgate.ErrInvalidCheck,
@@ -215,7 +215,7 @@ func (tr *trial) refusesRefunds() {
 }
 
 func (tr *trial) refusesContexts() {
-	defer tr.unchanged()()
+	defer tr.requireUnchanged()()
 	var none context.Context
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -237,7 +237,7 @@ func (tr *trial) refusesContexts() {
 }
 
 func (tr *trial) refusesLists() {
-	defer tr.unchanged()()
+	defer tr.requireUnchanged()()
 	l := headgate.PerSecond(10)
 	many := make([]headgate.Check, headgate.MaxChecks+1)
 	for i := range many {

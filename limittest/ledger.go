@@ -2,8 +2,9 @@ package limittest
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -15,32 +16,32 @@ import (
 // A limiter whose clock goes back decides at the latest time it knows, so an admission is recorded at the latest time
 // of any admission so far. The bound for two admissions depends on the time between those.
 type ledger struct {
-	entries []entry
-	latest  int64 // of all calls, admitted or not
+	entries    []entry
+	latestCall int64 // of all calls, admitted or not
 }
 
 type entry struct {
-	at    int64 // µs since Start, never less than that of the previous entry
-	asked int64 // µs since Start, the latest time of a call so far
-	units int64 // without refunds
+	at         int64 // µs since Start, never less than that of the previous entry
+	latestCall int64 // µs since Start, the latest time of a call so far
+	units      int64 // without refunds
 }
 
-// ask records a call at a time.
-func (b *ledger) ask(now time.Duration) { b.latest = max(b.latest, now.Microseconds()) }
+// recordCall records a call at a time.
+func (b *ledger) recordCall(now time.Duration) { b.latestCall = max(b.latestCall, now.Microseconds()) }
 
-// admit records units admitted at a time and returns their index.
-func (b *ledger) admit(now time.Duration, units int64) int {
-	b.ask(now)
+// recordAdmission records units admitted at a time and returns their index.
+func (b *ledger) recordAdmission(now time.Duration, units int64) int {
+	b.recordCall(now)
 	at := now.Microseconds()
 	if n := len(b.entries); n > 0 {
 		at = max(at, b.entries[n-1].at)
 	}
-	b.entries = append(b.entries, entry{at: at, asked: b.latest, units: units})
+	b.entries = append(b.entries, entry{at: at, latestCall: b.latestCall, units: units})
 	return len(b.entries) - 1
 }
 
-// giveBack subtracts units from the entry at index i.
-func (b *ledger) giveBack(i int, units int64) { b.entries[i].units -= units }
+// recordRefund subtracts units from the entry at index i.
+func (b *ledger) recordRefund(i int, units int64) { b.entries[i].units -= units }
 
 // An envelope is the upper bound of admissions in any time t: burst + count/period·t.
 type envelope struct {
@@ -48,11 +49,13 @@ type envelope struct {
 }
 
 // withinEnvelope checks that between any two admissions no more was admitted than the envelope allows for the time
-// between them: the recorded times or, for the later one, if loosely, the latest time of a call so far.
+// between them. With useCallTime, the later admission counts as made at the latest time of a call so far.
 //
-// With A(k) for what was admitted up to k, it asks of all i ≤ j that A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)), that
-// is f(j) − g(i) ≤ burst, and so only of the least g so far. Times the period it is a comparison of whole numbers.
-func (b *ledger) withinEnvelope(e envelope, loosely bool) error {
+// Let A(k) be the units admitted up to entry k, and t(k) its time. For all i ≤ j the check is
+// A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)). With f(j) = A(j) − rate·t(j) and g(i) = A(i−1) − rate·t(i) that is
+// f(j) − g(i) ≤ burst, so it suffices to compare f(j) with the least g so far. All terms are multiplied by the period,
+// so that they are whole numbers.
+func (b *ledger) withinEnvelope(e envelope, useCallTime bool) error {
 	var least *big.Int
 	var leastAt int
 	burst := product(e.burst, e.period)
@@ -64,8 +67,8 @@ func (b *ledger) withinEnvelope(e envelope, loosely bool) error {
 		}
 		before += entry.units
 		end := entry.at
-		if loosely {
-			end = entry.asked
+		if useCallTime {
+			end = entry.latestCall
 		}
 		f := new(big.Int).Sub(product(before, e.period), product(end, e.count))
 		if f.Sub(f, least).Cmp(burst) > 0 {
@@ -86,8 +89,8 @@ func (b *ledger) sum(from, to int) int64 {
 	return sum
 }
 
-// withinAny checks that at most most units were admitted within any time shorter than width.
-func (b *ledger) withinAny(width time.Duration, most int64) error {
+// withinAnyInterval checks that at most maxUnits were admitted within any time shorter than width.
+func (b *ledger) withinAnyInterval(width time.Duration, maxUnits int64) error {
 	first, sum := 0, int64(0)
 	for j, e := range b.entries {
 		sum += e.units
@@ -95,28 +98,24 @@ func (b *ledger) withinAny(width time.Duration, most int64) error {
 			sum -= b.entries[first].units
 			first++
 		}
-		if sum > most {
+		if sum > maxUnits {
 			return fmt.Errorf("%d units admitted from %dµs to %dµs, which is less than %v: want at most %d",
-				b.sum(first, j), b.entries[first].at, e.at, width, most)
+				b.sum(first, j), b.entries[first].at, e.at, width, maxUnits)
 		}
 	}
 	return nil
 }
 
-// withinEach checks that at most most units were admitted within any window of the clock, which is behind by offset.
-func (b *ledger) withinEach(width, offset time.Duration, most int64) error {
+// withinEachWindow checks that at most maxUnits were admitted in each window. Windows begin at multiples of width, plus
+// offset.
+func (b *ledger) withinEachWindow(width, offset time.Duration, maxUnits int64) error {
 	sums := make(map[int64]int64)
 	for _, e := range b.entries {
 		sums[(Start.UnixMicro()+e.at-offset.Microseconds())/width.Microseconds()] += e.units
 	}
-	windows := make([]int64, 0, len(sums))
-	for w := range sums {
-		windows = append(windows, w)
-	}
-	sort.Slice(windows, func(i, j int) bool { return windows[i] < windows[j] })
-	for _, w := range windows {
-		if sums[w] > most {
-			return fmt.Errorf("%d units admitted in window %d of %v: want at most %d", sums[w], w, width, most)
+	for _, w := range slices.Sorted(maps.Keys(sums)) {
+		if sums[w] > maxUnits {
+			return fmt.Errorf("%d units admitted in window %d of %v: want at most %d", sums[w], w, width, maxUnits)
 		}
 	}
 	return nil
@@ -132,7 +131,7 @@ func envelopeOf(l headgate.Limit) envelope {
 	case headgate.FixedWindow, headgate.SlidingWindow:
 		e.burst, e.count = 2*e.burst, 2*e.count
 	case headgate.SlidingBuckets: // Count in any period but one bucket
-		e.period -= grain(l).Microseconds()
+		e.period -= windowWidth(l).Microseconds()
 	}
 	return e
 }

@@ -56,36 +56,36 @@ func TestLedgerKnowsTheBound(t *testing.T) {
 			"ten in a period",
 			[]int64{10, 10},
 			[]time.Duration{0, second},
-			func(b *ledger) error { return b.withinAny(second, 10) }, true,
+			func(b *ledger) error { return b.withinAnyInterval(second, 10) }, true,
 		},
 		{
 			"ten in less",
 			[]int64{10, 1},
 			[]time.Duration{0, second - time.Microsecond},
-			func(b *ledger) error { return b.withinAny(second, 10) }, false,
+			func(b *ledger) error { return b.withinAnyInterval(second, 10) }, false,
 		},
 		{
 			"ten in a window",
 			[]int64{10, 10},
 			[]time.Duration{second - time.Microsecond, second},
-			func(b *ledger) error { return b.withinEach(second, 0, 10) }, true,
+			func(b *ledger) error { return b.withinEachWindow(second, 0, 10) }, true,
 		},
 		{
 			"eleven in a window",
 			[]int64{10, 1},
 			[]time.Duration{0, second - time.Microsecond},
-			func(b *ledger) error { return b.withinEach(second, 0, 10) }, false,
+			func(b *ledger) error { return b.withinEachWindow(second, 0, 10) }, false,
 		},
 		{
 			"eleven in a window that begins later",
 			[]int64{10, 1},
 			[]time.Duration{second - time.Microsecond, second},
-			func(b *ledger) error { return b.withinEach(second, second/2, 10) }, false,
+			func(b *ledger) error { return b.withinEachWindow(second, second/2, 10) }, false,
 		},
 	} {
 		var book ledger
 		for i := range test.units {
-			book.admit(test.at[i], test.units[i])
+			book.recordAdmission(test.at[i], test.units[i])
 		}
 		if err := test.check(&book); (err == nil) != test.ok {
 			t.Errorf("%s: got %v", test.name, err)
@@ -96,9 +96,9 @@ func TestLedgerKnowsTheBound(t *testing.T) {
 // TestLedgerLoosely counts the time that was asked about, also where nothing was admitted.
 func TestLedgerLoosely(t *testing.T) {
 	var book ledger
-	book.admit(0, 10)
-	book.ask(time.Second)
-	book.admit(0, 10)
+	book.recordAdmission(0, 10)
+	book.recordCall(time.Second)
+	book.recordAdmission(0, 10)
 	e := envelope{burst: 10, count: 10, period: time.Second.Microseconds()}
 	if err := book.withinEnvelope(e, false); err == nil {
 		t.Error("strictly: no complaint")

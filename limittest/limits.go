@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// The limits that properties are checked with: plain ones, ones whose rate is no whole number of microseconds, of one
-// unit, of huge counts, and the longest.
+// The limits with which properties are checked. Some are ordinary; others have an interval between units that is not a
+// whole number of microseconds, a count of one, a huge count, or the longest period.
 var (
 	bucketLimits = parseLimits(
 		"10/s", "10/s burst 20", "300/s", "7/s burst 3", "1/m", "999983/d", "1000000/s burst 5", "3/366d burst 2",
@@ -26,12 +27,12 @@ var (
 		"1/s sliding-buckets 2")
 	inFlightLimits = parseLimits("20 concurrent ttl 1s", "3 concurrent", "1 concurrent ttl 10ms")
 
-	// countingLimits are those of the algorithms that declare their guarantee.
-	countingLimits = limitsOfEach(counting, "20/s", "7/m", "1/h", "999983/d", "1099511627776/366d")
+	// promiseLimits are those of the algorithms that declare their guarantee.
+	promiseLimits = limitsOfEach(declaresPromise, "20/s", "7/m", "1/h", "999983/d", "1099511627776/366d")
 
-	windowLimits = concat(fixedLimits, logLimits, slidingLimits, subBucketLimits, countingLimits)
-	timedLimits  = concat(bucketLimits, windowLimits) // all that depend on time alone
-	allLimits    = concat(timedLimits, inFlightLimits)
+	windowLimits = slices.Concat(fixedLimits, logLimits, slidingLimits, subBucketLimits, promiseLimits)
+	timedLimits  = slices.Concat(bucketLimits, windowLimits) // all that depend on time alone
+	allLimits    = slices.Concat(timedLimits, inFlightLimits)
 )
 
 func parseLimits(texts ...string) []headgate.Limit {
@@ -55,22 +56,14 @@ func limitsOfEach(which func(headgate.Algorithm) bool, texts ...string) []headga
 	return limits
 }
 
-// counting reports whether an algorithm declares its guarantee.
-func counting(a headgate.Algorithm) bool {
+// declaresPromise reports whether an algorithm declares its guarantee.
+func declaresPromise(a headgate.Algorithm) bool {
 	_, ok := algorithm.PromiseOf(headgate.Limit{Algorithm: a, Count: 1, Period: time.Second})
 	return ok
 }
 
-// timed reports whether time alone decides what an algorithm admits.
-func timed(a headgate.Algorithm) bool { return a != headgate.Concurrency }
-
-func concat(lists ...[]headgate.Limit) []headgate.Limit {
-	var all []headgate.Limit
-	for _, list := range lists {
-		all = append(all, list...)
-	}
-	return all
-}
+// dependsOnTime reports whether time alone decides what an algorithm admits.
+func dependsOnTime(a headgate.Algorithm) bool { return a != headgate.Concurrency }
 
 // forEach returns the same check for each of the limits.
 func forEach(group, what string, limits []headgate.Limit, run func(*trial, headgate.Limit)) []check {
@@ -90,8 +83,8 @@ func isBucket(l headgate.Limit) bool {
 	return l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA || l.Algorithm == headgate.LeakyBucket
 }
 
-// span returns the time in which a limit is fully restored: its period, or its TTL.
-func span(l headgate.Limit) time.Duration {
+// restoreTime returns the time in which a limit is fully restored: its period, or its TTL.
+func restoreTime(l headgate.Limit) time.Duration {
 	if l.Algorithm != headgate.Concurrency {
 		return l.Period
 	}
@@ -101,10 +94,10 @@ func span(l headgate.Limit) time.Duration {
 	return l.TTL
 }
 
-// grain returns the width of the windows of a limit, the critical times of a history.
-func grain(l headgate.Limit) time.Duration {
+// windowWidth returns the width of the windows, or sub-buckets, of a limit.
+func windowWidth(l headgate.Limit) time.Duration {
 	if l.Algorithm != headgate.SlidingBuckets {
-		return span(l)
+		return restoreTime(l)
 	}
 	if l.Buckets == 0 {
 		return l.Period / headgate.DefaultBuckets
@@ -112,41 +105,42 @@ func grain(l headgate.Limit) time.Duration {
 	return l.Period / time.Duration(l.Buckets)
 }
 
-// pause returns a random time until the next step, so that steps find a limit empty, full and at its window boundaries.
-// sinceStart is the time of the clock.
-func pause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Duration {
-	unit := max(span(l)/time.Duration(l.Count), time.Microsecond)
+// randomPause returns a random time until the next step, so that steps find a limit empty, full and at its window
+// boundaries. sinceStart is the time of the clock.
+func randomPause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) time.Duration {
+	unit := max(restoreTime(l)/time.Duration(l.Count), time.Microsecond)
 	switch rng.IntN(16) {
 	case 0, 1, 2, 3:
 		return 0
 	case 4:
 		return time.Microsecond
 	case 5, 6, 7, 8, 9:
-		return draw(rng, 2*unit)
+		return randomDuration(rng, 2*unit)
 	case 10, 11, 12:
-		return draw(rng, span(l)/8)
+		return randomDuration(rng, restoreTime(l)/8)
 	case 13, 14: // to the next window boundary, or close to it
-		g := grain(l)
+		g := windowWidth(l)
 		at := time.Duration(Start.UnixMicro()%g.Microseconds())*time.Microsecond + sinceStart
 		return max(0, g-at%g+time.Duration(rng.IntN(3)-1)*time.Microsecond)
 	default:
-		if sinceStart > longest {
+		if sinceStart > maxHistory {
 			return 0
 		}
-		return draw(rng, 3*span(l))
+		return randomDuration(rng, 3*restoreTime(l))
 	}
 }
 
-// longest is the length of a history after which it takes no long steps: a Duration holds 292 years.
-const longest = 100 * 366 * 24 * time.Hour
+// maxHistory is the length of a history after which it takes no long steps, so that a Duration, which holds 292 years,
+// does not overflow.
+const maxHistory = 100 * 366 * 24 * time.Hour
 
-// draw returns a time of whole microseconds from 0 to most.
-func draw(rng *rand.Rand, most time.Duration) time.Duration {
-	return time.Duration(rng.Int64N(most.Microseconds()+1)) * time.Microsecond
+// randomDuration returns a time of whole microseconds from 0 to longest.
+func randomDuration(rng *rand.Rand, longest time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(longest.Microseconds()+1)) * time.Microsecond
 }
 
-// cost draws how many units to take: often one, often enough to exhaust the limit soon, now and then all.
-func cost(rng *rand.Rand, l headgate.Limit) int64 {
+// randomCost returns a number of units to take: often one, often a part of the capacity, now and then all of it.
+func randomCost(rng *rand.Rand, l headgate.Limit) int64 {
 	most := l.Capacity()
 	switch rng.IntN(8) {
 	case 0, 1, 2, 3:

@@ -12,21 +12,21 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A ClosableMaker returns a new limiter with counters of its own, and the function that closes it. The function is nil if
-// the limiter cannot be closed; what holds after Close is then not checked.
+// A ClosableMaker returns a new limiter with counters of its own, and the function that closes it. The function is nil
+// if the limiter cannot be closed; what holds after Close is then not checked.
 type ClosableMaker = func(t testing.TB) (l headgate.Limiter, closeLimiter func() error)
 
-// RunMisuse checks that a limiter gives a safe result to callers that misuse it: a cost of 0 or below, an empty key, a nil
-// context, a wrong receipt or that of another limiter, use after Close, Close again, and a copy. No mistake lets a
-// request pass that a correct call would not, except that wrong receipts give back at most their units. It uses the system's clock, and calls newLimiter for each subtest, for one
-// of them twice.
+// RunMisuse checks that a limiter gives a safe result to callers that misuse it: a cost of 0 or below, an empty key, a
+// nil context, a wrong receipt or that of another limiter, use after Close, Close again, and a copy. A mistake never
+// admits a request that a correct call would deny, except that a wrong receipt may return up to its units. RunMisuse
+// uses the system clock. It calls newLimiter for each subtest, and twice for one of them.
 func RunMisuse(t *testing.T, newLimiter ClosableMaker) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
 		run  func(m *misuse)
 	}{
-		{"cost 0", (*misuse).noCost},
+		{"cost 0", (*misuse).zeroCost},
 		{"negative cost", (*misuse).negativeCost},
 		{"empty key", (*misuse).emptyKey},
 		{"nil context", (*misuse).nilContext},
@@ -34,7 +34,7 @@ func RunMisuse(t *testing.T, newLimiter ClosableMaker) {
 		{"receipt of another limiter", (*misuse).foreignReceipt},
 		{"use after Close", (*misuse).useAfterClose},
 		{"Close again", (*misuse).closeAgain},
-		{"copy", (*misuse).copied},
+		{"copy", (*misuse).copyOfLimiter},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := &misuse{T: t, maker: newLimiter}
@@ -44,7 +44,7 @@ func RunMisuse(t *testing.T, newLimiter ClosableMaker) {
 	}
 }
 
-// misuse is one misuse of a limiter.
+// misuse is one test of misuse, with the limiter under test.
 type misuse struct {
 	*testing.T
 	maker   ClosableMaker
@@ -66,14 +66,14 @@ func (m *misuse) newLimiter() (headgate.Limiter, func() error) {
 	return l, closeLimiter
 }
 
-// misusedLimit refills so slowly that a test ends before.
+// misusedLimit refills so slowly that no unit returns during a test.
 var misusedLimit = headgate.PerDay(5)
 
 // calls are the methods of a limiter that take a check.
 var calls = []limiterMethod{callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset}
 
-// refused checks that the methods refuse a check with an InputError, and that nothing was taken.
-func (m *misuse) refused(c headgate.Check, methods ...limiterMethod) {
+// requireRefused checks that the methods refuse a check with an InputError, and that nothing was taken.
+func (m *misuse) requireRefused(c headgate.Check, methods ...limiterMethod) {
 	m.Helper()
 	for _, call := range methods {
 		err := call.do(m.Context(), m.limiter, c)
@@ -82,12 +82,12 @@ func (m *misuse) refused(c headgate.Check, methods ...limiterMethod) {
 			m.Errorf("%s: got error %v, want an InputError that wraps %q", call.name, err, headgate.ErrInvalidCheck)
 		}
 	}
-	m.unused("alice")
-	m.unused("bystander") // of TakeAll
+	m.requireUnused("alice")
+	m.requireUnused("bystander") // of TakeAll
 }
 
-// unused checks that nothing was taken for a key.
-func (m *misuse) unused(key string) {
+// requireUnused checks that nothing was taken for a key.
+func (m *misuse) requireUnused(key string) {
 	m.Helper()
 	d, err := m.limiter.Peek(m.Context(), headgate.Check{Key: key, Limit: misusedLimit, Cost: 1})
 	if err != nil || d.Remaining != misusedLimit.Capacity() {
@@ -95,8 +95,8 @@ func (m *misuse) unused(key string) {
 	}
 }
 
-// allowed returns how many of more units than the limit has are allowed for a key.
-func (m *misuse) allowed(key string, limit headgate.Limit) int64 {
+// countAllowed takes units one by one, a few more than the limit has, and returns how many were allowed.
+func (m *misuse) countAllowed(key string, limit headgate.Limit) int64 {
 	m.Helper()
 	b := headgate.MustBind(m.limiter, limit)
 	var n int64
@@ -108,8 +108,9 @@ func (m *misuse) allowed(key string, limit headgate.Limit) int64 {
 	return n
 }
 
-func (m *misuse) noCost() {
-	m.refused(headgate.Check{Key: "alice", Limit: misusedLimit}, callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+func (m *misuse) zeroCost() {
+	m.requireRefused(headgate.Check{Key: "alice", Limit: misusedLimit},
+		callTake, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 	if headgate.MustBind(m.limiter, misusedLimit).AllowN("alice", 0) {
 		m.Error("AllowN of 0 units: got true, want false")
 	}
@@ -117,7 +118,7 @@ func (m *misuse) noCost() {
 
 func (m *misuse) negativeCost() {
 	for _, n := range []int64{-1, math.MinInt64} {
-		m.refused(headgate.Check{Key: "alice", Limit: misusedLimit, Cost: n},
+		m.requireRefused(headgate.Check{Key: "alice", Limit: misusedLimit, Cost: n},
 			callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 		if headgate.MustBind(m.limiter, misusedLimit).AllowN("alice", n) {
 			m.Errorf("AllowN of %d units: got true, want false", n)
@@ -126,7 +127,7 @@ func (m *misuse) negativeCost() {
 }
 
 func (m *misuse) emptyKey() {
-	m.refused(headgate.Check{Limit: misusedLimit, Cost: 1}, calls...)
+	m.requireRefused(headgate.Check{Limit: misusedLimit, Cost: 1}, calls...)
 	if headgate.MustBind(m.limiter, misusedLimit).Allow("") {
 		m.Error("Allow of an empty key: got true, want false")
 	}
@@ -140,7 +141,7 @@ func (m *misuse) nilContext() {
 			m.Errorf("%s: got error %v, want %v", call.name, err, headgate.ErrNilContext)
 		}
 	}
-	m.unused("alice")
+	m.requireUnused("alice")
 }
 
 func (m *misuse) wrongReceipt() {
@@ -152,8 +153,10 @@ func (m *misuse) wrongReceipt() {
 	for what, give := range map[string]func() error{
 		"more than was taken": func() error { return b.Give(m.Context(), "alice", 3, d.Receipt) },
 		"a denial's":          func() error { return b.Give(m.Context(), "alice", 1, headgate.Receipt{}) },
-		"negative units":      func() error { return b.Give(m.Context(), "alice", 1, headgate.Receipt{At: d.Receipt.At, Units: -1}) },
-		"settled denial":      func() error { return b.Settle(m.Context(), "alice", headgate.Receipt{}, 1) },
+		"negative units": func() error {
+			return b.Give(m.Context(), "alice", 1, headgate.Receipt{At: d.Receipt.At, Units: -1})
+		},
+		"settled denial": func() error { return b.Settle(m.Context(), "alice", headgate.Receipt{}, 1) },
 	} {
 		if err := give(); !errors.Is(err, headgate.ErrInvalidCheck) {
 			m.Errorf("%s: got error %v, want %v", what, err, headgate.ErrInvalidCheck)
@@ -166,7 +169,7 @@ func (m *misuse) wrongReceipt() {
 // refused or not. Bob gets what the limit has, and at most the units that were given back.
 func (m *misuse) receiptsOfOthers(b *headgate.Bound, alice headgate.Receipt) {
 	most := misusedLimit.Capacity()
-	got := m.allowed("bob", misusedLimit)
+	got := m.countAllowed("bob", misusedLimit)
 	for _, r := range []headgate.Receipt{
 		alice, alice,
 		{At: alice.At, Units: 5},
@@ -180,8 +183,9 @@ func (m *misuse) receiptsOfOthers(b *headgate.Bound, alice headgate.Receipt) {
 		case errors.Is(err, headgate.ErrClosed):
 			m.Errorf("Give to another key: %v", err)
 		}
-		if got += m.allowed("bob", misusedLimit); got > most {
-			m.Errorf("after receipt %+v a total of %d units was allowed, want at most %d: the limit and the units given back", r, got, most)
+		if got += m.countAllowed("bob", misusedLimit); got > most {
+			m.Errorf("after receipt %+v a total of %d units was allowed, want at most %d: the limit and the units given back",
+				r, got, most)
 		}
 	}
 }
@@ -197,7 +201,7 @@ func (m *misuse) foreignReceipt() {
 		m.Fatal("two of five units are denied")
 	}
 	_ = mine.Give(m.Context(), "alice", 5, d.Receipt) // may be refused
-	if n := m.allowed("alice", misusedLimit); n > misusedLimit.Capacity() {
+	if n := m.countAllowed("alice", misusedLimit); n > misusedLimit.Capacity() {
 		m.Errorf("%d units are allowed after 5 were given back of which 2 were taken, want at most the %d of a new key",
 			n, misusedLimit.Capacity())
 	}
@@ -264,23 +268,24 @@ func (m *misuse) closeAgain() {
 	}
 }
 
-// copied checks that "go vet" refuses a copy of the limiter because it has a lock, or that a copy shares its counters.
-func (m *misuse) copied() {
+// copyOfLimiter checks that a copy of the limiter shares its counters, unless "go vet" refuses the copy because of a
+// lock.
+func (m *misuse) copyOfLimiter() {
 	value := reflect.ValueOf(m.limiter)
 	if value.Kind() != reflect.Pointer || hasLock(value.Type().Elem()) {
 		return
 	}
 	other := reflect.New(value.Type().Elem())
 	other.Elem().Set(value.Elem())
-	n := m.allowed("alice", misusedLimit)
+	n := m.countAllowed("alice", misusedLimit)
 	m.limiter = other.Interface().(headgate.Limiter)
-	if copied := m.allowed("alice", misusedLimit); n != misusedLimit.Capacity() || copied != 0 {
-		m.Errorf("%d units are allowed, and then %d by a copy, want %d and none", n, copied, misusedLimit.Capacity())
+	if byCopy := m.countAllowed("alice", misusedLimit); n != misusedLimit.Capacity() || byCopy != 0 {
+		m.Errorf("%d units are allowed, and then %d by a copy, want %d and none", n, byCopy, misusedLimit.Capacity())
 	}
 }
 
-// hasLock reports whether a value of the type contains a lock, by the rule of go vet's copylocks: a type whose pointer has
-// the methods Lock and Unlock.
+// hasLock reports whether a value of the type contains a lock, by the rule of go vet's copylocks: a type whose pointer
+// has the methods Lock and Unlock.
 func hasLock(typ reflect.Type) bool {
 	switch {
 	case reflect.PointerTo(typ).Implements(reflect.TypeFor[sync.Locker]()):

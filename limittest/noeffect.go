@@ -1,44 +1,46 @@
 package limittest
 
-import "github.com/headgate/headgate"
+import (
+	"slices"
+
+	"github.com/headgate/headgate"
+)
 
 // noEffectChecks check that peeks and denials change nothing, and that keys are independent.
 func noEffectChecks() []check {
-	return append(append(
-		forEach("no effect", "looks and denials change nothing", allLimits,
-			func(tr *trial, l headgate.Limit) { tr.noEffectOnHistory(l) }),
-		forEach("no effect", "never passes", allLimits, func(tr *trial, l headgate.Limit) { tr.neverPasses(l) })...),
-		forEach("no effect", "keys are independent", allLimits,
-			func(tr *trial, l headgate.Limit) { tr.keysAreIndependent(l) })...)
+	return slices.Concat(
+		forEach("no effect", "peeks and denials change nothing", allLimits, (*trial).noEffectOnHistory),
+		forEach("no effect", "never passes", allLimits, (*trial).neverPasses),
+		forEach("no effect", "keys are independent", allLimits, (*trial).keysAreIndependent))
 }
 
 // noEffectOnHistory runs one history on two limiters, one of which also gets calls without effect.
 func (tr *trial) noEffectOnHistory(l headgate.Limit) {
 	other := tr.twin()
 	for range tr.Steps {
-		tr.Advance(pause(tr.rng, l, tr.at()))
+		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
 		tr.callsWithoutEffect(l)
-		n := cost(tr.rng, l)
+		n := randomCost(tr.rng, l)
 		got, want := tr.take("alice", l, n), other.take("alice", l, n)
-		if !same(got, want) {
-			tr.Fatalf("%s: cost %d: got %+v after looks and denials, %+v without", l, n, got, want)
+		if !sameDecision(got, want) {
+			tr.Fatalf("%s: cost %d: got %+v after peeks and denials, %+v without", l, n, got, want)
 		}
 	}
 }
 
 // callsWithoutEffect makes calls that cannot be admitted.
 func (tr *trial) callsWithoutEffect(l headgate.Limit) {
-	d := tr.peek("alice", l)
-	if again := tr.peek("alice", l); again != d {
-		tr.Fatalf("%s: two looks: %+v, then %+v", l, d, again)
+	first := tr.peek("alice", l)
+	if again := tr.peek("alice", l); again != first {
+		tr.Fatalf("%s: two peeks: %+v, then %+v", l, first, again)
 	}
-	if d.Remaining < d.Limit {
+	if first.Remaining < first.Limit {
 		for range tr.rng.IntN(3) {
-			tr.take("alice", l, max(d.Remaining, 0)+1)
+			tr.take("alice", l, max(first.Remaining, 0)+1)
 		}
 	}
 	if tr.rng.IntN(4) == 0 {
-		tr.take("alice", l, d.Limit+1)
+		tr.take("alice", l, first.Limit+1)
 	}
 }
 

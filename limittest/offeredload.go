@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -9,7 +10,7 @@ import (
 // offeredLoadChecks check that a limit of 20 a second admits an offered load of up to 20 a second completely, and 20 a
 // second of a higher load: no request is denied without cause.
 func offeredLoadChecks() []check {
-	limits := concat(limitsOfEach(timed, "20/s"), parseLimits("20 concurrent ttl 1s"))
+	limits := slices.Concat(limitsOfEach(dependsOnTime, "20/s"), parseLimits("20 concurrent ttl 1s"))
 	return forEach("offered load", "20 a second", limits, func(tr *trial, l headgate.Limit) {
 		for _, offered := range []int64{1, 2, 5, 10, 20, 25, 50, 100} {
 			tr.admitsOffered(l, offered)
@@ -26,19 +27,19 @@ func offeredLoadChecks() []check {
 // algorithms may be cut: the last one may have admitted its whole limit.
 func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 	const seconds, limit = 10, 20
-	tr.goTo(0)
+	tr.setElapsed(0)
 	tr.limiter = tr.maker(tr.TB, tr.Now)
 	passed := tr.offer(l, offered, seconds*offered)
 	end := int64(seconds)
-	want, burst, early := float64(offered), 0.0, 0.0
+	want, burst, windowSlack := float64(offered), 0.0, 0.0
 	if offered > limit {
 		end = int64(passed[len(passed)-1] / time.Second)
 		want = limit
 		if l.Algorithm == headgate.TokenBucket || l.Algorithm == headgate.GCRA {
 			burst = float64(l.Capacity())
 		}
-		if counting(l.Algorithm) {
-			early = float64(l.Capacity())
+		if declaresPromise(l.Algorithm) {
+			windowSlack = float64(l.Capacity())
 		}
 	}
 	var count float64
@@ -48,7 +49,7 @@ func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 		}
 	}
 	got := (count - burst) / float64(end)
-	if most := want*1.01 + early/float64(end); got < want*0.99 || got > most {
+	if most := want*1.01 + windowSlack/float64(end); got < want*0.99 || got > most {
 		tr.Errorf("%s: %d offered at %d a second: %.3f a second passed in %d s beyond a burst of %v, want %.3f to %.3f",
 			l, seconds*offered, offered, got, end, burst, want*0.99, most)
 	}
@@ -61,7 +62,7 @@ func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration
 	passed := make([]time.Duration, 0, total)
 	for i := range total {
 		arrives := time.Duration(i) * time.Second / time.Duration(perSecond)
-		tr.goTo(max(arrives, tr.at()))
+		tr.setElapsed(max(arrives, tr.elapsed()))
 		d := tr.take("alice", l, 1)
 		for tries := 1; !d.Allowed; tries++ {
 			if tries == mostTries {
@@ -70,7 +71,7 @@ func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration
 			tr.Advance(d.RetryAfter)
 			d = tr.take("alice", l, 1)
 		}
-		passed = append(passed, tr.at()+d.Delay)
+		passed = append(passed, tr.elapsed()+d.Delay)
 	}
 	return passed
 }

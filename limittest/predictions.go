@@ -21,12 +21,12 @@ func predictionChecks() []check {
 // Duration starts again.
 func (tr *trial) randomStep(l headgate.Limit) {
 	tr.Helper()
-	if tr.at() > longest {
-		tr.goTo(0)
+	if tr.elapsed() > maxHistory {
+		tr.setElapsed(0)
 		tr.limiter = tr.maker(tr.TB, tr.Now)
 	}
-	tr.Advance(pause(tr.rng, l, tr.at()))
-	n := cost(tr.rng, l)
+	tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
+	n := randomCost(tr.rng, l)
 	if l.Algorithm != headgate.Concurrency && tr.rng.IntN(10) == 0 {
 		tr.charge(l, n)
 		return
@@ -40,7 +40,7 @@ func (tr *trial) randomStep(l headgate.Limit) {
 func (tr *trial) peekIsWhatTakeDecides(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)
-		c := headgate.Check{Key: "alice", Limit: l, Cost: cost(tr.rng, l)}
+		c := headgate.Check{Key: "alice", Limit: l, Cost: randomCost(tr.rng, l)}
 		if tr.rng.IntN(10) == 0 {
 			c.Cost = l.Capacity() + 1
 		}
@@ -62,7 +62,7 @@ func (tr *trial) retryIsExact(l headgate.Limit) {
 	denied := 0
 	for range tr.Steps {
 		tr.randomStep(l)
-		n := cost(tr.rng, l)
+		n := randomCost(tr.rng, l)
 		if tr.rng.IntN(10) == 0 {
 			n = 0 // denied while in debt
 		}

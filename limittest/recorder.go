@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Recorder is a Limiter that records the calls of another one, so that a test can check what was asked. Create it with
-// NewRecorder. It is safe for concurrent use.
+// A Recorder is a Limiter that records the calls of another one, so that a test can check what was asked. Create it
+// with NewRecorder. It is safe for concurrent use.
 type Recorder struct {
 	limiter headgate.Limiter
 

@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -9,13 +10,12 @@ import (
 
 // refundChecks check that a refund reverts a take, and never more than that.
 func refundChecks() []check {
-	return append(append(append(append(
-		forEach("refund", "at once undoes", allLimits, func(tr *trial, l headgate.Limit) { tr.refundUndoes(l) }),
-		forEach("refund", "keeps the bound", timedLimits, func(tr *trial, l headgate.Limit) { tr.refundsKeepBound(l) })...),
-		forEach("refund", "too late adds nothing", allLimits, func(tr *trial, l headgate.Limit) { tr.lateRefund(l) })...),
-		forEach("refund", "never raises Remaining", allLimits,
-			func(tr *trial, l headgate.Limit) { tr.refundNeverLifts(l) })...),
-		forEach("refund", "of a charge", timedLimits, func(tr *trial, l headgate.Limit) { tr.chargeRefund(l) })...)
+	return slices.Concat(
+		forEach("refund", "at once undoes", allLimits, (*trial).refundUndoes),
+		forEach("refund", "keeps the bound", timedLimits, (*trial).refundsKeepBound),
+		forEach("refund", "too late adds nothing", allLimits, (*trial).refundsTooLate),
+		forEach("refund", "never raises Remaining", allLimits, (*trial).refundNeverRaises),
+		forEach("refund", "of a charge", timedLimits, (*trial).refundsCharges))
 }
 
 // refundUndoes refunds at the time of taking, in one piece or two.
@@ -23,7 +23,7 @@ func (tr *trial) refundUndoes(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)
 		before := tr.peek("alice", l)
-		n := cost(tr.rng, l)
+		n := randomCost(tr.rng, l)
 		d := tr.take("alice", l, n)
 		if !d.Allowed {
 			continue
@@ -45,46 +45,46 @@ func (tr *trial) refundUndoes(l headgate.Limit) {
 
 // refundsKeepBound refunds some of what was taken, sooner or later, and records the rest.
 func (tr *trial) refundsKeepBound(l headgate.Limit) {
-	type taking struct {
+	type refundable struct {
 		headgate.Receipt
 		entry int
 	}
-	var open []taking
-	book := new(ledger)
+	var open []refundable
+	admitted := new(ledger)
 	for range tr.Steps {
-		tr.Advance(pause(tr.rng, l, tr.at()))
+		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
 		if len(open) > 0 && tr.rng.IntN(3) == 0 {
 			i := tr.rng.IntN(len(open))
 			n := 1 + tr.rng.Int64N(open[i].Units)
 			tr.give(l, n, open[i].Receipt)
-			book.giveBack(open[i].entry, n)
+			admitted.recordRefund(open[i].entry, n)
 			tr.peek("alice", l) // fails if more remains than the capacity
 			open = append(open[:i], open[i+1:]...)
 		}
-		n := cost(tr.rng, l)
+		n := randomCost(tr.rng, l)
 		if d := tr.take("alice", l, n); d.Allowed {
-			open = append(open, taking{d.Receipt, book.admit(tr.at(), n)})
+			open = append(open, refundable{d.Receipt, admitted.recordAdmission(tr.elapsed(), n)})
 		}
 	}
-	tr.keepsBound(l, book)
+	tr.requireWithinBound(l, admitted)
 }
 
-// refundNeverLifts runs one history on two limiters, one of which also takes and refunds later: it must never have more
-// than the other.
-func (tr *trial) refundNeverLifts(l headgate.Limit) {
+// refundNeverRaises runs one history on two limiters, one of which also takes and refunds later: it must never have
+// more than the other.
+func (tr *trial) refundNeverRaises(l headgate.Limit) {
 	other := tr.twin()
 	var open []headgate.Receipt
 	for range tr.Steps {
-		tr.Advance(pause(tr.rng, l, tr.at()))
+		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
 		if len(open) > 0 && tr.rng.IntN(2) == 0 {
 			i := tr.rng.IntN(len(open))
 			tr.give(l, open[i].Units, open[i])
 			open = append(open[:i], open[i+1:]...)
 		}
-		if d := tr.take("alice", l, cost(tr.rng, l)); d.Allowed {
+		if d := tr.take("alice", l, randomCost(tr.rng, l)); d.Allowed {
 			open = append(open, d.Receipt)
 		}
-		n := cost(tr.rng, l)
+		n := randomCost(tr.rng, l)
 		if tr.take("alice", l, n).Allowed && !other.take("alice", l, n).Allowed {
 			tr.Fatalf("%s: cost %d was allowed after refunds, and denied to a client that never took", l, n)
 		}
@@ -94,17 +94,17 @@ func (tr *trial) refundNeverLifts(l headgate.Limit) {
 	}
 }
 
-// lateRefund refunds units that time has restored already.
-func (tr *trial) lateRefund(l headgate.Limit) {
+// refundsTooLate refunds units that time has restored already.
+func (tr *trial) refundsTooLate(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)
-		n := cost(tr.rng, l)
+		n := randomCost(tr.rng, l)
 		d := tr.take("alice", l, n)
 		if !d.Allowed {
 			continue
 		}
-		tr.Advance(unitLifetime(l, n) + draw(tr.rng, span(l)))
-		tr.take("alice", l, cost(tr.rng, l))
+		tr.Advance(unitLifetime(l, n) + randomDuration(tr.rng, restoreTime(l)))
+		tr.take("alice", l, randomCost(tr.rng, l))
 		before := tr.peek("alice", l)
 		tr.give(l, n, d.Receipt)
 		if after := tr.peek("alice", l); after != before {
@@ -132,12 +132,12 @@ func unitLifetime(l headgate.Limit, n int64) time.Duration {
 	case l.Algorithm == headgate.SlidingWindow:
 		return 2 * l.Period
 	default:
-		return span(l) + grain(l)
+		return restoreTime(l) + windowWidth(l)
 	}
 }
 
-// chargeRefund charges up to the largest debt, and refunds what the receipts say was charged.
-func (tr *trial) chargeRefund(l headgate.Limit) {
+// refundsCharges charges up to the largest debt, and refunds what the receipts say was charged.
+func (tr *trial) refundsCharges(l headgate.Limit) {
 	tr.take("alice", l, l.Capacity())
 	before := tr.peek("alice", l)
 	var receipts []headgate.Receipt

@@ -11,8 +11,10 @@ import (
 // renewChecks check that a slot renewed in time does not expire, and that renewing never exceeds the limit.
 func renewChecks() []check {
 	return []check{
-		{"renew", "keeps held slots", func(tr *trial) { tr.renews(headgate.MustParseLimit("7 concurrent ttl 10s")) }},
-		{"renew", "of other algorithms", func(tr *trial) { tr.refusesRenew() }},
+		{"renew", "keeps held slots", func(tr *trial) {
+			tr.renewedSlotsAreHeld(headgate.MustParseLimit("7 concurrent ttl 10s"))
+		}},
+		{"renew", "of other algorithms", (*trial).refusesRenew},
 	}
 }
 
@@ -22,33 +24,33 @@ type slot struct {
 	until time.Duration
 }
 
-// renews takes, renews and releases slots at random times, and knows until when each is held.
-func (tr *trial) renews(l headgate.Limit) {
+// renewedSlotsAreHeld takes, renews and releases slots at random times, and knows until when each is held.
+func (tr *trial) renewedSlotsAreHeld(l headgate.Limit) {
 	ctx := context.Background()
 	var slots []slot
 	used := func() (units int64) {
 		for _, s := range slots {
-			if s.until > tr.at() {
+			if s.until > tr.elapsed() {
 				units += s.Units
 			}
 		}
 		return units
 	}
 	for range tr.Steps {
-		tr.Advance(draw(tr.rng, l.TTL/2))
-		switch n := cost(tr.rng, l); {
+		tr.Advance(randomDuration(tr.rng, l.TTL/2))
+		switch n := randomCost(tr.rng, l); {
 		case len(slots) > 0 && tr.rng.IntN(3) > 0:
 			i := tr.rng.IntN(len(slots))
 			s := &slots[i]
 			c := headgate.Check{Key: "alice", Limit: l, Cost: s.Units}
-			want := s.until > tr.at() || used()+s.Units <= l.Capacity()
+			want := s.until > tr.elapsed() || used()+s.Units <= l.Capacity()
 			held, err := tr.limiter.Renew(ctx, c, s.Receipt)
 			if err != nil || held != want {
 				tr.Fatalf("renew %d units, %d of %d are held by others and itself: got %v, %v, want %v",
 					s.Units, used(), l.Capacity(), held, err, want)
 			}
 			if held {
-				s.until = tr.at() + l.TTL
+				s.until = tr.elapsed() + l.TTL
 			}
 		case len(slots) > 0 && tr.rng.IntN(4) == 0:
 			i := tr.rng.IntN(len(slots))
@@ -61,7 +63,7 @@ func (tr *trial) renews(l headgate.Limit) {
 				tr.Fatalf("take %d, %d of %d are held: got %s", n, used(), l.Capacity(), outcome(d.Allowed))
 			}
 			if d.Allowed {
-				slots = append(slots, slot{d.Receipt, tr.at() + l.TTL})
+				slots = append(slots, slot{d.Receipt, tr.elapsed() + l.TTL})
 			}
 		}
 		if got, want := tr.peek("alice", l).Remaining, l.Capacity()-used(); got != want {

@@ -62,14 +62,14 @@ func replay(t testing.TB, l headgate.Limiter, clock *Clock, c scriptCase) {
 	t.Helper()
 	receipts := make(map[string]headgate.Receipt)
 	for _, s := range c.steps {
-		clock.goTo(s.at)
-		if err := s.play(l, receipts); err != nil {
+		clock.setElapsed(s.at)
+		if err := s.run(l, receipts); err != nil {
 			t.Errorf("%s: %s\n\t%s", s.pos, s.text, strings.ReplaceAll(err.Error(), "\n", "\n\t"))
 		}
 	}
 }
 
-func (s step) play(l headgate.Limiter, receipts map[string]headgate.Receipt) error {
+func (s step) run(l headgate.Limiter, receipts map[string]headgate.Receipt) error {
 	var decisions []headgate.Decision
 	err := s.call(l, receipts, &decisions)
 	if len(s.wants) > 0 && s.wants[0].err != nil {
@@ -95,8 +95,8 @@ func (s step) play(l headgate.Limiter, receipts map[string]headgate.Receipt) err
 				wrong = append(wrong, err)
 			}
 		}
-		if s.checks[i].as != "" {
-			receipts[s.checks[i].as] = d.Receipt
+		if s.checks[i].saveAs != "" {
+			receipts[s.checks[i].saveAs] = d.Receipt
 		}
 	}
 	return errors.Join(wrong...)
@@ -108,9 +108,9 @@ func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, dec
 	var err error
 	switch s.verb {
 	case "give":
-		return l.Give(ctx, c.Check, receipts[c.of])
+		return l.Give(ctx, c.Check, receipts[c.receipt])
 	case "renew":
-		d.Allowed, err = l.Renew(ctx, c.Check, receipts[c.of])
+		d.Allowed, err = l.Renew(ctx, c.Check, receipts[c.receipt])
 	case "reset":
 		return l.Reset(ctx, c.Check)
 	case "takeall":
@@ -131,37 +131,37 @@ func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, dec
 	return err
 }
 
-// plausible checks the invariants of a decision on a check that was taken if all is true.
-func plausible(c headgate.Check, d headgate.Decision, all bool) error {
+// plausible checks the invariants of a decision. taken says whether the check, with all others of its call, was taken.
+func plausible(c headgate.Check, d headgate.Decision, taken bool) error {
 	var wrong []error
-	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	if want := c.Limit.Capacity(); d.Limit != want {
-		complain("got limit %d, want %d", d.Limit, want)
+		fail("got limit %d, want %d", d.Limit, want)
 	}
 	if d.Degraded {
-		complain("got a degraded decision")
+		fail("got a degraded decision")
 	}
 	if d.Allowed != (d.RetryAfter == 0) || d.RetryAfter < 0 {
-		complain("got %s with retry %v", outcome(d.Allowed), d.RetryAfter)
+		fail("got %s with retry %v", outcome(d.Allowed), d.RetryAfter)
 	}
 	if (d.RetryAfter == headgate.Never) != (c.Cost > d.Limit) {
-		complain("got retry %v for a cost of %d of %d", d.RetryAfter, c.Cost, d.Limit)
+		fail("got retry %v for a cost of %d of %d", d.RetryAfter, c.Cost, d.Limit)
 	}
 	if d.ResetAfter < 0 || d.Delay < 0 {
-		complain("got reset %v, delay %v: want none below zero", d.ResetAfter, d.Delay)
+		fail("got reset %v, delay %v: want none below zero", d.ResetAfter, d.Delay)
 	}
 	if d.Delay != 0 && (!d.Allowed || c.Cost == 0 || c.Limit.Algorithm != headgate.LeakyBucket) {
-		complain("got delay %v where nothing is to be delayed", d.Delay)
+		fail("got delay %v where nothing is to be delayed", d.Delay)
 	}
 	if d.Remaining > d.Limit || d.Allowed && d.Remaining < 0 {
-		complain("got %s with %d remaining of %d", outcome(d.Allowed), d.Remaining, d.Limit)
+		fail("got %s with %d remaining of %d", outcome(d.Allowed), d.Remaining, d.Limit)
 	}
-	if taken := all && c.Cost > 0; taken {
+	if tookUnits := taken && c.Cost > 0; tookUnits {
 		if d.Receipt.Units != c.Cost || (d.Receipt.Lease != 0) != (c.Limit.Algorithm == headgate.Concurrency) {
-			complain("got receipt %+v for %d units taken", d.Receipt, c.Cost)
+			fail("got receipt %+v for %d units taken", d.Receipt, c.Cost)
 		}
 	} else if d.Receipt != (headgate.Receipt{}) {
-		complain("got receipt %+v though nothing was taken", d.Receipt)
+		fail("got receipt %+v though nothing was taken", d.Receipt)
 	}
 	return errors.Join(wrong...)
 }

@@ -3,6 +3,7 @@ package limittest
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,22 +72,15 @@ func checks() ([]check, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range [][]check{
-		boundChecks(), concurrentChecks(), predictionChecks(), noEffectChecks(), refundChecks(), renewChecks(), changeChecks(), settleChecks(), takeAllChecks(),
-		inputChecks(), offeredLoadChecks(),
-	} {
-		all = append(all, part...)
-	}
-	return all, nil
+	return slices.Concat(all, boundChecks(), concurrentChecks(), predictionChecks(), noEffectChecks(), refundChecks(),
+		renewChecks(), changeChecks(), settleChecks(), takeAllChecks(), inputChecks(), offeredLoadChecks()), nil
 }
 
 // groups returns the groups of checks in the order of their first occurrence.
 func groups(all []check) []string {
 	var names []string
-	seen := make(map[string]bool)
 	for _, c := range all {
-		if !seen[c.group] {
-			seen[c.group] = true
+		if !slices.Contains(names, c.group) {
 			names = append(names, c.group)
 		}
 	}

@@ -31,8 +31,8 @@ type step struct {
 
 type scriptCheck struct {
 	headgate.Check
-	as string // name to store the receipt under
-	of string // name of the receipt to refund
+	saveAs  string // name to store the receipt under
+	receipt string // name of the receipt to refund
 }
 
 // parseScript parses a script. The error has the position.
@@ -131,8 +131,8 @@ func (p *scriptParser) parseLimit(text string) error {
 }
 
 func (p *scriptParser) parseStep(line, rest string) error {
-	does, expects, expected := strings.Cut(rest, " -> ")
-	w := words(strings.Fields(does))
+	action, outcomes, hasOutcomes := strings.Cut(rest, " -> ")
+	w := words(strings.Fields(action))
 	s := step{pos: p.pos(), text: line}
 	var err error
 	if s.at, err = parseTime(w.next()); err != nil {
@@ -158,7 +158,7 @@ func (p *scriptParser) parseStep(line, rest string) error {
 	if len(w) > 0 {
 		return fmt.Errorf("unexpected %q", w[0])
 	}
-	if s.wants, err = parseWants(expects, expected, &s); err != nil {
+	if s.wants, err = parseWants(outcomes, hasOutcomes, &s); err != nil {
 		return err
 	}
 	c := &p.script.cases[len(p.script.cases)-1]
@@ -175,8 +175,8 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 	if verb == "reset" {
 		return c, nil
 	}
-	returns := verb == "give" || verb == "renew"
-	if takes || returns {
+	usesReceipt := verb == "give" || verb == "renew"
+	if takes || usesReceipt {
 		text := w.next()
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -184,12 +184,12 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 		}
 		c.Cost = n
 	}
-	if returns {
+	if usesReceipt {
 		if !w.accept("of") {
 			return c, fmt.Errorf(`%s of which receipt? want "of NAME"`, verb)
 		}
-		if c.of = w.next(); !p.receipts[c.of] {
-			return c, fmt.Errorf("unknown receipt %q", c.of)
+		if c.receipt = w.next(); !p.receipts[c.receipt] {
+			return c, fmt.Errorf("unknown receipt %q", c.receipt)
 		}
 	}
 	name := ""
@@ -205,10 +205,10 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 	}
 	c.Limit = limit
 	if takes && w.accept("as") {
-		if c.as = w.next(); c.as == "" {
+		if c.saveAs = w.next(); c.saveAs == "" {
 			return c, fmt.Errorf("as what?")
 		}
-		p.receipts[c.as] = true
+		p.receipts[c.saveAs] = true
 	}
 	return c, nil
 }

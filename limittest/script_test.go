@@ -38,7 +38,7 @@ at 0s peek alice -> allow
 	if all.at != -5*time.Second || all.verb != "takeall" || all.pos != "x.txt:8" || len(all.checks) != 2 || len(all.wants) != 2 {
 		t.Errorf("got %+v", all)
 	}
-	want := scriptCheck{Check: headgate.Check{Key: "a/b", Limit: headgate.PerHour(100), Cost: 2}, as: "b"}
+	want := scriptCheck{Check: headgate.Check{Key: "a/b", Limit: headgate.PerHour(100), Cost: 2}, saveAs: "b"}
 	if all.checks[1] != want {
 		t.Errorf("got %+v, want %+v", all.checks[1], want)
 	}

@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -9,14 +10,14 @@ import (
 
 // settleChecks check that requests decided under an old limit may be settled under it after the limit has changed.
 func settleChecks() []check {
-	return append(append(append(
+	return slices.Concat(
 		forEach("settle", "under a higher limit", settledLimits,
-			func(tr *trial, l headgate.Limit) { tr.settlesLate(l, faster(l)) }),
+			func(tr *trial, l headgate.Limit) { tr.settlesUnderOldLimit(l, faster(l)) }),
 		forEach("settle", "under a lower limit", settledLimits,
-			func(tr *trial, l headgate.Limit) { tr.settlesLate(faster(l), l) })...),
+			func(tr *trial, l headgate.Limit) { tr.settlesUnderOldLimit(faster(l), l) }),
 		forEach("settle", "after a limit was lowered", settledLimits,
-			func(tr *trial, l headgate.Limit) { tr.refundsLowered(l, faster(l)) })...),
-		forEach("settle", "among changes of a limit", settledLimits, (*trial).refundsAmongChanges)...)
+			func(tr *trial, l headgate.Limit) { tr.refundsAfterLowering(l, faster(l)) }),
+		forEach("settle", "among changes of a limit", settledLimits, (*trial).refundsAmongChanges))
 }
 
 var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3",
@@ -28,23 +29,23 @@ func faster(l headgate.Limit) headgate.Limit {
 	return l
 }
 
-// settlesLate takes under a limit, while requests admitted under the old one are charged more or refunded. No more is
-// admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A refund
-// is credited by the limit that drains faster, that of its units or that in force, so under a slower one a part of it
-// may stay consumed.
-func (tr *trial) settlesLate(l, old headgate.Limit) {
-	type taking struct {
+// settlesUnderOldLimit takes under a limit, while requests admitted under the old one are charged more or refunded. No
+// more is admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A
+// refund is credited at the faster of two drain rates: that of the limit under which the units were taken, and that of
+// the limit in force. Under the slower limit a part of it may therefore stay consumed.
+func (tr *trial) settlesUnderOldLimit(l, old headgate.Limit) {
+	type refundable struct {
 		limit headgate.Limit
 		headgate.Receipt
 		entry int
 	}
-	var open []taking
-	book := new(ledger)
-	take := func(l headgate.Limit) (takes bool) {
-		n := cost(tr.rng, l)
-		book.ask(tr.at())
+	var open []refundable
+	admitted := new(ledger)
+	take := func(l headgate.Limit) (possible bool) {
+		n := randomCost(tr.rng, l)
+		admitted.recordCall(tr.elapsed())
 		if d := tr.take("alice", l, n); d.Allowed {
-			open = append(open, taking{l, d.Receipt, book.admit(tr.at(), n)})
+			open = append(open, refundable{l, d.Receipt, admitted.recordAdmission(tr.elapsed(), n)})
 		}
 		return n <= l.Capacity()
 	}
@@ -54,7 +55,7 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 	var consumed, charges int64
 	inForce := old
 	for range tr.Steps {
-		tr.Advance(pause(tr.rng, l, tr.at()))
+		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
 		switch {
 		case len(open) > 0 && tr.rng.IntN(4) == 0:
 			i := tr.rng.IntN(len(open))
@@ -63,7 +64,7 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 				consumed += n
 			}
 			tr.give(open[i].limit, n, open[i].Receipt)
-			book.giveBack(open[i].entry, n)
+			admitted.recordRefund(open[i].entry, n)
 			open = append(open[:i], open[i+1:]...)
 		case tr.rng.IntN(8) == 0:
 			consumed += tr.charge(old, 1+tr.rng.Int64N(3)).Receipt.Units
@@ -80,10 +81,10 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 		larger.count = o.count
 	}
 	larger.burst = max(l.Capacity(), old.Capacity())
-	if err := book.withinEnvelope(larger, false); err != nil {
+	if err := admitted.withinEnvelope(larger, false); err != nil {
 		tr.Errorf("%s that was %s: %v", l, old, err)
 	}
-	for _, e := range book.entries {
+	for _, e := range admitted.entries {
 		consumed += e.units
 	}
 	d := tr.take("alice", l, l.Capacity())
@@ -99,38 +100,38 @@ func (tr *trial) settlesLate(l, old headgate.Limit) {
 	}
 }
 
-// refundsLowered lowers a limit while units that were taken under it drain, fills the key under the lower one, refunds
-// the units and takes all that this restores. Units that drained at the faster rate are not credited again, so no more
-// is admitted than by the faster limit.
-func (tr *trial) refundsLowered(l, old headgate.Limit) {
-	book := new(ledger)
+// refundsAfterLowering lowers a limit while units that were taken under it drain, fills the key under the lower limit,
+// refunds the units and takes all that this restores. Units that drained at the faster rate are not credited again, so
+// no more is admitted than by the faster limit.
+func (tr *trial) refundsAfterLowering(l, old headgate.Limit) {
+	admitted := new(ledger)
 	take := func(l headgate.Limit, n int64) (headgate.Receipt, int) {
-		book.ask(tr.at())
+		admitted.recordCall(tr.elapsed())
 		d := tr.take("alice", l, n)
 		if !d.Allowed || n == 0 {
 			return headgate.Receipt{}, 0
 		}
-		return d.Receipt, book.admit(tr.at(), n)
+		return d.Receipt, admitted.recordAdmission(tr.elapsed(), n)
 	}
 	fill := func() { take(l, max(0, tr.peek("alice", l).Remaining)) }
 	drain := old.Period / time.Duration(old.Count)
 	for range 1 + tr.Steps/10 {
-		tr.Advance(pause(tr.rng, old, tr.at()))
+		tr.Advance(randomPause(tr.rng, old, tr.elapsed()))
 		n := old.Capacity() - tr.rng.Int64N(old.Capacity()/2)
 		receipt, entry := take(old, n)
-		tr.Advance(draw(tr.rng, time.Duration(n)*drain))
+		tr.Advance(randomDuration(tr.rng, time.Duration(n)*drain))
 		take(old, 1)
 		fill()
-		tr.Advance(draw(tr.rng, drain))
+		tr.Advance(randomDuration(tr.rng, drain))
 		if receipt.Units > 0 {
 			n = 1 + tr.rng.Int64N(n)
 			tr.give(old, n, receipt)
-			book.giveBack(entry, n)
+			admitted.recordRefund(entry, n)
 		}
 		fill()
 		tr.Advance(tr.peek("alice", l).ResetAfter)
 	}
-	if err := book.withinEnvelope(envelopeOf(old), false); err != nil {
+	if err := admitted.withinEnvelope(envelopeOf(old), false); err != nil {
 		tr.Errorf("%s that was %s: %v", l, old, err)
 	}
 }
@@ -142,21 +143,21 @@ func (tr *trial) refundsLowered(l, old headgate.Limit) {
 func (tr *trial) refundsAmongChanges(l headgate.Limit) {
 	limits := []headgate.Limit{l, faster(l), faster(faster(l))}
 	bound := envelopeOf(limits[2])
-	book := new(ledger)
+	admitted := new(ledger)
 	var open headgate.Receipt // at most one, so that the units of one refund are the bound
-	var under headgate.Limit
-	entry, most, net := 0, int64(0), int64(0)
-	begun := tr.at()
+	var openLimit headgate.Limit
+	openEntry, maxRefund, net := 0, int64(0), int64(0)
+	start := tr.elapsed()
 	inForce := l
 	for range tr.Steps {
-		tr.Advance(pause(tr.rng, limits[2], tr.at()))
+		tr.Advance(randomPause(tr.rng, limits[2], tr.elapsed()))
 		if tr.rng.IntN(3) == 0 {
 			inForce = limits[tr.rng.IntN(len(limits))]
 		}
 		if open.Units > 0 && tr.rng.IntN(3) == 0 {
 			n := 1 + tr.rng.Int64N(open.Units)
-			tr.give(under, n, open)
-			book.giveBack(entry, n)
+			tr.give(openLimit, n, open)
+			admitted.recordRefund(openEntry, n)
 			net -= n
 			open.Units = 0
 		}
@@ -165,19 +166,19 @@ func (tr *trial) refundsAmongChanges(l headgate.Limit) {
 		if !d.Allowed {
 			continue
 		}
-		at := book.admit(tr.at(), n)
+		at := admitted.recordAdmission(tr.elapsed(), n)
 		if net += n; product(net, bound.period).Cmp(new(big.Int).Add(product(bound.burst, bound.period),
-			product((tr.at()-begun).Microseconds(), bound.count))) > 0 {
+			product((tr.elapsed()-start).Microseconds(), bound.count))) > 0 {
 			tr.Errorf("%s: %d units admitted and not refunded in %v: want at most %d + %d a %dµs",
-				l, net, tr.at()-begun, bound.burst, bound.count, bound.period)
+				l, net, tr.elapsed()-start, bound.burst, bound.count, bound.period)
 			return
 		}
 		if open.Units == 0 {
-			open, under, entry, most = d.Receipt, inForce, at, max(most, n)
+			open, openLimit, openEntry, maxRefund = d.Receipt, inForce, at, max(maxRefund, n)
 		}
 	}
-	bound.burst += most
-	if err := book.withinEnvelope(bound, false); err != nil {
+	bound.burst += maxRefund
+	if err := admitted.withinEnvelope(bound, false); err != nil {
 		tr.Errorf("%s, raised and lowered: %v", l, err)
 	}
 }

@@ -10,10 +10,10 @@ import (
 // takeAllChecks check that several checks are taken as one.
 func takeAllChecks() []check {
 	return []check{
-		{"takeall", "all or none, as if one by one", func(tr *trial) { tr.allOrNone() }},
-		{"takeall", "appends to dst", func(tr *trial) { tr.appends() }},
-		{"takeall", "of no checks", func(tr *trial) { tr.takesNone() }},
-		{"takeall", "of MaxChecks", func(tr *trial) { tr.takesMost() }},
+		{"takeall", "all or none, as if one by one", (*trial).allOrNone},
+		{"takeall", "appends to dst", (*trial).appendsToDst},
+		{"takeall", "of no checks", (*trial).takesNoChecks},
+		{"takeall", "of MaxChecks", (*trial).takesMaxChecks},
 	}
 }
 
@@ -24,12 +24,12 @@ func (tr *trial) allOrNone() {
 	var allowed, denied int
 	for range tr.Steps {
 		l := timedLimits[tr.rng.IntN(len(timedLimits))]
-		tr.Advance(min(pause(tr.rng, l, tr.at()), span(l)))
+		tr.Advance(min(randomPause(tr.rng, l, tr.elapsed()), restoreTime(l)))
 		checks := tr.randomChecks()
 		got := tr.takeAll(checks)
-		want := other.oneByOne(checks)
+		want := other.takeOneByOne(checks)
 		for i := range checks {
-			if !same(got[i], want[i]) {
+			if !sameDecision(got[i], want[i]) {
 				tr.Fatalf("check %d of %d, %s, cost %d: got %+v, want %+v",
 					i+1, len(checks), checks[i].Limit, checks[i].Cost, got[i], want[i])
 			}
@@ -56,7 +56,7 @@ func (tr *trial) randomChecks() []headgate.Check {
 	checks := make([]headgate.Check, len(order))
 	for i, n := range order {
 		l := allLimits[n]
-		checks[i] = headgate.Check{Key: fmt.Sprint("alice/", n), Limit: l, Cost: cost(tr.rng, l)}
+		checks[i] = headgate.Check{Key: fmt.Sprint("alice/", n), Limit: l, Cost: randomCost(tr.rng, l)}
 		switch tr.rng.IntN(12) {
 		case 1:
 			checks[i].Cost = l.Capacity() + 1
@@ -67,8 +67,8 @@ func (tr *trial) randomChecks() []headgate.Check {
 	return checks
 }
 
-// oneByOne does what TakeAll must do.
-func (tr *trial) oneByOne(checks []headgate.Check) []headgate.Decision {
+// takeOneByOne does what TakeAll must do.
+func (tr *trial) takeOneByOne(checks []headgate.Check) []headgate.Decision {
 	all := true
 	for _, c := range checks {
 		look := tr.peek(c.Key, c.Limit)
@@ -86,7 +86,7 @@ func (tr *trial) oneByOne(checks []headgate.Check) []headgate.Decision {
 	return ds
 }
 
-func (tr *trial) appends() {
+func (tr *trial) appendsToDst() {
 	l := headgate.PerSecond(10)
 	before := headgate.Decision{Limit: 42}
 	checks := []headgate.Check{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 2}}
@@ -101,7 +101,7 @@ func (tr *trial) appends() {
 	}
 }
 
-func (tr *trial) takesNone() {
+func (tr *trial) takesNoChecks() {
 	dst := []headgate.Decision{{Limit: 42}}
 	ds, err := tr.limiter.TakeAll(context.Background(), nil, dst)
 	if err != nil || len(ds) != 1 || ds[0] != dst[0] {
@@ -109,7 +109,7 @@ func (tr *trial) takesNone() {
 	}
 }
 
-func (tr *trial) takesMost() {
+func (tr *trial) takesMaxChecks() {
 	checks := make([]headgate.Check, headgate.MaxChecks)
 	for i := range checks {
 		checks[i] = headgate.Check{Key: fmt.Sprint("key", i), Limit: allLimits[i%len(allLimits)], Cost: 1}
