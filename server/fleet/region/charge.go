@@ -1,23 +1,34 @@
 package region
 
 import (
+	"bytes"
 	"context"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
 // chargers is the number of concurrent charges.
 const chargers = 32
 
-// chargeAll charges the owed units of some keys to the region's store.
+// chargeAll charges the owed units of some keys to the region's store, in the order of the keys.
 func (g *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *keyState]) {
-	c := charging{region: g, slots: make(chan struct{}, chargers)}
+	var due []ledger.Key
 	for key, k := range keys {
-		c.start(ctx, key, k)
+		if k.owed > 0 {
+			due = append(due, key)
+		}
 	}
+	slices.SortFunc(due, func(a, b ledger.Key) int { return bytes.Compare(a[:], b[:]) })
+	c := charging{region: g, slots: make(chan struct{}, chargers)}
+	for _, key := range due {
+		c.start(ctx, key, g.keys[key])
+	}
+	c.wait(func() bool { return len(c.slots) == 0 })
 	c.group.Wait()
 	var owed int64
 	for _, k := range g.keys {
@@ -43,19 +54,26 @@ type charging struct {
 	group  sync.WaitGroup
 }
 
+// wait lets other goroutines of a simulator run until ready returns true.
+func (c *charging) wait(ready func() bool) {
+	if s, ok := c.region.clock.Clock.(clock.Scheduler); ok {
+		s.Wait(ready)
+	}
+}
+
 // start charges the owed units of a key.
 func (c *charging) start(ctx context.Context, key ledger.Key, k *keyState) {
-	if k.owed <= 0 {
-		return
-	}
 	check, ok := c.region.ledger.CheckOf(key)
 	if !ok { // the key was unused for long, and the owed units have drained since
 		k.owed = 0
 		return
 	}
 	check.Cost = min(k.owed, headgate.MaxCount)
+	c.wait(func() bool { return len(c.slots) < chargers })
 	c.slots <- struct{}{}
-	c.group.Go(func() {
+	c.group.Add(1)
+	clock.Go(c.region.clock.Clock, func() {
+		defer c.group.Done()
 		defer func() { <-c.slots }()
 		c.region.charge(ctx, key, check, k)
 	})

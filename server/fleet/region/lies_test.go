@@ -50,7 +50,7 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 		var why string
 		g, err := New(fleet.LedgerOptions{
 			Secret: fleettest.Secret, OnRefused: func(from fleet.Peer, said string) { why = from.Name + ": " + said },
-		}, store, newMemoryStore(), s.Node(o.Author()), o)
+		}, store, newTotals(), s.Node(o.Author()), o)
 		if err != nil {
 			t.Fatal(err)
 		}

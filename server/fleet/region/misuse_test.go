@@ -14,7 +14,7 @@ import (
 func TestMisuseIsSafe(t *testing.T) {
 	limittest.RunMisuse(t, func(t testing.TB) (headgate.Limiter, func() error) {
 		store := memstore.MustNew(memstore.Options{})
-		l, err := New(fleet.LedgerOptions{}, store, newMemoryStore(), fleettest.NewBoard(0).Node("eu"), Options{Region: "eu", Node: "a"})
+		l, err := New(fleet.LedgerOptions{}, store, newTotals(), fleettest.NewBoard(0).Node("eu"), Options{Region: "eu", Node: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -228,11 +228,11 @@ func TestRegionsRefuseBadOptions(t *testing.T) {
 		{Options{Region: strings.Repeat("x", 65), Node: "a"}, "Region"},
 		{Options{Region: "a", Node: "a", Interval: time.Hour}, "Interval"},
 	} {
-		if _, err := New(fleet.LedgerOptions{}, store, newMemoryStore(), fleettest.NewBoard(0).Node("a"), tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := New(fleet.LedgerOptions{}, store, newTotals(), fleettest.NewBoard(0).Node("a"), tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: got %v, want an error about %s", tt.o, err, tt.want)
 		}
 	}
-	if _, err := New(fleet.LedgerOptions{}, nil, newMemoryStore(), fleettest.NewBoard(0).Node("a"), Options{Region: "a", Node: "a"}); !errors.Is(err, errMissing) {
+	if _, err := New(fleet.LedgerOptions{}, nil, newTotals(), fleettest.NewBoard(0).Node("a"), Options{Region: "a", Node: "a"}); !errors.Is(err, errMissing) {
 		t.Errorf("no store: got %v, want %v", err, errMissing)
 	}
 }

@@ -1,0 +1,137 @@
+package regiontotals
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/fleet"
+)
+
+var _ fleet.RegionStore = (*Store)(nil)
+
+// A Store is a [fleet.RegionStore] in memory. It is safe for concurrent use. Create one with [New].
+type Store struct {
+	mu   sync.Mutex
+	now  func() time.Time
+	keys map[string]*key
+}
+
+// New returns an empty Store with a clock.
+func New(now func() time.Time) *Store { return &Store{now: now, keys: make(map[string]*key)} }
+
+// A key is what is known of one key. Times are in µs.
+type key struct {
+	reported  bool // start, window and total are set
+	start     int64
+	window    int64
+	total     int64
+	sender    string
+	sendsTill int64
+	learnedAt int64
+	nodes     map[string]total
+	regions   map[string]total
+	expiresAt int64
+}
+
+// A total is the latest one of a node or of another region.
+type total struct {
+	start, units int64
+	sentAt       int64
+	tooLarge     bool
+}
+
+func (s *Store) key(name string, now int64, keep time.Duration) *key {
+	k := s.keys[name]
+	if k == nil || now >= k.expiresAt {
+		k = &key{nodes: make(map[string]total), regions: make(map[string]total)}
+		s.keys[name] = k
+	}
+	k.expiresAt = now + keep.Microseconds()
+	return k
+}
+
+// Report implements fleet.RegionStore.
+func (s *Store) Report(
+	_ context.Context, node string, hold time.Duration, records []fleet.NodeRecord, reported func(int, fleet.RegionRecord),
+) (missed []int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now().UnixMicro()
+	for i := range records {
+		reported(i, s.key(records[i].Key, now, records[i].Keep).report(node, hold.Microseconds(), &records[i], now))
+	}
+	return nil, nil
+}
+
+func (k *key) report(node string, hold int64, r *fleet.NodeRecord, now int64) fleet.RegionRecord {
+	switch {
+	case !k.reported:
+		k.reported, k.start, k.window = true, now, r.Window
+	case r.Window < k.window && k.window <= now+r.Keep.Microseconds():
+		return fleet.RegionRecord{Learned: true, Start: k.start, Total: k.total, Now: now} // the node's window has ended
+	case r.Window != k.window:
+		k.start, k.total, k.window = max(now, k.start+1), 0, r.Window
+	}
+	base := r.Reported
+	if known, ok := k.nodes[node]; ok {
+		switch {
+		case known.start == r.Start:
+			base = known.units
+		case known.start > r.Start:
+			base = r.Total // a late report of a record that has ended
+		default:
+			base = 0
+		}
+	}
+	k.total += max(0, r.Total-base)
+	k.nodes[node] = total{start: r.Start, units: max(r.Total, base)}
+	sends := k.sender == node || k.sendsTill < now || k.sendsTill > now+10*hold
+	if sends {
+		k.sender, k.sendsTill = node, now+hold
+		if r.Learned {
+			k.learnedAt = now
+		}
+	}
+	return fleet.RegionRecord{Sender: sends, Learned: now-k.learnedAt <= 2*hold, Start: k.start, Total: k.total, Now: now}
+}
+
+// Settle implements fleet.RegionStore.
+func (s *Store) Settle(
+	_ context.Context, totals []fleet.RemoteTotal, growth func(int, fleet.Growth),
+) (missed []int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now().UnixMicro()
+	for i := range totals {
+		growth(i, s.key(totals[i].Key, now, totals[i].Keep).settle(&totals[i]))
+	}
+	return nil, nil
+}
+
+func (k *key) settle(t *fleet.RemoteTotal) fleet.Growth {
+	known, ok := k.regions[t.Region]
+	base, most := int64(0), t.MaxTotal
+	switch {
+	case !ok || known.start < t.Start:
+		known.tooLarge = false
+	case known.start > t.Start:
+		return fleet.Growth{} // a late total of a record that has ended
+	case t.Total < known.units:
+		return fleet.Growth{Fell: t.SentAt > known.sentAt}
+	default:
+		if base = known.units; base > 0 {
+			most = t.MaxGrowth
+		}
+	}
+	units := t.Total - base
+	tooLarge := units > most
+	if tooLarge {
+		units = most
+		if known.tooLarge {
+			units = 0
+		}
+	}
+	k.regions[t.Region] = total{start: t.Start, units: base + units, sentAt: t.SentAt, tooLarge: tooLarge}
+	return fleet.Growth{Units: units, First: !ok, TooLarge: tooLarge}
+}
