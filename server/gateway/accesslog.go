@@ -34,7 +34,7 @@ type AccessLog struct {
 	Query bool
 }
 
-func (a *AccessLog) filled() AccessLog {
+func (a *AccessLog) withDefaults() AccessLog {
 	b := *a
 	setDefault(&b.Every, DefaultLogEvery)
 	setDefault(&b.PerSecond, DefaultLogPerSecond)
@@ -42,10 +42,10 @@ func (a *AccessLog) filled() AccessLog {
 	return b
 }
 
-func (a *AccessLog) validate(k *checker) {
-	between(k, "AccessLog.Every", a.Every, 1, maxCount)
-	between(k, "AccessLog.PerSecond", a.PerSecond, 1, maxCount)
-	between(k, "AccessLog.Queue", a.Queue, 1, 1<<20)
+func (a *AccessLog) validate(k *problems) {
+	validateRange(k, "AccessLog.Every", a.Every, 1, maxCount)
+	validateRange(k, "AccessLog.PerSecond", a.PerSecond, 1, maxCount)
+	validateRange(k, "AccessLog.Queue", a.Queue, 1, 1<<20)
 }
 
 // maxLoggedPath bounds how much of an invalid path is logged.

@@ -45,7 +45,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 		return false
 	}
 	g.identity.Read(r, &info.attributes)
-	if info.plain = http1.IsPlainConnection(r.Header["Connection"]); !info.plain {
+	if info.connectionPlain = http1.IsPlainConnection(r.Header["Connection"]); !info.connectionPlain {
 		// Connection may name a header that identifies the client, which identity refuses.
 		if err := info.attributes.Malformed(); err != nil {
 			ex.refuse(err)
@@ -87,8 +87,8 @@ func (ex *exchange) admit(r *http.Request) bool {
 	return true
 }
 
-// hopByHop has the content of the hop-by-hop headers that were removed from a request.
-type hopByHop struct {
+// removedHeaders has the content of the hop-by-hop headers that were removed from a request.
+type removedHeaders struct {
 	upgrade  string // the protocol to upgrade to, if the client asks for one that is allowed
 	trailers bool   // the client accepts trailers
 }
@@ -110,14 +110,14 @@ func (ex *exchange) cleanHeader(r *http.Request) bool {
 		case http1.IsHopByHop(name):
 			switch name {
 			case "Te":
-				info.hops.trailers = http1.HasElement(lines, "trailers")
+				info.removed.trailers = http1.HasElement(lines, "trailers")
 			case "Upgrade":
 				if upgrade && !ex.http2 && r.ContentLength == 0 {
-					info.hops.upgrade = http1.ChooseUpgrade(lines, g.config.Upgrades)
+					info.removed.upgrade = http1.ChooseUpgrade(lines, g.config.Upgrades)
 				}
 			}
 			delete(h, name)
-		case g.hasUnderscore(name), !info.fromProxy && g.proxyHeaders.has(name):
+		case g.removesUnderscore(name), !info.fromProxy && g.proxyHeaders.has(name):
 			delete(h, name)
 		}
 	}
@@ -125,19 +125,19 @@ func (ex *exchange) cleanHeader(r *http.Request) bool {
 		ex.respond(ex, http.StatusRequestHeaderFieldsTooLarge, tooLarge("header", int64(g.config.MaxHeader)))
 		return false
 	}
-	if info.hops.trailers {
+	if info.removed.trailers {
 		h["Te"] = trailersValue
 	}
-	if info.hops.upgrade != "" {
-		h["Upgrade"] = []string{info.hops.upgrade} // for rules; it is forwarded with the upgrade only
+	if info.removed.upgrade != "" {
+		h["Upgrade"] = []string{info.removed.upgrade} // for rules; it is forwarded with the upgrade only
 	}
 	return true
 }
 
 var trailersValue = []string{"trailers"}
 
-// hasUnderscore reports whether a header is removed because its name has an underscore.
-func (g *Gateway) hasUnderscore(name string) bool {
+// removesUnderscore reports whether a header is removed because its name has an underscore.
+func (g *Gateway) removesUnderscore(name string) bool {
 	return !g.config.KeepUnderscores && strings.IndexByte(name, '_') >= 0
 }
 

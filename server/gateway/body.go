@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/transport"
 )
 
-// A body is the body of a request with bounds on its size and on how slow it may be. A forwarder may read it in its own
-// goroutine as long as the request lasts; finish ends that.
+// A body is the body of a request. It bounds the size and the time that the client may take. A forwarder may read it
+// in a goroutine of its own until finish is called.
 type body struct {
 	g      *Gateway
 	front  front
@@ -23,9 +23,9 @@ type body struct {
 	r      *http.Request // for its trailers, which follow the body
 	http2  bool
 
-	left    int64       // how many more bytes are allowed; negative for any number
-	touched atomic.Bool // reading has begun
-	pace    bodyPace    // guarded by mu where it is used by two goroutines
+	left        int64       // how many more bytes are allowed; negative for any number
+	readStarted atomic.Bool // reading has begun
+	pace        bodyPace    // guarded by mu where it is used by two goroutines
 
 	mu      sync.Mutex
 	stream  bool // the client may pause for StreamTimeout
@@ -75,7 +75,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if err := b.beginRead(); err != nil {
 		return 0, err
 	}
-	b.touched.Store(true)
+	b.readStarted.Store(true)
 	if b.left >= 0 && int64(len(p)) > b.left {
 		p = p[:b.left+1] // one byte more shows that the body is too large
 	}
@@ -134,7 +134,7 @@ func (b *body) endRead(err error) {
 	case err == nil:
 	case errors.Is(err, io.EOF):
 		b.ended = true
-		b.wasRead()
+		b.callOnRead()
 	default:
 		b.err = err
 	}
@@ -143,8 +143,8 @@ func (b *body) endRead(err error) {
 	}
 }
 
-// wasRead calls onRead. b.mu is held.
-func (b *body) wasRead() {
+// callOnRead calls onRead. b.mu is held.
+func (b *body) callOnRead() {
 	if f := b.onRead; f != nil {
 		b.onRead = nil
 		f()
@@ -196,9 +196,9 @@ func (b *body) responseBegan() (ended bool) {
 	return b.ended
 }
 
-// clientFault returns the error if the body is too large or too slow; else nil. A forwarder may see only that the
+// faultOfClient returns the error if the body is too large or too slow; else nil. A forwarder may see only that the
 // request has ended, because the server ends it when a body cannot be read.
-func (b *body) clientFault() error {
+func (b *body) faultOfClient() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if errors.Is(b.err, errBodyTooLarge) || errors.Is(b.err, errBodyTooSlow) {
@@ -214,7 +214,7 @@ const drainTime = time.Second
 func (b *body) finish() {
 	b.mu.Lock()
 	b.closed = true
-	b.wasRead()
+	b.callOnRead()
 	var readEnd chan struct{}
 	if b.reading {
 		readEnd = make(chan struct{})
@@ -241,7 +241,7 @@ func (b *body) finish() {
 func (g *Gateway) cleanTrailers(trailers http.Header) {
 	for name := range trailers {
 		if http1.IsHopByHop(name) || http1.ReplacesHeader(name) || name == g.idHeader || g.proxyHeaders.has(name) ||
-			g.identity.Identifies(name) || g.hasUnderscore(name) {
+			g.identity.Identifies(name) || g.removesUnderscore(name) {
 			delete(trailers, name)
 		}
 	}

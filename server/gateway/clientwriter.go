@@ -30,8 +30,8 @@ type front interface {
 	EnableFullDuplex() error
 }
 
-// frontOf returns w as a front. For methods that w does not have itself, it uses the writer that w wraps.
-func frontOf(w http.ResponseWriter) front {
+// asFront returns w as a front. For methods that w does not have itself, it uses the writer that w wraps.
+func asFront(w http.ResponseWriter) front {
 	if f, ok := w.(front); ok {
 		return f
 	}
@@ -81,7 +81,7 @@ func (ex *exchange) Unserved() bool { return ex.forward.unsent }
 
 // Identified implements httplimit.ProxyWriter.
 func (ex *exchange) Identified(by *identity.Identifier) *identity.Attributes {
-	if by != ex.g.identity || !ex.request.plain {
+	if by != ex.g.identity || !ex.request.connectionPlain {
 		return nil
 	}
 	return &ex.request.attributes
@@ -103,8 +103,8 @@ func (ex *exchange) WriteHeader(code int) {
 		ex.clearWriteDeadline()
 		return
 	}
-	if !ex.response.wrote {
-		ex.response.wrote, ex.response.status = true, code
+	if !ex.response.wroteHeader {
+		ex.response.wroteHeader, ex.response.status = true, code
 		ex.addHeader()
 	}
 	if !ex.http2 { // which buffers the header until there is more
@@ -158,7 +158,7 @@ const http2Buffer = 4 << 10
 
 // beforeWrite prepares for n bytes of the body.
 func (ex *exchange) beforeWrite(n int) {
-	if !ex.response.wrote {
+	if !ex.response.wroteHeader {
 		ex.WriteHeader(http.StatusOK)
 	}
 	if !ex.http2 || ex.response.flushed || ex.response.sent+int64(n) > http2Buffer { // else they are only buffered
@@ -171,7 +171,7 @@ func (ex *exchange) Flush() { _ = ex.FlushError() }
 
 // FlushError is for http.ResponseController.
 func (ex *exchange) FlushError() error {
-	if !ex.response.wrote {
+	if !ex.response.wroteHeader {
 		ex.WriteHeader(http.StatusOK)
 	}
 	ex.setWriteDeadline()

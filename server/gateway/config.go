@@ -152,12 +152,12 @@ func (e *ConfigError) Error() string {
 
 // Validate returns all errors in the Config. It reads the files that the Config names.
 func (c Config) Validate() error {
-	c.fill()
+	c.setDefaults()
 	return c.validate()
 }
 
-// fill sets zero fields to their defaults.
-func (c *Config) fill() {
+// setDefaults sets zero fields to their defaults.
+func (c *Config) setDefaults() {
 	if len(c.Listeners) == 0 {
 		c.Listeners = []Listener{{Address: DefaultAddress}}
 	}
@@ -185,7 +185,7 @@ func (c *Config) fill() {
 		c.Logger = slog.Default()
 	}
 	if c.AccessLog != nil {
-		filled := c.AccessLog.filled()
+		filled := c.AccessLog.withDefaults()
 		setDefault(&filled.Logger, c.Logger)
 		c.AccessLog = &filled
 	}
@@ -201,7 +201,7 @@ func (c *Config) fill() {
 	c.Listeners = listeners
 	routes := make([]Route, len(c.Routes))
 	for i, r := range c.Routes {
-		r.fill(c)
+		r.setDefaults(c)
 		routes[i] = r
 	}
 	c.Routes = routes
@@ -215,11 +215,11 @@ func setDefault[T comparable](value *T, standard T) {
 	}
 }
 
-// A checker collects the errors of a Config.
-type checker struct{ errs []error }
+// problems collects the errors of a Config.
+type problems struct{ errs []error }
 
-func (c *checker) add(field, value, want string) {
-	c.errs = append(c.errs, &ConfigError{Field: field, Value: value, Want: want})
+func (p *problems) add(field, value, want string) {
+	p.errs = append(p.errs, &ConfigError{Field: field, Value: value, Want: want})
 }
 
-func (c *checker) err() error { return errors.Join(c.errs...) }
+func (p *problems) err() error { return errors.Join(p.errs...) }

@@ -14,9 +14,9 @@ import (
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
 	was := g.state
-	g.state = isEnding
+	g.state = stateEnding
 	g.mu.Unlock()
-	if was == isEnding {
+	if was == stateEnding {
 		select {
 		case <-g.finished:
 			return g.closed
@@ -26,7 +26,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	}
 	g.ready.Store(false)
 	var err error
-	if was == isServing {
+	if was == stateServing {
 		err = g.drain(ctx)
 		g.stop()
 	} else {
@@ -51,11 +51,11 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 }
 
 func (g *Gateway) drain(ctx context.Context) error {
-	inTime := wait(ctx, g.config.DrainDelay)
+	inTime := sleep(ctx, g.config.DrainDelay)
 	g.draining.Store(true)
 	if inTime {
 		g.stopAccepting()
-		g.awaitLateRequests(ctx)
+		g.waitForLateRequests(ctx)
 	}
 	var (
 		all  sync.WaitGroup
@@ -89,8 +89,8 @@ func (g *Gateway) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wait waits for d. It returns false if the context ends before.
-func wait(ctx context.Context, d time.Duration) bool {
+// sleep waits for d. It returns false if the context ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
@@ -113,12 +113,12 @@ func (g *Gateway) stopAccepting() {
 	}
 }
 
-// awaitLateRequests leaves idle connections open for DrainLinger, because a request may be on its way. It returns early
-// when no connection is left.
-func (g *Gateway) awaitLateRequests(ctx context.Context) {
+// waitForLateRequests leaves idle connections open for DrainLinger, because a request may be on its way. It returns
+// early when no connection is left.
+func (g *Gateway) waitForLateRequests(ctx context.Context) {
 	const every = 5 * time.Millisecond
 	for end := g.clock.Now() + g.config.DrainLinger; g.clock.Now() < end && g.conns.Open() > 0; {
-		if !wait(ctx, every) {
+		if !sleep(ctx, every) {
 			return
 		}
 	}

@@ -32,20 +32,20 @@ type exchange struct {
 	observation Observation
 }
 
-// requestInfo is what is known about the request.
+// requestInfo describes the request.
 type requestInfo struct {
-	attributes identity.Attributes
-	client     netip.Addr
-	fromProxy  bool // a trusted proxy sent it
-	plain      bool // Connection names no header, so that attributes contains none that was removed
-	hops       hopByHop
-	host       string // canonical
-	path       string // canonical
-	target     string // of the request line to the upstream
-	id         []string
+	attributes      identity.Attributes
+	client          netip.Addr
+	fromProxy       bool // a trusted proxy sent it
+	connectionPlain bool // Connection names no header, so attributes has no value of a removed one
+	removed         removedHeaders
+	host            string // canonical
+	path            string // canonical
+	target          string // of the request line to the upstream
+	id              []string
 }
 
-// forwarding is what happened on the way to an upstream.
+// forwarding describes the attempts to reach an upstream.
 type forwarding struct {
 	fields   []upstream.Field // headers that the gateway sets; the request's own header stays as the limiter has seen it
 	upstream *upstreamServer  // of the last attempt
@@ -55,14 +55,14 @@ type forwarding struct {
 	tunnel   *tunnel.Tunnel // if the connection was upgraded
 }
 
-// responseState is how far the response is.
+// responseState is the progress of the response.
 type responseState struct {
-	status   int
-	sent     int64 // bytes of the body
-	wrote    bool  // the header
-	flushed  bool
-	hijacked bool
-	complete bool // no handler has panicked
+	status      int
+	sent        int64 // bytes of the body
+	wroteHeader bool  // the header
+	flushed     bool
+	hijacked    bool
+	complete    bool // no handler has panicked
 }
 
 var (
@@ -93,7 +93,7 @@ func exchangeOf(w http.ResponseWriter) *exchange {
 
 // begin prepares ex for a request.
 func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
-	ex.g, ex.writer.front, ex.http2 = g, frontOf(w), r.ProtoMajor >= 2
+	ex.g, ex.writer.front, ex.http2 = g, asFront(w), r.ProtoMajor >= 2
 	if lines, ok := w.(downstream.ResponseWriter); ok {
 		ex.writer.lines, ex.writer.bounded = lines, lines.BoundsWrites()
 		ex.writer.direct = g.config.Limit == nil
@@ -106,7 +106,7 @@ func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
 // end is called when the handlers have returned or panicked.
 func (ex *exchange) end(r *http.Request) {
 	if ex.response.complete && !ex.response.hijacked {
-		if !ex.response.wrote {
+		if !ex.response.wroteHeader {
 			ex.WriteHeader(http.StatusOK)
 		}
 		if ex.response.flushed || ex.writer.deadlineSet == 0 || ex.http2 {
@@ -134,7 +134,7 @@ func (ex *exchange) reset() {
 	ex.writer = clientWriter{}
 	ex.response = responseState{}
 	r, f := &ex.request, &ex.forward
-	r.client, r.fromProxy, r.plain, r.hops, r.id = netip.Addr{}, false, false, hopByHop{}, nil
+	r.client, r.fromProxy, r.connectionPlain, r.removed, r.id = netip.Addr{}, false, false, removedHeaders{}, nil
 	r.host, r.path, r.target = "", "", ""
 	*f = forwarding{fields: f.fields[:0]}
 }

@@ -28,7 +28,7 @@ func (f *forwarding) setField(name, value string) {
 func (ex *exchange) setForwarded(r *http.Request) {
 	h, f, config := r.Header, &ex.forward, &ex.g.config
 	f.setField(ex.g.idHeader, ex.request.id[0])
-	peer := peerOf(r.RemoteAddr)
+	peer := remoteAddress(r.RemoteAddr)
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
@@ -42,7 +42,7 @@ func (ex *exchange) setForwarded(r *http.Request) {
 		}
 	} else {
 		f.setField(headerForwardedFor, http1.AppendElement(h[headerForwardedFor], peer))
-		if !isOne(h[headerForwardedHost]) {
+		if !hasOneValue(h[headerForwardedHost]) {
 			f.setField(headerForwardedHost, r.Host)
 		}
 		if !isScheme(h[headerForwardedProto]) {
@@ -57,8 +57,8 @@ func (ex *exchange) setForwarded(r *http.Request) {
 	}
 }
 
-// peerOf returns the address in a RemoteAddr, without port and zone. It is empty for a Unix socket.
-func peerOf(remote string) string {
+// remoteAddress returns the address in a RemoteAddr, without port and zone. It is empty for a Unix socket.
+func remoteAddress(remote string) string {
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return ""
@@ -69,8 +69,8 @@ func peerOf(remote string) string {
 	return ap.Addr().WithZone("").Unmap().String()
 }
 
-// isOne reports whether a header has one value, which is not empty.
-func isOne(lines []string) bool { return len(lines) == 1 && lines[0] != "" }
+// hasOneValue reports whether a header has one value, which is not empty.
+func hasOneValue(lines []string) bool { return len(lines) == 1 && lines[0] != "" }
 
 func isScheme(lines []string) bool {
 	return len(lines) == 1 && (strings.EqualFold(lines[0], "https") || strings.EqualFold(lines[0], "http"))

@@ -228,7 +228,7 @@ func FuzzForwarded(f *testing.F) {
 		if _, err := identity.CanonicalHost(host); err != nil && host != "" {
 			return
 		}
-		peer := peerOf(remote)
+		peer := remoteAddress(remote)
 		element := http1.ForwardedElement(peer, host, "http")
 		r := &http.Request{Method: "GET", RemoteAddr: "10.0.0.1:1", Header: http.Header{"Forwarded": {http1.AppendElement([]string{earlier}, element)}}, URL: &url.URL{Path: "/"}}
 		var known, who identity.Attributes

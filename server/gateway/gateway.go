@@ -58,10 +58,10 @@ type lifecycle struct {
 type gatewayState uint8
 
 const (
-	isNew gatewayState = iota
-	isListening
-	isServing
-	isEnding
+	stateNew gatewayState = iota
+	stateListening
+	stateServing
+	stateEnding
 )
 
 // ErrClosed is returned by Serve once Shutdown has been called.
@@ -72,7 +72,7 @@ const clientErrorLines = 10
 
 // New returns a Gateway. It reads files, but does not listen yet. The error is that of Config.Validate.
 func New(config Config) (*Gateway, error) {
-	config.fill()
+	config.setDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func (g *Gateway) Listen() error {
 
 func (g *Gateway) listen() error {
 	switch g.state {
-	case isNew:
-	case isEnding:
+	case stateNew:
+	case stateEnding:
 		return ErrClosed
 	default:
 		return nil
@@ -154,7 +154,7 @@ func (g *Gateway) listen() error {
 			return err
 		}
 	}
-	g.state = isListening
+	g.state = stateListening
 	return nil
 }
 
@@ -203,10 +203,10 @@ func (g *Gateway) start() (<-chan error, error) {
 	if err := g.listen(); err != nil {
 		return nil, err
 	}
-	if g.state != isListening {
+	if g.state != stateListening {
 		return nil, errors.New("gateway: Serve is running already")
 	}
-	g.state = isServing
+	g.state = stateServing
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stop = cancel
 	failed := make(chan error, len(g.fronts))

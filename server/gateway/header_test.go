@@ -155,7 +155,7 @@ func TestForwardedElements(t *testing.T) {
 		{"@", "a", "http", "", "for=unknown;host=a;proto=http"},
 		{"", "a", "http", "", "for=unknown;host=a;proto=http"},
 	} {
-		peer := peerOf(tt.remote)
+		peer := remoteAddress(tt.remote)
 		if peer != tt.peer {
 			t.Errorf("peerOf(%q) = %q, want %q", tt.remote, peer, tt.peer)
 		}

@@ -28,7 +28,7 @@ type Listener struct {
 	ProxyProtocol []netip.Prefix
 }
 
-func (l *Listener) validate(k *checker, field string) {
+func (l *Listener) validate(k *problems, field string) {
 	switch network, address := conns.Split(l.Address); {
 	case network == "unix" && address == "":
 		k.add(field+".Address", quote(l.Address), "a path after unix:")
@@ -58,22 +58,22 @@ type boundedListener struct {
 	// balancers use the PROXY protocol. The address of their clients is known only when the PROXY header was read.
 	balancers []netip.Prefix
 
-	end   atomic.Int64 // when Accept fails at the latest, after stopSoon: nanoseconds since 1970
-	quiet int          // how often in a row no connection came, after stopSoon
+	acceptUntil    atomic.Int64 // when Accept fails at the latest, after stopSoon: nanoseconds since 1970
+	quietIntervals int          // how often in a row no connection came, after stopSoon
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) && l.end.Load() != 0 {
+			if errors.Is(err, os.ErrDeadlineExceeded) && l.acceptUntil.Load() != 0 {
 				if err = l.extend(); err == nil {
 					continue
 				}
 			}
 			return nil, err
 		}
-		l.quiet = 0
+		l.quietIntervals = 0
 		if admitted := l.conns.Admit(conn, l.isBalancer(conn.RemoteAddr())); admitted != nil {
 			return admitted, nil
 		}
@@ -108,14 +108,14 @@ func (l *boundedListener) stopSoon() error {
 		return l.Close()
 	}
 	now := time.Now()
-	l.end.Store(now.Add(acceptTime).UnixNano())
+	l.acceptUntil.Store(now.Add(acceptTime).UnixNano())
 	return d.SetDeadline(now.Add(quietTime))
 }
 
 // extend lets Accept wait again, or returns net.ErrClosed.
 func (l *boundedListener) extend() error {
 	now := time.Now()
-	if l.quiet++; l.quiet > 2 || now.UnixNano() > l.end.Load() {
+	if l.quietIntervals++; l.quietIntervals > 2 || now.UnixNano() > l.acceptUntil.Load() {
 		return net.ErrClosed
 	}
 	return l.Listener.(deadliner).SetDeadline(now.Add(quietTime))

@@ -25,15 +25,16 @@ func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent) // the request is about the server, which is the gateway
 	case ex.route == nil:
 		ex.respond(w, http.StatusNotFound, "There is no route for this host and path.")
-	case r.Method == http.MethodOptions && endsHere(r):
+	case r.Method == http.MethodOptions && isFinalHop(r):
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		ex.send(w, r)
 	}
 }
 
-// endsHere reports whether Max-Forwards is 0, so that the gateway responds itself. If not, it decrements Max-Forwards.
-func endsHere(r *http.Request) bool {
+// isFinalHop reports whether Max-Forwards is 0, so that the gateway responds itself. If not, it decrements
+// Max-Forwards.
+func isFinalHop(r *http.Request) bool {
 	const name = "Max-Forwards"
 	lines := r.Header[name]
 	if len(lines) == 0 {
@@ -54,7 +55,7 @@ func endsHere(r *http.Request) bool {
 // send sends the request to an upstream, and to another one if the first fails and a retry is safe.
 func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 	rt, f := ex.route, &ex.forward
-	if ex.request.hops.upgrade != "" {
+	if ex.request.removed.upgrade != "" {
 		delete(r.Header, "Upgrade") // set again for the upgrade itself
 	}
 	ex.setForwarded(r)
@@ -63,7 +64,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx := r.Context()
-	if total := rt.config.TotalTimeout; total > 0 && ex.request.hops.upgrade == "" {
+	if total := rt.config.TotalTimeout; total > 0 && ex.request.removed.upgrade == "" {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, total)
 		defer cancel()
@@ -79,12 +80,12 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.upstream = s
-		outcome, err := ex.try(ctx, w, r, s)
+		outcome, err := ex.sendTo(ctx, w, r, s)
 		if !isUnsent(err) {
 			f.unsent = false
 		}
 		if err == nil {
-			if rt.succeeded(s, outcome.Status, &ex.g.clock) {
+			if rt.recordResponse(s, outcome.Status, &ex.g.clock) {
 				ex.g.config.Logger.Warn("upstream is left out for a while",
 					"route", rt.config.Name, "upstream", s.url, "status", outcome.Status)
 			}
@@ -112,21 +113,23 @@ var errNoUpstream = errors.New("no upstream is up")
 // and forwarded one after another, which saves more than the wait costs.
 const manyInFlight = 8
 
-// begins counts a request, and reports whether more than limit are in flight. Upgraded connections last for hours
-// without being decided again, so they do not count.
-func (s *upstreamServer) begins(limit int64) bool { return s.inFlight.Add(1)-s.upgraded.Load() > limit }
+// countRequest counts a request in flight, and reports whether more than limit are in flight. Upgraded connections last
+// for hours without being decided again, so they do not count.
+func (s *upstreamServer) countRequest(limit int64) bool {
+	return s.inFlight.Add(1)-s.upgraded.Load() > limit
+}
 
-// try sends the request to one upstream.
-func (ex *exchange) try(
+// sendTo sends the request to one upstream.
+func (ex *exchange) sendTo(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer,
 ) (upstream.Outcome, error) {
 	s.requests.Add(1)
-	if s.begins(ex.g.yieldAbove) {
+	if s.countRequest(ex.g.yieldAbove) {
 		runtime.Gosched()
 	}
 	defer s.inFlight.Add(-1)
 	head := upstream.Head{Target: ex.request.target, Host: ex.route.config.SendHost, Fields: ex.forward.fields}
-	if ex.request.hops.upgrade != "" && s.upgrades != nil {
+	if ex.request.removed.upgrade != "" && s.upgrades != nil {
 		return ex.upgrade(w, r, s, &head)
 	}
 	return s.forwarder.Forward(ctx, w, r, head)
@@ -138,13 +141,13 @@ func (ex *exchange) recordFailure(ctx context.Context, s *upstreamServer, err er
 	if errors.As(err, &e) {
 		s.faults[e.Fault%faultKinds].Add(1)
 	}
-	if ctx.Err() != nil || !isUpstreamsFault(err) {
+	if ctx.Err() != nil || !countsAgainstUpstream(err) {
 		return
 	}
 	now, log := ex.g.clock.Now(), ex.g.config.Logger
 	if ex.route.balance.Failed(s.index, err, now) {
 		log.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "err", err)
-	} else if ok, dropped := s.logsFailure(ex.g.clock.at(now)); ok {
+	} else if ok, dropped := s.mayLogFailure(ex.g.clock.at(now)); ok {
 		log.Warn("request failed at the upstream",
 			"route", ex.route.config.Name, "upstream", s.url, "err", err, "more", dropped)
 	}
@@ -164,7 +167,7 @@ func (ex *exchange) mayRetry(ctx context.Context, r *http.Request, outcome *upst
 	}
 	switch e.Fault {
 	case upstream.FaultDial, upstream.FaultBusy: // no part was sent
-		return ex.body == nil || outcome.Repeatable || !ex.body.touched.Load()
+		return ex.body == nil || outcome.Repeatable || !ex.body.readStarted.Load()
 	case upstream.FaultBroken:
 		return ex.body == nil && isIdempotent(r.Method)
 	default:
@@ -188,7 +191,7 @@ func (ex *exchange) fail(w http.ResponseWriter, outcome *upstream.Outcome, err e
 	if ex.response.hijacked {
 		return
 	}
-	if outcome.Sent || ex.response.wrote {
+	if outcome.Sent || ex.response.wroteHeader {
 		panic(http.ErrAbortHandler)
 	}
 	status, detail := ex.explain(err)
@@ -208,7 +211,7 @@ func (ex *exchange) bodyFault(err error) error {
 	if ex.body == nil || !errors.As(err, &e) || e.Fault != upstream.FaultBody && e.Fault != upstream.FaultClient {
 		return nil
 	}
-	return ex.body.clientFault()
+	return ex.body.faultOfClient()
 }
 
 // explain returns the response to an error.

@@ -133,7 +133,7 @@ type Ejection struct {
 	SlowReturn time.Duration
 }
 
-func (r *Route) fill(c *Config) {
+func (r *Route) setDefaults(c *Config) {
 	setDefault(&r.Path, "/")
 	setDefault(&r.Name, r.Host+r.Path)
 	setDefault(&r.DialTimeout, DefaultDialTimeout)
@@ -157,7 +157,7 @@ func (r *Route) fill(c *Config) {
 	}
 }
 
-func (r *Route) validate(k *checker, field string) {
+func (r *Route) validate(k *problems, field string) {
 	if r.Host != "" {
 		name := strings.TrimPrefix(r.Host, "*.")
 		if canonical, err := identity.CanonicalHost(name); err != nil || canonical != name {
@@ -180,36 +180,36 @@ func (r *Route) validate(k *checker, field string) {
 	seen := make(map[string]bool, len(r.Upstreams))
 	for i := range r.Upstreams {
 		u := &r.Upstreams[i]
-		u.validate(k, index(field+".Upstreams", i))
+		u.validate(k, indexed(field+".Upstreams", i))
 		if seen[u.URL] {
-			k.add(index(field+".Upstreams", i)+".URL", quote(u.URL), "each upstream once")
+			k.add(indexed(field+".Upstreams", i)+".URL", quote(u.URL), "each upstream once")
 		}
 		seen[u.URL] = true
 	}
-	between(k, field+".DialTimeout", r.DialTimeout, time.Millisecond, maxDuration)
-	between(k, field+".ResponseHeaderTimeout", r.ResponseHeaderTimeout, time.Millisecond, maxDuration)
-	between(k, field+".TotalTimeout", r.TotalTimeout, 0, maxDuration)
-	between(k, field+".UpstreamIdle", r.UpstreamIdle, time.Millisecond, maxDuration)
-	between(k, field+".UpstreamConns", r.UpstreamConns, 1, maxCount)
-	between(k, field+".UploadsPerClient", r.UploadsPerClient, -1, maxCount)
-	between(k, field+".Retries", r.Retries, -1, 10)
-	between(k, field+".MaxBody", r.MaxBody, -1, 1<<60)
-	between(k, field+".Ejection.After", r.Ejection.After, -1, maxCount)
-	between(k, field+".Ejection.For", r.Ejection.For, time.Millisecond, maxDuration/16)
-	between(k, field+".Ejection.SlowReturn", r.Ejection.SlowReturn, -1, maxDuration)
+	validateRange(k, field+".DialTimeout", r.DialTimeout, time.Millisecond, maxDuration)
+	validateRange(k, field+".ResponseHeaderTimeout", r.ResponseHeaderTimeout, time.Millisecond, maxDuration)
+	validateRange(k, field+".TotalTimeout", r.TotalTimeout, 0, maxDuration)
+	validateRange(k, field+".UpstreamIdle", r.UpstreamIdle, time.Millisecond, maxDuration)
+	validateRange(k, field+".UpstreamConns", r.UpstreamConns, 1, maxCount)
+	validateRange(k, field+".UploadsPerClient", r.UploadsPerClient, -1, maxCount)
+	validateRange(k, field+".Retries", r.Retries, -1, 10)
+	validateRange(k, field+".MaxBody", r.MaxBody, -1, 1<<60)
+	validateRange(k, field+".Ejection.After", r.Ejection.After, -1, maxCount)
+	validateRange(k, field+".Ejection.For", r.Ejection.For, time.Millisecond, maxDuration/16)
+	validateRange(k, field+".Ejection.SlowReturn", r.Ejection.SlowReturn, -1, maxDuration)
 	if r.Health != nil {
 		r.Health.validate(k, field+".Health")
 	}
 }
 
-func (h *Health) validate(k *checker, field string) {
+func (h *Health) validate(k *problems, field string) {
 	if u, err := url.ParseRequestURI(h.Path); err != nil || h.Path[0] != '/' || u.Host != "" {
 		k.add(field+".Path", quote(h.Path), "a path such as /healthz")
 	}
-	between(k, field+".Interval", h.Interval, time.Millisecond, maxDuration)
-	between(k, field+".Timeout", h.Timeout, time.Millisecond, h.Interval)
-	between(k, field+".Failures", h.Failures, 1, 1000)
-	between(k, field+".Successes", h.Successes, 1, 1000)
+	validateRange(k, field+".Interval", h.Interval, time.Millisecond, maxDuration)
+	validateRange(k, field+".Timeout", h.Timeout, time.Millisecond, h.Interval)
+	validateRange(k, field+".Failures", h.Failures, 1, 1000)
+	validateRange(k, field+".Successes", h.Successes, 1, 1000)
 	if h.Host != "" {
 		if _, err := identity.CanonicalHost(h.Host); err != nil {
 			k.add(field+".Host", quote(h.Host), "a host such as api.example.com, with or without a port")
@@ -217,7 +217,7 @@ func (h *Health) validate(k *checker, field string) {
 	}
 }
 
-func (u *Upstream) validate(k *checker, field string) {
+func (u *Upstream) validate(k *problems, field string) {
 	target, err := transport.ParseTarget(u.URL)
 	if err != nil {
 		k.add(field+".URL", quote(withoutUser(u.URL)), err.Error())

@@ -38,7 +38,7 @@ func newRouteTable(all []*route) routeTable {
 // find returns the route for a canonical host and path, or nil.
 func (t *routeTable) find(host, path string) *route {
 	if len(t.hosts) > 0 {
-		if r := longest(t.hosts[host], path); r != nil {
+		if r := longestMatch(t.hosts[host], path); r != nil {
 			return r
 		}
 	}
@@ -49,26 +49,26 @@ func (t *routeTable) find(host, path string) *route {
 				break
 			}
 			parent = after
-			if r := longest(t.wildcards[parent], path); r != nil {
+			if r := longestMatch(t.wildcards[parent], path); r != nil {
 				return r
 			}
 		}
 	}
-	return longest(t.anyHost, path)
+	return longestMatch(t.anyHost, path)
 }
 
-// longest returns the route with the longest path that matches. The list is sorted by length, longest first.
-func longest(list []*route, path string) *route {
+// longestMatch returns the route with the longest path that matches. The list is sorted by length, longest first.
+func longestMatch(list []*route, path string) *route {
 	for _, r := range list {
-		if isBelow(path, r.config.Path) {
+		if hasPathPrefix(path, r.config.Path) {
 			return r
 		}
 	}
 	return nil
 }
 
-// isBelow reports whether the path equals the prefix or continues it with a new segment.
-func isBelow(path, prefix string) bool {
+// hasPathPrefix reports whether the path equals the prefix or continues it with a new segment.
+func hasPathPrefix(path, prefix string) bool {
 	if !strings.HasPrefix(path, prefix) {
 		return false
 	}

@@ -32,7 +32,7 @@ func (ex *exchange) upgrade(
 		return upstream.Outcome{}, s.upgrades.Fault(upstream.FaultBusy, "upgrade", errNoDescriptors)
 	}
 	defer g.conns.GiveDescriptor()
-	return s.upgrades.Upgrade(w, r, head, ex.request.hops.upgrade,
+	return s.upgrades.Upgrade(w, r, head, ex.request.removed.upgrade,
 		func(response *http.Response, conn io.ReadWriteCloser) (upstream.Outcome, error) {
 			return ex.connect(w, s, response, conn)
 		})
@@ -53,7 +53,7 @@ func (ex *exchange) connect(
 		conn.SetUpgraded()
 	}
 	outcome.Sent = true
-	ex.response.wrote, ex.response.status = true, http.StatusSwitchingProtocols
+	ex.response.wroteHeader, ex.response.status = true, http.StatusSwitchingProtocols
 	t := g.tunnels.Add(client, back)
 	if t == nil {
 		_ = client.Close()

@@ -112,7 +112,7 @@ func TestUpgradesAreNoCrowd(t *testing.T) {
 	s := g.routes.all[0].upstreams[0]
 	defer s.inFlight.Add(-2)
 	for i, want := range []bool{false, true} {
-		if got := s.begins(1); got != want {
+		if got := s.countRequest(1); got != want {
 			t.Errorf("request %d beside 3 upgrades, of which one may be under way: a crowd %t, want %t", i+1, got, want)
 		}
 	}

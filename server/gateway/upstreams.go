@@ -131,8 +131,8 @@ func (rt *route) pick(c balance.Clock, tried balance.Tried) *upstreamServer {
 	return nil
 }
 
-// succeeded records the response of an upstream. It reports whether the upstream is ejected because of its status.
-func (rt *route) succeeded(s *upstreamServer, status int, c balance.Clock) (ejected bool) {
+// recordResponse records the response of an upstream. It reports whether the upstream is ejected because of its status.
+func (rt *route) recordResponse(s *upstreamServer, status int, c balance.Clock) (ejected bool) {
 	if status >= http.StatusInternalServerError && rt.config.Ejection.Count5xx {
 		return rt.balance.Failed(s.index, nil, c.Now())
 	}
@@ -148,15 +148,15 @@ func (rt *route) retryAfter() time.Duration {
 	return rt.config.Health.Interval
 }
 
-// logsFailure reports whether a failed request is logged, at most one a second, and how many were not since the last.
-func (s *upstreamServer) logsFailure(now time.Time) (ok bool, dropped int64) {
+// mayLogFailure reports whether a failed request is logged, at most one a second, and how many were not since the last.
+func (s *upstreamServer) mayLogFailure(now time.Time) (ok bool, dropped int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failures.Allow(now)
 }
 
-// isUpstreamsFault reports whether an error counts against the upstream.
-func isUpstreamsFault(err error) bool {
+// countsAgainstUpstream reports whether an error counts against the upstream.
+func countsAgainstUpstream(err error) bool {
 	var e *upstream.Error
 	if !errors.As(err, &e) {
 		return false

@@ -13,7 +13,7 @@ func TestResponsesOf5xxCountOnlyIfConfigured(t *testing.T) {
 		rt := g.routes.all[0]
 		ejections := 0
 		for range 5 {
-			if rt.succeeded(rt.upstreams[0], 503, &g.clock) {
+			if rt.recordResponse(rt.upstreams[0], 503, &g.clock) {
 				ejections++
 			}
 		}

@@ -16,7 +16,7 @@ const (
 )
 
 func (c *Config) validate() error {
-	var k checker
+	var k problems
 	for _, d := range []struct {
 		field string
 		value time.Duration
@@ -33,18 +33,18 @@ func (c *Config) validate() error {
 		{"UpgradeGrace", c.UpgradeGrace, 0},
 		{"DrainTimeout", c.DrainTimeout, time.Millisecond},
 	} {
-		between(&k, d.field, d.value, d.least, maxDuration)
+		validateRange(&k, d.field, d.value, d.least, maxDuration)
 	}
-	between(&k, "MinBodyRate", c.MinBodyRate, -1, maxCount)
-	between(&k, "MaxHeader", c.MaxHeader, 1<<10, 16<<20)
-	between(&k, "MaxBody", c.MaxBody, 0, 1<<60)
-	between(&k, "MaxConns", c.MaxConns, 1, maxCount)
-	between(&k, "MaxConnsPerAddress", c.MaxConnsPerAddress, -1, maxCount)
-	between(&k, "MaxStreams", c.MaxStreams, 1, 1<<20)
-	between(&k, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
+	validateRange(&k, "MinBodyRate", c.MinBodyRate, -1, maxCount)
+	validateRange(&k, "MaxHeader", c.MaxHeader, 1<<10, 16<<20)
+	validateRange(&k, "MaxBody", c.MaxBody, 0, 1<<60)
+	validateRange(&k, "MaxConns", c.MaxConns, 1, maxCount)
+	validateRange(&k, "MaxConnsPerAddress", c.MaxConnsPerAddress, -1, maxCount)
+	validateRange(&k, "MaxStreams", c.MaxStreams, 1, 1<<20)
+	validateRange(&k, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
 	c.validateNames(&k)
 	for i := range c.Listeners {
-		c.Listeners[i].validate(&k, index("Listeners", i))
+		c.Listeners[i].validate(&k, indexed("Listeners", i))
 	}
 	c.validateRoutes(&k)
 	if c.AccessLog != nil {
@@ -53,9 +53,9 @@ func (c *Config) validate() error {
 	return k.err()
 }
 
-func (c *Config) validateNames(k *checker) {
+func (c *Config) validateNames(k *problems) {
 	for i, name := range c.Upgrades {
-		field := index("Upgrades", i)
+		field := indexed("Upgrades", i)
 		switch {
 		case !isName(name):
 			k.add(field, quote(name), "the name of a protocol, such as websocket")
@@ -64,7 +64,7 @@ func (c *Config) validateNames(k *checker) {
 		}
 	}
 	for i, name := range c.OnlyFromProxies {
-		validateHeaderName(k, index("OnlyFromProxies", i), name)
+		validateHeaderName(k, indexed("OnlyFromProxies", i), name)
 	}
 	validateHeaderName(k, "RequestIDHeader", c.RequestIDHeader)
 	if c.Via != "" && !isName(c.Via) {
@@ -72,7 +72,7 @@ func (c *Config) validateNames(k *checker) {
 	}
 }
 
-func validateHeaderName(k *checker, field, name string) {
+func validateHeaderName(k *problems, field, name string) {
 	switch {
 	case !isName(name):
 		k.add(field, quote(name), "the name of a header, such as X-Request-ID")
@@ -81,7 +81,7 @@ func validateHeaderName(k *checker, field, name string) {
 	}
 }
 
-func (c *Config) validateRoutes(k *checker) {
+func (c *Config) validateRoutes(k *problems) {
 	if len(c.Routes) == 0 {
 		k.add("Routes", "", "at least one, with an upstream")
 	}
@@ -89,36 +89,36 @@ func (c *Config) validateRoutes(k *checker) {
 	names := make(map[string]int, len(c.Routes))
 	for i := range c.Routes {
 		r := &c.Routes[i]
-		r.validate(k, index("Routes", i))
+		r.validate(k, indexed("Routes", i))
 		if first, twice := seen[r.Host+r.Path]; twice {
-			k.add(index("Routes", i), quote(r.Host+r.Path),
-				"one route for it, but "+index("Routes", first)+" has the same host and path")
+			k.add(indexed("Routes", i), quote(r.Host+r.Path),
+				"one route for it, but "+indexed("Routes", first)+" has the same host and path")
 		}
 		seen[r.Host+r.Path] = i
 		if first, twice := names[r.Name]; twice {
-			k.add(index("Routes", i)+".Name", quote(r.Name), "a name of its own, but "+index("Routes", first)+" has it too")
+			k.add(indexed("Routes", i)+".Name", quote(r.Name), "a name of its own, but "+indexed("Routes", first)+" has it too")
 		}
 		names[r.Name] = i
 	}
 }
 
-// between adds an error if a value is out of bounds.
-func between[T cmp.Ordered](k *checker, field string, value, least, most T) {
-	if value < least || value > most {
-		k.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", least, most))
+// validateRange adds an error if a value is out of bounds.
+func validateRange[T cmp.Ordered](k *problems, field string, value, minimum, maximum T) {
+	if value < minimum || value > maximum {
+		k.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", minimum, maximum))
 	}
 }
 
-func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+func indexed(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
 // isName reports whether s can name a header or a protocol.
 func isName(s string) bool { return len(s) <= 256 && http1.IsToken(s) }
 
 // quote quotes a value for an error message, and shortens a long one.
 func quote(s string) string {
-	const most = 80
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+	const maxShown = 80
+	if len(s) > maxShown {
+		return strconv.Quote(s[:maxShown]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 	}
 	return strconv.Quote(s)
 }
