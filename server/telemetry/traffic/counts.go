@@ -80,7 +80,7 @@ type ClientCount struct {
 	// Client are attributes, a JSON object.
 	Client RawClient `json:"client"`
 	Rule   string    `json:"rule"`
-	// The true number of requests is at most Requests and at least Requests − Error.
+	// The true number of requests differs from Requests by at most Error, with a probability of 99 %.
 	Requests uint64 `json:"requests"`
 	Allowed  uint64 `json:"allowed"`
 	Denied   uint64 `json:"denied"`

@@ -11,6 +11,11 @@
 //
 // # Error of client counts
 //
-// A Table is a filtered space-saving sketch, in buckets of 8 clients. The counts of a client are exact from the time it
-// entered the table. Each entry has the maximum weight that may have been missed before, its error.
+// A table is a sketch with randomized admission, in buckets of 4 clients. The counts of a client are exact from the time
+// it entered the table. A request of a client that is not in the table replaces the lightest client of its bucket with
+// the probability 1/(its weight + 1), so that this weight is the expected number of requests that were missed before.
+// Each entry has the error that holds with a probability of 99 %.
+//
+// From 50,000 requests in a second under one rule on, one request in 4 is counted for its client, from 500,000 one in
+// 16. The counts of rules are always exact.
 package traffic

@@ -10,17 +10,27 @@ func fleetHash(seed uint64, text string) uint64 {
 		prime2 = 0xd6e8feb86659fd93
 	)
 	h := seed ^ uint64(len(text))*prime1
-	for len(text) >= 8 {
-		word := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
-			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
-		h = fold(h^word, prime1)
+	for len(text) > 16 {
+		h = fold(h^word(text), prime1)
 		text = text[8:]
 	}
-	word := uint64(0)
-	for i := range len(text) {
-		word |= uint64(text[i]) << (8 * i)
+	switch n := len(text); {
+	case n >= 8: // the words overlap
+		h = fold(h^word(text), prime1) ^ word(text[n-8:])
+	case n >= 4:
+		h ^= half(text) | half(text[n-4:])<<32
+	case n > 0:
+		h ^= uint64(text[0]) | uint64(text[n/2])<<8 | uint64(text[n-1])<<16
 	}
-	return fold(fold(h^word, prime1)^seed, prime2)
+	return fold(fold(h, prime1)^seed, prime2)
+}
+
+// word returns the first 8 bytes of a text, half the first 4.
+func word(text string) uint64 { return half(text) | half(text[4:])<<32 }
+
+func half(text string) uint64 {
+	_ = text[3]
+	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24
 }
 
 func fold(a, b uint64) uint64 {

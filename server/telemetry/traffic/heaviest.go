@@ -63,6 +63,7 @@ func (r *Recorder) clients() []ClientCount {
 				known.requests += c.requests
 				known.denied += c.denied
 				known.missed += c.missed
+				known.oneIn = max(known.oneIn, c.oneIn)
 				continue
 			}
 			merged[key{c.rule, c.values}] = c
@@ -84,7 +85,7 @@ func (r *Recorder) clients() []ClientCount {
 	for _, c := range heaviest(list, maxReported) {
 		sums.add(&ClientCount{
 			Client: r.options.Namer.name(&c), Rule: c.rule.id, Requests: uint64(c.requests) + uint64(c.missed),
-			Denied: uint64(c.denied), Error: uint64(c.missed), Shadow: c.shadow,
+			Denied: uint64(c.denied), Error: c.error(), Shadow: c.shadow,
 		})
 	}
 	return sums.list()

@@ -49,28 +49,17 @@ type candidate struct {
 
 // appendCandidates appends the clients that are held, or may be.
 func (t *table) appendCandidates(list []candidate, s *sampler) []candidate {
-	for at := range t.buckets {
-		b := &t.buckets[at]
-		if !b.lock.CompareAndSwap(0, 1) {
-			continue // its clients are counted in the next second
+	t.each(func(b *bucket, i int, slot *slot) {
+		n := b.requests(i)
+		r := s.rules[slot.rule]
+		if slot.cut || n < heldFrom && (r == nil || len(r.held) == 0) {
+			return
 		}
-		for i := range ways {
-			slot := &t.slots[at*ways+i]
-			if b.prints[i].Load() == 0 || slot.rule == nil || slot.cut {
-				continue
-			}
-			n := slot.requests.Load()
-			r := s.rules[slot.rule]
-			if n < heldFrom && (r == nil || len(r.held) == 0) {
-				continue
-			}
-			key := fleetHash(slot.rule.fleet, string(slot.values[:slot.size]))
-			if n >= heldFrom || r.held[key] != nil {
-				list = append(list, candidate{slot.slotValues, slot.rule, key, n})
-			}
+		key := fleetHash(slot.rule.fleet, string(slot.values[:slot.size]))
+		if n >= heldFrom || r.held[key] != nil {
+			list = append(list, candidate{slot.slotValues, slot.rule, key, n})
 		}
-		b.lock.Store(0)
-	}
+	})
 	return list
 }
 

@@ -90,7 +90,8 @@ func (r *Recorder) sampleOf(stats *ruleStats, chunks []*sampleChunk, mask uint64
 		if len(c.Requests) == 0 {
 			continue
 		}
-		c.Client = r.options.Namer.name(values.counted(stats))
+		named := values.counted(stats)
+		c.Client = r.options.Namer.name(&named)
 		sample.Clients = append(sample.Clients, c)
 		size += len(c.Requests) + len(c.Client)
 		if size > maxSampleRequests {

@@ -26,12 +26,8 @@ const (
 	maxShift = 30
 )
 
-// sampling is the part of a sample that the decision path reads: one client in mask+1 is sampled. generation changes
-// with the mask, so that slots of tables can remember whether their client is sampled.
-type sampling struct {
-	mask       atomic.Uint64
-	generation atomic.Uint32
-}
+// sampling is the part of a sample that the decision path reads: one client in mask+1 is sampled.
+type sampling struct{ mask atomic.Uint64 }
 
 // sampledNow reports whether a client with this key is sampled.
 func (s *sampling) sampledNow(key uint64) bool { return key&s.mask.Load() == 0 }
@@ -44,7 +40,6 @@ func (s *sampling) shift(up bool) {
 	case !up:
 		s.mask.Store(mask >> 1)
 	}
-	s.generation.Add(2)
 }
 
 // A sampleChunk has the requests of sampled clients in chunkSeconds.
@@ -90,27 +85,7 @@ func newSampler(seed uint64, maxBytes int, now func() time.Time) *sampler {
 	return s
 }
 
-// observe samples a request. at is the client's slot, nil if it has none; count are its requests in this minute.
-func (s *sampler) observe(stats *ruleStats, c *engine.ClientView, at *slot, count uint32) {
-	generation := stats.sampling.generation.Load()
-	if at == nil {
-		if key := fleetHash(stats.fleet, c.Values); stats.sampling.sampledNow(key) {
-			s.put(stats, key, c)
-		}
-		return
-	}
-	known := at.sampling.Load()
-	if known == generation|1 || count > maxPerMinute { // not sampled
-		return
-	}
-	key := fleetHash(stats.fleet, c.Values)
-	if !stats.sampling.sampledNow(key) {
-		at.sampling.Store(generation | 1)
-		return
-	}
-	s.put(stats, key, c)
-}
-
+// put samples a request of the client with a key.
 func (s *sampler) put(stats *ruleStats, key uint64, c *engine.ClientView) {
 	if !s.current.Load().put(stats, key, s.now().UnixMicro(), c) {
 		stats.sampling.shift(true)
@@ -262,7 +237,7 @@ func (s *sampler) erase(condition func(*counted) bool) {
 	for stats, r := range s.rules {
 		for _, k := range r.chunks {
 			maps.DeleteFunc(k.clients, func(_ uint64, c *chunkClient) bool {
-				if !condition(c.counted(stats)) {
+				if named := c.counted(stats); !condition(&named) {
 					return false
 				}
 				s.grow(r, -c.bytes())
@@ -272,8 +247,8 @@ func (s *sampler) erase(condition func(*counted) bool) {
 	}
 }
 
-func (v *slotValues) counted(stats *ruleStats) *counted {
-	return &counted{rule: stats, values: string(v.values[:v.size]), byIP: v.byIP, cut: v.cut}
+func (v *slotValues) counted(stats *ruleStats) counted {
+	return counted{rule: stats, values: string(v.values[:v.size]), byIP: v.byIP, cut: v.cut}
 }
 
 // find returns the sample of a rule, nil if there is none.

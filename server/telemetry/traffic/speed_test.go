@@ -6,8 +6,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/telemetry/traffic"
@@ -37,13 +40,18 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkObserve measures the cost of a decision's statistics alone, with and without samples of requests. Clients
-// are few, or more than the tables have.
+// BenchmarkObserve measures the cost of a decision's statistics alone: without clients, with their counts, and with
+// samples of their requests, too. Clients are few, or more than the tables have. The verdicts of many clients do not fit
+// into a cache: the cost of reading them shows as that without clients.
 func BenchmarkObserve(b *testing.B) {
 	for _, clients := range []int{16, 1 << 14} {
-		for _, sampleBytes := range []int{-1, 0} {
-			b.Run(fmt.Sprintf("clients=%d/samples=%v", clients, sampleBytes == 0), func(b *testing.B) {
-				r := newRigWith(b, `rules: [{ id: a, key: user, limits: 10000000/s }]`, traffic.Clear, sampleBytes)
+		for _, kind := range []struct {
+			name        string
+			names       traffic.ClientNames
+			sampleBytes int
+		}{{"off", traffic.Off, -1}, {"counts", traffic.Clear, -1}, {"counts+samples", traffic.Clear, 0}} {
+			b.Run(fmt.Sprintf("clients=%d/%s", clients, kind.name), func(b *testing.B) {
+				r := newRigWith(b, `rules: [{ id: a, key: user, limits: 10000000/s }]`, kind.names, kind.sampleBytes)
 				r.send(3, attributes("user", "a"))
 				r.tick()
 				verdicts := make([]engine.Verdict, clients)
@@ -63,34 +71,69 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkDecision measures what the statistics add to a decision: with metrics only, and with a Recorder, for one client
-// and for Zipf traffic of many.
-func BenchmarkDecision(b *testing.B) {
-	for _, clients := range []int{1, 1000, 1_000_000} {
-		subjects := make([]rules.Attributes, 1<<14)
-		next := func() uint64 { return 0 }
-		if clients > 1 {
-			next = rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.001, 1, uint64(clients)).Uint64
-		}
-		for i := range subjects {
-			subjects[i] = attributes("user", fmt.Sprintf("client-%d", next()))
-		}
-		for _, statistics := range []bool{false, true} {
-			b.Run(fmt.Sprintf("clients=%d/statistics=%v", clients, statistics), func(b *testing.B) {
-				r := newRig(b, `rules: [{ id: a, key: user, limits: 10000000/s }]`, traffic.Clear)
-				r.send(3, attributes("user", "a"))
-				r.tick()
-				if !statistics {
-					r.metrics.Record(nil)
+// BenchmarkStatistics measures what statistics add to a decision with metrics, for one client, for Zipf traffic, and for
+// many clients with equal traffic. Decisions with and without statistics alternate in short blocks, so that other load on
+// the host slows both. It reports the difference of the medians of the blocks. With a high rate, one request in 4 is
+// counted for its client.
+func BenchmarkStatistics(b *testing.B) {
+	const block = 512
+	for _, clients := range []struct {
+		name string
+		next func() uint64
+	}{
+		{"one", func() uint64 { return 0 }},
+		{"zipf-1000", rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.001, 1, 1000).Uint64},
+		{"zipf-1000000", rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.001, 1, 1_000_000).Uint64},
+		{"equal-16384", func() uint64 { return rand.Uint64N(16384) }},
+	} {
+		measure := func(b *testing.B, rate int) {
+			subjects := make([]rules.Subject, 1<<14)
+			for i := range subjects {
+				subjects[i] = oneUser(fmt.Sprintf("client-%d", clients.next()))
+			}
+			r := newRig(b, `rules: [{ id: a, key: user, limits: 10000000/s }]`, traffic.Clear)
+			r.send(3, attributes("user", "a"))
+			r.tick()
+			r.send(rate, attributes("user", "a"))
+			r.tick()
+			var v engine.Verdict
+			var took [2][]time.Duration
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%block != 0 {
+					continue
 				}
-				var v engine.Verdict
-				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					if err := r.engine.Decide(b.Context(), subjects[i&(len(subjects)-1)], &v); err != nil {
-						b.Fatal(err)
+				first := rand.IntN(2) // the second pass finds the counters of its clients in the cache
+				for _, k := range []int{first, 1 - first} {
+					r.metrics.Record([]*traffic.Recorder{nil, r.recorder}[k])
+					start := time.Now()
+					for j := range block {
+						if err := r.engine.Decide(b.Context(), subjects[(i+j)&(len(subjects)-1)], &v); err != nil {
+							b.Fatal(err)
+						}
 					}
+					took[k] = append(took[k], time.Since(start))
 				}
-			})
+			}
+			off, on := median(took[0]), median(took[1])
+			b.ReportMetric(float64(off.Nanoseconds())/block, "off-ns")
+			b.ReportMetric(float64(on.Nanoseconds())/block, "on-ns")
+			b.ReportMetric(float64((on-off).Nanoseconds())/block, "statistics-ns")
 		}
+		b.Run("clients="+clients.name+"/rate=low", func(b *testing.B) { measure(b, 3) })
+		b.Run("clients="+clients.name+"/rate=high", func(b *testing.B) { measure(b, 51_000) })
 	}
+}
+
+func median(list []time.Duration) time.Duration {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// oneUser is a Subject with a user only.
+type oneUser string
+
+// Get returns the value of an attribute.
+func (u oneUser) Get(a headgate.Attribute) (string, bool) {
+	return string(u), a.Kind == headgate.AttrUser
 }

@@ -3,8 +3,9 @@ package traffic
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"hash/maphash"
+	"math"
 	"math/bits"
+	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -14,29 +15,39 @@ import (
 
 const (
 	// ways is the number of clients of a bucket.
-	ways = 8
+	ways = 4
 	// deniedWeight is the weight of a denied request. It keeps denied clients in a table among many that are not.
 	deniedWeight = 8
 	// maxValues is the length up to which the values of a client are kept. Longer ones are cut and get a hash.
 	maxValues = 72
 )
 
-// A bucket finds the clients whose hash selects it. Its first cache line decides most requests.
+// A bucket counts the clients whose hash selects it, in one cache line.
 type bucket struct {
-	prints [ways]atomic.Uint64 // hashes of clients, 0 if the slot is free
-	lock   atomic.Uint32
-	floor  atomic.Uint32 // bound of the weight of any client that is not in the bucket
-	least  atomic.Uint32 // lower bound of the weights in the bucket
-	_      [52]byte
+	prints  [ways]atomic.Uint32 // of the hashes of clients, 0 if the slot is free
+	weights [ways]atomic.Uint32 // missed + requests + (deniedWeight-1)·denied
+	denied  [ways]atomic.Uint32
+	missed  [ways]atomic.Uint32 // estimate of the weight before the client entered
 }
 
-// A slot is a client under a rule. The lock of its bucket guards the fields that are not atomic.
+// requests returns the number of requests of a client since it entered the bucket.
+func (b *bucket) requests(i int) uint32 {
+	denied, missed := b.denied[i].Load(), b.missed[i].Load() // the weight may be written later
+	weight := b.weights[i].Load()
+	return weight - min(weight, missed+(deniedWeight-1)*denied)
+}
+
+// missedRequests returns the estimated requests of a client before it entered, of which as many were denied as since.
+func (b *bucket) missedRequests(i int) uint32 {
+	missed := uint64(b.missed[i].Load())
+	since := uint64(b.weights[i].Load()) - missed
+	return uint32(missed * uint64(b.requests(i)) / max(since, 1))
+}
+
+// A slot is a client under a rule. The lock of its bucket guards it.
 type slot struct {
-	requests, denied atomic.Uint32
-	sampling         atomic.Uint32 // the generation of the rule's sampling + 1 if the client is not sampled
-	missed           uint32        // bound of the weight before the client entered the table
-	rule             *ruleStats
-	shadow           bool
+	rule   *ruleStats
+	shadow bool
 	slotValues
 }
 
@@ -48,88 +59,125 @@ type slotValues struct {
 	values [maxValues]byte
 }
 
-func (s *slot) weight() uint32 {
-	return s.missed + s.requests.Load() + (deniedWeight-1)*s.denied.Load()
-}
-
 // A table counts the requests of the heaviest clients in fixed memory. It is safe for concurrent use.
 type table struct {
-	seed    maphash.Seed
+	seed    uint64 // odd
 	mask    uint64
 	buckets []bucket
-	slots   []slot // ways per bucket
+	slots   []slot          // ways per bucket
+	oneIn   atomic.Uint32   // one request in so many was counted at times; 0 if all were
+	locks   []atomic.Uint32 // one per bucket
 }
 
-// slotBytes is the memory of a table for one client.
-const slotBytes = int(unsafe.Sizeof(slot{})) + int(unsafe.Sizeof(bucket{}))/ways
+// slotBytes is the memory of a table for one client, rounded up.
+const slotBytes = int(unsafe.Sizeof(slot{})) + (int(unsafe.Sizeof(bucket{}))+4+ways-1)/ways
 
 // newTable returns a table for at least size clients; size is a multiple of ways.
-func newTable(seed maphash.Seed, size int) *table {
+func newTable(seed uint64, size int) *table {
 	count := 1 << bits.Len(uint(size/ways-1))
-	return &table{seed: seed, mask: uint64(count - 1), buckets: make([]bucket, count), slots: make([]slot, count*ways)}
+	return &table{
+		seed: seed | 1, mask: uint64(count - 1), buckets: make([]bucket, count), slots: make([]slot, count*ways),
+		locks: make([]atomic.Uint32, count),
+	}
 }
 
-// add counts a request of a client. It returns the client's slot and its requests, nil if it is not in the table.
-func (t *table) add(c *engine.ClientView, rule *ruleStats) (*slot, uint32) {
-	h := (maphash.String(t.seed, c.Values) ^ rule.hash) | 1
-	at := (h >> 32) & t.mask
-	b := &t.buckets[at]
-	for i := range ways {
-		if b.prints[i].Load() == h {
-			s := &t.slots[at*ways+uint64(i)]
-			count := s.requests.Add(1)
-			if c.Denied {
-				s.denied.Add(1)
-			}
-			return s, count
-		}
-	}
-	weight := uint32(1)
-	if c.Denied {
-		weight = deniedWeight
-	}
-	floor := b.floor.Add(weight)
-	if floor >= b.least.Load() {
-		t.enter(at, h, c, rule, floor, weight)
-	}
-	return nil, 0
+// place returns the bucket of a client, and what distinguishes it there. The seed is different in each process, so that
+// clients cannot choose to share a bucket.
+func (t *table) place(key uint64) (at uint64, print uint32) {
+	h := fold(key, t.seed)
+	return h & t.mask, uint32(h>>32) | 1
 }
 
-// enter replaces the lightest client of a bucket, if it is not heavier than floor.
-func (t *table) enter(at, h uint64, c *engine.ClientView, rule *ruleStats, floor, weight uint32) {
+// find returns the index of a client in its bucket, or ways if it is not there. It has no branches, which a processor
+// would predict wrongly with many clients.
+func (b *bucket) find(print uint32) int {
+	return bits.TrailingZeros64(b.is(0, print) | b.is(1, print)<<1 | b.is(2, print)<<2 | b.is(3, print)<<3 | 1<<ways)
+}
+
+// is returns 1 if a client is the i-th of its bucket, else 0.
+func (b *bucket) is(i int, print uint32) uint64 { return (uint64(b.prints[i].Load()^print) - 1) >> 63 }
+
+// least returns the weight of the lightest client.
+func (b *bucket) least() uint32 {
+	return min(b.weights[0].Load(), b.weights[1].Load(), b.weights[2].Load(), b.weights[3].Load())
+}
+
+// add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0 if
+// it was not in the table.
+func (t *table) add(key uint64, c *engine.ClientView, rule *ruleStats, requests uint32) (weight uint32) {
+	at, print := t.place(key)
 	b := &t.buckets[at]
-	if !b.lock.CompareAndSwap(0, 1) {
-		return // another client enters the bucket: this request stays in floor
+	if i := b.find(print); i < ways {
+		return b.count(i, requests, c.Denied)
 	}
-	defer b.lock.Store(0)
-	slots := t.slots[at*ways : at*ways+ways]
-	lightest, least, next := 0, ^uint32(0), ^uint32(0)
-	for i := range slots {
-		if b.prints[i].Load() == h {
-			slots[i].requests.Add(1)
-			return
-		}
-		switch w := slots[i].weight(); {
-		case w < least:
-			lightest, least, next = i, w, least
-		case w < next:
-			next = w
-		}
+	added := uint64(requests * weightOf(c.Denied))
+	if rand.Uint64()>>32*(uint64(b.least())+added) < added<<32 {
+		t.enter(at, print, c, rule, requests)
 	}
-	if floor < least {
-		b.least.Store(least)
+	return 0
+}
+
+func weightOf(denied bool) uint32 {
+	if denied {
+		return deniedWeight
+	}
+	return 1
+}
+
+// count counts requests of a client, and returns its weight.
+func (b *bucket) count(i int, requests uint32, denied bool) uint32 {
+	if denied {
+		b.denied[i].Add(requests)
+	}
+	return b.weights[i].Add(requests * weightOf(denied))
+}
+
+// requests returns how often a client was counted, 0 if it is not in the table.
+func (t *table) requests(key uint64) uint32 {
+	at, print := t.place(key)
+	b := &t.buckets[at]
+	if i := b.find(print); i < ways {
+		return b.requests(i)
+	}
+	return 0
+}
+
+// enter replaces the lightest client of a bucket. It is called for a request of weight w with the probability
+// w/(least+w), so that the weight of the replaced client is the expected weight that the new client had before.
+func (t *table) enter(at uint64, print uint32, c *engine.ClientView, rule *ruleStats, requests uint32) {
+	if !t.locks[at].CompareAndSwap(0, 1) {
+		return // another client enters the bucket
+	}
+	defer t.unlock(at)
+	b := &t.buckets[at]
+	if i := b.find(print); i < ways { // it has entered since
+		b.count(i, requests, c.Denied)
 		return
 	}
-	s := &slots[lightest]
-	b.prints[lightest].Store(h)
-	s.requests.Store(1)
-	s.denied.Store(weight / deniedWeight)
-	s.sampling.Store(0)
-	s.missed, s.rule, s.shadow = floor-weight, rule, c.Shadow
+	lightest, least := 0, ^uint32(0)
+	for i := range ways {
+		if w := b.weights[i].Load(); w < least {
+			lightest, least = i, w
+		}
+	}
+	b.weights[lightest].Store(least)
+	b.missed[lightest].Store(least)
+	b.denied[lightest].Store(0)
+	b.count(lightest, requests, c.Denied)
+	b.prints[lightest].Store(print)
+	s := &t.slots[at*ways+uint64(lightest)]
+	s.rule, s.shadow = rule, c.Shadow
 	s.set(c)
-	b.floor.Store(least)
-	b.least.Store(min(next, floor))
 }
+
+// lock waits for the lock of a bucket. It is held for nanoseconds.
+func (t *table) lock(at uint64) {
+	for !t.locks[at].CompareAndSwap(0, 1) {
+		runtime.Gosched()
+	}
+}
+
+func (t *table) unlock(at uint64) { t.locks[at].Store(0) }
 
 // set copies the values of a client, because the verdict's buffer is reused.
 func (v *slotValues) set(c *engine.ClientView) {
@@ -152,71 +200,75 @@ type counted struct {
 	values                   string
 	byIP, shadow, cut        bool
 	requests, denied, missed uint32
+	oneIn                    uint32 // of the table
+}
+
+// errorFactor times the estimate of what was missed before a client entered a table bounds the true number with a
+// probability of 99 %: each missed unit of weight entered with a probability of at least 1/(missed+1), so that the
+// probability of more than 5·(missed+1) is below e⁻⁵.
+const errorFactor = 4
+
+// error returns the bound of the error of the requests, including those that were missed.
+func (c *counted) error() (bound uint64) {
+	if c.missed > 0 {
+		bound = errorFactor * (uint64(c.missed) + 1)
+	}
+	if c.oneIn > 1 { // 2.6 standard deviations
+		bound += uint64(math.Ceil(2.6 * math.Sqrt(float64(c.oneIn-1)*float64(c.requests+c.missed))))
+	}
+	return bound
+}
+
+// each calls f with each client of the table that has a rule, while its bucket is locked.
+func (t *table) each(f func(b *bucket, i int, s *slot)) {
+	for at := range t.buckets {
+		t.lock(uint64(at))
+		b := &t.buckets[at]
+		for i := range ways {
+			if s := &t.slots[at*ways+i]; s.rule != nil {
+				f(b, i, s)
+			}
+		}
+		t.unlock(uint64(at))
+	}
 }
 
 // clients returns all clients of the table.
 func (t *table) clients() []counted {
 	var list []counted
-	for at := range t.buckets {
-		b := &t.buckets[at]
-		for !b.lock.CompareAndSwap(0, 1) {
-			runtime.Gosched() // it is held for nanoseconds
-		}
-		for i := range ways {
-			if b.prints[i].Load() == 0 {
-				continue
-			}
-			s := &t.slots[at*ways+i]
-			list = append(list, counted{
-				rule: s.rule, values: string(s.values[:s.size]), byIP: s.byIP, shadow: s.shadow, cut: s.cut,
-				requests: s.requests.Load(), denied: s.denied.Load(), missed: s.missed,
-			})
-		}
-		b.lock.Store(0)
-	}
+	t.each(func(b *bucket, i int, s *slot) {
+		c := s.counted(s.rule)
+		c.shadow, c.requests, c.denied, c.missed = s.shadow, b.requests(i), b.denied[i].Load(), b.missedRequests(i)
+		c.oneIn = t.oneIn.Load()
+		list = append(list, c)
+	})
 	return list
 }
 
 // erase removes the clients that meet a condition.
 func (t *table) erase(condition func(*counted) bool) {
-	for at := range t.buckets {
-		b := &t.buckets[at]
-		for i := range ways {
-			s := &t.slots[at*ways+i]
-			for !b.lock.CompareAndSwap(0, 1) {
-				runtime.Gosched()
-			}
-			if s.rule != nil {
-				c := counted{rule: s.rule, values: string(s.values[:s.size]), byIP: s.byIP, cut: s.cut}
-				if condition(&c) {
-					b.prints[i].Store(0)
-					s.requests.Store(0)
-					s.denied.Store(0)
-					s.missed, s.rule, s.size = 0, nil, 0
-					b.least.Store(0)
-				}
-			}
-			b.lock.Store(0)
+	t.each(func(b *bucket, i int, s *slot) {
+		if c := s.counted(s.rule); condition(&c) {
+			b.clear(i)
+			s.clear()
 		}
-	}
+	})
 }
+
+func (b *bucket) clear(i int) {
+	b.prints[i].Store(0)
+	b.weights[i].Store(0)
+	b.denied[i].Store(0)
+	b.missed[i].Store(0)
+}
+
+func (s *slot) clear() { s.rule, s.size = nil, 0 }
 
 // reset empties the table for another minute.
 func (t *table) reset() {
-	for at := range t.buckets {
-		b := &t.buckets[at]
-		for !b.lock.CompareAndSwap(0, 1) {
-			runtime.Gosched()
-		}
-		for i := range ways {
-			b.prints[i].Store(0)
-			s := &t.slots[at*ways+i]
-			s.requests.Store(0)
-			s.denied.Store(0)
-			s.missed, s.rule, s.size = 0, nil, 0
-		}
-		b.floor.Store(0)
-		b.least.Store(0)
-		b.lock.Store(0)
-	}
+	t.oneIn.Store(0)
+	t.each(func(b *bucket, i int, s *slot) {
+		b.clear(i)
+		s.clear()
+	})
 }
