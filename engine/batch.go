@@ -139,7 +139,15 @@ func (b *Batch) Decide(ctx context.Context) {
 		return
 	}
 	b.pending = 0
-	b.store.TakeEach(ctx, b.checks[:n], b.dst[:n], b.takeErrs[:n])
+	var end func(*Verdict, error)
+	taking := ctx
+	if trace := b.engine.config.Trace; trace != nil {
+		taking, end = trace(ctx, Taking)
+	}
+	b.store.TakeEach(taking, b.checks[:n], b.dst[:n], b.takeErrs[:n])
+	if end != nil {
+		end(nil, errors.Join(b.takeErrs[:n]...))
+	}
 	var duration time.Duration
 	if !b.start.IsZero() {
 		duration = max(b.engine.config.Clock.Since(b.start)/time.Duration(b.count), 1)

@@ -45,6 +45,8 @@ type Config struct {
 	// Observe is called with every verdict before Decide returns, for telemetry. It must be fast, and must not keep the
 	// verdict or anything it points to. Default none.
 	Observe func(*Verdict)
+	// Trace is called for the phases of every decision, for traces. It must be fast. Default none.
+	Trace TraceFunc
 	// Clock measures decisions and delays requests. Default the system's clock.
 	Clock clock.Clock
 	// Random returns random numbers, which select the decisions to measure. Default math/rand/v2.Uint32.

@@ -50,7 +50,13 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	}
 	start := e.startTime()
 	v.reset(e)
-	if err := v.match(s, t.Rule); err != nil {
+	var err error
+	if e.config.Trace == nil {
+		err = v.match(s, t.Rule)
+	} else {
+		err = v.matchTraced(ctx, s, t.Rule)
+	}
+	if err != nil {
 		return err
 	}
 	if err := v.decide(ctx, s, t, more); err != nil {
@@ -126,6 +132,9 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 			v.addSimple(s, at, true)
 		}
 		v.enforced = len(v.checks)
+		if v.engine.config.Trace != nil {
+			return v.takeTraced(ctx, t, at)
+		}
 		return v.takeSimple(ctx, t, at)
 	}
 	b := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait, skipSlots: more}
@@ -151,6 +160,9 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	}
 	if b.copyStrings {
 		v.copyStrings()
+	}
+	if v.engine.config.Trace != nil {
+		return v.takeTraced(ctx, t, noStore)
 	}
 	return v.take(ctx, t)
 }

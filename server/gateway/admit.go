@@ -10,12 +10,16 @@ import (
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 	"github.com/headgate/headgate/server/gateway/internal/requestid"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // ServeHTTP serves a request: it converts the request to the form in which it is forwarded, asks the limiter, and
 // forwards it. Another server than that of Serve, which then has to bound connections itself, may call it.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ex := exchanges.Get().(*exchange)
+	if g.config.Tracer != nil {
+		r = ex.startSpan(g, r)
+	}
 	ex.begin(g, w, r)
 	defer ex.end(r)
 	if ex.admit(r) {
@@ -44,7 +48,9 @@ func (ex *exchange) admit(r *http.Request) bool {
 		ex.refuse(err)
 		return false
 	}
+	span := g.config.Tracer.StartPart(r.Context(), traces.Identify)
 	g.identity.Read(r, &info.attributes)
+	span.End()
 	if info.connectionPlain = http1.IsPlainConnection(r.Header["Connection"]); !info.connectionPlain {
 		// Connection may name a header that identifies the client, which identity refuses.
 		if err := info.attributes.Malformed(); err != nil {

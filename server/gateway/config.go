@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/internal/conns"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // Defaults of a Config.
@@ -123,6 +124,8 @@ type Config struct {
 	// Observe is called for every request when it has ended. It must be fast, and the Observation is valid only during the
 	// call. Default nil.
 	Observe func(*Observation)
+	// Tracer traces requests. Default nil: none are traced.
+	Tracer *traces.Tracer
 	// Logger is for messages to operators. Default slog.Default().
 	Logger *slog.Logger
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/downstream"
 	"github.com/headgate/headgate/server/gateway/internal/tunnel"
 	"github.com/headgate/headgate/server/gateway/upstream"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // An exchange is a request and its response. It is the http.ResponseWriter of the limiter and the forwarders, through
@@ -28,6 +29,7 @@ type exchange struct {
 	body     *body  // nil if the request has none, or is not forwarded
 	forward  forwarding
 	response responseState
+	span     traces.Span // zero without a Tracer
 
 	observation Observation
 }
@@ -118,6 +120,9 @@ func (ex *exchange) end(r *http.Request) {
 		r.Body = ex.body.source // where the server sees how much was read
 	}
 	ex.g.record(ex, r)
+	if ex.g.config.Tracer != nil {
+		ex.endSpan()
+	}
 	if ex.forward.tunnel != nil {
 		ex.g.tunnels.Remove(ex.forward.tunnel)
 	}

@@ -80,7 +80,13 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.upstream = s
-		outcome, err := ex.sendTo(ctx, w, r, s)
+		var outcome upstream.Outcome
+		var err error
+		if ex.g.config.Tracer == nil {
+			outcome, err = ex.sendTo(ctx, w, r, s)
+		} else {
+			outcome, err = ex.sendTraced(ctx, w, r, s)
+		}
 		if !isUnsent(err) {
 			f.unsent = false
 		}

@@ -16,7 +16,7 @@ var sections = []docsite.Section{
 	{Title: "How-to guides", Documents: []string{"howto/", "migrate.md"}},
 	{Title: "Use", Documents: []string{
 		"rules.md", "console.md", "api.md", "grpc.md", "resp.md", "envoy.md", "client.md", "rules-service.md", "redis.md", "fleet.md",
-		"traffic.md", "whatif.md", "simulator.md",
+		"traffic.md", "traces.md", "whatif.md", "simulator.md",
 	}},
 	{Title: "Reference", Documents: []string{"commands.md", "config.md", "errors.md", "misuse.md", "glossary.md"}},
 	{Title: "Operate", Documents: []string{"operate.md", "doctor.md", "chaos.md", "scale.md", "performance.md", "release.md", "security.md"}},

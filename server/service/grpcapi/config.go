@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // Defaults of Config.
@@ -60,6 +61,8 @@ type Config struct {
 	// CallTimeout bounds a call that is not a stream, from its header to its response, if the client sets no deadline.
 	// Default DefaultCallTimeout.
 	CallTimeout time.Duration
+	// Tracer traces calls and the messages of streams. Default nil: none are traced.
+	Tracer *traces.Tracer
 	// Logger logs faults, at most one per second, and certificate loads. Default slog.Default().
 	Logger *slog.Logger
 	// Now is the clock for reset_timestamp. Default time.Now.

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // A decision holds the memory for one decision. It is reused.
@@ -25,7 +26,9 @@ func newDecision() *decision { return &decision{attributeMap: make(map[string]st
 
 // decide decides a request at about the time now. The response is in d.response and valid until the next call.
 func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, d *decision, now time.Time) error {
+	span := s.config.Tracer.StartPart(ctx, traces.Identify)
 	terms, err := s.readRequest(q, d)
+	span.End()
 	if err != nil {
 		return err
 	}

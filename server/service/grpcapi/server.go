@@ -114,6 +114,9 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.NumStreamWorkers(uint32(max(64, 16*runtime.GOMAXPROCS(0)))),
 		grpc.ReadBufferSize(8 << 10), // idle connections keep this buffer
 	}
+	if c.Tracer != nil {
+		options = append(options, grpc.StatsHandler(c.Tracer.CallHandler(s.isUntraced)))
+	}
 	if s.certs != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.certs.Config())))
 	}

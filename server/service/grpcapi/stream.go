@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/headgate/headgate/proto/grpcwire/wirev1"
+	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
 // A streamMessage is a request on a stream and the memory to decide it.
@@ -146,7 +147,10 @@ func (t *streamHandler) respondBatch(m *batchMessage) error {
 	if t.stopped {
 		return errStopping
 	}
-	if err := m.batch.decide(t.stream.Context()); err != nil {
+	ctx, span := t.server.config.Tracer.StartCall(t.stream.Context(), headgatev1.RateLimiter_BatchStream_FullMethodName)
+	err := m.batch.decide(ctx)
+	span.EndCall(err)
+	if err != nil {
 		return err
 	}
 	if err := t.stream.SendMsg(m); err != nil {
@@ -222,5 +226,7 @@ func (t *streamHandler) respond(m *streamMessage) error {
 }
 
 func (t *streamHandler) decide(m *streamMessage) {
-	t.server.decideOrSetError(t.stream.Context(), &m.request.Request, m.decision, t.server.config.Now())
+	ctx, span := t.server.config.Tracer.StartCall(t.stream.Context(), headgatev1.RateLimiter_Stream_FullMethodName)
+	t.server.decideOrSetError(ctx, &m.request.Request, m.decision, t.server.config.Now())
+	span.EndCall(nil)
 }

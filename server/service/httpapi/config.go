@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // Defaults of Config.
@@ -45,6 +46,8 @@ type Config struct {
 	Parallel int
 	// Also has handlers for further paths. They must check tokens themselves.
 	Also map[string]http.Handler
+	// Tracer traces calls. Default nil: none are traced.
+	Tracer *traces.Tracer
 	// Logger logs faults and untrusted proxies, at most one per second. Default slog.Default().
 	Logger *slog.Logger
 	// Now is the clock for resetTimestamp and X-RateLimit-Reset. Default time.Now.

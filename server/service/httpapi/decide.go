@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // Values of header fields. They must not be changed.
@@ -71,7 +72,10 @@ func (s *Server) decide(ctx context.Context, c *apiCall, q *request, d *decision
 		}
 		values.Attributes = d.attributeMap
 	}
-	if err := s.config.Identifier.ReadValues(values, &d.attributes); err != nil {
+	span := s.config.Tracer.StartPart(ctx, traces.Identify)
+	err := s.config.Identifier.ReadValues(values, &d.attributes)
+	span.End()
+	if err != nil {
 		return err
 	}
 	terms := engine.Terms{Rule: q.rule, Cost: q.cost, HasCost: q.present&hasCost != 0, NoWait: true}

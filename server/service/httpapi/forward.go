@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/service"
+	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
 // tokenHeader carries a proxy's token, because Authorization belongs to the proxy's client.
@@ -45,16 +46,9 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 		unauthorized(w, err)
 		return
 	}
-	s.config.Identifier.Read(&d.request, &d.attributes)
-	var err error
-	if d.attributes.FromProxy() {
-		err = s.restoreRequest(d)
-	} else {
-		s.warnUntrusted(r)
-	}
-	if err == nil {
-		err = d.attributes.Malformed()
-	}
+	span := s.config.Tracer.StartPart(r.Context(), traces.Identify)
+	err := s.identify(r, d)
+	span.End()
 	if err != nil {
 		fail(w, replaceStatus(w, http.StatusBadRequest, denied), err.Error())
 		return
@@ -65,6 +59,17 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.respondProxy(w, r, d, denied)
+}
+
+// identify reads the attributes of the proxy's client.
+func (s *Server) identify(r *http.Request, d *decision) error {
+	s.config.Identifier.Read(&d.request, &d.attributes)
+	if !d.attributes.FromProxy() {
+		s.warnUntrusted(r)
+	} else if err := s.restoreRequest(d); err != nil {
+		return err
+	}
+	return d.attributes.Malformed()
 }
 
 // admit checks the token of a proxy, and removes it from the client's request, where it could pass for the client's.

@@ -112,6 +112,14 @@ var routes = map[string]route{
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.config.Tracer == nil {
+		s.serve(w, r)
+	} else {
+		s.serveTraced(w, r)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	route, found := routes[r.URL.Path]
 	switch {
 	case !found:

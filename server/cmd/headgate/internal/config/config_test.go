@@ -77,6 +77,9 @@ func TestFlagsOverrideVariablesAndThoseTheFile(t *testing.T) {
 		"namespace":        {"a", "b", "c", ""},
 		"region":           {"a", "b", "c", ""},
 		"demo-traffic":     {"on", "off", "on", ""},
+		"traces":           {"grpc://a:1", "http://b:1", "off", ""},
+		"traces-sample":    {"0.1", "0.2", "1", ""},
+		"traces-parents":   {"none", "proxies", "none", "all"},
 		"log-format":       {"text", "json", "text", "auto"},
 		"log-level":        {"debug", "warn", "error", "info"},
 	}

@@ -105,7 +105,7 @@ func TestFileHasEveryFieldOfTheGateway(t *testing.T) {
 		of, in reflect.Type
 		not    []string
 	}{
-		{reflect.TypeFor[gateway.Config](), reflect.TypeFor[Gateway](), []string{"Limit", "Identity", "Descriptors", "NetHTTP", "Observe", "Logger"}},
+		{reflect.TypeFor[gateway.Config](), reflect.TypeFor[Gateway](), []string{"Limit", "Identity", "Descriptors", "NetHTTP", "Observe", "Tracer", "Logger"}},
 		{reflect.TypeFor[gateway.Listener](), reflect.TypeFor[Listener](), nil},
 		{reflect.TypeFor[gateway.TLS](), reflect.TypeFor[TLS](), nil},
 		{reflect.TypeFor[gateway.Route](), reflect.TypeFor[Route](), nil},

@@ -131,7 +131,7 @@ func (n *Node) openGRPC() (protocolServer, error) {
 		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
 		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
 		MaxConns: settings.MaxConns, Conns: n.connLimits(settings.MaxConnsPerAddress), Parallel: n.batchParallelism(),
-		Logger: n.logOf("service").With("listener", "grpc"),
+		Tracer: n.tracer, Logger: n.logOf("service").With("listener", "grpc"),
 	}
 	if !settings.GRPC.NoStore {
 		c.Store = n.stores.Main()
@@ -185,7 +185,7 @@ func (n *Node) openAPI() (protocolServer, error) {
 		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.Fields(),
 		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.batchParallelism(),
 		Also:   map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // they check the token themselves
-		Logger: log,
+		Tracer: n.tracer, Logger: log,
 	})
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ import (
 	"github.com/headgate/headgate/server/internal/conns"
 	"github.com/headgate/headgate/server/service"
 	"github.com/headgate/headgate/server/telemetry"
+	"github.com/headgate/headgate/server/telemetry/traces"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 	"github.com/headgate/headgate/server/telemetry/traffic/decisionlog"
 	"github.com/headgate/headgate/server/ui"
@@ -75,6 +76,7 @@ type observers struct {
 	reporter    *trafficReporter
 	decisionLog *decisionlog.Log // nil if clients are not counted
 	ownTraffic  *traffic.History // of this node, for 24 hours
+	tracer      *traces.Tracer   // nil if traces are off
 }
 
 // A rulesSource is where the rules of a node come from.
@@ -142,6 +144,9 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	n.openTraffic(secret)
+	if err := n.openTraces(ctx); err != nil {
+		return err
+	}
 	if err := n.openEngine(ctx, secret); err != nil {
 		return err
 	}
@@ -234,7 +239,7 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 	settings := engine.Config{
 		Store: n.stores.Main(), Local: n.stores.Memory, Shared: n.stores.Shared(), Modes: n.fleet.ByConsistency(),
 		Global: n.fleet.Global(),
-		Secret: secret, Observe: n.metrics.Observe, OnError: n.faultLogger("engine"),
+		Secret: secret, Observe: n.metrics.Observe, Trace: n.tracer.Phases(), OnError: n.faultLogger("engine"),
 	}
 	if n.config.Mode() == config.FromFile {
 		return n.openFileRules(ctx, settings)
@@ -306,6 +311,7 @@ func (n *Node) openGateway() error {
 	if settings.AccessLog != nil && n.options.LogLines != nil {
 		settings.AccessLog.Batch = n.options.LogLines.Batch
 	}
+	settings.Tracer = n.tracer
 	if n.gateway, err = gateway.New(settings); err != nil {
 		return err
 	}
@@ -361,5 +367,6 @@ func (n *Node) close() error {
 	if n.stores != nil {
 		errs = append(errs, n.stores.Close())
 	}
+	n.closeTraces()
 	return errors.Join(errs...)
 }

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/headgate/headgate/rules"
+)
+
+// A Phase is a part of a decision.
+type Phase uint8
+
+// The phases.
+const (
+	Matching Phase = iota // finding the rules that match
+	Taking                // taking from the limits of these rules
+)
+
+var phaseNames = [...]string{Matching: "match", Taking: "take"}
+
+func (p Phase) String() string { return enumName(phaseNames[:], uint8(p)) }
+
+// A TraceFunc is called when a phase of a decision begins. The phase uses the returned context. If end is not nil, it is
+// called when the phase ends, with the verdict as far as it is known, and the error of the phase. It must not keep the
+// verdict. The verdict is nil if the phase takes for several requests of a Batch at once.
+type TraceFunc func(ctx context.Context, p Phase) (_ context.Context, end func(*Verdict, error))
+
+// matchTraced is match as a phase.
+func (v *Verdict) matchTraced(ctx context.Context, s rules.Subject, id string) error {
+	_, end := v.engine.config.Trace(ctx, Matching)
+	err := v.match(s, id)
+	if end != nil {
+		end(v, err)
+	}
+	return err
+}
+
+// takeTraced is takeSimple from a store or, if that is noStore, take as a phase.
+func (v *Verdict) takeTraced(ctx context.Context, t *Terms, simple int8) error {
+	ctx, end := v.engine.config.Trace(ctx, Taking)
+	var err error
+	if simple == noStore {
+		err = v.take(ctx, t)
+	} else {
+		err = v.takeSimple(ctx, t, simple)
+	}
+	if end != nil {
+		end(v, err)
+	}
+	return err
+}

@@ -1,0 +1,21 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/server/telemetry/traces"
+)
+
+// serveTraced is serve as a span.
+func (s *Server) serveTraced(w http.ResponseWriter, r *http.Request) {
+	name := r.Method
+	if _, served := routes[r.URL.Path]; served || s.config.Also[r.URL.Path] != nil {
+		name += " " + r.URL.Path // there are few of these
+	}
+	ctx, span := s.config.Tracer.StartHTTP(r, name, true)
+	writer := &traces.StatusWriter{ResponseWriter: w}
+	status := 0 // if a handler panics
+	defer func() { span.EndHTTP(status) }()
+	s.serve(writer, r.WithContext(ctx))
+	status = writer.Status()
+}

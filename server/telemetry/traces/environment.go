@@ -1,0 +1,147 @@
+package traces
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// The OTEL_ variables that this package reads itself. The SDK and its exporters read more: the headers, the
+// certificates, compression and timeout of OTEL_EXPORTER_OTLP_, the queue of OTEL_BSP_, OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES.
+const (
+	varEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	varTracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	varProtocol       = "OTEL_EXPORTER_OTLP_PROTOCOL"
+	varTracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+	varExporter       = "OTEL_TRACES_EXPORTER"
+	varDisabled       = "OTEL_SDK_DISABLED"
+	varSampler        = "OTEL_TRACES_SAMPLER"
+	varSamplerArg     = "OTEL_TRACES_SAMPLER_ARG"
+)
+
+// InEnvironment reports whether the environment names a receiver for traces.
+func InEnvironment() bool {
+	if strings.EqualFold(os.Getenv(varDisabled), "true") || cmp.Or(os.Getenv(varExporter), "otlp") != "otlp" {
+		return false
+	}
+	return os.Getenv(varTracesEndpoint) != "" || os.Getenv(varEndpoint) != ""
+}
+
+type protocol string
+
+// The protocols, as the variables name them.
+const (
+	protocolGRPC protocol = "grpc"
+	protocolHTTP protocol = "http/protobuf"
+)
+
+// grpcPort is the port on which receivers expect OTLP over gRPC.
+const grpcPort = "4317"
+
+// protocolOfEnvironment returns the protocol that the environment names. Without one it is HTTP, unless the receiver's
+// port is that of gRPC.
+func protocolOfEnvironment() (protocol, error) {
+	name := cmp.Or(os.Getenv(varTracesProtocol), os.Getenv(varProtocol))
+	switch protocol(name) {
+	case protocolGRPC, protocolHTTP:
+		return protocol(name), nil
+	case "":
+		u, err := url.Parse(cmp.Or(os.Getenv(varTracesEndpoint), os.Getenv(varEndpoint)))
+		if err == nil && u.Port() == grpcPort {
+			return protocolGRPC, nil
+		}
+		return protocolHTTP, nil
+	}
+	return "", fmt.Errorf("%s %q: want %s or %s", varProtocol, name, protocolGRPC, protocolHTTP)
+}
+
+// An endpoint is where spans are sent.
+type endpoint struct {
+	protocol protocol
+	url      string // with the scheme http, or https for TLS
+}
+
+var errEndpoint = errors.New("no URL of a receiver: want grpc://host:4317, http://host:4318, or with TLS grpcs:// or https://")
+
+// parseEndpoint parses the URL of a receiver. For HTTP, its path is /v1/traces unless it has one.
+func parseEndpoint(text string) (endpoint, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return endpoint{}, errEndpoint // without the text, which may have a password
+	}
+	to := endpoint{protocol: protocolHTTP}
+	switch u.Scheme {
+	case "http", "https":
+		if u.Path == "" || u.Path == "/" {
+			u.Path = "/v1/traces"
+		}
+	case "grpc":
+		to.protocol, u.Scheme = protocolGRPC, "http"
+	case "grpcs":
+		to.protocol, u.Scheme = protocolGRPC, "https"
+	default:
+		return endpoint{}, errEndpoint
+	}
+	if to.protocol == protocolGRPC && u.Port() == "" {
+		u.Host += ":" + grpcPort
+	}
+	to.url = u.String()
+	return to, nil
+}
+
+// CheckEndpoint returns an error if a text is not the URL of a receiver.
+func CheckEndpoint(text string) error {
+	_, err := parseEndpoint(text)
+	return err
+}
+
+// ParseSample returns a sampler for a share of the traces that begin here, from 0 to 1. Traces that callers have begun
+// are sampled as the callers decided.
+func ParseSample(text string) (sdktrace.Sampler, error) {
+	ratio, err := parseRatio(text)
+	if err != nil {
+		return nil, err
+	}
+	return sdktrace.ParentBased(sdktrace.TraceIDRatioBased(ratio)), nil
+}
+
+func parseRatio(text string) (float64, error) {
+	ratio, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(ratio >= 0 && ratio <= 1) {
+		return 0, fmt.Errorf("%q is no share of the requests: want 0 to 1, such as 0.01", text)
+	}
+	return ratio, nil
+}
+
+// samplerOfEnvironment returns the sampler that the environment names. Without one, all traces are sampled, except
+// those that a caller has decided not to sample.
+func samplerOfEnvironment() (sdktrace.Sampler, error) {
+	name, parentBased := strings.CutPrefix(cmp.Or(os.Getenv(varSampler), "parentbased_always_on"), "parentbased_")
+	var s sdktrace.Sampler
+	switch name {
+	case "always_on":
+		s = sdktrace.AlwaysSample()
+	case "always_off":
+		s = sdktrace.NeverSample()
+	case "traceidratio":
+		ratio, err := parseRatio(cmp.Or(os.Getenv(varSamplerArg), "1"))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", varSamplerArg, err)
+		}
+		s = sdktrace.TraceIDRatioBased(ratio)
+	default:
+		return nil, fmt.Errorf("%s %q: want always_on, always_off or traceidratio, also after parentbased_", varSampler,
+			os.Getenv(varSampler))
+	}
+	if parentBased {
+		s = sdktrace.ParentBased(s)
+	}
+	return s, nil
+}

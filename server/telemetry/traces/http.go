@@ -1,0 +1,135 @@
+package traces
+
+import (
+	"context"
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The headers of W3C Trace Context, in net/http's canonical form.
+const (
+	HeaderParent = "Traceparent"
+	HeaderState  = "Tracestate"
+)
+
+// ReadsProxies reports whether only trusted proxies may continue a trace on the gateway.
+func (t *Tracer) ReadsProxies() bool { return t.parents == ParentsProxies }
+
+// StartHTTP starts the span of a request that a server has received. It continues the trace of the request's header if
+// trusted is set. The span is never the zero Span, but it may record nothing.
+func (t *Tracer) StartHTTP(r *http.Request, name string, trusted bool) (context.Context, Span) {
+	ctx := r.Context()
+	if trusted && t.parents != ParentsNone {
+		ctx = t.context.Extract(ctx, propagation.HeaderCarrier(r.Header))
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
+	if span.IsRecording() {
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		// The query and the header often have secrets.
+		span.SetAttributes(attribute.String("http.request.method", r.Method), attribute.String("url.path", shortPath(r)),
+			attribute.String("url.scheme", scheme), attribute.String("server.address", r.Host))
+	}
+	return ctx, Span{span}
+}
+
+// maxPath bounds the path in a span.
+const maxPath = 256
+
+func shortPath(r *http.Request) string {
+	return r.URL.Path[:min(len(r.URL.Path), maxPath)]
+}
+
+// EndHTTP ends the span of a request with the status of its response, 0 if there was none.
+func (s Span) EndHTTP(status int) {
+	if s.span == nil {
+		return
+	}
+	if s.span.IsRecording() {
+		if status != 0 {
+			s.SetInt("http.response.status_code", int64(status))
+		}
+		if status == 0 || status >= http.StatusInternalServerError {
+			s.Fail(http.StatusText(status))
+		}
+	}
+	s.span.End()
+}
+
+// StartUpstream starts the span of an attempt to have a request served by an upstream. Without a sampled span in ctx, it
+// returns the zero Span.
+func (t *Tracer) StartUpstream(ctx context.Context, url string) (context.Context, Span) {
+	if !trace.SpanFromContext(ctx).IsRecording() {
+		return ctx, Span{}
+	}
+	ctx, span := t.tracer.Start(ctx, Upstream, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attribute.String("headgate.upstream", url)))
+	return ctx, Span{span}
+}
+
+// Headers returns the values of HeaderParent and HeaderState that continue the trace of ctx. An empty one must not be
+// sent.
+func (t *Tracer) Headers(ctx context.Context) (parent, state string) {
+	carrier := headerPair{}
+	t.context.Inject(ctx, &carrier)
+	return carrier.parent, carrier.state
+}
+
+// A headerPair receives both headers.
+type headerPair struct{ parent, state string }
+
+var _ propagation.TextMapCarrier = (*headerPair)(nil)
+
+// Get returns nothing: the pair is only written.
+func (*headerPair) Get(string) string { return "" }
+
+// Keys returns nothing: the pair is only written.
+func (*headerPair) Keys() []string { return nil }
+
+// Set sets a header.
+func (p *headerPair) Set(name, value string) {
+	switch http.CanonicalHeaderKey(name) {
+	case HeaderParent:
+		p.parent = value
+	case HeaderState:
+		p.state = value
+	}
+}
+
+// A StatusWriter is a ResponseWriter that knows the status of the response.
+type StatusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// Unwrap returns the ResponseWriter below, for http.ResponseController.
+func (w *StatusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader writes the header with a status.
+func (w *StatusWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the body.
+func (w *StatusWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Status returns the status of a response whose handler has returned.
+func (w *StatusWriter) Status() int {
+	if w.status == 0 {
+		return http.StatusOK
+	}
+	return w.status
+}
