@@ -18,19 +18,19 @@ type conn struct {
 	idleSince   time.Time
 	idleTimeout time.Duration
 	deadline    time.Time // the provisional deadline that is set; zero if another or none is
-	hangUp      func()    // closes raw, from any goroutine; allocated once
+	closeRaw    func()    // closes raw, from any goroutine; allocated once
 }
 
 func newConn(nc, raw net.Conn, idle time.Duration) *conn {
 	return &conn{
 		Conn: nc, raw: raw, secure: nc != raw, idleTimeout: idle, socket: newSocket(raw),
-		hangUp: func() { _ = raw.Close() },
+		closeRaw: func() { _ = raw.Close() },
 	}
 }
 
-// keepFor limits the idle timeout to the time that the upstream keeps the connection, minus a quarter: a request that
+// limitIdle limits the idle timeout to the time that the upstream keeps the connection, minus a quarter: a request that
 // is sent when the upstream closes the connection may be lost.
-func (c *conn) keepFor(d time.Duration) {
+func (c *conn) limitIdle(d time.Duration) {
 	c.idleTimeout = min(c.idleTimeout, max(d-d/4, time.Millisecond))
 }
 
@@ -38,7 +38,7 @@ func (c *conn) keepFor(d time.Duration) {
 // taken for the beginning of the next response.
 func (c *conn) isIdle() bool {
 	if c.socket != nil {
-		if !c.socket.hasNothing() {
+		if !c.socket.isQuiet() {
 			return false
 		}
 		if !c.secure {
@@ -48,13 +48,13 @@ func (c *conn) isIdle() bool {
 	// TLS may have buffered bytes of the socket. A read that cannot block finds them.
 	var b [1]byte
 	c.deadline = time.Time{}
-	_ = c.SetReadDeadline(longAgo)
+	_ = c.SetReadDeadline(pastTime)
 	n, err := c.Read(b[:])
 	return n == 0 && isTimeout(err)
 }
 
-// longAgo, as a deadline, ends reads and writes at once.
-var longAgo = time.Unix(1, 0)
+// pastTime is a deadline that ends reads and writes at once.
+var pastTime = time.Unix(1, 0)
 
 // dial connects to the upstream.
 func (p *Pool) dial(ctx context.Context) (*conn, error) {
@@ -80,11 +80,11 @@ func (p *Pool) dial(ctx context.Context) (*conn, error) {
 }
 
 // tlsConfig returns the given configuration, for this address and HTTP/1.1 only.
-func tlsConfig(given *tls.Config, address string) *tls.Config {
-	if given == nil {
+func tlsConfig(configured *tls.Config, address string) *tls.Config {
+	if configured == nil {
 		return nil
 	}
-	c := given.Clone()
+	c := configured.Clone()
 	c.NextProtos = []string{"http/1.1"}
 	if host, _, err := net.SplitHostPort(address); err == nil && c.ServerName == "" {
 		c.ServerName = strings.TrimSuffix(host, ".")

@@ -45,7 +45,7 @@ func (rt *roundTrip) setFinalDeadline() {
 	rt.watch()
 	deadline := rt.headDeadline
 	if rt.inBody {
-		deadline = after(rt.pool.config.StallTimeout)
+		deadline = deadlineAfter(rt.pool.config.StallTimeout)
 	}
 	rt.setDeadline(deadline)
 }
@@ -53,7 +53,7 @@ func (rt *roundTrip) setFinalDeadline() {
 // watch closes the connection when the context ends.
 func (rt *roundTrip) watch() {
 	if rt.unwatchCtx == nil {
-		rt.unwatchCtx = context.AfterFunc(rt.ctx, rt.c.hangUp)
+		rt.unwatchCtx = context.AfterFunc(rt.ctx, rt.c.closeRaw)
 	}
 }
 
@@ -67,21 +67,21 @@ func (rt *roundTrip) unwatch() bool {
 // sendAndWait sends the request, and may read the beginning of the response.
 func (rt *roundTrip) sendAndWait() error {
 	if !rt.provisional || rt.c.socket == nil {
-		return rt.write(rt.out)
+		return rt.write(rt.request)
 	}
-	sent, n, err := rt.c.socket.sendAndWait(rt.out, rt.in.room())
-	rt.in.w += n
+	sent, n, err := rt.c.socket.sendAndWait(rt.request, rt.buffer.free())
+	rt.buffer.w += n
 	rt.received = n > 0
 	switch {
-	case err == nil && sent < len(rt.out):
-		return rt.write(rt.out[sent:])
-	case err != nil && sent == len(rt.out):
+	case err == nil && sent < len(rt.request):
+		return rt.write(rt.request[sent:])
+	case err != nil && sent == len(rt.request):
 		// The next read returns the error again; it may be only that of the provisional deadline.
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return rt.write(rt.out)
+		return rt.write(rt.request)
 	}
-	rt.unsent = err != nil
+	rt.nothingSent = err != nil
 	return err
 }
 
@@ -95,7 +95,7 @@ func (rt *roundTrip) write(b []byte) error {
 			b = b[n:]
 		}
 		if !rt.provisional || !errors.Is(err, os.ErrDeadlineExceeded) {
-			rt.unsent = !rt.c.secure && len(b) == len(rt.out)
+			rt.nothingSent = !rt.c.secure && len(b) == len(rt.request)
 			return err
 		}
 		rt.setFinalDeadline()
@@ -106,7 +106,7 @@ func (rt *roundTrip) write(b []byte) error {
 func (rt *roundTrip) read(b []byte) (int, error) {
 	if rt.inBody && !rt.provisional {
 		rt.watch()
-		_ = rt.c.SetReadDeadline(after(rt.pool.config.StallTimeout))
+		_ = rt.c.SetReadDeadline(deadlineAfter(rt.pool.config.StallTimeout))
 	}
 	for {
 		n, err := rt.c.Read(b)

@@ -46,7 +46,7 @@ func TestUpstreamThatGoesAwayIsNotMistakenForOneThatAnswered(t *testing.T) {
 	}
 	up = false
 	p.mu.Lock()
-	p.idle[0].hangUp()
+	p.idle[0].closeRaw()
 	p.mu.Unlock()
 	for _, method := range []string{"POST", "GET"} {
 		out, err := p.Forward(t.Context(), httptest.NewRecorder(), httptest.NewRequest(method, "/", nil), Head{})

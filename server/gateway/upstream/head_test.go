@@ -18,7 +18,7 @@ import (
 func compose(t testing.TB, r *http.Request, h Head) (string, error) {
 	t.Helper()
 	p := newPool(t, Config{Address: "upstream.test:80"})
-	b, err := p.bodyOf(r)
+	b, err := p.describeBody(r)
 	if err != nil {
 		return "", err
 	}
@@ -185,7 +185,7 @@ func FuzzRequestHead(f *testing.F) {
 			name1: {value1}, name2: {value2},
 		}, ContentLength: length % 10, Body: io.NopCloser(strings.NewReader("123456789"))}
 		p := &Pool{config: Config{BufferBody: 100}}
-		b, err := p.bodyOf(r)
+		b, err := p.describeBody(r)
 		if err != nil {
 			return
 		}

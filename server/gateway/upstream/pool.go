@@ -80,7 +80,7 @@ func (p *Pool) Close() error {
 	}
 	p.mu.Unlock()
 	for _, c := range idle {
-		c.hangUp()
+		c.closeRaw()
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 		if !c.expired(*now) && c.isIdle() {
 			return c, nil
 		}
-		c.hangUp()
+		c.closeRaw()
 		p.mu.Lock()
 		p.stats.Stale++
 		p.freeSlot()
@@ -119,14 +119,14 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 		return nil, p.fault(FaultBusy, op, errWaiting)
 	}
 	granted := make(chan grant, 1)
-	place := p.waiting.PushBack(granted)
+	element := p.waiting.PushBack(granted)
 	p.mu.Unlock()
-	return p.wait(ctx, now, granted, place)
+	return p.wait(ctx, now, granted, element)
 }
 
 // wait waits for a connection, or for the permission to open one. place is the request's place in p.waiting.
 func (p *Pool) wait(
-	ctx context.Context, now *time.Time, granted <-chan grant, place *list.Element,
+	ctx context.Context, now *time.Time, granted <-chan grant, element *list.Element,
 ) (*conn, *Error) {
 	const op = "wait for a connection"
 	timer := time.NewTimer(p.config.WaitTimeout)
@@ -141,7 +141,7 @@ func (p *Pool) wait(
 		failed = p.fault(FaultBusy, op, errWaited)
 	}
 	p.mu.Lock()
-	p.waiting.Remove(place)
+	p.waiting.Remove(element)
 	p.mu.Unlock()
 	select {
 	case g := <-granted: // meanwhile; the next waiting request gets it
@@ -162,7 +162,7 @@ func (p *Pool) accept(ctx context.Context, now *time.Time, g grant) (*conn, *Err
 	case g.conn == nil:
 		return p.connect(ctx, now)
 	case !g.conn.isIdle():
-		g.conn.hangUp()
+		g.conn.closeRaw()
 		return p.connect(ctx, now)
 	}
 	*now = time.Now()
@@ -192,7 +192,7 @@ func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 
 // replace closes a connection and opens another one in its slot.
 func (p *Pool) replace(ctx context.Context, now *time.Time, c *conn) (*conn, *Error) {
-	c.hangUp()
+	c.closeRaw()
 	p.mu.Lock()
 	p.stats.Retries++
 	p.mu.Unlock()
@@ -207,7 +207,7 @@ func (p *Pool) release(c *conn) {
 	p.stats.Reusable++
 	if p.closed {
 		p.freeSlot()
-		c.hangUp()
+		c.closeRaw()
 		return
 	}
 	if waiting := p.nextWaiting(); waiting != nil {
@@ -216,13 +216,13 @@ func (p *Pool) release(c *conn) {
 	}
 	p.idle = append(p.idle, c)
 	if p.sweeper == nil {
-		p.sweeper = time.AfterFunc(p.sweepEvery(), p.sweep)
+		p.sweeper = time.AfterFunc(p.sweepInterval(), p.sweep)
 	}
 }
 
 // discard closes a connection and frees its slot.
 func (p *Pool) discard(c *conn) {
-	c.hangUp()
+	c.closeRaw()
 	p.free()
 }
 
@@ -243,9 +243,9 @@ func (p *Pool) freeSlot() {
 
 func (c *conn) expired(now time.Time) bool { return now.Sub(c.idleSince) >= c.idleTimeout }
 
-// sweepEvery is the interval of sweep: short enough to enforce IdleTimeout roughly, and to close connections soon that
-// the upstream has closed.
-func (p *Pool) sweepEvery() time.Duration {
+// sweepInterval is the interval of sweep: short enough to enforce IdleTimeout roughly, and to close connections soon
+// that the upstream has closed.
+func (p *Pool) sweepInterval() time.Duration {
 	return min(p.config.IdleTimeout/2+time.Millisecond, 10*time.Second)
 }
 
@@ -260,7 +260,7 @@ func (p *Pool) sweep() {
 	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
 		ended := c.expired(now) || !c.isIdle()
 		if ended {
-			c.hangUp()
+			c.closeRaw()
 			p.freeSlot()
 		}
 		return ended
@@ -269,5 +269,5 @@ func (p *Pool) sweep() {
 		p.sweeper = nil
 		return
 	}
-	p.sweeper.Reset(p.sweepEvery())
+	p.sweeper.Reset(p.sweepInterval())
 }

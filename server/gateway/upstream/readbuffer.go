@@ -3,8 +3,8 @@ package upstream
 import "sync"
 
 const (
-	headBuffer = 16 << 10 // the initial size, enough for most responses
-	keptBuffer = 64 << 10 // larger buffers, for large heads, are not reused
+	headBuffer      = 16 << 10 // the initial size, enough for most responses
+	maxReusedBuffer = 64 << 10 // larger buffers, for large heads, are not reused
 )
 
 // A bodyBuffer is for bodies that are larger than headBuffer.
@@ -23,11 +23,11 @@ func (b *readBuffer) bytes() []byte { return b.buf[b.r:b.w] }
 
 func (b *readBuffer) empty() bool { return b.r == b.w }
 
-// use removes n bytes.
-func (b *readBuffer) use(n int) { b.r += n }
+// consume removes n bytes.
+func (b *readBuffer) consume(n int) { b.r += n }
 
-// room returns the free part of the buffer. A full buffer grows.
-func (b *readBuffer) room() []byte {
+// free returns the unused end of the buffer. If the buffer is full, it is first enlarged.
+func (b *readBuffer) free() []byte {
 	switch {
 	case b.buf == nil:
 		b.buf = make([]byte, headBuffer)
@@ -39,21 +39,21 @@ func (b *readBuffer) room() []byte {
 	case b.w == len(b.buf):
 		buf := make([]byte, 2*len(b.buf))
 		copy(buf, b.buf)
-		b.giveBack()
+		b.returnLarge()
 		b.buf = buf
 	}
 	return b.buf[b.w:]
 }
 
-// widen makes room for a body, if the buffer is empty.
-func (b *readBuffer) widen() {
+// grow replaces an empty buffer by a larger one for a body.
+func (b *readBuffer) grow() {
 	if b.large == nil && b.empty() && len(b.buf) < len(bodyBuffer{}) {
 		b.large = bodyBuffers.Get().(*bodyBuffer)
 		b.buf, b.r, b.w = b.large[:], 0, 0
 	}
 }
 
-func (b *readBuffer) giveBack() {
+func (b *readBuffer) returnLarge() {
 	if b.large != nil {
 		bodyBuffers.Put(b.large)
 		b.large = nil
@@ -63,8 +63,8 @@ func (b *readBuffer) giveBack() {
 
 // reset empties the buffer for the next round trip.
 func (b *readBuffer) reset() {
-	b.giveBack()
-	if len(b.buf) > keptBuffer {
+	b.returnLarge()
+	if len(b.buf) > maxReusedBuffer {
 		b.buf = nil
 	}
 	b.r, b.w = 0, 0

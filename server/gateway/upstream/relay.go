@@ -21,7 +21,7 @@ func (rt *roundTrip) readHead() *Error {
 	const op = "read the response"
 	scanned := 0
 	for {
-		b := rt.in.bytes()
+		b := rt.buffer.bytes()
 		end := http1.HeadEnd(b, &scanned)
 		if size := cmp.Or(end, len(b)); size > rt.pool.config.MaxHeaderBytes-rt.interim.bytes {
 			return rt.pool.fault(FaultResponse, op, errHeadSize)
@@ -41,8 +41,8 @@ func (rt *roundTrip) readHead() *Error {
 }
 
 func (rt *roundTrip) fill() error {
-	n, err := rt.read(rt.in.room())
-	rt.in.w += n
+	n, err := rt.read(rt.buffer.free())
+	rt.buffer.w += n
 	return err
 }
 
@@ -70,14 +70,14 @@ func (rt *roundTrip) relayInterim() *Error {
 		clear(h)
 		maps.Copy(h, later)
 	}
-	rt.in.use(rt.headSize)
+	rt.buffer.consume(rt.headSize)
 	return nil
 }
 
 // copyFields adds the response's headers to h.
 func (rt *roundTrip) copyFields(h http.Header) {
 	// One string and one slice are allocated for all.
-	text := string(rt.in.bytes()[:rt.headSize])
+	text := string(rt.buffer.bytes()[:rt.headSize])
 	values := make([]string, len(rt.head.fields))
 	for i, f := range rt.head.fields {
 		name, value := f.Name.Text(text), f.Value.Text(text)
@@ -99,14 +99,14 @@ type lineTaker interface {
 // writeFields passes the response's headers to w, as lines if it accepts them.
 func (rt *roundTrip) writeFields() {
 	w, ok := rt.w.(lineTaker)
-	if !ok || rt.head.bodyless(http.MethodGet) { // such a response is sent without some headers
+	if !ok || rt.head.hasNoBody(http.MethodGet) { // such a response is sent without some headers
 		rt.copyFields(rt.w.Header())
 		return
 	}
-	block := rt.in.bytes()[:rt.headSize]
+	block := rt.buffer.bytes()[:rt.headSize]
 	left := rt.head.fields[:0]
 	for _, f := range rt.head.fields {
-		if !w.TakeHeaderLine(text(f.Name.Bytes(block)), text(f.Value.Bytes(block))) {
+		if !w.TakeHeaderLine(unsafeString(f.Name.Bytes(block)), unsafeString(f.Value.Bytes(block))) {
 			left = append(left, f)
 		}
 	}
@@ -115,29 +115,29 @@ func (rt *roundTrip) writeFields() {
 	}
 }
 
-// text returns bytes as a string that must not be kept.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// unsafeString returns bytes as a string that must not be kept.
+func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // relay passes on the final response.
 func (rt *roundTrip) relay() *Error {
 	rt.writeFields()
 	h := rt.w.Header()
-	rt.in.use(rt.headSize)
+	rt.buffer.consume(rt.headSize)
 	if rt.sender != nil {
-		rt.sender.takeOver()
+		rt.sender.responseBegan()
 	}
 	if !rt.bodyWasRead() {
-		rt.closeAfter()
+		rt.closeClientConn()
 	}
-	bodyless := rt.head.bodyless(rt.r.Method)
-	if !bodyless && !rt.head.typed {
+	bodyless := rt.head.hasNoBody(rt.r.Method)
+	if !bodyless && !rt.head.hasContentType {
 		// Otherwise the server detects one.
 		if _, ok := h["Content-Type"]; !ok {
 			h["Content-Type"] = nil
 		}
 	}
-	if len(rt.head.trailer) > 0 && !bodyless {
-		h["Trailer"] = []string{strings.Join(rt.head.trailer, ", ")}
+	if len(rt.head.announcedTrailers) > 0 && !bodyless {
+		h["Trailer"] = []string{strings.Join(rt.head.announcedTrailers, ", ")}
 	}
 	rt.outcome.Status, rt.outcome.Sent, rt.inBody = rt.head.status, true, true
 	rt.w.WriteHeader(rt.head.status)
@@ -149,15 +149,15 @@ func (rt *roundTrip) relay() *Error {
 	case rt.head.length > 0:
 		return rt.relayLength(rt.head.length)
 	default:
-		rt.head.ends = true
-		return rt.relayRest()
+		rt.head.closesConn = true
+		return rt.relayUntilClose()
 	}
 }
 
 // relayLength passes on a body of known length. It is flushed only if it is an event stream.
 func (rt *roundTrip) relayLength(left int64) *Error {
 	for {
-		b := rt.in.bytes()
+		b := rt.buffer.bytes()
 		b = b[:min(int64(len(b)), left)]
 		if err := rt.writeBody(b); err != nil {
 			return err
@@ -166,13 +166,13 @@ func (rt *roundTrip) relayLength(left int64) *Error {
 		if left == 0 {
 			return nil
 		}
-		if rt.head.stream {
-			if err := rt.flushOut(); err != nil {
+		if rt.head.eventStream {
+			if err := rt.flushClient(); err != nil {
 				return err
 			}
 		}
 		if left > headBuffer {
-			rt.in.widen()
+			rt.buffer.grow()
 		}
 		if err := rt.fill(); err != nil {
 			return rt.connError(opBody, err)
@@ -180,16 +180,16 @@ func (rt *roundTrip) relayLength(left int64) *Error {
 	}
 }
 
-// relayRest passes on a body that ends with the connection. It flushes before it waits for more.
-func (rt *roundTrip) relayRest() *Error {
+// relayUntilClose passes on a body that ends with the connection. It flushes before it waits for more.
+func (rt *roundTrip) relayUntilClose() *Error {
 	for {
-		if err := rt.writeBody(rt.in.bytes()); err != nil {
+		if err := rt.writeBody(rt.buffer.bytes()); err != nil {
 			return err
 		}
-		if err := rt.flushOut(); err != nil {
+		if err := rt.flushClient(); err != nil {
 			return err
 		}
-		rt.in.widen()
+		rt.buffer.grow()
 		if err := rt.fill(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
@@ -202,8 +202,8 @@ func (rt *roundTrip) relayRest() *Error {
 func (rt *roundTrip) relayChunks() *Error {
 	var c http1.Chunks
 	for {
-		data, used, err := c.Next(rt.in.bytes())
-		rt.in.use(used)
+		data, used, err := c.Next(rt.buffer.bytes())
+		rt.buffer.consume(used)
 		if len(data) > 0 {
 			if _, err := rt.w.Write(data); err != nil {
 				return rt.clientError(err)
@@ -217,11 +217,11 @@ func (rt *roundTrip) relayChunks() *Error {
 		if err != nil {
 			return rt.pool.fault(FaultResponse, opBody, err)
 		}
-		if err := rt.flushOut(); err != nil {
+		if err := rt.flushClient(); err != nil {
 			return err
 		}
 		if c.Left() > headBuffer {
-			rt.in.widen()
+			rt.buffer.grow()
 		}
 		if err := rt.fill(); err != nil {
 			return rt.connError(opBody, err)
@@ -234,9 +234,9 @@ func (rt *roundTrip) relayTrailers() *Error {
 	const op = "read the response's trailers"
 	scanned := 0
 	for {
-		b := rt.in.bytes()
+		b := rt.buffer.bytes()
 		if len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
-			rt.in.use(2)
+			rt.buffer.consume(2)
 			return nil
 		}
 		end := http1.HeadEnd(b, &scanned)
@@ -252,7 +252,7 @@ func (rt *roundTrip) relayTrailers() *Error {
 			if err := rt.copyTrailers(string(b[:end])); err != nil {
 				return err
 			}
-			rt.in.use(end)
+			rt.buffer.consume(end)
 			return nil
 		}
 		if err := rt.fill(); err != nil {
@@ -264,21 +264,21 @@ func (rt *roundTrip) relayTrailers() *Error {
 // copyTrailers sets trailers in the ways that net/http has for announced and other ones.
 func (rt *roundTrip) copyTrailers(text string) *Error {
 	h := rt.w.Header()
-	for _, name := range rt.head.trailer {
+	for _, name := range rt.head.announcedTrailers {
 		delete(h, name) // it was sent with the header
 	}
 	flushed := false
 	for _, f := range rt.head.fields {
 		name, value := f.Name.Text(text), f.Value.Text(text)
 		isNamed := func(n string) bool { return strings.EqualFold(n, name) }
-		if !http1.MayTrail(name) || slices.ContainsFunc(rt.head.named, isNamed) {
+		if !http1.MayTrail(name) || slices.ContainsFunc(rt.head.connectionNames, isNamed) {
 			continue
 		}
-		if !slices.Contains(rt.head.trailer, name) {
+		if !slices.Contains(rt.head.announcedTrailers, name) {
 			// Without a flush, a short response would get a Content-Length, and could have no trailers.
 			if !flushed {
 				flushed = true
-				if err := rt.flushOut(); err != nil {
+				if err := rt.flushClient(); err != nil {
 					return err
 				}
 			}
@@ -300,12 +300,12 @@ func (rt *roundTrip) writeBody(b []byte) *Error {
 		return rt.clientError(err)
 	}
 	rt.outcome.Bytes += int64(len(b))
-	rt.in.use(len(b))
+	rt.buffer.consume(len(b))
 	return nil
 }
 
-// flushOut flushes the response to the client.
-func (rt *roundTrip) flushOut() *Error {
+// flushClient flushes the response to the client.
+func (rt *roundTrip) flushClient() *Error {
 	if rt.flush == nil {
 		rt.flush = http.NewResponseController(rt.w).Flush
 	}

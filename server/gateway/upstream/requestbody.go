@@ -12,18 +12,18 @@ type bodyMode uint8
 
 const (
 	noBody   bodyMode = iota
-	whole             // with the head, in one write; it can be sent again
+	buffered          // with the head, in one write; it can be sent again
 	streamed          // as it arrives, by a sender, so that the response can be read meanwhile
 )
 
 // requestBody describes the body of a request.
 type requestBody struct {
-	mode    bodyMode
-	length  int64 // -1 if it is not known, and the body is sent in chunks
-	expects bool  // the client waits for 100 Continue
+	mode            bodyMode
+	length          int64 // -1 if it is not known, and the body is sent in chunks
+	expectsContinue bool  // the client waits for 100 Continue
 }
 
-func (p *Pool) bodyOf(r *http.Request) (requestBody, error) {
+func (p *Pool) describeBody(r *http.Request) (requestBody, error) {
 	if r.Body == nil && r.ContentLength != 0 {
 		return requestBody{}, errNoBody
 	}
@@ -32,9 +32,9 @@ func (p *Pool) bodyOf(r *http.Request) (requestBody, error) {
 	}
 	b := requestBody{mode: streamed, length: max(r.ContentLength, -1)}
 	if e := r.Header["Expect"]; len(e) == 1 && strings.EqualFold(e[0], "100-continue") && r.ProtoAtLeast(1, 1) {
-		b.expects = true
+		b.expectsContinue = true
 	} else if b.length > 0 && b.length <= int64(p.config.BufferBody) {
-		b.mode = whole
+		b.mode = buffered
 	}
 	return b, nil
 }
@@ -53,9 +53,9 @@ func (b *requestBody) appendBody(dst []byte, r io.Reader) ([]byte, error) {
 	return dst, err
 }
 
-// idempotent reports whether a request may be processed twice (RFC 9110 section 9.2.2). As with net/http, that is true
-// for any method with an idempotency key.
-func idempotent(r *http.Request) bool {
+// isIdempotent reports whether a request may be processed twice (RFC 9110 section 9.2.2). As with net/http, that is
+// true for any method with an idempotency key.
+func isIdempotent(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
 		return true

@@ -151,7 +151,7 @@ func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, 
 			dst = append(dst, "\r\n"...)
 		}
 	}
-	if b.expects {
+	if b.expectsContinue {
 		dst = append(dst, "Expect: 100-continue\r\n"...)
 	}
 	return dst

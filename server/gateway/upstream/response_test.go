@@ -81,24 +81,24 @@ func TestHeadsAreReadAsTheyAreMeant(t *testing.T) {
 		{"HTTP/1.1   999 odd\xe4 reason\r\n\r\n", responseHead{status: 999, length: -1}},
 		{"HTTP/1.1 200 OK\n\n", responseHead{status: 200, length: -1}},
 		{"HTTP/1.9 200 OK\r\n\r\n", responseHead{status: 200, length: -1}},
-		{"HTTP/1.0 200 OK\r\n\r\n", responseHead{status: 200, length: -1, ends: true}},
+		{"HTTP/1.0 200 OK\r\n\r\n", responseHead{status: 200, length: -1, closesConn: true}},
 		{"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n", responseHead{status: 200, length: -1}},
 		{"HTTP/1.1 200 OK\r\nContent-length:5\r\n\r\n", responseHead{status: 200, length: 5}},
 		{"HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\n", responseHead{status: 200, length: 1<<63 - 1}},
 		{"HTTP/1.1 200 OK\r\nContent-Length: \t5 \r\nContent-Length: 5\r\n\r\n", responseHead{status: 200, length: 5}},
 		{"HTTP/1.1 200 OK\r\ntransfer-encoding: CHUNKED\r\n\r\n", responseHead{status: 200, length: -1, chunked: true}},
-		{"HTTP/1.1 200 OK\r\nKeep-Alive: max=3, Timeout = 7\r\n\r\n", responseHead{status: 200, length: -1, keep: 7 * time.Second}},
-		{"HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream;x\r\n\r\n", responseHead{status: 200, length: -1, typed: true, stream: true}},
-		{"HTTP/1.1 200 OK\r\nContent-Type: x/y\r\nConnection: content-type, close\r\n\r\n", responseHead{status: 200, length: -1, ends: true}},
+		{"HTTP/1.1 200 OK\r\nKeep-Alive: max=3, Timeout = 7\r\n\r\n", responseHead{status: 200, length: -1, keepAlive: 7 * time.Second}},
+		{"HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream;x\r\n\r\n", responseHead{status: 200, length: -1, hasContentType: true, eventStream: true}},
+		{"HTTP/1.1 200 OK\r\nContent-Type: x/y\r\nConnection: content-type, close\r\n\r\n", responseHead{status: 200, length: -1, closesConn: true}},
 	} {
 		var h responseHead
 		if err := h.parse([]byte(tt.head)); err != nil {
 			t.Errorf("%q: %v", tt.head, err)
 			continue
 		}
-		h.fields, h.trailer, h.named = nil, nil, nil
-		if h.status != tt.want.status || h.length != tt.want.length || h.chunked != tt.want.chunked || h.ends != tt.want.ends ||
-			h.keep != tt.want.keep || h.stream != tt.want.stream || h.typed != tt.want.typed {
+		h.fields, h.announcedTrailers, h.connectionNames = nil, nil, nil
+		if h.status != tt.want.status || h.length != tt.want.length || h.chunked != tt.want.chunked || h.closesConn != tt.want.closesConn ||
+			h.keepAlive != tt.want.keepAlive || h.eventStream != tt.want.eventStream || h.hasContentType != tt.want.hasContentType {
 			t.Errorf("%q:\n got %+v\nwant %+v", tt.head, h, tt.want)
 		}
 	}

@@ -11,37 +11,37 @@ import (
 
 // A responseHead is the parsed head of a response, without its hop-by-hop fields.
 type responseHead struct {
-	status  int
-	length  int64 // the Content-Length; -1 if there is none
-	chunked bool
-	ends    bool          // the connection ends with this response
-	keep    time.Duration // how long the upstream keeps the connection; 0 if it does not say
-	stream  bool          // it is an event stream, which is flushed after each read
-	typed   bool          // there is a Content-Type
-	fields  []http1.Field // for the client
-	trailer []string      // announced, in canonical form
-	named   []string      // named by Connection
+	status            int
+	length            int64 // the Content-Length; -1 if there is none
+	chunked           bool
+	closesConn        bool          // the connection ends with this response
+	keepAlive         time.Duration // how long the upstream keeps the connection; 0 if it does not say
+	eventStream       bool          // server-sent events, which are flushed after each read
+	hasContentType    bool
+	fields            []http1.Field // for the client
+	announcedTrailers []string      // their names in canonical form
+	connectionNames   []string      // names of hop-by-hop fields in Connection
 }
 
 // parse parses a complete head. It converts names to canonical form in block itself.
 func (h *responseHead) parse(block []byte) error {
-	*h = responseHead{length: -1, fields: h.fields[:0], trailer: h.trailer[:0], named: h.named[:0]}
+	*h = responseHead{length: -1, fields: h.fields[:0], announcedTrailers: h.announcedTrailers[:0], connectionNames: h.connectionNames[:0]}
 	line, rest, err := cutLine(block, false)
 	if err != nil {
 		return err
 	}
-	old, err := h.parseStatus(line)
+	http10, err := h.parseStatus(line)
 	if err != nil {
 		return err
 	}
 	if h.fields, err = parseFields(block, rest, h.fields, false); err != nil {
 		return err
 	}
-	return h.read(block, old)
+	return h.readFields(block, http10)
 }
 
 // parseStatus parses the status line. It reports whether the version is HTTP/1.0.
-func (h *responseHead) parseStatus(line []byte) (old bool, err error) {
+func (h *responseHead) parseStatus(line []byte) (http10 bool, err error) {
 	const version = "HTTP/1."
 	if len(line) < len(version)+2 || string(line[:5]) != version[:5] {
 		return false, errStatusLine
@@ -106,17 +106,17 @@ func parseFields(block []byte, pos int, fields []http1.Field, strict bool) ([]ht
 	}
 }
 
-// read reads the hop-by-hop fields, and leaves the others in h.fields.
-func (h *responseHead) read(block []byte, old bool) error {
-	var closes, keeps, encoded bool
-	kept := h.fields[:0]
+// readFields reads the hop-by-hop fields, and leaves the others in h.fields.
+func (h *responseHead) readFields(block []byte, http10 bool) error {
+	var closes, keeps, hasEncoding bool
+	endToEnd := h.fields[:0]
 	for _, f := range h.fields {
 		value := f.Value.Bytes(block)
 		switch string(f.Name.Bytes(block)) {
 		case "Content-Length":
 			if h.length >= 0 {
 				// Like net/http, refuse equal numbers that are written differently.
-				if string(value) != lengthText(block, kept) {
+				if string(value) != lengthText(block, endToEnd) {
 					return errLengths
 				}
 				continue
@@ -127,10 +127,10 @@ func (h *responseHead) read(block []byte, old bool) error {
 			}
 			h.length = n
 		case "Transfer-Encoding":
-			if encoded || old || !strings.EqualFold(string(value), "chunked") {
+			if hasEncoding || http10 || !strings.EqualFold(string(value), "chunked") {
 				return errEncoding
 			}
-			encoded, h.chunked = true, true
+			hasEncoding, h.chunked = true, true
 			continue
 		case "Connection":
 			switch {
@@ -143,30 +143,30 @@ func (h *responseHead) read(block []byte, old bool) error {
 			}
 			continue
 		case "Keep-Alive":
-			h.keep = parseKeepAlive(string(value))
+			h.keepAlive = parseKeepAlive(string(value))
 			continue
 		case "Trailer":
 			for name := range http1.Elements(string(value)) {
-				h.trailer = append(h.trailer, name)
+				h.announcedTrailers = append(h.announcedTrailers, name)
 			}
 			continue
 		case "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade", "Http2-Settings":
 			continue
 		case "Content-Type":
-			h.typed = true
-			h.stream = http1.IsEventStream(string(value))
+			h.hasContentType = true
+			h.eventStream = http1.IsEventStream(string(value))
 		}
-		kept = append(kept, f)
+		endToEnd = append(endToEnd, f)
 	}
-	h.fields = kept
+	h.fields = endToEnd
 	if h.chunked && h.length >= 0 {
 		return errBoth
 	}
-	h.ends = closes || old && !keeps
-	if len(h.named) > 0 {
-		h.dropNamed(block)
+	h.closesConn = closes || http10 && !keeps
+	if len(h.connectionNames) > 0 {
+		h.removeConnectionNames(block)
 	}
-	return h.readTrailer()
+	return h.readAnnouncedTrailers()
 }
 
 // lengthText returns the text of the first Content-Length.
@@ -188,45 +188,45 @@ func (h *responseHead) readConnection(value string, closes, keeps bool) (bool, b
 		case strings.EqualFold(option, "keep-alive"):
 			keeps = true
 		default:
-			h.named = append(h.named, option)
+			h.connectionNames = append(h.connectionNames, option)
 		}
 	}
 	return closes, keeps
 }
 
-func (h *responseHead) dropNamed(block []byte) {
-	kept := h.fields[:0]
+func (h *responseHead) removeConnectionNames(block []byte) {
+	remaining := h.fields[:0]
 next:
 	for _, f := range h.fields {
 		name := string(f.Name.Bytes(block))
-		for _, n := range h.named {
+		for _, n := range h.connectionNames {
 			if strings.EqualFold(n, name) {
-				h.typed = h.typed && name != "Content-Type"
+				h.hasContentType = h.hasContentType && name != "Content-Type"
 				continue next
 			}
 		}
-		kept = append(kept, f)
+		remaining = append(remaining, f)
 	}
-	h.fields = kept
+	h.fields = remaining
 }
 
-// readTrailer checks the announced trailers, and keeps those that may be forwarded.
-func (h *responseHead) readTrailer() error {
+// readAnnouncedTrailers checks the announced trailers, and keeps those that may be forwarded.
+func (h *responseHead) readAnnouncedTrailers() error {
 	if !h.chunked {
-		h.trailer = h.trailer[:0]
+		h.announcedTrailers = h.announcedTrailers[:0]
 		return nil
 	}
-	kept := h.trailer[:0]
-	for _, name := range h.trailer {
+	allowed := h.announcedTrailers[:0]
+	for _, name := range h.announcedTrailers {
 		name = http1.CanonicalName(name)
 		if http1.FramesMessage(name) {
 			return errTrailerName
 		}
 		if http1.MayTrail(name) {
-			kept = append(kept, name)
+			allowed = append(allowed, name)
 		}
 	}
-	h.trailer = kept
+	h.announcedTrailers = allowed
 	return nil
 }
 
@@ -243,7 +243,7 @@ func parseKeepAlive(value string) time.Duration {
 	return keep
 }
 
-// bodyless reports whether a response to this method has no body, whatever its header says.
-func (h *responseHead) bodyless(method string) bool {
+// hasNoBody reports whether a response to this method has no body, whatever its header says.
+func (h *responseHead) hasNoBody(method string) bool {
 	return http1.BodyForbidden(h.status) || method == "HEAD"
 }

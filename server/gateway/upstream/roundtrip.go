@@ -35,12 +35,12 @@ type roundTrip struct {
 	caller Head
 	c      *conn
 
-	out    []byte // the request's head, and a short body
-	body   requestBody
-	sender *sender // nil if it was not started
-	unsent bool    // certainly no part of the request was sent
+	request     []byte // the request's head, and a short body
+	body        requestBody
+	sender      *sender // nil if it was not started
+	nothingSent bool    // certainly no part of the request was sent
 
-	in       readBuffer
+	buffer   readBuffer
 	headSize int // of the head at the beginning of in
 	head     responseHead
 	received bool // some of a response
@@ -72,20 +72,20 @@ func (p *Pool) Forward(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	rt.ctx, rt.w, rt.r, rt.caller = ctx, w, r, h
 	defer rt.end()
 	if err := rt.forward(); err != nil {
-		err = rt.giveUp(err)
+		err = rt.fail(err)
 		return rt.outcome, err
 	}
 	return rt.outcome, nil
 }
 
 func (rt *roundTrip) forward() *Error {
-	if err := rt.compose(); err != nil {
+	if err := rt.buildRequest(); err != nil {
 		return err
 	}
 	rt.started = time.Now()
 	c, err := rt.pool.acquire(rt.ctx, &rt.started)
 	if err != nil {
-		rt.unsent = true
+		rt.nothingSent = true
 		return err
 	}
 	rt.c, rt.outcome.Reused = c, c.reused
@@ -104,24 +104,24 @@ func (rt *roundTrip) forward() *Error {
 	return rt.attempt()
 }
 
-// compose builds the bytes to send.
-func (rt *roundTrip) compose() *Error {
+// buildRequest builds the bytes to send.
+func (rt *roundTrip) buildRequest() *Error {
 	const op = "send the request on"
 	if rt.ctx.Err() != nil {
 		return rt.pool.contextError(rt.ctx, op)
 	}
 	var err error
-	if rt.body, err = rt.pool.bodyOf(rt.r); err != nil {
+	if rt.body, err = rt.pool.describeBody(rt.r); err != nil {
 		return rt.pool.fault(FaultRequest, op, err)
 	}
-	if rt.out, err = appendHead(rt.out[:0], rt.r, &rt.caller, &rt.body); err != nil {
+	if rt.request, err = appendHead(rt.request[:0], rt.r, &rt.caller, &rt.body); err != nil {
 		return rt.pool.fault(FaultRequest, op, err)
 	}
-	if rt.body.mode != whole {
+	if rt.body.mode != buffered {
 		return nil
 	}
-	if rt.out, err = rt.body.appendBody(rt.out, rt.r.Body); err != nil {
-		rt.closeAfter()
+	if rt.request, err = rt.body.appendBody(rt.request, rt.r.Body); err != nil {
+		rt.closeClientConn()
 		return rt.pool.fault(FaultBody, "read the request's body", err)
 	}
 	return nil
@@ -130,7 +130,7 @@ func (rt *roundTrip) compose() *Error {
 // attempt sends the request on one connection, and the response to the client. After an error the connection cannot be
 // reused.
 func (rt *roundTrip) attempt() *Error {
-	rt.received, rt.unsent, rt.inBody, rt.head.status = false, false, false, 0
+	rt.received, rt.nothingSent, rt.inBody, rt.head.status = false, false, false, 0
 	rt.interim.bytes, rt.interim.count = 0, 0
 	rt.setFirstDeadline()
 	if err := rt.sendAndWait(); err != nil {
@@ -152,14 +152,14 @@ func (rt *roundTrip) attempt() *Error {
 	if err := rt.relay(); err != nil {
 		return err
 	}
-	rt.returnConn(!rt.head.ends)
+	rt.returnConn(!rt.head.closesConn)
 	return nil
 }
 
 // startBody starts to send the body. If the client expects 100 Continue, it first waits until the upstream sends that.
 func (rt *roundTrip) startBody() *Error {
-	if rt.body.expects {
-		_ = rt.c.SetReadDeadline(after(rt.pool.config.ExpectTimeout))
+	if rt.body.expectsContinue {
+		_ = rt.c.SetReadDeadline(deadlineAfter(rt.pool.config.ExpectTimeout))
 		for rt.head.status != http.StatusContinue {
 			err := rt.readHead()
 			if err != nil && err.Fault == FaultTimeout && rt.ctx.Err() == nil {
@@ -184,30 +184,30 @@ func (rt *roundTrip) startBody() *Error {
 
 // mayRepeat reports whether the request may be sent again after an error.
 func (rt *roundTrip) mayRepeat() bool {
-	return !rt.received && !rt.outcome.Sent && rt.sender == nil && rt.ctx.Err() == nil && (rt.unsent || idempotent(rt.r))
+	return !rt.received && !rt.outcome.Sent && rt.sender == nil && rt.ctx.Err() == nil && (rt.nothingSent || isIdempotent(rt.r))
 }
 
-// giveUp ends the round trip after an error, and returns the error to report.
-func (rt *roundTrip) giveUp(err *Error) *Error {
+// fail ends the round trip after an error, and returns the error to report.
+func (rt *roundTrip) fail(err *Error) *Error {
 	switch err.Fault {
 	case FaultBusy, FaultClosed, FaultDial, FaultBroken:
 		rt.outcome.Repeatable = rt.mayRepeat()
 	}
-	if rt.outcome.Repeatable && rt.body.mode == whole {
-		body := bytes.Clone(rt.out[len(rt.out)-int(rt.body.length):])
+	if rt.outcome.Repeatable && rt.body.mode == buffered {
+		body := bytes.Clone(rt.request[len(rt.request)-int(rt.body.length):])
 		rt.r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	if rt.c == nil {
 		return err
 	}
 	if s := rt.sender; s != nil {
-		s.end()
+		s.stop()
 		if s.readErr != nil {
 			err = rt.pool.fault(FaultBody, "read the request's body", s.readErr)
 		}
 	}
 	if !rt.outcome.Sent && !rt.bodyWasRead() {
-		rt.closeAfter()
+		rt.closeClientConn()
 	}
 	rt.returnConn(false)
 	return err
@@ -218,9 +218,9 @@ func (rt *roundTrip) bodyWasRead() bool {
 	return rt.body.mode != streamed || rt.sender != nil && rt.sender.bodyRead.Load()
 }
 
-// closeAfter lets the server close the client's connection after the response, because a part of the request was not
-// read.
-func (rt *roundTrip) closeAfter() {
+// closeClientConn lets the server close the client's connection after the response, because a part of the request was
+// not read.
+func (rt *roundTrip) closeClientConn() {
 	if rt.r.ProtoMajor == 1 {
 		rt.w.Header()["Connection"] = []string{"close"}
 	}
@@ -231,17 +231,17 @@ func (rt *roundTrip) returnConn(reusable bool) {
 	c := rt.c
 	rt.c = nil
 	if s := rt.sender; s != nil {
-		reusable = s.end() && reusable
+		reusable = s.stop() && reusable
 	} else if rt.body.mode == streamed {
 		reusable = false // the announced body was not sent
 	}
 	if !rt.bodyWasRead() && rt.r.ProtoMajor == 1 {
-		_ = http.NewResponseController(rt.w).SetReadDeadline(after(lingerTime))
+		_ = http.NewResponseController(rt.w).SetReadDeadline(deadlineAfter(lingerTime))
 	}
 	rt.sender = nil
-	if rt.unwatch() && reusable && rt.in.empty() {
-		if rt.head.keep > 0 {
-			c.keepFor(rt.head.keep)
+	if rt.unwatch() && reusable && rt.buffer.empty() {
+		if rt.head.keepAlive > 0 {
+			c.limitIdle(rt.head.keepAlive)
 		}
 		// If the deadline is still provisional, started is recent enough.
 		c.idleSince = rt.started
@@ -259,17 +259,17 @@ func (rt *roundTrip) end() {
 	if rt.c != nil {
 		rt.returnConn(false)
 	}
-	rt.in.reset()
-	if cap(rt.out) > keptBuffer {
-		rt.out = nil
+	rt.buffer.reset()
+	if cap(rt.request) > maxReusedBuffer {
+		rt.request = nil
 	}
 	h := &rt.head
-	clear(h.trailer[:cap(h.trailer)])
-	clear(h.named[:cap(h.named)])
+	clear(h.announcedTrailers[:cap(h.announcedTrailers)])
+	clear(h.connectionNames[:cap(h.connectionNames)])
 	// Only memory is reused.
 	*rt = roundTrip{
-		pool: rt.pool, out: rt.out[:0], in: rt.in,
-		head: responseHead{fields: h.fields[:0], trailer: h.trailer[:0], named: h.named[:0]},
+		pool: rt.pool, request: rt.request[:0], buffer: rt.buffer,
+		head: responseHead{fields: h.fields[:0], announcedTrailers: h.announcedTrailers[:0], connectionNames: h.connectionNames[:0]},
 	}
 	rt.pool.roundTrips.Put(rt)
 }

@@ -25,8 +25,8 @@ type sender struct {
 	c    *conn
 	done chan struct{}
 
-	bodyRead atomic.Bool // the body was read to its end
-	unwanted atomic.Bool // the rest is not sent
+	bodyRead  atomic.Bool // the body was read to its end
+	abandoned atomic.Bool // the rest is not sent
 
 	mu        sync.Mutex
 	responded bool // the response has begun, and its reader sets the deadlines
@@ -58,18 +58,18 @@ func (s *sender) run() {
 	}
 	if s.readErr != nil {
 		// The upstream must not take the bytes that it has for the whole body.
-		s.c.hangUp()
+		s.c.closeRaw()
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.responded {
-		_ = s.c.SetReadDeadline(after(s.rt.pool.config.HeaderTimeout))
+		_ = s.c.SetReadDeadline(deadlineAfter(s.rt.pool.config.HeaderTimeout))
 	}
 }
 
 func (s *sender) sendLength(b *bodyBuffer, left int64) {
-	for !s.unwanted.Load() {
+	for !s.abandoned.Load() {
 		n, err := s.rt.r.Body.Read(b[:min(int64(len(b)), left)])
 		left -= int64(n)
 		if left == 0 {
@@ -79,7 +79,7 @@ func (s *sender) sendLength(b *bodyBuffer, left int64) {
 			return
 		}
 		if err != nil {
-			s.failed(err)
+			s.recordReadError(err)
 			return
 		}
 	}
@@ -87,22 +87,22 @@ func (s *sender) sendLength(b *bodyBuffer, left int64) {
 
 // sendChunks sends each piece of the body as a chunk, in one write.
 func (s *sender) sendChunks(b *bodyBuffer) {
-	const before = len("ffffffff\r\n")
-	const after = len("\r\n0\r\n\r\n")
-	for !s.unwanted.Load() {
-		n, err := s.rt.r.Body.Read(b[before : len(b)-after])
+	const prefix = len("ffffffff\r\n")
+	const suffix = len("\r\n0\r\n\r\n")
+	for !s.abandoned.Load() {
+		n, err := s.rt.r.Body.Read(b[prefix : len(b)-suffix])
 		ended := errors.Is(err, io.EOF)
 		if ended {
 			s.bodyRead.Store(true)
 		}
-		out := b[before:before]
+		out := b[prefix:prefix]
 		if n > 0 {
 			var size [8]byte
 			digits := strconv.AppendInt(size[:0], int64(n), 16)
-			start := before - len(digits) - 2
+			start := prefix - len(digits) - 2
 			copy(b[start:], digits)
-			copy(b[before-2:], "\r\n")
-			out = b[start : before+n]
+			copy(b[prefix-2:], "\r\n")
+			out = b[start : prefix+n]
 			out = append(out, "\r\n"...)
 		}
 		if ended {
@@ -117,20 +117,20 @@ func (s *sender) sendChunks(b *bodyBuffer) {
 			return
 		}
 		if err != nil {
-			s.failed(err)
+			s.recordReadError(err)
 			return
 		}
 	}
 }
 
 func (s *sender) write(b []byte) bool {
-	_ = s.c.SetWriteDeadline(after(s.rt.pool.config.StallTimeout))
+	_ = s.c.SetWriteDeadline(deadlineAfter(s.rt.pool.config.StallTimeout))
 	_, s.writeErr = s.c.Write(b)
 	return s.writeErr == nil
 }
 
-func (s *sender) failed(err error) {
-	if s.unwanted.Load() {
+func (s *sender) recordReadError(err error) {
+	if s.abandoned.Load() {
 		return
 	}
 	if errors.Is(err, io.EOF) {
@@ -139,16 +139,16 @@ func (s *sender) failed(err error) {
 	s.readErr = err
 }
 
-// takeOver passes the read deadlines to the reader of the response, which has begun.
-func (s *sender) takeOver() {
+// responseBegan leaves the read deadlines to the reader of the response from now on.
+func (s *sender) responseBegan() {
 	s.mu.Lock()
 	s.responded = true
 	s.mu.Unlock()
 }
 
-// end stops the sender and waits for it. It reports whether all of the body was sent, so that the connection can be
+// stop stops the sender and waits for it. It reports whether all of the body was sent, so that the connection can be
 // reused.
-func (s *sender) end() bool {
+func (s *sender) stop() bool {
 	select {
 	case <-s.done:
 		return s.bodyRead.Load() && s.writeErr == nil
@@ -163,8 +163,8 @@ func (s *sender) end() bool {
 		case <-timer.C:
 		}
 	}
-	s.unwanted.Store(true)
-	s.c.hangUp()
+	s.abandoned.Store(true)
+	s.c.closeRaw()
 	if s.bodyRead.Load() {
 		<-s.done
 		return false
@@ -175,7 +175,7 @@ func (s *sender) end() bool {
 	ticker := time.NewTicker(sendGrace)
 	defer ticker.Stop()
 	for {
-		if err := client.SetReadDeadline(longAgo); err != nil {
+		if err := client.SetReadDeadline(pastTime); err != nil {
 			_ = s.rt.r.Body.Close()
 		}
 		select {
@@ -186,8 +186,8 @@ func (s *sender) end() bool {
 	}
 }
 
-// after returns the time d from now, or no time if d is negative.
-func after(d time.Duration) time.Time {
+// deadlineAfter returns the time d from now, or no time if d is negative.
+func deadlineAfter(d time.Duration) time.Time {
 	if d < 0 {
 		return time.Time{}
 	}

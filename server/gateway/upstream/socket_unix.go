@@ -17,15 +17,15 @@ import (
 type socket struct {
 	raw syscall.RawConn
 
-	peek  func(fd uintptr)
-	found bool
-	b     [1]byte
+	peek     func(fd uintptr)
+	readable bool
+	peeked   [1]byte
 
-	step    func(fd uintptr) bool
-	out, in []byte
-	sent, n int
-	waiting bool // all of out is sent
-	err     error
+	onReadable     func(fd uintptr) bool
+	out, in        []byte
+	sent, received int
+	waiting        bool // all of out is sent
+	err            error
 }
 
 // newSocket returns the socket of a connection, nil if it has none or is a wrapper of unknown type.
@@ -36,24 +36,24 @@ func newSocket(c net.Conn) *socket {
 	}
 	s := &socket{raw: raw}
 	s.peek = s.peekAt
-	s.step = s.stepAt
+	s.onReadable = s.stepAt
 	return s
 }
 
-// hasNothing reports whether there is nothing to read, neither bytes nor an end or an error. It does not block, and
+// isQuiet reports whether there is nothing to read, neither bytes nor an end or an error. It does not block, and
 // consumes nothing.
-func (s *socket) hasNothing() bool {
-	s.found = true
-	return s.raw.Control(s.peek) == nil && !s.found
+func (s *socket) isQuiet() bool {
+	s.readable = true
+	return s.raw.Control(s.peek) == nil && !s.readable
 }
 
 func (s *socket) peekAt(fd uintptr) {
 	for {
-		_, _, err := syscall.Recvfrom(int(fd), s.b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		_, _, err := syscall.Recvfrom(int(fd), s.peeked[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		s.found = !errors.Is(err, syscall.EAGAIN)
+		s.readable = !errors.Is(err, syscall.EAGAIN)
 		return
 	}
 }
@@ -62,14 +62,14 @@ func (s *socket) peekAt(fd uintptr) {
 // to read before a response can be there. sent is how much of out was sent. If that is not all and there is no error,
 // the caller sends the rest by Write.
 func (s *socket) sendAndWait(out, in []byte) (sent, n int, err error) {
-	s.out, s.in, s.sent, s.n, s.waiting, s.err = out, in, 0, 0, false, nil
+	s.out, s.in, s.sent, s.received, s.waiting, s.err = out, in, 0, 0, false, nil
 	// A response that arrives before step returns false is not missed.
-	err = s.raw.Read(s.step)
+	err = s.raw.Read(s.onReadable)
 	if err == nil {
 		err = s.err
 	}
 	s.out, s.in = nil, nil
-	return s.sent, s.n, err
+	return s.sent, s.received, err
 }
 
 // stepAt reports whether sendAndWait is done; if not, it is called again when the socket can be read.
@@ -101,7 +101,7 @@ func (s *socket) stepAt(fd uintptr) bool {
 		case n == 0:
 			s.err = io.EOF
 		default:
-			s.n = n
+			s.received = n
 		}
 		return true
 	}

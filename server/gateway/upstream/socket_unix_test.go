@@ -77,7 +77,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 	})
 	t.Run("too late to begin", func(t *testing.T) {
 		ours, _ := pair(t)
-		_ = ours.SetDeadline(longAgo)
+		_ = ours.SetDeadline(pastTime)
 		if sent, n, err := newSocket(ours).sendAndWait([]byte("ping"), in); sent != 0 || n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("got %d, %d, %v; want 0, 0, the deadline", sent, n, err)
 		}
@@ -86,7 +86,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 		ours, theirs := pair(t)
 		theirs.reset()
 		s := newSocket(ours)
-		await.True(t, "the reset has arrived", func() bool { return !s.hasNothing() })
+		await.True(t, "the reset has arrived", func() bool { return !s.isQuiet() })
 		_, _ = ours.Read(in) // takes the error away, which would come first
 		if sent, n, err := s.sendAndWait([]byte("ping"), in); sent != 0 || n != 0 || err == nil {
 			t.Errorf("got %d, %d, %v; want 0, 0 and an error", sent, n, err)
@@ -148,9 +148,9 @@ func TestRequestThatTheSocketRefusesCountsAsNotSent(t *testing.T) {
 	c := newConn(ours, ours, time.Minute)
 	await.True(t, "the reset has arrived", func() bool { return !c.isIdle() })
 	_, _ = ours.Read(make([]byte, 1))
-	x := &roundTrip{c: c, out: []byte("GET / HTTP/1.1\r\n\r\n"), deadlines: deadlines{provisional: true}}
-	if err := x.sendAndWait(); err == nil || !x.unsent {
-		t.Errorf("got %v, not sent: %v; want an error and that nothing was sent", err, x.unsent)
+	x := &roundTrip{c: c, request: []byte("GET / HTTP/1.1\r\n\r\n"), deadlines: deadlines{provisional: true}}
+	if err := x.sendAndWait(); err == nil || !x.nothingSent {
+		t.Errorf("got %v, not sent: %v; want an error and that nothing was sent", err, x.nothingSent)
 	}
 }
 
