@@ -23,27 +23,29 @@ func luaName(a headgate.Algorithm) string { return strings.ReplaceAll(a.String()
 
 // Lua returns the steps of an algorithm as a Redis script, which makes the same decisions. take.lua describes its
 // arguments and its reply; [Plan.Found] reads the state in the reply. The script cannot give back: see LuaGive.
-func Lua(a headgate.Algorithm) string { return luaCall(a, "take", "") }
+func Lua(a headgate.Algorithm) string { return luaCall(a, "take") }
 
 // LuaGive returns the script of Lua that can also give back.
 func LuaGive(a headgate.Algorithm) string { return luaCall(a, "take", all[a].lua().give) }
 
-// LuaGrant returns [Plan.Grant] as a Redis script. grant.lua describes its arguments and its reply. It returns "" for
-// an algorithm that is not [Grantable].
+// LuaGrant returns [Plan.Grant], and giving back, as a Redis script for several keys. grant.lua describes its arguments
+// and its reply. It returns "" for an algorithm that is not [Grantable].
 func LuaGrant(a headgate.Algorithm) string {
 	if !Grantable(a) {
 		return ""
 	}
-	return luaCall(a, "grant", all[a].lua().room)
+	return luaCall(a, "grant", all[a].lua().give, all[a].lua().room)
 }
 
-// luaCall returns the script that runs the file named call with the step of an algorithm. extra names one more file to
-// include, if it is not empty.
-func luaCall(a headgate.Algorithm, call, extra string) string {
+// luaCall returns the script that runs the file named call with the step of an algorithm. extra names more files to
+// include; empty names are ignored.
+func luaCall(a headgate.Algorithm, call string, extra ...string) string {
 	names := append([]string{"clock", "carry"}, all[a].lua().before...)
 	names = append(names, luaName(a))
-	if extra != "" {
-		names = append(names, extra)
+	for _, name := range extra {
+		if name != "" {
+			names = append(names, name)
+		}
 	}
 	return lua(names...) + "local step = " + luaName(a) + "\n" + lua(call)
 }

@@ -51,8 +51,7 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 		if try == carryTries {
 			return headgate.Decision{}, s.changingLimits(r.key)
 		}
-		args := s.withTime(append(make([]string, 0, 3), opGrant, r.args(want, share)))
-		reply, err := s.run(ctx, s.currentScripts().grant[r.plan.algorithm], []string{r.key}, args)
+		reply, err := s.runGathered(ctx, s.currentScripts().grant[r.plan.algorithm], opGrant, r.key, r.args(want, share))
 		if err != nil {
 			return headgate.Decision{}, err
 		}

@@ -45,7 +45,7 @@ func newScript(major int, firstLine, body string) *script {
 type scripts struct {
 	major            int       // 0 if it is not known
 	step, give, peek []*script // by algorithm
-	grant            []*script // by algorithm; nil if it has no grants
+	grant, giveAll   []*script // by algorithm, of grant.lua; nil if it has no grants
 	takeAll, peekAll *script
 	ready            *script // does nothing, and runs wherever step does
 }
@@ -57,11 +57,12 @@ func newScripts(major int) *scripts {
 		s.step = append(s.step, newScript(major, writes, body))
 		s.give = append(s.give, newScript(major, frees, algorithm.LuaGive(a)))
 		s.peek = append(s.peek, newScript(major, noWrite, body))
-		var grant *script
+		var grant, giveAll *script
 		if algorithm.Grantable(a) {
 			grant = newScript(major, writes, algorithm.LuaGrant(a))
+			giveAll = newScript(major, frees, algorithm.LuaGrant(a))
 		}
-		s.grant = append(s.grant, grant)
+		s.grant, s.giveAll = append(s.grant, grant), append(s.giveAll, giveAll)
 	}
 	all := algorithm.LuaAll()
 	s.takeAll = newScript(major, writes, all)
@@ -73,7 +74,7 @@ func newScripts(major int) *scripts {
 // all returns every script once.
 func (p *scripts) all() []*script {
 	list := []*script{p.takeAll, p.peekAll, p.ready}
-	for _, kind := range [...][]*script{p.step, p.give, p.peek, p.grant} {
+	for _, kind := range [...][]*script{p.step, p.give, p.peek, p.grant, p.giveAll} {
 		list = append(list, kind...)
 	}
 	seen := make(map[string]bool, len(list))

@@ -33,6 +33,7 @@ type Store struct {
 	secret      secretOptions
 	servers     inspection
 	lostRefunds atomic.Int64
+	gatherer    gatherer
 
 	background *background.Group
 }
@@ -245,6 +246,12 @@ func (s *Store) givePart(
 	}
 	r.lease = receipt.Lease
 	name, packed := r.plan.algorithm, r.args(r.plan.LuaReceipt(receipt))
+	if algorithm.Grantable(name) {
+		given, err := s.giveGathered(ctx, &r, packed)
+		if given || err != nil {
+			return err
+		}
+	}
 	for range carryTries {
 		args := s.withTime(append(make([]string, 0, 3), opGive, packed))
 		reply, err := s.run(ctx, s.currentScripts().give[name], []string{r.key}, args)
@@ -261,6 +268,17 @@ func (s *Store) givePart(
 		}
 	}
 	return s.changingLimits(r.key)
+}
+
+// giveGathered gives units back, together with others. It returns false if the key has a state of another limit, and
+// has done nothing then.
+func (s *Store) giveGathered(ctx context.Context, r *request, packed string) (bool, error) {
+	reply, err := s.runGathered(ctx, s.currentScripts().giveAll[r.plan.algorithm], opGive, r.key, packed)
+	if err != nil {
+		return false, err
+	}
+	_, out, _, err := parseReply(reply)
+	return out != changed, s.explainReply(err, r.key)
 }
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].

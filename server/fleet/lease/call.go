@@ -101,9 +101,17 @@ func (l *Limiter) startCall(h *holding, now time.Duration) {
 	h.countCall(now)
 	h.calls.running = true
 	l.counts.calls.Add(1)
-	if !l.start(func() { l.callStore(h, q) }) {
+	cancel := func() {
 		h.calls.running = false
 		h.answerAll(answer{outcome: closed})
+	}
+	c := pendingCall{run: func() { l.callStore(h, q) }, cancel: func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		cancel()
+	}}
+	if !l.startInRound(c, now) {
+		cancel()
 	}
 }
 

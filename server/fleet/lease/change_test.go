@@ -26,7 +26,10 @@ func TestGiveGoesToTheLeaseThatLivesElseToTheStore(t *testing.T) {
 		if err := l.Give(t.Context(), c, d.Receipt); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.held(l.clock.Elapsed()); got > h.grants[len(h.grants)-1].size {
+		h.mu.Lock()
+		size := h.grants[len(h.grants)-1].size
+		h.mu.Unlock()
+		if got := h.held(l.clock.Elapsed()); got > size {
 			t.Errorf("%d held after they were given twice, want no more than there were", got)
 		}
 		d = mustLease(t, l, c)

@@ -149,6 +149,7 @@ type Limiter struct {
 	clock   clock.Stopwatch
 	table   table
 	wheel   wheel
+	rounds  rounds
 
 	rtt       atomic.Int64 // recent duration of calls, in ns
 	returning atomic.Int64 // number of returns in progress

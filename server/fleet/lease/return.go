@@ -84,10 +84,14 @@ func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 		return
 	}
 	l.returning.Add(1)
-	if !l.start(func() {
+	c := pendingCall{run: func() {
 		defer l.returning.Add(-1)
 		l.returnUnits(l.life, h, o.grant.receipt(o.units))
-	}) {
+	}, cancel: func() {
+		l.returning.Add(-1)
+		l.counts.expired.Add(o.units)
+	}}
+	if !l.startInRound(c, now) {
 		l.returning.Add(-1) // the limiter is closed, and Close returns them
 		return
 	}
