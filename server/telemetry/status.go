@@ -103,11 +103,11 @@ type FollowStatus struct {
 	FromDisk bool `json:"from_disk"`
 	// Push reports that the service signals changes.
 	Push bool `json:"push"`
-	// Away says why the service is unreachable, Disk why the rules cannot be saved to the node's disk.
-	Away string `json:"away,omitempty"`
-	Disk string `json:"disk,omitempty"`
-	// Doubt is the last suspicious client.
-	Doubt string `json:"doubt,omitempty"`
+	// Unreachable says why the service is unreachable, Disk why the rules cannot be saved to the node's disk.
+	Unreachable string `json:"unreachable,omitempty"`
+	Disk        string `json:"disk,omitempty"`
+	// Suspicious is the last suspicious client.
+	Suspicious string `json:"suspicious,omitempty"`
 }
 
 // DatabaseStatus reports whether rules can be changed.

@@ -83,7 +83,7 @@ func TestNodeFollowsARulesService(t *testing.T) {
 		waitLimit(t, node, user, want)
 	}
 	code, status = node.status()
-	if f := status.Rules.Follow; code != http.StatusOK || !status.Degraded || f == nil || !f.FromDisk || f.Away == "" {
+	if f := status.Rules.Follow; code != http.StatusOK || !status.Degraded || f == nil || !f.FromDisk || f.Unreachable == "" {
 		t.Errorf("without the service: got %d %+v", code, status)
 	}
 	for series, want := range map[string]float64{"headgate_rules_from_disk": 1, "headgate_rules_service_up": 0} {

@@ -34,7 +34,7 @@ func TestNodeStartsWhileTheDatabaseIsUnreachable(t *testing.T) {
 	p = serve(t, args(addr)...)
 	waitLimit(t, p, "x", 100)
 	code, status := p.status()
-	if f := status.Rules.Follow; code != http.StatusOK || !status.Degraded || !f.FromDisk || f.Away == "" {
+	if f := status.Rules.Follow; code != http.StatusOK || !status.Degraded || !f.FromDisk || f.Unreachable == "" {
 		t.Errorf("without the database: got %d %+v", code, status)
 	}
 	if code, body := get(t, "http://"+p.admin+"/v1/rules"); code != http.StatusServiceUnavailable {

@@ -306,7 +306,7 @@ export interface Status {
       lag_ms: number;
       from_disk: boolean;
       push: boolean;
-      away?: string;
+      unreachable?: string;
       disk?: string;
     };
   };

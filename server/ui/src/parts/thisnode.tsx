@@ -42,7 +42,7 @@ export function asNode({ status, fleet }: Here): FleetNode {
     started: status.started ?? "",
   };
   if (follow?.from_disk) made.from_disk = true;
-  const wrong = status.rules.error ?? follow?.away;
+  const wrong = status.rules.error ?? follow?.unreachable;
   if (wrong) made.error = wrong;
   if (fleet) made.fleet = fleet;
   return made;
@@ -124,7 +124,7 @@ export function ThisNodePanel({ here, alone }: { here: Here; alone: boolean }) {
         </Notice>
       ))}
       {status.rules.error && <Notice tone="bad">Rules were refused, the ones before stay in force: {status.rules.error}</Notice>}
-      {status.rules.follow?.away && <Notice tone="warn">The rules service is unreachable: {status.rules.follow.away}</Notice>}
+      {status.rules.follow?.unreachable && <Notice tone="warn">The rules service is unreachable: {status.rules.follow.unreachable}</Notice>}
       {status.rules.follow?.disk && <Notice tone="warn">Rules are not kept on disk: {status.rules.follow.disk}</Notice>}
       {status.identity?.error && <Notice tone="warn">Tokens of users cannot be verified: {status.identity.error}</Notice>}
       {(status.store.warnings ?? []).map((w) => (

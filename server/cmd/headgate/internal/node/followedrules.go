@@ -72,7 +72,7 @@ func (f *followedRules) status() telemetry.RulesStatus {
 		Follow: &telemetry.FollowStatus{
 			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(),
 			LagMS:    s.Lag.Milliseconds(),
-			FromDisk: s.FromDisk, Push: s.Push, Away: s.Unreachable, Disk: s.Disk, Doubt: s.Suspicious,
+			FromDisk: s.FromDisk, Push: s.Push, Unreachable: s.Unreachable, Disk: s.Disk, Suspicious: s.Suspicious,
 		},
 	}
 	if m := f.mirror.Load(); m != nil && result.Error == "" {

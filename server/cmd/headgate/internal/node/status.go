@@ -21,7 +21,7 @@ func (n *Node) Status() telemetry.Status {
 		s.Rules = n.fileRules.status()
 	} else {
 		s.Rules = n.followed.status()
-		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Away != "" || s.Rules.Follow.Disk != ""
+		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Unreachable != "" || s.Rules.Follow.Disk != ""
 		if s.State == telemetry.Ready && !n.followed.ready() {
 			s.State = telemetry.Starting // without rules, every request would pass
 		}
