@@ -15,6 +15,9 @@ FUZZ         ?=
 CHAOSTIME    ?= 10m
 RELEASE_FLAGS ?=
 
+# The build tags of a release: without gRPC's pages for tracing, the program is 15 MB smaller.
+tags := grpcnotrace
+
 # Where the system's Node is too old for the web console, tools/need installs a newer one here.
 export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(PATH)
 
@@ -63,7 +66,7 @@ need-proxies:
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 in front of a built-in service (RUN_FLAGS)
 	@mkdir -p bin
-	go build -o bin/headgate ./server/cmd/headgate
+	go build -tags $(tags) -o bin/headgate ./server/cmd/headgate
 	bin/headgate serve $(RUN_FLAGS)
 
 .PHONY: proof

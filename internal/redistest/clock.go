@@ -8,22 +8,52 @@ import (
 	"time"
 )
 
-// clockEnvironment returns environment variables that show a process another time.
-func clockEnvironment(offset time.Duration) ([]string, error) {
-	if offset == 0 {
+// clockEnvironment returns environment variables that show a server another time.
+func (s *Server) clockEnvironment() ([]string, error) {
+	if !s.fakesClock() {
 		return nil, nil
 	}
 	library, err := findFaketime()
 	if err != nil {
 		return nil, err
 	}
+	offset := fmt.Sprintf("FAKETIME=%+f", s.o.ClockOffset.Seconds())
+	if s.o.MovableClock {
+		if _, err := os.Stat(s.file("clock")); err != nil {
+			if err := s.writeClock(0); err != nil {
+				return nil, err
+			}
+		}
+		offset = "FAKETIME_TIMESTAMP_FILE=" + s.file("clock")
+	}
 	return []string{
+		offset,
+		"FAKETIME_CACHE_DURATION=1",
 		// With the C library preloaded, it provides memory. jemalloc cannot: libfaketime needs memory to start, and
 		// jemalloc needs the time before it provides any.
 		"LD_PRELOAD=" + library + " libc.so.6",
-		fmt.Sprintf("FAKETIME=%+f", offset.Seconds()),
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}, nil
+}
+
+// fakesClock reports whether the server has a clock of its own.
+func (s *Server) fakesClock() bool { return s.o.ClockOffset != 0 || s.o.MovableClock }
+
+// MoveClock sets how far the clock of a server with a MovableClock is ahead. The server sees it within about a second.
+func (s *Server) MoveClock(offset time.Duration) {
+	s.t.Helper()
+	if err := s.writeClock(offset); err != nil {
+		s.t.Errorf("redistest: move the clock of %s: %v", s, err)
+	}
+}
+
+// writeClock replaces the file that libfaketime reads. It must never see half of it.
+func (s *Server) writeClock(offset time.Duration) error {
+	next := s.file("clock.next")
+	if err := os.WriteFile(next, fmt.Appendf(nil, "%+f\n", offset.Seconds()), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, s.file("clock"))
 }
 
 // unlinkClock removes the names of the memory that libfaketime shares with the children of a process. It needs them

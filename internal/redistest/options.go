@@ -25,6 +25,8 @@ type Options struct {
 	Persist bool
 	// ClockOffset is added to the server's clock; it may be negative. Default 0.
 	ClockOffset time.Duration
+	// MovableClock lets Server.MoveClock change the clock while the server runs. Default false.
+	MovableClock bool
 	// Config are more lines of redis.conf, which override ours. Default none.
 	Config []string
 }
@@ -35,6 +37,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("redistest: Options.MaxMemory is %d; want at least 0", o.MaxMemory)
 	case o.MaxMemoryPolicy != "" && o.MaxMemory == 0:
 		return errors.New("redistest: Options.MaxMemoryPolicy needs a MaxMemory")
+	case o.MovableClock && o.ClockOffset != 0:
+		return errors.New("redistest: Options has a MovableClock and a ClockOffset; call MoveClock instead")
 	}
 	return nil
 }

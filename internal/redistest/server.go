@@ -166,7 +166,7 @@ func (s *Server) config() []byte {
 
 // launch starts the process and waits until it responds.
 func (s *Server) launch() error {
-	env, err := clockEnvironment(s.o.ClockOffset)
+	env, err := s.clockEnvironment()
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (s *Server) launch() error {
 				s, patience, err, s.logFrom(before.Size()))
 		}
 	}
-	if s.o.ClockOffset != 0 {
+	if s.fakesClock() {
 		unlinkClock(cmd.Process.Pid)
 	}
 	if s.ready != nil {

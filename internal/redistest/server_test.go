@@ -211,6 +211,22 @@ func TestAServersClockIsOffByTheOffset(t *testing.T) {
 	}
 }
 
+func TestMoveClockChangesTheClockOfARunningServer(t *testing.T) {
+	t.Parallel()
+	s := Standalone(t, Options{MovableClock: true})
+	for _, offset := range []time.Duration{0, time.Hour, -time.Minute} {
+		s.MoveClock(offset)
+		if err := waitUntil("see the clock", func() error {
+			if got := clockOffset(t, s); (got - offset).Abs() > time.Second {
+				return fmt.Errorf("got a clock %v ahead, want %v", got, offset)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // clockOffset returns how far a server's clock is ahead of ours.
 func clockOffset(t testing.TB, s *Server) time.Duration {
 	t.Helper()
@@ -237,7 +253,9 @@ func TestConfigLinesWinOverOurs(t *testing.T) {
 
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, o := range []Options{{MaxMemory: -1}, {MaxMemoryPolicy: "allkeys-lru"}} {
+	for _, o := range []Options{
+		{MaxMemory: -1}, {MaxMemoryPolicy: "allkeys-lru"}, {MovableClock: true, ClockOffset: time.Second},
+	} {
 		if err := o.validate(); err == nil {
 			t.Errorf("%+v: got no error", o)
 		}

@@ -11,7 +11,7 @@ import (
 const (
 	workers = 4
 	pause   = 10 * time.Millisecond // between two requests of a worker
-	// settling is how long after a fault on a node requests to it may still fail.
+	// settling is how long after a fault on a node connections to it may still fail. Responses are never excused.
 	settling = 2 * time.Second
 )
 
@@ -25,6 +25,7 @@ type load struct {
 	line       []Second
 	latencies  []time.Duration // of the current second
 	admitted   int             // by the rule that fails closed
+	overloaded []string        // responses that refuse because of overload
 	violations []string
 	failedAt   map[*program]time.Time // when each node was last under a fault
 }
@@ -55,19 +56,19 @@ func (l *load) run(ctx context.Context) {
 	l.advance(time.Now())
 }
 
-// request sends one request, and tries the next node if one under a fault does not respond.
+// request sends one request, and tries the next node if the connection to one under a fault fails.
 func (l *load) request(i int) {
 	path := []string{"/open", "/closed"}[i/nodes%2]
 	sent := time.Now()
 	for attempt := range nodes {
 		n := l.s.nodes[(i+attempt)%nodes]
 		before := l.excused(n)
-		if n.broken.Load() > 0 && attempt < nodes-1 {
+		if n.down() && attempt < nodes-1 {
 			continue // the balancer has noticed
 		}
-		code, err := l.s.ask(n, path)
+		r, err := l.s.ask(n, path)
 		if last := attempt == nodes-1; err == nil || last || !before && !l.excused(n) {
-			l.record(n, path, code, err, time.Since(sent))
+			l.record(n, path, r, err, time.Since(sent))
 			return
 		}
 	}
@@ -77,14 +78,14 @@ func (l *load) request(i int) {
 func (l *load) excused(n *program) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n.broken.Load() > 0 {
+	if n.faulty() {
 		l.failedAt[n] = time.Now()
 	}
 	return !l.strict && time.Since(l.failedAt[n]) < settling
 }
 
 // record counts a response, and reports one that must not be.
-func (l *load) record(n *program, path string, code int, err error, took time.Duration) {
+func (l *load) record(n *program, path string, r reply, err error, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -92,19 +93,22 @@ func (l *load) record(n *program, path string, code int, err error, took time.Du
 	second := &l.line[len(l.line)-1]
 	l.latencies = append(l.latencies, took)
 	switch {
-	case err == nil && code == 200:
+	case err == nil && r.status == 200:
 		second.Allowed++
 		if path == "/closed" {
 			l.admitted++
 		}
-	case err == nil && code == 429:
+	case err == nil && r.status == 429:
 		second.Denied++
-	case err == nil && code == 503 && path == "/closed":
+	case err == nil && r.isOverload():
+		second.Overloaded++
+		l.overloaded = append(l.overloaded, fmt.Sprintf("at %.1fs: %s %s", now.Sub(l.begin).Seconds(), n.name, path))
+	case err == nil && r.status == 503 && path == "/closed":
 		second.Refused++
 	default:
 		second.Errors++
-		l.violations = append(l.violations, fmt.Sprintf("at %.1fs: %s %s: status %d, %v",
-			now.Sub(l.begin).Seconds(), n.name, path, code, err))
+		l.violations = append(l.violations, fmt.Sprintf("at %.1fs: %s %s: %+v, %v",
+			now.Sub(l.begin).Seconds(), n.name, path, r, err))
 	}
 }
 

@@ -116,11 +116,18 @@ func checkLoad(t *testing.T, l *load, losses int) {
 	elapsed := time.Since(l.begin)
 	sent := 0
 	for _, second := range l.line {
-		sent += second.Allowed + second.Denied + second.Refused + second.Errors
+		sent += second.Allowed + second.Denied + second.Refused + second.Overloaded + second.Errors
 	}
 	most := closedBurst*(1+losses) + int(elapsed.Seconds()*closedRate)
-	t.Logf("%d requests, %d admitted by the rule that fails closed, at most %d; %d violations", sent, l.admitted, most,
-		len(l.violations))
+	t.Logf("%d requests, %d admitted by the rule that fails closed, at most %d; %d refused because of overload; "+
+		"%d violations", sent, l.admitted, most, len(l.overloaded), len(l.violations))
+	for _, refusal := range l.overloaded[:min(20, len(l.overloaded))] {
+		t.Logf("overload %s", refusal)
+	}
+	if most := sent / 1000; len(l.overloaded) > most {
+		t.Errorf("got %d of %d requests refused because of overload, want at most %d: the load is light", len(l.overloaded),
+			sent, most)
+	}
 	if l.admitted > most {
 		t.Errorf("got %d admitted, want at most %d", l.admitted, most)
 	}

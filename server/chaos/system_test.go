@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,7 +47,9 @@ type program struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	broken atomic.Int64 // faults on it now
+	broken atomic.Int64 // faults on it that the balancer has noticed
+	flawed atomic.Int64 // faults on it during which it may refuse connections
+	disk   string       // its own file system, or empty
 }
 
 func (p *program) start() {
@@ -72,6 +75,26 @@ func (p *program) kill() {
 	<-p.ended
 }
 
+// endedChannel returns a channel that is closed when the process has ended.
+func (p *program) endedChannel() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// down reports whether a balancer knows that the node does not work.
+func (p *program) down() bool {
+	select {
+	case <-p.endedChannel():
+		return true
+	default:
+		return p.broken.Load() > 0
+	}
+}
+
+// faulty reports whether the node is under a fault.
+func (p *program) faulty() bool { return p.flawed.Load() > 0 || p.down() }
+
 func (p *program) signal(s os.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,6 +105,7 @@ func (p *program) signal(s os.Signal) error {
 type system struct {
 	t        *testing.T
 	redis    *redistest.ClusterSet
+	networks []*redistest.Proxy // in front of each server of redis
 	postgres *pgtest.Server
 	rules    *program
 	link     *redistest.Proxy // between the nodes and the rules service
@@ -106,9 +130,9 @@ func startSystem(t *testing.T, binary string) *system {
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
 	s := &system{
-		t: t, redis: redistest.Cluster(t, redistest.ClusterOptions{}), postgres: pgtest.Start(t, pgtest.Options{Durable: true}),
-		client: &http.Client{Timeout: 2 * time.Second},
+		t: t, postgres: pgtest.Start(t, pgtest.Options{Durable: true}), client: &http.Client{Timeout: 2 * time.Second},
 	}
+	s.startRedis()
 	dir := t.TempDir()
 	token, secret := filepath.Join(dir, "token"), filepath.Join(dir, "secret")
 	for path, text := range map[string]string{token: adminToken, secret: keySecret} {
@@ -122,7 +146,7 @@ func startSystem(t *testing.T, binary string) *system {
 	s.await("the second rule", func() error { return s.put("closed", closedRule) })
 	for i := range nodes {
 		s.nodes = append(s.nodes, s.program(binary, fmt.Sprintf("node-%d", i+1), "--upstream", upstream.URL,
-			"--store", s.redis.URL(), "--key-secret-file", secret, "--control", "http://"+s.link.Addr(), "--token-file", token))
+			"--store", s.redisURL(), "--key-secret-file", secret, "--control", "http://"+s.link.Addr(), "--token-file", token))
 	}
 	s.await("a healthy system", s.healthy)
 	return s
@@ -131,12 +155,15 @@ func startSystem(t *testing.T, binary string) *system {
 // program starts a process on free addresses, which it keeps when it is started again.
 func (s *system) program(binary, name string, args ...string) *program {
 	s.t.Helper()
-	dir := s.t.TempDir()
+	dir, disk := s.t.TempDir(), ""
+	if mountDisk(s.t, dir) {
+		disk = dir
+	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &program{t: s.t, binary: binary, name: name, log: log, gateway: freeAddr(s.t), admin: freeAddr(s.t)}
+	p := &program{t: s.t, binary: binary, name: name, log: log, disk: disk, gateway: freeAddr(s.t), admin: freeAddr(s.t)}
 	p.args = append([]string{
 		"serve", "--gateway-addr", p.gateway, "--admin-addr", p.admin, "--api-addr", "off", "--grpc-addr", "off",
 		"--resp-addr", "off", "--data-dir", dir, "--node-id", name, "--log-format", "json",
@@ -215,10 +242,10 @@ func (s *system) healthy() error {
 		if status.State != "ready" || status.Degraded {
 			return fmt.Errorf("%s is %+v", n.name, status)
 		}
-		if code, err := s.ask(n, "/closed"); err != nil {
+		if r, err := s.ask(n, "/closed"); err != nil {
 			return fmt.Errorf("%s does not respond to /closed: %w", n.name, err)
-		} else if code != 200 && code != 429 {
-			return fmt.Errorf("%s responds %d to /closed", n.name, code)
+		} else if r.status != 200 && r.status != 429 {
+			return fmt.Errorf("%s responds %d to /closed", n.name, r.status)
 		}
 	}
 	return nil
@@ -233,17 +260,30 @@ func (s *system) get(url string, v any) error {
 	return json.NewDecoder(response.Body).Decode(v)
 }
 
-// ask sends a request through a node and returns the status. It returns an error with the body of a response that is
-// neither 200 nor a refusal of the rule that fails closed.
-func (s *system) ask(n *program, path string) (int, error) {
+// A reply is the response to a request.
+type reply struct {
+	status     int
+	retryAfter string
+	body       string // of a server error
+}
+
+// isOverload reports whether a node refused the request because of overload.
+func (r reply) isOverload() bool {
+	return r.status == 503 && r.retryAfter != "" &&
+		(strings.Contains(r.body, "Too many requests arrived at once.") || strings.Contains(r.body, "All connections are in use."))
+}
+
+// ask sends a request through a node. The error is that of the connection.
+func (s *system) ask(n *program, path string) (reply, error) {
 	response, err := s.client.Get("http://" + n.gateway + path)
 	if err != nil {
-		return 0, err
+		return reply{}, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
+	r := reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
-	if err == nil && response.StatusCode >= 500 && path != "/closed" {
-		err = fmt.Errorf("Retry-After %q: %s", response.Header.Get("Retry-After"), body)
+	if r.status >= 500 {
+		r.body = string(body)
 	}
-	return response.StatusCode, err
+	return r, err
 }

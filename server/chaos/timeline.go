@@ -19,6 +19,7 @@ type Timeline struct {
 // A Second has the figures of one second of load.
 type Second struct {
 	Allowed, Denied, Refused int           // responses: 200, 429, and 503 of rules that fail closed
+	Overloaded               int           // responses: 503 because of overload
 	Errors                   int           // violations
 	P99                      time.Duration // latency of the slowest percent
 }
@@ -56,6 +57,7 @@ func (t *Timeline) WriteSVG(w io.Writer) error {
 		{"allowed", "#1a7f37", t.values(func(s *Second) float64 { return float64(s.Allowed) })},
 		{"denied", "#9a6700", t.values(func(s *Second) float64 { return float64(s.Denied) })},
 		{"refused: fail closed", "#8250df", t.values(func(s *Second) float64 { return float64(s.Refused) })},
+		{"refused: overload", "#0969da", t.values(func(s *Second) float64 { return float64(s.Overloaded) })},
 		{"violations", "#cf222e", t.values(func(s *Second) float64 { return float64(s.Errors) })},
 	})
 	d.plot(70+plotHeight, "p99 in ms", []series{

@@ -1,7 +1,8 @@
 package docsite
 
 import (
-	"html/template"
+	"fmt"
+	"html"
 	"path"
 	"strings"
 )
@@ -27,41 +28,55 @@ type searchEntry struct {
 	Text    string `json:"t"`
 }
 
-// pageData are the values of the template of pages.
-type pageData struct {
-	Title    string
-	Root     string // relative path of the site's root: "" or "../"
-	Version  string
-	Menu     []menuGroup
-	Content  template.HTML
-	Headings []heading
-}
-
-type menuGroup struct {
-	Title string
-	Open  bool
-	Pages []menuEntry
-}
-
-type menuEntry struct {
-	Title, File string
-	Current     bool
-}
-
-// entries returns the navigation as the page current shows it.
-func entries(menu []group, current *page) []menuGroup {
-	root := strings.Repeat("../", strings.Count(current.file, "/"))
-	var list []menuGroup
-	for i := range menu {
-		g := menuGroup{Title: menu[i].title}
-		for j := range menu[i].pages {
-			p := &menu[i].pages[j]
-			g.Open = g.Open || p == current
-			g.Pages = append(g.Pages, menuEntry{Title: p.title, File: root + p.file, Current: p == current})
-		}
-		list = append(list, g)
+// write returns the page as HTML.
+func (p *page) write(menu []group, version string) []byte {
+	root := strings.Repeat("../", strings.Count(p.file, "/"))
+	if version != "" {
+		version = `<span class="version">` + html.EscapeString(version) + `</span>`
 	}
-	return list
+	return []byte(strings.NewReplacer(
+		"{{title}}", html.EscapeString(p.title),
+		"{{root}}", root,
+		"{{version}}", version,
+		"{{menu}}", p.menu(menu, root),
+		"{{content}}", string(p.html), // rendered from our own documents, without raw HTML
+		"{{headings}}", p.contents(),
+	).Replace(pageText))
+}
+
+// menu returns the navigation as the page shows it.
+func (p *page) menu(menu []group, root string) string {
+	var b strings.Builder
+	for i := range menu {
+		var open string
+		var items strings.Builder
+		for j := range menu[i].pages {
+			other := &menu[i].pages[j]
+			var current string
+			if other == p {
+				open, current = " open", ` aria-current="page"`
+			}
+			fmt.Fprintf(&items, "<li><a href=\"%s\"%s>%s</a></li>\n", html.EscapeString(root+other.file), current,
+				html.EscapeString(other.title))
+		}
+		fmt.Fprintf(&b, "<details%s><summary>%s</summary>\n<ul>%s</ul></details>\n", open,
+			html.EscapeString(menu[i].title), &items)
+	}
+	return b.String()
+}
+
+// contents returns the list of the page's headings.
+func (p *page) contents() string {
+	if len(p.headings) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("<aside aria-label=\"On this page\"><p>On this page</p>\n<ul>")
+	for _, h := range p.headings {
+		fmt.Fprintf(&b, "<li><a href=\"#%s\">%s</a></li>\n", html.EscapeString(h.Anchor), html.EscapeString(h.Text))
+	}
+	b.WriteString("</ul></aside>")
+	return b.String()
 }
 
 // fileOf returns the file of a document: rules.html for rules.md, and index.html for README.md.

@@ -1,11 +1,9 @@
 package docsite
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"net/url"
 	"os"
@@ -51,8 +49,6 @@ var (
 	script []byte
 	//go:embed assets/icon.svg
 	icon []byte
-
-	pageTemplate = template.Must(template.New("page").Parse(pageText))
 )
 
 // Build renders all documents.
@@ -66,16 +62,7 @@ func Build(o Options) (*Site, error) {
 	for i := range menu {
 		for j := range menu[i].pages {
 			p := &menu[i].pages[j]
-			var out bytes.Buffer
-			err := pageTemplate.Execute(&out, &pageData{
-				Title: p.title, Root: strings.Repeat("../", strings.Count(p.file, "/")), Version: o.Version,
-				Menu: entries(menu, p), Headings: p.headings,
-				Content: template.HTML(p.html), // rendered from our own documents, without raw HTML
-			})
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", p.document, err)
-			}
-			s.files[p.file] = out.Bytes()
+			s.files[p.file] = p.write(menu, o.Version)
 			index = append(index, p.search...)
 		}
 	}

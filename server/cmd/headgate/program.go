@@ -63,9 +63,10 @@ With --upstream and --rules it protects your service.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	// Cobra prints "headgate version" before it. A template of our own would make the linker keep every method of every
+	// type, because a template could call it: 15 MB.
 	build := currentBuild()
-	root.Version = build.String()
-	root.SetVersionTemplate("{{.Version}}\n")
+	root.Version = strings.TrimPrefix(build.String(), "headgate ")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		// After an unknown subcommand, a flag is unknown too, because it is one of the command that was meant.
 		if args := c.Flags().Args(); c.HasParent() && c.HasSubCommands() && len(args) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 )
 
 // A Fault is the reason why a request was not served.
@@ -19,7 +20,8 @@ const (
 	FaultBody
 	// FaultClient: the client has disconnected. 499, which is never sent.
 	FaultClient
-	// FaultBusy: all connections are in use, and too many requests wait for one, or this one has waited too long. 503.
+	// FaultBusy: all connections are in use, or no descriptor is left for another one, and too many requests wait for one,
+	// or this one has waited too long. 503.
 	FaultBusy
 	// FaultClosed: the pool is closed. 503.
 	FaultClosed
@@ -99,6 +101,11 @@ func isTimeout(err error) bool {
 	var n net.Error
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &n) && n.Timeout()
+}
+
+// IsNoDescriptor reports whether an error means that this process or system has no file descriptor left.
+func IsNoDescriptor(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 func (p *Pool) fault(f Fault, op string, err error) *Error {

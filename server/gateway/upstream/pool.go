@@ -113,7 +113,7 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	case p.open < p.config.MaxConns:
 		p.open++
 		p.mu.Unlock()
-		return p.connect(ctx, now)
+		return p.connectOrWait(ctx, now)
 	case p.waiting.Len() >= p.config.MaxWaiting:
 		p.mu.Unlock()
 		return nil, p.fault(FaultBusy, op, errWaiting)
@@ -180,14 +180,34 @@ func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 		p.freeSlot()
 	}
 	p.mu.Unlock()
-	if err == nil {
-		return c, nil
-	}
 	const op = "connect"
-	if ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return c, nil
+	case ctx.Err() != nil:
 		return nil, p.contextError(ctx, op)
+	case IsNoDescriptor(err):
+		return nil, p.fault(FaultBusy, op, err)
+	default:
+		return nil, p.fault(FaultDial, op, err)
 	}
-	return nil, p.fault(FaultDial, op, err)
+}
+
+// connectOrWait is connect, but without a descriptor for a new connection it waits for one that is in use.
+func (p *Pool) connectOrWait(ctx context.Context, now *time.Time) (*conn, *Error) {
+	c, failed := p.connect(ctx, now)
+	if failed == nil || failed.Fault != FaultBusy {
+		return c, failed
+	}
+	p.mu.Lock()
+	if p.closed || p.open == len(p.idle) || p.waiting.Len() >= p.config.MaxWaiting {
+		p.mu.Unlock()
+		return nil, failed
+	}
+	granted := make(chan grant, 1)
+	place := p.waiting.PushBack(granted)
+	p.mu.Unlock()
+	return p.wait(ctx, now, granted, place)
 }
 
 // replace closes a connection and opens another one in its slot.

@@ -3,7 +3,7 @@ package report
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"strconv"
 	"strings"
@@ -15,34 +15,14 @@ import (
 //go:embed report.html
 var source string
 
-var page = template.Must(template.New("report").Parse(source))
-
-// A row is a result in the table of the page.
-type row struct {
-	Algorithm, Mode, Limits      string
-	Partial                      bool
-	Requests, Admitted, Denied   string
-	WronglyAdmitted              string
-	WronglyDenied                string
-	MaxExcess, Burstiness        string
-	P50, P99                     string
-	RedisCalls, RedisLoad, Bytes string
-	Degraded, Unserved           string
-}
-
 // Write writes the page. It needs nothing but itself: no script, and no other file.
 func Write(to io.Writer, all *sim.Results) error {
-	data := struct {
-		*sim.Results
-		Style  template.CSS
-		Rows   []row
-		Charts []template.HTML
-		Notes  []string
-	}{Results: all, Style: template.CSS(chart.Style), Notes: notes(all)}
-	for _, r := range all.Results {
-		data.Rows = append(data.Rows, rowOf(r))
+	var description string
+	if all.Description != "" {
+		description = element("p", all.Description)
 	}
-	add := func(svg string) { data.Charts = append(data.Charts, template.HTML(svg)) } // charts escape their texts
+	var charts strings.Builder
+	add := func(svg string) { fmt.Fprintf(&charts, "<div class=\"card\">%s</div>\n", svg) } // charts escape their texts
 	add(decisions(all).SVG(false))
 	for _, f := range Figures {
 		if c := overTime(all, f); c != nil {
@@ -51,19 +31,59 @@ func Write(to io.Writer, all *sim.Results) error {
 	}
 	add(latencies(all).SVG(false))
 	add(traffic(all).SVG(false))
-	return page.Execute(to, data)
+	var rows strings.Builder
+	for _, r := range all.Results {
+		writeRow(&rows, r)
+	}
+	_, err := strings.NewReplacer(
+		"{{scenario}}", html.EscapeString(all.Scenario),
+		"{{style}}", chart.Style,
+		"{{description}}", description,
+		"{{duration}}", fmt.Sprint(all.Duration),
+		"{{seed}}", fmt.Sprint(all.Seed),
+		"{{notes}}", list(notes(all)),
+		"{{rows}}", rows.String(),
+		"{{charts}}", charts.String(),
+	).WriteString(to, source)
+	return err
 }
 
-func rowOf(r *sim.Result) row {
-	return row{
-		Algorithm: r.Algorithm, Mode: r.Mode, Limits: strings.Join(r.Limits, ", "), Partial: r.Partial,
-		Requests: grouped(r.Requests), Admitted: grouped(r.Admitted), Denied: grouped(r.Denied),
-		WronglyAdmitted: withShare(r.WronglyAdmitted, r.Requests), WronglyDenied: withShare(r.WronglyDenied, r.Requests),
-		MaxExcess: grouped(r.MaxExcess), Burstiness: strconv.FormatFloat(r.Burstiness, 'f', 2, 64),
-		P50: micros(r.Latency.P50), P99: micros(r.Latency.P99), RedisCalls: chart.Number(perSecond(r, r.RedisCalls)),
-		RedisLoad: strconv.FormatFloat(100*r.RedisLoad, 'f', 1, 64) + "%", Bytes: chart.Number(perSecond(r, r.BytesSent)),
-		Degraded: grouped(r.Degraded), Unserved: grouped(r.Unserved),
+// element returns an HTML element with a text.
+func element(name, text string) string {
+	return "<" + name + ">" + html.EscapeString(text) + "</" + name + ">"
+}
+
+// list returns an HTML list, or nothing if there are no items.
+func list(items []string) string {
+	if len(items) == 0 {
+		return ""
 	}
+	var b strings.Builder
+	for _, item := range items {
+		b.WriteString(element("li", item))
+	}
+	return "<ul>" + b.String() + "</ul>"
+}
+
+// writeRow writes a result as a row of the table.
+func writeRow(b *strings.Builder, r *sim.Result) {
+	mode := html.EscapeString(r.Mode)
+	if r.Partial {
+		mode += ` <span class="partial">partial</span>`
+	}
+	fmt.Fprintf(b, "<tr title=\"%s\">%s<td>%s</td>", html.EscapeString(strings.Join(r.Limits, ", ")),
+		element("td", r.Algorithm), mode)
+	for _, value := range []string{
+		grouped(r.Requests), grouped(r.Admitted), grouped(r.Denied),
+		withShare(r.WronglyAdmitted, r.Requests), withShare(r.WronglyDenied, r.Requests),
+		grouped(r.MaxExcess), strconv.FormatFloat(r.Burstiness, 'f', 2, 64),
+		micros(r.Latency.P50), micros(r.Latency.P99), chart.Number(perSecond(r, r.RedisCalls)),
+		strconv.FormatFloat(100*r.RedisLoad, 'f', 1, 64) + "%", chart.Number(perSecond(r, r.BytesSent)),
+		grouped(r.Degraded), grouped(r.Unserved),
+	} {
+		b.WriteString(element("td", value))
+	}
+	b.WriteString("</tr>\n")
 }
 
 // grouped formats a number with a space after every three digits.

@@ -3,7 +3,9 @@ package demo
 
 import (
 	"encoding/json"
-	"html/template"
+	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -53,7 +55,31 @@ var shownHeaders = []string{
 //go:embed page.html
 var pageText string
 
-var page = template.Must(template.New("page").Parse(pageText))
+// writePage writes the description as a page.
+func (s *received) writePage(w io.Writer) error {
+	var rows strings.Builder
+	add := func(name, value string) {
+		fmt.Fprintf(&rows, "    <tr><td>%s</td><td>%s</td></tr>\n", html.EscapeString(name), html.EscapeString(value))
+	}
+	add("Host", s.Host)
+	for _, name := range s.Query {
+		add("query", name+" (not shown)")
+	}
+	for _, h := range s.Headers {
+		add(h.Name, h.Value)
+	}
+	if s.More > 0 {
+		add("and", strconv.Itoa(s.More)+" more")
+	}
+	_, err := strings.NewReplacer(
+		"{{message}}", html.EscapeString(s.Message),
+		"{{method}}", html.EscapeString(s.Method),
+		"{{path}}", html.EscapeString(s.Path),
+		"{{rows}}", rows.String(),
+		"{{served}}", strconv.FormatInt(s.Served, 10),
+	).WriteString(w, pageText)
+	return err
+}
 
 // ServeHTTP responds with a description of the request, without values that may be secret.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +106,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		_ = page.Execute(w, s) // fails only if the client is gone
+		_ = s.writePage(w) // fails only if the client is gone
 		return
 	}
 	body, err := json.MarshalIndent(s, "", "  ")
