@@ -23,8 +23,9 @@ type Node struct {
 	FromDisk bool `json:"from_disk,omitempty"`
 	// Error is why the node cannot use later rules.
 	Error string `json:"error,omitempty"`
-	// Store is the state of its counter store: "ok" or an error.
-	Store string `json:"store"`
+	// Store is the state of its counter store: "ok" or an error. StoreSince is when the error began.
+	Store      string    `json:"store"`
+	StoreSince time.Time `json:"store_since,omitzero"`
 	// Counters identifies the store of its counters. Nodes with the same value share the store. Empty means the node's own
 	// memory.
 	Counters string `json:"counters,omitempty"`

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -64,6 +65,20 @@ func openBrowser(t *testing.T, base string) *browser {
 	return b
 }
 
+// newTab opens another tab of the same browser, in which the same user is signed in.
+func (b *browser) newTab() *browser {
+	b.t.Helper()
+	ctx, stop := chromedp.NewContext(b.page)
+	b.t.Cleanup(stop)
+	tab := &browser{t: b.t, page: ctx, base: b.base}
+	if err := chromedp.Do(ctx, chromedp.Navigate(b.base+"/healthz")); err != nil { // without a deadline, which would close the tab
+		b.t.Fatal(err)
+	}
+	stored := ask[string](b, "JSON.stringify(sessionStorage)")
+	ask[bool](tab, "(Object.assign(sessionStorage, "+stored+"), true)")
+	return tab
+}
+
 // as makes failures those of a subtest.
 func (b *browser) as(t *testing.T) { b.t = t }
 
@@ -118,14 +133,27 @@ func ask[T any](b *browser, expression string) T {
 }
 
 // see waits until a JavaScript expression is true. An expression that throws is false: its element may not exist yet.
+// The page itself waits, which is far cheaper than asking it again and again.
 func (b *browser) see(what, expression string) {
 	b.t.Helper()
+	wait := `new Promise((done) => {
+  const deadline = performance.now() + 2000;
+  const check = () => {
+    let not = "it is false";
+    try { if (` + expression + `) not = ""; } catch (err) { not = String(err); }
+    if (not === "" || performance.now() > deadline) done(not === "" ? "" : not + "; the page is " + JSON.stringify(document.body.innerText.slice(0, 600)));
+    else setTimeout(check, 10);
+  };
+  check();
+})`
 	await.NoError(b.t, "to see "+what, func() error {
-		not := ask[string](b, `(() => { try { return (`+expression+`) ? "" : "it is false"; } catch (err) { return String(err); } })()`)
-		if not == "" {
-			return nil
+		ctx, cancel := context.WithTimeout(b.page, await.Patience)
+		defer cancel()
+		not, err := chromedp.Run(ctx, chromedp.Evaluate[string](wait, chromedp.EvalAwaitPromise))
+		if err == nil && not != "" {
+			err = errors.New(not)
 		}
-		return fmt.Errorf("%s; the page is %q", not, ask[string](b, "document.body.innerText.slice(0, 600)"))
+		return err // another page may have been opened meanwhile
 	})
 }
 

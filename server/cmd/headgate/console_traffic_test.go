@@ -20,6 +20,16 @@ func TestConsoleShowsTheMostDeniedClientAfterSignIn(t *testing.T) {
 	b.see("the chart", `document.querySelector(".chart canvas")`)
 	b.click("[data-table=top-clients] tbody tr:first-child button", "Open")
 	b.see("its limits", `document.querySelector("[data-table=keys]")?.textContent.includes("demo-per-client")`)
+	b.see("its requests over time", `document.querySelector("[data-series] canvas") && document.querySelector("[data-table=client-traffic] .spark")`)
+	b.see("decisions that allow and that deny", `["allowed", "denied"].every((word) => document.querySelector("[data-table=decisions]").textContent.includes(word))`)
+	b.click("main button", "Show denials only")
+	b.see("denials alone", `document.querySelector("#decisions-title").textContent === "Last denials" && [...document.querySelectorAll("[data-table=decisions] [data-label=Decision]")].every((e) => /^(denied|would be denied)/.test(e.textContent))`)
+	// Clients with a secret are known by its hash: what is typed is hashed, too.
+	b.open("/clients")
+	b.write("input[type=search]", "demo-key-mobile-app")
+	b.see("the client with this key", `document.querySelectorAll("[data-table=top-clients] tbody tr").length > 0 && [...document.querySelectorAll("[data-table=top-clients] [data-label=Client]")].every((e) => /^api_key=.*#[0-9a-f]{16}$/.test(e.textContent))`)
+	b.click("[data-table=top-clients] tbody tr:first-child button", "Open")
+	b.see("its decisions, and that limits need the secret", `document.querySelector("[data-table=decisions] tbody tr") && document.body.innerText.includes("This is the hash of a secret")`)
 	if got := b.complained(); len(got) > 0 {
 		t.Errorf("the console got %q", got)
 	}

@@ -18,7 +18,7 @@ type consoleView struct {
 func at(path, shows string) func(*consoleGallery, *testing.T) {
 	return func(g *consoleGallery, t *testing.T) {
 		t.Helper()
-		g.browser.open(path)
+		g.browser.visit(path)
 		g.browser.see(path, shows)
 	}
 }
@@ -44,6 +44,7 @@ func (g *consoleGallery) post(t *testing.T, path string, body any) {
 
 const (
 	ruleShown   = `document.querySelector("pre.text") && document.querySelector(".chart canvas") && document.querySelector(".history")`
+	clientShown = `document.querySelector("[data-table=keys] tbody") && document.querySelector("[data-series] canvas") && document.querySelector("[data-table=decisions] tbody")`
 	dialogShown = `document.querySelector("dialog[open]")`
 )
 
@@ -69,7 +70,19 @@ var consoleViews = []consoleView{
 	{name: "rule-delete", show: then("/rules/demo-per-client", ruleShown, "main button", "Delete", dialogShown)},
 	{name: "rule-promote", show: then("/rules/demo-search-shadow", ruleShown, "main button", "Enforce", dialogShown)},
 	{name: "clients", show: at("/clients", `document.querySelector("[data-table=top-clients] tbody")`), phone: true},
-	{name: "client", show: then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", `document.querySelector("[data-table=keys] tbody")`)},
+	{name: "client", show: then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", clientShown), phone: true},
+	{name: "client-denials", show: func(g *consoleGallery, t *testing.T) {
+		then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", clientShown)(g, t)
+		g.browser.click("main button", "Show denials only")
+		g.browser.see("denials", `document.querySelector("#decisions-title").textContent === "Last denials" && document.querySelector("[data-table=decisions] tbody")`)
+	}},
+	{name: "client-hash", show: func(g *consoleGallery, t *testing.T) {
+		at("/clients", `document.querySelector("[data-table=top-clients] tbody")`)(g, t)
+		g.browser.write("input[type=search]", "demo-key-mobile-app")
+		g.browser.see("its hash", `document.querySelector("[data-table=top-clients] [data-label=Client]")?.textContent.startsWith("api_key=")`)
+		g.browser.click("[data-table=top-clients] button", "Open")
+		g.browser.see("its decisions", `document.querySelector("[data-table=decisions] tbody")`)
+	}},
 	{name: "client-block", show: func(g *consoleGallery, t *testing.T) {
 		then("/clients", `document.querySelector("[data-table=top-clients] tbody")`, "[data-table=top-clients] button", "Open", `document.querySelector("[data-table=keys] tbody")`)(g, t)
 		g.browser.click("main button", "Block")

@@ -124,6 +124,18 @@ func openConsoleGallery(t *testing.T) *consoleGallery {
 	return g
 }
 
+// visit shows another page without loading the console again, as a click on a link does, so that axe-core stays loaded.
+// A page in between closes dialogs and forms.
+func (b *browser) visit(path string) {
+	b.t.Helper()
+	for _, next := range []string{"/nothing", path} {
+		ask[bool](b, fmt.Sprintf(`(history.pushState(null, "", %q), dispatchEvent(new Event("popstate")), true)`, next))
+		if next != path {
+			b.see("no page", `document.body.innerText.includes("This page does not exist")`)
+		}
+	}
+}
+
 // axe returns what axe-core finds on the page, of serious and critical impact.
 func (b *browser) axe(source, options string) []string {
 	b.t.Helper()

@@ -83,7 +83,7 @@ function trim(text: string): string {
 
 /** A text of a log as a sentence: with a capital letter and a full stop. */
 export function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? "" : ".");
 }
 
 /** A share in percent: 0 %, < 0.1 %, 3.4 %, 98 %; a dash if there is none. */

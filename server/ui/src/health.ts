@@ -3,7 +3,7 @@
 import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 
-import { call, clock, readStatus, type FleetNode, type Nodes, type RulesPage, type Status, type Suspension, type WhoAmI } from "./api.ts";
+import { call, clock, Problem, readStatus, type FleetNode, type Nodes, type RuleItem, type Status, type Suspension, type WhoAmI } from "./api.ts";
 import { healthOf, heartbeatOf, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
@@ -18,7 +18,7 @@ export interface State {
   degraded: { nodes: number; of: number; since: string | undefined; reason: string } | undefined;
   /** Rules that are not enforced for a time. */
   suspended: Suspension[];
-  /** Requests per second decided by on_failure, and the rules, while nodes are degraded; undefined if unknown. */
+  /** While nodes are degraded: requests per second that pass unlimited, the rules that let them pass, and rules with another on_failure; undefined if unknown. */
   unlimited: { rate: number; open: string[]; others: string[] } | undefined;
 }
 
@@ -28,11 +28,11 @@ export function useHealth(): State | undefined {
   return useContext(HealthContext);
 }
 
-/** Reads the state every two seconds. The last state stays until the next one is read, so that a banner does not vanish while somebody signs in. */
+/** Reads the state every second. The last state stays until the next one is read, so that a banner does not vanish while somebody signs in. */
 export function useFleetState(session: Session | undefined): State | undefined {
   const who = session?.who;
   const namespace = session?.namespace ?? "default";
-  const polled = usePoll((signal) => read(who, namespace, signal), JSON.stringify([who?.id, namespace]));
+  const polled = usePoll((signal) => read(who, namespace, signal), JSON.stringify([who?.id, namespace]), 1_000);
   const last = useRef<State | undefined>(undefined);
   if (polled.data) last.current = polled.data;
   return last.current;
@@ -71,17 +71,31 @@ export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[]
   const bad = live.filter((n) => n.store !== "ok");
   const down = (here?.store.shards ?? []).filter((s) => !s.up);
   if (bad.length === 0 && down.length === 0) return undefined;
-  const since = down.map((s) => s.since ?? "").filter((s) => s !== "").sort()[0];
+  const since = [...down.map((s) => s.since), ...bad.map((n) => n.store_since)].filter((s) => s !== undefined && !s.startsWith("0001")).sort()[0];
   const reason = down[0]?.error ?? bad[0]?.store ?? "";
   return { nodes: Math.max(bad.length, 1), of: Math.max(live.length, 1), since, reason };
 }
 
+/** The number of rules whose policy is read. */
+const mostRules = 12;
+
 async function unlimitedOf(namespace: string, signal: AbortSignal): Promise<State["unlimited"]> {
   const traffic = await readTraffic({ namespace, window: "1m", signal });
   const step = seconds(traffic.step);
-  const rules = traffic.rules.filter((r) => rateNow(r.degraded, step) > 0);
-  const page = rules.length === 0 ? undefined : await call<RulesPage>("/v1/rules", { query: { namespace, limit: "100" }, signal });
-  const policy = (id: string): unknown => page?.rules.find(({ rule }) => rule.id === id)?.rule["on_failure"] ?? "open";
-  const ids = rules.map((r) => r.rule);
-  return { rate: rateNow(traffic.total.degraded, step), open: ids.filter((id) => policy(id) === "open"), others: ids.filter((id) => policy(id) !== "open") };
+  const rules = traffic.rules.filter((r) => rateNow(r.degraded, step) > 0).slice(0, mostRules);
+  const policies = await Promise.all(rules.map((r) => policyOf(r.rule, namespace, signal)));
+  const open = rules.filter((_, i) => policies[i] === "open");
+  // A request under two rules counts for both, and once in total.
+  const rate = Math.min(rateNow(traffic.total.degraded, step), open.reduce((sum, r) => sum + rateNow(r.degraded, step), 0));
+  return { rate, open: open.map((r) => r.rule), others: rules.filter((r) => !open.includes(r)).map((r) => r.rule) };
+}
+
+/** The on_failure of a rule. A rule that cannot be read, such as one just deleted, has the default. */
+async function policyOf(rule: string, namespace: string, signal: AbortSignal): Promise<unknown> {
+  try {
+    return (await call<RuleItem>("/v1/rules/" + encodeURIComponent(rule), { query: { namespace }, signal })).rule["on_failure"] ?? "open";
+  } catch (err) {
+    if (err instanceof Problem) return "open";
+    throw err;
+  }
 }

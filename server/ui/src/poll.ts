@@ -16,10 +16,10 @@ export interface Polled<T> {
 }
 
 /**
- * Reads every 2 s, or up to every 10 s if a read is slow, and not while the page is hidden. Data of another key is
- * dropped.
+ * Reads every 2 s by default, or up to every 10 s if a read is slow, and not while the page is hidden. Data of another
+ * key is dropped.
  */
-export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, key: string): Polled<T> {
+export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, key: string, interval = every): Polled<T> {
   const [state, setState] = useState<Polled<T> & { key: string }>({ key, data: undefined, error: undefined, at: 0 });
   const latest = useRef(read);
   latest.current = read;
@@ -41,7 +41,7 @@ export function usePoll<T>(read: (signal: AbortSignal) => Promise<T>, key: strin
         setState((was) => ({ ...(was.key === key ? was : { data: undefined, at: 0 }), key, error: err as Error }));
       } finally {
         reading = false;
-        if (!stop.signal.aborted) timer = window.setTimeout(() => void refresh(), Math.min(atMost, Math.max(every, 5 * (performance.now() - began))));
+        if (!stop.signal.aborted) timer = window.setTimeout(() => void refresh(), Math.min(atMost, Math.max(interval, 5 * (performance.now() - began))));
       }
     };
     const visible = (): void => void refresh();

@@ -36,6 +36,40 @@ export interface ClientTraffic {
   error?: number;
   /** The rule is a shadow rule: denied requests passed. */
   shadow?: boolean;
+  series?: ClientSeries;
+}
+
+/** The requests of one client over time, one number for each step. */
+export interface ClientSeries {
+  step: string;
+  start: string;
+  requests: number[];
+  denied: number[];
+}
+
+export type VerdictName = "allow" | "delay" | "reject" | "drop" | "block" | "shadow";
+
+/** The decision of a rule about one request. */
+export interface Decision {
+  time: string;
+  node: string;
+  client: Record<string, string>;
+  rule: string;
+  verdict: VerdictName;
+  limit?: string;
+  remaining: number;
+  /** -1 is never. */
+  retry_after_ms?: number;
+  delay_ms?: number;
+  cost: number;
+  degraded?: boolean;
+  /** The node recorded one of this many requests at that time. */
+  one_in?: number;
+}
+
+export interface Decisions {
+  decisions: Decision[];
+  error?: string;
 }
 
 export type Order = "denied" | "requests";
@@ -58,9 +92,52 @@ export function readTraffic({ namespace, window, rule, signal }: Query): Promise
   return call<Traffic>("/v1/traffic", { query: { namespace, window, rule }, ...(signal ? { signal } : {}) });
 }
 
-export async function readClients({ namespace, window, rule, order, limit, q, signal }: Query & { order: Order; limit: number; q?: string | undefined }): Promise<ClientTraffic[]> {
-  const query = { namespace, window, rule, order, limit: `${limit}`, q: q || undefined };
+interface ClientsQuery extends Query {
+  order: Order;
+  limit: number;
+  q?: string | undefined;
+  /** Only the client with these attributes. */
+  client?: Record<string, string> | undefined;
+  series?: boolean;
+}
+
+export async function readClients({ namespace, window, rule, order, limit, q, client, series, signal }: ClientsQuery): Promise<ClientTraffic[]> {
+  const query = { ...client, namespace, window, rule, order, limit: `${limit}`, q: q || undefined, series: series ? "true" : undefined };
   return (await call<{ clients: ClientTraffic[] | null }>("/v1/traffic/clients", { query, ...(signal ? { signal } : {}) })).clients ?? [];
+}
+
+interface DecisionsQuery {
+  namespace: string;
+  client: Record<string, string>;
+  denied: boolean;
+  limit: number;
+  signal: AbortSignal;
+}
+
+export function readDecisions({ namespace, client, denied, limit, signal }: DecisionsQuery): Promise<Decisions> {
+  return call<Decisions>("/v1/traffic/decisions", { query: { ...client, namespace, limit: `${limit}`, denied: denied ? "true" : undefined }, signal });
+}
+
+/** The requests of a client under a rule, for a chart. */
+export function trafficOf({ shadow, series }: ClientTraffic): Traffic | undefined {
+  if (!series) return undefined;
+  const none = series.requests.map(() => 0);
+  const denied = shadow ? none : series.denied;
+  return {
+    window: "",
+    step: series.step,
+    start: series.start,
+    rules: [],
+    total: {
+      requests: series.requests,
+      // Nodes report the clients of a minute in progress and its requests separately.
+      allowed: series.requests.map((n, i) => Math.max(0, n - (denied[i] ?? 0))),
+      denied,
+      delayed: none,
+      shadow_denied: shadow ? series.denied : none,
+      degraded: none,
+    },
+  };
 }
 
 /** Reports whether an error means that the node keeps no statistics. */
@@ -104,7 +181,7 @@ export function clientName(client: Record<string, string>): string {
   return parts.length === 0 ? "all clients together" : parts.join(", ");
 }
 
-/** Attributes whose values are secret: statistics have a shortened form of them, which cannot be looked up. */
+/** Attributes whose values are secret: statistics have a hash of them, with which limits cannot be looked up. */
 export function isShortened(client: Record<string, string>): boolean {
   return Object.values(client).some((value) => /…?#[0-9a-f]{8,}$/.test(value));
 }

@@ -60,6 +60,8 @@ export interface FleetNode {
   from_disk?: boolean;
   error?: string;
   store: string;
+  /** When its store became unreachable. */
+  store_since?: string;
   counters?: string;
   started: string;
   seen?: string;

@@ -11,7 +11,10 @@ import { Badge, Empty, Notice } from "../parts/notices.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { go } from "../route.ts";
 import { onForget, powers, type Session } from "../session.ts";
+import { ClientSeries } from "../parts/clientseries.tsx";
 import { ClientTrafficList } from "../parts/clienttraffic.tsx";
+import { LastDecisions } from "../parts/decisions.tsx";
+import { isShortened } from "../traffic.ts";
 import { BlockClient } from "../parts/block.tsx";
 import { forClient } from "./override.tsx";
 import { RegisteredClients } from "./registered.tsx";
@@ -39,7 +42,8 @@ export function openClient(client: Record<string, string>): void {
 /** The result of a lookup. The form may name another client meanwhile. */
 interface Found {
   who: Attribute[];
-  keys: Keys;
+  /** Undefined if a value is a hash, with which limits cannot be looked up. */
+  keys: Keys | undefined;
 }
 
 export function Clients({ session, query }: { session: Session; query: URLSearchParams }) {
@@ -67,7 +71,10 @@ function ClientLookup({ session }: { session: Session }) {
   const [reset, setReset] = useState<Reset | undefined>();
   const attempt = useAttempt();
   const lookUp = (who: Attribute[]): Promise<boolean> =>
-    attempt.run(async () => setFound({ who, keys: await call<Keys>("/v1/keys", { query: { ...valuesOf(who), namespace } }) }));
+    attempt.run(async () => {
+      const client = valuesOf(who);
+      setFound({ who, keys: isShortened(client) ? undefined : await call<Keys>("/v1/keys", { query: { ...client, namespace } }) });
+    });
   useEffect(() => {
     lookUpNow = (): void => {
       wanted = false;
@@ -82,7 +89,7 @@ function ClientLookup({ session }: { session: Session }) {
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Clients</h1>
-        <p class="muted lead">The limits of one client and what remains of them, under each rule and on each node. No limit is consumed.</p>
+        <p class="muted lead">Look up a client: its limits and what remains, its requests and the last decisions about it. No limit is consumed.</p>
       </div>
       <ClientTabs registered={false} />
       <Form
@@ -118,21 +125,38 @@ function ClientLookup({ session }: { session: Session }) {
         </Notice>
       )}
       {found && (
-        <FoundKeys
-          found={found}
-          session={session}
-          onReset={(done) => {
-            setReset(done);
-            void lookUp(found.who);
-          }}
-        />
+        <>
+          <div class="section-head" data-client>
+            <h2 class="client-name">
+              <Pairs of={found.who.map((a) => [a.name, a.value])} />
+            </h2>
+            <button type="button" onClick={() => setFound(undefined)}>
+              Close
+            </button>
+          </div>
+          {found.keys ? (
+            <FoundKeys
+              who={found.who}
+              found={found.keys}
+              session={session}
+              onReset={(done) => {
+                setReset(done);
+                void lookUp(found.who);
+              }}
+            />
+          ) : (
+            <Notice tone="plain">This is the hash of a secret. To see its limits, to reset or to block it, look up the whole secret: it is hashed and not stored.</Notice>
+          )}
+          <ClientSeries key={JSON.stringify(found.who)} session={session} client={valuesOf(found.who)} />
+          <LastDecisions key={JSON.stringify([found.who])} session={session} client={valuesOf(found.who)} />
+        </>
       )}
-      <ClientTrafficList session={session} of={found ? found.who.map((a) => a.value) : undefined} />
+      {!found && <ClientTrafficList session={session} />}
     </>
   );
 }
 
-function FoundKeys({ found: { who, keys: found }, session, onReset }: { found: Found; session: Session; onReset: (reset: Reset) => void }) {
+function FoundKeys({ who, found, session, onReset }: { who: Attribute[]; found: Keys; session: Session; onReset: (reset: Reset) => void }) {
   const may = powers(session);
   // The rule to reset the client under, "" for all.
   const [resetting, setResetting] = useState<string | undefined>();

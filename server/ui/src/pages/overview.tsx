@@ -10,6 +10,7 @@ import { StopEnforcing } from "../parts/enforcement.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { TopClients } from "../parts/topclients.tsx";
+import { WindowChoice } from "../parts/windowchoice.tsx";
 import { usePoll } from "../poll.ts";
 import { powers, type Session } from "../session.ts";
 import { coarse, deniedPercent, isUnavailable, rateNow, readClients, readTraffic, seconds, total, windows, type RuleSeries, type Series, type Traffic } from "../traffic.ts";
@@ -87,21 +88,6 @@ export function Overview({ session }: { session: Session }) {
 
 function nameOf(window: string): string {
   return windows.find(([value]) => value === window)?.[1] ?? window;
-}
-
-export function WindowChoice({ value, onChange }: { value: string; onChange: (window: string) => void }) {
-  return (
-    <p class="fresh">
-      <label for="window">Last</label>
-      <select id="window" value={value} onChange={(e) => onChange(e.currentTarget.value)}>
-        {windows.map(([v, name]) => (
-          <option key={v} value={v}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </p>
-  );
 }
 
 /** The state of the fleet, consistent with the banner and the Fleet page. */

@@ -15,41 +15,43 @@ export function Banner({ state, session }: { state: State | undefined; session: 
   );
 }
 
-function DegradedBanner({ state }: { state: State }) {
-  const degraded = state.degraded;
+/** Such as: Failing open since 12:03 on 2 of 3 nodes: about 40 req/s unlimited under the rules a, b. */
+function DegradedBanner({ state: { degraded, unlimited } }: { state: State }) {
   if (!degraded) return null;
+  const open = unlimited?.open ?? [];
+  const others = unlimited?.others ?? [];
   const since = degraded.since ? ` since ${stamp(degraded.since).slice(11, 16)}` : "";
   const where = degraded.of > 1 || degraded.nodes > 1 ? ` on ${degraded.nodes} of ${degraded.of} nodes` : "";
   return (
     <div class="banner" role="alert" data-banner="degraded">
       <p>
         <strong>
-          Store unreachable{since}
-          {where}.
-        </strong>{" "}
-        <Effect state={state} /> {sentence(short(degraded.reason))} <a href="/stores">Stores</a>
+          {open.length > 0 ? "Failing open" : "Store unreachable"}
+          {since}
+          {where}
+          {open.length > 0 ? ": " : ". "}
+        </strong>
+        {open.length > 0 ? (
+          <>
+            about {rate(unlimited?.rate ?? 0)} req/s unlimited under <RuleLinks ids={open} />.{" "}
+          </>
+        ) : (
+          others.length === 0 && <>Rules with on_failure: open let every request pass. </>
+        )}
+        {others.length > 0 && (
+          <>
+            Not failing open: <RuleLinks ids={others} />.{" "}
+          </>
+        )}
+        {sentence(short(reasonOf(degraded.reason), 200))} <a href="/stores">Stores</a>
       </p>
     </div>
   );
 }
 
-function Effect({ state: { unlimited } }: { state: State }) {
-  if (!unlimited || unlimited.rate === 0) return <>Rules with on_failure: open let every request pass.</>;
-  const { open, others } = unlimited;
-  return (
-    <>
-      {open.length > 0 && (
-        <>
-          Failing open: about {rate(unlimited.rate)} req/s pass unlimited under <RuleLinks ids={open} />.{" "}
-        </>
-      )}
-      {others.length > 0 && (
-        <>
-          Not failing open: <RuleLinks ids={others} />.
-        </>
-      )}
-    </>
-  );
+/** The error of a store without the name of a package and the system's own words, which the Stores page has. */
+export function reasonOf(error: string): string {
+  return error.replace(/^(redis: )?redisstore: /, "Redis ").replace(/ \((dial|read|write) [^)]*\)/, "");
 }
 
 function RuleLinks({ ids }: { ids: readonly string[] }) {

@@ -3,13 +3,13 @@
 import { useState } from "preact/hooks";
 
 import { count, percent, rate } from "../format.ts";
-import { WindowChoice } from "../pages/overview.tsx";
 import { usePoll } from "../poll.ts";
 import type { Session } from "../session.ts";
 import { deniedPercent, isUnavailable, rateNow, readClients, readTraffic, seconds, total, type Order } from "../traffic.ts";
 import { TrafficChart } from "./chart.tsx";
 import { Loading, ErrorNotice } from "./notices.tsx";
 import { TopClients } from "./topclients.tsx";
+import { WindowChoice } from "./windowchoice.tsx";
 
 export function RuleTraffic({ session, id, shadow }: { session: Session; id: string; shadow: boolean }) {
   const { namespace } = session;
@@ -53,7 +53,7 @@ export function RuleTraffic({ session, id, shadow }: { session: Session; id: str
               {order === "denied" ? "Show the heaviest" : "Show the most denied"}
             </button>
           </div>
-          <TopClients clients={data.clients} label={{ by: "rule-clients-title" }} oneRule />
+          <TopClients clients={data.clients} label={{ by: "rule-clients-title" }} of="rule" />
         </section>
       )}
     </>

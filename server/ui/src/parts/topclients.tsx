@@ -1,29 +1,32 @@
 // A table of the most denied or heaviest clients.
 
 import { percent, count } from "../format.ts";
-import { clientName, deniedPercent, isShortened, type ClientTraffic } from "../traffic.ts";
+import { clientName, coarse, deniedPercent, total, type ClientTraffic } from "../traffic.ts";
 import { openClient } from "../pages/clients.tsx";
 import { Pairs } from "./limits.tsx";
 import { Badge } from "./notices.tsx";
+import { Sparkline } from "./sparkline.tsx";
 import { Table, type Column } from "./table.tsx";
 
 interface Props {
   clients: readonly ClientTraffic[];
   label: string | { by: string };
-  /** The page is about one rule, which needs no column. */
-  oneRule?: boolean;
+  /** The page is about one rule or one client, which needs no column. */
+  of?: "rule" | "client";
+  /** Shown if there are none. */
+  empty?: string | undefined;
 }
 
-export function TopClients({ clients, label, oneRule = false }: Props) {
-  const list = columns.filter((c) => !oneRule || c.name !== "Rule");
+export function TopClients({ clients, label, of, empty = "No requests in this time." }: Props) {
+  const list = of === "client" ? ofOneClient : columns.filter((c) => of !== "rule" || c.name !== "Rule");
   return (
     <Table
-      name="top-clients"
+      name={of === "client" ? "client-traffic" : "top-clients"}
       label={label}
       columns={list}
       rows={clients}
       keyOf={(c) => `${c.rule} ${clientName(c.client)}`}
-      empty={<p class="muted">No requests in this time.</p>}
+      empty={<p class="muted">{empty}</p>}
     />
   );
 }
@@ -47,10 +50,19 @@ const columns: Column<ClientTraffic>[] = [
     {
       name: "Actions",
       cell: ({ client }) =>
-        Object.keys(client).length === 0 || isShortened(client) ? null : (
+        Object.keys(client).length === 0 ? null : (
           <button type="button" aria-label={`Open ${clientName(client)}`} onClick={() => openClient(client)}>
             Open
           </button>
         ),
     },
   ];
+
+/** Without the client and its button, with the requests over time. */
+const ofOneClient: Column<ClientTraffic>[] = [
+  ...columns.filter((c) => c.name !== "Client" && c.name !== "Actions"),
+  {
+    name: "Over time",
+    cell: ({ series }) => series && <Sparkline values={coarse(series.requests, 60)} over={coarse(series.denied, 60)} label={`${count(total(series.requests))} requests, ${count(total(series.denied))} denied`} />,
+  },
+];

@@ -32,6 +32,10 @@ func (n *Node) describe() control.Node {
 			if !shard.Up && shard.Error != "" {
 				result.Store = status.Kind + ": " + shard.Error
 			}
+			failed := !shard.Up || shard.Error != ""
+			if failed && (result.StoreSince.IsZero() || shard.Since.Before(result.StoreSince)) {
+				result.StoreSince = shard.Since
+			}
 		}
 	}
 	return result
