@@ -354,8 +354,8 @@ func (s *Store) takeAbsent(a *access) (headgate.Decision, error) {
 	if !s.validAt(a.now) {
 		return headgate.Decision{}, errRetry
 	}
-	if sh.wide.lookup(a.hash) != nil {
-		return s.takeFromRecord(sh, a)
+	if record := sh.wide.lookup(a.hash); record != nil {
+		return s.takeFromRecord(sh, a, record)
 	}
 	// With the lock, no other goroutine can add, move or drop the entry, so it is found if it exists.
 	pair, took := s.takeCompact(a.plan, a.hash, a.now, a.n)

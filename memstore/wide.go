@@ -12,18 +12,21 @@ import (
 func (s *Store) takeWide(a *access) (headgate.Decision, error) {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
+	if record := sh.wide.lookup(a.hash); record != nil {
+		return s.takeFromRecord(sh, a, record)
+	}
 	if err := s.widen(sh, a); err != nil {
 		return headgate.Decision{}, err
 	}
-	return s.takeFromRecord(sh, a)
+	return s.takeFromRecord(sh, a, sh.wide.lookup(a.hash))
 }
 
-// takeFromRecord takes from the record of a key, and creates it if necessary. The shard is locked.
-func (s *Store) takeFromRecord(sh *shard, a *access) (headgate.Decision, error) {
+// takeFromRecord takes from the record of a key, and creates it if it is nil. The shard is locked.
+func (s *Store) takeFromRecord(sh *shard, a *access, record []int64) (headgate.Decision, error) {
 	words := a.plan.Words()
-	if record := sh.wide.lookup(a.hash); record != nil {
-		record, err := s.convertRecord(sh, a, record)
-		if err != nil {
+	if record != nil {
+		var err error
+		if record, err = s.convertRecord(sh, a, record); err != nil {
 			return headgate.Decision{}, err
 		}
 		if d := a.decideRecord(record, a.n); !d.Allowed {
@@ -31,9 +34,11 @@ func (s *Store) takeFromRecord(sh *shard, a *access) (headgate.Decision, error) 
 		}
 		words = a.wordsAfter(record[recordWords])
 	}
-	record, err := s.fit(sh, a, words)
-	if err != nil {
-		return headgate.Decision{}, err
+	if len(record) < recordState+words {
+		var err error
+		if record, err = s.fit(sh, a, words); err != nil {
+			return headgate.Decision{}, err
+		}
 	}
 	return a.commitRecord(record), nil
 }
