@@ -1,5 +1,5 @@
 // Package stepstore is the simplest Limiter: a map of states behind one mutex, changed by the pure steps of package
-// algorithm. It never expires keys and is not fast; it tests the steps, and is the reference for faster stores.
+// algorithm. It expires no keys by itself and is not fast; it tests the steps, and is the reference for faster stores.
 package stepstore
 
 import (
@@ -190,6 +190,32 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	delete(s.states, stateKey{leases: false, key: c.Key})
 	delete(s.states, stateKey{leases: true, key: c.Key})
 	return nil
+}
+
+// Len returns the number of keys.
+func (s *Store) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.states)
+}
+
+// DropNew drops the keys whose units have all drained. The clock must not go back afterwards.
+func (s *Store) DropNew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for key, state := range s.states {
+		for _, plan := range s.plans {
+			if key.leases != (plan.Kind() == algorithm.KindLeases) || !plan.Owns(state) {
+				continue
+			}
+			at := now.UnixMicro() - plan.Offset(key.key)
+			if plan.Decide(state, at, 0).ResetAfter == 0 {
+				delete(s.states, key)
+				break
+			}
+		}
+	}
 }
 
 // takes reports whether no check requests more than its limit's capacity.

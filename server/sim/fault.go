@@ -48,7 +48,7 @@ func (w *world) begin(f *scenario.Fault) {
 		})
 	default:
 		for i, s := range w.redis {
-			if f.Shard == nil || *f.Shard == i {
+			if f.Shard == nil || *f.Shard == s.number {
 				w.beginRedis(f, i, s)
 			}
 		}

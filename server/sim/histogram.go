@@ -25,6 +25,12 @@ func (h *histogram) add(d time.Duration) {
 	h.counts[bucketOf(uint64(d))]++
 }
 
+// join adds the durations of another histogram.
+func (h *histogram) join(o *histogram) {
+	addAll(h.counts[:], o.counts[:])
+	h.total, h.sum, h.most = h.total+o.total, h.sum+o.sum, max(h.most, o.most)
+}
+
 func bucketOf(n uint64) int {
 	if n < subBuckets {
 		return int(n)

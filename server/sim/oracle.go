@@ -15,7 +15,12 @@ type oracle struct {
 	all   []counter // all units that nodes admit
 	right []counter // without those that were wrongly admitted; only clients that had some
 	due   []counter // with those that were wrongly denied; only clients that had some
+
+	sweepAt int // number of clients from which on those are dropped that have used nothing of late
 }
+
+// minSweep is the least number of clients for which a sweep is worthwhile.
+const minSweep = 1 << 16
 
 // A counter is the counters of all clients under one limit.
 type counter struct {
@@ -38,7 +43,7 @@ func judging(l headgate.Limit, by *headgate.Algorithm) (headgate.Limit, error) {
 }
 
 func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error) {
-	o := new(oracle)
+	o := &oracle{sweepAt: minSweep}
 	for _, l := range limits {
 		l, err := judging(l, by)
 		if err != nil {
@@ -64,6 +69,11 @@ func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error)
 // judge reports whether a decision on a cost, at a time in µs, is wrong. excess is how many units the client is above
 // a limit after an admission.
 func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool, excess int64) {
+	if len(o.right[0].pairs)+len(o.due[0].pairs) == 0 && len(o.all) == 1 && o.all[0].pairs != nil {
+		if wrong, excess, done := o.judgePair(client, now, cost, allowed); done {
+			return wrong, excess
+		}
+	}
 	if !allowed {
 		due, differs := o.counters(o.due, client)
 		if !room(due, client, now, cost) {
@@ -84,7 +94,70 @@ func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool
 	if _, differs := o.counters(o.due, client); differs {
 		charge(o.due, client, now, cost)
 	}
-	return wrong, charge(o.all, client, now, cost)
+	excess = charge(o.all, client, now, cost)
+	if o.all[0].size() >= o.sweepAt {
+		o.sweep(now)
+	}
+	return wrong, excess
+}
+
+// judgePair is judge for one limit as long as no decision was wrong, with few lookups. It does nothing if this one is.
+func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (wrong bool, excess int64, done bool) {
+	c := &o.all[0]
+	pair := c.pairs[client]
+	if c.plan.DecidePair(pair, now, cost).Allowed != allowed {
+		return false, 0, false
+	}
+	if allowed {
+		c.pairs[client], _ = c.plan.ChargePair(pair, now, cost)
+		if len(c.pairs) >= o.sweepAt {
+			o.sweep(now)
+		}
+	}
+	return false, 0, true
+}
+
+// sweep drops clients whose counters are as new. Every client is looked at once while the number of clients doubles.
+func (o *oracle) sweep(now int64) {
+	lists := [][]counter{o.all, o.right, o.due}
+	for _, list := range lists {
+		list[0].each(func(client uint64) {
+			for _, list := range lists {
+				for i := range list {
+					if !list[i].isNew(client, now) {
+						return
+					}
+				}
+			}
+			for _, list := range lists {
+				for i := range list {
+					delete(list[i].pairs, client)
+					delete(list[i].states, client)
+				}
+			}
+		})
+	}
+	o.sweepAt = max(minSweep, 2*o.all[0].size())
+}
+
+func (c *counter) size() int { return len(c.pairs) + len(c.states) }
+
+// each calls a function, which may delete, for every client.
+func (c *counter) each(do func(client uint64)) {
+	for client := range c.pairs {
+		do(client)
+	}
+	for client := range c.states {
+		do(client)
+	}
+}
+
+// isNew reports whether all units of a client have drained.
+func (c *counter) isNew(client uint64, now int64) bool {
+	if c.pairs != nil {
+		return c.plan.DecidePair(c.pairs[client], now, 0).ResetAfter == 0
+	}
+	return c.plan.Decide(c.states[client], now, 0).ResetAfter == 0
 }
 
 // counters returns the special counters of a client if it has any, and those of all units otherwise.

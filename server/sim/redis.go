@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/stepstore"
 	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/sim/scenario"
 )
 
 // callBytes and replyBytes are the approximate sizes of a script call and its reply, besides the key.
@@ -25,11 +26,13 @@ var errLost = errors.New("sim: no response from Redis")
 
 // A redisServer is one simulated Redis server. It runs the steps of the algorithms.
 type redisServer struct {
+	number    int // among the servers of all groups
 	name      string
 	store     *stepstore.Store
 	ahead     time.Duration // of its clock
 	down      int           // number of faults that stop it
 	losses    int           // how often it has lost its data
+	sweepAt   int           // number of keys from which on drained ones are dropped
 	busyUntil time.Duration
 	busy      time.Duration
 	calls     int64
@@ -42,13 +45,26 @@ func (s *redisServer) wipe(w *world) {
 }
 
 func newRedis(w *world) []*redisServer {
-	servers := make([]*redisServer, w.scenario.Redis.Shards)
+	servers := make([]*redisServer, w.scenario.Redis.Shards/w.scenario.Groups)
 	for i := range servers {
-		servers[i] = &redisServer{name: "redis-" + strconv.Itoa(i)}
+		servers[i] = &redisServer{number: w.group*len(servers) + i}
+		servers[i].name = "redis-" + strconv.Itoa(servers[i].number)
 		servers[i].wipe(w)
 		servers[i].losses = 0
 	}
 	return servers
+}
+
+// callsPerSweep is after how many calls a server looks for keys to drop.
+const callsPerSweep = 1 << 12
+
+// sweep drops drained keys now and then, as Redis does when they expire, unless its clock may go back.
+func (s *redisServer) sweep(w *world) {
+	if s.calls%callsPerSweep != 0 || s.store.Len() < s.sweepAt || w.scenario.HasFault(scenario.RedisClock) {
+		return
+	}
+	s.store.DropNew()
+	s.sweepAt = max(minSweep, 2*s.store.Len())
 }
 
 // hashKey hashes a key, the same on every machine.
@@ -104,6 +120,7 @@ func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run f
 		return c.lost(ctx)
 	}
 	err := run()
+	s.sweep(w)
 	delay, arrives = w.network.send(replyBytes)
 	if sleepErr := h.Sleep(ctx, delay); sleepErr != nil {
 		return sleepErr

@@ -108,7 +108,7 @@ func (s *source) scheduleReplay() {
 			return
 		}
 		client := hashKey(s.spec.Prefix + "-" + name)
-		if n := uint64(s.world.scenario.SampleOneIn); n > 1 && mix(client)%n != 0 {
+		if !s.world.simulates(client) {
 			continue
 		}
 		s.at = max(s.at, at) // lines may be slightly out of order

@@ -48,6 +48,7 @@ type Result struct {
 	Marks  []Mark `json:"marks,omitempty"`
 
 	granted  int64
+	now      time.Duration // that was simulated
 	latency  histogram
 	slots    []int64 // admissions per burstStep
 	duration time.Duration
@@ -149,24 +150,50 @@ func (r *Result) record(q *request) {
 	}
 }
 
-// finish computes the figures of the whole run.
+// finish reads the figures that the world has.
 func (r *Result) finish(w *world) {
-	now := w.loop.Now()
-	r.Simulated, r.Partial, r.Events = now.Seconds(), now < w.scenario.Duration, w.loop.Events()
-	r.BytesSent, r.logs = w.network.bytes, w.logs()
-	r.Nodes = len(w.nodes)
+	r.now, r.Events, r.BytesSent, r.logs, r.Nodes = w.loop.Now(), w.loop.Events(), w.network.bytes, w.logs(), len(w.nodes)
+	if r.now > 0 {
+		for _, s := range w.redis {
+			r.RedisLoad = max(r.RedisLoad, float64(s.busy)/float64(r.now))
+		}
+	}
+}
+
+// join adds the figures of another group of clients.
+func (r *Result) join(o *Result) {
+	for _, n := range [][2]*int64{
+		{&r.Requests, &o.Requests}, {&r.Retries, &o.Retries}, {&r.Admitted, &o.Admitted}, {&r.Denied, &o.Denied},
+		{&r.Degraded, &o.Degraded}, {&r.Unserved, &o.Unserved}, {&r.WronglyAdmitted, &o.WronglyAdmitted},
+		{&r.WronglyDenied, &o.WronglyDenied}, {&r.RedisCalls, &o.RedisCalls}, {&r.BytesSent, &o.BytesSent},
+		{&r.Events, &o.Events}, {&r.granted, &o.granted},
+	} {
+		*n[0] += *n[1]
+	}
+	r.MaxExcess, r.RedisLoad, r.now = max(r.MaxExcess, o.MaxExcess), max(r.RedisLoad, o.RedisLoad), min(r.now, o.now)
+	for i := range seriesRedis + 1 {
+		addAll(*r.Series.list(i), *o.Series.list(i))
+	}
+	addAll(r.slots, o.slots)
+	r.latency.join(&o.latency)
+}
+
+func addAll(to, from []int64) {
+	for i, n := range from {
+		to[i] += n
+	}
+}
+
+// conclude computes the figures of the whole run, which is partial in any case if a group of clients is missing.
+func (r *Result) conclude(missing bool) {
+	r.Simulated, r.Partial = r.now.Seconds(), missing || r.now < r.duration
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	h := &r.latency
 	r.Latency = Latency{
 		Mean: micros(h.mean()), P50: micros(h.quantile(0.5)), P99: micros(h.quantile(0.99)), P999: micros(h.quantile(0.999)),
 		Max: micros(h.most),
 	}
-	if now > 0 {
-		for _, s := range w.redis {
-			r.RedisLoad = max(r.RedisLoad, float64(s.busy)/float64(now))
-		}
-	}
-	r.Burstiness = variation(r.slots[:min(int(now/burstStep), len(r.slots))])
+	r.Burstiness = variation(r.slots[:min(int(r.now/burstStep), len(r.slots))])
 	r.Latency.Mean, r.RedisLoad, r.Burstiness = round(r.Latency.Mean), round(r.RedisLoad), round(r.Burstiness)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,14 +25,15 @@ type Results struct {
 
 // Progress is how far a simulation is.
 type Progress struct {
-	Variants, Ended int     // combinations of algorithm and mode, and how many have ended
+	Variants, Ended int     // combinations of algorithm, mode and group of clients, and how many have ended
 	Part            float64 // of all simulated time, 0 to 1
 	Requests        int64   // simulated so far
 }
 
 // Options are the settings of Run.
 type Options struct {
-	// Parallel is how many variants are simulated at the same time. Each needs its own memory. Default one per processor.
+	// Parallel is how many variants, and groups of clients, are simulated at the same time. Each needs its own memory.
+	// Default one per processor.
 	Parallel int
 	// Progress, if not nil, is called now and then, by one goroutine at a time.
 	Progress func(Progress)
@@ -47,40 +49,77 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error)
 		Scenario: s.Name, Description: s.Description, Seed: s.Seed, Duration: s.Duration.Seconds(),
 		SampleOneIn: s.SampleOneIn,
 	}
-	variants := s.Variants()
-	results, errs := make([]*Result, len(variants)), make([]error, len(variants))
-	shared := newSharedProgress(len(variants), s.Duration, o.Progress)
+	runs := runsOf(s)
+	shared := newSharedProgress(len(runs), s.Duration, o.Progress)
 	next := make(chan int)
 	var workers sync.WaitGroup
-	for range min(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)), len(variants)) {
+	for range min(cmp.Or(o.Parallel, runtime.GOMAXPROCS(0)), len(runs)) {
 		workers.Go(func() {
 			for i := range next {
 				if ctx.Err() != nil {
 					continue
 				}
-				results[i], errs[i] = runVariant(ctx, s, variants[i], func(requests int64, now time.Duration) {
-					shared.update(i, requests, now)
-				})
+				runs[i].simulate(ctx, s, func(requests int64, now time.Duration) { shared.update(i, requests, now) })
 				shared.end(i)
 			}
 		})
 	}
-	for i := range variants {
+	for i := range runs {
 		next <- i
 	}
 	close(next)
 	workers.Wait()
-	for _, r := range results {
-		if r != nil {
+	for groups := range slices.Chunk(runs, s.Groups) {
+		if r := resultOf(groups); r != nil {
 			all.Results, all.Logs = append(all.Results, r), r.logs
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
+	for i := range runs {
+		if err := runs[i].err; err != nil {
 			return all, err
 		}
 	}
 	return all, ctx.Err()
+}
+
+// A run is the simulation of one group of clients under one variant.
+type run struct {
+	variant scenario.Variant
+	group   int
+	result  *Result // nil if it was not simulated
+	err     error
+}
+
+// runsOf returns the runs of a scenario, those of a variant one after the other.
+func runsOf(s *scenario.Scenario) []run {
+	var list []run
+	for _, v := range s.Variants() {
+		for group := range s.Groups {
+			list = append(list, run{variant: v, group: group})
+		}
+	}
+	return list
+}
+
+// resultOf returns the result of a variant from the runs of its groups, or nil if none was simulated. It is partial if
+// one was not.
+func resultOf(groups []run) *Result {
+	var all *Result
+	missing := false
+	for i := range groups {
+		switch r := groups[i].result; {
+		case r == nil:
+			missing = true
+		case all == nil:
+			all = r
+		default:
+			all.join(r)
+		}
+	}
+	if all != nil {
+		all.conclude(missing)
+	}
+	return all
 }
 
 // A sharedProgress sums up the progress of all variants.
@@ -121,15 +160,14 @@ func (p *sharedProgress) end(variant int) {
 	p.now[variant] = p.duration
 }
 
-// runVariant simulates one variant.
-func runVariant(
-	ctx context.Context, s *scenario.Scenario, v scenario.Variant, progress func(requests int64, now time.Duration),
-) (_ *Result, err error) {
-	w, err := newWorld(s, v)
+// simulate runs the simulation until it ends or ctx does.
+func (r *run) simulate(ctx context.Context, s *scenario.Scenario, progress func(requests int64, now time.Duration)) {
+	w, err := newWorld(s, r.variant, r.group)
 	if err != nil {
-		return nil, err
+		r.err = err
+		return
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() { r.err = errors.Join(r.err, w.close()) }()
 	w.startTraffic()
 	w.startFaults()
 	for n := 1; w.failed == nil && w.loop.Step(s.Duration); n++ {
@@ -140,9 +178,9 @@ func runVariant(
 			}
 		}
 	}
-	if w.failed != nil {
-		return nil, w.failed
+	if r.err = w.failed; r.err != nil {
+		return
 	}
 	w.result.finish(w)
-	return w.result, ctx.Err()
+	r.result, r.err = w.result, ctx.Err()
 }

@@ -89,7 +89,7 @@ func sweep(t *testing.T, seed int, planted bugs) (violation string) {
 func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 	t.Helper()
 	v := s.Variants()[0]
-	w, err := newPlantedWorld(s, v, planted)
+	w, err := newPlantedWorld(s, v, 0, planted)
 	if err != nil {
 		t.Fatalf("seed %d: %v", s.Seed, err)
 	}

@@ -65,7 +65,7 @@ func (s *source) advance() (client uint64, ok bool) {
 			return 0, false
 		}
 		client := s.client()
-		if n := uint64(s.world.scenario.SampleOneIn); n == 1 || mix(client)%n == 0 {
+		if s.world.simulates(client) {
 			return client, true
 		}
 	}

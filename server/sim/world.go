@@ -21,6 +21,7 @@ import (
 type world struct {
 	scenario *scenario.Scenario
 	variant  scenario.Variant
+	group    int // of clients; see scenario.Groups
 	loop     *virtual.Loop
 	network  *network
 	redis    []*redisServer
@@ -58,17 +59,18 @@ type bugs struct {
 // ruleID is the rule of a simulation.
 const ruleID = "simulated"
 
-// newWorld starts the nodes of a variant. It must be closed.
-func newWorld(s *scenario.Scenario, v scenario.Variant) (*world, error) {
-	return newPlantedWorld(s, v, bugs{})
+// newWorld starts the nodes of a variant, for one group of clients. It must be closed.
+func newWorld(s *scenario.Scenario, v scenario.Variant, group int) (*world, error) {
+	return newPlantedWorld(s, v, group, bugs{})
 }
 
 // newPlantedWorld is newWorld with planted bugs.
-func newPlantedWorld(s *scenario.Scenario, v scenario.Variant, planted bugs) (*world, error) {
-	seed := uint64(s.Seed)
+func newPlantedWorld(s *scenario.Scenario, v scenario.Variant, group int, planted bugs) (*world, error) {
+	seed := uint64(s.Seed) ^ uint64(group)<<48
 	w := &world{
-		scenario: s, variant: v, loop: virtual.NewLoop(), network: newNetwork(s, rand.New(rand.NewPCG(seed, 1))),
-		board: &board{notes: make(map[string][]note)}, result: newResult(s, v), byName: make(map[string]*node),
+		scenario: s, variant: v, group: group, loop: virtual.NewLoop(),
+		network: newNetwork(s, rand.New(rand.NewPCG(seed, 1))),
+		board:   &board{notes: make(map[string][]note)}, result: newResult(s, v), byName: make(map[string]*node),
 		nodeSeed: seed, balancer: rand.New(rand.NewPCG(seed, 2)), bugs: planted,
 	}
 	w.redis = newRedis(w)
@@ -96,7 +98,7 @@ func (w *world) start() (err error) {
 		return err
 	}
 	w.nodes = make([]*node, w.scenario.Nodes)
-	skew := rand.New(rand.NewPCG(w.nodeSeed, 3))
+	skew := rand.New(rand.NewPCG(uint64(w.scenario.Seed), 3)) // the same in all groups
 	for slot := range w.nodes {
 		var ahead time.Duration
 		if most := int64(w.scenario.ClockSkew); most > 0 {
@@ -176,6 +178,16 @@ func (w *world) pick(client uint64) *node {
 		w.next = (w.next + 1) % slots
 	}
 	return w.nodes[w.next]
+}
+
+// simulates reports whether a client is in the sample, and in the group of this world.
+func (w *world) simulates(client uint64) bool {
+	n, groups := uint64(w.scenario.SampleOneIn), uint64(w.scenario.Groups)
+	if n == 1 && groups == 1 {
+		return true
+	}
+	hash := mix(client)
+	return hash%n == 0 && hash/n%groups == uint64(w.group)
 }
 
 // mix spreads the bits of a number.

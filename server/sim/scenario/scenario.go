@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -52,6 +53,9 @@ type Scenario struct {
 	// SampleOneIn simulates only one in so many clients. Rates of sources are divided by it, results are not multiplied.
 	// Default 1: all clients.
 	SampleOneIn int `field:"sample_one_in"`
+	// Groups divides the clients, and the Redis servers, into so many groups that are simulated at the same time, as if
+	// each had nodes of its own. Default 1.
+	Groups int `field:"groups"`
 }
 
 // A Source sends requests of some clients.
@@ -147,6 +151,11 @@ type Fault struct {
 	By Shift `field:"by"`
 	// Keep makes a failover keep the data. Default is to lose it.
 	Keep bool `field:"keep_data"`
+}
+
+// HasFault reports whether a fault of a kind happens.
+func (s *Scenario) HasFault(kind FaultKind) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == kind })
 }
 
 // Load reads and parses a scenario file.

@@ -33,7 +33,7 @@ func (s *Scenario) setDefaults(file string) {
 	s.Seed = cmp.Or(s.Seed, 1)
 	s.Nodes = cmp.Or(s.Nodes, 1)
 	s.Balance = cmp.Or(s.Balance, RoundRobin)
-	s.SampleOneIn = cmp.Or(s.SampleOneIn, 1)
+	s.SampleOneIn, s.Groups = cmp.Or(s.SampleOneIn, 1), cmp.Or(s.Groups, 1)
 	s.Redis.Shards = cmp.Or(s.Redis.Shards, 1)
 	s.Redis.Service = cmp.Or(s.Redis.Service, 10*time.Microsecond)
 	s.Redis.Deadline = cmp.Or(s.Redis.Deadline, 20*time.Millisecond)
@@ -89,6 +89,8 @@ func (s *Scenario) Validate() []source.Problem {
 	p.add(s.Seed >= 0, "seed", strconv.Itoa(s.Seed), "0 or more")
 	p.add(len(s.Limits) > 0, "limits", "no limits", "a list of limits, as in [100/s burst 200]")
 	p.add(s.SampleOneIn >= 1, "sample_one_in", strconv.Itoa(s.SampleOneIn), "1 or more")
+	p.add(s.Groups >= 1 && s.Groups <= s.Redis.Shards && s.Redis.Shards%s.Groups == 0, "groups", strconv.Itoa(s.Groups),
+		"a divisor of redis.shards, so that each group has the same number of servers")
 	p.add(s.Redis.Shards >= 1 && s.Redis.Shards <= MaxShards, "redis.shards", strconv.Itoa(s.Redis.Shards),
 		fmt.Sprint("1 to ", MaxShards))
 	p.add(s.Network.Loss < 100, "network.loss", fmt.Sprint(s.Network.Loss), "less than 100 percent")
