@@ -39,11 +39,19 @@ type Server struct {
 
 	liveStreams atomic.Int64 // of traffic
 
-	// Tests change these.
+	sizes
+	lifecycle
+}
+
+// sizes are constants that tests change.
+type sizes struct {
 	keepAlive    time.Duration // interval of comments in streams
 	importChunk  int           // clients per change of an import
 	importPruned int           // maximum number of clients in an import that deletes others
+}
 
+// A lifecycle has the background work of a server, and ends it.
+type lifecycle struct {
 	stop  context.CancelFunc
 	ended context.Context // ends with Close
 
@@ -64,8 +72,9 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c, importChunk: defaultImportChunk, importPruned: maxImportPruned, keepAlive: defaultKeepAlive,
-		hub: feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
+		config: c,
+		sizes:  sizes{keepAlive: defaultKeepAlive, importChunk: defaultImportChunk, importPruned: maxImportPruned},
+		hub:    feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
 		nodes: nodes.NewRegistry(c.DB, c.Now),
 		traffic: fleettraffic.NewStore(fleettraffic.Options{
 			DB: c.DB, Namer: c.Namer, Now: c.Now, Logger: c.Logger, Erased: c.TrafficErased,

@@ -27,7 +27,12 @@ type conn struct {
 	err         error            // the first write error
 	tryWrite    func([]byte) int // writes as much as is possible without blocking; nil if unsupported
 
-	// For Server.expireConns, in ticks.
+	activity
+}
+
+// activity is the state of a connection that Server.expireConns reads and changes in its own goroutine. Times are in
+// ticks.
+type activity struct {
 	lastActive   atomic.Int64 // when the last command came
 	commandStart atomic.Int64 // when the incomplete command began; 0 if there is none
 	expired      atomic.Bool

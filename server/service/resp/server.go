@@ -29,17 +29,26 @@ type Server struct {
 	limits   limitCache
 	inFlight chan struct{}
 	pools
-	certs *service.Certificates // nil without TLS
-	tls   *tls.Config           // nil without TLS
-
-	started time.Time
-	tick    atomic.Int64 // coarse clock for timeouts, in units of tickTime, starting at 1
-	held    atomic.Int64 // bytes of large incomplete commands and of transactions
-	counts  counts
+	encryption
+	usage
 	logLimits
 
 	accepted *service.Conns
 	lifecycle
+}
+
+// encryption is the TLS configuration of a server. Both fields are nil without TLS.
+type encryption struct {
+	certs *service.Certificates
+	tls   *tls.Config
+}
+
+// usage is what a server measures about itself.
+type usage struct {
+	started time.Time
+	tick    atomic.Int64 // coarse clock for timeouts, in units of tickTime, starting at 1
+	held    atomic.Int64 // bytes of large incomplete commands and of transactions
+	counts  counts
 }
 
 // A commandTable has the commands of a server.
@@ -120,12 +129,11 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config:       c,
 		tokens:       tokens,
-		certs:        set,
 		bounds:       bounds{inline: l.Inline, args: l.Args, bulk: l.Bulk, command: l.Command},
 		commandTable: newCommandTable(),
 		inFlight:     make(chan struct{}, l.InFlight),
-		started:      time.Now(),
 	}
+	s.certs, s.started = set, time.Now()
 	s.listeners, s.conns = map[net.Listener]struct{}{}, map[*conn]struct{}{}
 	refusal := "-ERR max number of clients reached\r\n"
 	if set != nil {
