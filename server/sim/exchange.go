@@ -36,9 +36,11 @@ var (
 	_ fleet.ClockSource  = (*exchangeClient)(nil)
 )
 
-func newExchangeClient(c redisClient, author string) *exchangeClient {
-	x := &exchangeClient{redisClient: c, author: author, read: make(map[string]uint64)}
-	for _, s := range c.world.redis {
+func (w *world) newExchangeClient(n *node, author string) *exchangeClient {
+	x := &exchangeClient{
+		redisClient: redisClient{w, n, w.exchangeServers()}, author: author, read: make(map[string]uint64),
+	}
+	for _, s := range x.servers {
 		x.losses = append(x.losses, s.losses)
 	}
 	return x
@@ -47,11 +49,11 @@ func newExchangeClient(c redisClient, author string) *exchangeClient {
 func groupOf(key string) int { return int(key[0] % fleet.KeyGroups) }
 
 // serverOf returns the number of the server that has a key.
-func (x *exchangeClient) serverOf(key string) int { return groupOf(key) % len(x.world.redis) }
+func (x *exchangeClient) serverOf(key string) int { return groupOf(key) % len(x.servers) }
 
 // Date implements fleet.ClockSource.
 func (x *exchangeClient) Date(ctx context.Context) (at time.Time, err error) {
-	s := x.world.redis[0]
+	s := x.servers[0]
 	err = x.call(ctx, s, 0, func() error {
 		at = x.world.loop.Time().Add(s.ahead)
 		return nil
@@ -68,66 +70,89 @@ func (x *exchangeClient) Lost() uint64 {
 
 // noticeLoss records that a server has lost its notes.
 func (x *exchangeClient) noticeLoss(server int) {
-	losses := x.world.redis[server].losses
+	losses := x.servers[server].losses
 	if x.losses[server] == losses {
 		return
 	}
 	x.losses[server] = losses
 	for g := range fleet.KeyGroups {
-		if g%len(x.world.redis) == server {
+		if g%len(x.servers) == server {
 			x.lost |= 1 << g
 		}
 	}
 }
 
-// Exchange implements fleet.Exchange. It calls the servers one after the other, as their order must not depend on
-// anything random.
+// Exchange implements fleet.Exchange. It calls the servers at the same time.
 func (x *exchangeClient) Exchange(
 	ctx context.Context, notes []fleet.Note, received func(int, fleet.PeerNote),
 ) (missed []int, err error) {
-	parts := make([][]int, len(x.world.redis))
+	parts := make([]exchangePart, len(x.servers))
 	for i := range notes {
-		server := x.serverOf(notes[i].Key)
-		parts[server] = append(parts[server], i)
+		p := &parts[x.serverOf(notes[i].Key)]
+		p.index = append(p.index, i)
 	}
 	if len(notes) == 0 {
-		return nil, x.call(ctx, x.world.redis[0], 0, func() error { return nil })
+		return nil, x.call(ctx, x.servers[0], 0, func() error { return nil })
 	}
-	for server, part := range parts {
-		if len(part) == 0 {
+	calling := 0
+	for server := range parts {
+		if len(parts[server].index) == 0 {
 			continue
 		}
-		if callErr := x.exchangePart(ctx, server, part, notes, received); callErr != nil {
-			missed, err = append(missed, part...), callErr
+		calling++
+		x.node.host.Go(func() {
+			x.exchangePart(ctx, server, &parts[server], notes)
+			calling--
+		})
+	}
+	x.node.host.Wait(func() bool { return calling == 0 })
+	for i := range parts {
+		p := &parts[i]
+		if p.err != nil {
+			missed, err = append(missed, p.index...), p.err
+		}
+		for _, f := range p.found {
+			if x.world.bugs.deafNewcomer && x.node.slot >= x.world.scenario.AllNodes() {
+				break
+			}
+			received(f.index, f.note)
 		}
 	}
 	return missed, err
 }
 
+// An exchangePart is the part of an exchange with one server.
+type exchangePart struct {
+	index []int // of the notes
+	found []foundNote
+	err   error
+}
+
+// A foundNote is a note of a peer under the key of one of the notes.
+type foundNote struct {
+	index int
+	note  fleet.PeerNote
+}
+
 // exchangePart exchanges the notes of one server.
-func (x *exchangeClient) exchangePart(
-	ctx context.Context, server int, part []int, notes []fleet.Note, received func(int, fleet.PeerNote),
-) error {
+func (x *exchangeClient) exchangePart(ctx context.Context, server int, p *exchangePart, notes []fleet.Note) {
 	w := x.world
 	bytes := 0
-	for _, i := range part {
+	for _, i := range p.index {
 		bytes += len(notes[i].Key) + len(notes[i].Text)
 	}
-	type found struct {
-		index int
-		note  fleet.PeerNote
-	}
-	var all []found
-	err := x.call(ctx, w.redis[server], bytes, func() error {
+	var found []foundNote
+	p.err = x.call(ctx, x.servers[server], bytes, func() error {
 		x.noticeLoss(server)
 		b := w.board
 		reply := 0
-		for _, i := range part {
+		for _, i := range p.index {
 			n := &notes[i]
-			list := b.notes[n.Key]
-			for _, other := range list {
+			for _, other := range b.notes[n.Key] {
 				if other.author != x.author && (n.ReadAll || other.seq > x.read[n.Key]) {
-					all = append(all, found{i, fleet.PeerNote{Author: other.author, Text: other.text, Age: w.loop.Now() - other.at}})
+					found = append(found, foundNote{i, fleet.PeerNote{
+						Author: other.author, Text: other.text, Age: w.loop.Now() - other.at,
+					}})
 					reply += len(other.author) + len(other.text)
 				}
 			}
@@ -136,22 +161,16 @@ func (x *exchangeClient) exchangePart(
 			}
 			x.read[n.Key] = b.seq
 		}
-		w.network.bytes += int64(reply)
+		w.networkTo(x.node, x.servers[server]).bytes += int64(reply)
 		return nil
 	})
-	if err != nil {
-		for _, i := range part {
+	if p.err != nil {
+		for _, i := range p.index {
 			delete(x.read, notes[i].Key) // read all notes again
 		}
-		return err
+		return
 	}
-	for _, f := range all {
-		if w.bugs.deafNewcomer && x.node.slot >= w.scenario.Nodes {
-			break
-		}
-		received(f.index, f.note)
-	}
-	return nil
+	p.found = found
 }
 
 // leave stores a note.

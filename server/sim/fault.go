@@ -26,9 +26,10 @@ func (w *world) begin(f *scenario.Fault) {
 	case scenario.NodeClock:
 		w.restart(w.slotsOf(f), time.Duration(f.By), 0)
 	case scenario.Join:
-		for range f.Count {
-			w.nodes = append(w.nodes, nil)
-			w.fail(w.startNode(len(w.nodes)-1, 0))
+		for _, region := range w.regionsOf(f, 1) {
+			for range f.Count {
+				w.fail(w.startNode(w.addSlot(region), 0))
+			}
 		}
 	case scenario.Partition:
 		for _, slot := range f.Nodes {
@@ -39,24 +40,51 @@ func (w *world) begin(f *scenario.Fault) {
 				w.network.cut[slot]--
 			}
 		})
-	case scenario.Slow, scenario.Lossy:
-		w.network.faults = append(w.network.faults, f)
-		w.network.update(w.scenario)
+	case scenario.RegionPartition:
+		for _, region := range f.Regions {
+			w.between.cut[region]++
+		}
 		w.loop.After(f.For, func() {
-			w.network.faults = slices.DeleteFunc(w.network.faults, func(o *scenario.Fault) bool { return o == f })
-			w.network.update(w.scenario)
+			for _, region := range f.Regions {
+				w.between.cut[region]--
+			}
+		})
+	case scenario.Slow, scenario.Lossy:
+		network := w.network
+		if f.Between {
+			network = w.between
+		}
+		network.faults = append(network.faults, f)
+		network.update()
+		w.loop.After(f.For, func() {
+			network.faults = slices.DeleteFunc(network.faults, func(o *scenario.Fault) bool { return o == f })
+			network.update()
 		})
 	default:
-		for i, s := range w.redis {
+		w.beginRedis(f)
+	}
+}
+
+// beginRedis begins a fault of Redis servers.
+func (w *world) beginRedis(f *scenario.Fault) {
+	groups := [][]*redisServer{w.exchangeServers()}
+	if !f.Global {
+		groups = nil
+		for _, region := range w.regionsOf(f, w.scenario.CountRegions()) {
+			groups = append(groups, w.serversOf(region))
+		}
+	}
+	for _, servers := range groups {
+		for i, s := range servers {
 			if f.Shard == nil || *f.Shard == s.number {
-				w.beginRedis(f, i, s)
+				w.beginServer(f, i, s, f.Global || w.scenario.Regions == nil)
 			}
 		}
 	}
 }
 
-// beginRedis begins a fault of a Redis server.
-func (w *world) beginRedis(f *scenario.Fault, i int, s *redisServer) {
+// beginServer begins a fault of a Redis server, the i-th of its Redis, which may have notes.
+func (w *world) beginServer(f *scenario.Fault, i int, s *redisServer, hasNotes bool) {
 	switch f.Kind {
 	case scenario.RedisDown:
 		s.down++
@@ -67,7 +95,9 @@ func (w *world) beginRedis(f *scenario.Fault, i int, s *redisServer) {
 			s.down--
 			if !f.Keep {
 				s.wipe(w)
-				w.board.wipe(i, len(w.redis))
+				if hasNotes {
+					w.board.wipe(i, w.shards())
+				}
 			}
 		})
 	case scenario.RedisClock:
@@ -81,9 +111,9 @@ func (w *world) slotsOf(f *scenario.Fault) []int {
 	if len(f.Nodes) > 0 {
 		return f.Nodes
 	}
-	slots := make([]int, len(w.nodes))
-	for i := range slots {
-		slots[i] = i
+	var slots []int
+	for _, region := range w.regionsOf(f, w.scenario.CountRegions()) {
+		slots = append(slots, w.regions[region].slots...)
 	}
 	return slots
 }

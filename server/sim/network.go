@@ -13,22 +13,24 @@ type network struct {
 	random       *rand.Rand
 	delay        time.Duration // mean
 	distribution scenario.Distribution
-	loss         float64 // 0 to 1
-	// cut has the number of partitions that cut a node off from Redis and from all nodes that are not cut off.
+	loss         float64          // 0 to 1
+	normal       scenario.Network // without faults
+	// cut has the number of partitions that cut a node off from Redis and from all nodes that are not cut off, or a region
+	// from other regions.
 	cut    map[int]int
 	faults []*scenario.Fault // that change delay and loss; the last of a kind counts
 	bytes  int64             // of all messages
 }
 
-func newNetwork(s *scenario.Scenario, random *rand.Rand) *network {
-	n := &network{random: random, distribution: s.Network.Distribution, cut: make(map[int]int)}
-	n.update(s)
+func newNetwork(normal scenario.Network, random *rand.Rand) *network {
+	n := &network{random: random, distribution: normal.Distribution, normal: normal, cut: make(map[int]int)}
+	n.update()
 	return n
 }
 
 // update sets delay and loss after a fault has begun or ended.
-func (n *network) update(s *scenario.Scenario) {
-	n.delay, n.loss = *s.Network.Delay, float64(s.Network.Loss)/100
+func (n *network) update() {
+	n.delay, n.loss = *n.normal.Delay, float64(n.normal.Loss)/100
 	for _, f := range n.faults {
 		if f.Kind == scenario.Slow {
 			n.delay = f.Delay
@@ -68,5 +70,5 @@ func (n *network) sample() time.Duration {
 // reachesRedis reports whether a node reaches Redis.
 func (n *network) reachesRedis(node int) bool { return n.cut[node] == 0 }
 
-// connects reports whether two nodes reach each other.
+// connects reports whether two nodes, or two regions, reach each other.
 func (n *network) connects(a, b int) bool { return (n.cut[a] > 0) == (n.cut[b] > 0) }

@@ -22,6 +22,7 @@ import (
 // A node is one incarnation of a simulated Headgate node.
 type node struct {
 	slot   int
+	region int
 	host   *virtual.Host
 	random *rand.Rand
 	engine *engine.Engine
@@ -41,7 +42,7 @@ const nodeMemory = 1 << 30
 // startNode starts a node in a slot, whose clock is ahead.
 func (w *world) startNode(slot int, ahead time.Duration) error {
 	w.incarnations++
-	n := &node{slot: slot, random: rand.New(rand.NewPCG(w.nodeSeed, w.incarnations))}
+	n := &node{slot: slot, region: w.regionOf(slot), random: rand.New(rand.NewPCG(w.nodeSeed, w.incarnations))}
 	n.host = w.loop.NewHost("node-"+strconv.Itoa(slot), ahead)
 	var err error
 	n.host.Run(func() { err = w.assemble(n) })
@@ -50,7 +51,7 @@ func (w *world) startNode(slot int, ahead time.Duration) error {
 	}
 	w.nodes[slot] = n
 	w.byName[n.host.Name] = n
-	w.live++
+	w.countLive(n.region, 1)
 	if n.port != nil {
 		n.host.Run(func() { w.introduce(n) })
 	}
@@ -79,9 +80,12 @@ func (w *world) assemble(n *node) error {
 		}
 		n.shared = limiter
 		c.Shared = true
-		if mode == rules.Exact {
+		switch {
+		case w.scenario.Regions != nil:
+			c.Global = map[rules.Consistency]headgate.Limiter{mode: limiter}
+		case mode == rules.Exact:
 			c.Store = limiter
-		} else {
+		default:
 			c.Modes[mode] = limiter
 		}
 	}
@@ -92,18 +96,17 @@ func (w *world) assemble(n *node) error {
 
 // sharedLimiter creates the limiter of a mode that nodes share counters by.
 func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter, error) {
-	ledger := fleet.LedgerOptions{
-		Secret: fleetSecret, Members: members{w}, Clock: n.host, Rand: n.random.Uint64,
-		OnRefused: func(fleet.Peer, string) {},
-	}
-	remote := redisClient{w, n}
+	ledger := w.ledgerOptions(n)
 	switch w.variant.Mode {
 	case rules.Async:
 		o := async.Options{
 			Name: n.host.Name, Incarnation: w.incarnations, Interval: w.scenario.SyncInterval, Rand: n.random.Int64N,
 			OnEvent: func(fleet.Event) {},
 		}
-		return async.New(ledger, newExchangeClient(remote, o.Author()), o)
+		if w.scenario.Regions != nil {
+			o.Interval = w.scenario.Regions.SyncInterval
+		}
+		return async.New(ledger, w.newExchangeClient(n, o.Author()), o)
 	case rules.Gossip:
 		n.port = &meshPort{world: w, node: n}
 		limiter, err := gossip.New(ledger, gossip.Options{
@@ -117,19 +120,42 @@ func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter
 		n.gossip = limiter
 		return limiter, err
 	}
-	guarded, err := guard.New(&remote, guard.Options{
-		Deadline: w.scenario.Redis.Deadline, Local: local, Nodes: members{w}.Live, OnEvent: func(guard.Event) {},
+	return w.redisLimiter(n, local)
+}
+
+// ledgerOptions returns the settings of a node's counters.
+func (w *world) ledgerOptions(n *node) fleet.LedgerOptions {
+	return fleet.LedgerOptions{
+		Secret: fleetSecret, Members: &w.regions[n.region], Clock: n.host, Rand: n.random.Uint64,
+		OnRefused: func(fleet.Peer, string) {},
+	}
+}
+
+// redisLimiter creates the limiter of the modes exact and lease, whose counters are in Redis.
+func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter, error) {
+	remote, members := &redisClient{w, n, w.serversOf(n.region)}, &w.regions[n.region]
+	guarded, err := guard.New(remote, guard.Options{
+		Deadline: w.scenario.Redis.Deadline, Local: local, Nodes: members.Live, OnEvent: func(guard.Event) {},
 		Clock: n.host, Rand: n.random.Int64N, Hash: hashKey,
 	})
-	if err != nil || w.variant.Mode == rules.Exact {
-		return guarded, err
+	if err != nil {
+		return nil, err
 	}
-	o := lease.Options{TTL: w.scenario.LeaseTTL, Members: members{w}, Clock: n.host}
-	if w.bugs.frozenLeases {
-		o.Clock = slowClock{n.host, n.host.Now()}
+	var limiter headgate.Limiter = guarded
+	if w.variant.Mode == rules.Lease {
+		o := lease.Options{TTL: w.scenario.LeaseTTL, Members: members, Clock: n.host}
+		if w.bugs.frozenLeases {
+			o.Clock = slowClock{n.host, n.host.Now()}
+		}
+		if n.lease, err = lease.New(guarded, o); err != nil {
+			return nil, err
+		}
+		limiter = n.lease
 	}
-	n.lease, err = lease.New(guarded, o)
-	return n.lease, err
+	if w.scenario.Regions == nil {
+		return limiter, nil
+	}
+	return w.regionLimiter(n, limiter)
 }
 
 // A slowClock is a planted bug: a clock that hardly moves. Its timers are right.
@@ -153,7 +179,7 @@ func (w *world) stopNode(slot int) error {
 	n.host.Crash()
 	w.nodes[slot] = nil
 	delete(w.byName, n.host.Name)
-	w.live--
+	w.countLive(n.region, -1)
 	return n.release()
 }
 
@@ -169,14 +195,3 @@ func (n *node) release() error {
 	}
 	return errors.Join(errs...)
 }
-
-// members counts the nodes of a world.
-type members struct{ world *world }
-
-var _ fleet.Members = members{}
-
-// Live implements fleet.Members.
-func (m members) Live() int { return max(1, m.world.live) }
-
-// Known implements fleet.Members.
-func (m members) Known() int { return max(1, len(m.world.nodes)) }

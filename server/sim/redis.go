@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/stepstore"
 	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/fleet/regiontotals"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
@@ -28,11 +29,13 @@ var errLost = errors.New("sim: no response from Redis")
 type redisServer struct {
 	number    int // among the servers of all groups
 	name      string
+	region    int
 	store     *stepstore.Store
-	ahead     time.Duration // of its clock
-	down      int           // number of faults that stop it
-	losses    int           // how often it has lost its data
-	sweepAt   int           // number of keys from which on drained ones are dropped
+	totals    *regiontotals.Store // what the region's nodes consumed
+	ahead     time.Duration       // of its clock
+	down      int                 // number of faults that stop it
+	losses    int                 // how often it has lost its data
+	sweepAt   int                 // number of keys from which on drained ones are dropped
 	busyUntil time.Duration
 	busy      time.Duration
 	calls     int64
@@ -41,14 +44,22 @@ type redisServer struct {
 // wipe loses all data.
 func (s *redisServer) wipe(w *world) {
 	s.losses++
-	s.store = stepstore.New(func() time.Time { return w.loop.Time().Add(s.ahead) })
+	now := func() time.Time { return w.loop.Time().Add(s.ahead) }
+	s.store, s.totals = stepstore.New(now), regiontotals.New(now)
 }
 
+// newRedis returns the servers of all regions, one region after the other, and those of the global store.
 func newRedis(w *world) []*redisServer {
-	servers := make([]*redisServer, w.scenario.Redis.Shards/w.scenario.Groups)
+	regions, shards := w.scenario.CountRegions(), w.shards()
+	if w.scenario.Regions != nil {
+		regions++
+	}
+	servers := make([]*redisServer, regions*shards)
 	for i := range servers {
-		servers[i] = &redisServer{number: w.group*len(servers) + i}
-		servers[i].name = "redis-" + strconv.Itoa(servers[i].number)
+		servers[i] = &redisServer{
+			number: w.group*shards + i%shards, name: "redis-" + strconv.Itoa(w.group*len(servers)+i),
+			region: i / shards % w.scenario.CountRegions(),
+		}
 		servers[i].wipe(w)
 		servers[i].losses = 0
 	}
@@ -74,10 +85,11 @@ func hashKey(key string) uint64 {
 	return h.Sum64()
 }
 
-// A redisClient is a node's connections to Redis.
+// A redisClient is a node's connections to a Redis.
 type redisClient struct {
-	world *world
-	node  *node
+	world   *world
+	node    *node
+	servers []*redisServer
 }
 
 var (
@@ -92,18 +104,19 @@ func (c *redisClient) server(check *headgate.Check) *redisServer {
 	if check.Owner != "" {
 		key = check.Owner
 	}
-	return c.world.redis[hashKey(key)%uint64(len(c.world.redis))]
+	return c.servers[hashKey(key)%uint64(len(c.servers))]
 }
 
 // call runs a function on a server, after the delay of the request, and returns after that of the response. A request
 // or response that is lost ends with the context.
 func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run func() error) error {
 	w, h := c.world, c.node.host
-	delay, arrives := w.network.send(bytes + callBytes)
+	network := w.networkTo(c.node, s)
+	delay, arrives := network.send(bytes + callBytes)
 	if err := h.Sleep(ctx, delay); err != nil {
 		return err
 	}
-	if !arrives || s.down > 0 || !w.network.reachesRedis(c.node.slot) {
+	if !arrives || s.down > 0 || !w.reaches(c.node, s) {
 		return c.lost(ctx)
 	}
 	now := w.loop.Now()
@@ -121,11 +134,11 @@ func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run f
 	}
 	err := run()
 	s.sweep(w)
-	delay, arrives = w.network.send(replyBytes)
+	delay, arrives = network.send(replyBytes)
 	if sleepErr := h.Sleep(ctx, delay); sleepErr != nil {
 		return sleepErr
 	}
-	if !arrives || !w.network.reachesRedis(c.node.slot) {
+	if !arrives || !w.reaches(c.node, s) {
 		return c.lost(ctx)
 	}
 	return err
@@ -144,7 +157,7 @@ func (c *redisClient) Shard(check headgate.Check) string { return c.server(&chec
 
 // Probe implements guard.Prober.
 func (c *redisClient) Probe(ctx context.Context, shard string) error {
-	for _, s := range c.world.redis {
+	for _, s := range c.servers {
 		if s.name == shard {
 			return c.call(ctx, s, 0, func() error { return nil })
 		}

@@ -40,6 +40,8 @@ type Result struct {
 	// RedisLoad is the part of the time in which the busiest Redis server works.
 	RedisLoad float64 `json:"redisLoad"`
 	BytesSent int64   `json:"bytesSent"`
+	// BytesBetweenRegions is the part of BytesSent that goes from one region to another.
+	BytesBetweenRegions int64 `json:"bytesBetweenRegions,omitempty"`
 	// Events is the number of simulated events.
 	Events int64 `json:"events"`
 
@@ -98,7 +100,7 @@ const (
 
 func newResult(s *scenario.Scenario, v scenario.Variant) *Result {
 	r := &Result{
-		Algorithm: v.Algorithm().String(), Mode: v.Mode.String(), Nodes: s.Nodes, duration: s.Duration,
+		Algorithm: v.Algorithm().String(), Mode: v.Mode.String(), Nodes: s.AllNodes(), duration: s.Duration,
 		slots: make([]int64, min(int(s.Duration/burstStep)+1, maxSlots)),
 	}
 	for _, l := range v.Limits {
@@ -153,6 +155,10 @@ func (r *Result) record(q *request) {
 // finish reads the figures that the world has.
 func (r *Result) finish(w *world) {
 	r.now, r.Events, r.BytesSent, r.logs, r.Nodes = w.loop.Now(), w.loop.Events(), w.network.bytes, w.logs(), len(w.nodes)
+	if w.between != nil {
+		r.BytesBetweenRegions = w.between.bytes
+		r.BytesSent += w.between.bytes
+	}
 	if r.now > 0 {
 		for _, s := range w.redis {
 			r.RedisLoad = max(r.RedisLoad, float64(s.busy)/float64(r.now))
@@ -166,7 +172,7 @@ func (r *Result) join(o *Result) {
 		{&r.Requests, &o.Requests}, {&r.Retries, &o.Retries}, {&r.Admitted, &o.Admitted}, {&r.Denied, &o.Denied},
 		{&r.Degraded, &o.Degraded}, {&r.Unserved, &o.Unserved}, {&r.WronglyAdmitted, &o.WronglyAdmitted},
 		{&r.WronglyDenied, &o.WronglyDenied}, {&r.RedisCalls, &o.RedisCalls}, {&r.BytesSent, &o.BytesSent},
-		{&r.Events, &o.Events}, {&r.granted, &o.granted},
+		{&r.Events, &o.Events}, {&r.granted, &o.granted}, {&r.BytesBetweenRegions, &o.BytesBetweenRegions},
 	} {
 		*n[0] += *n[1]
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
@@ -22,6 +23,9 @@ var sweepModes = []string{"exact", "lease", "async", "gossip", "local"}
 func randomScenario(t *testing.T, seed int) *scenario.Scenario {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(seed), 99))
+	if hasRegions(seed) {
+		return randomRegions(t, seed, r)
+	}
 	nodes, mode := 2+r.IntN(4), sweepModes[seed%len(sweepModes)]
 	count := 5 + r.IntN(300)
 	limits := fmt.Sprintf("%d/s", count)
@@ -30,7 +34,7 @@ func randomScenario(t *testing.T, seed int) *scenario.Scenario {
 	}
 	text := fmt.Sprintf(`
 seed: %d
-duration: 4s
+duration: 4500ms
 nodes: %d
 limits: [%s]
 modes: [%s]
@@ -51,6 +55,11 @@ faults:
 				50+r.IntN(400))
 		}
 	}
+	return parseRandom(t, seed, text)
+}
+
+func parseRandom(t *testing.T, seed int, text string) *scenario.Scenario {
+	t.Helper()
 	s, err := scenario.Parse("random.yaml", []byte(text))
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
@@ -63,6 +72,9 @@ func maxExcess(s *scenario.Scenario, v scenario.Variant) int64 {
 	l := v.Limits[0]
 	perSecond := float64(l.Count) / l.Period.Seconds()
 	others := float64(s.Nodes) // one of which joins
+	if s.Regions != nil {
+		return maxRegionExcess(s, v)
+	}
 	switch v.Mode.String() {
 	case "exact":
 		return 0
@@ -73,10 +85,15 @@ func maxExcess(s *scenario.Scenario, v scenario.Variant) int64 {
 	default:
 		// Updates are as old as an interval and two delays. So many requests of one client come meanwhile, and in the
 		// worst of many such times three standard deviations more.
-		age := (100*time.Millisecond + 2**s.Network.Delay).Seconds()
-		arrivals := float64(s.Traffic[0].Rate) / 3 * age
-		return int64(min(others*(float64(l.Capacity())+perSecond*age), arrivals+3*math.Sqrt(arrivals))) + 2
+		return asyncExcess(s, l, others, 100*time.Millisecond+2**s.Network.Delay)
 	}
+}
+
+// asyncExcess returns the bound of the mode async, for a number of peers whose updates are of an age.
+func asyncExcess(s *scenario.Scenario, l headgate.Limit, peers float64, age time.Duration) int64 {
+	perSecond := float64(l.Count) / l.Period.Seconds()
+	arrivals := float64(s.Traffic[0].Rate) / float64(s.Traffic[0].Clients) * age.Seconds()
+	return int64(min(peers*(float64(l.Capacity())+perSecond*age.Seconds()), arrivals+3*math.Sqrt(arrivals))) + 2
 }
 
 // sweep runs the scenario of a seed and returns the first violation of an invariant, or "".
@@ -103,10 +120,11 @@ func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 	w.startTraffic()
 	w.startFaults()
 	if mode := v.Mode.String(); mode == "async" || mode == "gossip" {
-		w.loop.After(s.Traffic[0].Until+convergesAfter, i.readLevels)
+		w.loop.After(s.Traffic[0].Until+convergesAfter(s), i.readLevels)
 	}
-	// After the faults, a client that has not sent for a second is admitted.
-	w.loop.After(3900*time.Millisecond, func() {
+	// After the faults, a client that has not sent for a second, and has repaid its debt, is admitted. The decision may
+	// wait for a lookup.
+	w.loop.After(s.Duration-600*time.Millisecond, func() {
 		for client := range uint64(s.Traffic[0].Clients) {
 			w.arrive(i.request(client))
 		}

@@ -24,6 +24,7 @@ type world struct {
 	group    int // of clients; see scenario.Groups
 	loop     *virtual.Loop
 	network  *network
+	between  *network // of regions; nil if there is only one
 	redis    []*redisServer
 	board    *board
 	oracle   *oracle
@@ -33,10 +34,10 @@ type world struct {
 	fallback     headgate.Limiter // counts for nodes that count nothing in their own memory
 	nodes        []*node          // by slot; nil while a node is down
 	byName       map[string]*node
-	live         int
+	all          nodeGroup
+	regions      []nodeGroup
 	incarnations uint64
 	nodeSeed     uint64
-	next         int // slot, of the load balancer
 	balancer     *rand.Rand
 	verdicts     []*engine.Verdict
 	replays      []*replay
@@ -69,10 +70,11 @@ func newPlantedWorld(s *scenario.Scenario, v scenario.Variant, group int, plante
 	seed := uint64(s.Seed) ^ uint64(group)<<48
 	w := &world{
 		scenario: s, variant: v, group: group, loop: virtual.NewLoop(),
-		network: newNetwork(s, rand.New(rand.NewPCG(seed, 1))),
+		network: newNetwork(s.Network, rand.New(rand.NewPCG(seed, 1))),
 		board:   &board{notes: make(map[string][]note)}, result: newResult(s, v), byName: make(map[string]*node),
 		nodeSeed: seed, balancer: rand.New(rand.NewPCG(seed, 2)), bugs: planted,
 	}
+	w.connectRegions()
 	w.redis = newRedis(w)
 	if err := w.start(); err != nil {
 		return nil, errors.Join(err, w.close())
@@ -88,6 +90,9 @@ func (w *world) start() (err error) {
 		ID: ruleID, Key: []headgate.Attribute{{Kind: headgate.AttrUser}}, Consistency: w.variant.Mode,
 		OnFailure: w.scenario.OnFailure,
 	}
+	if w.scenario.Regions != nil {
+		rule.Scope = rules.ScopeGlobal
+	}
 	for i, l := range w.variant.Limits {
 		rule.Limits = append(rule.Limits, rules.Limit{Name: "limit-" + strconv.Itoa(i), Limit: l})
 	}
@@ -97,9 +102,9 @@ func (w *world) start() (err error) {
 	if w.fallback, err = memstore.New(memstore.Options{Clock: w.loop.Time}); err != nil {
 		return err
 	}
-	w.nodes = make([]*node, w.scenario.Nodes)
 	skew := rand.New(rand.NewPCG(uint64(w.scenario.Seed), 3)) // the same in all groups
-	for slot := range w.nodes {
+	for i := range w.scenario.AllNodes() {
+		slot := w.addSlot(i / w.scenario.Nodes)
 		var ahead time.Duration
 		if most := int64(w.scenario.ClockSkew); most > 0 {
 			ahead = time.Duration(skew.Int64N(2*most+1) - most)
@@ -160,26 +165,6 @@ func (r *request) Get(a headgate.Attribute) (string, bool) {
 	return "", false
 }
 
-// pick returns the node for a request, or nil if there is none.
-func (w *world) pick(client uint64) *node {
-	if w.live == 0 {
-		return nil
-	}
-	slots := len(w.nodes)
-	switch w.scenario.Balance {
-	case scenario.Random:
-		w.next = w.balancer.IntN(slots)
-	case scenario.ByClient:
-		w.next = int(mix(client) % uint64(slots))
-	default:
-		w.next = (w.next + 1) % slots
-	}
-	for w.nodes[w.next] == nil {
-		w.next = (w.next + 1) % slots
-	}
-	return w.nodes[w.next]
-}
-
 // simulates reports whether a client is in the sample, and in the group of this world.
 func (w *world) simulates(client uint64) bool {
 	n, groups := uint64(w.scenario.SampleOneIn), uint64(w.scenario.Groups)
@@ -202,7 +187,7 @@ func mix(x uint64) uint64 {
 // arrive sends a request to a node.
 func (w *world) arrive(r *request) {
 	w.result.count(w.loop.Now(), &w.result.Requests, seriesRequests)
-	if r.node = w.pick(r.client); r.node == nil {
+	if r.node = w.pick(r); r.node == nil {
 		w.result.Unserved++
 		return
 	}

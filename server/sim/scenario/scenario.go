@@ -21,7 +21,7 @@ type Scenario struct {
 	Seed int `field:"seed"`
 	// Duration is the simulated time.
 	Duration time.Duration `field:"duration"`
-	// Nodes is the number of nodes at the start. Default 1.
+	// Nodes is the number of nodes at the start, in each region if there are several. Default 1.
 	Nodes int `field:"nodes"`
 	// Limits are the limits of each client. All must allow a request.
 	Limits []headgate.Limit `field:"limits"`
@@ -48,6 +48,8 @@ type Scenario struct {
 	SyncInterval time.Duration `field:"sync_interval"`
 	// ClockSkew is how far the clocks of nodes are ahead or behind at most. Default 0.
 	ClockSkew time.Duration `field:"clock_skew"`
+	// Regions makes several regions share the limits (scope: global). Default one region.
+	Regions *Regions `field:"regions"`
 	// Faults happen during the simulation.
 	Faults []Fault `field:"faults"`
 	// SampleOneIn simulates only one in so many clients. Rates of sources are divided by it, results are not multiplied.
@@ -87,6 +89,8 @@ type Source struct {
 	Until time.Duration `field:"until"`
 	// Prefix names the clients: sources with the same prefix share them. Default "client".
 	Prefix string `field:"prefix"`
+	// Region is the number of the region that the requests go to, from 0. Default all of them.
+	Region *int `field:"region"`
 	// Retry says what clients do after a denial. Default nothing.
 	Retry *Retry `field:"retry"`
 	// Log is an access log whose requests are replayed instead of generated ones. Its path is relative to the scenario.
@@ -120,6 +124,21 @@ type Network struct {
 	Loss Number `field:"loss"`
 }
 
+// Regions are regions with nodes and a Redis of their own, which exchange counters through the global store: a Redis
+// with as many shards, in the first region.
+type Regions struct {
+	// Count is the number of regions.
+	Count int `field:"count"`
+	// Delay is the mean delay of a message from one region to another. Default 40 ms.
+	Delay *time.Duration `field:"delay"`
+	// Distribution is that of these delays. Default Exponential around a fixed half.
+	Distribution Distribution `field:"distribution"`
+	// Loss is the part of messages between regions that are lost, in percent.
+	Loss Number `field:"loss"`
+	// SyncInterval is how often regions exchange counters. Default 1 s.
+	SyncInterval time.Duration `field:"sync_interval"`
+}
+
 // Redis is a Redis whose servers run the algorithms' steps.
 type Redis struct {
 	// Shards is the number of servers. Default 1.
@@ -139,8 +158,14 @@ type Fault struct {
 	For time.Duration `field:"for"`
 	// Nodes are the numbers of the nodes it happens to, from 0. Default all of them.
 	Nodes []int `field:"nodes"`
+	// Regions are the numbers of the regions it happens to, from 0. Default all of them, and the first for Join.
+	Regions []int `field:"regions"`
 	// Shard is the Redis server it happens to. Default all of them.
 	Shard *int `field:"shard"`
+	// Global makes it happen to the global store instead of the Redis of regions.
+	Global bool `field:"global"`
+	// Between makes it happen to messages between regions instead of those inside of them.
+	Between bool `field:"between_regions"`
 	// Count is the number of nodes that join.
 	Count int `field:"count"`
 	// Delay is the mean delay of messages.

@@ -42,6 +42,7 @@ func (s *Scenario) setDefaults(file string) {
 		delay := defaultDelay
 		s.Network.Delay = &delay
 	}
+	s.Regions.setDefaults()
 	if len(s.Modes) == 0 {
 		s.Modes = []rules.Consistency{rules.Local}
 	}
@@ -86,6 +87,7 @@ func (s *Scenario) Validate() []source.Problem {
 	p.add(s.Duration > 0 && s.Duration <= MaxDuration, "duration", s.Duration.String(),
 		"a time of up to 30 days, as in 1m")
 	p.add(s.Nodes >= 1 && s.Nodes <= MaxNodes, "nodes", strconv.Itoa(s.Nodes), fmt.Sprint("1 to ", MaxNodes))
+	s.validateRegions(&p)
 	p.add(s.Seed >= 0, "seed", strconv.Itoa(s.Seed), "0 or more")
 	p.add(len(s.Limits) > 0, "limits", "no limits", "a list of limits, as in [100/s burst 200]")
 	p.add(s.SampleOneIn >= 1, "sample_one_in", strconv.Itoa(s.SampleOneIn), "1 or more")
@@ -160,6 +162,9 @@ func (s *Scenario) validateSource(p *problems, t *Source, path string) {
 	p.add((t.ClientOn > 0) == (t.ClientOff > 0), path+".client_on", "one of client_on and client_off", "both or none")
 	p.add(t.Cost >= 1, path+".cost", strconv.Itoa(t.Cost), "1 or more")
 	p.add(t.From < t.Until, path+".until", t.Until.String(), "a time after from")
+	if t.Region != nil {
+		s.validateRegion(p, *t.Region, path+".region")
+	}
 	for _, l := range s.Limits {
 		p.add(int64(t.Cost) <= l.Capacity(), path+".cost", strconv.Itoa(t.Cost),
 			fmt.Sprintf("at most %d, which %s can admit", l.Capacity(), l))
@@ -174,7 +179,8 @@ func (s *Scenario) validateFault(p *problems, f *Fault, path string) {
 	p.add(f.Kind != "", path+".kind", "no kind", "a kind of fault, as in crash")
 	p.add(f.At < s.Duration, path+".at", f.At.String(), "a time before the end, "+s.Duration.String())
 	for i, n := range f.Nodes {
-		p.add(n >= 0 && n < s.Nodes, fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n), fmt.Sprint("0 to ", s.Nodes-1))
+		p.add(n >= 0 && n < s.AllNodes(), fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n),
+			fmt.Sprint("0 to ", s.AllNodes()-1))
 	}
 	if f.Shard != nil {
 		p.add(*f.Shard >= 0 && *f.Shard < s.Redis.Shards, path+".shard", strconv.Itoa(*f.Shard),
@@ -195,6 +201,10 @@ func (s *Scenario) validateFault(p *problems, f *Fault, path string) {
 	only(f.Keep, "keep_data", Failover)
 	only(f.Shard != nil, "shard", RedisDown, Failover, RedisClock)
 	only(len(f.Nodes) > 0, "nodes", Crash, Partition, NodeClock)
+	only(len(f.Regions) > 0, "regions", Crash, NodeClock, Join, RedisDown, Failover, RedisClock, RegionPartition)
+	only(f.Global, "global", RedisDown, Failover, RedisClock)
+	only(f.Between, "between_regions", Slow, Lossy)
+	s.validateFaultRegions(p, f, path)
 	switch f.Kind {
 	case Join:
 		p.add(f.Count >= 1 && f.Count <= MaxNodes, path+".count", strconv.Itoa(f.Count), "the number of nodes that join")

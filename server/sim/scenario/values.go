@@ -65,6 +65,8 @@ const (
 	Failover   FaultKind = "failover"    // a Redis server does not respond, and is replaced by one without data
 	RedisClock FaultKind = "redis-clock" // the clock of a Redis server jumps
 	NodeClock  FaultKind = "node-clock"  // nodes restart with a clock that is off
+	// RegionPartition is when regions cannot reach other regions and the global store.
+	RegionPartition FaultKind = "region-partition"
 )
 
 var errWord = errors.New("unknown word")
@@ -109,7 +111,7 @@ func newCodec() *source.Codec {
 	source.RegisterScalar(c, oneOf(accesslogs.Formats...), toString)
 	source.RegisterScalar(c, oneOf(Exponential, Uniform, Fixed, Heavy), toString)
 	source.RegisterScalar(c, oneOf(
-		Crash, Join, Partition, Slow, Lossy, RedisDown, Failover, RedisClock, NodeClock), toString)
+		Crash, Join, Partition, Slow, Lossy, RedisDown, Failover, RedisClock, NodeClock, RegionPartition), toString)
 	return c
 }
 

@@ -196,6 +196,9 @@ func (p *commands) printSimulationNotes(results *sim.Results, took time.Duration
 		if r.Degraded > 0 || r.Unserved > 0 {
 			p.Printf("%s %s: %d decisions by policy, %d requests without a node\n", r.Algorithm, r.Mode, r.Degraded, r.Unserved)
 		}
+		if r.BytesBetweenRegions > 0 && r.Simulated > 0 {
+			p.Printf("%s %s: %.0f bytes/s between regions\n", r.Algorithm, r.Mode, float64(r.BytesBetweenRegions)/r.Simulated)
+		}
 		if r.Partial {
 			p.Printf("%s %s: partial, the first %.1fs of %.0fs\n", r.Algorithm, r.Mode, r.Simulated, results.Duration)
 		}

@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+// A nodeGroup is the nodes of a region, or of all regions.
+type nodeGroup struct {
+	slots []int
+	live  int
+	next  int // index in slots, of the load balancer
+}
+
+var _ fleet.Members = (*nodeGroup)(nil)
+
+// Live implements fleet.Members.
+func (g *nodeGroup) Live() int { return max(1, g.live) }
+
+// Known implements fleet.Members.
+func (g *nodeGroup) Known() int { return max(1, len(g.slots)) }
+
+// addSlot adds a place for a node of a region.
+func (w *world) addSlot(region int) int {
+	slot := len(w.nodes)
+	w.nodes = append(w.nodes, nil)
+	w.all.slots = append(w.all.slots, slot)
+	w.regions[region].slots = append(w.regions[region].slots, slot)
+	return slot
+}
+
+// regionOf returns the region of a slot.
+func (w *world) regionOf(slot int) int {
+	return slices.IndexFunc(w.regions, func(g nodeGroup) bool { return slices.Contains(g.slots, slot) })
+}
+
+// countLive counts nodes that start or stop in a region.
+func (w *world) countLive(region, more int) {
+	w.all.live += more
+	w.regions[region].live += more
+}
+
+// pick returns the node for a request, or nil if there is none.
+func (w *world) pick(r *request) *node {
+	g := &w.all
+	if region := r.source.spec.Region; region != nil {
+		g = &w.regions[*region]
+	}
+	if g.live == 0 {
+		return nil
+	}
+	switch w.scenario.Balance {
+	case scenario.Random:
+		g.next = w.balancer.IntN(len(g.slots))
+	case scenario.ByClient:
+		g.next = int(mix(r.client) % uint64(len(g.slots)))
+	default:
+		g.next = (g.next + 1) % len(g.slots)
+	}
+	for w.nodes[g.slots[g.next]] == nil {
+		g.next = (g.next + 1) % len(g.slots)
+	}
+	return w.nodes[g.slots[g.next]]
+}

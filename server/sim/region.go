@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/region"
+	"github.com/headgate/headgate/server/sim/scenario"
+)
+
+// connectRegions creates the regions, and the network between them.
+func (w *world) connectRegions() {
+	w.regions = make([]nodeGroup, w.scenario.CountRegions())
+	if r := w.scenario.Regions; r != nil {
+		normal := scenario.Network{Delay: r.Delay, Distribution: r.Distribution, Loss: r.Loss}
+		w.between = newNetwork(normal, rand.New(rand.NewPCG(w.nodeSeed, 4)))
+	}
+}
+
+// shards returns the number of servers of each Redis for a group of clients.
+func (w *world) shards() int { return w.scenario.Redis.Shards / w.scenario.Groups }
+
+// serversOf returns the Redis servers of a region.
+func (w *world) serversOf(region int) []*redisServer {
+	shards := w.shards()
+	return w.redis[region*shards : (region+1)*shards]
+}
+
+// exchangeServers returns the Redis servers through which nodes exchange notes: those of the global store, if there
+// are several regions.
+func (w *world) exchangeServers() []*redisServer {
+	return w.redis[len(w.redis)-w.shards():]
+}
+
+// regionsOf returns the regions that a fault happens to: the first ones, if it does not say which.
+func (w *world) regionsOf(f *scenario.Fault, first int) []int {
+	if len(f.Regions) > 0 {
+		return f.Regions
+	}
+	list := make([]int, first)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// networkTo returns the network between a node and a Redis server.
+func (w *world) networkTo(n *node, s *redisServer) *network {
+	if n.region == s.region {
+		return w.network
+	}
+	return w.between
+}
+
+// reaches reports whether a node and a Redis server reach each other.
+func (w *world) reaches(n *node, s *redisServer) bool {
+	return w.network.reachesRedis(n.slot) && (n.region == s.region || w.between.connects(n.region, s.region))
+}
+
+// regionLimiter shares the limits of a node's limiter with other regions.
+func (w *world) regionLimiter(n *node, inside headgate.Limiter) (headgate.Limiter, error) {
+	o := region.Options{
+		Region: "region-" + strconv.Itoa(n.region), Node: n.host.Name, Interval: w.scenario.Regions.SyncInterval,
+		Rand: n.random.Int64N, OnEvent: func(fleet.Event) {},
+	}
+	totals := &regionStoreClient{redisClient{w, n, w.serversOf(n.region)}}
+	return region.New(w.ledgerOptions(n), inside, totals, w.newExchangeClient(n, o.Author()), o)
+}
+
+// A regionStoreClient is a node's access to the totals in its region's Redis.
+type regionStoreClient struct{ redisClient }
+
+var _ fleet.RegionStore = (*regionStoreClient)(nil)
+
+// Report implements fleet.RegionStore.
+func (c *regionStoreClient) Report(
+	ctx context.Context, node string, hold time.Duration, records []fleet.NodeRecord,
+	reported func(record int, r fleet.RegionRecord),
+) (missed []int, err error) {
+	return callParts(ctx, c, records, func(r *fleet.NodeRecord) string { return r.Key },
+		func(s *redisServer, part []fleet.NodeRecord, each func(int, fleet.RegionRecord)) error {
+			_, err := s.totals.Report(ctx, node, hold, part, each)
+			return err
+		}, reported)
+}
+
+// Settle implements fleet.RegionStore.
+func (c *regionStoreClient) Settle(
+	ctx context.Context, totals []fleet.RemoteTotal, growth func(total int, g fleet.Growth),
+) (missed []int, err error) {
+	return callParts(ctx, c, totals, func(t *fleet.RemoteTotal) string { return t.Key },
+		func(s *redisServer, part []fleet.RemoteTotal, each func(int, fleet.Growth)) error {
+			_, err := s.totals.Settle(ctx, part, each)
+			return err
+		}, growth)
+}
+
+// regionItemBytes is the approximate size of a key's arguments and of its results.
+const regionItemBytes = 60
+
+// callParts sends items to the servers of their keys, one server after the other, and calls result with each reply.
+// missed has the indices of items without one.
+func callParts[Item, Reply any](
+	ctx context.Context, c *regionStoreClient, items []Item, keyOf func(*Item) string,
+	run func(*redisServer, []Item, func(int, Reply)) error, result func(int, Reply),
+) (missed []int, err error) {
+	parts := make([][]int, len(c.servers))
+	for i := range items {
+		server := groupOf(keyOf(&items[i])) % len(c.servers)
+		parts[server] = append(parts[server], i)
+	}
+	for server, part := range parts {
+		if len(part) == 0 {
+			continue
+		}
+		sent, replies := make([]Item, len(part)), make([]Reply, len(part))
+		for j, i := range part {
+			sent[j] = items[i]
+		}
+		s := c.servers[server]
+		callErr := c.call(ctx, s, len(part)*regionItemBytes, func() error {
+			c.world.networkTo(c.node, s).bytes += int64(len(part) * regionItemBytes)
+			return run(s, sent, func(j int, r Reply) { replies[j] = r })
+		})
+		if callErr != nil {
+			missed, err = append(missed, part...), callErr
+			continue
+		}
+		for j, i := range part {
+			result(i, replies[j])
+		}
+	}
+	return missed, err
+}
