@@ -89,6 +89,12 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	if err := v.match(s, t.Rule); err != nil {
 		return err
 	}
+	if v.refuse(t) {
+		if e.config.Observe != nil {
+			e.config.Observe(v)
+		}
+		return nil
+	}
 	if v.hasSingleLimit() && !t.peeks() && b.selectStore(ctx, e, e.stores.forRule(v.matched[0].Rule)) {
 		a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
 		a.add(0)

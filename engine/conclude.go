@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/match"
 )
 
 // concludeAllowed sets the verdict if all checks were decided by their store and allow. Otherwise it returns false and
@@ -63,10 +64,29 @@ func (v *Verdict) denyOverloaded(err error) error {
 	for i := range v.decisions[:v.enforced] {
 		v.decisions[i] = notChecked
 	}
-	v.Rule = v.rule(0) // any rule: none was decided
-	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedRetryAfter
+	v.rejectOverloaded(v.rule(0)) // any rule: none was decided
 	v.settles, v.readsResponse = false, false
 	return nil
+}
+
+func (v *Verdict) rejectOverloaded(r *rules.Rule) {
+	v.Rule = r
+	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedRetryAfter
+}
+
+// refuse rejects a request that a rule limits if this process is too busy, and reports whether it did.
+func (v *Verdict) refuse(t *Terms) bool {
+	busy := v.engine.config.Refuse
+	if busy == nil || t.peeks() || !busy() {
+		return false
+	}
+	for i := range v.matched {
+		if m := &v.matched[i]; m.Effect == match.Limited && !isShadow(m) {
+			v.rejectOverloaded(m.Rule)
+			return true
+		}
+	}
+	return false
 }
 
 // overloadedRetryAfter is the RetryAfter of requests that are denied because a store is overloaded. It is a guess.

@@ -42,6 +42,9 @@ type Config struct {
 	// MaxWaiting limits the requests that are delayed at once by on_limit: delay; more are rejected. Default
 	// DefaultMaxWaiting. Below zero none is delayed.
 	MaxWaiting int
+	// Refuse reports whether this process is too busy for another request that a rule limits. Such a request is rejected
+	// with 503 and the reason Overloaded, and takes nothing. It must be fast. Default none is refused.
+	Refuse func() bool
 	// Observe is called with every verdict before Decide returns, for telemetry. It must be fast, and must not keep the
 	// verdict or anything it points to. Default none.
 	Observe func(*Verdict)

@@ -59,7 +59,10 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	if err != nil {
 		return err
 	}
-	if err := v.decide(ctx, s, t, more); err != nil {
+	if more || !v.refuse(t) {
+		err = v.decide(ctx, s, t, more)
+	}
+	if err != nil {
 		v.reset(e)
 		return err
 	}

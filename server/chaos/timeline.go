@@ -32,7 +32,7 @@ type Fault struct {
 
 // The picture: a plot of rates, a plot of latencies, and a row for each kind of fault.
 const (
-	left, right = 150, 20
+	left, right = 190, 20
 	plotWidth   = 900
 	plotHeight  = 130
 	rowHeight   = 18

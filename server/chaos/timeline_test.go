@@ -22,7 +22,7 @@ func TestTimelineShowsFaultsAndRates(t *testing.T) {
 	if err := line.WriteSVG(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kill &lt;node&gt;", "pause Redis", "20", `x="150.0"`, `x="600.0"`} {
+	for _, want := range []string{"kill &lt;node&gt;", "pause Redis", "20", `x="190.0"`, `x="640.0"`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in\n%s", want, b.String())
 		}

@@ -29,6 +29,7 @@ type Metrics struct {
 	faults       *prometheus.CounterVec
 	recorder     *traffic.Recorder // nil until Record
 	log          *decisionlog.Log  // nil until LogDecisions
+	shedsDetail  func() bool       // nil until ShedDetail
 }
 
 // New returns the metrics of a program of that version, including those of the Go runtime and the process.

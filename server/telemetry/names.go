@@ -40,6 +40,14 @@ var (
 	enforcementOffEndDesc = desc("enforcement_off_end_timestamp_seconds",
 		"When the last suspension of enforcement ends, 0 if there is none.")
 
+	overloadStageDesc = desc("overload_stage",
+		"Work that is shed because of this node's own load: 0 nothing, 1 console, 2 also explanations, 3 also statistics of "+
+			"clients, 4 also requests.")
+	overloadWaitDesc  = desc("overload_wait_seconds", "How long goroutines waited for a core in the last 100 ms, p90.")
+	overloadShareDesc = desc("overload_refused_ratio", "Share of requests that is refused because of this node's own load.")
+	overloadShedDesc  = desc("overload_shed_total",
+		"Work shed because of this node's own load: console, explain, detail or requests.", "kind")
+
 	waitingDesc = desc("delayed_requests", "Requests that are delayed now.")
 
 	memoryKeysDesc      = desc("memory_keys", "Keys in a memory store.", "store")

@@ -8,11 +8,8 @@ import (
 
 // Observe counts a verdict. It is for engine.Config.Observe, and does not allocate.
 func (m *Metrics) Observe(v *engine.Verdict) {
-	if m.recorder != nil {
-		m.recorder.Observe(v)
-	}
-	if m.log != nil {
-		m.log.Observe(v)
+	if m.shedsDetail == nil || !m.shedsDetail() {
+		m.observeDetail(v)
 	}
 	d := m.decisions
 	d.requests[verdictOf[v.Action]].Add(1)
@@ -47,6 +44,16 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	}
 	if v.Degraded {
 		d.degraded.Add(1)
+	}
+}
+
+// observeDetail counts a verdict for its client, and logs it.
+func (m *Metrics) observeDetail(v *engine.Verdict) {
+	if m.recorder != nil {
+		m.recorder.Observe(v)
+	}
+	if m.log != nil {
+		m.log.Observe(v)
 	}
 }
 

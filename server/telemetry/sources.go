@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/server/control/follow"
 	"github.com/headgate/headgate/server/gateway"
+	"github.com/headgate/headgate/server/overload"
 	"github.com/headgate/headgate/server/service/envoyrls"
 	"github.com/headgate/headgate/server/service/resp"
 )
@@ -32,6 +33,8 @@ type Sources struct {
 	Database func() *DatabaseStatus
 	// Enforcement returns figures about enforcement that is off.
 	Enforcement func() Enforcement
+	// Overload describes what the node sheds because of its own load.
+	Overload func() overload.Stats
 	// Waiting returns the number of delayed requests.
 	Waiting func() int
 	Gateway func() gateway.Stats
@@ -74,6 +77,7 @@ func (s sourcesCollector) Collect(ch chan<- prometheus.Metric) {
 	})
 	collect(ch, s.Enforcement, collectEnforcement)
 	collect(ch, s.Waiting, func(ch chan<- prometheus.Metric, n *int) { ch <- gauge(waitingDesc, float64(*n)) })
+	collect(ch, s.Overload, collectOverload)
 	collectEach(ch, s.Servers, collectServer)
 	collect(ch, s.Gateway, collectGateway)
 	collectEach(ch, s.Listeners, func(ch chan<- prometheus.Metric, l *Listener) {

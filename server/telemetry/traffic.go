@@ -14,6 +14,10 @@ func (m *Metrics) Record(r *traffic.Recorder) { m.recorder = r }
 // LogDecisions makes a Log observe all verdicts. It must be called before the first verdict.
 func (m *Metrics) LogDecisions(l *decisionlog.Log) { m.log = l }
 
+// ShedDetail makes Observe leave out clients and the log of decisions while a function returns true. It must be called
+// before the first verdict.
+func (m *Metrics) ShedDetail(sheds func() bool) { m.shedsDetail = sheds }
+
 func (m *Metrics) recordRules(set *match.Set) {
 	if m.recorder != nil {
 		m.recorder.SetRules(set.Rules())

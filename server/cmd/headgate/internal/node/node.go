@@ -23,6 +23,7 @@ import (
 	"github.com/headgate/headgate/server/docsite"
 	"github.com/headgate/headgate/server/gateway"
 	"github.com/headgate/headgate/server/internal/conns"
+	"github.com/headgate/headgate/server/overload"
 	"github.com/headgate/headgate/server/service"
 	"github.com/headgate/headgate/server/telemetry"
 	"github.com/headgate/headgate/server/telemetry/traces"
@@ -77,6 +78,7 @@ type observers struct {
 	decisionLog *decisionlog.Log // nil if clients are not counted
 	ownTraffic  *traffic.History // of this node, for 24 hours
 	tracer      *traces.Tracer   // nil if traces are off
+	overload    *overload.Monitor
 }
 
 // A rulesSource is where the rules of a node come from.
@@ -119,6 +121,7 @@ func (n *Node) open(ctx context.Context) error {
 		return errNothingToServe
 	}
 	n.metrics = telemetry.New(n.options.Version)
+	n.overload = overload.New(overload.Options{Logger: n.log})
 	var err error
 	if n.logins, err = service.NewLogins(service.LoginOptions{Logger: n.log}); err != nil {
 		return err
@@ -176,7 +179,7 @@ func (n *Node) openAdmin() error {
 	if err != nil {
 		return err
 	}
-	handler = n.withDocs(own.handler(handler))
+	handler = shedding(n.overload, n.withDocs(own.handler(handler)))
 	certificates, every, err := c.AdminCertificates()
 	if err != nil {
 		return err
@@ -240,6 +243,7 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 		Store: n.stores.Main(), Local: n.stores.Memory, Shared: n.stores.Shared(), Modes: n.fleet.ByConsistency(),
 		Global: n.fleet.Global(),
 		Secret: secret, Observe: n.metrics.Observe, Trace: n.tracer.Phases(), OnError: n.faultLogger("engine"),
+		Refuse: n.overload.Refuses,
 	}
 	if n.config.Mode() == config.FromFile {
 		return n.openFileRules(ctx, settings)

@@ -54,6 +54,7 @@ func (n *Node) Run(ctx context.Context) error {
 		group.Go(func() { n.reportStoreChanges(serving) })
 	}
 	group.Go(func() { n.enforcement.run(serving) })
+	group.Go(func() { n.overload.Run(serving) })
 	group.Go(func() { n.reloadOnDemand(serving) })
 	group.Go(func() { n.recordTraffic(serving) })
 	if n.traffic != nil {

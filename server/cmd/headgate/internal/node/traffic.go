@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/overload"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 	"github.com/headgate/headgate/server/telemetry/traffic/decisionlog"
 )
@@ -47,6 +48,7 @@ func (n *Node) openTraffic(secret []byte) {
 		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
 	})
 	n.metrics.Record(n.recorder)
+	n.metrics.ShedDetail(func() bool { return n.overload.Sheds(overload.Detail) })
 	if n.namer.CountsClients() {
 		n.decisionLog = decisionlog.New(decisionlog.Options{Namer: n.namer, Node: n.id})
 		n.metrics.LogDecisions(n.decisionLog)

@@ -1,0 +1,184 @@
+package overload
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/internal/clock"
+)
+
+// A Stage is how much work is shed. Each stage includes the ones before it.
+type Stage uint32
+
+// The stages, in their order.
+const (
+	Nothing  Stage = iota
+	Console        // the console and the documentation
+	Explain        // explanations of decisions, and what-if
+	Detail         // statistics of clients, and the log of decisions
+	Requests       // a share of the requests that rules limit
+	stages
+)
+
+var stageNames = [stages]string{"nothing", "console", "explain", "detail", "requests"}
+
+// String returns the name of the stage, as in labels of metrics.
+func (s Stage) String() string {
+	if s < stages {
+		return stageNames[s]
+	}
+	return "unknown"
+}
+
+// waits are the waits for a core from which on each stage is reached.
+var waits = [stages]time.Duration{
+	Console: 50 * time.Millisecond, Explain: 100 * time.Millisecond, Detail: 200 * time.Millisecond,
+	Requests: 500 * time.Millisecond,
+}
+
+const (
+	// interval is how often the load is measured.
+	interval = 100 * time.Millisecond
+	// highIntervals is for how many intervals in a row the wait must be long before a stage is reached: one alone may be
+	// that of a process that was stopped.
+	highIntervals = 3
+	// lowIntervals is for how many intervals in a row the wait must be less than half of that of a stage before it ends.
+	lowIntervals = 10
+	// shareStep is by how much the share of refused requests grows and shrinks in an interval, and maxShare the most of
+	// it: some requests must pass, so that the wait shows the load.
+	shareStep = 0.05
+	maxShare  = 0.95
+)
+
+// Options are the parameters of New. The zero value is ready to use.
+type Options struct {
+	// Wait returns how long goroutines have waited for a core since it was last called. Default SchedulerWait.
+	Wait func() time.Duration
+	// Random returns a random number from 0 to 1. Default math/rand/v2.
+	Random func() float64
+	// Clock is the clock of Run. Default clock.System.
+	Clock clock.Clock
+	// Logger logs the beginning and the end of stages. Default slog.Default.
+	Logger *slog.Logger
+}
+
+// A Monitor measures the load of this process. It is safe for concurrent use. Create one with New.
+type Monitor struct {
+	options Options
+
+	stage atomic.Uint32
+	share atomic.Uint64 // of requests that are refused, in shareUnits
+	wait  atomic.Int64
+	shed  [stages]atomic.Int64
+
+	high, low int // intervals in a row; of Run alone
+	current   float64
+}
+
+// shareUnits is the share 1 of Monitor.share.
+const shareUnits = 1 << 20
+
+// New returns a Monitor. It sheds nothing until Run is called.
+func New(o Options) *Monitor {
+	if o.Wait == nil {
+		o.Wait = SchedulerWait()
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Monitor{options: o}
+}
+
+// Run measures the load until ctx ends.
+func (m *Monitor) Run(ctx context.Context) {
+	for clock.Sleep(ctx, m.options.Clock, interval) == nil {
+		m.measure()
+	}
+}
+
+// measure sets the stage after an interval.
+func (m *Monitor) measure() {
+	wait := m.options.Wait()
+	m.wait.Store(int64(wait))
+	stage := Stage(m.stage.Load())
+	m.high, m.low = nextCount(m.high, stage+1 < stages && wait >= waits[min(stage+1, stages-1)]),
+		nextCount(m.low, stage > Nothing && wait < waits[stage]/2)
+	switch {
+	case m.high >= highIntervals:
+		stage++
+		m.high = 0
+		m.stage.Store(uint32(stage))
+		m.options.Logger.Warn("overloaded, shedding work", "stage", stage.String(), "wait", wait.String())
+	case m.low >= lowIntervals:
+		m.options.Logger.Info("less load, work is not shed any more", "stage", stage.String(), "wait", wait.String())
+		stage--
+		m.low = 0
+		m.stage.Store(uint32(stage))
+	}
+	switch {
+	case stage == Requests && wait >= waits[Requests]:
+		m.current = min(maxShare, m.current+shareStep)
+	case stage < Requests || wait < waits[Requests]/2:
+		m.current = max(0, m.current-shareStep)
+	}
+	m.share.Store(uint64(m.current * shareUnits))
+}
+
+// nextCount counts intervals in a row for which a condition holds.
+func nextCount(n int, holds bool) int {
+	if holds {
+		return n + 1
+	}
+	return 0
+}
+
+// Sheds reports whether work of a stage is shed now, and counts it.
+func (m *Monitor) Sheds(s Stage) bool {
+	if Stage(m.stage.Load()) < s {
+		return false
+	}
+	m.shed[s].Add(1)
+	return true
+}
+
+// Refuses reports whether a request is refused, and counts it. It is for engine.Config.Refuse.
+func (m *Monitor) Refuses() bool {
+	share := m.share.Load()
+	if share == 0 || m.options.Random()*shareUnits >= float64(share) {
+		return false
+	}
+	m.shed[Requests].Add(1)
+	return true
+}
+
+// Stats are figures of a Monitor.
+type Stats struct {
+	Stage Stage
+	// Wait is how long goroutines waited for a core in the last interval.
+	Wait time.Duration
+	// Share is the share of requests that is refused.
+	Share float64
+	// Shed counts what was shed, by stage.
+	Shed map[Stage]int64
+}
+
+// Stats returns the figures.
+func (m *Monitor) Stats() Stats {
+	s := Stats{
+		Stage: Stage(m.stage.Load()), Wait: time.Duration(m.wait.Load()), Share: float64(m.share.Load()) / shareUnits,
+		Shed: make(map[Stage]int64, stages),
+	}
+	for stage := Console; stage < stages; stage++ {
+		s.Shed[stage] = m.shed[stage].Load()
+	}
+	return s
+}
