@@ -16,7 +16,7 @@ import (
 func TestMemoryPerKey(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	s := open(t, server.URL(), Options{Secret: testSecret})
-	const keys = 20_000
+	const keys = 5_000
 	for _, test := range []struct {
 		limit string
 		most  float64 // bytes

@@ -304,7 +304,7 @@ func TestQueueIsBounded(t *testing.T) {
 // A distant store is not overloaded: the limit grows while calls take no longer than the quickest.
 func TestQueueLimitGrowsForADistantStore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const far, callers, lasts = 8 * time.Millisecond, 600, 2 * time.Second
+		const far, callers, lasts = 8 * time.Millisecond, 600, time.Second
 		f := newFake(t, nil)
 		f.breaks("", fault{slow: far})
 		g := newGuard(t, f, Options{})

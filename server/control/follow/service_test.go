@@ -326,7 +326,7 @@ func TestChangingOneClientTouchesNoOther(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
-	count := 20_000
+	count := 5_000
 	if slow {
 		count = 200
 	}

@@ -295,7 +295,7 @@ func TestExchangeMissesOnlyKeysOfTheServerThatIsAway(t *testing.T) {
 	a.mustLeave(heard{}, pairs...)
 	dead := set.PrimaryOf(a.groupKey(int(keys[0][0]) % fleet.KeyGroups))
 	dead.Kill()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // all of which the dead server takes
 	defer cancel()
 	var notes []fleet.Note
 	for _, key := range keys {
