@@ -92,7 +92,7 @@ func (c *conn) end(recovered any, ended bool) {
 		return
 	}
 	if c.current != nil {
-		c.current.context.end()
+		c.current.context.End()
 	}
 	c.unwatch()
 	if c.current != nil && c.current.response.hijacked {
@@ -182,7 +182,7 @@ func (c *conn) handle() bool {
 	if body != nil {
 		body.end()
 	}
-	c.current.context.end() // before unwatch, so that no further watch begins
+	c.current.context.End() // before unwatch, so that no further watch begins
 	c.unwatch()
 	c.current.body = nil
 	if body != nil && !body.drain() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
 )
 
 // requestMemory is a request and its memory, which is reused for another one.
@@ -20,7 +21,7 @@ type requestMemory struct {
 	text     string // of the head; the request's strings are parts of it
 	values   []string
 	url      url.URL
-	context  *requestContext
+	context  *requestcontext.Context
 	template http.Request // has the context and header of each request
 	request  *http.Request
 	body     *body // nil if the request has none
@@ -41,7 +42,7 @@ func (m *requestMemory) bodyLeft() int64 {
 
 // renew creates a request with a context that no goroutine has seen yet.
 func (m *requestMemory) renew() {
-	m.context = new(requestContext)
+	m.context = new(requestcontext.Context)
 	h := m.template.Header
 	if h == nil {
 		h = make(http.Header, fewFields)
@@ -141,9 +142,9 @@ func (c *conn) accept(b []byte) readResult {
 	if n := len(m.head.fields); cap(m.values) < n {
 		m.values = make([]string, n+8)
 	}
-	if !m.context.reuse(c) {
+	if !m.context.Reuse(c) {
 		m.renew()
-		m.context.conn = c
+		m.context.Reuse(c)
 	}
 	clear(m.template.Header)
 	// Assigning all fields removes what handlers have added to the last request, such as a parsed form.

@@ -2,10 +2,15 @@ package downstream
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
 )
+
+var _ requestcontext.Owner = (*conn)(nil)
 
 // A watcher reads from the connection while a handler runs, to notice that the client has disconnected.
 type watcher struct {
@@ -23,8 +28,21 @@ func (w *watcher) begin() {
 	w.mu.Unlock()
 }
 
-// wantWatch watches the connection from now on, or once the body of the request has been read.
-func (c *conn) wantWatch() {
+// ContextValue implements requestcontext.Owner, with the values that net/http's contexts have.
+func (c *conn) ContextValue(key any) any {
+	switch key {
+	case http.LocalAddrContextKey:
+		return c.link.rwc.LocalAddr()
+	case http.ServerContextKey:
+		return c.server.NetHTTP
+	default:
+		return nil
+	}
+}
+
+// WatchClient implements requestcontext.Owner. It watches the connection from now on, or once the body of the request
+// has been read.
+func (c *conn) WatchClient() {
 	c.watcher.mu.Lock()
 	defer c.watcher.mu.Unlock()
 	c.watcher.wanted = c.watcher.serving // a caller that has kept the context of an earlier request gets no watch
@@ -45,7 +63,7 @@ func (c *conn) watch() {
 }
 
 // readAhead reads what arrives before the response has ended: usually nothing, or the end of the connection.
-func (c *conn) readAhead(done chan struct{}, ctx *requestContext, room []byte) {
+func (c *conn) readAhead(done chan struct{}, ctx *requestcontext.Context, room []byte) {
 	defer close(done)
 	n, err := c.link.rwc.Read(room)
 	w := &c.watcher
@@ -57,7 +75,7 @@ func (c *conn) readAhead(done chan struct{}, ctx *requestContext, room []byte) {
 	}
 	w.mu.Unlock()
 	if gone {
-		ctx.cancel()
+		ctx.Cancel()
 	}
 }
 

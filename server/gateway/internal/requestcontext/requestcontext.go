@@ -1,17 +1,26 @@
-package downstream
+// Package requestcontext has the context of requests that the gateway serves itself. It can be reused as long as nobody
+// waits for its end, so that most requests need no new one.
+package requestcontext
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A requestContext is the context of a request. It ends when the request has ended or its client has disconnected. The
-// connection is watched for that only when Done or AfterFunc is called.
-type requestContext struct {
-	conn *conn
+// An Owner serves the request.
+type Owner interface {
+	// WatchClient is called when somebody wants to know whether the client has disconnected. Cancel must be called then.
+	WatchClient()
+	// ContextValue returns the values of the context.
+	ContextValue(key any) any
+}
+
+// A Context is the context of a request. It ends when the request has ended or its client has disconnected. The Owner
+// is asked to watch for that only when Done or AfterFunc is called. Call Reuse before the first request, too.
+type Context struct {
+	owner Owner
 
 	ended  atomic.Bool // err is set; saves the lock in Err
 	mu     sync.Mutex
@@ -21,7 +30,7 @@ type requestContext struct {
 	afters map[*func()]struct{}
 }
 
-var _ context.Context = (*requestContext)(nil)
+var _ context.Context = (*Context)(nil)
 
 // closedChan is the channel of contexts that have ended before Done was called.
 var closedChan = func() chan struct{} {
@@ -31,10 +40,10 @@ var closedChan = func() chan struct{} {
 }()
 
 // Deadline implements context.Context. There is none.
-func (x *requestContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (x *Context) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Done implements context.Context.
-func (x *requestContext) Done() <-chan struct{} {
+func (x *Context) Done() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.done == nil {
@@ -48,16 +57,16 @@ func (x *requestContext) Done() <-chan struct{} {
 	return x.done
 }
 
-// use starts watching the connection. x.mu is held.
-func (x *requestContext) use() {
+// use lets the owner watch the client. x.mu is held.
+func (x *Context) use() {
 	if !x.used && x.err == nil {
 		x.used = true
-		x.conn.wantWatch()
+		x.owner.WatchClient()
 	}
 }
 
 // Err implements context.Context.
-func (x *requestContext) Err() error {
+func (x *Context) Err() error {
 	if !x.ended.Load() {
 		return nil
 	}
@@ -66,20 +75,11 @@ func (x *requestContext) Err() error {
 	return x.err
 }
 
-// Value has the same values as that of net/http.
-func (x *requestContext) Value(key any) any {
-	switch key {
-	case http.LocalAddrContextKey:
-		return x.conn.link.rwc.LocalAddr()
-	case http.ServerContextKey:
-		return x.conn.server.NetHTTP
-	default:
-		return nil
-	}
-}
+// Value implements context.Context.
+func (x *Context) Value(key any) any { return x.owner.ContextValue(key) }
 
 // AfterFunc is used by package context instead of a goroutine that waits for Done.
-func (x *requestContext) AfterFunc(f func()) (stop func() bool) {
+func (x *Context) AfterFunc(f func()) (stop func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.err != nil {
@@ -100,14 +100,14 @@ func (x *requestContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// end ends the context.
-func (x *requestContext) end() {
+// End ends the context.
+func (x *Context) End() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.endLocked()
 }
 
-func (x *requestContext) endLocked() {
+func (x *Context) endLocked() {
 	if x.err != nil {
 		return
 	}
@@ -122,23 +122,23 @@ func (x *requestContext) endLocked() {
 	x.afters = nil
 }
 
-// cancel ends the context because the client has disconnected.
-func (x *requestContext) cancel() {
+// Cancel ends the context because the client has disconnected.
+func (x *Context) Cancel() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.used = true
 	x.endLocked()
 }
 
-// reuse prepares the context for a request of a connection. It returns false if that is impossible because a goroutine may wait
-// for its end.
-func (x *requestContext) reuse(c *conn) bool {
+// Reuse prepares the context for a request. It returns false if that is impossible because a goroutine may wait for the
+// end of an earlier one.
+func (x *Context) Reuse(o Owner) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.used || x.done != nil {
 		return false
 	}
-	x.conn, x.err = c, nil
+	x.owner, x.err = o, nil
 	x.ended.Store(false)
 	return true
 }
