@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/server/gateway/downstream/h2"
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
@@ -36,6 +37,7 @@ type conn struct {
 	in       readBuffer
 	current  *exchange // nil while the connection is idle
 	watcher  watcher
+	http2    atomic.Pointer[h2.Conn] // nil unless the connection is HTTP/2
 }
 
 // A link is the connection itself.
@@ -73,6 +75,11 @@ func (c *conn) serve() {
 	case c.server.tls != nil:
 		if !c.handshake() {
 			ended = !c.handOver()
+			return
+		}
+		if c.link.tls.NegotiatedProtocol == protocolHTTP2 {
+			ended = false
+			go c.serveHTTP2(nil)
 			return
 		}
 	default:
@@ -117,6 +124,10 @@ func (c *conn) serveRequests() (ended bool) {
 			go c.serveQuiet()
 			return false
 		case forNetHTTP:
+			if c.isHTTP2() {
+				go c.serveHTTP2(bytes.Clone(c.in.bytes()))
+				return false
+			}
 			if c.used && bytes.HasPrefix(c.in.bytes(), http2Preface) {
 				return true // net/http would take it for a new HTTP/2 connection
 			}
@@ -158,7 +169,7 @@ func (c *conn) handshake() bool {
 		return false
 	}
 	state := secure.ConnectionState()
-	if p := state.NegotiatedProtocol; p != "" && p != "http/1.1" {
+	if p := state.NegotiatedProtocol; p != "" && p != "http/1.1" && p != protocolHTTP2 {
 		return false
 	}
 	c.link.tls = &state

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/server/gateway/downstream/h2"
 )
 
 // A Server serves HTTP/1.1, and passes connections to net/http that it does not serve itself. It is used once. Its
@@ -36,6 +38,7 @@ type Server struct {
 	epoch     time.Time     // of the clock
 	tls       *tls.Config
 	handover  *handover
+	http2     *h2.Server
 	ending    atomic.Bool
 	lastDate  atomic.Pointer[dateText]
 	buffers   sync.Pool // of *[maxHead]byte
@@ -82,6 +85,7 @@ func (s *Server) begin(l net.Listener) error {
 		s.NetHTTP.TLSConfig = s.tls.Clone()
 	}
 	closeAmbiguous(s.NetHTTP)
+	s.http2 = s.newHTTP2()
 	s.netHTTPRuns.Add(1) // under the lock, so that Shutdown either waits for it or precedes it
 	return nil
 }
@@ -199,6 +203,10 @@ func (s *Server) closeIdle() bool {
 	defer s.mu.Unlock()
 	now := s.now()
 	for c := range s.conns {
+		if http2 := c.http2.Load(); http2 != nil {
+			http2.Drain()
+			continue
+		}
 		if c.state.Load() == isFresh && now-c.opened < freshTime {
 			continue
 		}

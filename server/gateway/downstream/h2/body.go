@@ -1,0 +1,240 @@
+package h2
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+// A body is the body of a request. Unlike the rest of the request it is not reused: a goroutine may still read it, such
+// as that of a transport which got an early response. All fields but the first ones are guarded by conn.mu.
+type body struct {
+	conn      *Conn
+	id        uint32
+	announced http.Header // the request's Trailer, which gets the trailers
+
+	received received
+	inflow   inflow
+	left     int64 // what is missing of the Content-Length; -1 if there is none
+	ended    bool  // the client has sent all of it
+	closed   bool  // nobody may read it
+	err      error // why no more arrives
+	trailers http.Header
+	expects  *stream // the client waits for 100 Continue on this stream; nil if it does not
+	deadline time.Time
+	wake     sync.Cond
+	timer    *time.Timer // wakes a read at its deadline; nil if there was none
+}
+
+var _ io.ReadCloser = (*body)(nil)
+
+// newBody returns the body of a request that has just begun.
+func newBody(st *stream) *body {
+	b := &body{
+		conn: st.conn, id: st.id, announced: st.request.request.Trailer, left: st.request.length,
+		inflow: inflow{window: streamWindow, available: streamWindow},
+	}
+	b.wake.L = &st.conn.mu
+	if st.request.expects {
+		b.expects = st
+	}
+	return b
+}
+
+// Read reads the body.
+func (b *body) Read(p []byte) (int, error) {
+	c := b.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		switch {
+		case b.closed:
+			return 0, http.ErrBodyReadAfterClose
+		case len(p) == 0:
+			return 0, nil
+		case b.received.size > 0:
+			n := b.received.read(c.server, p)
+			c.used(b, n)
+			c.flush()
+			if b.received.size == 0 && b.ended {
+				return n, b.end()
+			}
+			return n, nil
+		case b.err != nil:
+			return 0, b.err
+		case b.ended:
+			return 0, b.end()
+		}
+		if err := b.await(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// end sets the trailers, and returns io.EOF.
+func (b *body) end() error {
+	for name := range b.announced {
+		if lines, ok := b.trailers[name]; ok {
+			b.announced[name] = lines
+		}
+	}
+	return io.EOF
+}
+
+// await waits until more has arrived. conn.mu is held, but not while this waits.
+func (b *body) await() error {
+	if st := b.expects; st != nil {
+		b.expects = nil
+		st.response.sendContinue()
+		b.conn.flush()
+		return nil // more may have arrived meanwhile
+	}
+	if !b.deadline.IsZero() {
+		left := time.Until(b.deadline)
+		if left <= 0 {
+			return os.ErrDeadlineExceeded
+		}
+		b.wakeAfter(left)
+	}
+	b.wake.Wait()
+	return nil
+}
+
+// wakeAfter wakes a read after a while. conn.mu is held.
+func (b *body) wakeAfter(d time.Duration) {
+	if b.timer != nil {
+		b.timer.Reset(d)
+		return
+	}
+	b.timer = time.AfterFunc(d, func() {
+		b.conn.mu.Lock()
+		b.wake.Broadcast()
+		b.conn.mu.Unlock()
+	})
+}
+
+// Close makes further reads fail.
+func (b *body) Close() error {
+	b.conn.mu.Lock()
+	defer b.conn.mu.Unlock()
+	b.close()
+	b.conn.flush()
+	return nil
+}
+
+// close makes reads fail, and drops what has arrived. conn.mu is held.
+func (b *body) close() {
+	if b.closed {
+		return
+	}
+	b.closed, b.expects = true, nil
+	b.conn.giveConn(b.received.drop(b.conn.server))
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.wake.Broadcast()
+}
+
+// fail makes reads fail once what has arrived was read. conn.mu is held.
+func (b *body) fail(err error) {
+	if !b.ended && b.err == nil {
+		b.err = err
+	}
+	b.expects = nil
+	b.wake.Broadcast()
+}
+
+func (b *body) setDeadline(t time.Time) {
+	b.conn.mu.Lock()
+	defer b.conn.mu.Unlock()
+	b.deadline = t
+	b.wake.Broadcast()
+}
+
+// count counts received bytes. It returns false if there are more than the Content-Length. conn.mu is held.
+func (b *body) count(n int) bool {
+	if b.left < 0 {
+		return true
+	}
+	b.left -= int64(n)
+	if b.left >= 0 {
+		return true
+	}
+	b.left = 0
+	return false
+}
+
+// takeTrailers takes the trailers. It returns false if they are malformed. conn.mu is held.
+func (b *body) takeTrailers(c *Conn, fields []hpack.HeaderField) bool {
+	b.trailers = make(http.Header, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		name := c.reader.canonical(f.Name) // those that begin with a colon are invalid
+		if name == "" || !isValue(f.Value) {
+			return false
+		}
+		switch name {
+		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+			return false
+		}
+		b.trailers[name] = append(b.trailers[name], f.Value)
+	}
+	return true
+}
+
+// received has the bytes of a body that have arrived and were not read. It is empty without chunks.
+type received struct {
+	chunks []*chunk
+	from   int // in the first chunk
+	to     int // in the last chunk
+	size   int
+}
+
+func (r *received) add(s *Server, p []byte) {
+	for len(p) > 0 {
+		if len(r.chunks) == 0 || r.to == len(chunk{}) {
+			r.chunks = append(r.chunks, s.chunk())
+			r.to = 0
+		}
+		n := copy(r.chunks[len(r.chunks)-1][r.to:], p)
+		p = p[n:]
+		r.to += n
+		r.size += n
+	}
+}
+
+func (r *received) read(s *Server, p []byte) int {
+	total := 0
+	for len(p) > 0 && r.size > 0 {
+		end := len(chunk{})
+		if len(r.chunks) == 1 {
+			end = r.to
+		}
+		n := copy(p, r.chunks[0][r.from:end])
+		p = p[n:]
+		total += n
+		r.from += n
+		r.size -= n
+		if r.from == end {
+			s.chunks.Put(r.chunks[0])
+			r.chunks[0] = nil
+			r.chunks = r.chunks[1:]
+			r.from = 0
+		}
+	}
+	return total
+}
+
+// drop discards all bytes, and returns how many.
+func (r *received) drop(s *Server) int {
+	n := r.size
+	for _, c := range r.chunks {
+		s.chunks.Put(c)
+	}
+	*r = received{}
+	return n
+}

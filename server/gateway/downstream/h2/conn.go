@@ -1,0 +1,237 @@
+package h2
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/internal/conns"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// A Conn serves the connection of a client.
+type Conn struct {
+	server *Server
+	link   Link
+	epoch  time.Time
+	reader reader
+
+	mu       sync.Mutex // guards the rest
+	streams  map[uint32]*stream
+	handlers int        // that run, including those of streams that were reset
+	ended    *sync.Cond // signaled when handlers is 0, or flushing ends
+	idle     idleState
+	lastID   uint32   // the last stream that the client has opened
+	resets   resetSet // streams that were reset here
+	useful   int64    // frames, for the budget
+	peer     peerSettings
+	inflow   inflow
+	sending  sending
+	drain    drain
+	err      error // why the connection has ended
+}
+
+// idleState is since when the connection has no streams.
+type idleState struct {
+	since  time.Duration
+	denied bool // the last response was 429
+}
+
+// peerSettings are the client's.
+type peerSettings struct {
+	window    int64 // for new streams
+	resetSize bool  // the next header block must begin with a size of the dynamic table
+}
+
+const (
+	// connWindow is how much of bodies a client may send on a connection, and streamWindow on a stream, before they are
+	// read. They are net/http's.
+	connWindow   = 1 << 20
+	streamWindow = 1 << 20
+)
+
+var (
+	errClientEnded = errors.New("h2: the client has closed the connection")
+	errEnded       = errors.New("h2: the connection has ended")
+	errReset       = errors.New("h2: the client has reset the stream")
+)
+
+// NewConn returns a Conn for a connection. Call Serve to serve it.
+func (s *Server) NewConn(l Link) *Conn {
+	c := &Conn{
+		server: s, link: l, epoch: time.Now(), streams: make(map[uint32]*stream),
+		peer: peerSettings{window: firstWindow}, inflow: inflow{window: connWindow, available: connWindow},
+		sending: sending{window: firstWindow},
+	}
+	c.ended = sync.NewCond(&c.mu)
+	c.reader.budget.left = budgetMax
+	c.reader.decoder = hpack.NewDecoder(tableSize, c.reader.block.add)
+	c.reader.decoder.SetMaxStringLength(s.MaxHeaderBytes)
+	c.reader.block.limit = s.MaxHeaderBytes
+	return c
+}
+
+// tableSize is the size of the dynamic table for decoding. It is the default of HTTP/2.
+const tableSize = 4 << 10
+
+func (c *Conn) now() time.Duration { return time.Since(c.epoch) + 1 }
+
+// Serve serves the connection until it has ended and no handler runs.
+func (c *Conn) Serve() {
+	c.begin()
+	err := c.readFrames()
+	c.end(err)
+}
+
+// begin sends the settings.
+func (c *Conn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle.since = c.now()
+	s := c.server
+	c.queue(appendSettings(c.frames(),
+		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(s.MaxStreams)},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+		http2.Setting{ID: http2.SettingMaxHeaderListSize, Val: uint32(s.MaxHeaderBytes)},
+	))
+	c.queue(appendWindowUpdate(c.frames(), 0, connWindow-firstWindow))
+	c.reader.unacked = 1
+	c.flushSoon()
+}
+
+// lingerTime is how long a client may still send before the connection is closed. Closing while bytes are on their way
+// would discard the last frames.
+const lingerTime = 500 * time.Millisecond
+
+// end ends the connection, for which err is the reason, and waits for its handlers.
+func (c *Conn) end(err error) {
+	c.mu.Lock()
+	var fault *connError
+	graceful := errors.As(err, &fault) || errors.Is(err, errEnded)
+	if graceful && c.err == nil {
+		code := http2.ErrCodeNo
+		if fault != nil {
+			code = fault.code
+		}
+		if fault != nil || !c.drain.final {
+			c.queue(appendGoAway(c.frames(), c.lastID, code))
+		}
+	}
+	c.abort(err)
+	if fault != nil { // a client that breaks rules is not waited for
+		_ = c.link.Conn.SetWriteDeadline(time.Now().Add(lingerTime))
+	}
+	if graceful {
+		c.flushLast(fault != nil)
+	}
+	c.mu.Unlock()
+	if graceful {
+		c.linger()
+	}
+	_ = c.link.Conn.Close() // an error has no consequence
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.handlers > 0 || c.sending.flushing {
+		c.ended.Wait()
+	}
+	c.drain.stop()
+	c.releaseOut()
+	c.reader.release(c.server)
+}
+
+// linger lets the client read the last frames.
+func (c *Conn) linger() {
+	if conns.CloseWrite(c.link.Conn) != nil {
+		return
+	}
+	_ = c.link.Conn.SetReadDeadline(time.Now().Add(lingerTime))
+	var discarded [4 << 10]byte
+	for range 1024 {
+		if _, err := c.link.Conn.Read(discarded[:]); err != nil {
+			return
+		}
+	}
+}
+
+// abort ends all streams. c.mu is held.
+func (c *Conn) abort(err error) {
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	for _, st := range c.streams {
+		st.cancel(errClientEnded)
+	}
+	clear(c.streams)
+}
+
+// fail ends the connection because writing has failed. c.mu is held.
+func (c *Conn) fail(err error) {
+	c.abort(err)
+	c.wakeReader()
+}
+
+// wakeReader lets the reading goroutine see that the connection has ended. c.mu is held.
+func (c *Conn) wakeReader() { _ = c.link.Conn.SetReadDeadline(longAgo) }
+
+// longAgo, as a deadline, ends reads at once.
+var longAgo = time.Unix(1, 0)
+
+// handlerEnded counts the end of a handler. c.mu is held.
+func (c *Conn) handlerEnded(status int) {
+	if c.handlers--; c.handlers > 0 {
+		return
+	}
+	c.idle.since = c.now()
+	c.ended.Broadcast()
+	if c.err != nil {
+		return
+	}
+	c.link.States.Idle(status == statusDenied)
+	c.endIfDrained()
+}
+
+// reset resets a stream, which may have ended already. c.mu is held.
+func (c *Conn) reset(id uint32, code http2.ErrCode) {
+	c.queueControl(appendReset(c.frames(), id, code))
+	c.resets.add(id)
+	if st := c.streams[id]; st != nil {
+		delete(c.streams, id)
+		st.cancel(errReset)
+	}
+}
+
+// A resetSet remembers the streams that were reset last, on which frames may still arrive.
+type resetSet struct {
+	ids  [32]uint32
+	next int
+}
+
+func (r *resetSet) add(id uint32) {
+	r.ids[r.next] = id
+	r.next = (r.next + 1) % len(r.ids)
+}
+
+func (r *resetSet) has(id uint32) bool {
+	for _, one := range r.ids {
+		if one == id {
+			return true
+		}
+	}
+	return false
+}
+
+var _ net.Error = (*timeoutError)(nil)
+
+// A timeoutError says that a client was too slow.
+type timeoutError struct{ what string }
+
+func (e *timeoutError) Error() string { return "h2: the client is too slow: " + e.what }
+
+// Timeout implements net.Error.
+func (e *timeoutError) Timeout() bool { return true }
+
+// Temporary implements net.Error.
+func (e *timeoutError) Temporary() bool { return false }

@@ -1,0 +1,72 @@
+package h2
+
+import (
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// drainTime is how long a client may take to acknowledge the ping of Drain.
+const drainTime = time.Second
+
+// drain is how far the end of a connection is. It is guarded by Conn.mu.
+type drain struct {
+	begun bool
+	final bool   // the last stream was announced
+	last  uint32 // the last stream, if final
+	ends  bool   // all streams have ended
+	timer *time.Timer
+}
+
+// drainData are the data of the ping of Drain.
+var drainData = [8]byte{'h', 'g', 'd', 'r', 'a', 'i', 'n'}
+
+func (d *drain) stop() {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+// Drain lets the connection end when the current streams have ended. It does not wait for that, and may be called
+// several times.
+func (c *Conn) Drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beginDrain()
+	c.flushSoon()
+}
+
+// beginDrain announces the end. c.mu is held.
+func (c *Conn) beginDrain() {
+	if c.drain.begun || c.err != nil {
+		return
+	}
+	c.drain.begun = true
+	c.queue(appendGoAway(c.frames(), maxStreamID, http2.ErrCodeNo))
+	c.ping(drainData)
+	c.drain.timer = time.AfterFunc(drainTime, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.finishDrain()
+		c.flushSoon()
+	})
+}
+
+// finishDrain announces the last stream. c.mu is held.
+func (c *Conn) finishDrain() {
+	if c.drain.final || c.err != nil {
+		return
+	}
+	c.drain.stop()
+	c.drain.final, c.drain.last = true, c.lastID
+	c.queue(appendGoAway(c.frames(), c.lastID, http2.ErrCodeNo))
+	c.endIfDrained()
+}
+
+// endIfDrained ends the connection if it is drained. c.mu is held.
+func (c *Conn) endIfDrained() {
+	if c.drain.final && c.handlers == 0 && !c.drain.ends {
+		c.drain.ends = true
+		c.wakeReader()
+	}
+}

@@ -1,0 +1,76 @@
+package h2
+
+import (
+	"strconv"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// Header blocks are encoded by the static table of HPACK (RFC 7541) only, and without Huffman codes.
+
+const (
+	statusName = 8    // :status in the static table
+	indexed    = 0x80 // begins a field whose name and value are in the table
+	sizeUpdate = 0x20 // begins a change of the table's size, here to 0
+)
+
+// indexedStatus are the statuses in the static table.
+var indexedStatus = map[int]byte{200: 8, 204: 9, 206: 10, 304: 11, 400: 12, 404: 13, 500: 14}
+
+// staticNames are the names in the static table that responses have, in canonical form.
+var staticNames = map[string]byte{
+	"Accept-Ranges": 18, "Access-Control-Allow-Origin": 20, "Age": 21, "Allow": 22, "Cache-Control": 24,
+	"Content-Disposition": 25, "Content-Encoding": 26, "Content-Language": 27, "Content-Length": 28,
+	"Content-Location": 29, "Content-Range": 30, "Content-Type": 31, "Date": 33, "Etag": 34, "Expires": 36,
+	"Last-Modified": 44, "Link": 45, "Location": 46, "Proxy-Authenticate": 48, "Refresh": 52, "Retry-After": 53,
+	"Server": 54, "Set-Cookie": 55, "Strict-Transport-Security": 56, "Vary": 59, "Via": 60, "Www-Authenticate": 61,
+}
+
+// appendStatus appends :status.
+func appendStatus(dst []byte, status int) []byte {
+	if i, ok := indexedStatus[status]; ok {
+		return append(dst, indexed|i)
+	}
+	dst = append(dst, statusName, 3)
+	return strconv.AppendInt(dst, int64(status), 10)
+}
+
+// appendField appends a field. The name is a token, preferably in canonical form. Control characters in the value, which
+// a client would refuse, become spaces.
+func appendField[T string | []byte](dst []byte, name, value T) []byte {
+	if i, ok := staticNames[string(name)]; ok {
+		dst = appendInt(dst, 0, 4, int(i))
+	} else {
+		dst = appendInt(append(dst, 0), 0, 7, len(name))
+		for _, c := range []byte(name) {
+			if c >= 'A' && c <= 'Z' {
+				c |= 0x20
+			}
+			dst = append(dst, c)
+		}
+	}
+	dst = appendInt(dst, 0, 7, len(value))
+	from := len(dst)
+	dst = append(dst, value...)
+	if !http1.IsValue(dst[from:]) {
+		for i, c := range dst[from:] {
+			if c < ' ' && c != '\t' || c == 0x7f {
+				dst[from+i] = ' '
+			}
+		}
+	}
+	return dst
+}
+
+// appendInt appends an integer with a prefix of so many bits, after the other bits of its first byte.
+func appendInt(dst []byte, first byte, bits, n int) []byte {
+	limit := 1<<bits - 1
+	if n < limit {
+		return append(dst, first|byte(n))
+	}
+	dst = append(dst, first|byte(limit))
+	for n -= limit; n >= 0x80; n >>= 7 {
+		dst = append(dst, byte(n)|0x80)
+	}
+	return append(dst, byte(n))
+}

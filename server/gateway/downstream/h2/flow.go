@@ -1,0 +1,101 @@
+package h2
+
+import "golang.org/x/net/http2"
+
+// An inflow is the window of a stream or connection for what the client sends.
+type inflow struct {
+	window    int64 // its full size
+	available int64 // how much the client may send
+	unsent    int64 // how much of what was used the client does not know
+}
+
+// take counts received bytes. It returns false if the client has exceeded the window.
+func (f *inflow) take(n int) bool {
+	f.available -= int64(n)
+	return f.available >= 0
+}
+
+// give counts bytes that were used. It returns how much to announce to the client; 0 if that can wait.
+func (f *inflow) give(n int) uint32 {
+	f.unsent += int64(n)
+	if f.unsent < f.window/4 {
+		return 0
+	}
+	n, f.unsent = int(f.unsent), 0
+	f.available += int64(n)
+	return uint32(n)
+}
+
+// giveConn counts bytes of any stream that were used. c.mu is held.
+func (c *Conn) giveConn(n int) {
+	if n := c.inflow.give(n); n > 0 {
+		c.queue(appendWindowUpdate(c.frames(), 0, n))
+	}
+}
+
+// widen adds to a window for sending. It returns false if the window becomes too large.
+func widen(window *int64, n int64) bool {
+	*window += n
+	return *window <= maxWindow
+}
+
+// smallUpdate is the size of a WINDOW_UPDATE up to which it costs budget.
+const smallUpdate = 1 << 10
+
+// processWindowUpdate processes a WINDOW_UPDATE frame.
+func (c *Conn) processWindowUpdate(f *frame) error {
+	if len(f.payload) != 4 {
+		return &connError{http2.ErrCodeFrameSize, "WINDOW_UPDATE of another size than 4"}
+	}
+	n := int64(uint32At(f.payload) & maxWindow)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.stream == 0 {
+		switch {
+		case n == 0:
+			return &connError{http2.ErrCodeProtocol, "WINDOW_UPDATE of 0"}
+		case !widen(&c.sending.window, n):
+			return &connError{http2.ErrCodeFlowControl, "the window of the connection is too large"}
+		}
+		c.wakeWaiting()
+		return c.spendIf(n < smallUpdate, 1)
+	}
+	if c.isIdle(f.stream) {
+		return &connError{http2.ErrCodeProtocol, "WINDOW_UPDATE for a stream that does not exist"}
+	}
+	st := c.streams[f.stream]
+	switch {
+	case n == 0:
+		c.reset(f.stream, http2.ErrCodeProtocol)
+		return c.spend(1)
+	case st == nil:
+		return c.spend(1)
+	case !widen(&st.window, n):
+		c.reset(f.stream, http2.ErrCodeFlowControl)
+		return c.spend(1)
+	}
+	st.wake.Broadcast()
+	return c.spendIf(n < smallUpdate, 1)
+}
+
+// isIdle reports whether the client has not opened a stream yet. c.mu is held.
+func (c *Conn) isIdle(id uint32) bool { return id%2 == 0 || id > c.lastID }
+
+// spend takes n from the budget, and returns an error if it is used up. c.mu is held.
+func (c *Conn) spend(n int) error {
+	if c.sending.control > maxControl {
+		return &connError{http2.ErrCodeEnhanceYourCalm, "too many control frames wait to be sent"}
+	}
+	b := &c.reader.budget
+	if b.spend(n) || b.refill(c.now(), c.useful) {
+		return nil
+	}
+	return &connError{http2.ErrCodeEnhanceYourCalm, "too many frames without a use"}
+}
+
+func (c *Conn) spendIf(condition bool, n int) error {
+	if !condition {
+		return nil
+	}
+	return c.spend(n)
+}

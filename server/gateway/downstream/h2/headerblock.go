@@ -1,0 +1,244 @@
+package h2
+
+import (
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+const (
+	// maxContinuations is the maximum number of CONTINUATION frames of a header block.
+	maxContinuations = 64
+	// maxBlockFactor bounds how much larger a header block may be than the header that it may contain.
+	maxBlockFactor = 2
+)
+
+// A headerBlock is the header block that is being read.
+type headerBlock struct {
+	open          bool // CONTINUATION must follow
+	stream        uint32
+	end           bool // it ends the stream
+	malformed     bool // the stream depends on itself
+	encoded       int  // bytes
+	continuations int
+	fields        []hpack.HeaderField
+	size          int // of the header, as HTTP/2 counts it
+	limit         int
+}
+
+// keptFields is the maximum number of fields whose memory is used again.
+const keptFields = 72
+
+func (b *headerBlock) begin(stream uint32, end bool) {
+	fields := b.fields
+	if cap(fields) > keptFields {
+		fields = nil
+	}
+	*b = headerBlock{open: true, stream: stream, end: end, fields: fields[:0], limit: b.limit}
+}
+
+// add takes a decoded field. Fields of a header that is too large are only counted.
+func (b *headerBlock) add(f hpack.HeaderField) {
+	if b.size += int(f.Size()); !b.tooLarge() {
+		b.fields = append(b.fields, f)
+	}
+}
+
+func (b *headerBlock) tooLarge() bool { return b.size > b.limit }
+
+func (c *Conn) processHeaders(f *frame) error {
+	b := &c.reader.block
+	if !f.unpad() {
+		return &connError{http2.ErrCodeProtocol, "HEADERS has more padding than payload"}
+	}
+	dependency := uint32(0)
+	if f.has(http2.FlagHeadersPriority) {
+		if len(f.payload) < 5 {
+			return &connError{http2.ErrCodeFrameSize, "HEADERS is too short for its priority"}
+		}
+		dependency = uint32At(f.payload) & maxStreamID
+		f.payload = f.payload[5:]
+	}
+	if f.stream%2 == 0 {
+		return &connError{http2.ErrCodeProtocol, "a client opens streams with odd numbers"}
+	}
+	b.begin(f.stream, f.has(http2.FlagHeadersEndStream))
+	b.malformed = dependency == f.stream
+	return c.decode(f)
+}
+
+func (c *Conn) processContinuation(f *frame) error {
+	b := &c.reader.block
+	if !b.open {
+		return &connError{http2.ErrCodeProtocol, "CONTINUATION without HEADERS"}
+	}
+	if b.continuations++; b.continuations > maxContinuations {
+		return &connError{http2.ErrCodeEnhanceYourCalm, "too many CONTINUATION frames"}
+	}
+	if len(f.payload) == 0 && !f.has(http2.FlagContinuationEndHeaders) {
+		c.mu.Lock()
+		err := c.spend(budgetMax / 10)
+		c.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return c.decode(f)
+}
+
+// decode decodes a part of a header block. It must decode all of it, because later blocks refer to it.
+func (c *Conn) decode(f *frame) error {
+	r, b := &c.reader, &c.reader.block
+	if b.encoded += len(f.payload); b.encoded > maxBlockFactor*b.limit {
+		return &connError{http2.ErrCodeEnhanceYourCalm, "a header block is too large"}
+	}
+	if _, err := r.decoder.Write(f.payload); err != nil {
+		return &connError{http2.ErrCodeCompression, err.Error()}
+	}
+	if !f.has(http2.FlagHeadersEndHeaders) {
+		return nil
+	}
+	b.open = false
+	if err := r.decoder.Close(); err != nil {
+		return &connError{http2.ErrCodeCompression, err.Error()}
+	}
+	return c.processBlock(b)
+}
+
+// processBlock processes a complete header block: a request, or trailers.
+func (c *Conn) processBlock(b *headerBlock) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st := c.streams[b.stream]; st != nil {
+		return c.processTrailers(st, b)
+	}
+	if b.stream <= c.lastID {
+		if c.resets.has(b.stream) {
+			return c.spend(1)
+		}
+		return &connError{http2.ErrCodeStreamClosed, "HEADERS for a stream that has ended"}
+	}
+	if c.drain.final {
+		return c.spend(1) // the client knows that it is not served
+	}
+	if c.handlers == 0 && !c.link.States.Busy() {
+		return errEnded
+	}
+	c.lastID = b.stream
+	if st := c.accept(b); st != nil {
+		st.open(b)
+		return nil
+	}
+	if c.handlers == 0 {
+		c.link.States.Idle(false)
+	}
+	return c.spend(1)
+}
+
+// accept returns the stream of a request, or resets it and returns nil. c.mu is held.
+func (c *Conn) accept(b *headerBlock) *stream {
+	switch {
+	case b.malformed:
+		c.reset(b.stream, http2.ErrCodeProtocol)
+		return nil
+	case c.handlers >= c.server.MaxStreams:
+		c.reset(b.stream, http2.ErrCodeRefusedStream)
+		return nil
+	}
+	st := c.server.stream()
+	st.begin(c, b)
+	if st.request.fill(c, b) || b.tooLarge() {
+		return st
+	}
+	c.server.streams.Put(st)
+	c.reset(b.stream, http2.ErrCodeProtocol)
+	return nil
+}
+
+// processTrailers processes the trailers of a request. c.mu is held.
+func (c *Conn) processTrailers(st *stream, b *headerBlock) error {
+	body := st.body
+	switch {
+	case body == nil || body.ended:
+		c.reset(b.stream, http2.ErrCodeStreamClosed)
+		return c.spend(1)
+	case !b.end, b.malformed, b.tooLarge(), !body.takeTrailers(c, b.fields):
+		c.reset(b.stream, http2.ErrCodeProtocol)
+		return c.spend(1)
+	}
+	return c.endBody(st)
+}
+
+// endBody ends the body of a request. c.mu is held.
+func (c *Conn) endBody(st *stream) error {
+	if left := st.body.left; left > 0 {
+		c.reset(st.id, http2.ErrCodeProtocol) // it is shorter than its Content-Length
+		return c.spend(1)
+	}
+	st.body.ended = true
+	st.body.wake.Broadcast()
+	return nil
+}
+
+func (c *Conn) processData(f *frame) error {
+	size := len(f.payload)
+	end := f.has(http2.FlagDataEndStream)
+	if !f.unpad() {
+		return &connError{http2.ErrCodeProtocol, "DATA has more padding than payload"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isIdle(f.stream) {
+		return &connError{http2.ErrCodeProtocol, "DATA for a stream that does not exist"}
+	}
+	if !c.inflow.take(size) {
+		return &connError{http2.ErrCodeFlowControl, "DATA exceeds the window of the connection"}
+	}
+	st := c.streams[f.stream]
+	var body *body
+	if st != nil {
+		body = st.body
+	}
+	switch {
+	case st == nil && c.resets.has(f.stream):
+		c.giveConn(size)
+		return c.spendIf(size < smallUpdate, 1)
+	case st == nil, body == nil, body.ended:
+		c.giveConn(size)
+		c.reset(f.stream, http2.ErrCodeStreamClosed)
+		return c.spend(1)
+	case !body.inflow.take(size):
+		c.giveConn(size)
+		c.reset(f.stream, http2.ErrCodeFlowControl)
+		return c.spend(1)
+	case !body.count(len(f.payload)):
+		c.giveConn(size)
+		c.reset(f.stream, http2.ErrCodeProtocol)
+		return c.spend(1)
+	}
+	if body.closed {
+		c.giveConn(size) // nobody reads it
+	} else {
+		body.received.add(c.server, f.payload)
+		c.used(body, size-len(f.payload)) // padding is used at once
+	}
+	if end {
+		return c.endBody(st)
+	}
+	body.wake.Broadcast()
+	c.useful++ // pays for what the client sends along with it
+	return c.spendIf(len(f.payload) == 0, 1+usefulCredit)
+}
+
+// used counts bytes of a body that were read. c.mu is held.
+func (c *Conn) used(b *body, n int) {
+	if n == 0 {
+		return
+	}
+	c.giveConn(n)
+	if b.ended || b.closed {
+		return // no more can follow
+	}
+	if n := b.inflow.give(n); n > 0 {
+		c.queue(appendWindowUpdate(c.frames(), b.id, n))
+	}
+}

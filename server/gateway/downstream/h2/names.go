@@ -1,0 +1,64 @@
+package h2
+
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// commonNames has the canonical names of common fields, by their names in HTTP/2.
+var commonNames = lowerNames(
+	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control",
+	"Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date", "Expect", "Forwarded", "From",
+	"Grpc-Accept-Encoding", "Grpc-Encoding", "Grpc-Timeout", "Host", "If-Match", "If-Modified-Since", "If-None-Match",
+	"If-Range", "If-Unmodified-Since", "Max-Forwards", "Origin", "Pragma", "Priority", "Range", "Referer", "Sec-Ch-Ua",
+	"Sec-Ch-Ua-Mobile", "Sec-Ch-Ua-Platform", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site", "Sec-Fetch-User",
+	"Te", "Trailer", "Traceparent", "Tracestate", "Upgrade-Insecure-Requests", "User-Agent", "Via", "X-Api-Key",
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "X-Request-Id", "X-Requested-With",
+)
+
+func lowerNames(canonical ...string) map[string]string {
+	m := make(map[string]string, len(canonical))
+	for _, name := range canonical {
+		lower := []byte(name)
+		for i, c := range lower {
+			if c >= 'A' && c <= 'Z' {
+				lower[i] = c | 0x20
+			}
+		}
+		m[string(lower)] = name
+	}
+	return m
+}
+
+const (
+	// maxNames is how many names a connection remembers, and maxName how long they may be.
+	maxNames = 64
+	maxName  = 64
+)
+
+// canonical returns the canonical form of a field name, or "" if the name is invalid: it must have no capital letters.
+func (r *reader) canonical(name string) string {
+	if known, ok := commonNames[name]; ok {
+		return known
+	}
+	if known, ok := r.names[name]; ok {
+		return known
+	}
+	if !http1.IsToken(name) {
+		return ""
+	}
+	for i := range len(name) {
+		if c := name[i]; c >= 'A' && c <= 'Z' {
+			return ""
+		}
+	}
+	canonical := http.CanonicalHeaderKey(name)
+	if len(r.names) < maxNames && len(name) <= maxName {
+		if r.names == nil {
+			r.names = make(map[string]string)
+		}
+		r.names[name] = canonical
+	}
+	return canonical
+}

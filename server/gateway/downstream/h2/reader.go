@@ -1,0 +1,294 @@
+package h2
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// readSize is the size of a read buffer, which has room for one frame and the beginning of another.
+const readSize = 32 << 10
+
+// A reader is the state of the reading goroutine. Only that uses it.
+type reader struct {
+	buf     *[readSize]byte // nil while the connection is idle
+	r, w    int             // what was read and not used
+	first   [frameHeaderSize]byte
+	frame   frame
+	decoder *hpack.Decoder
+	block   headerBlock
+	names   map[string]string // canonical names of fields that are not common
+	budget  budget
+	unacked int // settings
+	greeted bool
+	timing  readTiming
+}
+
+// readTiming is what the deadlines of reading depend on.
+type readTiming struct {
+	deadline time.Duration // of the connection; 0 if there is none
+	partial  time.Duration // since when the rest of a frame or header block is awaited; 0 if it is not
+	arrived  bool          // something has arrived since quiet
+	quiet    time.Duration
+	pinged   time.Duration // when a ping was sent that was not acknowledged; 0 if there is none
+}
+
+// release gives back the read buffer.
+func (r *reader) release(s *Server) {
+	if r.buf != nil {
+		s.buffers.Put(r.buf)
+	}
+	r.buf, r.r, r.w = nil, 0, 0
+}
+
+// acquire gets a read buffer.
+func (r *reader) acquire(s *Server) {
+	if r.buf != nil {
+		return
+	}
+	buf, ok := s.buffers.Get().(*[readSize]byte)
+	if !ok {
+		buf = new([readSize]byte)
+	}
+	r.buf = buf
+}
+
+func (r *reader) bytes() []byte {
+	if r.buf == nil {
+		return nil
+	}
+	return r.buf[r.r:r.w]
+}
+
+// room returns where more bytes are read to.
+func (r *reader) room() []byte {
+	if r.r > 0 {
+		r.w = copy(r.buf[:], r.buf[r.r:r.w])
+		r.r = 0
+	}
+	return r.buf[r.w:]
+}
+
+// readFrames reads until the connection ends, and returns why.
+func (c *Conn) readFrames() error {
+	r := &c.reader
+	r.acquire(c.server)
+	if len(c.link.Rest) > readSize {
+		return &connError{http2.ErrCodeProtocol, "too many bytes were read already"}
+	}
+	r.w = copy(r.buf[:], c.link.Rest)
+	c.link.Rest = nil
+	if err := c.readPreface(); err != nil {
+		return err
+	}
+	for {
+		n, err := c.nextFrame()
+		if err != nil {
+			return err
+		}
+		if err := c.process(&r.frame); err != nil {
+			return err
+		}
+		if r.r += n; !r.block.open {
+			r.timing.partial = 0
+		}
+	}
+}
+
+func (c *Conn) readPreface() error {
+	r := &c.reader
+	const preface = http2.ClientPreface
+	for {
+		b := r.bytes()
+		n := min(len(b), len(preface))
+		if string(b[:n]) != preface[:n] {
+			return &connError{http2.ErrCodeProtocol, "the preface is missing"}
+		}
+		if n == len(preface) {
+			r.r += n
+			return nil
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// nextFrame reads the next frame, and returns its size.
+func (c *Conn) nextFrame() (int, error) {
+	r := &c.reader
+	for {
+		b := r.bytes()
+		if len(b) >= frameHeaderSize {
+			length := r.frame.parseHeader(b)
+			if length > maxFrameSize {
+				return 0, &connError{http2.ErrCodeFrameSize, "the frame is too large"}
+			}
+			if size := frameHeaderSize + length; len(b) >= size {
+				r.frame.payload = b[frameHeaderSize:size]
+				return size, nil
+			}
+		}
+		if err := c.fill(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// fill reads more bytes.
+func (c *Conn) fill() error {
+	r := &c.reader
+	idle, err := c.beforeRead()
+	if err != nil {
+		return err
+	}
+	room := r.first[:]
+	if !idle {
+		room = r.room()
+	}
+	for {
+		n, err := c.link.Conn.Read(room)
+		if n > 0 {
+			r.timing.arrived = true
+			if idle { // the rest is in the buffers of the system or of TLS
+				r.acquire(c.server)
+				copy(r.buf[:], r.first[:n])
+				r.w = n
+			} else {
+				r.w += n
+			}
+			return nil
+		}
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return errClientEnded
+		}
+		if err := c.readExpired(); err != nil {
+			return err
+		}
+	}
+}
+
+// beforeRead prepares for waiting. If the connection is idle, it releases the read buffer.
+func (c *Conn) beforeRead() (idle bool, err error) {
+	r := &c.reader
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return false, c.err
+	}
+	c.flushSoon()
+	streams := c.handlers
+	c.mu.Unlock()
+	if empty := len(r.bytes()) == 0; empty && !r.block.open && r.greeted {
+		if idle = streams == 0; idle {
+			r.release(c.server)
+		}
+	} else if r.timing.partial == 0 && (r.block.open || !r.isData()) {
+		r.timing.partial = c.now()
+	}
+	// The client has just got responses. While others are served it may send the next requests, so that the read does not
+	// block.
+	runtime.Gosched()
+	return idle, c.setReadDeadline()
+}
+
+// isData reports whether a DATA frame has begun. Its stream bounds how long it may take.
+func (r *reader) isData() bool {
+	b := r.bytes()
+	return len(b) >= frameHeaderSize && http2.FrameType(b[3]) == http2.FrameData
+}
+
+// readLimit returns when reading must have made progress; 0 if there is no limit. c.mu is held.
+func (c *Conn) readLimit() time.Duration {
+	t, s := &c.reader.timing, c.server
+	var by time.Duration
+	add := func(since, limit time.Duration) {
+		if limit > 0 && (by == 0 || since+limit < by) {
+			by = since + limit
+		}
+	}
+	if !c.reader.greeted {
+		add(1, s.HeaderTimeout)
+	}
+	if t.partial > 0 {
+		add(t.partial, s.HeaderTimeout)
+	}
+	switch {
+	case t.pinged > 0:
+		add(t.pinged, s.PingTimeout)
+	case c.handlers == 0:
+		add(c.idle.since, s.IdleTimeout)
+	default:
+		add(t.quiet, s.IdleTimeout)
+	}
+	return by
+}
+
+// setReadDeadline sets the deadline for the next read. An earlier one may stay: when it has passed, a later one is set.
+func (c *Conn) setReadDeadline() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if c.drain.ends {
+		return errEnded
+	}
+	t := &c.reader.timing
+	by := c.readLimit()
+	if by == 0 || t.deadline != 0 && t.deadline <= by {
+		return nil
+	}
+	t.deadline = by
+	_ = c.link.Conn.SetReadDeadline(c.epoch.Add(by)) // if the connection is closed, reading fails
+	return nil
+}
+
+// pingData are the data of pings that check whether the client is alive.
+var pingData = [8]byte{'h', 'g', 'a', 'l', 'i', 'v', 'e'}
+
+// readExpired is called when the deadline for reading has passed. It returns an error if the connection must end, and
+// else sets the next deadline.
+func (c *Conn) readExpired() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if c.drain.ends {
+		return errEnded
+	}
+	t, now := &c.reader.timing, c.now()
+	if t.arrived {
+		t.arrived, t.quiet, t.pinged = false, now, 0
+	}
+	by := c.readLimit()
+	if by > 0 && now >= by {
+		switch {
+		case t.partial > 0 || !c.reader.greeted:
+			return &timeoutError{"a frame is incomplete"}
+		case t.pinged > 0:
+			return &timeoutError{"a ping has no response"}
+		case c.handlers == 0:
+			return errEnded
+		}
+		t.pinged = now
+		c.ping(pingData)
+		c.flushSoon()
+		by = c.readLimit()
+	}
+	t.deadline = by
+	if by == 0 {
+		_ = c.link.Conn.SetReadDeadline(time.Time{})
+	} else {
+		_ = c.link.Conn.SetReadDeadline(c.epoch.Add(by))
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package h2
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
+	"golang.org/x/net/http2/hpack"
+)
+
+// requestMemory is a request and its memory, which is reused for another one.
+type requestMemory struct {
+	pseudo   pseudoFields
+	values   []string
+	url      url.URL
+	context  *requestcontext.Context
+	template http.Request // has the context and header of each request
+	request  *http.Request
+	length   int64 // the Content-Length; -1 if there is none
+	expects  bool  // the client waits for 100 Continue
+}
+
+// pseudoFields are the fields that replace the request line.
+type pseudoFields struct{ method, scheme, authority, path string }
+
+const (
+	fewFields  = 8  // maps of up to so many entries are faster
+	manyFields = 64 // memory for more is not reused
+)
+
+// renew creates a request with a context that no goroutine has seen yet.
+func (m *requestMemory) renew() {
+	m.context = new(requestcontext.Context)
+	h := m.template.Header
+	if h == nil {
+		h = make(http.Header, fewFields)
+	}
+	m.template = *(&http.Request{
+		Proto: "HTTP/2.0", ProtoMajor: 2, Header: h, Body: http.NoBody,
+	}).WithContext(m.context)
+	m.request = new(http.Request)
+}
+
+// prepare prepares the memory for the next request.
+func (m *requestMemory) prepare(o requestcontext.Owner) {
+	if m.context == nil || !m.context.Reuse(o) {
+		m.renew()
+		m.context.Reuse(o)
+	}
+	clear(m.template.Header)
+	*m.request = m.template // removes what handlers have added to the last request, such as a parsed form
+	m.pseudo, m.length, m.expects = pseudoFields{}, -1, false
+}
+
+// fill creates the request of a header block. It returns false if that is malformed (RFC 9113 section 8.1.1).
+func (m *requestMemory) fill(c *Conn, b *headerBlock) bool {
+	r := m.request
+	if len(b.fields) > cap(m.values) {
+		m.values = make([]string, len(b.fields)+fewFields)
+	}
+	rest, ok := m.takePseudo(b.fields)
+	if !ok {
+		return false
+	}
+	host, hosts := "", 0
+	for i := range rest {
+		f := &rest[i]
+		name := c.reader.canonical(f.Name)
+		if name == "" || !isValue(f.Value) || !m.take(name, f.Value) {
+			return false
+		}
+		if name == "Host" {
+			host = f.Value
+			hosts++
+			continue
+		}
+		if before, ok := r.Header[name]; ok {
+			r.Header[name] = append(before, f.Value)
+			continue
+		}
+		m.values[i] = f.Value
+		r.Header[name] = m.values[i : i+1 : i+1]
+	}
+	if m.pseudo.authority == "" {
+		m.pseudo.authority = host
+	}
+	if hosts > 1 || !strings.EqualFold(host, m.pseudo.authority) && hosts == 1 || strings.IndexByte(m.pseudo.authority, '@') >= 0 {
+		return false
+	}
+	if b.end && m.length > 0 {
+		return false
+	}
+	if cookies := r.Header["Cookie"]; len(cookies) > 1 {
+		r.Header["Cookie"] = []string{strings.Join(cookies, "; ")}
+	}
+	m.takeTrailerNames()
+	r.Method, r.Host, r.RemoteAddr, r.TLS = m.pseudo.method, m.pseudo.authority, c.link.Remote, c.link.TLS
+	if !b.end {
+		r.ContentLength = m.length
+	}
+	return m.setURL()
+}
+
+// takePseudo takes the fields that begin with a colon, which must precede all others. It returns the others.
+func (m *requestMemory) takePseudo(fields []hpack.HeaderField) (rest []hpack.HeaderField, ok bool) {
+	p := &m.pseudo
+	for i := range fields {
+		f := &fields[i]
+		if f.Name == "" {
+			return nil, false
+		}
+		if f.Name[0] != ':' {
+			rest = fields[i:]
+			break
+		}
+		var to *string
+		switch f.Name {
+		case ":method":
+			to = &p.method
+		case ":scheme":
+			to = &p.scheme
+		case ":authority":
+			to = &p.authority
+		case ":path":
+			to = &p.path
+		default:
+			return nil, false
+		}
+		if *to != "" || f.Value == "" || !isValue(f.Value) {
+			return nil, false
+		}
+		*to = f.Value
+	}
+	switch {
+	case !http1.IsToken(p.method):
+		return nil, false
+	case p.method == http.MethodConnect:
+		return rest, p.path == "" && p.scheme == "" && p.authority != ""
+	default:
+		return rest, p.path != "" && (p.scheme == "https" || p.scheme == "http")
+	}
+}
+
+// take takes a field that says something about the request itself. It returns false if it is invalid.
+func (m *requestMemory) take(name, value string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		return false // HTTP/2 has no such fields
+	case "Te":
+		return value == "trailers"
+	case "Content-Length":
+		n, ok := http1.ParseLength(value)
+		if !ok || m.length >= 0 {
+			return false
+		}
+		m.length = n
+	case "Expect":
+		m.expects = m.expects || strings.EqualFold(value, "100-continue")
+	}
+	return true
+}
+
+// takeTrailerNames takes the names of trailers that the client announces, as net/http does.
+func (m *requestMemory) takeTrailerNames() {
+	r := m.request
+	if m.expects {
+		delete(r.Header, "Expect")
+	}
+	lines, ok := r.Header["Trailer"]
+	if !ok {
+		return
+	}
+	for name := range http1.Elements(lines...) {
+		if name = http.CanonicalHeaderKey(name); http1.FramesMessage(name) {
+			continue
+		}
+		if r.Trailer == nil {
+			r.Trailer = make(http.Header)
+		}
+		r.Trailer[name] = nil
+	}
+	delete(r.Header, "Trailer")
+}
+
+// setURL sets the URL and RequestURI. It returns false if the path is invalid.
+func (m *requestMemory) setURL() bool {
+	r, path := m.request, m.pseudo.path
+	if m.pseudo.method == http.MethodConnect {
+		r.URL, r.RequestURI = &url.URL{Host: m.pseudo.authority}, m.pseudo.authority
+		return true
+	}
+	r.RequestURI, r.URL = path, &m.url
+	end := plainPath(path)
+	switch {
+	case end == len(path):
+		m.url = url.URL{Path: path}
+		return true
+	case end > 0 && path[end] == '?' && end < len(path)-1 && strings.IndexByte(path, '#') < 0:
+		m.url = url.URL{Path: path[:end], RawQuery: path[end+1:]}
+		return true
+	}
+	parsed, err := url.ParseRequestURI(path)
+	if err != nil {
+		return false
+	}
+	r.URL = parsed
+	return true
+}
+
+// plainPath returns the length of the path that needs no decoding; 0 if it does not begin with exactly one slash.
+func plainPath(path string) int {
+	if path == "" || path[0] != '/' || len(path) > 1 && path[1] == '/' {
+		return 0
+	}
+	for i := range len(path) {
+		c := path[i]
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || strings.IndexByte("/-_.~$&+,:;=@", c) >= 0 {
+			continue
+		}
+		return i
+	}
+	return len(path)
+}
+
+// isValue reports whether a field value is valid. It may not begin or end with a space.
+func isValue(v string) bool {
+	if v == "" {
+		return true
+	}
+	if isSpace(v[0]) || isSpace(v[len(v)-1]) {
+		return false
+	}
+	return http1.IsValue(v)
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }

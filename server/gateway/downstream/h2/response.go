@@ -1,0 +1,319 @@
+package h2
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// A response is the response to a request. It is reused for other requests.
+type response struct {
+	stream *stream
+	header http.Header
+	block  []byte // header block that is not complete or not sent
+	out    []byte // body that is not sent
+
+	responseFraming
+	preset   presetLines
+	status   int // 0 until the header is decided
+	sent     bool
+	ended    bool     // the end of the stream was sent
+	written  int64    // bytes of the body
+	trailers []string // announced by the handler
+	timeout  writeTimeout
+	err      error // of sending
+}
+
+// responseFraming is what is known about the body of a response.
+type responseFraming struct {
+	bodyless bool // it has none, because of its status or of HEAD
+	refused  bool // bytes of a body are an error, because of its status
+	length   int64
+}
+
+// presetLines are the header lines that the handler has set in wire format.
+type presetLines struct {
+	lines    []byte
+	replaced []string // names of headers that are omitted because lines replace them
+	typed    bool     // the Content-Type need not be detected, because the lines or Header have one
+	dated    bool     // the lines or Header have a Date
+}
+
+// A writeTimeout bounds how long a write may take.
+type writeTimeout struct {
+	until time.Time     // zero if limit applies
+	limit time.Duration // 0 for no bound
+}
+
+// deadline returns the deadline of a write that begins to wait now; zero if there is none.
+func (t *writeTimeout) deadline() time.Time {
+	if t.until.IsZero() && t.limit > 0 {
+		return time.Now().Add(t.limit)
+	}
+	return t.until
+}
+
+const (
+	// outBuffered is how much of a body is buffered before it is sent.
+	outBuffered = 16 << 10
+	// sniffed is how much of a body determines its Content-Type.
+	sniffed = 512
+	// keptBlock is the maximum size of a header block whose memory is used again.
+	keptBlock = 4 << 10
+)
+
+// A ResponseWriter is the http.ResponseWriter that a Server passes to its Handler. Package downstream describes it.
+type ResponseWriter interface {
+	http.ResponseWriter
+	http.Flusher
+	http.Hijacker
+
+	HeaderLines() (room []byte, ok bool)
+	SetHeaderLines(lines []byte, replaced []string)
+	TakeHeaderLine(name, value string) bool
+	BoundsWrites() bool
+}
+
+var (
+	_ ResponseWriter  = (*response)(nil)
+	_ io.StringWriter = (*response)(nil)
+)
+
+// begin prepares the response for a request.
+func (w *response) begin(r *http.Request) {
+	if len(w.header) > 0 {
+		clear(w.header)
+	}
+	w.block, w.out = w.block[:0], w.out[:0]
+	w.responseFraming = responseFraming{bodyless: r.Method == http.MethodHead, length: -1}
+	w.preset = presetLines{lines: w.preset.lines[:0]}
+	w.status, w.sent, w.ended, w.written, w.err = 0, false, false, 0, nil
+	w.trailers = w.trailers[:0]
+	w.timeout = writeTimeout{limit: w.stream.conn.server.WriteTimeout}
+}
+
+// shrink frees large memory, which is then not kept.
+func (w *response) shrink() {
+	if cap(w.block) > keptBlock {
+		w.block = nil
+	}
+	if cap(w.preset.lines) > keptBlock {
+		w.preset.lines = nil
+	}
+	if cap(w.out) > 2*outBuffered {
+		w.out = nil
+	}
+	if len(w.header) > manyFields {
+		w.header = make(http.Header, fewFields)
+	}
+}
+
+// Header returns the header of the response.
+func (w *response) Header() http.Header { return w.header }
+
+// WriteHeader begins the response, or sends an interim one.
+func (w *response) WriteHeader(status int) {
+	if status < 100 || status > 999 || status == http.StatusSwitchingProtocols {
+		panic("h2: status " + strconv.Itoa(status) + ": want one of three digits, but not 101")
+	}
+	switch {
+	case w.status != 0:
+	case status < 200:
+		w.sendInterim(status)
+	default:
+		w.status = status
+		if http1.BodyForbidden(status) {
+			w.bodyless, w.refused = true, true
+		}
+		w.takeLength()
+		w.beginBlock()
+	}
+}
+
+// Write writes a part of the body.
+func (w *response) Write(p []byte) (int, error) { return write(w, p) }
+
+// WriteString implements io.StringWriter.
+func (w *response) WriteString(s string) (int, error) { return write(w, s) }
+
+func write[T string | []byte](w *response, p T) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if w.refused {
+		return 0, http.ErrBodyNotAllowed
+	}
+	n := len(p)
+	w.written += int64(n)
+	if w.length >= 0 && w.written > w.length {
+		return 0, http.ErrContentLength
+	}
+	switch {
+	case w.err != nil:
+		return 0, w.err
+	case w.bodyless:
+		if len(w.out) < sniffed { // for the Content-Type
+			w.out = append(w.out, p[:min(len(p), sniffed-len(w.out))]...)
+		}
+		return len(p), nil
+	case len(w.out)+len(p) <= outBuffered:
+		w.out = append(w.out, p...)
+		return n, nil
+	case len(w.out)+len(p) <= 2*outBuffered:
+		w.out = append(w.out, p...)
+		w.sendBuffered(false, !w.isWhole())
+	default:
+		if short := sniffed - len(w.out); short > 0 && !w.sent && !w.preset.typed {
+			w.out = append(w.out, p[:short]...)
+			p = p[short:]
+		}
+		w.sendBuffered(false, false)
+		w.send(part{data: []byte(p), flush: !w.isWhole()})
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	return n, nil
+}
+
+// isWhole reports whether all of the stated length was written. Then the handler usually ends, which sends the rest.
+func (w *response) isWhole() bool { return w.length == w.written }
+
+// isShort reports whether the handler has written less than its Content-Length.
+func (w *response) isShort() bool { return w.length >= 0 && !w.bodyless && w.written != w.length }
+
+// send sends a part of the response.
+func (w *response) send(p part) {
+	if w.err != nil || w.ended {
+		return
+	}
+	if until := w.timeout.until; !until.IsZero() && !time.Now().Before(until) {
+		w.err = os.ErrDeadlineExceeded
+		return
+	}
+	w.ended = p.end
+	w.err = w.stream.send(p)
+}
+
+// sendBuffered sends the header if it was not sent, and the buffered body.
+func (w *response) sendBuffered(end, flush bool) {
+	p := part{data: w.out, end: end, flush: flush}
+	if !w.sent {
+		w.endBlock(end)
+		w.sent, p.block = true, w.block
+		if w.bodyless {
+			p.data, p.end = nil, true
+		}
+	} else if len(p.data) == 0 && !end {
+		return
+	}
+	w.send(p)
+	w.out = w.out[:0]
+}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { _ = w.FlushError() }
+
+// FlushError is for http.ResponseController.
+func (w *response) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.sendBuffered(false, true)
+	return w.err
+}
+
+// complete sends the rest of the response. The stream flushes it.
+func (w *response) complete() {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.ended || w.isShort() {
+		return
+	}
+	trailers := w.appendTrailers(nil)
+	if len(trailers) == 0 || w.bodyless {
+		w.sendBuffered(true, false)
+		return
+	}
+	w.sendBuffered(false, false)
+	w.send(part{block: trailers, end: true})
+}
+
+// refuse responds to a request whose header is too large.
+func (w *response) refuse() {
+	w.header["Content-Type"] = []string{"text/plain; charset=utf-8"}
+	w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+	_, _ = io.WriteString(w, "The header is too large.\n") // it is buffered
+}
+
+// SetWriteDeadline sets a deadline for writing that replaces Server.WriteTimeout.
+func (w *response) SetWriteDeadline(t time.Time) error {
+	w.timeout.until, w.timeout.limit = t, 0
+	return nil
+}
+
+// BoundsWrites reports whether Server.WriteTimeout bounds writes, so that handlers need not set a deadline.
+func (w *response) BoundsWrites() bool { return w.stream.conn.server.WriteTimeout > 0 }
+
+// SetReadDeadline sets a deadline for reading the body.
+func (w *response) SetReadDeadline(t time.Time) error {
+	if b := w.stream.body; b != nil {
+		b.setDeadline(t)
+	}
+	return nil
+}
+
+// EnableFullDuplex does nothing: the body can always be read while the response is written.
+func (w *response) EnableFullDuplex() error { return nil }
+
+// Hijack fails, because other requests use the connection too.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return nil, nil, http.ErrNotSupported
+}
+
+// HeaderLines returns a buffer for SetHeaderLines, and true.
+func (w *response) HeaderLines() (room []byte, ok bool) { return w.preset.lines[:0], true }
+
+// SetHeaderLines sets header lines in the format of HTTP/1.1.
+func (w *response) SetHeaderLines(lines []byte, replaced []string) {
+	w.preset.lines, w.preset.replaced = lines, replaced
+}
+
+// TakeHeaderLine adds a line to those of SetHeaderLines, unless its name is replaced.
+func (w *response) TakeHeaderLine(name, value string) bool {
+	if w.status != 0 {
+		return false
+	}
+	if slices.Contains(w.preset.replaced, name) {
+		return true
+	}
+	switch name {
+	case "Connection", "Trailer", "Transfer-Encoding":
+		return false
+	case "Date":
+		w.preset.dated = true
+	case "Content-Type":
+		w.preset.typed = true
+	case "Content-Encoding":
+		w.preset.typed = w.preset.typed || value != ""
+	case "Content-Length":
+		n, ok := http1.ParseLength(value)
+		if !ok || w.length >= 0 {
+			return false
+		}
+		w.length = n
+	}
+	w.preset.lines = http1.AppendField(w.preset.lines, name, value)
+	return true
+}

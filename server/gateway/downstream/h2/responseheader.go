@@ -1,0 +1,148 @@
+package h2
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/server/gateway/internal/http1"
+)
+
+// takeLength takes the Content-Length of the header, or deletes one that is invalid.
+func (w *response) takeLength() {
+	lines := w.header["Content-Length"]
+	if len(lines) == 0 || slices.Contains(w.preset.replaced, "Content-Length") {
+		return
+	}
+	if n, ok := http1.ParseLength(lines[0]); ok && len(lines) == 1 && w.length < 0 {
+		w.length = n
+	} else {
+		delete(w.header, "Content-Length")
+	}
+}
+
+// beginBlock encodes the header, except the fields that depend on the body.
+func (w *response) beginBlock() {
+	for name := range http1.Elements(w.header["Trailer"]...) {
+		if name = http.CanonicalHeaderKey(name); http1.IsToken(name) && !http1.FramesMessage(name) {
+			w.trailers = append(w.trailers, name)
+		}
+	}
+	if http1.HasElement(w.header["Connection"], "close") {
+		w.stream.conn.Drain()
+	}
+	w.block = appendStatus(w.block[:0], w.status)
+	if p := &w.preset; len(p.lines) > 0 {
+		w.block = appendLines(w.block, p.lines)
+		p.typed = p.typed || slices.Contains(p.replaced, "Content-Type")
+	}
+	if len(w.header) > 0 {
+		w.appendHeader()
+	}
+	if !w.preset.dated {
+		w.block = appendField(w.block, "Date", w.stream.conn.server.Date())
+	}
+}
+
+// appendLines encodes header lines.
+func appendLines(dst, lines []byte) []byte {
+	for len(lines) > 0 {
+		line, rest, _ := bytes.Cut(lines, []byte("\r\n"))
+		lines = rest
+		if name, value, ok := bytes.Cut(line, []byte(":")); ok {
+			dst = appendField(dst, name, bytes.TrimLeft(value, " "))
+		}
+	}
+	return dst
+}
+
+// appendHeader encodes the fields of Header.
+func (w *response) appendHeader() {
+	if _, ok := w.header["Date"]; ok {
+		w.preset.dated = true
+	}
+	if _, ok := w.header["Content-Type"]; ok {
+		w.preset.typed = true
+	}
+	for name, lines := range w.header {
+		if w.preset.replaced != nil && slices.Contains(w.preset.replaced, name) {
+			continue
+		}
+		switch name {
+		case "Content-Length":
+			if w.refused {
+				continue
+			}
+		case "Content-Type":
+			if w.status == http.StatusNotModified {
+				continue
+			}
+		case "Content-Encoding":
+			w.preset.typed = w.preset.typed || len(lines) > 0 && lines[0] != ""
+		}
+		w.appendValues(name, lines)
+	}
+}
+
+// appendValues encodes the values of a field, unless HTTP/2 has no such field. Names of unannounced trailers contain a
+// colon, so they are not tokens.
+func (w *response) appendValues(name string, lines []string) {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		return
+	}
+	if len(lines) == 0 || !http1.IsToken(name) {
+		return
+	}
+	for _, value := range lines {
+		w.block = appendField(w.block, name, strings.Trim(value, " \t\r\n"))
+	}
+}
+
+// endBlock encodes the fields that depend on the body. If whole, all of the body is in w.out.
+func (w *response) endBlock(whole bool) {
+	if !w.preset.typed && len(w.out) > 0 {
+		w.block = appendField(w.block, "Content-Type", http.DetectContentType(w.out))
+	}
+	if whole && w.length < 0 && !w.refused && (!w.bodyless || w.written > 0) && len(w.trailers) == 0 {
+		var digits [20]byte
+		w.block = appendField(w.block, []byte("Content-Length"), strconv.AppendInt(digits[:0], w.written, 10))
+	}
+}
+
+// sendInterim sends an interim response with the fields of Header.
+func (w *response) sendInterim(status int) {
+	w.block = appendStatus(w.block[:0], status)
+	for name, lines := range w.header {
+		if name != "Content-Length" {
+			w.appendValues(name, lines)
+		}
+	}
+	w.send(part{block: w.block, interim: true, flush: true})
+}
+
+// sendContinue queues 100 Continue, unless the response has begun. conn.mu is held.
+func (w *response) sendContinue() {
+	if st := w.stream; !st.responded && st.err == nil {
+		st.conn.sendBlock(st.id, appendStatus(nil, http.StatusContinue), false)
+	}
+}
+
+// appendTrailers encodes the trailers.
+func (w *response) appendTrailers(dst []byte) []byte {
+	for name, lines := range w.header {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && http1.IsToken(name) && !http1.FramesMessage(name) {
+			for _, value := range lines {
+				dst = appendField(dst, name, strings.Trim(value, " \t\r\n"))
+			}
+		}
+	}
+	for _, name := range w.trailers {
+		for _, value := range w.header[name] {
+			dst = appendField(dst, name, strings.Trim(value, " \t\r\n"))
+		}
+	}
+	return dst
+}

@@ -1,0 +1,91 @@
+package h2
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Server has the configuration of connections, and memory that they share. Its fields must not change after NewConn
+// was called.
+type Server struct {
+	// Handler serves requests. It must not keep them. Required.
+	Handler http.Handler
+	// NetHTTP is the value of http.ServerContextKey in contexts. Default nil.
+	NetHTTP *http.Server
+	// MaxStreams is the maximum number of concurrent requests of a connection. Required.
+	MaxStreams int
+	// MaxHeaderBytes is the maximum size of a header, with 32 bytes for each field. Required.
+	MaxHeaderBytes int
+	// HeaderTimeout bounds the beginning of a connection, and each header block from its first byte on. 0: no bound.
+	HeaderTimeout time.Duration
+	// IdleTimeout bounds how long a connection may have no streams. A client with streams that sends nothing for so long
+	// gets a ping, which it must acknowledge within PingTimeout. 0: no bound.
+	IdleTimeout, PingTimeout time.Duration
+	// WriteTimeout bounds how long a write of a handler may wait for the client, unless the handler sets a deadline. 0: no
+	// bound.
+	WriteTimeout time.Duration
+	// Date returns the value of the Date header. Required.
+	Date func() string
+	// Logf logs panics of handlers. Required.
+	Logf func(format string, args ...any)
+
+	buffers sync.Pool // of *[readSize]byte
+	chunks  sync.Pool // of *chunk
+	outs    sync.Pool // of *outBuffer
+	streams sync.Pool // of *stream
+}
+
+// A Link is a connection to serve.
+type Link struct {
+	// Conn is the connection, with TLS if it has that. Serve closes it.
+	Conn net.Conn
+	// Rest are bytes that were read already.
+	Rest []byte
+	// Remote is the address of the client.
+	Remote string
+	// TLS is the state of TLS. nil without TLS.
+	TLS *tls.ConnectionState
+	// States is told when the connection becomes busy and idle. Required.
+	States States
+}
+
+// States is told what a connection is doing. Its methods must not block.
+type States interface {
+	// Busy is called when a connection without requests gets one. It returns false if the connection is being closed.
+	Busy() bool
+	// Idle is called when a connection has no more requests. denied says that the last one got 429.
+	Idle(denied bool)
+}
+
+// A chunk is a part of a body that was received and not yet read.
+type chunk [4 << 10]byte
+
+func (s *Server) chunk() *chunk {
+	if c, ok := s.chunks.Get().(*chunk); ok {
+		return c
+	}
+	return new(chunk)
+}
+
+// An outBuffer has frames to send.
+type outBuffer struct{ frames []byte }
+
+// keptOut is the maximum size of an outBuffer that is used again.
+const keptOut = 2 * maxQueued
+
+func (s *Server) out() *outBuffer {
+	if b, ok := s.outs.Get().(*outBuffer); ok {
+		return b
+	}
+	return new(outBuffer)
+}
+
+func (s *Server) releaseOut(b *outBuffer) {
+	if b != nil && cap(b.frames) <= keptOut {
+		b.frames = b.frames[:0]
+		s.outs.Put(b)
+	}
+}

@@ -1,0 +1,261 @@
+package h2
+
+import (
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
+	"golang.org/x/net/http2"
+)
+
+// statusDenied is the status of requests over the limit.
+const statusDenied = http.StatusTooManyRequests
+
+// A stream is a request and its response. It is reused for other requests.
+type stream struct {
+	conn     *Conn
+	id       uint32
+	request  requestMemory
+	response response
+	tooLarge bool // the header is
+
+	// Guarded by conn.mu.
+	body      *body // nil if the request has none
+	window    int64 // for sending
+	wake      sync.Cond
+	waits     bool        // it is among conn.sending.waiting
+	timer     *time.Timer // wakes a write at its deadline; nil if there was none
+	err       error       // why the stream has ended early
+	responded bool        // the header of the response was sent
+}
+
+var _ requestcontext.Owner = (*stream)(nil)
+
+// WatchClient implements requestcontext.Owner. The connection is always watched.
+func (st *stream) WatchClient() {}
+
+// ContextValue implements requestcontext.Owner, with the values that net/http's contexts have.
+func (st *stream) ContextValue(key any) any {
+	switch key {
+	case http.LocalAddrContextKey:
+		return st.conn.link.Conn.LocalAddr()
+	case http.ServerContextKey:
+		return st.conn.server.NetHTTP
+	default:
+		return nil
+	}
+}
+
+func (s *Server) stream() *stream {
+	if st, ok := s.streams.Get().(*stream); ok {
+		return st
+	}
+	st := new(stream)
+	st.response.stream, st.response.header = st, make(http.Header, fewFields)
+	return st
+}
+
+// begin prepares the stream for a request.
+func (st *stream) begin(c *Conn, b *headerBlock) {
+	st.conn, st.id, st.tooLarge = c, b.stream, b.tooLarge()
+	st.window, st.wake.L, st.err = c.peer.window, &c.mu, nil
+	st.body, st.responded = nil, false
+	st.request.prepare(st)
+}
+
+// open starts the handler. conn.mu is held.
+func (st *stream) open(b *headerBlock) {
+	if !b.end {
+		st.body = newBody(st)
+		st.request.request.Body = st.body
+	}
+	st.response.begin(st.request.request)
+	st.conn.streams[st.id] = st
+	st.conn.handlers++
+	go st.serve()
+}
+
+// serve lets the handler respond to the request.
+func (st *stream) serve() {
+	completed := false
+	defer func() {
+		if !completed {
+			st.panicked(recover())
+		}
+	}()
+	w, r := &st.response, st.request.request
+	if st.tooLarge {
+		w.refuse()
+	} else {
+		st.conn.server.Handler.ServeHTTP(w, r)
+	}
+	if form := r.MultipartForm; form != nil {
+		_ = form.RemoveAll() // its files, as net/http does
+	}
+	st.finish()
+	completed = true
+}
+
+// finish completes the response, and ends the stream.
+func (st *stream) finish() {
+	w, c := &st.response, st.conn
+	w.complete()
+	st.request.context.End()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st.endBody()
+	if c.streams[st.id] == st {
+		switch {
+		case w.isShort():
+			c.reset(st.id, http2.ErrCodeInternal)
+		case st.body != nil && !st.body.ended:
+			c.reset(st.id, http2.ErrCodeNo) // the client need not send the rest
+		default:
+			delete(c.streams, st.id)
+		}
+	}
+	status := w.status
+	st.release()
+	c.handlerEnded(status)
+	c.flush()
+}
+
+// panicked ends the stream after a panic of the handler. Its memory is not reused, because other goroutines may use it.
+func (st *stream) panicked(value any) {
+	c := st.conn
+	if value != nil && value != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
+		c.server.Logf("h2: panic serving %s: %v\n%s", c.link.Remote, value, debug.Stack())
+	}
+	st.request.context.End()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st.endBody()
+	if c.streams[st.id] == st {
+		c.reset(st.id, http2.ErrCodeInternal)
+	}
+	st.err = errReset
+	c.handlerEnded(0)
+	c.flush()
+}
+
+// endBody lets nobody read the body any more. conn.mu is held.
+func (st *stream) endBody() {
+	if st.body != nil {
+		st.body.close()
+	}
+}
+
+// release makes the memory available for another request, unless it is large. conn.mu is held.
+func (st *stream) release() {
+	if st.timer != nil {
+		st.timer.Stop()
+		st.timer = nil // it may be about to run
+	}
+	m := &st.request
+	if st.waits || cap(m.values) > manyFields+fewFields {
+		return
+	}
+	st.response.shrink()
+	st.body = nil
+	st.conn.server.streams.Put(st)
+}
+
+// cancel ends the stream early. conn.mu is held.
+func (st *stream) cancel(err error) {
+	st.err = err
+	if st.body != nil {
+		st.body.fail(err)
+	}
+	st.wake.Broadcast()
+	// Functions that wait for the end of the context run in other goroutines, so the lock may be held.
+	st.request.context.Cancel()
+}
+
+// A part is a part of a response to send.
+type part struct {
+	block   []byte // header block; nil for none
+	interim bool   // the block is that of an interim response
+	data    []byte
+	end     bool // of the stream
+	flush   bool
+}
+
+// send sends a part of the response. It waits until all data are queued, at most until the deadline.
+func (st *stream) send(p part) error {
+	c := st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.err != nil {
+		return st.err
+	}
+	if p.block != nil {
+		st.responded = !p.interim
+		c.sendBlock(st.id, p.block, p.end && len(p.data) == 0)
+	} else if len(p.data) == 0 && p.end {
+		c.sendEnd(st.id)
+	}
+	var by time.Time // set when the first wait begins
+	for len(p.data) > 0 {
+		rest := c.sendData(st, p.data, p.end)
+		if len(rest) < len(p.data) {
+			p.data = rest
+			continue
+		}
+		if by.IsZero() {
+			by = st.response.timeout.deadline()
+		}
+		if err := st.await(by); err != nil {
+			return err
+		}
+	}
+	if p.flush {
+		c.flush()
+	}
+	return st.err
+}
+
+// await waits until more can be sent. conn.mu is held, but not while this waits.
+func (st *stream) await(by time.Time) error {
+	c := st.conn
+	c.flush()
+	if st.err != nil {
+		return st.err
+	}
+	if c.sending.window > 0 && st.window > 0 && !c.sending.full() {
+		return nil
+	}
+	if !by.IsZero() {
+		left := time.Until(by)
+		if left <= 0 {
+			if c.streams[st.id] == st {
+				c.reset(st.id, http2.ErrCodeInternal)
+				c.flushSoon()
+			}
+			return os.ErrDeadlineExceeded
+		}
+		st.wakeAfter(left)
+	}
+	if !st.waits && (c.sending.window <= 0 || c.sending.full()) {
+		st.waits = true
+		c.sending.waiting = append(c.sending.waiting, st)
+	}
+	st.wake.Wait()
+	return st.err
+}
+
+// wakeAfter wakes the stream after a while. conn.mu is held.
+func (st *stream) wakeAfter(d time.Duration) {
+	if st.timer != nil {
+		st.timer.Reset(d)
+		return
+	}
+	c := st.conn
+	st.timer = time.AfterFunc(d, func() {
+		c.mu.Lock()
+		st.wake.Broadcast()
+		c.mu.Unlock()
+	})
+}

@@ -1,0 +1,79 @@
+package downstream
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/server/gateway/downstream/h2"
+)
+
+// protocolHTTP2 is how TLS negotiates HTTP/2.
+const protocolHTTP2 = "h2"
+
+// Defaults of http.HTTP2Config that are used here.
+const (
+	defaultStreams     = 250
+	defaultPingTimeout = 15 * time.Second
+)
+
+// newHTTP2 returns the server of HTTP/2 connections, with the settings of NetHTTP.
+func (s *Server) newHTTP2() *h2.Server {
+	var config http.HTTP2Config
+	if s.NetHTTP.HTTP2 != nil {
+		config = *s.NetHTTP.HTTP2
+	}
+	return &h2.Server{
+		Handler: s.Handler, NetHTTP: s.NetHTTP, Date: s.date, Logf: s.logf,
+		MaxStreams:     cmp.Or(config.MaxConcurrentStreams, defaultStreams),
+		MaxHeaderBytes: cmp.Or(s.NetHTTP.MaxHeaderBytes, http.DefaultMaxHeaderBytes),
+		HeaderTimeout:  s.HeaderTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout,
+		PingTimeout: cmp.Or(config.PingTimeout, defaultPingTimeout),
+	}
+}
+
+var (
+	_ h2.States      = (*conn)(nil)
+	_ ResponseWriter = h2.ResponseWriter(nil)
+)
+
+// http2Begin is the part of the preface that looks like an HTTP/1.1 request.
+var http2Begin = []byte("PRI * HTTP/2.0\r\n\r\n")
+
+// isHTTP2 reports whether a connection without TLS begins with HTTP/2, and may.
+func (c *conn) isHTTP2() bool {
+	p := c.server.NetHTTP.Protocols
+	return c.server.tls == nil && !c.used && p != nil && p.UnencryptedHTTP2() && bytes.HasPrefix(c.in.bytes(), http2Begin)
+}
+
+// serveHTTP2 serves an HTTP/2 connection, of which some bytes were read already. It runs in a goroutine of its own,
+// because the stack of a goroutine that has done a handshake stays large.
+func (c *conn) serveHTTP2(rest []byte) {
+	defer func() { c.end(recover(), true) }()
+	c.clearReadDeadline()
+	c.in.use(len(rest))
+	c.in.release()
+	c.releaseExchange()
+	c.state.CompareAndSwap(isActive, isFresh) // no request has begun yet
+	served := c.server.http2.NewConn(h2.Link{
+		Conn: c.link.rwc, Rest: rest, Remote: c.link.remote, TLS: c.link.tls, States: c,
+	})
+	c.http2.Store(served)
+	served.Serve()
+}
+
+// Busy implements h2.States.
+func (c *conn) Busy() bool {
+	state := c.state.Load()
+	return state != isClosed && c.state.CompareAndSwap(state, isActive)
+}
+
+// Idle implements h2.States.
+func (c *conn) Idle(denied bool) {
+	state := isIdle
+	if denied {
+		state = isDenied
+	}
+	c.state.CompareAndSwap(isActive, state)
+}
