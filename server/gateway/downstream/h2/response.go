@@ -154,10 +154,10 @@ func write[T string | []byte](w *response, p T) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	}
 	n := len(p)
-	w.written += int64(n)
-	if w.length >= 0 && w.written > w.length {
+	if w.length >= 0 && w.written+int64(n) > w.length {
 		return 0, http.ErrContentLength
 	}
+	w.written += int64(n)
 	switch {
 	case w.err != nil:
 		return 0, w.err
