@@ -115,7 +115,7 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	// NetHTTP serves all clients with net/http, instead of the faster package downstream, which leaves only requests that
-	// are not plain HTTP/1.1 to net/http. Responses are the same, but a connection stays open after a request that states
+	// are neither HTTP/2 nor plain HTTP/1.1 to net/http. Responses are the same, but a connection stays open after a request that states
 	// its length in two ways, and a request of less than 14 bytes is waited for. Default false.
 	NetHTTP bool
 

@@ -164,7 +164,7 @@ func TestIdleAndDeniedConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// Idle connections of net/http are known too.
+// Idle connections of HTTP/2 are known too.
 func TestIdleConnectionsOfHTTP2MakeRoom(t *testing.T) {
 	files := makeCertificate(t, t.TempDir(), "one", "localhost")
 	c := before(newRecorder(t).URL)

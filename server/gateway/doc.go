@@ -12,8 +12,8 @@
 //
 //	front ─▶ admit ─▶ limit ─▶ send
 //
-//	front  accepts HTTP/1.1 and HTTP/2, with or without TLS and the PROXY protocol. Package downstream serves plain
-//	       HTTP/1.1, and net/http all other requests.
+//	front  accepts HTTP/1.1 and HTTP/2, with or without TLS and the PROXY protocol. Package downstream serves
+//	       HTTP/2 and plain HTTP/1.1, and net/http all other requests.
 //	admit  removes hop-by-hop headers (RFC 9110 section 7.6.1) and those that only proxies may send, converts the path to
 //	       its canonical form, finds the route, and gives the request an id. Ambiguous requests get a 400.
 //	limit  is Config.Limit. A rejected request never reaches an upstream.

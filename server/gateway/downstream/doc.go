@@ -1,4 +1,4 @@
-// Package downstream is the side of a reverse proxy that serves HTTP/1.1 clients.
+// Package downstream is the side of a reverse proxy that serves clients: HTTP/1.1 here, HTTP/2 by package h2.
 //
 //	s := &downstream.Server{Handler: proxy, NetHTTP: &http.Server{Handler: proxy}, IdleTimeout: 2 * time.Minute}
 //	err := s.Serve(listener)
@@ -9,11 +9,14 @@
 //
 // # Requests that are served here
 //
-// They are HTTP/1.1, with or without TLS. The target begins with one slash and has no fragment. There is one Host.
+// HTTP/2 is served with TLS if that negotiates it, and without TLS if the client begins with it and NetHTTP allows it.
+// The rest of this comment is about HTTP/1.1; package h2 describes what differs for HTTP/2.
+//
+// Requests are HTTP/1.1, with or without TLS. The target begins with one slash and has no fragment. There is one Host.
 // Header lines end with CR and LF, are not folded, and have valid names and values; the head has at most 16 KiB. There
 // is no body, or one of a stated length. net/http gets connections with
 //
-//	HTTP/2, HTTP/1.0, and bytes that are not HTTP
+//	HTTP/1.0, and bytes that are not HTTP
 //	a request with Transfer-Encoding, Trailer, Expect or Upgrade
 //	a Connection header with other values than close and keep-alive
 //	CONNECT, an absolute target, or *

@@ -33,6 +33,15 @@ func (s *Server) newHTTP2() *h2.Server {
 	}
 }
 
+// closeHTTP2 ends the goroutines that wait for requests.
+func (s *Server) closeHTTP2() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.http2 != nil {
+		s.http2.Close()
+	}
+}
+
 var (
 	_ h2.States      = (*conn)(nil)
 	_ ResponseWriter = h2.ResponseWriter(nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/downstream/h2"
 )
 
-// A Server serves HTTP/1.1, and passes connections to net/http that it does not serve itself. It is used once. Its
+// A Server serves HTTP/1.1 and HTTP/2, and passes connections to net/http that it does not serve itself. It is used once. Its
 // fields must not change after Serve was called.
 type Server struct {
 	// Handler serves requests. It must not keep them.
@@ -182,6 +182,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.NetHTTP.Shutdown(ctx)
 	if err == nil {
 		s.netHTTPRuns.Wait()
+		s.closeHTTP2()
 	}
 	return err
 }
@@ -227,6 +228,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	err := s.NetHTTP.Close()
 	s.netHTTPRuns.Wait()
+	s.closeHTTP2()
 	return err
 }
 

@@ -35,8 +35,8 @@ func appendStatus(dst []byte, status int) []byte {
 	return strconv.AppendInt(dst, int64(status), 10)
 }
 
-// appendField appends a field. The name is a token, preferably in canonical form. Control characters in the value, which
-// a client would refuse, become spaces.
+// appendField appends a field. The name is a token, preferably in canonical form. Control characters in the value,
+// which a client would refuse, become spaces.
 func appendField[T string | []byte](dst []byte, name, value T) []byte {
 	if i, ok := staticNames[string(name)]; ok {
 		dst = appendInt(dst, 0, 4, int(i))

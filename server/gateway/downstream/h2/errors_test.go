@@ -29,9 +29,15 @@ func TestFramesThatAreWrong(t *testing.T) {
 		"a frame that is too large": {conn: http2.ErrCodeFrameSize, send: func(c *client) {
 			c.write(appendFrameHeader(nil, http2.FrameData, 0, 3, maxFrameSize+1))
 		}},
-		"DATA on the connection": {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameData, 0, 0, "x") }},
-		"DATA before HEADERS":    {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameData, 0, 7, "x") }},
-		"DATA on an even stream": {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameData, 0, 2, "x") }},
+		"DATA on the connection": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameData, 0, 0, "x")
+		}},
+		"DATA before HEADERS": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameData, 0, 7, "x")
+		}},
+		"DATA on an even stream": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameData, 0, 2, "x")
+		}},
 		"DATA with much padding": {conn: http2.ErrCodeProtocol, send: func(c *client) {
 			c.raw(http2.FrameData, http2.FlagDataPadded, 3, "\x05abcd")
 		}},
@@ -52,7 +58,9 @@ func TestFramesThatAreWrong(t *testing.T) {
 		"HEADERS on an even stream": {conn: http2.ErrCodeProtocol, send: func(c *client) {
 			c.raw(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 8, "\x82")
 		}},
-		"HEADERS after the end": {conn: http2.ErrCodeStreamClosed, send: func(c *client) { c.headers(1, true, getFields()...) }},
+		"HEADERS after the end": {conn: http2.ErrCodeStreamClosed, send: func(c *client) {
+			c.headers(1, true, getFields()...)
+		}},
 		"HEADERS with much padding": {conn: http2.ErrCodeProtocol, send: func(c *client) {
 			c.raw(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersEndHeaders, 7, "\x09\x82")
 		}},
@@ -97,21 +105,35 @@ func TestFramesThatAreWrong(t *testing.T) {
 			c.raw(http2.FrameHeaders, 0, 7, "\x82")
 			c.raw(99, 0, 7, "x")
 		}},
-		"an unknown frame":           {conn: none, send: func(c *client) { c.raw(99, 0xff, 3, "x") }},
-		"PRIORITY on the connection": {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FramePriority, 0, 0, "12345") }},
+		"an unknown frame": {conn: none, send: func(c *client) { c.raw(99, 0xff, 3, "x") }},
+		"PRIORITY on the connection": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FramePriority, 0, 0, "12345")
+		}},
 		"PRIORITY of another size": {conn: none, stream: 3, code: http2.ErrCodeFrameSize, send: func(c *client) {
 			c.raw(http2.FramePriority, 0, 3, "1234")
 		}},
 		"PRIORITY of itself": {conn: none, stream: 3, code: http2.ErrCodeProtocol, send: func(c *client) {
 			c.raw(http2.FramePriority, 0, 3, "\x00\x00\x00\x03\x00")
 		}},
-		"PRIORITY":                     {conn: none, send: func(c *client) { c.raw(http2.FramePriority, 0, 9, "\x00\x00\x00\x03\x00") }},
-		"RST_STREAM on the connection": {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameRSTStream, 0, 0, "1234") }},
-		"RST_STREAM before HEADERS":    {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameRSTStream, 0, 7, "1234") }},
-		"RST_STREAM of another size":   {conn: http2.ErrCodeFrameSize, send: func(c *client) { c.raw(http2.FrameRSTStream, 0, 3, "123") }},
-		"RST_STREAM after the end":     {conn: none, send: func(c *client) { c.raw(http2.FrameRSTStream, 0, 1, "1234") }},
-		"SETTINGS on a stream":         {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameSettings, 0, 3, "") }},
-		"SETTINGS of a wrong size":     {conn: http2.ErrCodeFrameSize, send: func(c *client) { c.raw(http2.FrameSettings, 0, 0, "12345") }},
+		"PRIORITY": {conn: none, send: func(c *client) {
+			c.raw(http2.FramePriority, 0, 9, "\x00\x00\x00\x03\x00")
+		}},
+		"RST_STREAM on the connection": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameRSTStream, 0, 0, "1234")
+		}},
+		"RST_STREAM before HEADERS": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameRSTStream, 0, 7, "1234")
+		}},
+		"RST_STREAM of another size": {conn: http2.ErrCodeFrameSize, send: func(c *client) {
+			c.raw(http2.FrameRSTStream, 0, 3, "123")
+		}},
+		"RST_STREAM after the end": {conn: none, send: func(c *client) { c.raw(http2.FrameRSTStream, 0, 1, "1234") }},
+		"SETTINGS on a stream": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameSettings, 0, 3, "")
+		}},
+		"SETTINGS of a wrong size": {conn: http2.ErrCodeFrameSize, send: func(c *client) {
+			c.raw(http2.FrameSettings, 0, 0, "12345")
+		}},
 		"an acknowledgement with settings": {conn: http2.ErrCodeFrameSize, send: func(c *client) {
 			c.raw(http2.FrameSettings, http2.FlagSettingsAck, 0, "123456")
 		}},
@@ -137,26 +159,42 @@ func TestFramesThatAreWrong(t *testing.T) {
 		"large frames": {conn: http2.ErrCodeProtocol, send: func(c *client) {
 			c.raw(http2.FrameSettings, 0, 0, setting(http2.SettingMaxFrameSize, 1<<24))
 		}},
-		"PUSH_PROMISE":                 {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FramePushPromise, 0, 3, "1234") }},
-		"PING on a stream":             {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FramePing, 0, 3, "12345678") }},
-		"PING of another size":         {conn: http2.ErrCodeFrameSize, send: func(c *client) { c.raw(http2.FramePing, 0, 0, "1234567") }},
-		"GOAWAY on a stream":           {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameGoAway, 0, 3, "12345678") }},
-		"GOAWAY that is too short":     {conn: http2.ErrCodeFrameSize, send: func(c *client) { c.raw(http2.FrameGoAway, 0, 0, "1234567") }},
-		"WINDOW_UPDATE before HEADERS": {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameWindowUpdate, 0, 7, window(1)) }},
+		"PUSH_PROMISE": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FramePushPromise, 0, 3, "1234")
+		}},
+		"PING on a stream": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FramePing, 0, 3, "12345678")
+		}},
+		"PING of another size": {conn: http2.ErrCodeFrameSize, send: func(c *client) {
+			c.raw(http2.FramePing, 0, 0, "1234567")
+		}},
+		"GOAWAY on a stream": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameGoAway, 0, 3, "12345678")
+		}},
+		"GOAWAY that is too short": {conn: http2.ErrCodeFrameSize, send: func(c *client) {
+			c.raw(http2.FrameGoAway, 0, 0, "1234567")
+		}},
+		"WINDOW_UPDATE before HEADERS": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameWindowUpdate, 0, 7, window(1))
+		}},
 		"WINDOW_UPDATE of another size": {conn: http2.ErrCodeFrameSize, send: func(c *client) {
 			c.raw(http2.FrameWindowUpdate, 0, 3, "123")
 		}},
-		"WINDOW_UPDATE of 0": {conn: http2.ErrCodeProtocol, send: func(c *client) { c.raw(http2.FrameWindowUpdate, 0, 0, window(0)) }},
+		"WINDOW_UPDATE of 0": {conn: http2.ErrCodeProtocol, send: func(c *client) {
+			c.raw(http2.FrameWindowUpdate, 0, 0, window(0))
+		}},
 		"WINDOW_UPDATE of 0 for a stream": {conn: none, stream: 3, code: http2.ErrCodeProtocol, send: func(c *client) {
 			c.raw(http2.FrameWindowUpdate, 0, 3, window(0))
 		}},
 		"WINDOW_UPDATE that overflows": {conn: http2.ErrCodeFlowControl, send: func(c *client) {
 			c.raw(http2.FrameWindowUpdate, 0, 0, window(maxWindow))
 		}},
-		"WINDOW_UPDATE that overflows a stream": {conn: none, stream: 3, code: http2.ErrCodeFlowControl, send: func(c *client) {
+		"WINDOW_UPDATE beyond a stream": {conn: none, stream: 3, code: http2.ErrCodeFlowControl, send: func(c *client) {
 			c.raw(http2.FrameWindowUpdate, 0, 3, window(maxWindow))
 		}},
-		"WINDOW_UPDATE after the end": {conn: none, send: func(c *client) { c.raw(http2.FrameWindowUpdate, 0, 1, window(1)) }},
+		"WINDOW_UPDATE after the end": {conn: none, send: func(c *client) {
+			c.raw(http2.FrameWindowUpdate, 0, 1, window(1))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})

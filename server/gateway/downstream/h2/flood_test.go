@@ -15,23 +15,17 @@ import (
 var floods = map[string]func(c *client, round int) error{
 	"resets": func(c *client, round int) error {
 		id := uint32(2*round + 1)
-		block := c.encode(getFields()...)
-		err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: true, EndHeaders: true})
-		if err != nil {
+		if err := c.request(id, true, true, getFields()...); err != nil {
 			return err
 		}
 		return c.framer.WriteRSTStream(id, http2.ErrCodeCancel)
 	},
 	"malformed requests": func(c *client, round int) error {
-		return c.framer.WriteHeaders(http2.HeadersFrameParam{
-			StreamID: uint32(2*round + 1), BlockFragment: c.encode("x-a", "b"), EndStream: true, EndHeaders: true,
-		})
+		return c.request(uint32(2*round+1), true, true, "x-a", "b")
 	},
 	"resets by wrong windows": func(c *client, round int) error {
 		id := uint32(2*round + 1)
-		block := c.encode(getFields()...)
-		err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: true, EndHeaders: true})
-		if err != nil {
+		if err := c.request(id, true, true, getFields()...); err != nil {
 			return err
 		}
 		return c.framer.WriteWindowUpdate(id, 0)
@@ -44,37 +38,37 @@ var floods = map[string]func(c *client, round int) error{
 	"unknown":    func(c *client, _ int) error { return c.framer.WriteRawFrame(99, 0, 0, nil) },
 	"empty data": func(c *client, round int) error {
 		if round == 0 {
-			return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode(postFields()...), EndHeaders: true})
+			return c.request(1, false, true, postFields()...)
 		}
 		return c.framer.WriteData(1, false, nil)
 	},
 	"padding": func(c *client, round int) error {
 		if round == 0 {
-			return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode(postFields()...), EndHeaders: true})
+			return c.request(1, false, true, postFields()...)
 		}
 		return c.framer.WriteDataPadded(1, false, nil, make([]byte, 200))
 	},
 	"data after the end": func(c *client, round int) error {
 		if round == 0 {
-			return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode(getFields()...), EndStream: true, EndHeaders: true})
+			return c.request(1, true, true, getFields()...)
 		}
 		return c.framer.WriteData(1, false, []byte("x"))
 	},
 	"continuations": func(c *client, round int) error {
 		if round == 0 {
-			return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode(getFields()...), EndStream: true})
+			return c.request(1, true, false, getFields()...)
 		}
 		return c.framer.WriteContinuation(1, false, c.encode("x-a", "b"))
 	},
 	"empty continuations": func(c *client, round int) error {
 		if round == 0 {
-			return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode(getFields()...), EndStream: true})
+			return c.request(1, true, false, getFields()...)
 		}
 		return c.framer.WriteContinuation(1, false, nil)
 	},
 	"large continuations": func(c *client, round int) error {
 		if round == 0 {
-			return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode(getFields()...), EndStream: true})
+			return c.request(1, true, false, getFields()...)
 		}
 		return c.framer.WriteContinuation(1, false, []byte(strings.Repeat("\x82", 10_000)))
 	},
@@ -173,7 +167,7 @@ func TestHeadersThatGrowAreNotKept(t *testing.T) {
 	for len(block) < 16_000 {
 		block = append(block, field...)
 	}
-	c.must(c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 5, BlockFragment: block, EndStream: true, EndHeaders: true}))
+	c.raw(http2.FrameHeaders, http2.FlagHeadersEndStream|http2.FlagHeadersEndHeaders, 5, string(block))
 	if a := c.receive(5); a.status != "431" {
 		t.Errorf("got status %s, want 431", a.status)
 	}

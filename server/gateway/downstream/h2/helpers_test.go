@@ -20,10 +20,12 @@ const patience = 2 * time.Minute
 
 // newServer returns a server without timeouts.
 func newServer(t testing.TB, h http.HandlerFunc) *Server {
-	return &Server{
+	s := &Server{
 		Handler: h, MaxStreams: 10, MaxHeaderBytes: 16 << 10,
 		Date: func() string { return "Thu, 01 Jan 1970 00:00:00 GMT" }, Logf: t.Logf,
 	}
+	t.Cleanup(s.Close) // after the connections
+	return s
 }
 
 // states records what a connection has reported.
@@ -97,16 +99,22 @@ func dial(t testing.TB, s *Server) *client {
 func connect(t testing.TB, s *Server, settings ...http2.Setting) *client {
 	t.Helper()
 	c := dial(t, s)
+	c.greet(settings...)
+	return c
+}
+
+// greet exchanges the settings.
+func (c *client) greet(settings ...http2.Setting) {
+	c.t.Helper()
 	c.write([]byte(http2.ClientPreface))
 	c.must(c.framer.WriteSettings(settings...))
 	if f, ok := c.read().(*http2.SettingsFrame); !ok || f.IsAck() {
-		t.Fatalf("got %v, want SETTINGS", f)
+		c.t.Fatalf("got %v, want SETTINGS", f)
 	}
 	if f, ok := c.read().(*http2.SettingsFrame); !ok || !f.IsAck() {
-		t.Fatalf("got %v, want an acknowledgement", f)
+		c.t.Fatalf("got %v, want an acknowledgement", f)
 	}
 	c.must(c.framer.WriteSettingsAck())
-	return c
 }
 
 func (c *client) must(err error) {
@@ -148,12 +156,17 @@ func postFields(others ...string) []string {
 	return f
 }
 
-// headers sends a header block.
+// request sends a header block, which may end the stream, and may be complete.
+func (c *client) request(stream uint32, end, complete bool, fields ...string) error {
+	return c.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, BlockFragment: c.encode(fields...), EndStream: end, EndHeaders: complete,
+	})
+}
+
+// headers sends a complete header block.
 func (c *client) headers(stream uint32, end bool, fields ...string) {
 	c.t.Helper()
-	c.must(c.framer.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: stream, BlockFragment: c.encode(fields...), EndStream: end, EndHeaders: true,
-	}))
+	c.must(c.request(stream, end, true, fields...))
 }
 
 func (c *client) data(stream uint32, end bool, data string) {

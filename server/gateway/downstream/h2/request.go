@@ -86,7 +86,8 @@ func (m *requestMemory) fill(c *Conn, b *headerBlock) bool {
 	if m.pseudo.authority == "" {
 		m.pseudo.authority = host
 	}
-	if hosts > 1 || !strings.EqualFold(host, m.pseudo.authority) && hosts == 1 || strings.IndexByte(m.pseudo.authority, '@') >= 0 {
+	authority := m.pseudo.authority
+	if hosts > 1 || hosts == 1 && !strings.EqualFold(host, authority) || strings.IndexByte(authority, '@') >= 0 {
 		return false
 	}
 	if b.end && m.length > 0 {
@@ -215,14 +216,20 @@ func plainPath(path string) int {
 		return 0
 	}
 	for i := range len(path) {
-		c := path[i]
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || strings.IndexByte("/-_.~$&+,:;=@", c) >= 0 {
-			continue
+		if !inPlainPath[path[i]] {
+			return i
 		}
-		return i
 	}
 	return len(path)
 }
+
+// inPlainPath has the bytes that need no escape in a path.
+var inPlainPath = func() (table [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~$&+,:;=@") {
+		table[c] = true
+	}
+	return table
+}()
 
 // isValue reports whether a field value is valid. It may not begin or end with a space.
 func isValue(v string) bool {

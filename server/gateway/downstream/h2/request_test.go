@@ -14,6 +14,11 @@ import (
 	"golang.org/x/net/http2"
 )
 
+// line returns the fields of a request line.
+func line(method, path string) []string {
+	return []string{":method", method, ":scheme", "http", ":authority", "a", ":path", path}
+}
+
 func TestMalformedRequestsResetTheStream(t *testing.T) {
 	served := make(chan string, 100)
 	s := newServer(t, func(_ http.ResponseWriter, r *http.Request) { served <- r.RequestURI })
@@ -24,19 +29,19 @@ func TestMalformedRequestsResetTheStream(t *testing.T) {
 		"no scheme":                   {":method", "GET", ":authority", "a", ":path", "/"},
 		"no path":                     {":method", "GET", ":scheme", "http", ":authority", "a"},
 		"no fields":                   {},
-		"an empty path":               {":method", "GET", ":scheme", "http", ":authority", "a", ":path", ""},
+		"an empty path":               line("GET", ""),
 		"another scheme":              {":method", "GET", ":scheme", "ftp", ":authority", "a", ":path", "/"},
-		"two methods":                 {":method", "GET", ":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/"},
-		"two paths":                   getFields()[:8:8],
-		"a method with a space":       {":method", "GE T", ":scheme", "http", ":authority", "a", ":path", "/"},
-		"a method with a line break":  {":method", "GET\r\nX: y", ":scheme", "http", ":authority", "a", ":path", "/"},
-		"a path with a line break":    {":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/ HTTP/1.1\r\nX: y"},
-		"a path that is no path":      {":method", "GET", ":scheme", "http", ":authority", "a", ":path", "x"},
-		"a path with half an escape":  {":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/%2"},
+		"two methods":                 append(line("GET", "/"), ":method", "GET"),
+		"two paths":                   append(line("GET", "/"), ":path", "/y"),
+		"a method with a space":       line("GE T", "/"),
+		"a method with a line break":  line("GET\r\nX: y", "/"),
+		"a path with a line break":    line("GET", "/ HTTP/1.1\r\nX: y"),
+		"a path that is no path":      line("GET", "x"),
+		"a path with half an escape":  line("GET", "/%2"),
 		"an authority with a user":    {":method", "GET", ":scheme", "http", ":authority", "u@a", ":path", "/"},
 		"an unknown pseudo field":     getFields(":version", "2"),
-		"a pseudo field of responses": {":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/", ":status", "200"},
-		"extended CONNECT":            {":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":authority", "a", ":path", "/"},
+		"a pseudo field of responses": append(line("GET", "/"), ":status", "200"),
+		"extended CONNECT":            append(line("CONNECT", "/"), ":protocol", "websocket"),
 		"CONNECT with a path":         {":method", "CONNECT", ":authority", "a", ":path", "/", ":scheme", "http"},
 		"CONNECT without authority":   {":method", "CONNECT"},
 		"a pseudo field at the end":   {":method", "GET", ":scheme", "http", "x-a", "b", ":authority", "a", ":path", "/"},
@@ -64,9 +69,6 @@ func TestMalformedRequestsResetTheStream(t *testing.T) {
 		"lengths in a list":           getFields("content-length", "1, 1"),
 		"a length without a body":     getFields("content-length", "1"),
 	} {
-		if name == "two paths" {
-			fields = append(fields, ":path", "/y")
-		}
 		c.headers(id, true, fields...)
 		f, ok := c.read().(*http2.RSTStreamFrame)
 		if !ok || f.StreamID != id || f.ErrCode != http2.ErrCodeProtocol {
@@ -97,7 +99,9 @@ func report(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
-	_ = json.NewEncoder(w).Encode(seen{r.Method, r.Proto, r.RequestURI, r.Host, r.URL, r.Header, r.Trailer, r.ContentLength, string(b)})
+	_ = json.NewEncoder(w).Encode(seen{
+		r.Method, r.Proto, r.RequestURI, r.Host, r.URL, r.Header, r.Trailer, r.ContentLength, string(b),
+	})
 }
 
 // connectNetHTTP connects to net/http's server.
@@ -109,7 +113,9 @@ func connectNetHTTP(t *testing.T, h http.HandlerFunc) *client {
 	}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	s := &http.Server{Handler: h, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true}
+	s := &http.Server{
+		Handler: h, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0), DisableGeneralOptionsHandler: true,
+	}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close() })
 	nc, err := net.Dial("tcp", l.Addr().String())
@@ -135,15 +141,15 @@ func TestRequestsAreReadAsByNetHTTP(t *testing.T) {
 		trailers []string
 	}{
 		"plain":           {fields: getFields()},
-		"a query":         {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/x?a=b&c"}},
-		"an empty query":  {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/x?"}},
-		"escapes":         {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/a%20b%2Fc?d%20"}},
-		"a fragment":      {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/a?b#c"}},
-		"a space":         {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/a b"}},
-		"two slashes":     {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "//a/b"}},
-		"other bytes":     {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "/\xc3\xa4?\xff"}},
-		"an absolute URL": {fields: []string{":method", "GET", ":scheme", "http", ":authority", "a", ":path", "http://b/c"}},
-		"an asterisk":     {fields: []string{":method", "OPTIONS", ":scheme", "http", ":authority", "a", ":path", "*"}},
+		"a query":         {fields: line("GET", "/x?a=b&c")},
+		"an empty query":  {fields: line("GET", "/x?")},
+		"escapes":         {fields: line("GET", "/a%20b%2Fc?d%20")},
+		"a fragment":      {fields: line("GET", "/a?b#c")},
+		"a space":         {fields: line("GET", "/a b")},
+		"two slashes":     {fields: line("GET", "//a/b")},
+		"other bytes":     {fields: line("GET", "/\xc3\xa4?\xff")},
+		"an absolute URL": {fields: line("GET", "http://b/c")},
+		"an asterisk":     {fields: line("OPTIONS", "*")},
 		"CONNECT":         {fields: []string{":method", "CONNECT", ":authority", "a:443"}},
 		"no authority":    {fields: []string{":method", "GET", ":scheme", "https", ":path", "/"}},
 		"cookies":         {fields: getFields("cookie", "a=b", "cookie", "c=d", "cookie", "e=f")},
@@ -202,7 +208,8 @@ func TestHostReplacesAnAuthorityThatIsMissing(t *testing.T) {
 func TestHeadersThatAreTooLarge(t *testing.T) {
 	s := newServer(t, report)
 	c := connect(t, s)
-	c.headers(1, true, getFields("x-a", strings.Repeat("x", 6000), "x-b", strings.Repeat("y", 6000), "x-c", strings.Repeat("z", 6000))...)
+	long := strings.Repeat("x", 6000)
+	c.headers(1, true, getFields("x-a", long, "x-b", long, "x-c", long)...)
 	if a := c.receive(1); a.status != "431" {
 		t.Errorf("got status %s, want 431", a.status)
 	}

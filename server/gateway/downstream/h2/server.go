@@ -36,7 +36,12 @@ type Server struct {
 	chunks  sync.Pool // of *chunk
 	outs    sync.Pool // of *outBuffer
 	streams sync.Pool // of *stream
+	workers workers
 }
+
+// Close ends the goroutines that wait for requests, and those of handlers when they have ended. It does not close
+// connections.
+func (s *Server) Close() { s.workers.close() }
 
 // A Link is a connection to serve.
 type Link struct {

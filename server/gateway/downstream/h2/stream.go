@@ -75,7 +75,7 @@ func (st *stream) open(b *headerBlock) {
 	st.response.begin(st.request.request)
 	st.conn.streams[st.id] = st
 	st.conn.handlers++
-	go st.serve()
+	st.conn.server.workers.serve(st)
 }
 
 // serve lets the handler respond to the request.

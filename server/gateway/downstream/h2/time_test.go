@@ -25,11 +25,15 @@ func TestSlowClientsEndTheConnection(t *testing.T) {
 		send  func(c *client)
 		want  time.Duration
 	}{
-		"no preface":          {want: 10 * time.Second},
-		"half a preface":      {send: func(c *client) { c.write([]byte(http2.ClientPreface[:10])) }, want: 10 * time.Second},
-		"no settings":         {send: func(c *client) { c.write([]byte(http2.ClientPreface)) }, want: 10 * time.Second},
-		"half a frame":        {greet: true, send: func(c *client) { c.write([]byte{0, 0, 8}) }, want: 10 * time.Second},
-		"half a header block": {greet: true, send: func(c *client) { c.raw(http2.FrameHeaders, 0, 1, "\x82") }, want: 10 * time.Second},
+		"no preface": {want: 10 * time.Second},
+		"half a preface": {send: func(c *client) {
+			c.write([]byte(http2.ClientPreface[:10]))
+		}, want: 10 * time.Second},
+		"no settings":  {send: func(c *client) { c.write([]byte(http2.ClientPreface)) }, want: 10 * time.Second},
+		"half a frame": {greet: true, send: func(c *client) { c.write([]byte{0, 0, 8}) }, want: 10 * time.Second},
+		"half a header block": {greet: true, send: func(c *client) {
+			c.raw(http2.FrameHeaders, 0, 1, "\x82")
+		}, want: 10 * time.Second},
 		"a header block that trickles": {greet: true, want: 10 * time.Second, send: func(c *client) {
 			c.raw(http2.FrameHeaders, 0, 1, "\x82")
 			go func() {
@@ -49,7 +53,9 @@ func TestSlowClientsEndTheConnection(t *testing.T) {
 				}
 			}()
 		}},
-		"a request, and then none": {greet: true, want: time.Minute, send: func(c *client) { c.headers(1, true, getFields()...) }},
+		"a request, and then none": {greet: true, want: time.Minute, send: func(c *client) {
+			c.headers(1, true, getFields()...)
+		}},
 		// Silence counts from when it is noticed, here after 10 s.
 		"no response to a ping": {greet: true, want: 85 * time.Second, send: func(c *client) {
 			c.headers(1, true, getFields("x-held", "1")...)

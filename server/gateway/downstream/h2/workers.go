@@ -1,0 +1,68 @@
+package h2
+
+import (
+	"runtime"
+	"sync"
+)
+
+// idlePerCore is how many goroutines are kept for later handlers, for each core.
+const idlePerCore = 64
+
+// workers are goroutines that run handlers. One that has run a handler waits for another, because its stack has grown
+// to the size that handlers need.
+type workers struct {
+	mu     sync.Mutex
+	idle   []*worker
+	closed bool
+}
+
+// A worker is a goroutine that runs handlers.
+type worker struct{ next chan *stream }
+
+// serve lets a worker serve a stream.
+func (w *workers) serve(st *stream) {
+	w.mu.Lock()
+	last := len(w.idle) - 1
+	if last < 0 {
+		w.mu.Unlock()
+		go w.run(&worker{next: make(chan *stream, 1)}, st)
+		return
+	}
+	one := w.idle[last]
+	w.idle[last] = nil
+	w.idle = w.idle[:last]
+	w.mu.Unlock()
+	one.next <- st
+}
+
+func (w *workers) run(self *worker, st *stream) {
+	for st != nil {
+		st.serve()
+		if !w.park(self) {
+			return
+		}
+		st = <-self.next
+	}
+}
+
+// park makes a worker available. It returns false if there are enough.
+func (w *workers) park(one *worker) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || len(w.idle) >= idlePerCore*runtime.GOMAXPROCS(0) {
+		return false
+	}
+	w.idle = append(w.idle, one)
+	return true
+}
+
+// close ends all idle workers, and the others when their handlers have ended.
+func (w *workers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, one := range w.idle {
+		close(one.next)
+	}
+	w.idle = nil
+}
