@@ -199,7 +199,7 @@ func Parse(name string, data []byte) (*Scenario, error) {
 		return nil, err
 	}
 	s := &Scenario{}
-	problems := newCodec().Decode(f, s)
+	problems := append(newCodec().Decode(f, s), zeros(f.Root)...)
 	if len(problems) == 0 {
 		s.setDefaults(name)
 		for _, p := range s.Validate() {

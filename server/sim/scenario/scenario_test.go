@@ -75,6 +75,12 @@ func TestBadInputIsRefusedWithItsLine(t *testing.T) {
 			"a log beside generated traffic",
 		},
 		{"log key alone", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, log_key: user }]", "without a log: want a log"},
+		{"no nodes", "duration: 1m\nnodes: 0\nlimits: [10/s]\ntraffic: [{ rate: 5 }]", "x.yaml:2:8: nodes: 0: want 1 or more"},
+		{"no clients", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, clients: 0 }]", "x.yaml:3:31: traffic[0].clients: 0"},
+		{
+			"log key", "duration: 1m\nlimits: [10/s]\ntraffic: [{ log: scenario_test.go, log_key: usr }]",
+			"x.yaml:3:45: traffic[0].log_key: usr: want an attribute",
+		},
 		{"no YAML", "duration: [", "x.yaml:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

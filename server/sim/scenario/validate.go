@@ -91,8 +91,8 @@ func (s *Scenario) Validate() []source.Problem {
 	p.add(s.Seed >= 0, "seed", strconv.Itoa(s.Seed), "0 or more")
 	p.add(len(s.Limits) > 0, "limits", "no limits", "a list of limits, as in [100/s burst 200]")
 	p.add(s.SampleOneIn >= 1, "sample_one_in", strconv.Itoa(s.SampleOneIn), "1 or more")
-	p.add(s.Groups >= 1 && s.Groups <= s.Redis.Shards && s.Redis.Shards%s.Groups == 0, "groups", strconv.Itoa(s.Groups),
-		"a divisor of redis.shards, so that each group has the same number of servers")
+	p.add(s.Redis.Shards < 1 || s.Groups >= 1 && s.Groups <= s.Redis.Shards && s.Redis.Shards%s.Groups == 0, "groups",
+		strconv.Itoa(s.Groups), "a divisor of redis.shards, so that each group has the same number of servers")
 	p.add(s.Redis.Shards >= 1 && s.Redis.Shards <= MaxShards, "redis.shards", strconv.Itoa(s.Redis.Shards),
 		fmt.Sprint("1 to ", MaxShards))
 	p.add(s.Network.Loss < 100, "network.loss", fmt.Sprint(s.Network.Loss), "less than 100 percent")
@@ -148,6 +148,8 @@ func validateLog(p *problems, t *Source, path string) {
 	p.add(err == nil && !info.IsDir(), path+".log", t.Log, "an access log that exists")
 	p.add(t.Rate == 0 && t.Clients == 1 && t.Zipf == 0 && t.On == 0 && t.ClientOn == 0 && t.Pattern == Poisson, path+".log",
 		"a log beside generated traffic", "no rate, pattern, clients, zipf, on or client_on: the log has the requests")
+	_, err = headgate.ParseAttribute(t.LogKey)
+	p.add(err == nil, path+".log_key", t.LogKey, "an attribute, as in ip, user or header.user-agent")
 	p.add(t.Speed > 0 && t.Speed <= 1e6, path+".speed", fmt.Sprint(t.Speed), "a factor above 0, as in 10")
 }
 
@@ -179,11 +181,11 @@ func (s *Scenario) validateFault(p *problems, f *Fault, path string) {
 	p.add(f.Kind != "", path+".kind", "no kind", "a kind of fault, as in crash")
 	p.add(f.At < s.Duration, path+".at", f.At.String(), "a time before the end, "+s.Duration.String())
 	for i, n := range f.Nodes {
-		p.add(n >= 0 && n < s.AllNodes(), fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n),
+		p.add(n >= 0 && n < s.AllNodes() || s.AllNodes() < 1, fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n),
 			fmt.Sprint("0 to ", s.AllNodes()-1))
 	}
 	if f.Shard != nil {
-		p.add(*f.Shard >= 0 && *f.Shard < s.Redis.Shards, path+".shard", strconv.Itoa(*f.Shard),
+		p.add(*f.Shard >= 0 && *f.Shard < s.Redis.Shards || s.Redis.Shards < 1, path+".shard", strconv.Itoa(*f.Shard),
 			fmt.Sprint("0 to ", s.Redis.Shards-1))
 	}
 	only := func(set bool, field string, kinds ...FaultKind) {
