@@ -13,7 +13,8 @@ import (
 )
 
 // The states of an hour are in a bucket of their own. The id of a minute is its number and the process that stored it,
-// as in "07/3f2a…"; that of the clients is "clients/3f2a…".
+// as in "07/3f2a…"; that of the clients is "clients/3f2a…". "open/3f2a…" has the minutes that were still in progress at
+// the last write, in case that the process ends without another one.
 
 // A stateKey names a state.
 type stateKey struct {
@@ -23,6 +24,7 @@ type stateKey struct {
 
 const (
 	clientsID = "clients/"
+	openID    = "open/"
 	// maxStates bounds the states of an hour that are read: 60 minutes of many processes.
 	maxStates = 5000
 )
@@ -52,6 +54,9 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 		n.pending = n.pending[1:]
 	}
 	hour := hourOf(now.Unix())
+	if err := s.writeOpen(ctx, n, hour); err != nil {
+		return err
+	}
 	if n.hour != 0 && n.hour != hour {
 		if err := s.writeClients(ctx, n, n.hour); err != nil {
 			return err
@@ -59,6 +64,16 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 	}
 	n.hour = hour
 	return s.writeClients(ctx, n, hour)
+}
+
+// writeOpen stores the minutes in progress.
+func (s *Store) writeOpen(ctx context.Context, n *namespace, hour int64) error {
+	list := n.history.Open()
+	if len(list) == 0 && n.openHour != hour {
+		return nil
+	}
+	n.openHour = hour
+	return s.put(ctx, n, hour, openID+s.origin, list)
 }
 
 func (s *Store) writeClients(ctx context.Context, n *namespace, hour int64) error {
@@ -117,13 +132,8 @@ func (s *Store) loadState(n *namespace, hour int64, state *control.State) error 
 		n.history.LoadClients(hour, origin, list)
 		return nil
 	}
-	key := stateKey{hour, state.ID}
-	n.mu.Lock()
-	known := n.loaded[key]
-	n.loaded[key] = true
-	n.mu.Unlock()
-	if known {
-		return nil
+	if strings.HasPrefix(state.ID, openID) {
+		return s.loadOpen(n, origin, state.Body)
 	}
 	minute, err := strconv.ParseInt(first, 10, 64)
 	if err != nil {
@@ -133,6 +143,44 @@ func (s *Store) loadState(n *namespace, hour int64, state *control.State) error 
 	if err := json.Unmarshal(state.Body, &m.Rows); err != nil {
 		return err
 	}
-	n.history.Load(m)
+	s.loadMinute(n, origin, m, true)
 	return nil
+}
+
+// loadOpen adds the minutes that another process had in progress. If it still runs, it stores them when they have ended.
+func (s *Store) loadOpen(n *namespace, origin string, body []byte) error {
+	var list []traffic.Minute
+	if err := json.Unmarshal(body, &list); err != nil {
+		return err
+	}
+	for _, m := range list {
+		s.loadMinute(n, origin, m, false)
+	}
+	return nil
+}
+
+// loadMinute adds the part of a minute of another process that was not added before. After the final state of the
+// minute, nothing is added.
+func (s *Store) loadMinute(n *namespace, origin string, m traffic.Minute, final bool) {
+	key := stateKey{hourOf(m.Unix), fmt.Sprintf("%02d/%s", m.Unix%3600/60, origin)}
+	n.mu.Lock()
+	before, seen := n.loaded[key]
+	if seen && before == nil {
+		n.mu.Unlock()
+		return
+	}
+	added := make(map[string]traffic.Counts, len(m.Rows))
+	for i := range m.Rows {
+		row := &m.Rows[i]
+		added[row.Rule] = row.Counts
+		if earlier, ok := before[row.Rule]; ok {
+			row.Counts = row.Less(&earlier)
+		}
+	}
+	if final {
+		added = nil
+	}
+	n.loaded[key] = added
+	n.mu.Unlock()
+	n.history.Load(m, s.options.Now())
 }

@@ -55,13 +55,14 @@ type namespace struct {
 	name    string
 	history *traffic.History
 
-	writing sync.Mutex // guards pending, hour and stored
-	pending []traffic.Minute
-	hour    int64 // the hour of the last write
-	stored  int64 // the last hour whose clients were written
+	writing  sync.Mutex // guards the fields up to openHour
+	pending  []traffic.Minute
+	hour     int64 // the hour of the last write
+	stored   int64 // the last hour whose clients were written
+	openHour int64 // the last hour in which minutes in progress were written
 
-	mu       sync.Mutex // guards loaded and erasures
-	loaded   map[stateKey]bool
+	mu       sync.Mutex                             // guards loaded and erasures
+	loaded   map[stateKey]map[string]traffic.Counts // what was added of a minute in progress, by rule; nil if it has ended
 	erasures []Erasure
 }
 
@@ -80,7 +81,7 @@ func (s *Store) namespace(ctx context.Context, name string) (*namespace, error) 
 	if len(s.namespaces) >= maxNamespaces {
 		return nil, ErrTooMany
 	}
-	n := &namespace{name: name, loaded: map[stateKey]bool{}, history: traffic.NewHistory(traffic.HistoryOptions{
+	n := &namespace{name: name, loaded: map[stateKey]map[string]traffic.Counts{}, history: traffic.NewHistory(traffic.HistoryOptions{
 		Keep: keep, MaxBytes: maxBytes, Namer: s.options.Namer,
 	})}
 	s.namespaces[name] = n

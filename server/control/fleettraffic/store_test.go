@@ -57,6 +57,19 @@ func (s *service) report(node string, requests uint64) {
 	}
 }
 
+// requests returns the number of requests in a window.
+func (s *service) requests(window time.Duration) (sum uint64) {
+	s.t.Helper()
+	h, err := s.History(s.t.Context(), "default")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, n := range h.Series(traffic.SeriesQuery{Window: window, Limit: 10}, time.Unix(s.now.Load(), 0)).Total.Requests {
+		sum += n
+	}
+	return sum
+}
+
 // seen returns the number of requests and of the client's requests in a window.
 func (s *service) seen(window time.Duration) string {
 	s.t.Helper()
@@ -65,10 +78,7 @@ func (s *service) seen(window time.Duration) string {
 		s.t.Fatal(err)
 	}
 	now := time.Unix(s.now.Load(), 0)
-	var sum, client uint64
-	for _, n := range h.Series(traffic.SeriesQuery{Window: window, Limit: 10}, now).Total.Requests {
-		sum += n
-	}
+	sum, client := s.requests(window), uint64(0)
 	for _, c := range h.Clients(traffic.ClientsQuery{Window: window, Limit: 10}, now).Clients {
 		client += c.Requests
 	}
@@ -117,6 +127,41 @@ func TestRestartKeepsStoredTraffic(t *testing.T) {
 	now.Add(8 * 24 * 3600)
 	again.Flush(t.Context(), false)
 	again.wants(7*24*time.Hour, "0 requests, 0 of the client")
+}
+
+// A process that is killed has written nothing since the last minute.
+func TestKilledServiceLosesAtMostOneMinute(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().Unix()/3600*3600 + 600)
+	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
+	s := newService(t, db, &now)
+	for range 3 {
+		s.report("a", 10)
+		now.Add(60)
+		s.Flush(t.Context(), false)
+	}
+	s.report("a", 10) // lost
+	now.Add(59)
+	after := newService(t, db, &now)
+	after.seen(time.Hour)
+	after.WaitLoaded()
+	after.wants(time.Hour, "30 requests, 0 of the client")
+	after.wants(10*time.Minute, "30 requests, 0 of the client") // in steps of seconds
+	// If the first process still runs, each request counts once in both.
+	s.report("b", 5)
+	now.Add(120)
+	s.Flush(t.Context(), false)
+	after.Flush(t.Context(), false)
+	now.Add(60)
+	after.Flush(t.Context(), false)
+	for _, window := range []time.Duration{time.Hour, 10 * time.Minute} {
+		if got := s.requests(window); got != 45 {
+			t.Errorf("%v, the first process: got %d requests, want 45", window, got)
+		}
+		if got := after.requests(window); got != 45 {
+			t.Errorf("%v, the second process: got %d requests, want 45", window, got)
+		}
+	}
 }
 
 func TestProcessesShareTrafficThroughTheDatabase(t *testing.T) {

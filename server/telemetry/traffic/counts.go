@@ -39,6 +39,18 @@ func (c *Counts) sub(earlier *Counts) Counts {
 	return result
 }
 
+// Less returns c less an earlier state of the same counts.
+func (c *Counts) Less(earlier *Counts) Counts { return c.sub(earlier) }
+
+// part returns the i-th of n equal parts. All parts together are c.
+func (c *Counts) part(i, n uint64) Counts {
+	result := *c
+	for _, p := range result.pointers() {
+		*p = *p*(i+1)/n - *p*i/n
+	}
+	return result
+}
+
 const countFields = 8
 
 func (c *Counts) pointers() [countFields]*uint64 {

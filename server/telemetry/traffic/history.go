@@ -128,24 +128,8 @@ func (h *History) Add(r *Report, now time.Time) {
 }
 
 func (h *History) addRow(unix int64, row *Row) {
-	at := h.rings[row.Rule]
-	if at == nil {
-		if len(h.rings) >= maxRings && !h.dropRing(unix) {
-			at = nil
-		} else {
-			at = &ring{}
-			h.rings[row.Rule] = at
-		}
-	}
-	if at != nil {
-		i := unix % ringSeconds
-		if at.unix[i] != unix {
-			at.unix[i], at.list[i] = unix, [countFields]uint32{}
-		}
-		for f, n := range row.fields() {
-			at.list[i][f] += uint32(min(n, 1<<32-1))
-		}
-		at.used = max(at.used, unix)
+	if at := h.ringOf(row.Rule, unix); at != nil {
+		at.add(unix, &row.Counts)
 	}
 	minute := unix - unix%60
 	if minute <= h.closed {
@@ -165,6 +149,31 @@ func (h *History) addRow(unix int64, row *Row) {
 		rules[row.Rule] = sum
 	}
 	sum.Add(&row.Counts)
+}
+
+// ringOf returns the ring of a rule, nil if there is no room for it.
+func (h *History) ringOf(rule string, unix int64) *ring {
+	at := h.rings[rule]
+	if at == nil && (len(h.rings) < maxRings || h.dropRing(unix)) {
+		at = &ring{}
+		h.rings[rule] = at
+	}
+	return at
+}
+
+// add adds counts to a second, unless the ring has a later one in its place.
+func (r *ring) add(unix int64, c *Counts) {
+	i := unix % ringSeconds
+	if r.unix[i] > unix {
+		return
+	}
+	if r.unix[i] < unix {
+		r.unix[i], r.list[i] = unix, [countFields]uint32{}
+	}
+	for f, n := range c.fields() {
+		r.list[i][f] += uint32(min(n, 1<<32-1))
+	}
+	r.used = max(r.used, unix)
 }
 
 // ringIdle is the time in seconds after which another rule may take a rule's ring.
@@ -253,12 +262,37 @@ func (h *History) Close(now time.Time, all bool) []Minute {
 	return list
 }
 
-// Load adds a stored minute.
-func (h *History) Load(m Minute) {
+// Open returns the minutes that reports may still add to, as they are now.
+func (h *History) Open() []Minute {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []Minute
+	for _, minute := range slices.Sorted(maps.Keys(h.open)) {
+		m := Minute{Unix: minute}
+		for rule, counts := range h.open[minute] {
+			m.Rows = append(m.Rows, Row{rule, *counts})
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// Load adds a stored minute. Its seconds are not known, so that its requests are spread evenly over them.
+func (h *History) Load(m Minute, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range m.Rows {
-		h.store(m.Unix, m.Rows[i].Rule, &m.Rows[i].Counts)
+		row := &m.Rows[i]
+		h.store(m.Unix, row.Rule, &row.Counts)
+		if now.Unix()-m.Unix >= ringSeconds {
+			continue
+		}
+		if at := h.ringOf(row.Rule, m.Unix); at != nil {
+			for s := range int64(60) {
+				share := row.part(uint64(s), 60)
+				at.add(m.Unix+s, &share)
+			}
+		}
 	}
 }
 
