@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"image"
 	"image/color"
 	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,9 @@ func (b *browser) picture(name string) {
 	width := ask[int64](b, "innerWidth")
 	browse(b, chromedp.EmulateViewport(width, max(800, ask[int64](b, "document.documentElement.scrollHeight"))))
 	defer browse(b, chromedp.EmulateViewport(width, 800))
+	// Scrolling parts are drawn at their new place after a frame.
+	browse(b, chromedp.Evaluate[bool](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true), 50))))`,
+		chromedp.EvalAwaitPromise))
 	shot, err := png.Decode(bytes.NewReader(browse(b, chromedp.FullScreenshot(100))))
 	if err != nil {
 		b.t.Fatal(err)
@@ -45,49 +50,54 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// withPalette returns a picture in its 256 most frequent colours. Pages have few colours, so that nobody sees a
-// difference.
+// colours is the number of colours of a picture. Pages have few, and many shades at the edges of letters.
+const colours = 64
+
+// withPalette returns a picture in few colours. Frequent colours come first, and one that is close to another is left out,
+// so that a thin line keeps its colour.
 func withPalette(shot image.Image) *image.Paletted {
 	bounds := shot.Bounds()
 	frequency := map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA {
 		r, g, b, _ := shot.At(x, y).RGBA()
-		const keep = 0xfc // colours that differ in the last two bits are one
-		return color.RGBA{uint8(r>>8) & keep, uint8(g>>8) & keep, uint8(b>>8) & keep, 0xff}
+		return color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 0xff}
 	}
-	exact := map[color.RGBA]color.RGBA{}
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			c := at(x, y)
-			if frequency[c]++; frequency[c] == 1 {
-				r, g, b, _ := shot.At(x, y).RGBA()
-				exact[c] = color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 0xff}
+			frequency[at(x, y)]++
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(frequency), func(a, b color.RGBA) int {
+		return cmp.Or(frequency[b]-frequency[a], cmp.Compare(number(a), number(b)))
+	})
+	var palette color.Palette
+	for distance := 48; len(palette) < min(colours, len(list)); distance /= 2 {
+		for _, c := range list {
+			if len(palette) < colours && !near(palette, c, distance) {
+				palette = append(palette, c)
 			}
 		}
 	}
-	colours := make([]color.RGBA, 0, len(frequency))
-	for c := range frequency {
-		colours = append(colours, c)
-	}
-	slices.SortFunc(colours, func(a, b color.RGBA) int {
-		if n := frequency[b] - frequency[a]; n != 0 {
-			return n
-		}
-		return int(a.R)<<16 + int(a.G)<<8 + int(a.B) - int(b.R)<<16 - int(b.G)<<8 - int(b.B)
-	})
-	palette := make(color.Palette, 0, 256)
-	for _, c := range colours[:min(256, len(colours))] {
-		palette = append(palette, exact[c])
-	}
 	index := map[color.RGBA]uint8{}
-	for _, c := range colours {
+	for _, c := range list {
 		index[c] = uint8(palette.Index(c))
 	}
-	made := image.NewPaletted(bounds, palette)
+	result := image.NewPaletted(bounds, palette)
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			made.SetColorIndex(x, y, index[at(x, y)])
+			result.SetColorIndex(x, y, index[at(x, y)])
 		}
 	}
-	return made
+	return result
+}
+
+func number(c color.RGBA) int { return int(c.R)<<16 + int(c.G)<<8 + int(c.B) }
+
+// near reports whether a palette has a colour that differs by at most distance, summed over its parts.
+func near(palette color.Palette, c color.RGBA, distance int) bool {
+	return slices.ContainsFunc(palette, func(p color.Color) bool {
+		o := p.(color.RGBA)
+		d := func(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
+		return d(o.R, c.R)+d(o.G, c.G)+d(o.B, c.B) <= distance
+	})
 }

@@ -20,8 +20,9 @@ import (
 // screenshots is where make screenshots wants the pictures of docs/console.md.
 var screenshots = flag.String("screenshots", "", "write pictures of all pages of the console to this `DIRECTORY`")
 
-// warmUp is how long demo traffic runs before pictures are taken, so that charts have something to show.
-var warmUp = flag.Duration("warm-up", 4*time.Minute, "run demo traffic for this `TIME` before pictures are taken")
+// warmUp is how long demo traffic runs before pictures are taken, so that there are samples for what-if. Charts show the
+// hour before, too: see addHistory.
+var warmUp = flag.Duration("warm-up", 70*time.Second, "run demo traffic for this `TIME` before pictures are taken")
 
 // A consoleGallery is a fleet of two nodes with demo traffic, and a browser that shows the console.
 type consoleGallery struct {
@@ -45,7 +46,7 @@ func TestConsoleViews(t *testing.T) {
 		case <-t.Context().Done():
 		}
 	}
-	for _, view := range consoleViews {
+	for _, view := range consoleViews() {
 		t.Run(view.name, func(t *testing.T) {
 			b.as(t)
 			b.colours("light")
@@ -80,7 +81,13 @@ func openConsoleGallery(t *testing.T) *consoleGallery {
 	t.Helper()
 	store := ""
 	if *screenshots != "" {
-		store = redistest.Cluster(t, redistest.ClusterOptions{}).URL()
+		cluster := redistest.Cluster(t, redistest.ClusterOptions{})
+		for _, server := range cluster.Servers() { // as doctor recommends
+			if _, err := server.Do("CONFIG", "SET", "cluster-require-full-coverage", "no"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store = cluster.URL()
 	} else {
 		store = redistest.Standalone(t, redistest.Options{}).URL()
 	}
@@ -112,6 +119,9 @@ func openConsoleGallery(t *testing.T) *consoleGallery {
 	do(http.MethodPost, "/v1/overrides", map[string]any{"client": map[string]string{"ip": "203.0.113.9"}, "block": true, "for": "24h", "note": "scraper"})
 	do(http.MethodPost, "/v1/webhooks", map[string]any{"id": "chat", "url": "https://hooks.example.com/headgate", "description": "the on-call channel"})
 	do(http.MethodPost, "/v1/tokens", map[string]any{"id": "reporter", "role": "viewer", "namespaces": []string{"default"}, "description": "weekly report", "for": "365d"})
+	if *screenshots != "" {
+		g.addHistory(t)
+	}
 	g.browser = openBrowser(t, "http://"+g.service.admin)
 	g.browser.ensureSignedIn(testAdminToken)
 	g.browser.open("/")

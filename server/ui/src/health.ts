@@ -65,6 +65,11 @@ export function suspendedOf(here: Status | undefined, fleet: readonly Suspension
   return [...fleet, ...own];
 }
 
+/** The number of warnings of a node, about itself and its store. */
+export function warningsOf(here: Status | undefined): number {
+  return (here?.warnings?.length ?? 0) + (here?.store.warnings?.length ?? 0);
+}
+
 /** The nodes whose store is unreachable. The node that serves the console knows of itself before its heartbeat does. */
 export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[], now: number): State["degraded"] {
   const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone");

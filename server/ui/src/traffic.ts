@@ -85,11 +85,13 @@ interface Query {
   namespace: string;
   window: string;
   rule?: string | undefined;
+  /** The maximum number of rules. */
+  most?: number;
   signal?: AbortSignal;
 }
 
-export function readTraffic({ namespace, window, rule, signal }: Query): Promise<Traffic> {
-  return call<Traffic>("/v1/traffic", { query: { namespace, window, rule }, ...(signal ? { signal } : {}) });
+export function readTraffic({ namespace, window, rule, most, signal }: Query): Promise<Traffic> {
+  return call<Traffic>("/v1/traffic", { query: { namespace, window, rule, limit: most?.toString() }, ...(signal ? { signal } : {}) });
 }
 
 interface ClientsQuery extends Query {

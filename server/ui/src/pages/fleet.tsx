@@ -1,7 +1,7 @@
 import { call, clock, type FleetNode, type Nodes } from "../api.ts";
 import { healthOf, Track, type RegionSum } from "../figures.ts";
 import { count, plural, span } from "../format.ts";
-import { useHealth } from "../health.ts";
+import { useHealth, warningsOf } from "../health.ts";
 import { Legend } from "../parts/legend.tsx";
 import { asNode, ThisNodePanel, readThisNode, type Here } from "../parts/thisnode.tsx";
 import { Badge, Empty, Notice, Loading } from "../parts/notices.tsx";
@@ -90,7 +90,7 @@ function order(a: string, b: string): number {
 
 function Summary({ data, whole, now }: { data: FleetData; whole: boolean; now: number }) {
   const { here, late, silent, behind, faulty, down } = healthOf(data.nodes, now);
-  const warned = data.here?.status.warnings?.length ?? 0;
+  const warned = warningsOf(data.here?.status);
   const state = useHealth();
   const degraded = state?.degraded !== undefined;
   const suspended = (state?.suspended.length ?? 0) > 0;

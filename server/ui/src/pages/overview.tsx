@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
 import { count, percent, plural, rate } from "../format.ts";
-import { useHealth, type State } from "../health.ts";
+import { useHealth, warningsOf, type State } from "../health.ts";
 import { TrafficChart } from "../parts/chart.tsx";
 import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { StopEnforcing } from "../parts/enforcement.tsx";
@@ -34,6 +34,7 @@ export function Overview({ session }: { session: Session }) {
     JSON.stringify([namespace, window]),
   );
   const { data, error } = polled;
+  const day = usePoll((signal) => readTraffic({ namespace, window: "24h", most: 1, signal }), namespace, 30_000);
   return (
     <>
       <div class="page-head">
@@ -55,7 +56,7 @@ export function Overview({ session }: { session: Session }) {
       {!data && !error && <Loading what="the traffic" />}
       {data && (
         <>
-          <Figures traffic={data.traffic} />
+          <Figures traffic={data.traffic} window={window} day={day.data} />
           <section class="card" aria-label="Requests over time">
             <TrafficChart traffic={data.traffic} label={`Requests per second over ${nameOf(window)}`} />
           </section>
@@ -94,7 +95,7 @@ function nameOf(window: string): string {
 export function Verdict({ state }: { state: State | undefined }) {
   if (!state) return null;
   const { health, here, degraded, suspended } = state;
-  const warned = here?.warnings?.length ?? 0;
+  const warned = warningsOf(here);
   const well = !degraded && suspended.length === 0 && health.late + health.silent + health.behind + health.faulty + health.down + warned === 0 && !here?.degraded;
   return (
     <p class="summary" aria-live="off">
@@ -121,28 +122,33 @@ const figures: readonly [keyof Series, string, string][] = [
   ["shadow_denied", "Would be denied (shadow)", ""],
 ];
 
-function Figures({ traffic }: { traffic: Traffic }) {
+/** Figures now, in the chosen time and in the last 24 hours. */
+function Figures({ traffic, window, day }: { traffic: Traffic; window: string; day: Traffic | undefined }) {
   const step = seconds(traffic.step);
-  const requests = total(traffic.total.requests);
   return (
     <dl class="figures card" data-figures>
-      {figures.map(([of, name, tone]) => {
-        const values = traffic.total[of];
-        const sum = total(values);
-        return (
-          <div key={of} data-figure={of} class={tone !== "" && sum > 0 ? `tone-${tone}` : undefined}>
-            <dt>{name}</dt>
-            <dd>
-              <span class="figure">{rate(rateNow(values, step))}</span>
-              <span class="muted">
-                /s now, {count(sum)} in all
-                {of !== "requests" && `, ${percent(deniedPercent(requests, sum))}`}
-              </span>
-            </dd>
-          </div>
-        );
-      })}
+      {figures.map(([of, name, tone]) => (
+        <div key={of} data-figure={of} class={tone !== "" && rateNow(traffic.total[of], step) > 0 ? `tone-${tone}` : undefined}>
+          <dt>{name}</dt>
+          <dd>
+            <span class="figure">{rate(rateNow(traffic.total[of], step))}</span>
+            <span class="muted">/s now</span>
+            <Sum of={of} traffic={traffic} name={nameOf(window)} />
+            {day && window !== "24h" && <Sum of={of} traffic={day} name="24 hours" />}
+          </dd>
+        </div>
+      ))}
     </dl>
+  );
+}
+
+function Sum({ of, traffic, name }: { of: keyof Series; traffic: Traffic; name: string }) {
+  const sum = total(traffic.total[of]);
+  return (
+    <span class="figure-sum muted">
+      {count(sum)} in {name}
+      {of !== "requests" && sum > 0 && `, ${percent(deniedPercent(total(traffic.total.requests), sum))}`}
+    </span>
   );
 }
 

@@ -79,7 +79,7 @@ the backup. Nodes apply the restored rules at once.
 Afterwards only the tokens of the backup and that of --admin-token-file are valid. If none of them has all
 permissions, the rules service creates one, and the command prints it.
 
-With --db the command restores into a database before a rules service is started with it, and needs no token.`,
+It shows progress on standard error. With --db the command restores into a database before a rules service is started with it, and needs no token.`,
 		Example: `  headgate restore --token-file first-token rules-2027-01-31.backup
   headgate restore --replace rules-2027-01-31.backup
   headgate restore --db /var/lib/headgate/rules.db rules-2027-01-31.backup`,
@@ -112,17 +112,22 @@ With --db the command restores into a database before a rules service is started
 	return c
 }
 
-// restore opens the backup and calls apply with it.
+// restore opens the backup and calls apply with it, and shows progress.
 func (p *commands) restore(name string, apply func(io.Reader) error) error {
-	if name == "-" {
-		return apply(p.Stdin)
+	from := p.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }() // only read
+		from = f
 	}
-	from, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = from.Close() }() // only read
-	if err := apply(from); err != nil {
+	file := newUpload(from, "restoring it")
+	stop := file.show(p.Stderr)
+	err := apply(file)
+	stop()
+	if err != nil || name == "-" {
 		return err
 	}
 	p.Printf("restored from %s\n", name)

@@ -37,8 +37,8 @@ func (p *commands) importCommand(f *cli.ServerFlags) *cobra.Command {
 		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is
 standard input.
 
-Clients that are already registered are updated. With --prune, clients that are not in the file are removed. Without
---prune it shows progress on standard error, and clients that are registered when Ctrl-C or an error ends it stay.`,
+Clients that are already registered are updated. With --prune, clients that are not in the file are removed. It shows
+progress on standard error. Clients that are registered when Ctrl-C or an error ends it stay.`,
 		Example: `  headgate clients import clients.ndjson
   echo '{"id":"acme","limits":["500/s"]}' | headgate clients import -`,
 		Args: cobra.ExactArgs(1),
@@ -51,7 +51,10 @@ Clients that are already registered are updated. With --prune, clients that are 
 		defer func() { _ = from.Close() }() // only read, so an error to close loses nothing
 		var result *edit.Imported
 		if prune { // the rules service must know all clients to remove the others
-			result, err = client.Import(ctx, from, true)
+			file := newUpload(from, "removing other clients")
+			stop := file.show(p.Stderr)
+			result, err = client.Import(ctx, file, true)
+			stop()
 		} else {
 			send := func(ctx context.Context, lines io.Reader) (*edit.Imported, error) {
 				return client.Import(ctx, lines, false)
@@ -169,12 +172,7 @@ func addImported(sum, done *edit.Imported) {
 
 func (i *clientImport) show(clients int, elapsed time.Duration) {
 	text := fmt.Sprintf("imported %s in %v", output.Plural(clients, "client"), elapsed.Round(100*time.Millisecond))
-	if i.terminal {
-		text = "\r\x1b[K" + text
-	} else {
-		text = "headgate: " + text + "\n"
-	}
-	_, _ = io.WriteString(i.progress, text) // progress that cannot be shown does not matter
+	output.WriteProgress(i.progress, i.terminal, text)
 }
 
 // clear removes the line of progress from a terminal.

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode"
@@ -112,4 +113,14 @@ func Duration(d time.Duration) string {
 	default:
 		return d.Round(100 * time.Microsecond).String()
 	}
+}
+
+// WriteProgress writes the progress of a long command: on a terminal in place of the last line, else as a line of a log.
+// Progress that cannot be written does not matter.
+func WriteProgress(w io.Writer, terminal bool, text string) {
+	if terminal {
+		_, _ = io.WriteString(w, "\r\x1b[K"+text)
+		return
+	}
+	_, _ = io.WriteString(w, "headgate: "+text+"\n")
 }
