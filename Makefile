@@ -97,7 +97,7 @@ ui-test: server/ui/node_modules/.package-lock.json ## Check and test the web con
 	diff -r server/ui/dist "$$fresh" >/dev/null || { echo "test: server/ui/dist is not what server/ui/src builds; run make ui" >&2; exit 1; }
 
 .PHONY: screenshots
-screenshots: need-go ui ## Take the pictures of docs/console.md in Chromium, in about six minutes
+screenshots: need-go ui ## Take the pictures of docs/console.md in Chromium, in about four minutes
 	@tools/need chromium
 	go test -count=1 -timeout 20m -run '^TestConsoleViews$$' ./server/cmd/headgate -screenshots "$(CURDIR)/docs/console"
 

@@ -20,6 +20,8 @@ type ShardHealth struct {
 	Server string
 	// Primary reports whether it is the primary. Other servers are replicas.
 	Primary bool
+	// Slots is the number of slots that the primary owns in a cluster, 0 for other servers.
+	Slots int
 	// Err says why the server did not report. Only Counts are known then.
 	Err error
 
@@ -115,9 +117,14 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 		list    []ShardHealth
 		servers []*topology.Server
 	)
+	slots := make(map[string]int, len(m.Shards))
+	for i, n := range m.SlotsOf() {
+		slots[m.Shards[i].Name] = n
+	}
 	byName := func(a, b topology.Shard) int { return strings.Compare(a.Name, b.Name) }
 	for _, shard := range slices.SortedFunc(slices.Values(m.Shards), byName) {
-		list, servers = append(list, ShardHealth{Shard: shard.Name, Primary: true}), append(servers, shard.Primary)
+		primary := ShardHealth{Shard: shard.Name, Primary: true, Slots: slots[shard.Name]}
+		list, servers = append(list, primary), append(servers, shard.Primary)
 		for _, addr := range shard.Replicas {
 			server, err := s.client.Server(addr)
 			if err != nil {

@@ -39,10 +39,18 @@ func testHealthOfACluster(t *testing.T, cluster *redistest.ClusterSet) {
 	if err != nil || len(list) != 6 {
 		t.Fatalf("got %d servers, %v", len(list), err)
 	}
+	slots := 0
 	for i, h := range list {
+		slots += h.Slots
+		if h.Primary != (h.Slots > 5000) {
+			t.Errorf("%d: got %d slots, want a third of them on each primary", i, h.Slots)
+		}
 		if h.Err != nil || h.Primary != (i%2 == 0) || h.Shard != list[i-i%2].Server || h.LinkDown || h.Primary && h.Replicas != 1 {
 			t.Errorf("%d: got %+v", i, h)
 		}
+	}
+	if slots != 16384 {
+		t.Errorf("got %d slots, want 16384", slots)
 	}
 	await.NoError(t, "replicas have caught up", func() error { // they acknowledge once a second
 		list, err := s.Health(within(t, unhurried))

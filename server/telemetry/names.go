@@ -119,6 +119,7 @@ var (
 		"role")
 	serverNetworkDesc = desc("redis_network_bytes_total", "Bytes that a server has received (in) and sent (out).",
 		"server", "role", "direction")
+	serverSlotsDesc   = desc("redis_slots", "Slots that a primary of a cluster owns, 0 without a cluster.", "server", "role")
 	serverClientsDesc = desc("redis_clients", "Clients connected to a server.", "server", "role")
 	serverOpsDesc     = desc("redis_operations_per_second", "Operations per second, as measured by a server.", "server",
 		"role")

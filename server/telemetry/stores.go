@@ -65,6 +65,7 @@ func collectServer(ch chan<- prometheus.Metric, s *redisstore.ShardHealth) {
 	}
 	ch <- counter(serverNetworkDesc, s.NetworkIn, s.Server, role, "in")
 	ch <- counter(serverNetworkDesc, s.NetworkOut, s.Server, role, "out")
+	ch <- gauge(serverSlotsDesc, float64(s.Slots), s.Server, role)
 	ch <- gauge(serverClientsDesc, float64(s.Clients), s.Server, role)
 	ch <- gauge(serverOpsDesc, float64(s.OpsPerSecond), s.Server, role)
 	ch <- gauge(serverLagDesc, float64(s.LagBytes), s.Server, role)

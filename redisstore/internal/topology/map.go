@@ -35,6 +35,20 @@ func standaloneMap(s *Server) *Map {
 	return &Map{Shards: []Shard{{Name: s.addr, Primary: s}}}
 }
 
+// SlotsOf returns the number of slots that each of Shards owns in a cluster. Nil if there is only one shard.
+func (m *Map) SlotsOf() []int {
+	if m.owners == nil {
+		return nil
+	}
+	counts := make([]int, len(m.Shards))
+	for _, i := range m.owners {
+		if i >= 0 {
+			counts[i]++
+		}
+	}
+	return counts
+}
+
 func (m *Map) shard(slot uint16) *Shard {
 	i := 0
 	if m.owners != nil {

@@ -39,15 +39,15 @@ func (g *consoleGallery) addHistory(t *testing.T) {
 	}
 	var seconds []traffic.Second
 	for at := now - kept; at < now; at++ {
-		requests := uint64(50 + random.IntN(12))
-		denied := requests*2/3 + uint64(random.IntN(4))
+		requests := uint64(38 + random.IntN(7))
+		denied := requests*3/5 + uint64(random.IntN(4))
 		if at%60 < 3 { // the burst of each minute
 			requests, denied = requests+55, denied+45
 		}
 		counts := func(requests, denied, shadow uint64) traffic.Counts {
 			return traffic.Counts{Requests: requests, Denied: denied, ShadowDenied: shadow, Cost: requests, Timed: 1, TookNS: 40_000}
 		}
-		searches := requests * 2 / 3
+		searches := requests * 9 / 10
 		seconds = append(seconds, traffic.Second{Unix: at, Rows: []traffic.Row{
 			{Rule: traffic.Total, Counts: counts(requests, denied, searches*4/5)},
 			{Rule: "demo-per-client", Counts: counts(requests-2, denied, 0)},

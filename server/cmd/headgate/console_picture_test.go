@@ -50,10 +50,14 @@ func (b *browser) picture(name string) {
 	}
 }
 
-// colours is the number of colours of a picture. Pages have few, and many shades at the edges of letters.
-const colours = 64
+// colours is the number of colours of a picture. Pages have few, and many shades at the edges of letters. The most frequent
+// ones are those of large areas, which stay exact.
+const (
+	colours = 64
+	large   = 20
+)
 
-// withPalette returns a picture in few colours. Frequent colours come first, and one that is close to another is left out,
+// withPalette returns a picture in few colours. Of the less frequent ones, those close to another are left out,
 // so that a thin line keeps its colour.
 func withPalette(shot image.Image) *image.Paletted {
 	bounds := shot.Bounds()
@@ -71,6 +75,9 @@ func withPalette(shot image.Image) *image.Paletted {
 		return cmp.Or(frequency[b]-frequency[a], cmp.Compare(number(a), number(b)))
 	})
 	var palette color.Palette
+	for _, c := range list[:min(large, len(list))] {
+		palette = append(palette, c)
+	}
 	for distance := 48; len(palette) < min(colours, len(list)); distance /= 2 {
 		for _, c := range list {
 			if len(palette) < colours && !near(palette, c, distance) {

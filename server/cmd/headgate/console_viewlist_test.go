@@ -115,7 +115,7 @@ func consoleViews() []consoleView {
 			g.browser.click("main button", "Explain")
 			g.browser.see("the decision", `document.querySelector("[data-table=explained] tbody")`)
 		}},
-		{name: "fleet", show: at("/fleet", `document.querySelectorAll("[data-table=nodes] tbody tr").length === 2 && document.querySelector("[data-figure=requests] .figure")?.textContent !== "–"`+full(`document.querySelectorAll(".spark .line")[0]`))},
+		{name: "fleet", show: at("/fleet", `document.querySelectorAll("[data-table=nodes] tbody tr").length === 2 && document.querySelector("dl.figures .figure").textContent !== "–"`)},
 		{name: "stores", show: at("/stores", `document.querySelector("[data-table=shards] tbody") && document.querySelector("[data-figures] .figure").textContent !== "–"`+full(`document.querySelector("[data-table=shards] .spark .line")`))},
 		{name: "webhooks", show: then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "Deliveries", `document.querySelector("#deliveries-title")`)},
 		{name: "webhook-new", show: then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "New webhook", `document.querySelector("#w-url")`)},

@@ -134,7 +134,7 @@ function Shown({ place, session, onSignIn }: ShownProps) {
   }
   if (place.page === "signin" || !session.who) return <SignIn session={session} onSignIn={onSignIn} />;
   if (place.page === "overview") return <Overview key={namespace} session={session} />;
-  if (place.page === "stores") return <Stores />;
+  if (place.page === "stores") return <Stores key={namespace} session={session} />;
   if (place.page === "rules" && place.rule !== undefined) return <RulePage key={`${namespace} ${place.rule}`} session={session} id={place.rule} />;
   if (place.page === "rules") return <Rules key={namespace} session={session} query={place.query} />;
   if (place.page === "explain") return <Explain key={namespace} namespace={namespace} query={place.query} />;

@@ -11,6 +11,8 @@ export interface StoreServer {
   role: string | undefined;
   up: boolean | undefined;
   circuit: Circuit | undefined;
+  /** 0 without a cluster, and for replicas. */
+  slots: number | undefined;
   /** Cores in use: 0.5 is half a core. */
   cpu: number | undefined;
   memory: number | undefined;
@@ -103,6 +105,7 @@ export class StoreTrack {
       role: own[0]?.labels["role"],
       up: up === undefined ? undefined : up === 1,
       circuit: state && circuits[state.value],
+      slots: get("slots"),
       cpu: get("cpu_cores"),
       memory: get("memory_bytes"),
       memoryMax: get("memory_max_bytes"),

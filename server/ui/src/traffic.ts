@@ -120,23 +120,25 @@ export function readDecisions({ namespace, client, denied, limit, signal }: Deci
   return call<Decisions>("/v1/traffic/decisions", { query: { ...client, namespace, limit: `${limit}`, denied: denied ? "true" : undefined }, signal });
 }
 
-/** The requests of a client under a rule, for a chart. */
-export function trafficOf({ shadow, series }: ClientTraffic): Traffic | undefined {
+/** The requests of a client under a rule, for a chart. A last step in progress is left out, unless there is little before it. */
+export function trafficOf({ shadow, series }: ClientTraffic, now: number): Traffic | undefined {
   if (!series) return undefined;
-  const none = series.requests.map(() => 0);
-  const denied = shadow ? none : series.denied;
+  const ends = Date.parse(series.start) + series.requests.length * seconds(series.step) * 1000;
+  const complete = ends > now && series.requests.filter((n) => n > 0).length > 3 ? series.requests.length - 1 : series.requests.length;
+  const requests = series.requests.slice(0, complete);
+  const denied = series.denied.slice(0, complete);
+  const none = requests.map(() => 0);
   return {
     window: "",
     step: series.step,
     start: series.start,
     rules: [],
     total: {
-      requests: series.requests,
-      // Nodes report the clients of a minute in progress and its requests separately.
-      allowed: series.requests.map((n, i) => Math.max(0, n - (denied[i] ?? 0))),
-      denied,
+      requests,
+      allowed: requests.map((n, i) => (shadow ? n : Math.max(0, n - (denied[i] ?? 0)))),
+      denied: shadow ? none : denied,
       delayed: none,
-      shadow_denied: shadow ? series.denied : none,
+      shadow_denied: shadow ? denied : none,
       degraded: none,
     },
   };

@@ -5,7 +5,7 @@ import { readCurl } from "../src/curl.ts";
 import { percent } from "../src/format.ts";
 import { degradedOf } from "../src/health.ts";
 import type { FleetNode, Status } from "../src/api.ts";
-import { clientName, coarse, deniedPercent, isShortened, rateNow, seconds } from "../src/traffic.ts";
+import { clientName, coarse, deniedPercent, isShortened, rateNow, seconds, trafficOf } from "../src/traffic.ts";
 
 test("rates are of the latest ten seconds, or the latest step", () => {
   assert.equal(rateNow([100, ...new Array<number>(10).fill(2)], 1), 2);
@@ -55,4 +55,15 @@ test("a node that does not reach its store is degraded, and nothing else is", ()
   assert.deepEqual(degradedOf(here(true), [node("a", "ok"), node("b", "redis: refused")], now), { nodes: 1, of: 2, since: undefined, reason: "redis: refused" });
   assert.deepEqual(degradedOf(here(false), [node("a", "ok"), node("b", "ok")], now), { nodes: 1, of: 2, since: "2026-11-18T11:58:00Z", reason: "refused" });
   assert.equal(degradedOf(here(true), [{ ...node("a", "redis: refused"), seen: "2026-11-18T11:50:00Z" }], now), undefined);
+});
+
+test("the chart of a client leaves out a step in progress", () => {
+  const series = { step: "1m", start: "2026-11-18T12:00:00Z", requests: [10, 20, 30, 40, 5], denied: [0, 5, 0, 0, 1] };
+  const client = { client: { user: "a" }, rule: "r", requests: 105, allowed: 99, denied: 6, series };
+  const at = Date.parse("2026-11-18T12:04:10Z");
+  assert.deepEqual(trafficOf(client, at)?.total.allowed, [10, 15, 30, 40]);
+  assert.deepEqual(trafficOf(client, at + 60_000)?.total.requests, series.requests);
+  const shadow = trafficOf({ ...client, shadow: true }, at)?.total;
+  assert.deepEqual([shadow?.allowed, shadow?.denied, shadow?.shadow_denied], [[10, 20, 30, 40], [0, 0, 0, 0], [0, 5, 0, 0]]);
+  assert.equal(trafficOf({ ...client, series: { ...series, requests: [0, 0, 0, 0, 5] } }, at)?.total.requests.length, 5);
 });

@@ -1,10 +1,12 @@
 import { readMetrics, type FleetNode, type Status } from "../api.ts";
-import { ago, bytes, count, rate, short, span, stamp } from "../format.ts";
+import { ago, bytes, count, plural, rate, short, span, stamp } from "../format.ts";
 import { useHealth } from "../health.ts";
+import { HotKeys } from "../parts/hotkeys.tsx";
 import { Badge, Empty, ErrorNotice, Loading, Notice } from "../parts/notices.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useNow, usePoll } from "../poll.ts";
+import type { Session } from "../session.ts";
 import { StoreTrack, type StoreCalls, type StoreServer } from "../storefigures.ts";
 
 /** A server with its state, from /metrics and /readyz. */
@@ -16,7 +18,7 @@ interface Row extends StoreServer {
 /** The figures are kept while other pages are open. */
 const track = new StoreTrack();
 
-export function Stores() {
+export function Stores({ session }: { session: Session }) {
   const state = useHealth();
   const now = useNow();
   const polled = usePoll(async (signal) => track.update(await readMetrics(signal), performance.now()), "stores");
@@ -58,6 +60,7 @@ export function Stores() {
             <h2 id="shards-title">Servers</h2>
             <Table name="shards" label={{ by: "shards-title" }} columns={columns(now)} rows={rows} keyOf={(r) => r.name} empty={<p class="muted">No server was used yet.</p>} dense />
           </section>
+          <HotKeys session={session} />
           <section aria-labelledby="store-nodes-title">
             <h2 id="store-nodes-title">Nodes that do not reach their store</h2>
             <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">All nodes reach their store.</p>} />
@@ -111,6 +114,7 @@ const unknown: StoreServer = {
   role: undefined,
   up: undefined,
   circuit: undefined,
+  slots: undefined,
   cpu: undefined,
   memory: undefined,
   memoryMax: undefined,
@@ -140,7 +144,12 @@ function columns(now: number): Column<Row>[] {
       cell: (r) => (
         <>
           <span class="nowrap">{short(r.name)}</span>
-          {r.role && <span class="row-note">{r.role}</span>}
+          {r.role && (
+            <span class="row-note">
+              {r.role}
+              {r.slots ? `, ${plural(r.slots, "slot")}` : ""}
+            </span>
+          )}
           {r.error && <span class="row-error">{short(r.error)}</span>}
         </>
       ),

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 
+import { clock } from "../api.ts";
 import { usePoll } from "../poll.ts";
 import type { Session } from "../session.ts";
 import { clientName, isUnavailable, readClients, trafficOf } from "../traffic.ts";
@@ -20,8 +21,8 @@ export function ClientSeries({ session, client }: { session: Session; client: Re
   );
   if (isUnavailable(error)) return null;
   const rules = [...new Set((data ?? []).map((c) => c.rule))];
-  const shown = data?.find((c) => c.rule === chosen) ?? data?.[0];
-  const traffic = shown && trafficOf(shown);
+  const shown = data?.find((c) => c.rule === chosen) ?? data?.find((c) => !c.shadow) ?? data?.[0];
+  const traffic = shown && trafficOf(shown, clock());
   return (
     <section aria-labelledby="series-title">
       <div class="section-head">

@@ -10,7 +10,7 @@ import { Badge, ErrorNotice, Loading, Notice, type Tone } from "./notices.tsx";
 import { Table, type Column } from "./table.tsx";
 
 /** The number of decisions shown. */
-const most = 20;
+const most = 15;
 
 const verdicts: Record<VerdictName, [Tone, string]> = {
   allow: ["good", "allowed"],
@@ -45,6 +45,7 @@ export function LastDecisions({ session, client }: { session: Session; client: R
           columns={columns}
           rows={data.decisions}
           keyOf={(d) => `${d.time} ${d.node} ${d.rule}`}
+          dense
           empty={<p class="muted">{denied ? "The nodes remember no denial of this client." : "The nodes remember no request of this client."}</p>}
         />
       )}
