@@ -17,8 +17,8 @@ type BoundAll struct {
 // BindAll returns a BoundAll, which decides keys by all of the limits: a request takes units of all or of none.
 //
 // Limit number i, from 1, counts "alice" under the key "alice/i". A limit may change, and keeps what was consumed, as
-// long as its number stays the same: add new ones at the end. A key has one list of limits: two BoundAlls of one Limiter
-// need different keys.
+// long as its number stays the same: add new ones at the end. A key has one list of limits: two BoundAlls of one
+// Limiter need different keys.
 //
 // There are 1 to MaxChecks limits. The error is that of [Bind].
 func BindAll(l Limiter, limits ...Limit) (*BoundAll, error) {
@@ -47,8 +47,8 @@ func (b *BoundAll) WithPolicy(p Policy) *BoundAll {
 	return &BoundAll{limiter: b.limiter, limits: b.limits, policy: p}
 }
 
-// Checks returns the checks of n units for a key, one for each limit, for functions that need a Check. Their Owner is the
-// key, so that they are on one server and are decided in one step.
+// Checks returns the checks of n units for a key, one for each limit, for functions that need a Check. Their Owner is
+// the key, so that they are on one server and are decided in one step.
 func (b *BoundAll) Checks(key string, n int64) []Check {
 	checks := make([]Check, len(b.limits))
 	for i, limit := range b.limits {

@@ -25,8 +25,8 @@ type Bound struct {
 // one that was changed, and converts what was consumed: the longer limit is then not kept. Use [BindAll], or give each
 // its own keys, such as "alice/second" and "alice/day".
 //
-// The error is that of limit.Validate. Whether the Limiter has a custom algorithm is known here only of a [Preparer] and a
-// [LimitValidator]; others return an error from Take, and Allow denies.
+// The error is that of limit.Validate. Whether the Limiter has a custom algorithm is known here only of a [Preparer]
+// and a [LimitValidator]; others return an error from Take, and Allow denies.
 func Bind(l Limiter, limit Limit) (*Bound, error) { return bind(l, limit, Open) }
 
 // MustBind is Bind for limits known to be valid, such as constants. It panics on an error.
@@ -74,9 +74,9 @@ func (l Limit) validateForBind() error {
 
 var errNilLimiter = errors.New("nil limiter: want one such as a memstore.Store")
 
-// WithPolicy returns a Bound that decides by the policy when its Limiter fails. The default is Open. It applies to Allow
-// and AllowN, and to all methods if the Limiter has policies of its own, as a guard has. Local needs such a Limiter; in
-// others it is Open.
+// WithPolicy returns a Bound that decides by the policy when its Limiter fails. The default is Open. It applies to
+// Allow and AllowN, and to all methods if the Limiter has policies of its own, as a guard has. Local needs such a
+// Limiter; in others it is Open.
 func (b *Bound) WithPolicy(p Policy) *Bound {
 	with, err := bind(b.limiter, b.limit, p)
 	if err != nil {
@@ -95,9 +95,9 @@ func (b *Bound) Check(key string, n int64) Check {
 
 // Allow takes one unit for the key and reports whether the request is allowed.
 //
-// If the Limiter fails or its memory is full, the policy decides: the request is allowed, unless WithPolicy(Closed) says
-// otherwise. After a mistake of the caller it is denied: an empty or too long key, or a Limiter that is closed. Take
-// returns the error.
+// If the Limiter fails or its memory is full, the policy decides: the request is allowed, unless WithPolicy(Closed)
+// says otherwise. After a mistake of the caller it is denied: an empty or too long key, or a Limiter that is closed.
+// Take returns the error.
 func (b *Bound) Allow(key string) bool { return b.prepared.Allow(key, 1) }
 
 // AllowN is like Allow for n units. It returns false for n < 1.
@@ -154,8 +154,8 @@ func (b *Bound) Reset(ctx context.Context, key string) error {
 	return b.limiter.Reset(ctx, Check{Key: key})
 }
 
-// A Preparer is a Limiter that decides faster if it knows the limit in advance. [Bind] uses it. memstore.Store is one. A
-// type that embeds a Preparer is decided by its own methods.
+// A Preparer is a Limiter that decides faster if it knows the limit in advance. [Bind] uses it. memstore.Store is one.
+// A type that embeds a Preparer is decided by its own methods.
 type Preparer interface {
 	Limiter
 	// Prepare returns a form of the limiter for one limit. The policy decides when the limiter fails. The error is that
@@ -163,16 +163,16 @@ type Preparer interface {
 	Prepare(limit Limit, onFailure Policy) (PreparedLimit, error)
 }
 
-// A LimitValidator is a Limiter that knows which limits it can never decide, such as those of a custom algorithm. [Bind]
-// uses it. redisstore.Store and guard.Guard are ones.
+// A LimitValidator is a Limiter that knows which limits it can never decide, such as those of a custom algorithm.
+// [Bind] uses it. redisstore.Store and guard.Guard are ones.
 type LimitValidator interface {
 	Limiter
 	// ValidateLimit returns an *InputError for a limit that every Take refuses, or nil. It calls no server.
 	ValidateLimit(limit Limit) error
 }
 
-// A PreparedLimit decides keys by one limit, as the methods of [Bound] with the same names do. It is safe for concurrent
-// use.
+// A PreparedLimit decides keys by one limit, as the methods of [Bound] with the same names do. It is safe for
+// concurrent use.
 type PreparedLimit interface {
 	// Limiter returns the Preparer.
 	Limiter() Limiter

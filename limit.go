@@ -75,8 +75,8 @@ func (l Limit) Capacity() int64 {
 	return l.Count
 }
 
-// Validate returns an *InputError that says why no Limiter accepts this limit, or nil. It refuses custom algorithms, which
-// only stores that have them can validate.
+// Validate returns an *InputError that says why no Limiter accepts this limit, or nil. It refuses custom algorithms,
+// which only stores that have them can validate.
 func (l Limit) Validate() error {
 	if int(l.Algorithm) >= len(algorithms) {
 		return badLimit("Algorithm", l.Algorithm.String(), algorithmList())

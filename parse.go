@@ -41,9 +41,9 @@ var longUnits = map[string]string{
 //	1000/h fixed-window staggered
 //	50 concurrent ttl 30s
 //
-// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). Counts may have
-// a suffix k, M or G, and the first one a fraction. Other spellings that people use are read as well; String returns the
-// one above:
+// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). Counts may
+// have a suffix k, M or G, and the first one a fraction. Other spellings that people use are read as well; String
+// returns the one above:
 //
 //	10 per second        10/s
 //	100 per 15 minutes   100/15m
@@ -51,8 +51,8 @@ var longUnits = map[string]string{
 //	2.5/s                5/2s burst 3
 //	1.5k/min             1500/m
 //
-// A count with a fraction has a longer period, and unless the text has a burst, that of the next whole number. Algorithms
-// without a burst refuse it, since their windows would be longer than typed.
+// A count with a fraction has a longer period, and unless the text has a burst, that of the next whole number.
+// Algorithms without a burst refuse it, since their windows would be longer than typed.
 //
 // The error is an *InputError. It suggests the limit that was probably meant.
 func ParseLimit(s string) (Limit, error) {
@@ -384,8 +384,8 @@ func (l Limit) MarshalText() ([]byte, error) {
 // UnmarshalText parses a limit as ParseLimit does.
 func (l *Limit) UnmarshalText(text []byte) error { return l.Set(string(text)) }
 
-// LogValue returns the limit as text. It implements [slog.LogValuer]. Log a Limit rather than a *Limit, which slog reports
-// as a panic if it is nil.
+// LogValue returns the limit as text. It implements [slog.LogValuer]. Log a Limit rather than a *Limit, which slog
+// reports as a panic if it is nil.
 func (l Limit) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
 // Set parses a limit as ParseLimit does. With String it implements [flag.Value].

@@ -72,7 +72,8 @@ func isConcurrent(word string) bool {
 	return false
 }
 
-// repairMarks removes marks: 1,000 and 1_000 are 1000, 1000-H is 1000/H, token_bucket is token-bucket. Others are spaces.
+// repairMarks removes marks: 1,000 and 1_000 are 1000, 1000-H is 1000/H, token_bucket is token-bucket. Others are
+// spaces.
 func repairMarks(text string) string {
 	var b strings.Builder
 	rs := []rune(text)

@@ -10,9 +10,9 @@ import (
 // used units. More units are charged, even beyond the limit; fewer are given back. c is the check that was taken; its
 // cost is ignored. For concurrency limits it returns ErrUnsupported: use Give.
 //
-// Call it once for each receipt, also if nothing was used. The end of ctx does not stop it, because the request has often
-// ended by then: it has a second of its own. As with Charge, a key never owes more than MaxDebt times its capacity,
-// whatever was used.
+// Call it once for each receipt, also if nothing was used. The end of ctx does not stop it, because the request has
+// often ended by then: it has a second of its own. As with Charge, a key never owes more than MaxDebt times its
+// capacity, whatever was used.
 func Settle(ctx context.Context, l Limiter, c Check, r Receipt, used int64) error {
 	switch {
 	case ctx == nil:

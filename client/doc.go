@@ -26,8 +26,8 @@
 // clients may cause such errors, so a caller that allows requests on an error can be bypassed.
 //
 // Failed decisions are not sent again, since they may have counted. Idempotent calls (Peek, a RateLimit of cost 0,
-// Release, Renew, Reset) are sent once more if the connection broke. Calls that a closing server has refused to read are
-// sent to another.
+// Release, Renew, Reset) are sent once more if the connection broke. Calls that a closing server has refused to read
+// are sent to another.
 //
 // # Remote store
 //

@@ -12,8 +12,8 @@
 //	serve()
 //	return v.Settle(ctx, header.Get)
 //
-// Before it serves, a caller may hold the slots of concurrency limits until Settle with v.KeepSlots, and waits with v.Wait
-// while the request is delayed.
+// Before it serves, a caller may hold the slots of concurrency limits until Settle with v.KeepSlots, and waits with
+// v.Wait while the request is delayed.
 //
 // The subject has the request's attributes: it comes from package identity, or is a rules.Attributes. On a
 // memstore.Store a decision allocates nothing.

@@ -19,9 +19,9 @@ var phaseNames = [...]string{Matching: "match", Taking: "take"}
 
 func (p Phase) String() string { return enumName(phaseNames[:], uint8(p)) }
 
-// A TraceFunc is called when a phase of a decision begins. The phase uses the returned context. If end is not nil, it is
-// called when the phase ends, with the verdict as far as it is known, and the error of the phase. It must not keep the
-// verdict. The verdict is nil if the phase takes for several requests of a Batch at once.
+// A TraceFunc is called when a phase of a decision begins. The phase uses the returned context. If end is not nil, it
+// is called when the phase ends, with the verdict as far as it is known, and the error of the phase. It must not keep
+// the verdict. The verdict is nil if the phase takes for several requests of a Batch at once.
 type TraceFunc func(ctx context.Context, p Phase) (_ context.Context, end func(*Verdict, error))
 
 // matchTraced is match as a phase.

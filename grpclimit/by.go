@@ -37,7 +37,8 @@ var (
 // client without a name is limited too. [Exempt] lets a call pass without a limit; the zero Limit, such as that of a
 // plan that is missing in a map, is refused.
 //
-// A key has one limit: interceptors with different limits over one limiter need different keys, as [headgate.Bind] says.
+// A key has one limit: interceptors with different limits over one limiter need different keys, as [headgate.Bind]
+// says.
 //
 // A call passes if the limiter fails; put a guard in front of it to decide otherwise. It gets Unavailable if the
 // limiter is closed or overloaded, or the limit is invalid. It gets InvalidArgument if its key is longer than

@@ -19,8 +19,8 @@ import (
 
 var _ headgate.Limiter = (*Store)(nil)
 
-// A Store is a headgate.Limiter that counts in this process. Create one with New: methods of the zero Store panic. It is
-// safe for concurrent use; hot paths with one limit and many keys are fastest through Bind.
+// A Store is a headgate.Limiter that counts in this process. Create one with New: methods of the zero Store panic. It
+// is safe for concurrent use; hot paths with one limit and many keys are fastest through Bind.
 type Store struct {
 	// Read on every decision, rarely written.
 	clock     clock

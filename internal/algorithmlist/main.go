@@ -1,5 +1,5 @@
-// Command algorithmlist writes the list of all algorithms for package algorithm, from the list in package headgate: go generate
-// ./algorithm runs it. An algorithm named first-window is the type firstWindow.
+// Command algorithmlist writes the list of all algorithms for package algorithm, from the list in package headgate: go
+// generate ./algorithm runs it. An algorithm named first-window is the type firstWindow.
 package main
 
 import (

@@ -29,8 +29,9 @@ type Timer interface {
 	Reset(d time.Duration) bool
 }
 
-// A Scheduler is a Clock that runs one goroutine at a time in virtual time, as a simulator does. Code with a Clock starts
-// goroutines with [Go], and calls Wait before it blocks until another goroutine of the same clock has done something.
+// A Scheduler is a Clock that runs one goroutine at a time in virtual time, as a simulator does. Code with a Clock
+// starts goroutines with [Go], and calls Wait before it blocks until another goroutine of the same clock has done
+// something.
 type Scheduler interface {
 	Clock
 	// Go runs a function in a goroutine.
@@ -79,8 +80,8 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	}
 }
 
-// WithTimeout returns a context that ends after d by the clock, with context.DeadlineExceeded as its cause. The returned
-// function releases it.
+// WithTimeout returns a context that ends after d by the clock, with context.DeadlineExceeded as its cause. The
+// returned function releases it.
 func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })

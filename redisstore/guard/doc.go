@@ -25,8 +25,8 @@
 // Overload is not an outage. Between 32 and 900 decisions of a shard are active at once, depending on how quick its
 // calls are. Other requests wait in a queue for up to eight deadlines, and their calls have five deadlines. A request
 // that waits longer, or finds 16384 others in the queue, gets [headgate.ErrOverloaded] whatever its policy: 503 in
-// HTTP. Time in which this process did not run at all, because it or its machine was stopped, is not overload: waits and
-// calls get it once on top.
+// HTTP. Time in which this process did not run at all, because it or its machine was stopped, is not overload: waits
+// and calls get it once on top.
 //
 // # Circuits
 //

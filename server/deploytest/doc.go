@@ -1,2 +1,3 @@
-// Package deploytest tests the configurations in deploy/ with the real nginx, Caddy, HAProxy and a stand-in for Traefik.
+// Package deploytest tests the configurations in deploy/ with the real nginx, Caddy, HAProxy and a stand-in for
+// Traefik.
 package deploytest

@@ -20,7 +20,7 @@
 //
 // # Time
 //
-// All packages take their clock, timers and randomness from their options. Windows start by a clock that all nodes agree
-// on: that of a [ClockSource], or the median of the nodes' clocks. Networks and stores are behind interfaces, so that a
-// simulator can run all of this.
+// All packages take their clock, timers and randomness from their options. Windows start by a clock that all nodes
+// agree on: that of a [ClockSource], or the median of the nodes' clocks. Networks and stores are behind interfaces, so
+// that a simulator can run all of this.
 package fleet

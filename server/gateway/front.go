@@ -35,7 +35,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 		MaxHeaderBytes:               g.config.MaxHeader + max(g.config.MaxHeader, 16<<10),
 		DisableGeneralOptionsHandler: true, // limits apply to OPTIONS too
 		ErrorLog:                     errorLog,
-		ConnState:                    recordConnState,
+		ConnState:                    conns.SetState,
 		Protocols:                    protocols,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: g.config.MaxStreams,
@@ -78,15 +78,3 @@ func (g *Gateway) open(f *frontServer) error {
 }
 
 func (f *frontServer) serve() error { return f.server.Serve(f.listener) }
-
-// recordConnState records which connections of net/http are idle.
-func recordConnState(nc net.Conn, state http.ConnState) {
-	conn := conns.Of(nc)
-	switch {
-	case conn == nil:
-	case state == http.StateActive:
-		conn.SetKind(conns.Busy)
-	case state == http.StateIdle:
-		conn.SetKind(conns.Idle)
-	}
-}

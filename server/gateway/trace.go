@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// startSpan starts the span of a request, and returns the request with the span in its context. The caller's own request
-// stays as it is.
+// startSpan starts the span of a request, and returns the request with the span in its context. The caller's own
+// request stays as it is.
 func (ex *exchange) startSpan(g *Gateway, r *http.Request) *http.Request {
 	t := g.config.Tracer
 	trusted := !t.ReadsProxies() || g.isFromProxy(r)

@@ -104,7 +104,8 @@ func New(o Options) (*Run, error) {
 	}, nil
 }
 
-// Do sends requests until the duration and the drain have passed, or ctx ends. It returns when all senders have stopped.
+// Do sends requests until the duration and the drain have passed, or ctx ends. It returns when all senders have
+// stopped.
 func (r *Run) Do(ctx context.Context) Report {
 	start := time.Now()
 	r.stats.begin(start)

@@ -12,8 +12,8 @@ type Constant struct {
 type Constants struct {
 	// NodeDecisions is the decisions per second of a node, asked over gRPC, with its load on the same two cores.
 	NodeDecisions Constant `json:"node_decisions"`
-	// ShardCalls is the calls per second of a Redis shard, with one limit in each call and 64 calls in flight, as bench load
-	// and --calibrate have.
+	// ShardCalls is the calls per second of a Redis shard, with one limit in each call and 64 calls in flight, as bench
+	// load and --calibrate have.
 	ShardCalls Constant `json:"shard_calls"`
 	// LimitWork is the work of each further limit in a call, as a share of the work of a call with one limit.
 	LimitWork Constant `json:"limit_work"`

@@ -104,7 +104,7 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 		MaxHeaderBytes:    c.MaxHeader,
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
-		ConnState:         SetConnState,
+		ConnState:         conns.SetState,
 		ConnContext:       withProven,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
@@ -112,18 +112,6 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 		s.http.TLSConfig = set.Config("h2", "http/1.1")
 	}
 	return s, nil
-}
-
-// SetConnState is a ConnState for an http.Server that uses Conns: it marks idle connections.
-func SetConnState(nc net.Conn, state http.ConnState) {
-	conn := conns.Of(nc)
-	switch {
-	case conn == nil:
-	case state == http.StateActive:
-		conn.SetKind(conns.Busy)
-	case state == http.StateIdle:
-		conn.SetKind(conns.Idle)
-	}
 }
 
 // Serve serves connections until Shutdown, and then returns nil.

@@ -76,7 +76,8 @@ type request struct {
 	at                time.Duration
 }
 
-// aheadPercent is the percentage of TTL for which units are requested ahead of demand. They last until the next request.
+// aheadPercent is the percentage of TTL for which units are requested ahead of demand. They last until the next
+// request.
 const aheadPercent = 80
 
 // startCall calls the store for the units of the first waiter, of the other waiters, and of the expected demand. The

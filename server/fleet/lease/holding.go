@@ -84,15 +84,15 @@ type visitState struct {
 	busyAt    time.Duration // when it had grown since the visit before
 }
 
-// defaultCallInterval is the pause between calls for a key in the long run, and callBurst the number of calls at once after a
-// pause.
+// defaultCallInterval is the pause between calls for a key in the long run, and callBurst the number of calls at once
+// after a pause.
 const (
 	defaultCallInterval = time.Second / 16
 	callBurst           = 12 // so that all remaining units can be taken at once, in smaller and smaller grants
 )
 
-// callInterval returns the pause between calls for a limit. It is shorter where a limit could not be used otherwise: the
-// bucket would be full between calls, or the window would end before all units are handed out.
+// callInterval returns the pause between calls for a limit. It is shorter where a limit could not be used otherwise:
+// the bucket would be full between calls, or the window would end before all units are handed out.
 func callInterval(l headgate.Limit) time.Duration {
 	switch l.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:

@@ -134,8 +134,8 @@ var errNoSource = errors.New("lease: New: want a Source")
 // jumps back, no time passes until it is where it was. Leases do not use it.
 //
 // If the source fails, held units are used until they expire. Then a [Degrader] decides each check. If the source is
-// none, its error is returned, and it is called again after 50 ms. A source that takes longer than TTL to respond cannot
-// lease: for a second, it is called for every check.
+// none, its error is returned, and it is called again after 50 ms. A source that takes longer than TTL to respond
+// cannot lease: for a second, it is called for every check.
 //
 // Split keys and peeks (Cost 0) always call the source. If MaxKeys is reached, keys without units are evicted; if there
 // are none, checks of new keys call the source one by one.

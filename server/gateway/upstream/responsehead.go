@@ -23,9 +23,17 @@ type responseHead struct {
 	connectionNames   []string      // names of hop-by-hop fields in Connection
 }
 
+// emptied returns an empty head with the memory of h.
+func (h *responseHead) emptied() responseHead {
+	return responseHead{
+		fields: h.fields[:0], announcedTrailers: h.announcedTrailers[:0], connectionNames: h.connectionNames[:0],
+	}
+}
+
 // parse parses a complete head. It converts names to canonical form in block itself.
 func (h *responseHead) parse(block []byte) error {
-	*h = responseHead{length: -1, fields: h.fields[:0], announcedTrailers: h.announcedTrailers[:0], connectionNames: h.connectionNames[:0]}
+	*h = h.emptied()
+	h.length = -1
 	line, rest, err := cutLine(block, false)
 	if err != nil {
 		return err

@@ -184,7 +184,8 @@ func (rt *roundTrip) startBody() *Error {
 
 // mayRepeat reports whether the request may be sent again after an error.
 func (rt *roundTrip) mayRepeat() bool {
-	return !rt.received && !rt.outcome.Sent && rt.sender == nil && rt.ctx.Err() == nil && (rt.nothingSent || isIdempotent(rt.r))
+	return !rt.received && !rt.outcome.Sent && rt.sender == nil && rt.ctx.Err() == nil &&
+		(rt.nothingSent || isIdempotent(rt.r))
 }
 
 // fail ends the round trip after an error, and returns the error to report.
@@ -268,8 +269,7 @@ func (rt *roundTrip) end() {
 	clear(h.connectionNames[:cap(h.connectionNames)])
 	// Only memory is reused.
 	*rt = roundTrip{
-		pool: rt.pool, request: rt.request[:0], buffer: rt.buffer,
-		head: responseHead{fields: h.fields[:0], announcedTrailers: h.announcedTrailers[:0], connectionNames: h.connectionNames[:0]},
+		pool: rt.pool, request: rt.request[:0], buffer: rt.buffer, head: h.emptied(),
 	}
 	rt.pool.roundTrips.Put(rt)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"syscall"
@@ -88,6 +89,18 @@ func (c *Conn) SetHolder(h Holder) {
 	c.conns.mu.Lock()
 	defer c.conns.mu.Unlock()
 	c.holder = h
+}
+
+// SetState is a ConnState for an http.Server whose connections are Conns: it records which are idle.
+func SetState(nc net.Conn, state http.ConnState) {
+	conn := Of(nc)
+	switch {
+	case conn == nil:
+	case state == http.StateActive:
+		conn.SetKind(Busy)
+	case state == http.StateIdle:
+		conn.SetKind(Idle)
+	}
 }
 
 // SetKind sets what the connection is doing.

@@ -95,8 +95,8 @@ func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 	return false
 }
 
-// closeCandidates closes up to limit of the connections in c.candidates, and reports whether it has closed any. c.mu is held, but
-// released while connections are closed, which may block until their reader has noticed.
+// closeCandidates closes up to limit of the connections in c.candidates, and reports whether it has closed any. c.mu is
+// held, but released while connections are closed, which may block until their reader has noticed.
 func (c *Conns) closeCandidates(limit int) bool {
 	var victims []*Conn
 	for k := kinds - 1; k > int(Busy); k-- {

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// MaxPeers is the most peers that a record remembers. A further peer replaces the one whose latest update is the oldest.
-// Units that the replaced peer consumes before its next update are not counted.
+// MaxPeers is the most peers that a record remembers. A further peer replaces the one whose latest update is the
+// oldest. Units that the replaced peer consumes before its next update are not counted.
 const MaxPeers = 255
 
 // Apply charges units that a peer consumed and that are not charged yet. uptime is the age of the peer's ledger when it
@@ -176,8 +176,8 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	return reason
 }
 
-// plausiblePart returns the part of a tally that can be true, and a reason if that is not all. The first level of a peer,
-// which may be adopted, can be no more than the peer could have charged and consumed since its record started.
+// plausiblePart returns the part of a tally that can be true, and a reason if that is not all. The first level of a
+// peer, which may be adopted, can be no more than the peer could have charged and consumed since its record started.
 func (r *record) plausiblePart(t *Tally, first bool, age time.Duration) (_ *Tally, reason string) {
 	deepest := (1 + headgate.MaxDebt) * r.plan.Capacity()
 	if t.Level > deepest+r.maxOwed() {

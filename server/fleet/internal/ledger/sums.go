@@ -37,8 +37,8 @@ func digestOf(peer uint64, start time.Duration) uint16 {
 	return uint16(x >> 48)
 }
 
-// CompareSums makes the ledger of this node send sums and digests, and compare those that it receives. It must be called
-// before the first update.
+// CompareSums makes the ledger of this node send sums and digests, and compare those that it receives. It must be
+// called before the first update.
 func (l *Ledger) CompareSums(self fleet.Peer) {
 	l.self = peers.Hash(self)
 	l.peers.KeepEnded = l.asks

@@ -14,9 +14,9 @@ import (
 // clock: that of a server, or the median of their own. Buckets do not use it.
 //
 // A node can find out that it used a different time. If the fleet's clock is ahead, the window ends early and the next
-// one starts. If it is behind, the current window lasts until it ends by the fleet's clock, so no window is counted twice.
-// A window that would not start for a long time is dropped. Its key is closed until the current window ends, as the
-// consumption in that window is not known.
+// one starts. If it is behind, the current window lasts until it ends by the fleet's clock, so no window is counted
+// twice. A window that would not start for a long time is dropped. Its key is closed until the current window ends, as
+// the consumption in that window is not known.
 
 const (
 	// ReadInterval is how often the clock is read, and retryInterval the pause after a failure.

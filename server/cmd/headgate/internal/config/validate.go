@@ -114,8 +114,8 @@ func validateAddress(addr string) error {
 	return nil
 }
 
-// validateListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without TLS
-// could replace listeners with TLS by accident.
+// validateListeners returns an error if both gateway-addr and gateway.listeners are set. Otherwise an address without
+// TLS could replace listeners with TLS by accident.
 func (c *Config) validateListeners() error {
 	if len(c.Gateway.Listeners) > 0 && c.IsSet("gateway-addr") {
 		return &valueError{"given as well as gateway.listeners at " + c.position("gateway.listeners"), "one of them"}
@@ -137,7 +137,8 @@ func (c *Config) validateProxies() error {
 	return nil
 }
 
-// validateID checks a name that is part of calls to the rules service. With an invalid name, a node would never get rules.
+// validateID checks a name that is part of calls to the rules service. With an invalid name, a node would never get
+// rules.
 func validateID(name string) error {
 	if name == "" {
 		return nil

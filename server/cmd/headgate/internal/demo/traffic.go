@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Domain is the domain below which each client of the demo traffic has a host of its own. Rules count by the host, which
-// is not secret, so that statistics show it.
+// Domain is the domain below which each client of the demo traffic has a host of its own. Rules count by the host,
+// which is not secret, so that statistics show it.
 const Domain = ".demo.test"
 
 const (

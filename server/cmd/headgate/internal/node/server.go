@@ -12,7 +12,6 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/server/internal/certs"
 	"github.com/headgate/headgate/server/internal/conns"
-	"github.com/headgate/headgate/server/service"
 )
 
 // A server is an HTTP server of this process: the admin listener or the demo upstream.
@@ -45,7 +44,7 @@ func listen(name, addr string, handler http.Handler, log *slog.Logger) (*server,
 
 // limitConns limits the connections of the server.
 func (s *server) limitConns(limits *conns.Conns) {
-	s.conns, s.http.ConnState = limits, service.SetConnState
+	s.conns, s.http.ConnState = limits, conns.SetState
 }
 
 // useTLS makes the server use TLS, and sets how often its certificate files are checked.
