@@ -61,7 +61,7 @@ need-go:
 need-servers:
 	@tools/need redis postgres libfaketime curl nginx prometheus
 need-proxies:
-	@tools/need redis postgres libfaketime curl nginx prometheus wrk haproxy caddy protoc chromium node groff
+	@tools/need redis postgres libfaketime curl nginx prometheus wrk h2load haproxy caddy protoc chromium node groff
 
 .PHONY: run
 run: need-go ## Build and run everything: a gateway on port 8080 in front of a built-in service (RUN_FLAGS)

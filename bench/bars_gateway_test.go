@@ -14,7 +14,10 @@ import (
 // sampleLoad is a table in which every front has the same rate times a factor, in three rounds.
 func sampleLoad(id, title string, factors map[string]float64) harness.LoadTable {
 	t := harness.LoadTable{ID: id, Title: title, Connections: 64}
-	fronts := map[string][]site.Front{"proxies": gateway.ProxyFronts(), "price": gateway.PriceFronts(), "refusals": gateway.RefusingFronts()}[id]
+	fronts := map[string][]site.Front{
+		"proxies": gateway.ProxyFronts(), "http2": gateway.HTTP2Fronts(), "price": gateway.PriceFronts(),
+		"refusals": gateway.RefusingFronts(),
+	}[id]
 	for _, f := range fronts {
 		var loads []site.Load
 		for _, machine := range []float64{10_000, 8_000, 12_000} {
@@ -66,6 +69,9 @@ func sampleGateway() *harness.Results {
 			sampleLoad("proxies", "Passing requests on", map[string]float64{
 				"headgate": 2, "headgate-one": 2.05, "headgate-norules": 2.1, "headgate-open": 2.1, "reverse-proxy": 1, "nginx": 3.5, "haproxy": 3.6, "caddy": 0.5, "bare": 5, "direct": 9,
 			}),
+			sampleLoad("http2", "Passing requests on over HTTP/2 and TLS, 4 at once on each connection", map[string]float64{
+				"headgate": 3, "nginx": 3.6, "haproxy": 4,
+			}),
 			sampleLoad("price", "Passing the same request on again and again", map[string]float64{
 				"headgate": 2.02, "headgate-one": 2.06, "headgate-norules": 2.08, "headgate-open": 2.1, "direct": 9,
 			}),
@@ -103,6 +109,7 @@ func TestGatewayBarsFollowTheNumbers(t *testing.T) {
 		change        func(*harness.Results)
 		before, after string
 	}{
+		{"≤ 1.4 × nginx with limit_req", func(r *harness.Results) { r.LoadNamed("http2").Row("headgate").CPU *= 1.2 }, harness.Met, harness.NotMet},
 		{"≥ 0.93 × the same gateway without limits", slower("price", "headgate-norules", 1.1), harness.Met, harness.NotMet},
 		{"≥ 0.93 × the same gateway without limits (to reach for)", slower("price", "headgate-norules", 1.1), harness.Met, harness.NotMet},
 		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *harness.Results) { r.Pace = samplePace(451_000, 250_000) }, harness.Met, harness.NotMet},

@@ -89,7 +89,7 @@ func checkLoads(t *testing.T, r *harness.Results) {
 	if r.Part != "gateway" {
 		return
 	}
-	for id, list := range map[string][]site.Front{"proxies": gateway.ProxyFronts(), "refusals": gateway.RefusingFronts()} {
+	for id, list := range map[string][]site.Front{"proxies": gateway.ProxyFronts(), "refusals": gateway.RefusingFronts(), "http2": gateway.HTTP2Fronts()} {
 		for _, f := range list {
 			row := r.LoadNamed(id).Row(f.Name)
 			if row == nil || len(row.Rates) != r.Sizes.GatewayRounds || row.Rate.Min <= 0 {

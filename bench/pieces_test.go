@@ -19,7 +19,7 @@ func TestPiecesOfAPartMakeAWhole(t *testing.T) {
 	first, second := sampleGateway(), sampleGateway()
 	first.Load, first.Only, first.Took = first.Load[:1], "proxies", 7*time.Minute
 	first.Pace, first.Noise = nil, nil
-	second.Load, second.Only, second.Took = second.Load[1:], "price|half-load|noise|refusals", 4*time.Minute
+	second.Load, second.Only, second.Took = second.Load[1:], "http2|price|half-load|noise|refusals", 4*time.Minute
 	second.Started = first.Started.Add(time.Hour)
 	text, err := json.Marshal([]*harness.Results{{Part: "core"}, first})
 	if err != nil {

@@ -25,6 +25,8 @@ func Bars(r *harness.Results) []harness.Bar {
 		fasterThan(proxies, "nginx", "passing on", 0.5, ""),
 		fasterThan(proxies, "nginx", "passing on", 0.65, " (to reach for)"),
 		fasterThan(proxies, "caddy", "passing on", 3, ""),
+		cheaper(r.LoadNamed("http2"), "nginx", "HTTP/2 over TLS, CPU time of a request", 1.4, ""),
+		cheaper(r.LoadNamed("http2"), "nginx", "HTTP/2 over TLS, CPU time of a request", 1.15, " (to reach for)"),
 		fasterThan(refusals, "bare-429", "refusing everybody", 0.85, ""),
 		disturbsLittle(r.Noise, 1.2),
 	}
@@ -62,6 +64,18 @@ func faster(t *harness.LoadTable, one, name, what string, times float64, note st
 		judge = min(judge, byCPU)
 	}
 	return harness.JudgedBar(what, want, measured+")", judge >= times)
+}
+
+// cheaper is the bar of using at most so many times the CPU time of another for a request.
+func cheaper(t *harness.LoadTable, name, what string, times float64, note string) harness.Bar {
+	want := fmt.Sprintf("≤ %g × %s%s", times, gatewayTitles[name], note)
+	us, them := t.Row("headgate"), t.Row(name)
+	if us == nil || them == nil {
+		return harness.UnmeasuredBar(what, want)
+	}
+	ratio := us.CPU / them.CPU
+	measured := fmt.Sprintf("%.2f × (%.1f against %.1f µs)", ratio, us.CPU, them.CPU)
+	return harness.JudgedBar(what, want, measured, ratio <= times)
 }
 
 // addsLittle is the bar of adding no more than that to another's p99. It is held against the requests that no stall has

@@ -12,6 +12,21 @@ import (
 
 // openHAProxy starts HAProxy with a limit by address that nobody meets, or that everybody does.
 func openHAProxy(refuses bool) func(context.Context, *site.Site) (site.RunningServer, error) {
+	return openHAProxyWith(refuses, func(*site.Site) (string, error) { return "", nil })
+}
+
+// openHAProxyHTTP2 starts HAProxy with HTTP/2 over TLS and a limit that nobody meets.
+func openHAProxyHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, error) {
+	return openHAProxyWith(false, func(s *site.Site) (string, error) {
+		files, err := s.Certificate()
+		return " ssl crt " + files.Both + " alpn h2", err
+	})(ctx, s)
+}
+
+// openHAProxyWith starts HAProxy with more behind the address that it listens on.
+func openHAProxyWith(
+	refuses bool, more func(s *site.Site) (string, error),
+) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 		path, err := site.Program("haproxy")
 		if err != nil {
@@ -21,13 +36,17 @@ func openHAProxy(refuses bool) func(context.Context, *site.Site) (site.RunningSe
 		if refuses {
 			most = 0
 		}
+		secure, err := more(s)
+		if err != nil {
+			return site.RunningServer{}, err
+		}
 		return s.StartServer(ctx, func(address string) (*exec.Cmd, error) {
 			dir, err := os.MkdirTemp(s.Dir, "haproxy-")
 			if err != nil {
 				return nil, err
 			}
 			file := filepath.Join(dir, "haproxy.cfg")
-			text := fmt.Sprintf(haproxyConfig, address, most, s.Upstream)
+			text := fmt.Sprintf(haproxyConfig, address+secure, most, s.Upstream)
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 				return nil, err
 			}

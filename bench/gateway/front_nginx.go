@@ -18,6 +18,21 @@ const (
 
 // openNginx starts nginx with a limit by address that nobody meets, or that everybody does.
 func openNginx(refuses bool) func(context.Context, *site.Site) (site.RunningServer, error) {
+	return openNginxWith(refuses, func(*site.Site) (string, error) { return "", nil })
+}
+
+// openNginxHTTP2 starts nginx with HTTP/2 over TLS and a limit that nobody meets.
+func openNginxHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, error) {
+	return openNginxWith(false, func(s *site.Site) (string, error) {
+		files, err := s.Certificate()
+		return " ssl http2;\n\t\tssl_certificate " + files.Cert + ";\n\t\tssl_certificate_key " + files.Key, err
+	})(ctx, s)
+}
+
+// openNginxWith starts nginx with more behind the address that it listens on.
+func openNginxWith(
+	refuses bool, more func(s *site.Site) (string, error),
+) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 		path, err := site.Program("nginx")
 		if err != nil {
@@ -27,13 +42,17 @@ func openNginx(refuses bool) func(context.Context, *site.Site) (site.RunningServ
 		if refuses {
 			rate, burst = nginxRefusing, "nodelay"
 		}
+		secure, err := more(s)
+		if err != nil {
+			return site.RunningServer{}, err
+		}
 		return s.StartServer(ctx, func(address string) (*exec.Cmd, error) {
 			dir, err := os.MkdirTemp(s.Dir, "nginx-")
 			if err != nil {
 				return nil, err
 			}
 			file := filepath.Join(dir, "nginx.conf")
-			text := fmt.Sprintf(nginxConfig, dir, rate, burst, s.Upstream, address)
+			text := fmt.Sprintf(nginxConfig, dir, rate, burst, s.Upstream, address+secure)
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 				return nil, err
 			}

@@ -36,6 +36,8 @@ func gatewayMethod(b *strings.Builder, r *harness.Results) {
   X-Forwarded-For, and nobody meets their limits. Caddy is a plain reverse_proxy with as many idle connections, since its package
   has no limiter. headgate has %[9]d MiB of ballast in its heap, so that its garbage is not collected many times a second; the
   Go servers written here have the same, and Caddy has GOGC=%[10]s.
+- Over HTTP/2 and TLS, h2load has 16 connections with four requests in flight on each, all the same, and servers have a
+  certificate with a key on P-256. headgate has the rules of which one applies.
 - When everybody is refused, headgate has the same rules, but an address may send one request an hour; nginx lets one a minute pass
   and HAProxy none. The bare handler writes a status and nothing else; headgate says in JSON and in header fields why, and when
   to come back.

@@ -14,6 +14,7 @@ import (
 func gatewayScenarios() []harness.Scenario {
 	return []harness.Scenario{
 		{Name: "proxies", Seconds: 320, Run: runProxies},
+		{Name: "http2", Seconds: 90, Run: runHTTP2},
 		{Name: "price", Seconds: 130, Run: runPrice},
 		{Name: "half-load", Seconds: 130, Run: runHalfLoad},
 		{Name: "noise", Seconds: 60, Run: runNoise},

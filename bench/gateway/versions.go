@@ -15,6 +15,7 @@ func programVersions(ctx context.Context) []harness.ModuleVersion {
 		{"haproxy", "-v"},
 		{"caddy", "version"},
 		{"wrk", "-v"},
+		{"h2load", "--version"},
 	} {
 		list = append(list, harness.ModuleVersion{Module: p.name, Version: site.ProgramVersion(ctx, p.name, p.ask)})
 	}

@@ -18,6 +18,8 @@ type Front struct {
 	Program string
 	// Refuses is set if it refuses all requests.
 	Refuses bool
+	// HTTP2 is set if it answers over HTTP/2 and TLS only.
+	HTTP2 bool
 	// Open starts it.
 	Open func(ctx context.Context, s *Site) (RunningServer, error)
 }
@@ -72,7 +74,11 @@ func (f *OpenFront) proven(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startupTime)
 	defer cancel()
 	for {
-		err := AskOnce(ctx, f.Address, want)
+		ask := AskOnce
+		if f.HTTP2 {
+			ask = AskOnceHTTP2
+		}
+		err := ask(ctx, f.Address, want)
 		if err == nil {
 			return nil
 		}

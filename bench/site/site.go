@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -150,7 +151,23 @@ type Load struct {
 }
 
 // Load measures a front for so long.
-func (s *Site) Load(ctx context.Context, f *OpenFront, requests []string, length time.Duration) (l Load, err error) {
+func (s *Site) Load(ctx context.Context, f *OpenFront, requests []string, length time.Duration) (Load, error) {
+	return s.measure(f, length, func(length time.Duration) (WrkRun, error) {
+		return s.Wrk(ctx, f.Address, requests, s.Connections, length)
+	})
+}
+
+// LoadHTTP2 measures a front over HTTP/2 and TLS for so long.
+func (s *Site) LoadHTTP2(ctx context.Context, f *OpenFront, connections int, length time.Duration) (Load, error) {
+	return s.measure(f, length, func(length time.Duration) (WrkRun, error) {
+		return s.H2Load(ctx, f.Address, connections, length)
+	})
+}
+
+// measure measures a front while it is loaded for so long.
+func (s *Site) measure(
+	f *OpenFront, length time.Duration, load func(length time.Duration) (WrkRun, error),
+) (l Load, err error) {
 	before, err := s.Look(f)
 	if err != nil {
 		return l, err
@@ -161,7 +178,7 @@ func (s *Site) Load(ctx context.Context, f *OpenFront, requests []string, length
 			return l, fmt.Errorf("no request was answered in %v", length)
 		}
 		// The length of a quick run is over soon on a machine that has much else to do.
-		if run, err = s.Wrk(ctx, f.Address, requests, s.Connections, length<<(2*try)); err != nil {
+		if run, err = load(length << (2 * try)); err != nil {
 			return l, err
 		}
 	}
@@ -250,16 +267,29 @@ func Reachable(address string) error {
 
 // AskOnce sends one request and returns an error if the answer is not as it should be: the upstream's, or a refusal.
 func AskOnce(ctx context.Context, address string, want int) error {
+	t := &http.Transport{DisableKeepAlives: true}
+	defer t.CloseIdleConnections()
+	return askOnce(ctx, t, "http://"+address, want)
+}
+
+// AskOnceHTTP2 does the same over HTTP/2 and TLS, with any certificate.
+func AskOnceHTTP2(ctx context.Context, address string, want int) error {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	t := &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer t.CloseIdleConnections()
+	return askOnce(ctx, t, "https://"+address, want)
+}
+
+func askOnce(ctx context.Context, t *http.Transport, address string, want int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/api/v1/orders/1", http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/v1/orders/1", http.NoBody)
 	if err != nil {
 		return err
 	}
 	r.Host = LoadHost
 	r.Header.Set("X-API-Key", "first")
-	t := &http.Transport{DisableKeepAlives: true}
-	defer t.CloseIdleConnections()
 	resp, err := t.RoundTrip(r)
 	if err != nil {
 		return err
