@@ -31,6 +31,8 @@ type Node struct {
 	Counters string `json:"counters,omitempty"`
 	// Fleet are figures about shared limits. Nil if the node shares none, or has an old version.
 	Fleet *FleetFigures `json:"fleet,omitempty"`
+	// Health are figures that alerts depend on. Nil if the node has an old version.
+	Health *HealthFigures `json:"health,omitempty"`
 	// QueryKey is the key that signs queries to the node, see package keys. It is secret.
 	QueryKey string    `json:"ask_key,omitempty"`
 	Started  time.Time `json:"started"`
@@ -69,6 +71,12 @@ func (n *Node) Problems() []source.Problem {
 	if n.Fleet != nil {
 		for _, p := range n.Fleet.Problems() {
 			p.Path = "fleet." + p.Path
+			list = append(list, p)
+		}
+	}
+	if n.Health != nil {
+		for _, p := range n.Health.Problems() {
+			p.Path = "health." + p.Path
 			list = append(list, p)
 		}
 	}

@@ -52,7 +52,7 @@ func TestWebhookCommandsAndAudit(t *testing.T) {
 	s.want("to webhook deploys again", "webhooks", "retry", "deploys", revision)
 	await.NoError(t, "what was sent again to be taken", func() error { return s.holds("delivered", "webhooks", "deliveries", "deploys") })
 	s.want("none", "webhooks", "deliveries", "deploys", "--dead")
-	s.refuses(cli.ExitFailure, "want the number of a revision", "webhooks", "retry", "deploys", "last")
+	s.refuses(cli.ExitFailure, "want the number of a delivery", "webhooks", "retry", "deploys", "last")
 	s.refuses(cli.ExitFailure, "404", "webhooks", "retry", "deploys", "999999")
 
 	s.want("create rule search-per-user", "audit")

@@ -21,7 +21,7 @@ func TestUnknownFieldsAreRefusedWithTheKnownOnes(t *testing.T) {
 	for _, tt := range [][4]string{
 		{"/v1/keys:reset", "{\"attributes\":{\"user\":\"bob\"},\n\"rle\":\"search\",\"unheard-of\":1}", "rule", "attributes or rule"},
 		{"/v1/tokens", "{\"role\":\"viewer\",\n\"rle\":1,\"unheard-of\":1}", "role", "id, role, namespaces"},
-		{"/v1/webhooks", "{\"id\":\"a\",\n\"rle\":1,\"unheard-of\":1}", "url", "id, url, description or secret"},
+		{"/v1/webhooks", "{\"id\":\"a\",\n\"rle\":1,\"unheard-of\":1}", "url", "id, url, description, secret or events"},
 		{"/v1/explain", "{\"cost\":1,\n\"rle\":1,\"unheard-of\":1}", "rule", "attributes, request, rule"},
 	} {
 		s.call("POST", tt[0], tt[1]).wants(422, `"path":"rle","value":"unknown field","want":"`+tt[2],

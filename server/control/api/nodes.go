@@ -73,6 +73,11 @@ func (s *Server) listNodes(c *call) error {
 	for i := range list {
 		list[i].Behind = list[i].Revision < revision
 		list[i].QueryKey = "" // secret
+		if h := list[i].Health; h != nil && h.Servers != nil {
+			short := *h
+			short.Servers = nil // GET /v1/stores has them
+			list[i].Health = &short
+		}
 	}
 	return c.respond(http.StatusOK, struct {
 		Nodes    []control.Node `json:"nodes"`

@@ -99,6 +99,8 @@ var routes = slices.Concat(
 		route("PUT /v1/nodes/{id}", nodeRoles, (*Server).heartbeat),
 		route("DELETE /v1/nodes/{id}", leaveRoles, (*Server).deleteNode).query("started", "note"),
 
+		route("GET /v1/alerts", viewers, (*Server).listAlerts).query("state"),
+		route("GET /v1/stores", viewers, (*Server).listStores),
 		route("GET /v1/traffic", viewers, (*Server).getTraffic).query("rule", "node", "region", "window", "limit"),
 		route("GET /v1/traffic/clients", viewers, (*Server).getTrafficClients).
 			query("order", "rule", "window", "limit", "q", "series", "*"),

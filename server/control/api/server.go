@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/alerts"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/feed"
 	"github.com/headgate/headgate/server/control/fleettraffic"
@@ -35,6 +36,7 @@ type Server struct {
 	poller    *keys.Poller
 	webhooks  *webhook.Service
 	traffic   *fleettraffic.Store
+	alerts    *alerts.Service
 	large     largeBodies
 
 	liveStreams atomic.Int64 // of traffic
@@ -95,6 +97,7 @@ func New(c Config) (*Server, error) {
 		Registry: s.nodes, Local: c.Node, LocalID: c.NodeID, LocalNamespace: c.NodeNamespace, Identifier: c.Identifier,
 		LocalTraffic: c.NodeTraffic, TLS: c.NodeTLS, Now: c.Now,
 	})
+	s.alerts = s.newAlerts()
 	s.ended, s.stop = context.WithCancel(context.Background())
 	startCtx, cancel := context.WithTimeout(s.ended, startTimeout)
 	defer cancel()
@@ -111,6 +114,7 @@ func New(c Config) (*Server, error) {
 	s.running.Go(func() { s.editor.Preload(s.ended) })
 	s.running.Go(s.deleteExpired)
 	s.running.Go(func() { s.traffic.Run(s.ended) })
+	s.running.Go(func() { s.alerts.Run(s.ended) })
 	return s, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -101,7 +102,7 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 		r.counts[n.Namespace]++
 	}
 	unchanged := before.node
-	unchanged.Seen, unchanged.Fleet = n.Seen, n.Fleet // always differ; other processes see those of the last write
+	unchanged.Seen, unchanged.Fleet, unchanged.Health = n.Seen, n.Fleet, n.Health // always differ; other processes see those of the last write
 	if known && now.Sub(before.written) < WriteInterval && unchanged == n {
 		r.nodes[keyOf(&n)] = entry{n, before.written}
 		return false, nil
@@ -176,6 +177,13 @@ func (r *Registry) latest(n control.Node) control.Node {
 		return e.node
 	}
 	return n
+}
+
+// Namespaces returns the namespaces whose nodes sent heartbeats to this process.
+func (r *Registry) Namespaces() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.counts))
 }
 
 // List returns the nodes of a namespace, by ID.

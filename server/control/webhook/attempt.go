@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,7 +88,7 @@ func (s *Service) attempt(ctx context.Context, d *Delivery) (retry bool) {
 	case d.Attempts >= s.options.Attempts || d.Status == http.StatusGone:
 		d.State, d.Error, d.Next = Dead, err.Error(), time.Time{}
 		s.logger.Error("rules service: a webhook was not delivered, and is kept as a dead letter",
-			"namespace", d.Namespace, "webhook", d.Webhook, "revision", d.Revision, "err", d.Error)
+			"namespace", d.Namespace, "webhook", d.Webhook, "delivery", d.number(), "err", d.Error)
 	default:
 		d.Error = err.Error()
 		d.Next = now.Add(s.options.backoff(max(d.Attempts, 1)))
@@ -109,7 +110,7 @@ func (s *Service) webhookOf(ctx context.Context, d *Delivery) (*control.Object, 
 // takeOver makes this process the owner of a delivery that another process should have sent by now. It reports whether
 // the delivery was still unsent.
 func (s *Service) takeOver(ctx context.Context, d *Delivery) (bool, error) {
-	stored, err := s.load(ctx, d.Namespace, d.Webhook, d.Revision)
+	stored, err := s.load(ctx, d.Namespace, d.Webhook, d.number())
 	if err != nil {
 		return false, ignoreNotFound(err)
 	}
@@ -139,8 +140,8 @@ func (s *Service) post(ctx context.Context, object *control.Object, d *Delivery)
 		return 0, err
 	}
 	body, err := json.Marshal(Event{
-		Event: "revision", Namespace: d.Namespace, Revision: d.Revision, Time: d.Changed,
-		Delivery: d.Webhook + "/" + strconv.FormatInt(d.Revision, 10),
+		Event: cmp.Or(d.Event, EventRevision), Namespace: d.Namespace, Revision: d.Revision, Time: d.Changed,
+		Alert: d.Alert, Delivery: d.Webhook + "/" + strconv.FormatInt(d.number(), 10),
 	})
 	if err != nil {
 		return 0, err

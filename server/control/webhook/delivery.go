@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Delivery is the notification of one webhook about one revision.
+// A Delivery is the notification of one webhook about one revision or alert.
 type Delivery struct {
 	Revision  int64     `json:"revision"`
 	Webhook   string    `json:"webhook"`
@@ -24,6 +25,11 @@ type Delivery struct {
 	Last      time.Time `json:"last,omitzero"` // time of the last attempt
 	Status    int       `json:"status,omitempty"`
 	Error     string    `json:"error,omitempty"`
+	// Event, Alert and Number are those of a delivery about an alert: its event, the alert, and what identifies the
+	// delivery instead of the revision.
+	Event  string          `json:"event,omitempty"`
+	Alert  json.RawMessage `json:"alert,omitempty"`
+	Number int64           `json:"number,omitempty"`
 	// Owner is the ID of the Service that sends it. It is stored, but not shown.
 	Owner string `json:"owner,omitempty"`
 }
@@ -48,6 +54,7 @@ func (s *Service) Deliveries(ctx context.Context, namespace string, w *Webhook) 
 		list[i].Owner = ""
 	}
 	slices.Reverse(list)
+	slices.SortStableFunc(list, func(a, b Delivery) int { return b.Changed.Compare(a.Changed) })
 	return list, err
 }
 
@@ -58,12 +65,12 @@ func (e *PendingError) Error() string {
 	return "It is being delivered; the next attempt is at " + e.Next.Format(time.RFC3339)
 }
 
-// Retry sends a delivery again. The error is control.ErrNotFound or a *PendingError.
-func (s *Service) Retry(ctx context.Context, namespace string, w *Webhook, revision int64) (Delivery, error) {
-	if revision < w.revision {
+// Retry sends the delivery of a revision, or with a number, again. The error is control.ErrNotFound or a *PendingError.
+func (s *Service) Retry(ctx context.Context, namespace string, w *Webhook, number int64) (Delivery, error) {
+	if number < w.revision {
 		return Delivery{}, control.ErrNotFound
 	}
-	d, err := s.load(ctx, namespace, w.ID, revision)
+	d, err := s.load(ctx, namespace, w.ID, number)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -82,22 +89,25 @@ func (s *Service) Retry(ctx context.Context, namespace string, w *Webhook, revis
 // bucket returns the bucket of states with the deliveries of a webhook.
 func bucket(namespace, id string) string { return "delivery/" + namespace + "/" + id }
 
-// stateID returns the ID of a delivery's state. IDs sort like their revisions.
-func stateID(revision int64) string { return fmt.Sprintf("%019d", revision) }
+// stateID returns the ID of a delivery's state. IDs sort like their numbers.
+func stateID(number int64) string { return fmt.Sprintf("%019d", number) }
+
+// number returns what identifies a delivery among those of its webhook: its revision, or the number of an alert.
+func (d *Delivery) number() int64 { return cmp.Or(d.Number, d.Revision) }
 
 // key identifies a delivery among those of all namespaces.
 func (d *Delivery) key() string {
-	return d.Namespace + "/" + d.Webhook + "/" + strconv.FormatInt(d.Revision, 10)
+	return d.Namespace + "/" + d.Webhook + "/" + strconv.FormatInt(d.number(), 10)
 }
 
 // load reads a delivery, or returns control.ErrNotFound.
-func (s *Service) load(ctx context.Context, namespace, id string, revision int64) (d Delivery, err error) {
-	state, err := s.db.GetState(ctx, bucket(namespace, id), stateID(revision))
+func (s *Service) load(ctx context.Context, namespace, id string, number int64) (d Delivery, err error) {
+	state, err := s.db.GetState(ctx, bucket(namespace, id), stateID(number))
 	if err != nil {
 		return d, err
 	}
 	if err := json.Unmarshal(state.Body, &d); err != nil {
-		return d, fmt.Errorf("read delivery %d of webhook %s: %w", revision, id, err)
+		return d, fmt.Errorf("read delivery %d of webhook %s: %w", number, id, err)
 	}
 	return d, nil
 }
@@ -109,13 +119,13 @@ func (s *Service) store(ctx context.Context, d *Delivery) error {
 		return err
 	}
 	return s.db.PutState(ctx, control.State{
-		Bucket: bucket(d.Namespace, d.Webhook), ID: stateID(d.Revision), Body: body, Expires: s.now().Add(s.options.Keep),
+		Bucket: bucket(d.Namespace, d.Webhook), ID: stateID(d.number()), Body: body, Expires: s.now().Add(s.options.Keep),
 	})
 }
 
 // remove deletes a delivery from the database.
 func (s *Service) remove(ctx context.Context, d *Delivery) error {
-	return ignoreNotFound(s.db.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.Revision)))
+	return ignoreNotFound(s.db.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.number())))
 }
 
 // deliveriesSince returns the deliveries of a webhook after a revision, earliest first. Deliveries before the revision
@@ -131,7 +141,7 @@ func (s *Service) deliveriesSince(ctx context.Context, namespace, id string, rev
 		if err := json.Unmarshal(states[i].Body, &d); err != nil {
 			return nil, fmt.Errorf("read delivery %s of webhook %s: %w", states[i].ID, id, err)
 		}
-		if d.Revision > revision {
+		if d.Revision > revision || d.Number != 0 && d.Revision == revision {
 			list = append(list, d)
 		}
 	}
@@ -144,6 +154,7 @@ func (s *Service) removeOldest(ctx context.Context, namespace, id string) error 
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(list, func(a, b Delivery) int { return a.Changed.Compare(b.Changed) })
 	for i := range max(0, len(list)-maxDeliveries) {
 		s.mu.Lock()
 		delete(s.queue, list[i].key())

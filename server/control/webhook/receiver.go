@@ -15,10 +15,12 @@ import (
 
 // An Event is the body of a webhook request.
 type Event struct {
-	Event     string    `json:"event"` // "revision"
+	Event     string    `json:"event"` // EventRevision, EventAlertFired or EventAlertResolved
 	Namespace string    `json:"namespace"`
 	Revision  int64     `json:"revision"`
-	Time      time.Time `json:"time"` // of the change
+	Time      time.Time `json:"time"` // of the change, or of the alert
+	// Alert is the alert, as GET /v1/alerts has it. Nil for a revision.
+	Alert json.RawMessage `json:"alert,omitempty"`
 	// Delivery identifies the delivery. Repeated attempts have the same.
 	Delivery string `json:"delivery"`
 }

@@ -28,6 +28,7 @@ type Service struct {
 	announced map[string]change   // by namespace: changes that have no deliveries yet
 	queue     map[string]Delivery // by key
 	inFlight  map[string]bool     // by key: the deliveries that are being sent
+	number    int64               // of the last delivery of an alert
 	sending   sync.WaitGroup
 }
 
@@ -131,8 +132,7 @@ func (s *Service) createDeliveries(ctx context.Context) {
 	s.announced = make(map[string]change)
 	s.mu.Unlock()
 	for namespace, c := range announced {
-		query := control.Query{Namespace: namespace, Kind: control.KindWebhook, Limit: maxWebhooks}
-		hooks, err := s.db.List(ctx, query)
+		hooks, err := s.hooksFor(ctx, namespace, Revisions)
 		if err != nil {
 			s.logError(ctx, failed, err)
 			continue

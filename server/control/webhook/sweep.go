@@ -49,6 +49,9 @@ func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error 
 			s.push(d)
 		}
 	}
+	if !wants(hook, Revisions) {
+		return nil
+	}
 	return s.createMissing(ctx, hook, now.Add(-grace))
 }
 

@@ -16,11 +16,12 @@ import (
 	"github.com/headgate/headgate/server/control/internal/secret"
 )
 
-// A Webhook is a URL that is notified of the revisions of a namespace.
+// A Webhook is a URL that is notified of the revisions or alerts of a namespace.
 type Webhook struct {
 	ID          string    `json:"id"`
 	URL         string    `json:"url"`
 	Description string    `json:"description,omitempty"`
+	Events      []string  `json:"events,omitempty"` // Revisions if empty
 	Created     time.Time `json:"created"`
 	By          string    `json:"by"` // the token that created it
 
@@ -33,6 +34,8 @@ type Draft struct {
 	URL         string `field:"url" json:"url"`
 	Description string `field:"description" json:"description,omitempty"`
 	Secret      string `field:"secret" json:"secret"` // random if empty
+	// Events are the kinds of events that it is notified of: Revisions, Alerts or both. Revisions if empty.
+	Events []string `field:"events" json:"events,omitempty"`
 }
 
 // Limits of webhooks. maxWebhooks is for one namespace; minSecret and maxSecret are in bytes.
@@ -66,7 +69,9 @@ func (s *Service) Create(ctx context.Context, change *control.Change, d Draft) (
 	if err := s.db.Commit(ctx, change); err != nil {
 		return Webhook{}, "", err
 	}
-	created := Webhook{ID: d.ID, URL: d.URL, Description: d.Description, Created: change.Time, By: change.Actor}
+	created := Webhook{
+		ID: d.ID, URL: d.URL, Description: d.Description, Events: d.Events, Created: change.Time, By: change.Actor,
+	}
 	return created, d.Secret, nil
 }
 
@@ -118,7 +123,7 @@ func parse(o *control.Object) (Webhook, string, error) {
 		return Webhook{}, "", fmt.Errorf("read webhook %s: %w", o.ID, err)
 	}
 	return Webhook{
-		ID: d.ID, URL: d.URL, Description: d.Description, Created: o.Created, By: o.By, revision: o.Revision,
+		ID: d.ID, URL: d.URL, Description: d.Description, Events: d.Events, Created: o.Created, By: o.By, revision: o.Revision,
 	}, d.Secret, nil
 }
 
@@ -132,6 +137,9 @@ func (d *Draft) problems(options *Options) []source.Problem {
 	}
 	if len(d.Description) > rules.MaxText {
 		list = append(list, source.Problem{Path: "description", Want: "at most 4096 bytes"})
+	}
+	if want := d.kindsProblem(); want != "" {
+		list = append(list, source.Problem{Path: "events", Value: fmt.Sprintf("%.60q", d.Events), Want: want})
 	}
 	if want := wantURL(d.URL, options); want != "" {
 		list = append(list, source.Problem{Path: "url", Value: rules.Quote(d.URL), Want: want})

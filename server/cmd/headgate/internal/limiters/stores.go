@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/telemetry"
 )
@@ -29,6 +30,7 @@ type Stores struct {
 
 	membership atomic.Pointer[fleet.Members]            // counts the nodes; nil if it is not known yet
 	servers    atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
+	checked    atomic.Int64                             // when that was, in Unix milliseconds
 }
 
 // StoreOptions are the parameters of OpenStores.
@@ -188,6 +190,32 @@ func (s *Stores) checkServers(ctx context.Context) {
 		health = nil // the servers are unknown; the guard reports the error
 	}
 	s.servers.Store(&health)
+	s.checked.Store(time.Now().UnixMilli())
+}
+
+// ServerFigures returns the figures of the Redis servers as of the last check, nil if there are none.
+func (s *Stores) ServerFigures() []control.ServerFigures {
+	checked := time.UnixMilli(s.checked.Load()).UTC()
+	var list []control.ServerFigures
+	for _, h := range *s.servers.Load() {
+		f := control.ServerFigures{
+			Shard: h.Shard, Server: h.Server, Role: control.RoleReplica, Up: h.Err == nil, Checked: checked, CPU: -1,
+		}
+		if h.Primary {
+			f.Role = control.RolePrimary
+		}
+		if h.Err != nil {
+			f.Error = h.Err.Error()
+			list = append(list, f)
+			continue
+		}
+		f.Version, f.PingMS, f.CPU = h.Version, float64(h.Ping.Microseconds())/1000, h.CPU
+		f.MemoryBytes, f.MemoryMaxBytes = h.MemoryUsed, h.MemoryMax
+		f.NetworkIn, f.NetworkOut, f.OpsPerSecond = h.NetworkIn, h.NetworkOut, h.OpsPerSecond
+		f.Clients, f.EvictedKeys, f.LagBytes = h.Clients, h.Evicted, h.LagBytes
+		list = append(list, f)
+	}
+	return list
 }
 
 // logGuardEvent logs a state change of the store.

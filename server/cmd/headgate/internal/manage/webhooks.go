@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -26,9 +27,9 @@ func (p *commands) webhooksCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "webhooks",
-		Short: "Notify other services of changes",
-		Long: `Notify other services when rules, clients or overrides of a namespace change. The rules service sends each
-change to the URL of each webhook, signed with the webhook's secret, and retries until it is accepted. A delivery that
+		Short: "Notify other services of changes and alerts",
+		Long: `Notify other services when rules, clients or overrides of a namespace change, or when an alert fires or resolves. The
+rules service sends each event to the URL of each webhook that asks for it, signed with the webhook's secret, and retries until it is accepted. A delivery that
 fails too often is dead, and can be sent again.`,
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
   headgate webhooks deliveries deploys
@@ -106,10 +107,11 @@ func (p *commands) getWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 
 func (p *commands) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	var request struct {
-		ID          string `json:"id,omitempty"`
-		URL         string `json:"url"`
-		Description string `json:"description,omitempty"`
-		Secret      string `json:"secret,omitempty"`
+		ID          string   `json:"id,omitempty"`
+		URL         string   `json:"url"`
+		Description string   `json:"description,omitempty"`
+		Secret      string   `json:"secret,omitempty"`
+		Events      []string `json:"events,omitempty"`
 	}
 	var secretFile, write string
 	var out output.Format
@@ -117,6 +119,7 @@ func (p *commands) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 		Use:   "create --url URL",
 		Short: "Create a webhook and show its secret once",
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
+  headgate webhooks create --id pager --url https://hooks.example.com/pager --events alert
   headgate webhooks create --id node-7 --url https://node-7.example.com:8084/v1/hooks/rules --write hook-secret.txt`,
 		Args: cobra.NoArgs,
 	}
@@ -153,6 +156,9 @@ func (p *commands) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	flags.StringVar(&request.URL, "url", "", "`URL` to send changes to")
 	flags.StringVar(&request.ID, "id", "", "the `ID` of the webhook (default a random one)")
 	flags.StringVar(&request.Description, "description", "", "a description")
+	flags.StringSliceVar(&request.Events, "events", nil, "what to notify of: `EVENTS` revision, alert or both (default revision)")
+	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions( // the flag exists
+		[]string{webhook.Revisions, webhook.Alerts}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&secretFile, "secret-file", "", "`FILE` with a secret of 16 to 1024 bytes (default a random one)")
 	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which only you can read, instead of showing it")
 	_ = c.MarkFlagRequired("url") // the flag exists
@@ -199,11 +205,11 @@ func (p *commands) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 				status = strconv.Itoa(d.Status)
 			}
 			rows = append(rows, []string{
-				strconv.FormatInt(d.Revision, 10), string(d.State), strconv.Itoa(d.Attempts), status, output.Ago(d.Last),
+				strconv.FormatInt(cmp.Or(d.Number, d.Revision), 10), cmp.Or(d.Event, webhook.EventRevision), string(d.State), strconv.Itoa(d.Attempts), status, output.Ago(d.Last),
 				output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
 			})
 		}
-		return p.Show(out, list, []string{"REVISION", "STATE", "ATTEMPTS", "STATUS", "LAST", "NEXT", "ERROR"}, rows)
+		return p.Show(out, list, []string{"NUMBER", "EVENT", "STATE", "ATTEMPTS", "STATUS", "LAST", "NEXT", "ERROR"}, rows)
 	})
 	c.Flags().BoolVar(&dead, "dead", false, "only dead deliveries")
 	output.AddFlag(c, &out)
@@ -212,7 +218,7 @@ func (p *commands) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 
 func (p *commands) retryCommand(f *cli.ServerFlags) *cobra.Command {
 	c := &cobra.Command{
-		Use:               "retry ID REVISION...",
+		Use:               "retry ID NUMBER...",
 		Short:             "Send dead or accepted deliveries again",
 		Example:           `  headgate webhooks retry deploys 42`,
 		Args:              cobra.MinimumNArgs(2),
@@ -222,13 +228,13 @@ func (p *commands) retryCommand(f *cli.ServerFlags) *cobra.Command {
 		for _, revision := range args[1:] {
 			n, err := strconv.ParseInt(revision, 10, 64)
 			if err != nil || n < 1 {
-				return fmt.Errorf("%q: want the number of a revision, as \"headgate webhooks deliveries\" lists them", revision)
+				return fmt.Errorf("%q: want the number of a delivery, as \"headgate webhooks deliveries\" lists them", revision)
 			}
 			if err := client.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil,
 				nil); err != nil {
 				return fmt.Errorf("retry %d: %w", n, err)
 			}
-			p.Printf("sending revision %d to webhook %s again\n", n, args[0])
+			p.Printf("sending delivery %d to webhook %s again\n", n, args[0])
 		}
 		return nil
 	})

@@ -74,6 +74,7 @@ type observers struct {
 	logins      *service.Logins // failed logins on all listeners that take tokens
 	namer       *traffic.Namer
 	recorder    *traffic.Recorder
+	health      healthMeter
 	reporter    *trafficReporter
 	decisionLog *decisionlog.Log // nil if clients are not counted
 	ownTraffic  *traffic.History // of this node, for 24 hours

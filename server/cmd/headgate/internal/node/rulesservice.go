@@ -117,7 +117,7 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 	}
 	if secret != nil {
 		n.control.hook, err = webhook.NewReceiver(secret, func(_ context.Context, h webhook.Event) {
-			if h.Namespace == n.config.ControlNamespace() {
+			if h.Event == webhook.EventRevision && h.Namespace == n.config.ControlNamespace() {
 				n.followed.follower.Refresh()
 			}
 		})

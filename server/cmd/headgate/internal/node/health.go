@@ -1,0 +1,77 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/telemetry"
+)
+
+// A healthMeter measures the figures of a heartbeat that are rates. It is safe for concurrent use.
+type healthMeter struct {
+	mu      sync.Mutex
+	at      time.Time
+	open    map[string]uint64
+	calls   telemetry.Distribution
+	figures control.HealthFigures // the rates of the last measurement
+}
+
+// minMeasured is the time that rates are measured over. Heartbeats in quicker succession repeat the last ones.
+const minMeasured = time.Second
+
+// measure returns the rates since the last measurement.
+func (m *healthMeter) measure(metrics *telemetry.Metrics, now time.Time) control.HealthFigures {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	elapsed := now.Sub(m.at)
+	if elapsed < minMeasured {
+		return m.figures
+	}
+	open, calls := metrics.FailingOpen(), metrics.StoreCalls()
+	if !m.at.IsZero() {
+		m.figures = control.HealthFigures{StoreP99MS: 1000 * calls.QuantileSince(m.calls, 0.99)}
+		for rule, n := range open {
+			if n > m.open[rule] {
+				rate := float64(n-m.open[rule]) / elapsed.Seconds()
+				m.figures.FailingOpen = append(m.figures.FailingOpen, control.RuleRate{Rule: rule, PerSecond: rate})
+			}
+		}
+		slices.SortFunc(m.figures.FailingOpen, func(a, b control.RuleRate) int {
+			return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), cmp.Compare(a.Rule, b.Rule))
+		})
+	}
+	m.at, m.open, m.calls = now, open, calls
+	return m.figures
+}
+
+// healthFigures returns the figures of this node that alerts depend on.
+func (n *Node) healthFigures(now time.Time) *control.HealthFigures {
+	f := n.health.measure(n.metrics, now)
+	f.FailingOpen = slices.Clone(f.FailingOpen)
+	status, _ := n.stores.Status()
+	for _, shard := range status.Shards {
+		if !shard.Up {
+			f.OpenShards = append(f.OpenShards, shard.Name)
+		}
+	}
+	memory := n.stores.Memory.Stats()
+	f.MemoryBytes, f.MemoryMaxBytes = memory.Bytes, memory.MaxBytes
+	f.Servers = n.stores.ServerFigures()
+	if n.gateway != nil {
+		first := map[string]time.Time{} // by listener
+		for _, c := range n.gateway.Stats().Certificates {
+			if before, ok := first[c.Listener]; !ok || c.NotAfter.Before(before) {
+				first[c.Listener] = c.NotAfter
+			}
+		}
+		for listener, expires := range first {
+			f.Certificates = append(f.Certificates, control.CertificateExpiry{Listener: listener, Expires: expires.UTC()})
+		}
+		slices.SortFunc(f.Certificates, func(a, b control.CertificateExpiry) int { return cmp.Compare(a.Listener, b.Listener) })
+	}
+	f.Clamp()
+	return &f
+}

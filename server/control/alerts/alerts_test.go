@@ -1,0 +1,184 @@
+package alerts_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/alerts"
+)
+
+var start = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// healthy returns a node without problems, seen at a time.
+func healthy(id string, seen time.Time) control.Node {
+	return control.Node{ID: id, Revision: 7, Seen: seen, Health: &control.HealthFigures{MemoryBytes: 10, MemoryMaxBytes: 100}}
+}
+
+func TestEveryConditionIsFound(t *testing.T) {
+	expires := start.Add(6 * 24 * time.Hour)
+	primary := func(server string, ops int64) control.ServerFigures {
+		return control.ServerFigures{
+			Shard: server, Server: server, Role: control.RolePrimary, Up: true, Checked: start, OpsPerSecond: ops,
+			MemoryBytes: 10, MemoryMaxBytes: 100,
+		}
+	}
+	for _, test := range []struct {
+		want   string
+		change func(in *alerts.Input, n *control.Node)
+	}{
+		{"failing_open/search 5", func(_ *alerts.Input, n *control.Node) {
+			n.Health.FailingOpen = []control.RuleRate{{Rule: "search", PerSecond: 5}}
+		}},
+		{"breaker_open/redis:1 1", func(_ *alerts.Input, n *control.Node) { n.Health.OpenShards = []string{"redis:1"} }},
+		{"store_slow/redis 0.012", func(_ *alerts.Input, n *control.Node) { n.Health.StoreP99MS = 12 }},
+		{"rules_stale/rules 0", func(in *alerts.Input, _ *control.Node) { in.Revision = 8 }},
+		{"rules_stale/rules 1", func(_ *alerts.Input, n *control.Node) { n.Error = "limits: bad" }},
+		{"node_silent/a 31", func(_ *alerts.Input, n *control.Node) { n.Seen = start.Add(-31 * time.Second) }},
+		{"sync_lag/async 1.5", func(_ *alerts.Input, n *control.Node) {
+			n.Fleet = &control.FleetFigures{Sync: []control.SyncFigures{{Mode: "async", Up: true, LagMS: 1500}}}
+		}},
+		{"sync_lag/gossip 1e+10", func(_ *alerts.Input, n *control.Node) {
+			n.Fleet = &control.FleetFigures{Sync: []control.SyncFigures{{Mode: "gossip"}}}
+		}},
+		{"denial_spike/all requests 0.4", func(in *alerts.Input, _ *control.Node) {
+			in.Requests, in.DeniedShare, in.HourShare = 100, 0.4, 0.1
+		}},
+		{"", func(in *alerts.Input, _ *control.Node) { in.Requests, in.DeniedShare, in.HourShare = 100, 0.4, 0.2 }},
+		{"memory_near_cap/the nodes 0.91", func(_ *alerts.Input, n *control.Node) { n.Health.MemoryBytes = 91 }},
+		{"memory_near_cap/r1 0.95", func(_ *alerts.Input, n *control.Node) {
+			n.Health.Servers = []control.ServerFigures{primary("r1", 1)}
+			n.Health.Servers[0].MemoryBytes = 95
+		}},
+		{"hot_shard/r1 9000", func(_ *alerts.Input, n *control.Node) {
+			n.Health.Servers = []control.ServerFigures{primary("r1", 9000), primary("r2", 100), primary("r3", 100)}
+		}},
+		{"certificate_expiring/gateway -5.184e+05", func(_ *alerts.Input, n *control.Node) {
+			n.Health.Certificates = []control.CertificateExpiry{{Listener: "gateway", Expires: expires}}
+		}},
+		{"", func(_ *alerts.Input, n *control.Node) {
+			n.Health.Certificates = []control.CertificateExpiry{{Listener: "gateway", Expires: expires.AddDate(0, 0, 2)}}
+		}},
+		{"", func(*alerts.Input, *control.Node) {}},
+	} {
+		in := &alerts.Input{Nodes: []control.Node{healthy("a", start)}, Revision: 7}
+		test.change(in, &in.Nodes[0])
+		var got []string
+		for _, f := range alerts.Find(in, start) {
+			got = append(got, fmt.Sprintf("%s/%s %.4g", f.Condition.Name, f.Subject, f.Value))
+		}
+		if text := strings.Join(got, "; "); text != test.want {
+			t.Errorf("got %q, want %q", text, test.want)
+		}
+	}
+}
+
+func TestSeveralNodesAreOneAlert(t *testing.T) {
+	in := &alerts.Input{Nodes: []control.Node{healthy("b", start), healthy("a", start)}, Revision: 7}
+	for i := range in.Nodes {
+		in.Nodes[i].Health.FailingOpen = []control.RuleRate{{Rule: "search", PerSecond: 5}}
+		in.Nodes[i].Health.OpenShards = []string{"redis:1"}
+	}
+	var book alerts.Book
+	book.Update(alerts.Find(in, start), start)
+	fired := book.Update(alerts.Find(in, start), start.Add(alerts.FailingOpen.For)).Fired
+	if len(fired) != 2 {
+		t.Fatalf("got %d alerts, want one of each condition", len(fired))
+	}
+	for _, a := range fired {
+		if fmt.Sprint(a.Nodes) != "[a b]" {
+			t.Errorf("%s: got nodes %v, want a and b", a.ID, a.Nodes)
+		}
+	}
+	if got := fired[1].Summary; got != "The rule search admits 10 requests/s without a limit" {
+		t.Errorf("got %q, want the sum of the nodes", got)
+	}
+}
+
+func TestAlertFiresOnceAndResolvesOnce(t *testing.T) {
+	var book alerts.Book
+	finding := []alerts.Finding{{Condition: alerts.BreakerOpen, Subject: "redis:1", Summary: "The circuit is open"}}
+	step := func(at time.Duration, findings []alerts.Finding) string {
+		c := book.Update(findings, start.Add(at))
+		return fmt.Sprintf("%d fired, %d resolved, %d expired", len(c.Fired), len(c.Resolved), len(c.Expired))
+	}
+	const nothing = "0 fired, 0 resolved, 0 expired"
+	for _, s := range []struct {
+		at    time.Duration
+		holds bool
+		want  string
+	}{
+		{0, true, nothing},
+		{25 * time.Second, true, nothing},
+		{28 * time.Second, false, nothing}, // it held for less than its time
+		{30 * time.Second, true, nothing},
+		{60 * time.Second, true, "1 fired, 0 resolved, 0 expired"},
+		{65 * time.Second, true, nothing},
+		{70 * time.Second, false, nothing}, // it may come back at once
+		{75 * time.Second, true, nothing},
+		{100 * time.Second, false, nothing},
+		{105 * time.Second, false, "0 fired, 1 resolved, 0 expired"},
+		{110 * time.Second, false, nothing},
+		{120 * time.Second, true, nothing},
+		{150 * time.Second, true, "1 fired, 0 resolved, 0 expired"},
+		{180 * time.Second, false, "0 fired, 1 resolved, 0 expired"},
+		{25 * time.Hour, false, "0 fired, 0 resolved, 1 expired"},
+	} {
+		findings := finding
+		if !s.holds {
+			findings = nil
+		}
+		if got := step(s.at, findings); got != s.want {
+			t.Errorf("after %v: got %s, want %s", s.at, got, s.want)
+		}
+	}
+}
+
+func TestAlertsAreBounded(t *testing.T) {
+	var book alerts.Book
+	var findings []alerts.Finding
+	for i := range 2000 {
+		findings = append(findings, alerts.Finding{Condition: alerts.BreakerOpen, Subject: fmt.Sprint(i)})
+	}
+	book.Update(findings, start)
+	if fired := book.Update(findings, start.Add(time.Minute)).Fired; len(fired) != 500 {
+		t.Errorf("got %d alerts, want 500", len(fired))
+	}
+}
+
+func TestEveryConditionHasARunbookAndAPrometheusAlert(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/prometheus/headgate.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range alerts.Conditions() {
+		if _, err := os.Stat("../../../" + c.Runbook); err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+		_, rule, found := strings.Cut(string(text), "alert: Headgate"+strings.ReplaceAll(title(c.Name), "_", "")+"\n")
+		if !found {
+			t.Errorf("%s: Prometheus has no alert like it", c.Name)
+			continue
+		}
+		_, after, _ := strings.Cut(rule, "for: ")
+		after, _, _ = strings.Cut(after, "\n")
+		if got, err := time.ParseDuration(after); err != nil || got != c.For {
+			t.Errorf("%s: fires after %v, that of Prometheus after %s", c.Name, c.For, after)
+		}
+		if !strings.Contains(rule, "runbook_url: "+c.Runbook) {
+			t.Errorf("%s: Prometheus has another runbook than %s", c.Name, c.Runbook)
+		}
+	}
+}
+
+// title returns a name with each word in upper case.
+func title(name string) string {
+	words := strings.Split(name, "_")
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	return strings.Join(words, "_")
+}

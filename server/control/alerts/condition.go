@@ -1,0 +1,55 @@
+package alerts
+
+import "time"
+
+// A Severity says how urgent an alert is.
+type Severity string
+
+// The severities.
+const (
+	Critical Severity = "critical"
+	Warning  Severity = "warning"
+)
+
+// A Condition is a kind of alert.
+type Condition struct {
+	// Name identifies it, such as failing_open.
+	Name     string
+	Severity Severity
+	// For is how long it must hold before an alert fires.
+	For time.Duration
+	// Runbook is a page that says what to do.
+	Runbook string
+}
+
+// The conditions. Their thresholds and times are those of deploy/prometheus.
+var (
+	FailingOpen         = condition("failing_open", Critical, 30*time.Second)
+	BreakerOpen         = condition("breaker_open", Critical, 30*time.Second)
+	StoreSlow           = condition("store_slow", Warning, 2*time.Minute)
+	RulesStale          = condition("rules_stale", Warning, time.Minute)
+	NodeSilent          = condition("node_silent", Critical, time.Minute)
+	SyncLag             = condition("sync_lag", Warning, time.Minute)
+	DenialSpike         = condition("denial_spike", Warning, 5*time.Minute)
+	MemoryNearCap       = condition("memory_near_cap", Warning, 5*time.Minute)
+	HotShard            = condition("hot_shard", Warning, 5*time.Minute)
+	CertificateExpiring = condition("certificate_expiring", Warning, 5*time.Minute)
+)
+
+// Conditions returns all conditions.
+func Conditions() []*Condition {
+	return []*Condition{
+		FailingOpen, BreakerOpen, StoreSlow, RulesStale, NodeSilent, SyncLag, DenialSpike, MemoryNearCap, HotShard,
+		CertificateExpiring,
+	}
+}
+
+func condition(name string, severity Severity, after time.Duration) *Condition {
+	page := []byte(name)
+	for i := range page {
+		if page[i] == '_' {
+			page[i] = '-'
+		}
+	}
+	return &Condition{Name: name, Severity: severity, For: after, Runbook: "docs/runbooks/" + string(page) + ".md"}
+}

@@ -1,0 +1,277 @@
+package alerts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/internal/secret"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// Options configure a Service. All are required.
+type Options struct {
+	DB control.DB
+	// Namespaces returns the namespaces with nodes in this process, besides those in the database.
+	Namespaces func() []string
+	// Nodes returns the nodes of a namespace, and Traffic its statistics.
+	Nodes   func(ctx context.Context, namespace string) ([]control.Node, error)
+	Traffic func(ctx context.Context, namespace string) (*traffic.History, error)
+	// Notify is called once for each alert that fires or resolves.
+	Notify func(ctx context.Context, namespace string, a *Alert) error
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+const (
+	// interval is the time between two evaluations, and evaluateTimeout bounds one.
+	interval        = 5 * time.Second
+	evaluateTimeout = 30 * time.Second
+	// leaseTime is how long another process with the same database does not evaluate after this one has.
+	leaseTime  = time.Minute
+	renewAfter = leaseTime / 3
+	// trafficInterval is the time between two readings of the traffic.
+	trafficInterval = 15 * time.Second
+
+	leaseBucket, leaseID = "alerts", "evaluator"
+	bucketPrefix         = "alert/" // followed by a namespace
+)
+
+// A Service evaluates the conditions of all namespaces. Of several processes with one database, one does. It is safe for
+// concurrent use.
+type Service struct {
+	options Options
+	id      string // names this process in the database
+
+	mu      sync.Mutex // held while conditions are evaluated
+	renewed time.Time
+	books   map[string]*Book
+	shares  map[string]*share
+}
+
+// A share has the figures about denied requests of an Input.
+type share struct {
+	read         time.Time
+	denied, hour float64
+	requests     uint64
+}
+
+// NewService returns a Service.
+func NewService(o Options) *Service {
+	return &Service{options: o, id: secret.NewID(), books: map[string]*Book{}, shares: map[string]*share{}}
+}
+
+// Run evaluates the conditions every few seconds until ctx ends.
+func (s *Service) Run(ctx context.Context) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.release(context.WithoutCancel(ctx))
+			return
+		case <-tick.C:
+		}
+		if err := s.Evaluate(ctx); err != nil && ctx.Err() == nil {
+			s.options.Logger.Warn("rules service: alerts not evaluated, trying again", "err", err.Error())
+		}
+	}
+}
+
+// Evaluate evaluates the conditions now, unless another process does.
+func (s *Service) Evaluate(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, evaluateTimeout)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.options.Now()
+	if leads, err := s.lead(ctx, now); err != nil || !leads {
+		return err
+	}
+	namespaces, err := s.options.DB.Namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	namespaces = append(namespaces, s.options.Namespaces()...)
+	slices.Sort(namespaces)
+	var errs []error
+	for _, namespace := range slices.Compact(namespaces) {
+		if namespace == control.SystemNamespace {
+			continue
+		}
+		if err := s.evaluate(ctx, namespace, now); err != nil {
+			errs = append(errs, fmt.Errorf("namespace %s: %w", namespace, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lead reports whether this process evaluates the conditions.
+func (s *Service) lead(ctx context.Context, now time.Time) (bool, error) {
+	db := s.options.DB
+	owner, err := s.owner(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case owner == s.id && now.Sub(s.renewed) < renewAfter:
+		return true, nil
+	case owner != s.id && owner != "":
+		clear(s.books) // another process continues with what is stored
+		return false, nil
+	}
+	state := control.State{Bucket: leaseBucket, ID: leaseID, Body: strconv.AppendQuote(nil, s.id), Expires: now.Add(leaseTime)}
+	if err := db.PutState(ctx, state); err != nil {
+		return false, err
+	}
+	if owner == "" { // another process may have done the same
+		if owner, err = s.owner(ctx); err != nil || owner != s.id {
+			return false, err
+		}
+	}
+	s.renewed = now
+	return true, nil
+}
+
+// owner returns the ID of the process that evaluates the conditions, empty if there is none.
+func (s *Service) owner(ctx context.Context) (string, error) {
+	state, err := s.options.DB.GetState(ctx, leaseBucket, leaseID)
+	switch {
+	case errors.Is(err, control.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return strings.Trim(string(state.Body), `"`), nil
+}
+
+// release lets another process evaluate the conditions.
+func (s *Service) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, interval)
+	defer cancel()
+	if owner, err := s.owner(ctx); err != nil || owner != s.id {
+		return
+	}
+	if err := s.options.DB.DeleteState(ctx, leaseBucket, leaseID); err != nil {
+		s.options.Logger.Debug("rules service: the lease of alerts was not returned", "err", err.Error())
+	}
+}
+
+// evaluate evaluates the conditions of a namespace, stores what changed, and notifies of it.
+func (s *Service) evaluate(ctx context.Context, namespace string, now time.Time) error {
+	nodes, err := s.options.Nodes(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	_, revision, err := s.options.DB.Revision(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	book := s.books[namespace]
+	if book == nil {
+		stored, err := List(ctx, s.options.DB, namespace)
+		if err != nil {
+			return err
+		}
+		book = Restore(stored, now)
+		s.books[namespace] = book
+	}
+	in := Input{Nodes: nodes, Revision: revision}
+	if len(nodes) > 0 {
+		shares, err := s.share(ctx, namespace, now)
+		if err != nil {
+			return err
+		}
+		in.DeniedShare, in.HourShare, in.Requests = shares.denied, shares.hour, shares.requests
+	}
+	changes := book.Update(Find(&in, now), now)
+	var errs []error
+	for _, list := range [][]Alert{changes.Fired, changes.Resolved} {
+		for i := range list {
+			errs = append(errs, s.publish(ctx, namespace, &list[i], now))
+		}
+	}
+	for _, id := range changes.Expired {
+		if err := s.options.DB.DeleteState(ctx, bucketPrefix+namespace, stateID(id)); !errors.Is(err, control.ErrNotFound) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// publish stores an alert that changed, logs it and notifies of it.
+func (s *Service) publish(ctx context.Context, namespace string, a *Alert, now time.Time) error {
+	level := slog.LevelWarn
+	if a.State == Resolved {
+		level = slog.LevelInfo
+	}
+	s.options.Logger.Log(ctx, level, "alert "+string(a.State), "namespace", namespace, "alert", a.ID, "summary", a.Summary)
+	body, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	state := control.State{Bucket: bucketPrefix + namespace, ID: stateID(a.ID), Body: body, Expires: now.Add(storedTime)}
+	return errors.Join(s.options.DB.PutState(ctx, state), s.options.Notify(ctx, namespace, a))
+}
+
+// storedTime is how long an alert is stored after its last change.
+const storedTime = 366 * 24 * time.Hour
+
+// List returns the stored alerts of a namespace, the firing and latest first.
+func List(ctx context.Context, db control.DB, namespace string) ([]Alert, error) {
+	states, err := db.States(ctx, bucketPrefix+namespace, maxAlerts)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Alert, len(states))
+	for i := range states {
+		if err := json.Unmarshal(states[i].Body, &list[i]); err != nil {
+			return nil, fmt.Errorf("read the alert %s: %w", states[i].ID, err)
+		}
+	}
+	Sort(list)
+	return list, nil
+}
+
+// share returns the shares of denied requests, which are read from time to time.
+func (s *Service) share(ctx context.Context, namespace string, now time.Time) (*share, error) {
+	if known := s.shares[namespace]; known != nil && now.Sub(known.read) < trafficInterval {
+		return known, nil
+	}
+	history, err := s.options.Traffic(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	series := history.Series(traffic.SeriesQuery{Window: 70 * time.Minute, Limit: 1}, now)
+	result := &share{read: now}
+	last := len(series.Total.Requests) - 2 // the last minute is in progress
+	result.requests = series.Total.Requests[last]
+	result.denied = ratio(series.Total.Denied[last:last+1], series.Total.Requests[last:last+1])
+	const offset = 5 // minutes
+	result.hour = ratio(series.Total.Denied[:last-offset], series.Total.Requests[:last-offset])
+	s.shares[namespace] = result
+	return result, nil
+}
+
+func ratio(part, whole []uint64) float64 {
+	var a, b uint64
+	for i := range whole {
+		a, b = a+part[i], b+whole[i]
+	}
+	return float64(a) / float64(max(b, 1))
+}
+
+// stateID returns the ID of an alert's state: a hash, because subjects may be long or have any characters.
+func stateID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
+}

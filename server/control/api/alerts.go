@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/alerts"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/webhook"
+)
+
+// newAlerts returns the service that evaluates alerts.
+func (s *Server) newAlerts() *alerts.Service {
+	c := &s.config
+	return alerts.NewService(alerts.Options{
+		DB: c.DB, Namespaces: s.nodes.Namespaces, Nodes: s.nodes.List, Traffic: s.traffic.History,
+		Notify: s.notifyAlert, Now: c.Now, Logger: c.Logger,
+	})
+}
+
+// EvaluateAlerts evaluates the conditions of alerts now, which happens every few seconds anyway.
+func (s *Server) EvaluateAlerts(ctx context.Context) error { return s.alerts.Evaluate(ctx) }
+
+// notifyAlert notifies webhooks of an alert that fired or resolved.
+func (s *Server) notifyAlert(ctx context.Context, namespace string, a *alerts.Alert) error {
+	event := webhook.EventAlertFired
+	if a.State == alerts.Resolved {
+		event = webhook.EventAlertResolved
+	}
+	return s.webhooks.SendAlert(ctx, namespace, event, a)
+}
+
+// listAlerts serves GET /v1/alerts.
+func (s *Server) listAlerts(c *call) error {
+	state := c.query.Get("state")
+	if state != "" && state != string(alerts.Firing) && state != string(alerts.Resolved) {
+		return problem.InvalidQuery("state", state, "firing or resolved")
+	}
+	list, err := alerts.List(c.r.Context(), s.config.DB, c.namespace)
+	if err != nil {
+		return err
+	}
+	firing := 0
+	for i := range list {
+		if list[i].State == alerts.Firing {
+			firing++
+		}
+	}
+	if state != "" {
+		list = slices.DeleteFunc(list, func(a alerts.Alert) bool { return string(a.State) != state })
+	}
+	return c.respond(http.StatusOK, struct {
+		Firing int            `json:"firing"`
+		Alerts []alerts.Alert `json:"alerts"`
+	}{firing, list})
+}
+
+// A storeServer is a Redis server in a response.
+type storeServer struct {
+	control.ServerFigures
+	// Hot means that it has far more traffic than the other primaries.
+	Hot bool `json:"hot"`
+	// OpenOn are the nodes whose circuit of its shard is open.
+	OpenOn []string `json:"open_on,omitempty"`
+}
+
+// maxOpenOn bounds the nodes of a storeServer.
+const maxOpenOn = 20
+
+// listStores serves GET /v1/stores.
+func (s *Server) listStores(c *call) error {
+	nodes, err := s.nodes.List(c.r.Context(), c.namespace)
+	if err != nil {
+		return err
+	}
+	now := s.config.Now()
+	open := map[string][]string{} // nodes by shard
+	for i := range nodes {
+		if h := nodes[i].Health; h != nil && now.Sub(nodes[i].Seen) < time.Minute {
+			for _, shard := range h.OpenShards {
+				open[shard] = append(open[shard], nodes[i].ID)
+			}
+		}
+	}
+	figures := alerts.Servers(nodes, now)
+	primaries, total := 0, int64(0)
+	for i := range figures {
+		if f := &figures[i]; f.Up && f.Role == control.RolePrimary {
+			primaries++
+			total += f.OpsPerSecond
+		}
+	}
+	list := make([]storeServer, len(figures))
+	for i := range figures {
+		f := &figures[i]
+		on := open[f.Shard]
+		list[i] = storeServer{*f, f.IsHot(primaries, total), on[:min(len(on), maxOpenOn)]}
+	}
+	return c.respond(http.StatusOK, struct {
+		Servers []storeServer `json:"servers"`
+	}{list})
+}

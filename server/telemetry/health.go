@@ -1,0 +1,89 @@
+package telemetry
+
+import (
+	"math"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/headgate/headgate"
+)
+
+// FailingOpen returns how many decisions of each rule on_failure: open has made because the store failed.
+func (m *Metrics) FailingOpen() map[string]uint64 {
+	counts := map[string]uint64{}
+	for id, c := range m.decisions.table.Load().byID {
+		if n := c.degraded[headgate.Open].Load(); n > 0 {
+			counts[id] = n
+		}
+	}
+	return counts
+}
+
+// StoreCalls returns the distribution of the durations of all calls to the remote store so far.
+func (m *Metrics) StoreCalls() Distribution {
+	metrics := make(chan prometheus.Metric, 64)
+	go func() {
+		m.storeTime.Collect(metrics)
+		close(metrics)
+	}()
+	sum := map[float64]uint64{}
+	for metric := range metrics {
+		var data dto.Metric
+		if metric.Write(&data) != nil {
+			continue // a histogram can always be written
+		}
+		for _, b := range data.GetHistogram().GetBucket() {
+			sum[b.GetUpperBound()] += b.GetCumulativeCount()
+		}
+		sum[math.Inf(1)] += data.GetHistogram().GetSampleCount()
+	}
+	var d Distribution
+	for bound, count := range sum {
+		d = append(d, BucketCount{bound, count})
+	}
+	slices.SortFunc(d, func(a, b BucketCount) int {
+		if a.Seconds < b.Seconds {
+			return -1
+		}
+		return 1
+	})
+	return d
+}
+
+// A Distribution is a histogram of durations, with ascending bounds.
+type Distribution []BucketCount
+
+// A BucketCount is the number of durations up to a bound.
+type BucketCount struct {
+	Seconds float64
+	Count   uint64
+}
+
+// QuantileSince returns the duration in seconds that a share of the durations since an earlier Distribution stayed
+// below, 0 if there were none. Above the last bound it returns that bound.
+func (d Distribution) QuantileSince(earlier Distribution, share float64) float64 {
+	before := map[float64]uint64{}
+	for _, b := range earlier {
+		before[b.Seconds] = b.Count
+	}
+	count := func(i int) float64 { return float64(d[i].Count - min(d[i].Count, before[d[i].Seconds])) }
+	if len(d) == 0 || count(len(d)-1) == 0 {
+		return 0
+	}
+	want := share * count(len(d)-1)
+	low, below := 0.0, 0.0
+	for i := range d {
+		n := count(i)
+		switch {
+		case n < want:
+			low, below = d[i].Seconds, n
+		case math.IsInf(d[i].Seconds, 1):
+			return low
+		default:
+			return low + (d[i].Seconds-low)*(want-below)/max(n-below, 1e-9)
+		}
+	}
+	return low
+}
