@@ -119,7 +119,7 @@ func (p *commands) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 		Use:   "create --url URL",
 		Short: "Create a webhook and show its secret once",
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
-  headgate webhooks create --id pager --url https://hooks.example.com/pager --events alert
+  headgate webhooks create --id on-call --url https://hooks.example.com/on-call --events alert
   headgate webhooks create --id node-7 --url https://node-7.example.com:8084/v1/hooks/rules --write hook-secret.txt`,
 		Args: cobra.NoArgs,
 	}
