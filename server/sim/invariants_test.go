@@ -19,6 +19,9 @@ type invariants struct {
 	violation string             // the first one
 }
 
+// ledgerLookup is longer than a node waits for what its peers consumed of a key.
+const ledgerLookup = 300 * time.Millisecond
+
 // convergesAfter returns how long after the last request all nodes agree.
 func convergesAfter(s *scenario.Scenario) time.Duration {
 	if s.Regions != nil {
@@ -68,7 +71,8 @@ func (i *invariants) request(client uint64) *request {
 	return &request{source: from, client: hashKey(from.spec.Prefix)<<32 + client}
 }
 
-// readLevels reads what remains of each client on each node, without taking anything.
+// readLevels reads what remains of each client on each node, without taking anything. A node on which the key was unused
+// for a while looks it up after the first decision, so the second reading counts.
 func (i *invariants) readLevels() {
 	w := i.world
 	i.levels = make(map[uint64][]int64)

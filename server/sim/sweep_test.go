@@ -32,6 +32,9 @@ func randomScenario(t *testing.T, seed int) *scenario.Scenario {
 	if mode == "exact" && r.IntN(2) == 0 {
 		limits += fmt.Sprintf(", %d/2s", count*3/2) // a request needs both
 	}
+	if mode == "async" || mode == "gossip" {
+		limits += []string{"", " gcra", " fixed-window"}[r.IntN(3)]
+	}
 	text := fmt.Sprintf(`
 seed: %d
 duration: 4500ms
@@ -121,6 +124,7 @@ func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 	w.startFaults()
 	if mode := v.Mode.String(); mode == "async" || mode == "gossip" {
 		w.loop.After(s.Traffic[0].Until+convergesAfter(s), i.readLevels)
+		w.loop.After(s.Traffic[0].Until+convergesAfter(s)+ledgerLookup, i.readLevels)
 	}
 	// After the faults, a client that has not sent for a second, and has repaid its debt, is admitted. The decision may
 	// wait for a lookup.
