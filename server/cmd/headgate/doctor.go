@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/doctor"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 func (p *program) doctorCommand() *cobra.Command {
@@ -58,7 +59,7 @@ func (p *program) doctor(ctx context.Context, flags map[string]string, timeout t
 	o := doctor.Options{Version: currentBuild().Version, Timeout: timeout}
 	if out == output.Table {
 		clearLine := func() {}
-		if cli.IsTerminal(p.Stderr) {
+		if terminal.IsDevice(p.Stderr) {
 			clearLine = func() { _, _ = fmt.Fprint(p.Stderr, "\r\x1b[K") }
 			o.OnStart = func(check string) { _, _ = fmt.Fprintf(p.Stderr, "checking %s …", check) }
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/node"
 	"github.com/headgate/headgate/server/docsite"
+	"github.com/headgate/headgate/server/internal/terminal"
 	"github.com/headgate/headgate/server/telemetry"
 )
 
@@ -67,7 +68,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	format := c.LogFormat
 	if format == telemetry.LogAuto {
 		format = telemetry.LogJSON
-		if cli.IsTerminal(p.Stderr) {
+		if terminal.IsDevice(p.Stderr) {
 			format = telemetry.LogText
 		}
 	}
@@ -85,7 +86,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 		Version: currentBuild().Version, Logger: log, LogLines: lines, Secrets: p.Stdout,
 		Docs: func() (*docsite.Site, error) { return buildDocs(p.rootCommand()) },
 	}
-	if c.NeedsDemo() || cli.IsTerminal(p.Stdout) {
+	if c.NeedsDemo() || terminal.IsDevice(p.Stdout) {
 		o.Banner = p.Stdout
 	}
 	n, err := node.Open(ctx, c, o)

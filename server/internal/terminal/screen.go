@@ -41,6 +41,11 @@ func Is(w io.Writer, environ []string) bool {
 			return false
 		}
 	}
+	return IsDevice(w)
+}
+
+// IsDevice reports whether w is a terminal or another character device.
+func IsDevice(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

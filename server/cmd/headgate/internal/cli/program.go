@@ -60,13 +60,3 @@ func UntilInterrupted(ctx context.Context) (context.Context, context.CancelFunc)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
-
-// IsTerminal reports whether w is a terminal or another character device.
-func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 // progressInterval is the shortest time between two updates of a progress line.
@@ -17,7 +19,7 @@ type ProgressLine struct {
 
 // NewProgressLine returns a progress line on w. It shows nothing if w is not a terminal.
 func NewProgressLine(w io.Writer) *ProgressLine {
-	if !IsTerminal(w) {
+	if !terminal.IsDevice(w) {
 		return &ProgressLine{}
 	}
 	return &ProgressLine{terminal: w}

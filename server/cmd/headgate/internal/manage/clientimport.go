@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 const (
@@ -59,7 +60,7 @@ progress on standard error. Clients that are registered when Ctrl-C or an error 
 			send := func(ctx context.Context, lines io.Reader) (*edit.Imported, error) {
 				return client.Import(ctx, lines, false)
 			}
-			in := &clientImport{send: send, progress: p.Stderr, terminal: cli.IsTerminal(p.Stderr), now: time.Now}
+			in := &clientImport{send: send, progress: p.Stderr, terminal: terminal.IsDevice(p.Stderr), now: time.Now}
 			if result, err = in.run(ctx, from); err != nil && result.Clients > 0 {
 				_, _ = fmt.Fprintf(p.Stderr, "headgate: %s registered before the error\n", output.Plural(result.Clients, "client"))
 			}

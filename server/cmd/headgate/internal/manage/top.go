@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/top"
 	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/internal/terminal"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
@@ -38,7 +39,7 @@ denials, / filters by text, p pauses, q quits. If the output is not a terminal, 
 		if q.Order = top.Order(order); q.Order != top.ByDenied && q.Order != top.ByRequests {
 			return fmt.Errorf("--order %q: want denied or requests", order)
 		}
-		if once || !cli.IsTerminal(p.Stdout) {
+		if once || !terminal.IsDevice(p.Stdout) {
 			figures, err := top.Fetch(ctx, client, q)
 			if err != nil {
 				return err

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/internal/terminal"
 )
 
 // An upload is a file that is sent, of which it shows the progress: how much was read, and then that the receiver works.
@@ -59,7 +59,7 @@ func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 // show shows the progress on w until the returned function is called: on a terminal in one line, else in a line every
 // few seconds.
 func (u *upload) show(w io.Writer) (stop func()) {
-	every, terminal := progressEveryLog, cli.IsTerminal(w)
+	every, terminal := progressEveryLog, terminal.IsDevice(w)
 	if terminal {
 		every = progressEvery
 	}
