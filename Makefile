@@ -13,6 +13,7 @@ BENCH_FLAGS  ?=
 FUZZTIME     ?= 30s
 FUZZ         ?=
 CHAOSTIME    ?= 10m
+SOAKTIME     ?= 1h
 RELEASE_FLAGS ?=
 
 # The build tags of a release: without gRPC's pages for tracing, the program is 15 MB smaller.
@@ -166,8 +167,8 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME each, or those that match FU
 	echo "fuzz: all $$total passed"
 
 .PHONY: soak
-soak: need-go need-servers ## Run the long tests, one package after the other
-	HEADGATE_SOAK=1 go test -count=1 -p 1 -run Soak -timeout 90m -v $(GOTEST_FLAGS) work
+soak: need-go need-servers ## Run the long tests one after the other; one lasts SOAKTIME and checks that nothing grows under 70 % load
+	HEADGATE_SOAK=1 HEADGATE_SOAK_TIME=$(SOAKTIME) go test -count=1 -p 1 -run Soak -timeout 180m -v $(GOTEST_FLAGS) work
 
 .PHONY: chaos
 chaos: need-go need-servers ## Break a fleet of real processes at random for CHAOSTIME and check what must hold; writes bin/chaos.svg

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -77,50 +78,68 @@ func TestSoakStart(t *testing.T) {
 // the resident memory some seconds later.
 func measure(t *testing.T, binary string) (start time.Duration, rss int64) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), binary, "serve", "--gateway-addr", "127.0.0.1:0", "--api-addr", "127.0.0.1:0",
+	began := time.Now()
+	p := startProgram(t, binary)
+	awaitOK(t, p.gateway)
+	start = time.Since(began)
+	<-time.After(5 * time.Second) // the time in which it becomes idle is what is measured
+	rss = resident(t, p.pid)
+	p.stop()
+	return start, rss
+}
+
+// running is a program that runs.
+type running struct {
+	pid            int
+	gateway, admin string
+	stop           func()
+}
+
+// startProgram starts the program with its built-in service, and stops it when the test ends.
+func startProgram(t *testing.T, binary string) *running {
+	t.Helper()
+	c := exec.Command(binary, "serve", "--gateway-addr", "127.0.0.1:0", "--api-addr", "127.0.0.1:0",
 		"--grpc-addr", "127.0.0.1:0", "--resp-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data-dir", t.TempDir(),
 		"--log-format", "json")
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	logs, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	gateway := make(chan string, 1)
+	listening := make(chan *running, 1)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		readAddress(bufio.NewScanner(logs), gateway)
+		readAddresses(bufio.NewScanner(logs), listening)
 	}()
-	defer func() {
-		if err := c.Cancel(); err != nil {
+	stop := sync.OnceFunc(func() {
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
 		<-ended
 		if err := c.Wait(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	t.Cleanup(stop)
 	select {
-	case addr := <-gateway:
-		awaitOK(t, addr)
+	case p := <-listening:
+		p.pid, p.stop = c.Process.Pid, stop
+		return p
 	case <-time.After(20 * time.Second):
 		t.Fatal("the gateway does not listen")
+		return nil
 	}
-	start = time.Since(began)
-	<-time.After(5 * time.Second) // the time in which it becomes idle is what is measured
-	return start, resident(t, c.Process.Pid)
 }
 
-// readAddress reads log lines, and sends the address of the gateway.
-func readAddress(lines *bufio.Scanner, gateway chan<- string) {
+// readAddresses reads log lines, and sends the addresses.
+func readAddresses(lines *bufio.Scanner, listening chan<- *running) {
 	for lines.Scan() {
-		var line struct{ Msg, Gateway string }
+		var line struct{ Msg, Gateway, Admin string }
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" && line.Gateway != "" {
-			gateway <- line.Gateway
+			listening <- &running{gateway: line.Gateway, admin: line.Admin}
 		}
 	}
 }
