@@ -57,6 +57,22 @@ func TestTheScreenNamesWhoIsDeniedByWhichRule(t *testing.T) {
 	}
 }
 
+func TestTheScreenShowsNodesAndMarksShadowRules(t *testing.T) {
+	f := someFigures()
+	f.Clients = append([]traffic.ClientCount{
+		{Client: `{"user":"watched"}`, Rule: "trial", Requests: 99, Allowed: 99, Denied: 90, Shadow: true},
+	}, f.Clients...)
+	s := screen{figures: f, order: ByDenied, width: 80, height: 24}
+	got := s.view()
+	if strings.Index(got, "user=noisy") > strings.Index(got, "user=watched") || !strings.Contains(got, "90 shadow\n") {
+		t.Errorf("got\n%s\nwant clients that were served after one that was denied, and marked", got)
+	}
+	if eu2 := strings.Index(got, "\neu-2 "); eu2 < 0 || eu2 > strings.Index(got, "\neu-1 ") ||
+		!strings.Contains(got, "memory: redis is unreach") {
+		t.Errorf("got\n%s\nwant both nodes with their stores, the one with a problem first", got)
+	}
+}
+
 func TestKeysSortFilterPauseAndQuit(t *testing.T) {
 	var asked []Query
 	m := &model{

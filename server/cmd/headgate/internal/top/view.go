@@ -1,11 +1,16 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
 var bars = []rune("▁▂▃▄▅▆▇█")
@@ -88,28 +93,92 @@ func (s *screen) other() Order {
 	return ByDenied
 }
 
-// addTables adds the rules and the clients. Each gets half of the room.
+// addTables adds the rules, the clients and the nodes. Nodes get up to a quarter of the room, rules up to half of the rest.
 func (s *screen) addTables(add func(string, ...any)) {
-	room := max((s.height-7)/2, 1)
+	rates := s.figures.Rates(s.order, s.search)
+	room := max(s.height-9, 3) // without the first lines, the heads of the tables, and the help
+	nodes := min(len(s.figures.Nodes), max(room/4, 1))
+	rules := min(len(rates), max((room-nodes)/2, 1))
+	s.addRules(add, rates[:rules])
+	add("")
+	s.addClients(add, max(room-nodes-rules, 1))
+	add("")
+	s.addNodes(add, nodes)
+}
+
+func (s *screen) addRules(add func(string, ...any), rates []RuleRate) {
 	name := max(s.width-52, 12)
 	add("%-*s %9s %9s %9s  %s", name, "RULE", "REQ/S", "DENIED/S", "SHADOW/S", "LAST SECONDS")
-	rates := s.figures.Rates(s.order, s.search)
-	for i := range rates[:min(len(rates), room)] {
+	for i := range rates {
 		r := &rates[i]
 		add("%-*s %9.1f %9.1f %9.1f  %s", name, output.Truncate(output.Sanitize(r.Rule), name), r.Requests, r.Denied, r.Shadow,
 			sparkline(r.Spark, 20))
 	}
-	for range room - len(rates) {
-		add("")
-	}
-	add("")
-	half := max((s.width-34)/2, 12)
+}
+
+// addClients adds clients. Those that a shadow rule would have denied come last when sorted by denials: they were served.
+func (s *screen) addClients(add func(string, ...any), room int) {
+	half := max((s.width-41)/2, 12)
 	add("%-*s %-*s %9s %9s %9s", half, "CLIENT", half, "RULE", "REQUESTS", "ALLOWED", "DENIED")
-	for i := range s.figures.Clients[:min(len(s.figures.Clients), room)] {
-		c := &s.figures.Clients[i]
-		add("%-*s %-*s %9d %9d %9d", half, output.Truncate(ClientText(c.Client), half), half,
-			output.Truncate(output.Sanitize(c.Rule), half), c.Requests, c.Allowed, c.Denied)
+	list := slices.Clone(s.figures.Clients)
+	if s.order == ByDenied {
+		slices.SortStableFunc(list, func(a, b traffic.ClientCount) int { return cmp.Compare(enforced(&b), enforced(&a)) })
 	}
+	for i := range list[:min(len(list), room)] {
+		c, mark := &list[i], ""
+		if c.Shadow {
+			mark = " shadow"
+		}
+		add("%-*s %-*s %9d %9d %9d%s", half, output.Truncate(ClientText(c.Client), half), half,
+			output.Truncate(output.Sanitize(c.Rule), half), c.Requests, c.Allowed, c.Denied, mark)
+	}
+}
+
+// enforced returns the requests of a client that were really denied.
+func enforced(c *traffic.ClientCount) uint64 {
+	if c.Shadow {
+		return 0
+	}
+	return c.Denied
+}
+
+// addNodes adds nodes with their stores, those with a problem first.
+func (s *screen) addNodes(add func(string, ...any), room int) {
+	name := max((s.width-34)/2, 12)
+	add("%-*s %-8s %9s %8s  %s", name, "NODE", "REGION", "RULES", "SEEN", "STORE")
+	list := slices.Clone(s.figures.Nodes)
+	slices.SortStableFunc(list, func(a, b control.Node) int { return cmp.Compare(problems(&b), problems(&a)) })
+	for i := range list[:min(len(list), room)] {
+		n := &list[i]
+		rules := strconv.FormatInt(n.Revision, 10)
+		if n.Behind {
+			rules += " late"
+		}
+		seen := "-"
+		if !n.Seen.IsZero() {
+			seen = max(time.Since(n.Seen), 0).Truncate(time.Second).String()
+		}
+		store := "memory"
+		if n.Counters != "" {
+			store = "shared"
+		}
+		add("%-*s %-8s %9s %8s  %s: %s", name, output.Truncate(output.Sanitize(n.ID), name),
+			output.Truncate(output.Sanitize(n.Region), 8), rules, seen, store, output.Sanitize(n.Store))
+	}
+	if more := len(list) - room; more > 0 {
+		add("and %d more", more)
+	}
+}
+
+// problems returns the number of problems of a node.
+func problems(n *control.Node) (count int) {
+	if n.Store != "ok" {
+		count++
+	}
+	if n.Behind || n.Error != "" {
+		count++
+	}
+	return count
 }
 
 // nodes returns the state of the nodes in a few words.
