@@ -79,15 +79,18 @@ func (p *commands) showTop(out output.Format, figures *top.Figures, order top.Or
 		return err
 	}
 	p.Printf("\n")
-	return p.Show(out, nil, []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}, clientRows(figures.Clients))
+	return p.Show(out, nil, []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}, clientRows(figures.SortedClients(order)))
 }
 
 func clientRows(list []traffic.ClientCount) [][]string {
 	var rows [][]string
 	for i := range list {
-		c := &list[i]
+		c, mark := &list[i], ""
+		if c.Shadow {
+			mark = " shadow"
+		}
 		rows = append(rows, []string{
-			top.ClientText(c.Client), c.Rule, fmt.Sprint(c.Requests), fmt.Sprint(c.Allowed), fmt.Sprint(c.Denied),
+			top.ClientText(c.Client), c.Rule, fmt.Sprint(c.Requests), fmt.Sprint(c.Allowed), fmt.Sprint(c.Denied) + mark,
 		})
 	}
 	return rows

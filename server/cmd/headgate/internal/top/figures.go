@@ -65,6 +65,24 @@ func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error
 	return f, err
 }
 
+// SortedClients returns the clients in an order. By denials, clients that only a shadow rule would have denied come after
+// those that were denied.
+func (f *Figures) SortedClients(order Order) []traffic.ClientCount {
+	list := slices.Clone(f.Clients)
+	if order == ByDenied {
+		slices.SortStableFunc(list, func(a, b traffic.ClientCount) int { return cmp.Compare(enforced(&b), enforced(&a)) })
+	}
+	return list
+}
+
+// enforced returns the requests of a client that were really denied.
+func enforced(c *traffic.ClientCount) uint64 {
+	if c.Shadow {
+		return 0
+	}
+	return c.Denied
+}
+
 // A RuleRate has the rates of a rule per second.
 type RuleRate struct {
 	Rule             string
@@ -76,7 +94,15 @@ type RuleRate struct {
 // rateSteps is the number of steps over which rates are averaged.
 const rateSteps = 10
 
-// Rates returns the rates of the rules whose name contains a text, in the order of requests or denials.
+// limits reports whether a rule limits a client whose name contains a text.
+func (f *Figures) limits(rule, search string) bool {
+	return slices.ContainsFunc(f.Clients, func(c traffic.ClientCount) bool {
+		return c.Rule == rule && strings.Contains(strings.ToLower(ClientText(c.Client)), strings.ToLower(search))
+	})
+}
+
+// Rates returns the rates of the rules whose name contains a text, or that limit such a client, in the order of requests
+// or denials.
 func (f *Figures) Rates(order Order, search string) []RuleRate {
 	step, err := time.ParseDuration(f.Traffic.Step)
 	if err != nil || step <= 0 {
@@ -85,7 +111,7 @@ func (f *Figures) Rates(order Order, search string) []RuleRate {
 	var list []RuleRate
 	for i := range f.Traffic.Rules {
 		r := &f.Traffic.Rules[i]
-		if !strings.Contains(r.Rule, search) {
+		if !strings.Contains(r.Rule, search) && !f.limits(r.Rule, search) {
 			continue
 		}
 		list = append(list, RuleRate{

@@ -67,6 +67,10 @@ func TestTheScreenShowsNodesAndMarksShadowRules(t *testing.T) {
 	if strings.Index(got, "user=noisy") > strings.Index(got, "user=watched") || !strings.Contains(got, "90 shadow\n") {
 		t.Errorf("got\n%s\nwant clients that were served after one that was denied, and marked", got)
 	}
+	s.search = "NOISY"
+	if got := s.view(); !strings.Contains(got[:strings.Index(got, "CLIENT")], "search-per-user ") || strings.Contains(got, "\nbusy ") {
+		t.Errorf("got\n%s\nwant the rule of the client that the filter finds, and no other", got)
+	}
 	if eu2 := strings.Index(got, "\neu-2 "); eu2 < 0 || eu2 > strings.Index(got, "\neu-1 ") ||
 		!strings.Contains(got, "memory: redis is unreach") {
 		t.Errorf("got\n%s\nwant both nodes with their stores, the one with a problem first", got)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control"
-	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
 var bars = []rune("▁▂▃▄▅▆▇█")
@@ -116,14 +115,10 @@ func (s *screen) addRules(add func(string, ...any), rates []RuleRate) {
 	}
 }
 
-// addClients adds clients. Those that a shadow rule would have denied come last when sorted by denials: they were served.
 func (s *screen) addClients(add func(string, ...any), room int) {
 	half := max((s.width-41)/2, 12)
 	add("%-*s %-*s %9s %9s %9s", half, "CLIENT", half, "RULE", "REQUESTS", "ALLOWED", "DENIED")
-	list := slices.Clone(s.figures.Clients)
-	if s.order == ByDenied {
-		slices.SortStableFunc(list, func(a, b traffic.ClientCount) int { return cmp.Compare(enforced(&b), enforced(&a)) })
-	}
+	list := s.figures.SortedClients(s.order)
 	for i := range list[:min(len(list), room)] {
 		c, mark := &list[i], ""
 		if c.Shadow {
@@ -132,14 +127,6 @@ func (s *screen) addClients(add func(string, ...any), room int) {
 		add("%-*s %-*s %9d %9d %9d%s", half, output.Truncate(ClientText(c.Client), half), half,
 			output.Truncate(output.Sanitize(c.Rule), half), c.Requests, c.Allowed, c.Denied, mark)
 	}
-}
-
-// enforced returns the requests of a client that were really denied.
-func enforced(c *traffic.ClientCount) uint64 {
-	if c.Shadow {
-		return 0
-	}
-	return c.Denied
 }
 
 // addNodes adds nodes with their stores, those with a problem first.
