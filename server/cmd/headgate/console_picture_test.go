@@ -27,7 +27,8 @@ func (b *browser) picture(name string) {
 	width := ask[int64](b, "innerWidth")
 	browse(b, chromedp.EmulateViewport(width, max(800, ask[int64](b, "document.documentElement.scrollHeight"))))
 	defer browse(b, chromedp.EmulateViewport(width, 800))
-	// Scrolling parts are drawn at their new place after a frame.
+	// Scrolling parts would be drawn where they were before the window changed.
+	ask[bool](b, `window.pictured || (document.styleSheets[0].insertRule(".scroll { overflow: clip !important }"), window.pictured = true)`)
 	browse(b, chromedp.Evaluate[bool](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true), 50))))`,
 		chromedp.EvalAwaitPromise))
 	shot, err := png.Decode(bytes.NewReader(browse(b, chromedp.FullScreenshot(100))))

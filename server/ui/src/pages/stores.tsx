@@ -63,7 +63,7 @@ export function Stores({ session }: { session: Session }) {
           <HotKeys session={session} />
           <section aria-labelledby="store-nodes-title">
             <h2 id="store-nodes-title">Nodes that do not reach their store</h2>
-            <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">All nodes reach their store.</p>} />
+            <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">{state.degraded ? "The node behind this console. No other node reports it." : "All nodes reach their store."}</p>} />
           </section>
         </>
       )}
@@ -165,7 +165,7 @@ function columns(now: number): Column<Row>[] {
       ),
     },
     { name: "Circuit", means: "Open: the server gets no requests, and on_failure decides", cell: (r) => (r.circuit ? <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge> : "–") },
-    figure("Operations", (r) => r.operations, (n) => `${rate(n)}/s`, "Per second"),
+    figure("Ops/s", (r) => r.operations, rate, "Operations per second"),
     { name: "Over time", means: "Operations per second while this page is open", cell: (r) => <Sparkline values={r.history} label={`Operations per second of ${r.name}`} /> },
     figure("CPU", (r) => r.cpu, (n) => `${Math.round(100 * n)}\u202f%`, "Of one core"),
     figure("Memory", (r) => r.memory, (n, r) => (r.memoryMax ? `${bytes(n)} of ${bytes(r.memoryMax)}` : bytes(n))),
