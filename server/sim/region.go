@@ -22,7 +22,7 @@ func (w *world) connectRegions() {
 }
 
 // shards returns the number of servers of each Redis for a group of clients.
-func (w *world) shards() int { return w.scenario.Redis.Shards / w.scenario.Groups }
+func (w *world) shards() int { return max(1, w.scenario.Redis.Shards/w.scenario.Groups) }
 
 // serversOf returns the Redis servers of a region.
 func (w *world) serversOf(region int) []*redisServer {

@@ -20,6 +20,7 @@ import (
 const (
 	MaxNodes    = 10_000
 	MaxShards   = 1000
+	MaxGroups   = 64
 	MaxClients  = 1_000_000_000
 	MaxDuration = 30 * 24 * time.Hour
 )
@@ -91,8 +92,8 @@ func (s *Scenario) Validate() []source.Problem {
 	p.add(s.Seed >= 0, "seed", strconv.Itoa(s.Seed), "0 or more")
 	p.add(len(s.Limits) > 0, "limits", "no limits", "a list of limits, as in [100/s burst 200]")
 	p.add(s.SampleOneIn >= 1, "sample_one_in", strconv.Itoa(s.SampleOneIn), "1 or more")
-	p.add(s.Redis.Shards < 1 || s.Groups >= 1 && s.Groups <= s.Redis.Shards && s.Redis.Shards%s.Groups == 0, "groups",
-		strconv.Itoa(s.Groups), "a divisor of redis.shards, so that each group has the same number of servers")
+	p.add(s.Groups >= 1 && s.Groups <= MaxGroups && (!s.usesRedis() || s.Redis.Shards%s.Groups == 0), "groups",
+		strconv.Itoa(s.Groups), fmt.Sprint("1 to ", MaxGroups, ", and a divisor of redis.shards if a mode uses Redis"))
 	p.add(s.Redis.Shards >= 1 && s.Redis.Shards <= MaxShards, "redis.shards", strconv.Itoa(s.Redis.Shards),
 		fmt.Sprint("1 to ", MaxShards))
 	p.add(s.Network.Loss < 100, "network.loss", fmt.Sprint(s.Network.Loss), "less than 100 percent")
@@ -108,6 +109,11 @@ func (s *Scenario) Validate() []source.Problem {
 		s.validateFault(&p, &s.Faults[i], fmt.Sprintf("faults[%d]", i))
 	}
 	return p.list
+}
+
+// usesRedis reports whether the nodes of a mode share counters through Redis.
+func (s *Scenario) usesRedis() bool {
+	return slices.ContainsFunc(s.Modes, func(m rules.Consistency) bool { return m != rules.Local && m != rules.Gossip })
 }
 
 // validateCombinations checks that every mode can count by every algorithm.
