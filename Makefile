@@ -71,7 +71,7 @@ run: need-go ## Build and run everything: a gateway on port 8080 in front of a b
 	bin/headgate serve $(RUN_FLAGS)
 
 .PHONY: proof
-proof: need-go ## Write docs/accuracy.md and its pictures from simulations
+proof: need-go ## Write docs/accuracy.md, its pictures, and tables of other pages
 	@mkdir -p bin
 	go build -o bin/headgate ./server/cmd/headgate
 	tools/proof bin/headgate
