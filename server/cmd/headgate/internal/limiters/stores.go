@@ -31,6 +31,7 @@ type Stores struct {
 	membership atomic.Pointer[fleet.Members]            // counts the nodes; nil if it is not known yet
 	servers    atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
 	checked    atomic.Int64                             // when that was, in Unix milliseconds
+	missing    missingServers
 }
 
 // StoreOptions are the parameters of OpenStores.
@@ -186,11 +187,10 @@ func (s *Stores) checkServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()
 	health, err := s.redis.Health(ctx)
-	if err != nil {
-		health = nil // the servers are unknown; the guard reports the error
-	}
+	now := time.Now()
+	health = s.missing.keep(*s.servers.Load(), health, err, now)
 	s.servers.Store(&health)
-	s.checked.Store(time.Now().UnixMilli())
+	s.checked.Store(now.UnixMilli())
 }
 
 // ServerFigures returns the figures of the Redis servers as of the last check, nil if there are none.
