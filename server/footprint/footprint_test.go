@@ -23,14 +23,15 @@ const (
 	maxIdle  = 45_000_000 // bytes of resident memory
 )
 
-// build builds the program as for a release.
-func build(t *testing.T) string {
+// build builds the program with the tags and linker flags of a release, and with more of its settings in the environment
+// env.
+func build(t *testing.T, env ...string) string {
 	t.Helper()
 	const tags = "grpcnotrace" // without gRPC's pages for tracing, whose templates cost 15 MB
 	binary := filepath.Join(t.TempDir(), "headgate")
-	c := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", "-s -w",
+	c := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", tags, "-ldflags", "-s -w",
 		"-o", binary, "./server/cmd/headgate")
-	c.Dir, c.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	c.Dir, c.Env = "../..", append(os.Environ(), env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
@@ -55,7 +56,7 @@ func TestSoakStart(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("set HEADGATE_SOAK=1, as make soak does")
 	}
-	binary := build(t)
+	binary := build(t, "CGO_ENABLED=0")
 	var starts []time.Duration
 	var idle []int64
 	for range 5 {

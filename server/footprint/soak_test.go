@@ -37,7 +37,7 @@ func TestSoakSlopes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := startProgram(t, build(t))
+	p := startProgram(t, build(t, "CGO_ENABLED=0"))
 	l := &soakLoad{url: "http://" + p.gateway + "/", client: &http.Client{
 		Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: soakConns},
 	}}
