@@ -28,8 +28,8 @@ const index = "index.html"
 
 // pages are the paths of the console's pages. src/route.ts has the same list.
 var pages = map[string]bool{
-	"/": true, "/rules": true, "/clients": true, "/overrides": true, "/explain": true, "/fleet": true, "/stores": true, "/webhooks": true,
-	"/audit": true, "/tokens": true, "/signin": true,
+	"/": true, "/rules": true, "/clients": true, "/overrides": true, "/explain": true, "/fleet": true, "/stores": true, "/alerts": true,
+	"/webhooks": true, "/audit": true, "/tokens": true, "/signin": true,
 }
 
 // isPage reports whether a path is a page of the console: one of pages, or that of a rule.

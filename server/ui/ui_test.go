@@ -58,7 +58,7 @@ func asset(t *testing.T, h http.Handler) string {
 
 func TestThePageIsAtEachOfItsAddressesAndNowhereElse(t *testing.T) {
 	h := console(t)
-	for _, path := range []string{"/", "/rules", "/rules/search-per-user", "/rules/a.b", "/explain", "/clients", "/overrides", "/audit", "/tokens", "/fleet", "/stores", "/webhooks", "/signin", "/?x=1", "/rules?new"} {
+	for _, path := range []string{"/", "/rules", "/rules/search-per-user", "/rules/a.b", "/explain", "/clients", "/overrides", "/audit", "/tokens", "/fleet", "/stores", "/alerts", "/webhooks", "/signin", "/?x=1", "/rules?new"} {
 		got := ask(h, http.MethodGet, path)
 		if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(text(t, got), `id="console"`) {
 			t.Errorf("%s: got %s %s, want the page", path, got.Status, got.Header.Get("Content-Type"))

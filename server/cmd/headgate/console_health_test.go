@@ -19,7 +19,7 @@ const bannerShown = `document.querySelector("[data-banner=degraded]")`
 // pagesWithBanner are all pages. Each is open in its own tab while the store fails.
 var pagesWithBanner = []string{
 	"/", "/rules", "/rules/per-user", "/clients", "/clients?registered", "/overrides", "/explain", "/fleet", "/stores",
-	"/webhooks", "/audit", "/tokens", "/signin",
+	"/alerts", "/webhooks", "/audit", "/tokens", "/signin",
 }
 
 // While Redis is down, every open page has the banner, whichever node noticed, and no page says that there are no

@@ -63,7 +63,10 @@ func consoleViews() []consoleView {
 		{name: "enforcement-stop", show: then("/", `document.querySelector(".chart canvas")`, "main button", "Stop enforcing", dialogShown)},
 		{name: "enforcement-off", show: func(g *consoleGallery, t *testing.T) {
 			g.post(t, "/v1/enforcement:off", map[string]any{"rule": "demo-per-client", "for": "30m"})
-			t.Cleanup(func() { g.post(t, "/v1/enforcement:on", map[string]any{"rule": "demo-per-client"}) })
+			t.Cleanup(func() {
+				g.post(t, "/v1/enforcement:on", map[string]any{"rule": "demo-per-client"})
+				g.browser.see("no banner", `!document.querySelector("[data-banner=enforcement]")`) // else the next view has it
+			})
 			at("/", `document.querySelector("[data-banner=enforcement]") && document.querySelector(".chart canvas")`)(g, t)
 		}},
 		{name: "rules", show: at("/rules", `document.querySelectorAll("[data-table=rules] .spark").length > 2`)},
@@ -117,6 +120,7 @@ func consoleViews() []consoleView {
 		}},
 		{name: "fleet", show: at("/fleet", `document.querySelectorAll("[data-table=nodes] tbody tr").length === 2 && document.querySelector("dl.figures .figure").textContent !== "–"`)},
 		{name: "stores", show: at("/stores", `document.querySelector("[data-table=shards] tbody") && document.querySelector("[data-figures] .figure").textContent !== "–"`+full(`document.querySelector("[data-table=shards] .spark .line")`))},
+		{name: "alerts", show: at("/alerts", `document.querySelector("#firing-title")`)},
 		{name: "webhooks", show: then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "Deliveries", `document.querySelector("#deliveries-title")`)},
 		{name: "webhook-new", show: then("/webhooks", `document.querySelector("[data-table=webhooks] tbody")`, "main button", "New webhook", `document.querySelector("#w-url")`)},
 		{name: "audit", show: at("/audit", `document.querySelector("[data-table=audit] tbody")`)},

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { onTokenRefused } from "./api.ts";
 import icon from "./icon.svg";
+import { AlertsPage } from "./pages/alerts.tsx";
 import { Audit } from "./pages/audit.tsx";
 import { Clients } from "./pages/clients.tsx";
 import { Explain } from "./pages/explain.tsx";
@@ -135,6 +136,7 @@ function Shown({ place, session, onSignIn }: ShownProps) {
   if (place.page === "signin" || !session.who) return <SignIn session={session} onSignIn={onSignIn} />;
   if (place.page === "overview") return <Overview key={namespace} session={session} />;
   if (place.page === "stores") return <Stores key={namespace} session={session} />;
+  if (place.page === "alerts") return <AlertsPage />;
   if (place.page === "rules" && place.rule !== undefined) return <RulePage key={`${namespace} ${place.rule}`} session={session} id={place.rule} />;
   if (place.page === "rules") return <Rules key={namespace} session={session} query={place.query} />;
   if (place.page === "explain") return <Explain key={namespace} namespace={namespace} query={place.query} />;

@@ -3,7 +3,7 @@
 import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 
-import { call, clock, Problem, readStatus, type FleetNode, type Nodes, type RuleItem, type Status, type Suspension, type WhoAmI } from "./api.ts";
+import { call, clock, Problem, readStatus, type Alert, type Alerts, type FleetNode, type Nodes, type RuleItem, type Status, type Suspension, type WhoAmI } from "./api.ts";
 import { healthOf, heartbeatOf, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
@@ -16,6 +16,8 @@ export interface State {
   health: Health;
   /** Nodes that decide without their store. */
   degraded: { nodes: number; of: number; since: string | undefined; reason: string } | undefined;
+  /** Alerts that fire or were resolved lately; undefined if they cannot be read. */
+  alerts: Alert[] | undefined;
   /** Rules that are not enforced for a time. */
   suspended: Suspension[];
   /** While nodes are degraded: requests per second that pass unlimited, the rules that let them pass, and rules with another on_failure; undefined if unknown. */
@@ -39,16 +41,17 @@ export function useFleetState(session: Session | undefined): State | undefined {
 }
 
 async function read(who: WhoAmI | undefined, namespace: string, signal: AbortSignal): Promise<State> {
-  const [status, fleet, enforcement] = await Promise.allSettled([
+  const [status, fleet, enforcement, alerts] = await Promise.allSettled([
     readStatus(signal),
     who ? call<Nodes>("/v1/nodes", { query: { namespace }, signal }) : Promise.resolve({ nodes: [] as FleetNode[] }),
     who ? readSuspensions(who, namespace, signal) : Promise.resolve([]),
+    who ? call<Alerts>("/v1/alerts", { query: { namespace }, signal }) : Promise.resolve(undefined),
   ]);
   if (status.status === "rejected" && fleet.status === "rejected") throw status.reason;
   const here = status.status === "fulfilled" ? status.value : undefined;
   const nodes = fleet.status === "fulfilled" ? fleet.value.nodes : [];
   const suspended = suspendedOf(here, enforcement.status === "fulfilled" ? enforcement.value : []);
-  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined };
+  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined, alerts: alerts.status === "fulfilled" ? alerts.value?.alerts : undefined };
   if (made.degraded && who) made.unlimited = await unlimitedOf(namespace, signal).catch(() => undefined);
   return made;
 }

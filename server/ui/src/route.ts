@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import type { Session } from "./session.ts";
 
-export type Page = "overview" | "rules" | "clients" | "explain" | "overrides" | "fleet" | "stores" | "webhooks" | "audit" | "tokens" | "signin" | "nothing";
+export type Page = "overview" | "rules" | "clients" | "explain" | "overrides" | "fleet" | "stores" | "alerts" | "webhooks" | "audit" | "tokens" | "signin" | "nothing";
 
 export interface Place {
   page: Page;
@@ -34,6 +34,7 @@ const all: readonly MenuEntry[] = [
   { page: "explain", path: "/explain", name: "Explain", key: "e", group: "Traffic" },
   { page: "fleet", path: "/fleet", name: "Fleet", key: "f", group: "System" },
   { page: "stores", path: "/stores", name: "Stores", key: "s", group: "System" },
+  { page: "alerts", path: "/alerts", name: "Alerts", key: "l", group: "System" },
   { page: "webhooks", path: "/webhooks", name: "Webhooks", key: "w", group: "Administration", admins: true },
   { page: "audit", path: "/audit", name: "Audit", key: "a", group: "Administration", admins: true },
   { page: "tokens", path: "/tokens", name: "Tokens", key: "t", group: "Administration", admins: true },

@@ -391,3 +391,25 @@ export interface WhatIf {
   partial?: boolean;
   error?: string;
 }
+
+/** A condition that is or was met, of which webhooks were notified. */
+export interface Alert {
+  id: string;
+  condition: string;
+  severity: "critical" | "warning";
+  state: "firing" | "resolved";
+  subject: string;
+  nodes?: string[];
+  summary: string;
+  value: number;
+  /** The URL or path of the page that says what to do. */
+  runbook: string;
+  since: string;
+  fired: string;
+  resolved?: string;
+}
+
+export interface Alerts {
+  firing: number;
+  alerts: Alert[];
+}

@@ -70,10 +70,10 @@ test("paths lead to pages, and others to nothing", () => {
 
 test("pages are shown to who has a use for them", () => {
   const menu = (who: WhoAmI | undefined): string => menuOf({ ...start, who }).map((m) => m.key).join("");
-  assert.equal(menu(undefined), "hrcoefs");
-  assert.equal(menu({ id: "v", role: "viewer", namespaces: ["*"] }), "hrcoefs");
-  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"] }), "hrcoefswat");
-  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"], no_overrides: "the rules are those of a file" }), "hrcefswat");
+  assert.equal(menu(undefined), "hrcoefsl");
+  assert.equal(menu({ id: "v", role: "viewer", namespaces: ["*"] }), "hrcoefsl");
+  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"] }), "hrcoefslwat");
+  assert.equal(menu({ id: "a", role: "admin", namespaces: ["*"], no_overrides: "the rules are those of a file" }), "hrcefslwat");
 });
 
 test("who may change what is what the rules service says", () => {

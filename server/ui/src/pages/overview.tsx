@@ -97,10 +97,16 @@ export function Verdict({ state }: { state: State | undefined }) {
   const { health, here, degraded, suspended } = state;
   const warned = warningsOf(here);
   const well = !degraded && suspended.length === 0 && health.late + health.silent + health.behind + health.faulty + health.down + warned === 0 && !here?.degraded;
+  const firing = state.alerts?.filter((a) => a.state === "firing").length ?? 0;
   return (
     <p class="summary" aria-live="off">
       <span>{plural(health.here, "node")}</span>
-      {well && health.here > 0 && <Badge tone="good">no problems</Badge>}
+      {well && firing === 0 && health.here > 0 && <Badge tone="good">no problems</Badge>}
+      {firing > 0 && (
+        <a href="/alerts">
+          <Badge tone="warn">{plural(firing, "alert")}</Badge>
+        </a>
+      )}
       {degraded && <Badge tone="bad">store unreachable</Badge>}
       {!degraded && here?.degraded && <Badge tone="warn">this node is degraded</Badge>}
       {suspended.length > 0 && <Badge tone="warn">enforcement is off</Badge>}

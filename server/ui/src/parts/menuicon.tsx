@@ -10,6 +10,7 @@ const lines: Partial<Record<Page, string>> = {
   overrides: "M2.5 5h6M11.5 5h2M10 3v4M2.5 11h2M7.5 11h6M6 9v4",
   explain: "M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12ZM6.3 6.3c.2-1 .9-1.5 1.8-1.5 1 0 1.8.6 1.8 1.6 0 1.3-1.9 1.5-1.9 2.8M8 11.4v.1",
   fleet: "M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.1M5 11h.1",
+  alerts: "M8 2v1M4 11V7.5a4 4 0 0 1 8 0V11l1 1.5H3ZM6.5 14h3",
   stores: "M8 6c3 0 5-.8 5-2s-2-2-5-2-5 .8-5 2 2 2 5 2ZM3 4v8c0 1.2 2 2 5 2s5-.8 5-2V4M3 8c0 1.2 2 2 5 2s5-.8 5-2",
   webhooks: "M6.5 9.5l3-3M7 4.5l1.5-1.5a2.8 2.8 0 0 1 4 4L11 8.5M9 11.5L7.5 13a2.8 2.8 0 0 1-4-4L5 7.5",
   audit: "M4 2h8v12H4zM6 5h4M6 8h4M6 11h2",
