@@ -50,8 +50,9 @@ func main() {
 	root := flag.String("root", "../..", "root of the repository")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *root, *out, *version, *platforms); err != nil {
+	err := run(ctx, *root, *out, *version, *platforms)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}

@@ -26,12 +26,15 @@ func (r *release) writePackages(t *target, m *manual) error {
 	if err != nil {
 		return err
 	}
+	if err := r.stageScripts(staged); err != nil {
+		return err
+	}
 	for _, format := range []string{"deb", "rpm", "apk"} {
 		packager, err := nfpm.Get(format)
 		if err != nil {
 			return err
 		}
-		info := nfpm.WithDefaults(r.packageInfo(t, contents))
+		info := nfpm.WithDefaults(r.packageInfo(t, contents, staged))
 		if err := nfpm.PrepareForPackager(info, format); err != nil {
 			return err
 		}
@@ -44,8 +47,30 @@ func (r *release) writePackages(t *target, m *manual) error {
 	return nil
 }
 
-func (r *release) packageInfo(t *target, contents files.Contents) *nfpm.Info {
-	script := func(name string) string { return filepath.Join(r.root, "packaging", name) }
+// The scripts of the packages.
+const postInstall, preRemove, postRemove = "postinstall.sh", "preremove.sh", "postremove.sh"
+
+// stageScripts copies the scripts to the staging directory, with the time of the commit: the Alpine package contains
+// the times of its scripts.
+func (r *release) stageScripts(staged string) error {
+	for _, name := range []string{postInstall, preRemove, postRemove} {
+		data, err := os.ReadFile(filepath.Join(r.root, "packaging", name))
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(staged, name)
+		if err := os.WriteFile(path, data, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chtimes(path, r.date, r.date); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *release) packageInfo(t *target, contents files.Contents, staged string) *nfpm.Info {
+	script := func(name string) string { return filepath.Join(staged, name) }
 	return &nfpm.Info{
 		Name: "headgate", Arch: t.arch, Platform: t.os, Version: r.version, MTime: r.date,
 		Section: "net", Priority: "optional", License: "Apache-2.0", DisableGlobbing: true,
@@ -55,10 +80,10 @@ func (r *release) packageInfo(t *target, contents files.Contents) *nfpm.Info {
 		Overridables: nfpm.Overridables{
 			Contents: contents,
 			Scripts: nfpm.Scripts{
-				PostInstall: script("postinstall.sh"), PreRemove: script("preremove.sh"), PostRemove: script("postremove.sh"),
+				PostInstall: script(postInstall), PreRemove: script(preRemove), PostRemove: script(postRemove),
 			},
 			RPM: nfpm.RPM{BuildHost: "localhost", Group: "System Environment/Daemons"},
-			APK: nfpm.APK{Scripts: nfpm.APKScripts{PostUpgrade: script("postinstall.sh")}},
+			APK: nfpm.APK{Scripts: nfpm.APKScripts{PostUpgrade: script(postInstall)}},
 		},
 	}
 }

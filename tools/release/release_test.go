@@ -91,6 +91,24 @@ func TestTwoReleasesAreIdentical(t *testing.T) {
 	}
 }
 
+// The Alpine package contains the times of its scripts, which must not be those of the checkout.
+func TestScriptsHaveTheTimeOfTheCommit(t *testing.T) {
+	r := &release{root: "../..", date: time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)}
+	staged := t.TempDir()
+	if err := r.stageScripts(staged); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{postInstall, preRemove, postRemove} {
+		info, err := os.Stat(filepath.Join(staged, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !info.ModTime().Equal(r.date) {
+			t.Errorf("%s: got %v, want %v", name, info.ModTime(), r.date)
+		}
+	}
+}
+
 func TestChecksumsAreSigned(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
