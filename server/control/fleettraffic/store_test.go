@@ -18,11 +18,11 @@ import (
 // A service is a rules service whose time tests set.
 type service struct {
 	*fleettraffic.Store
-	t   *testing.T
+	t   testing.TB
 	now *atomic.Int64 // Unix seconds
 }
 
-func newService(t *testing.T, db control.DB, now *atomic.Int64) *service {
+func newService(t testing.TB, db control.DB, now *atomic.Int64) *service {
 	t.Helper()
 	return &service{t: t, now: now, Store: fleettraffic.NewStore(fleettraffic.Options{
 		DB: db, Namer: traffic.NewNamer(traffic.Clear, nil), Logger: slog.New(slog.DiscardHandler),
@@ -30,7 +30,7 @@ func newService(t *testing.T, db control.DB, now *atomic.Int64) *service {
 	})}
 }
 
-func openDB(t *testing.T, path string) control.DB {
+func openDB(t testing.TB, path string) control.DB {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), path)
 	if err != nil {
