@@ -105,7 +105,9 @@ func TestEnforceOffReachesEveryNodeAndEndsByItself(t *testing.T) {
 	// It ends without another command.
 	enforce(t, service, "off", "--all-namespaces", "--for", "2s")
 	for _, p := range []*process{service, node} {
-		p.waitLog("enforcement off: requests over the limit are admitted and counted")
+		await.Equal(t, "switches that took effect", func() int {
+			return len(p.logged("enforcement off: requests over the limit are admitted and counted"))
+		}, 2)
 		waitDecision(t, p, http.StatusTooManyRequests)
 	}
 
