@@ -2,7 +2,6 @@ package overload
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"math"
 	"runtime"
@@ -19,7 +18,7 @@ func run(t *testing.T, wait *atomic.Int64) *Monitor {
 	m := New(Options{
 		Wait:   func() time.Duration { return time.Duration(wait.Load()) },
 		Random: func() float64 { return 0.5 },
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup

@@ -70,8 +70,8 @@ func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error)
 // a limit after an admission.
 func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool, excess int64) {
 	if len(o.right[0].pairs)+len(o.due[0].pairs) == 0 && len(o.all) == 1 && o.all[0].pairs != nil {
-		if wrong, excess, done := o.judgePair(client, now, cost, allowed); done {
-			return wrong, excess
+		if o.judgePair(client, now, cost, allowed) {
+			return false, 0
 		}
 	}
 	if !allowed {
@@ -101,12 +101,13 @@ func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool
 	return wrong, excess
 }
 
-// judgePair is judge for one limit as long as no decision was wrong, with few lookups. It does nothing if this one is.
-func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (wrong bool, excess int64, done bool) {
+// judgePair judges a right decision under one limit, as long as none was wrong before, with few lookups. If the decision
+// is wrong, it does nothing and returns false.
+func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (done bool) {
 	c := &o.all[0]
 	pair := c.pairs[client]
 	if c.plan.DecidePair(pair, now, cost).Allowed != allowed {
-		return false, 0, false
+		return false
 	}
 	if allowed {
 		c.pairs[client], _ = c.plan.ChargePair(pair, now, cost)
@@ -114,7 +115,7 @@ func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (wrong 
 			o.sweep(now)
 		}
 	}
-	return false, 0, true
+	return true
 }
 
 // sweep drops clients whose counters are as new. Every client is looked at once while the number of clients doubles.

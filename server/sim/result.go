@@ -169,10 +169,19 @@ func (r *Result) finish(w *world) {
 // join adds the figures of another group of clients.
 func (r *Result) join(o *Result) {
 	for _, n := range [][2]*int64{
-		{&r.Requests, &o.Requests}, {&r.Retries, &o.Retries}, {&r.Admitted, &o.Admitted}, {&r.Denied, &o.Denied},
-		{&r.Degraded, &o.Degraded}, {&r.Unserved, &o.Unserved}, {&r.WronglyAdmitted, &o.WronglyAdmitted},
-		{&r.WronglyDenied, &o.WronglyDenied}, {&r.RedisCalls, &o.RedisCalls}, {&r.BytesSent, &o.BytesSent},
-		{&r.Events, &o.Events}, {&r.granted, &o.granted}, {&r.BytesBetweenRegions, &o.BytesBetweenRegions},
+		{&r.Requests, &o.Requests},
+		{&r.Retries, &o.Retries},
+		{&r.Admitted, &o.Admitted},
+		{&r.Denied, &o.Denied},
+		{&r.Degraded, &o.Degraded},
+		{&r.Unserved, &o.Unserved},
+		{&r.WronglyAdmitted, &o.WronglyAdmitted},
+		{&r.WronglyDenied, &o.WronglyDenied},
+		{&r.RedisCalls, &o.RedisCalls},
+		{&r.BytesSent, &o.BytesSent},
+		{&r.Events, &o.Events},
+		{&r.granted, &o.granted},
+		{&r.BytesBetweenRegions, &o.BytesBetweenRegions},
 	} {
 		*n[0] += *n[1]
 	}

@@ -132,8 +132,10 @@ func FuzzAsyncNote(f *testing.F) {
 	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 12, Level: 5})))
 	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 1 << 40, Level: 5, Window: 1767225600000000, Reset: true})))
 	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 10, Level: 25, Window: 1767225600000000, Carried: 15})))
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Total: 10, Level: 25,
-		Comparison: ledger.Comparison{Sum: 40, SumValid: true, Digest: 0xfedc}})))
+	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{
+		Total: 10, Level: 25,
+		Comparison: ledger.Comparison{Sum: 40, SumValid: true, Digest: 0xfedc},
+	})))
 	f.Add("")
 	f.Add("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
 	f.Fuzz(func(t *testing.T, note string) {

@@ -24,10 +24,10 @@ const (
 
 // A bucket counts the clients whose hash selects it, in one cache line.
 type bucket struct {
-	prints  [ways]atomic.Uint32 // of the hashes of clients, 0 if the slot is free
-	weights [ways]atomic.Uint32 // missed + requests + (deniedWeight-1)·denied
-	denied  [ways]atomic.Uint32
-	missed  [ways]atomic.Uint32 // estimate of the weight before the client entered
+	fingerprints [ways]atomic.Uint32 // of the hashes of clients, 0 if the slot is free
+	weights      [ways]atomic.Uint32 // missed + requests + (deniedWeight-1)·denied
+	denied       [ways]atomic.Uint32
+	missed       [ways]atomic.Uint32 // estimate of the weight before the client entered
 }
 
 // requests returns the number of requests of a client since it entered the bucket.
@@ -83,19 +83,21 @@ func newTable(seed uint64, size int) *table {
 
 // place returns the bucket of a client, and what distinguishes it there. The seed is different in each process, so that
 // clients cannot choose to share a bucket.
-func (t *table) place(key uint64) (at uint64, print uint32) {
+func (t *table) place(key uint64) (at uint64, fingerprint uint32) {
 	h := fold(key, t.seed)
 	return h & t.mask, uint32(h>>32) | 1
 }
 
 // find returns the index of a client in its bucket, or ways if it is not there. It has no branches, which a processor
 // would predict wrongly with many clients.
-func (b *bucket) find(print uint32) int {
-	return bits.TrailingZeros64(b.is(0, print) | b.is(1, print)<<1 | b.is(2, print)<<2 | b.is(3, print)<<3 | 1<<ways)
+func (b *bucket) find(fingerprint uint32) int {
+	return bits.TrailingZeros64(b.is(0, fingerprint) | b.is(1, fingerprint)<<1 | b.is(2, fingerprint)<<2 | b.is(3, fingerprint)<<3 | 1<<ways)
 }
 
 // is returns 1 if a client is the i-th of its bucket, else 0.
-func (b *bucket) is(i int, print uint32) uint64 { return (uint64(b.prints[i].Load()^print) - 1) >> 63 }
+func (b *bucket) is(i int, fingerprint uint32) uint64 {
+	return (uint64(b.fingerprints[i].Load()^fingerprint) - 1) >> 63
+}
 
 // least returns the weight of the lightest client.
 func (b *bucket) least() uint32 {
@@ -105,14 +107,14 @@ func (b *bucket) least() uint32 {
 // add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0 if
 // it was not in the table.
 func (t *table) add(key uint64, c *engine.ClientView, rule *ruleStats, requests uint32) (weight uint32) {
-	at, print := t.place(key)
+	at, fingerprint := t.place(key)
 	b := &t.buckets[at]
-	if i := b.find(print); i < ways {
+	if i := b.find(fingerprint); i < ways {
 		return b.count(i, requests, c.Denied)
 	}
 	added := uint64(requests * weightOf(c.Denied))
 	if rand.Uint64()>>32*(uint64(b.least())+added) < added<<32 {
-		t.enter(at, print, c, rule, requests)
+		t.enter(at, fingerprint, c, rule, requests)
 	}
 	return 0
 }
@@ -134,9 +136,9 @@ func (b *bucket) count(i int, requests uint32, denied bool) uint32 {
 
 // requests returns how often a client was counted, 0 if it is not in the table.
 func (t *table) requests(key uint64) uint32 {
-	at, print := t.place(key)
+	at, fingerprint := t.place(key)
 	b := &t.buckets[at]
-	if i := b.find(print); i < ways {
+	if i := b.find(fingerprint); i < ways {
 		return b.requests(i)
 	}
 	return 0
@@ -144,13 +146,13 @@ func (t *table) requests(key uint64) uint32 {
 
 // enter replaces the lightest client of a bucket. It is called for a request of weight w with the probability
 // w/(least+w), so that the weight of the replaced client is the expected weight that the new client had before.
-func (t *table) enter(at uint64, print uint32, c *engine.ClientView, rule *ruleStats, requests uint32) {
+func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule *ruleStats, requests uint32) {
 	if !t.locks[at].CompareAndSwap(0, 1) {
 		return // another client enters the bucket
 	}
 	defer t.unlock(at)
 	b := &t.buckets[at]
-	if i := b.find(print); i < ways { // it has entered since
+	if i := b.find(fingerprint); i < ways { // it has entered since
 		b.count(i, requests, c.Denied)
 		return
 	}
@@ -164,7 +166,7 @@ func (t *table) enter(at uint64, print uint32, c *engine.ClientView, rule *ruleS
 	b.missed[lightest].Store(least)
 	b.denied[lightest].Store(0)
 	b.count(lightest, requests, c.Denied)
-	b.prints[lightest].Store(print)
+	b.fingerprints[lightest].Store(fingerprint)
 	s := &t.slots[at*ways+uint64(lightest)]
 	s.rule, s.shadow = rule, c.Shadow
 	s.set(c)
@@ -256,7 +258,7 @@ func (t *table) erase(condition func(*counted) bool) {
 }
 
 func (b *bucket) clear(i int) {
-	b.prints[i].Store(0)
+	b.fingerprints[i].Store(0)
 	b.weights[i].Store(0)
 	b.denied[i].Store(0)
 	b.missed[i].Store(0)

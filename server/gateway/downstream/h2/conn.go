@@ -35,8 +35,7 @@ type Conn struct {
 
 // idleState is since when the connection has no streams.
 type idleState struct {
-	since  time.Duration
-	denied bool // the last response was 429
+	since time.Duration
 }
 
 // peerSettings are the client's.

@@ -99,14 +99,16 @@ func TestResponses(t *testing.T) {
 			_, _ = io.WriteString(w, "hello")
 			w.Header().Set("X-Sum", "1")
 		}, want: ":status=200 content-type=text/plain; charset=utf-8 trailer=X-Sum", body: "hello", trailer: "x-sum=1"},
-		"late trailers": {handler: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "5")
-			_, _ = io.WriteString(w, "hello")
-			_ = http.NewResponseController(w).Flush()
-			w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
-		},
+		"late trailers": {
+			handler: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "5")
+				_, _ = io.WriteString(w, "hello")
+				_ = http.NewResponseController(w).Flush()
+				w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+			},
 			want: ":status=200 content-length=5 content-type=text/plain; charset=utf-8",
-			body: "hello", trailer: "grpc-status=0"},
+			body: "hello", trailer: "grpc-status=0",
+		},
 		"only trailers": {handler: func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 			w.Header().Set(http.TrailerPrefix+"Grpc-Status", "12")

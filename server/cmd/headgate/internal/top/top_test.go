@@ -68,7 +68,8 @@ func TestTheScreenShowsNodesAndMarksShadowRules(t *testing.T) {
 		t.Errorf("got\n%s\nwant clients that were served after one that was denied, and marked", got)
 	}
 	s.search = "NOISY"
-	if got := s.view(); !strings.Contains(got[:strings.Index(got, "CLIENT")], "search-per-user ") || strings.Contains(got, "\nbusy ") {
+	rules, _, _ := strings.Cut(s.view(), "CLIENT")
+	if got := s.view(); !strings.Contains(rules, "search-per-user ") || strings.Contains(got, "\nbusy ") {
 		t.Errorf("got\n%s\nwant the rule of the client that the filter finds, and no other", got)
 	}
 	if eu2 := strings.Index(got, "\neu-2 "); eu2 < 0 || eu2 > strings.Index(got, "\neu-1 ") ||
