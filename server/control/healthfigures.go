@@ -21,7 +21,7 @@ type HealthFigures struct {
 	MemoryMaxBytes int64 `json:"memory_max_bytes"`
 	// Certificates are the certificates of its listeners.
 	Certificates []CertificateExpiry `json:"certificates,omitempty"`
-	// Servers are the Redis servers, if this node was the last to ask them.
+	// Servers are the Redis servers, as this node sees them.
 	Servers []ServerFigures `json:"servers,omitempty"`
 }
 
