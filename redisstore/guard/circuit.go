@@ -91,11 +91,12 @@ func (c *circuit) shouldOpen(now time.Time) bool {
 	return successes+failures >= tripCalls && failures >= successes
 }
 
-// tryOpen opens the circuit. It returns false if the circuit has opened since a generation.
+// tryOpen opens the circuit. It returns false if the circuit has opened since a generation. A call that began at the
+// moment at which another one opened the circuit has the generation of the open circuit.
 func (c *circuit) tryOpen(generation int64, now, nextProbe time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.generation.Load() != generation {
+	if c.open.Load() || c.generation.Load() != generation {
 		return false
 	}
 	c.generation.Add(1)

@@ -262,3 +262,18 @@ func TestCloseEndsProbesAndRefusesCalls(t *testing.T) {
 		}
 	})
 }
+
+func TestCircuitOpensOnce(t *testing.T) {
+	c := newCircuit(clock.System)
+	now := time.Now()
+	if !c.tryOpen(c.generation.Load(), now, now) {
+		t.Error("a closed circuit did not open")
+	}
+	if c.tryOpen(c.generation.Load(), now, now) { // by a call that began while the circuit opened
+		t.Error("an open circuit opened again")
+	}
+	c.close(now)
+	if !c.tryOpen(c.generation.Load(), now, now) {
+		t.Error("a circuit that was closed again did not open")
+	}
+}
