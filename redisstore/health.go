@@ -68,6 +68,7 @@ type Counts = topology.Counts
 type cpuSample struct {
 	at      time.Time
 	seconds float64
+	cores   float64 // used before, or -1
 }
 
 // coresSince returns how many cores were used since an earlier sample, or -1 if there is none.
@@ -97,7 +98,11 @@ func (c *cpuSamples) update(list []ShardHealth) {
 			latest[h.Server] = before
 			continue
 		}
-		h.CPU = h.cpu.coresSince(before)
+		h.cpu.cores = h.cpu.coresSince(before)
+		if h.cpu.at.Equal(before.at) { // the same report
+			h.cpu.cores = before.cores
+		}
+		h.CPU = h.cpu.cores
 		latest[h.Server] = h.cpu
 	}
 	c.byServer = latest
@@ -105,7 +110,12 @@ func (c *cpuSamples) update(list []ShardHealth) {
 
 // Health asks all servers for their state, and returns it by shard, the primary first. Servers that did not report have
 // an Err. Health itself fails if it is not known which servers there are.
-func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
+func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) { return s.health(ctx, s.info) }
+
+// An infoReader returns the report of a server: the reply to INFO.
+type infoReader func(context.Context, *topology.Server) (string, error)
+
+func (s *Store) health(ctx context.Context, read infoReader) ([]ShardHealth, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
@@ -135,7 +145,7 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 	}
 	var group sync.WaitGroup
 	for i, server := range servers {
-		group.Go(func() { s.readHealth(ctx, server, &list[i]) })
+		group.Go(func() { s.readHealth(ctx, server, read, &list[i]) })
 	}
 	group.Wait()
 	s.servers.cpu.update(list)
@@ -151,7 +161,7 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) {
 }
 
 // readHealth asks a server for its state.
-func (s *Store) readHealth(ctx context.Context, server *topology.Server, h *ShardHealth) {
+func (s *Store) readHealth(ctx context.Context, server *topology.Server, read infoReader, h *ShardHealth) {
 	h.Server, h.CPU, h.Counts = server.Addr(), -1, server.Counts()
 	if h.Err = server.Await(ctx); h.Err != nil {
 		return
@@ -162,7 +172,7 @@ func (s *Store) readHealth(ctx context.Context, server *topology.Server, h *Shar
 		return
 	}
 	h.Ping = s.clock.Since(before)
-	text, err := server.Do(ctx, s.client.Builder().Info().Build()).ToString()
+	text, err := read(ctx, server)
 	if err != nil {
 		h.Err = topology.Explain(err, server.Addr())
 		return
@@ -183,6 +193,9 @@ func (h *ShardHealth) readInfo(info map[string]string) {
 	user, _ := strconv.ParseFloat(info["used_cpu_user"], 64)
 	system, _ := strconv.ParseFloat(info["used_cpu_sys"], 64)
 	h.cpu.seconds = user + system
+	if micros := number("server_time_usec"); micros > 0 { // not sent by Redis 6
+		h.cpu.at = time.UnixMicro(micros)
+	}
 	h.Primary = info["role"] == topology.RolePrimary
 	h.offset = number("master_repl_offset")
 	if !h.Primary {

@@ -186,7 +186,7 @@ func (s *Stores) WatchServers(ctx context.Context) {
 func (s *Stores) checkServers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()
-	health, err := s.redis.Health(ctx)
+	health, err := s.redis.SharedHealth(ctx, serversInterval)
 	now := time.Now()
 	health = s.missing.keep(*s.servers.Load(), health, err, now)
 	s.servers.Store(&health)
