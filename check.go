@@ -4,19 +4,19 @@ import "strconv"
 
 // The bounds of checks.
 const (
-	// MaxKeyBytes is the longest key a Check may have.
+	// MaxKeyBytes is the maximum length of the key of a Check.
 	MaxKeyBytes = 4096
-	// MaxChecks is the most checks that one TakeAll may decide.
+	// MaxChecks is the maximum number of checks in one TakeAll.
 	MaxChecks = 128
-	// MaxSplit is the most parts a key may be counted in.
+	// MaxSplit is the maximum number of parts of a split key.
 	MaxSplit = 64
 )
 
 // A Check asks for Cost units of Limit on behalf of Key.
 type Check struct {
-	// Key names one counter: the client and which of its limits. Two limits of one client need two keys ("alice/second",
-	// "alice/hour"), because consumption is stored by key alone; [BindAll] adds a number to it. Not empty, at most
-	// MaxKeyBytes long.
+	// Key identifies one counter. It contains the client and the limit: two limits of one client need two keys
+	// ("alice/second", "alice/hour"), because consumption is stored by key alone. [BindAll] appends a number to the key
+	// for this. Not empty, at most MaxKeyBytes long.
 	Key string
 	// Limit is how much may pass.
 	Limit Limit
@@ -27,17 +27,17 @@ type Check struct {
 	// The other fields are for limiters that use servers or peers; an in-memory limiter may ignore them.
 
 	// Owner groups the keys of one client. The keys of one owner are on one server and are decided in one step. If it is
-	// empty, the key is an owner of its own. The same key must always have the same owner. At most MaxKeyBytes long.
+	// empty, the key is its own owner. The same key must always have the same owner. At most MaxKeyBytes long.
 	Owner string
-	// Split is the number of parts in which a key that is too hot for one server is counted; 0 and 1 do not split it. At
-	// most MaxSplit.
+	// Split is the number of parts into which the counter of a key is split if one server is too slow for it; 0 and 1
+	// do not split it. At most MaxSplit.
 	Split int
-	// Partition is how much of the limit this node may use while some nodes that share it are unreachable. It is for
-	// limiters whose nodes send each other what they took.
+	// Partition is the policy for network partitions: how much of the limit this node may use while other nodes that
+	// share it are unreachable. It is for limiters whose nodes send each other updates.
 	Partition Partition
 	// OnFailure is the policy that decides while the server is unreachable.
 	OnFailure Policy
-	// Safe is the limit that the policy Local uses, nil for a share of Limit.
+	// Safe is the limit that the policy Local uses. If it is nil, the policy uses this node's share of Limit.
 	Safe *Limit
 }
 
@@ -66,7 +66,7 @@ type Partition uint8
 // The values of Partition.
 const (
 	PartitionFull  Partition = iota // all of it: each side of a split network admits the whole limit
-	PartitionShare                  // the group's share of all nodes: all sides together stay within the limit
+	PartitionShare                  // a share in proportion to its nodes: all sides together stay within the limit
 )
 
 var partitionNames = [...]string{PartitionFull: "full", PartitionShare: "share"}
@@ -78,7 +78,7 @@ func (p Partition) String() string {
 	return "partition " + strconv.Itoa(int(p))
 }
 
-// Validate returns an *InputError that says why no Limiter takes this check, or nil.
+// Validate returns an *InputError if the check is invalid, or nil.
 func (c Check) Validate() error {
 	if c.Cost < 1 {
 		if err := ValidateKey(c.Key); err != nil {
@@ -117,10 +117,10 @@ func (c Check) ValidatePeek() error {
 	return c.Limit.Validate()
 }
 
-// ValidateKey returns an *InputError for a key that no Limiter accepts.
+// ValidateKey returns an *InputError if the key is empty or too long, or nil.
 func ValidateKey(key string) error {
 	if key == "" {
-		return badCheck("Key", `""`, "a name for whose limit this is")
+		return badCheck("Key", `""`, "a key that identifies the client and the limit")
 	}
 	if len(key) > MaxKeyBytes {
 		return badCheck("Key", quote(key), "at most "+strconv.Itoa(MaxKeyBytes)+" bytes; hash a longer one")

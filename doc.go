@@ -1,7 +1,7 @@
-// Package headgate defines the types of rate limiting that all other packages share.
+// Package headgate defines the rate limiting types that all other packages use.
 //
-// A [Limit] is a rule such as "10/s burst 20". A [Limiter] counts keys: package memstore in this process, redisstore in
-// Redis. [Bind] returns a [Bound], which decides keys by that limit:
+// A [Limit] is a rule such as "10/s burst 20". A [Limiter] keeps a count for each key: package memstore in this
+// process, package redisstore in Redis. [Bind] returns a [Bound], which applies one limit to keys:
 //
 //	store := memstore.MustNew(memstore.Options{})
 //	defer store.Close()
@@ -13,15 +13,15 @@
 //
 // # Which algorithm
 //
-// A word of the limit selects the algorithm; all have the same interface.
+// The name of an algorithm in a limit, as in "10/s gcra", selects it. All algorithms have the same interface.
 //
 //	name             guarantee                                        choose it for
 //	token-bucket     never more than burst + rate·t, exactly          almost everything; the default
 //	gcra             the same decisions, by virtual scheduling        compatibility with redis-cell
 //	leaky-bucket     the same, and Delay spaces requests evenly       a backend that needs a steady flow
 //	fixed-window     Count per window; twice that at a boundary       quotas by the clock (an hour, a day)
-//	sliding-window   two weighted counters; mostly as exact as a log  large windows without the double burst
-//	sliding-buckets  over-admits at most the units of one bucket      the same, with the error chosen by Buckets
+//	sliding-window   an estimate from the counts of two windows       large windows without the double burst
+//	sliding-buckets  over-admits at most the units of one bucket      large windows; Buckets sets the maximum error
 //	sliding-log      exact for every window; memory grows with Count  low counts that must be exact
 //	concurrency      at most Count in flight                          slow calls, connections, jobs
 //

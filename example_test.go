@@ -215,7 +215,7 @@ func ExampleCheck_Validate() {
 
 func ExampleValidateKey() {
 	fmt.Println(headgate.ValidateKey(""))
-	// Output: invalid check: Key "": want a name for whose limit this is
+	// Output: invalid check: Key "": want a key that identifies the client and the limit
 }
 
 func ExampleValidateUnits() {

@@ -91,9 +91,9 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 // given back again. The units that drain in whole reduced periods since at are subtracted; the rest of that time moves
 // the anchor.
 //
-// The units were taken under the plan own. If own drains faster than p, they may have drained at its rate until the
-// limit changed. Then own's rate says how much is left, rounded to the units that p drains in a microsecond.
-func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
+// If takenUnder, the plan under which the units were taken, drains faster than p, they may have drained at its rate until
+// the limit changed. Then its rate says how much is left, rounded to the units that p drains in a microsecond.
+func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
 	now = max(now, b.Time)
@@ -103,11 +103,11 @@ func (p *Plan) giveBucket(b Pair, own *Plan, now, n, at int64) Pair {
 		return b // all of them have drained
 	}
 	drained, rest := held/p.rate.micros*p.rate.units, held%p.rate.micros
-	if own.kind == KindBucket && own.rate != p.rate {
-		if own.rate.unitsIn(held, n) >= n {
+	if takenUnder.kind == KindBucket && takenUnder.rate != p.rate {
+		if takenUnder.rate.unitsIn(held, n) >= n {
 			return b
 		}
-		if u, t := p.rate.timeToDrain(own.rate, held); u > drained || u == drained && t > rest {
+		if u, t := p.rate.timeToDrain(takenUnder.rate, held); u > drained || u == drained && t > rest {
 			if drained, rest = u, t; drained+p.rate.unitsIn(rest, n) >= n {
 				return b
 			}
@@ -146,7 +146,7 @@ func (bucketSteps) words(*Plan) (first, growth int) { return bucketWords, 0 }
 // prepare is never called for buckets: a bucket's plan needs only its rate, which Plan.Set computes.
 func (bucketSteps) prepare(*Plan) {}
 
-func (bucketSteps) restore(p *Plan, s State) { p.rate = rate{units: p.period, micros: s[bucketMicros]} }
+func (bucketSteps) restore(p *Plan, s State) { p.rate = rate{units: p.period, micros: s[bucketPeriod]} }
 
 func (bucketSteps) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {
 	return p.rate.units, p.rate.micros

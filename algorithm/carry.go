@@ -52,7 +52,7 @@ func (p *Plan) Owns(s State) bool {
 	}
 	switch p.kind {
 	case KindBucket:
-		return s[bucketMicros] == p.rate.micros
+		return s[bucketPeriod] == p.rate.micros
 	case KindBuckets:
 		return int64(len(s)-ringCounts) == p.buckets
 	default:
@@ -138,16 +138,16 @@ func (s State) Consumed(now int64) (at, units int64) {
 	return p.steps.consumed(&p, s, now)
 }
 
-// GiveBack gives back n units that were taken with r under the plan own. The limit of the key may have changed since; a
-// refund does not change it back, but credits the units by the limit that the state was written under. If both limits
-// have a bucket, the limit that drains faster bounds the credit. Times are by the clock of the state.
-func (s State) GiveBack(own *Plan, now, n int64, r headgate.Receipt) State {
+// GiveBack gives back n units that were taken with r under the plan takenUnder. The limit of the key may have changed
+// since; a refund does not change it back, but credits the units by the limit that the state was written under. If
+// both limits have a bucket, the limit that drains faster bounds the credit. Times are by the clock of the state.
+func (s State) GiveBack(takenUnder *Plan, now, n int64, r headgate.Receipt) State {
 	if kind := s.kind(); kind == KindLeases || kind == KindCustom {
 		return s // the limit of a Custom algorithm is not in its state, and adding nothing is safe
 	}
 	p := s.plan()
 	if p.IsPair() {
-		return p.StateOf(p.GivePair(own, PairOf(s), now, n, r), s)
+		return p.StateOf(p.GivePair(takenUnder, PairOf(s), now, n, r), s)
 	}
 	return p.steps.give(&p, s, now, n, r)
 }

@@ -139,4 +139,4 @@ func (concurrency) luaArgs(p *Plan, _ int64, lease uint64) (a, b int64) {
 	return p.period, int64(lease)
 }
 
-func (concurrency) lua() luaNeeds { return luaNeeds{before: []string{"store", "list"}} }
+func (concurrency) lua() luaIncludes { return luaIncludes{before: []string{"store", "list"}} }

@@ -148,7 +148,9 @@ func (counting[C]) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {
 	return p.period, int64(p.limit.Algorithm)
 }
 
-func (counting[C]) lua() luaNeeds { return luaNeeds{before: []string{"exact", "store", "counters"}} }
+func (counting[C]) lua() luaIncludes {
+	return luaIncludes{before: []string{"exact", "store", "counters"}}
+}
 
 // counters reads a state of KindCounters after its first byte.
 func (r *luaReader) counters(s State) State {

@@ -187,4 +187,4 @@ func (c custom) place(p *Plan, at, units int64) State {
 // Custom algorithms have no script.
 func (custom) luaArgs(*Plan, int64, uint64) (a, b int64) { return 0, 0 }
 
-func (custom) lua() luaNeeds { return luaNeeds{} }
+func (custom) lua() luaIncludes { return luaIncludes{} }

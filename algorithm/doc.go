@@ -8,18 +8,18 @@
 //	var alice algorithm.State
 //	for now := int64(0); now < 3_000_000; now += 50_000 {
 //		var d headgate.Decision
-//		alice, d = plan.Take(alice, now, 1, 0)
+//		alice, d = plan.Take(alice, now, 1, 0) // no lease: only concurrency has them
 //		fmt.Println(d.Allowed, d.Remaining)
 //	}
 //
 // A [Plan] is a validated limit with its rate reduced to lowest terms. Its methods are the steps: decide, take, charge,
-// give back. A store keeps one [State] for every key, passes it in with the time, and does its own locking. Nothing
-// here reads a clock, allocates for a state of fixed size, or uses floating point.
+// give back. A store keeps one [State] for every key, passes it in with the time, and does its own locking. No
+// function reads a clock or uses floating point. Steps reuse the memory of a state of fixed size.
 //
 // # Time
 //
 // Time is whole microseconds since 1970. Every state remembers the latest time it has seen. A call with an older time
-// is decided at that latest time, or as if no time had passed, whichever admits less.
+// never admits more than a call at the latest time would.
 //
 // # Exactness
 //
@@ -33,7 +33,7 @@
 // An algorithm is one Go file, one Lua file and one case file in testdata, all found by its name, and one line in the
 // list of package headgate: see CONTRIBUTING.md.
 //
-// # Twins
+// # Lua scripts
 //
 // [Lua] returns the steps of an algorithm as a script that Redis runs. It allows, denies and changes the state exactly
 // as the steps here do. The caller computes Remaining, RetryAfter and the other figures with the Go steps, from the

@@ -110,4 +110,4 @@ func (fixedWindow) luaArgs(p *Plan, offset int64, _ uint64) (a, b int64) {
 	return p.period, offset
 }
 
-func (fixedWindow) lua() luaNeeds { return luaNeeds{room: "fixedwindowroom"} }
+func (fixedWindow) lua() luaIncludes { return luaIncludes{room: "fixedwindowroom"} }

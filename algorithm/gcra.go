@@ -5,7 +5,7 @@ package algorithm
 // because the quotient need not be a whole microsecond.
 type gcra struct{ bucketSteps }
 
-func (gcra) lua() luaNeeds { return tokenBucket{}.lua() }
+func (gcra) lua() luaIncludes { return tokenBucket{}.lua() }
 
 // takeGCRA admits n units if now is not earlier than the arrival time after them, less the time in which one capacity
 // drains.

@@ -2,12 +2,12 @@ package algorithm
 
 import "time"
 
-// leakyBucket makes the same decisions as tokenBucket, and returns with each how long to delay the request, so that
-// requests are spaced by the rate. A caller that ignores the delay uses it as a meter.
+// leakyBucket makes the same decisions as tokenBucket. Each decision also says how long to delay the request, so that
+// requests are spaced by the rate. A caller that ignores the delay uses the bucket as a meter.
 type leakyBucket struct{ bucketSteps }
 
-func (leakyBucket) lua() luaNeeds {
-	return luaNeeds{before: []string{"exact", "bucket"}, give: "bucketgive"}
+func (leakyBucket) lua() luaIncludes {
+	return luaIncludes{before: []string{"exact", "bucket"}, give: "bucketgive"}
 }
 
 // delay returns how long a request that arrives at now waits until everything in the bucket has drained.

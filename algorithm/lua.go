@@ -11,8 +11,8 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// luaNeeds names the files that the script of an algorithm needs besides its own.
-type luaNeeds struct {
+// luaIncludes are the names of the Lua files that the script of an algorithm includes besides its own.
+type luaIncludes struct {
 	before []string // included in front of the algorithm's own file, in order
 	give   string   // included for refunds, "" for none
 	room   string   // included for grants, "" if the algorithm is not Grantable

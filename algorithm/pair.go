@@ -3,11 +3,11 @@ package algorithm
 import "github.com/headgate/headgate"
 
 // A Pair is the compact state of an algorithm that needs only a time and the units consumed. Unlike a State it does not
-// say which limit wrote it. The zero Pair is that of a new key. A store that knows the limit may pass a Pair to the
-// methods that end in Pair instead of a State to the others; the decisions are the same. [Plan.StateOf] and [PairOf]
-// convert between the two.
+// say which limit wrote it. The zero Pair is that of a new key. A store that knows the limit can use the methods
+// whose names end in Pair; they make the same decisions as those for a State. [Plan.StateOf] and [PairOf] convert
+// between the two.
 type Pair struct {
-	Time  int64 // µs: the anchor of a bucket, the latest decision of a window
+	Time  int64 // µs: when a bucket held Units (its anchor), or the latest decision of a window
 	Units int64
 	// Last is the time, in µs, of the latest decision that changed the Pair: for a window the same as Time, for a bucket
 	// never before it. It is used when the limit changes, and for refunds while the clock is behind.
@@ -34,7 +34,7 @@ func (p *Plan) PeekPair(s Pair, now, n int64) headgate.Decision {
 // taken.
 func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 	if p.kind == KindBucket && s.Units > 0 && p.drainsNothing(now-s.Time) {
-		// While nothing has drained, gcra's comparison of times gives the same result as this one of levels.
+		// gcra compares times, but while nothing has drained, comparing levels gives the same result.
 		if s.Units+n > p.capacity {
 			return s, false
 		}
@@ -58,7 +58,7 @@ func (p *Plan) DescribeTaken(s Pair, now, n int64) (d headgate.Decision) {
 	return d
 }
 
-// Describe is DescribeTaken without a copy of the decision: it overwrites *d.
+// Describe does the same as DescribeTaken, but writes the decision to *d, which avoids a copy.
 func (p *Plan) Describe(d *headgate.Decision, s Pair, now, n int64) {
 	*d = headgate.Decision{}
 	if p.kind == KindWindow {
@@ -76,22 +76,23 @@ func (p *Plan) ChargePair(s Pair, now, n int64) (Pair, headgate.Decision) {
 	return p.chargeBucket(s, now, n)
 }
 
-// GivePair gives back n units, taken with r under the plan own, to a Pair of the plan p: see [State.GiveBack].
-func (p *Plan) GivePair(own *Plan, s Pair, now, n int64, r headgate.Receipt) Pair {
+// GivePair gives back n units to s, a Pair of the plan p: see [State.GiveBack]. r is their receipt, and takenUnder the
+// plan under which they were taken.
+func (p *Plan) GivePair(takenUnder *Plan, s Pair, now, n int64, r headgate.Receipt) Pair {
 	if p.kind == KindWindow {
 		return p.giveWindow(s, now, n, r.At)
 	}
-	return p.giveBucket(s, own, now, n, r.At)
+	return p.giveBucket(s, takenUnder, now, n, r.At)
 }
 
-// pairSteps are the steps of the algorithms whose state is a Pair.
+// pairSteps implements steps for the algorithms whose state is a Pair.
 type pairSteps struct{}
 
 // The indexes of the words in a bucket's or window's State, and their number.
 const (
-	headWord = 0
+	headWord = 0 // the kind, and one number of the limit
 
-	bucketMicros = 1
+	bucketPeriod = 1 // µs, of the reduced rate
 	bucketTime   = 2
 	bucketUnits  = 3
 	bucketLast   = 4

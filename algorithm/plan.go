@@ -41,8 +41,8 @@ type steps interface {
 
 	// luaArgs implements [Plan.LuaArgs].
 	luaArgs(p *Plan, offset int64, lease uint64) (a, b int64)
-	// lua names the other files that its script needs.
-	lua() luaNeeds
+	// lua returns the Lua files that the algorithm's script includes.
+	lua() luaIncludes
 }
 
 // A Kind is the layout of a state. Stores keep one state for each key, whatever its kind, and carry it over when the

@@ -187,4 +187,4 @@ func (slidingBuckets) place(p *Plan, at, units int64) State {
 
 func (slidingBuckets) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.width, p.buckets }
 
-func (slidingBuckets) lua() luaNeeds { return luaNeeds{before: []string{"exact", "store"}} }
+func (slidingBuckets) lua() luaIncludes { return luaIncludes{before: []string{"exact", "store"}} }

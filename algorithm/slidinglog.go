@@ -141,4 +141,4 @@ func (slidingLog) place(p *Plan, at, units int64) State {
 
 func (slidingLog) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.period, 0 }
 
-func (slidingLog) lua() luaNeeds { return luaNeeds{before: []string{"store", "list"}} }
+func (slidingLog) lua() luaIncludes { return luaIncludes{before: []string{"store", "list"}} }

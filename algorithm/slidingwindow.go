@@ -154,6 +154,6 @@ func (slidingWindow) place(p *Plan, at, units int64) State {
 
 func (slidingWindow) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.period, 0 }
 
-func (slidingWindow) lua() luaNeeds {
-	return luaNeeds{before: []string{"exact", "store"}, room: "slidingwindowroom"}
+func (slidingWindow) lua() luaIncludes {
+	return luaIncludes{before: []string{"exact", "store"}, room: "slidingwindowroom"}
 }

@@ -4,8 +4,8 @@ package algorithm
 // capacity + rate·t in any time t.
 type tokenBucket struct{ bucketSteps }
 
-func (tokenBucket) lua() luaNeeds {
-	return luaNeeds{before: []string{"exact", "bucket"}, give: "bucketgive", room: "bucketroom"}
+func (tokenBucket) lua() luaIncludes {
+	return luaIncludes{before: []string{"exact", "bucket"}, give: "bucketgive", room: "bucketroom"}
 }
 
 func (p *Plan) takeBucket(b Pair, now, n int64) (Pair, bool) {
