@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/server/internal/certs"
 )
 
-// DefaultCheckFiles is the default of TLS.CheckFiles.
-const DefaultCheckFiles = 10 * time.Second
+// DefaultCheckFilesEvery is the default of TLS.CheckFilesEvery.
+const DefaultCheckFilesEvery = 10 * time.Second
 
 // TLS configures the certificates of a listener. Their files are watched: when they change, new connections get the new
 // certificates. If the new files are invalid, the old certificates stay in use, and the error is logged.
@@ -19,8 +19,8 @@ type TLS struct {
 	Certificates []CertificateFiles
 	// MinVersion is the minimum TLS version: tls.VersionTLS12 or tls.VersionTLS13. Default TLS 1.2.
 	MinVersion uint16
-	// CheckFiles is how often the files are checked for changes. Default DefaultCheckFiles.
-	CheckFiles time.Duration
+	// CheckFilesEvery is how often the files are checked for changes. Default DefaultCheckFilesEvery.
+	CheckFilesEvery time.Duration
 }
 
 // CertificateFiles are a certificate and its key, in PEM. Intermediate certificates follow it in CertFile.
@@ -38,7 +38,7 @@ func (t *TLS) validate(k *problems, field string) {
 	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
 		k.add(field+".MinVersion", tls.VersionName(v), "TLS 1.2 or TLS 1.3")
 	}
-	validateRange(k, field+".CheckFiles", t.CheckFiles, time.Millisecond, maxDuration)
+	validateRange(k, field+".CheckFilesEvery", t.CheckFilesEvery, time.Millisecond, maxDuration)
 }
 
 func certificateStats(set *certs.Set, listener string) []CertificateStats {

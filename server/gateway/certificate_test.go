@@ -85,7 +85,7 @@ func TestCertificatesAreReloadedUnderLoad(t *testing.T) {
 	var book logBook
 	c := before(up.URL)
 	c.Logger = book.logger()
-	c.Listeners = []Listener{{TLS: &TLS{Certificates: []CertificateFiles{files}, CheckFiles: 5 * time.Millisecond}}}
+	c.Listeners = []Listener{{TLS: &TLS{Certificates: []CertificateFiles{files}, CheckFilesEvery: 5 * time.Millisecond}}}
 	g := start(t, c)
 
 	var stop atomic.Bool

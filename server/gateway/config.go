@@ -196,7 +196,7 @@ func (c *Config) setDefaults() {
 	for i, l := range c.Listeners {
 		if l.TLS != nil {
 			filled := *l.TLS
-			setDefault(&filled.CheckFiles, DefaultCheckFiles)
+			setDefault(&filled.CheckFilesEvery, DefaultCheckFilesEvery)
 			l.TLS = &filled
 		}
 		listeners[i] = l

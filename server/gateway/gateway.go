@@ -217,7 +217,7 @@ func (g *Gateway) start() (<-chan error, error) {
 			}
 		})
 		if f.certificates != nil {
-			g.running.Go(func() { f.certificates.Watch(ctx, f.config.TLS.CheckFiles, g.config.Logger) })
+			g.running.Go(func() { f.certificates.Watch(ctx, f.config.TLS.CheckFilesEvery, g.config.Logger) })
 		}
 	}
 	for _, rt := range g.routes.all {

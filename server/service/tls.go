@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/server/internal/certs"
 )
 
-// DefaultCheckFiles is the default interval between checks of the certificate files.
-const DefaultCheckFiles = 10 * time.Second
+// DefaultCheckFilesEvery is the default interval between checks of the certificate files.
+const DefaultCheckFilesEvery = 10 * time.Second
 
 // TLS configures the certificates of a server. Their files are watched: when they change, new connections get the new
 // certificates. If the new files are invalid, the old certificates stay in use, and this is logged.
@@ -24,8 +24,8 @@ type TLS struct {
 	ClientCAFile string
 	// MinVersion is the oldest accepted TLS version: tls.VersionTLS12 (default) or tls.VersionTLS13.
 	MinVersion uint16
-	// CheckFiles is the interval between checks of the files. Default DefaultCheckFiles.
-	CheckFiles time.Duration
+	// CheckFilesEvery is the interval between checks of the files. Default DefaultCheckFilesEvery.
+	CheckFilesEvery time.Duration
 }
 
 // CertificateFiles is a certificate and its key, in PEM. Intermediate certificates follow it in its file.
@@ -47,9 +47,9 @@ func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
 		return nil, fmt.Errorf("TLS.MinVersion %s: want TLS 1.2 or TLS 1.3", tls.VersionName(v))
 	}
-	checkFiles := cmp.Or(t.CheckFiles, DefaultCheckFiles)
+	checkFiles := cmp.Or(t.CheckFilesEvery, DefaultCheckFilesEvery)
 	if checkFiles < time.Millisecond {
-		return nil, fmt.Errorf("TLS.CheckFiles %s: want at least 1ms, or 0 for %s", checkFiles, DefaultCheckFiles)
+		return nil, fmt.Errorf("TLS.CheckFilesEvery %s: want at least 1ms, or 0 for %s", checkFiles, DefaultCheckFilesEvery)
 	}
 	files := make([]certs.Files, len(t.Certificates))
 	for i, f := range t.Certificates {

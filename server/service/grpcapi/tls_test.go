@@ -101,7 +101,7 @@ func TestCertificatesAndAuthoritiesAreReloaded(t *testing.T) {
 	write(t, caFile, "CERTIFICATE", clients.cert.Raw)
 	log := new(logbook.Book)
 	s, address := start(t, Config{
-		TLS: &TLS{Certificates: []CertificateFiles{files}, ClientCAFile: caFile, CheckFiles: time.Hour}, Logger: log.Logger(),
+		TLS: &TLS{Certificates: []CertificateFiles{files}, ClientCAFile: caFile, CheckFilesEvery: time.Hour}, Logger: log.Logger(),
 	})
 	mine := clients.sign(clientDir, "caller")
 	pair, err := tls.LoadX509KeyPair(mine.CertFile, mine.KeyFile)

@@ -122,7 +122,7 @@ type Memory struct {
 type Redis struct {
 	Prefix       string        `field:"prefix" default:"hg" doc:"Prefix of all Redis keys. Nodes with the same prefix and secret share their limits."`
 	Deadline     time.Duration `field:"deadline" default:"20ms" doc:"Timeout of a decision in Redis. After it, the rule's on_failure policy applies."`
-	DenyCache    Span          `field:"deny_cache" default:"1s" doc:"How long the deny cache remembers a denial. At most 1m, or off."`
+	DenyCache    DurationOrOff `field:"deny_cache" default:"1s" doc:"How long the deny cache remembers a denial. At most 1m, or off."`
 	Nodes        int           `field:"nodes" doc:"Number of nodes that share the limits. While on_failure: local applies, each node enforces its share. Default: the number of live nodes, known from Redis or gossip."`
 	ReadReplicas bool          `field:"read_replicas" default:"false" doc:"Read from replicas for peeks. Decisions always use the primary."`
 }

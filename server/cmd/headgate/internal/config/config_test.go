@@ -147,16 +147,16 @@ func TestTwoSourcesOfRulesAreRefused(t *testing.T) {
 		flags map[string]string
 		want  string
 	}{
-		{map[string]string{"rules": "r.yaml", "db": "r.db"}, "--rules: given as well as --db: want one of them"},
-		{map[string]string{"rules": "r.yaml", "control": "http://c:1", token: "t"}, "--rules: given as well as --control: want one of them"},
-		{map[string]string{"rules": "r.yaml", "db-follows": "r.yaml"}, "--rules: given as well as --db-follows: want one of them"},
-		{map[string]string{"control": "http://c:1", token: "t", "db": "r.db"}, "--control: given as well as --db: want one of them"},
-		{map[string]string{"control": "http://c:1", token: "t", "db-follows": "f"}, "--control: given as well as --db-follows: want one of them"},
+		{map[string]string{"rules": "r.yaml", "db": "r.db"}, "--rules: given as well as --db: want only one of them"},
+		{map[string]string{"rules": "r.yaml", "control": "http://c:1", token: "t"}, "--rules: given as well as --control: want only one of them"},
+		{map[string]string{"rules": "r.yaml", "db-follows": "r.yaml"}, "--rules: given as well as --db-follows: want only one of them"},
+		{map[string]string{"control": "http://c:1", token: "t", "db": "r.db"}, "--control: given as well as --db: want only one of them"},
+		{map[string]string{"control": "http://c:1", token: "t", "db-follows": "f"}, "--control: given as well as --db-follows: want only one of them"},
 		{map[string]string{"control": "http://c:1"}, "--control: given without --token-file: want a file with a token"},
-		{map[string]string{"control": "c:1", token: "t"}, "--control: no such rules service: want a URL"},
-		{map[string]string{"control": "http://user:hush@c:1", token: "t"}, "--control: no such rules service: want a URL"},
+		{map[string]string{"control": "c:1", token: "t"}, "--control: not a valid URL of a rules service: want a URL"},
+		{map[string]string{"control": "http://user:hush@c:1", token: "t"}, "--control: not a valid URL of a rules service: want a URL"},
 		{map[string]string{token: "t"}, "--token-file: given without --control: want the URL"},
-		{map[string]string{"db": "mysql://user:hush@db/x"}, "--db: no such database: want a file, or a URL"},
+		{map[string]string{"db": "mysql://user:hush@db/x"}, "--db: not a database that Headgate supports: want a file, or a URL"},
 		{map[string]string{"db-follows": "."}, "--db-follows: a directory: want a file"},
 		{map[string]string{"node-id": "a b"}, `--node-id: "a b": want letters, digits`},
 	} {
@@ -288,7 +288,7 @@ func TestInvalidSettingsAreReportedWithOrigin(t *testing.T) {
 		environ []string
 		want    string
 	}{
-		{map[string]string{"store": "mongodb://user:hush@host"}, nil, "--store: no such store: want memory, or a URL"},
+		{map[string]string{"store": "mongodb://user:hush@host"}, nil, "--store: not a store that Headgate supports: want memory, or a URL"},
 		{nil, []string{"HEADGATE_GATEWAY_ADDR=8080"}, `HEADGATE_GATEWAY_ADDR: "8080": want host:port`},
 		{map[string]string{"admin-addr": "localhost:http"}, nil, `--admin-addr: "localhost:http": want host:port`},
 		{map[string]string{"admin-addr": "localhost:70000"}, nil, `--admin-addr: "localhost:70000": want host:port`},

@@ -13,14 +13,14 @@ import (
 
 // Service configures the decision service. Defaults are those of the packages below service.
 type Service struct {
-	MaxConns           int   `field:"max_conns" default:"20000" doc:"Maximum number of connections of each listener. Above it, idle connections are closed, starting with the address that has the most connections. If there are none, new connections are refused."`
-	MaxConnsPerAddress Count `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
-	MaxBody            Size  `field:"max_body" default:"1MiB" doc:"Maximum size of an HTTP request body or a gRPC message."`
-	MaxBatch           int   `field:"max_batch" default:"1000" doc:"Maximum number of decisions in one batch."`
-	API                API   `field:"api" doc:"The HTTP listener."`
-	GRPC               GRPC  `field:"grpc" doc:"The gRPC listener."`
-	RESP               RESP  `field:"resp" doc:"The RESP listener."`
-	Envoy              Envoy `field:"envoy" doc:"Envoy's protocol."`
+	MaxConns           int        `field:"max_conns" default:"20000" doc:"Maximum number of connections of each listener. Above it, idle connections are closed, starting with the address that has the most connections. If there are none, new connections are refused."`
+	MaxConnsPerAddress CountOrOff `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
+	MaxBody            Size       `field:"max_body" default:"1MiB" doc:"Maximum size of an HTTP request body or a gRPC message."`
+	MaxBatch           int        `field:"max_batch" default:"1000" doc:"Maximum number of decisions in one batch."`
+	API                API        `field:"api" doc:"The HTTP listener."`
+	GRPC               GRPC       `field:"grpc" doc:"The gRPC listener."`
+	RESP               RESP       `field:"resp" doc:"The RESP listener."`
+	Envoy              Envoy      `field:"envoy" doc:"Envoy's protocol."`
 }
 
 // API configures the listener of api_addr.
@@ -38,17 +38,17 @@ type GRPC struct {
 
 // ServiceTLS configures TLS for callers that are services, and can require client certificates.
 type ServiceTLS struct {
-	Certificates []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first one that matches its server name, or else the first in the list."`
-	ClientCAFile string             `field:"client_ca_file" doc:"PEM file with CA certificates. Callers need a certificate signed by one of them. Default: none; callers need no certificate."`
-	MinVersion   TLSVersion         `field:"min_version" default:"1.2" doc:"Minimum TLS version: 1.2 or 1.3."`
-	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"Interval at which the files are checked. New connections use changed files. Invalid files are logged and ignored."`
+	Certificates    []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first one that matches its server name, or else the first in the list."`
+	ClientCAFile    string             `field:"client_ca_file" doc:"PEM file with CA certificates. Callers need a certificate signed by one of them. Default: none; callers need no certificate."`
+	MinVersion      TLSVersion         `field:"min_version" default:"1.2" doc:"Minimum TLS version: 1.2 or 1.3."`
+	CheckFilesEvery time.Duration      `field:"check_files" default:"10s" doc:"Interval at which the files are checked. New connections use changed files. Invalid files are logged and ignored."`
 }
 
 // RESP configures the listener of resp_addr.
 type RESP struct {
 	TLS         *ServiceTLS     `field:"tls" doc:"TLS certificates, and client authentication. Default: no TLS."`
 	OnFailure   headgate.Policy `field:"on_failure" default:"open" doc:"Policy for CL.THROTTLE while the store is unreachable: open allows, closed denies, local counts in this process."`
-	IdleTimeout Span            `field:"idle_timeout" default:"10m" doc:"Maximum idle time of a connection between commands, or off."`
+	IdleTimeout DurationOrOff   `field:"idle_timeout" default:"10m" doc:"Maximum idle time of a connection between commands, or off."`
 }
 
 // Envoy configures Envoy's protocol, on grpc_addr and as JSON on api_addr.

@@ -26,7 +26,7 @@ func TestDecisionServiceIsReadFromTheFile(t *testing.T) {
 	for name, l := range map[string]*ServiceTLS{"a": c.Service.API.TLS, "g": c.Service.GRPC.TLS, "r": c.Service.RESP.TLS} {
 		want := &service.TLS{
 			Certificates: []service.CertificateFiles{{CertFile: "/etc/" + name + ".crt", KeyFile: "/etc/" + name + ".key"}}, ClientCAFile: "/etc/ca.pem",
-			MinVersion: tls.VersionTLS13, CheckFiles: 4 * time.Second,
+			MinVersion: tls.VersionTLS13, CheckFilesEvery: 4 * time.Second,
 		}
 		if got := l.Settings(); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
@@ -39,7 +39,7 @@ func TestDecisionServiceIsReadFromTheFile(t *testing.T) {
 	if s.MaxConns != 1 || s.MaxBody != 2<<10 || s.MaxBatch != 3 || !s.GRPC.NoStore || s.GRPC.MaxStreams != 5 || s.GRPC.CallTimeout != 6*time.Second {
 		t.Errorf("got %+v", s)
 	}
-	if s.RESP.OnFailure != headgate.Local || s.RESP.IdleTimeout != SpanOff {
+	if s.RESP.OnFailure != headgate.Local || s.RESP.IdleTimeout != DurationOff {
 		t.Errorf("got %+v", s.RESP)
 	}
 	if e := s.Envoy; !e.NoCountDenied || !e.ResponseHeaders || !e.DynamicMetadata || !e.MergeDomains || e.OnFailure != headgate.Closed {

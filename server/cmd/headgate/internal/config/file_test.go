@@ -207,18 +207,18 @@ func TestParseSizesCountsAndDurations(t *testing.T) {
 			t.Errorf("size %q: got %d, want an error", text, got)
 		}
 	}
-	for text, want := range map[string]Count{"0": CountOff, "off": CountOff, "12": 12} {
-		if got, err := parseCount(text); err != nil || got != want {
+	for text, want := range map[string]CountOrOff{"0": CountOff, "off": CountOff, "12": 12} {
+		if got, err := parseCountOrOff(text); err != nil || got != want {
 			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "-1", "1.5", "99999999999"} {
-		if got, err := parseCount(text); err == nil {
+		if got, err := parseCountOrOff(text); err == nil {
 			t.Errorf("count %q: got %d, want an error", text, got)
 		}
 	}
-	for text, want := range map[string]Span{"off": SpanOff, "500ms": Span(500 * time.Millisecond)} {
-		if got, err := parseSpan(text); err != nil || got != want {
+	for text, want := range map[string]DurationOrOff{"off": DurationOff, "500ms": DurationOrOff(500 * time.Millisecond)} {
+		if got, err := parseDurationOrOff(text); err != nil || got != want {
 			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
 		}
 	}

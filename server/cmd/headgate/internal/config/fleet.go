@@ -40,7 +40,7 @@ func (c *Config) validateGlobalStore() error {
 	}
 	if !isStoreURL(c.GlobalStore) {
 		return &valueError{
-			"no such store",
+			"not a store that Headgate supports",
 			"a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
 		}
 	}
@@ -64,7 +64,7 @@ func (c *Config) validateJoin() error {
 		}
 	}
 	if len(c.Join) > 0 && c.GossipAddr == Off {
-		return &valueError{"given with a gossip address of off", "one of them"}
+		return &valueError{"given with a gossip address of off", onlyOne}
 	}
 	return nil
 }

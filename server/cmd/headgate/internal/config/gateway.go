@@ -15,16 +15,16 @@ type Gateway struct {
 	HeaderTimeout      time.Duration `field:"header_timeout" default:"10s" doc:"Maximum time for a client to send the request header, and for the TLS handshake."`
 	IdleTimeout        time.Duration `field:"idle_timeout" default:"2m" doc:"Maximum idle time of a connection between requests."`
 	BodyTimeout        time.Duration `field:"body_timeout" default:"30s" doc:"Maximum time between two reads while a client sends a request body."`
-	MinBodyRate        Count         `field:"min_body_rate" default:"128" doc:"Minimum average rate of a request body in bytes per second, measured after body_timeout, or off. It does not apply to streams."`
+	MinBodyRate        CountOrOff    `field:"min_body_rate" default:"128" doc:"Minimum average rate of a request body in bytes per second, measured after body_timeout, or off. It does not apply to streams."`
 	WriteTimeout       time.Duration `field:"write_timeout" default:"30s" doc:"Maximum time that a response waits for the client to read."`
 	StreamTimeout      time.Duration `field:"stream_timeout" default:"1h" doc:"Maximum idle time of streams and upgraded connections."`
 	MaxUpgradeAge      time.Duration `field:"max_upgrade_age" doc:"Maximum lifetime of an upgraded connection. Default: unlimited."`
 	MaxHeader          Size          `field:"max_header" default:"64KiB" doc:"Maximum size of the request header. Larger headers are rejected with 431."`
 	MaxBody            Size          `field:"max_body" doc:"Maximum size of the request body. Larger bodies are rejected with 413. Default: unlimited; bodies are streamed and not buffered in memory."`
-	MaxConns           Count         `field:"max_conns" default:"10000" doc:"Maximum number of client connections. Above it, connections without an active request are closed, starting with the address that has the most connections. If there are none, new connections are refused."`
-	MaxConnsPerAddress Count         `field:"max_conns_per_address" doc:"Maximum number of connections from one address, including upgraded ones, or off. An IPv6 /64 network counts as one address. Trusted proxies and Unix sockets are exempt. With proxy_protocol, the address is that of the client. Default: a quarter of max_conns, at least 64."`
-	MaxStreams         Count         `field:"max_streams" default:"250" doc:"Maximum number of concurrent requests on one HTTP/2 connection."`
-	MaxUpgrades        Count         `field:"max_upgrades" default:"10000" doc:"Maximum number of upgraded connections. Above it, upgrades are rejected with 503."`
+	MaxConns           CountOrOff    `field:"max_conns" default:"10000" doc:"Maximum number of client connections. Above it, connections without an active request are closed, starting with the address that has the most connections. If there are none, new connections are refused."`
+	MaxConnsPerAddress CountOrOff    `field:"max_conns_per_address" doc:"Maximum number of connections from one address, including upgraded ones, or off. An IPv6 /64 network counts as one address. Trusted proxies and Unix sockets are exempt. With proxy_protocol, the address is that of the client. Default: a quarter of max_conns, at least 64."`
+	MaxStreams         CountOrOff    `field:"max_streams" default:"250" doc:"Maximum number of concurrent requests on one HTTP/2 connection."`
+	MaxUpgrades        CountOrOff    `field:"max_upgrades" default:"10000" doc:"Maximum number of upgraded connections. Above it, upgrades are rejected with 503."`
 	Upgrades           []string      `field:"upgrades" default:"websocket" doc:"Protocols that clients may upgrade to."`
 	KeepUnderscores    bool          `field:"keep_underscores" default:"false" doc:"Forward headers with an underscore in their name. By default they are removed, because many services read X_User as X-User."`
 	OnlyFromProxies    []string      `field:"only_from_proxies" doc:"Headers accepted only from trusted proxies, in addition to X-Forwarded-* and Forwarded. They are removed from other requests. Default: X-Real-IP, X-Original-URL, X-Original-URI, X-Rewrite-URL, the user_header and the forwarding_header."`
@@ -48,9 +48,9 @@ type Listener struct {
 
 // TLS are the certificates of a listener.
 type TLS struct {
-	Certificates []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first one that matches its server name, or else the first in the list."`
-	MinVersion   TLSVersion         `field:"min_version" default:"1.2" doc:"Minimum TLS version: 1.2 or 1.3."`
-	CheckFiles   time.Duration      `field:"check_files" default:"10s" doc:"Interval at which the files are checked. New connections use changed files. Invalid files are logged and ignored."`
+	Certificates    []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first one that matches its server name, or else the first in the list."`
+	MinVersion      TLSVersion         `field:"min_version" default:"1.2" doc:"Minimum TLS version: 1.2 or 1.3."`
+	CheckFilesEvery time.Duration      `field:"check_files" default:"10s" doc:"Interval at which the files are checked. New connections use changed files. Invalid files are logged and ignored."`
 }
 
 // CertificateFiles is a certificate and its key.
@@ -70,10 +70,10 @@ type Route struct {
 	ResponseHeaderTimeout time.Duration `field:"response_header_timeout" default:"60s" doc:"Maximum time from the end of the request to the response header of the upstream."`
 	TotalTimeout          time.Duration `field:"total_timeout" doc:"Maximum duration of a request. Default: unlimited."`
 	UpstreamIdle          time.Duration `field:"upstream_idle" default:"60s" doc:"How long unused upstream connections are kept. Choose a shorter time than the upstream's own idle timeout."`
-	UpstreamConns         Count         `field:"upstream_conns" default:"1024" doc:"Maximum number of connections to one upstream."`
-	UploadsPerClient      Count         `field:"uploads_per_client" doc:"Maximum number of concurrent uploads of one client address, or off. Uploads are requests to HTTP/1.1 upstreams with a body of more than 16 KiB or of unknown length. Above it, requests are rejected with 429. Default: a quarter of the connections of all upstreams."`
+	UpstreamConns         CountOrOff    `field:"upstream_conns" default:"1024" doc:"Maximum number of connections to one upstream."`
+	UploadsPerClient      CountOrOff    `field:"uploads_per_client" doc:"Maximum number of concurrent uploads of one client address, or off. Uploads are requests to HTTP/1.1 upstreams with a body of more than 16 KiB or of unknown length. Above it, requests are rejected with 429. Default: a quarter of the connections of all upstreams."`
 	MaxBody               Size          `field:"max_body" doc:"Overrides gateway.max_body for this route. off means unlimited."`
-	Retries               Count         `field:"retries" default:"1" doc:"Number of other upstreams on which a failed request is retried, or off. A request is retried only if nothing of it was sent, or if it is idempotent."`
+	Retries               CountOrOff    `field:"retries" default:"1" doc:"Number of other upstreams on which a failed request is retried, or off. A request is retried only if nothing of it was sent, or if it is idempotent."`
 	Health                *Health       `field:"health" doc:"Active health checks. Default: none."`
 	Ejection              Ejection      `field:"ejection" doc:"Passive health checks: when a failing upstream is ejected."`
 }
@@ -99,16 +99,16 @@ type Health struct {
 	Host      string        `field:"host" doc:"Host header of the request. Default: the route's send_host, or the upstream's host."`
 	Interval  time.Duration `field:"interval" default:"5s" doc:"Interval between two checks of an upstream."`
 	Timeout   time.Duration `field:"timeout" default:"2s" doc:"Timeout of a check."`
-	Failures  Count         `field:"failures" default:"3" doc:"Number of consecutive failures after which an upstream is down."`
-	Successes Count         `field:"successes" default:"2" doc:"Number of consecutive successes after which it is up again."`
+	Failures  CountOrOff    `field:"failures" default:"3" doc:"Number of consecutive failures after which an upstream is down."`
+	Successes CountOrOff    `field:"successes" default:"2" doc:"Number of consecutive successes after which it is up again."`
 }
 
 // Ejection configures when a failing upstream gets no requests.
 type Ejection struct {
-	After      Count         `field:"after" default:"5" doc:"Number of consecutive failed requests after which an upstream is ejected, or off. The only upstream of a route is never ejected."`
-	Count5xx   bool          `field:"count_5xx" default:"false" doc:"Count responses with status 500 and above as failures."`
+	After      CountOrOff    `field:"after" default:"5" doc:"Number of consecutive failed requests after which an upstream is ejected, or off. The only upstream of a route is never ejected."`
+	Count5xx   bool          `field:"count_5xx" default:"false" doc:"CountOrOff responses with status 500 and above as failures."`
 	For        time.Duration `field:"for" default:"10s" doc:"Duration of the first ejection. It doubles each time the upstream fails again, up to 16 times the first duration."`
-	SlowReturn Span          `field:"slow_return" default:"30s" doc:"How long a recovered upstream takes to receive its full share of requests again, or off."`
+	SlowReturn DurationOrOff `field:"slow_return" default:"30s" doc:"How long a recovered upstream takes to receive its full share of requests again, or off."`
 }
 
 // Responses configures the response headers about limits.
@@ -136,8 +136,8 @@ func encodeUpstream(c *source.Codec, u Upstream) *source.Node {
 
 // AccessLog configures which requests are logged.
 type AccessLog struct {
-	Every     Count `field:"every" default:"100" doc:"Log one in this many requests; 1 logs all. Requests with status 500 and above, and requests that failed or were aborted, are always logged."`
-	PerSecond Count `field:"per_second" default:"1000" doc:"Maximum number of log lines per second."`
-	Queue     Count `field:"queue" default:"4096" doc:"Maximum number of log lines waiting to be written. Further lines are dropped and counted; requests never wait."`
-	Query     bool  `field:"query" default:"false" doc:"Log the query string. It often contains secrets."`
+	Every     CountOrOff `field:"every" default:"100" doc:"Log one in this many requests; 1 logs all. Requests with status 500 and above, and requests that failed or were aborted, are always logged."`
+	PerSecond CountOrOff `field:"per_second" default:"1000" doc:"Maximum number of log lines per second."`
+	Queue     CountOrOff `field:"queue" default:"4096" doc:"Maximum number of log lines waiting to be written. Further lines are dropped and counted; requests never wait."`
+	Query     bool       `field:"query" default:"false" doc:"Log the query string. It often contains secrets."`
 }

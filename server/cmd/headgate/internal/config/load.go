@@ -15,10 +15,11 @@ import (
 // ErrInvalid is wrapped by errors about the content of the file.
 var ErrInvalid = errors.New("invalid configuration")
 
-// An origin is where a setting was set: the name of a flag or variable, or empty for the file.
+// An origin is where a setting was set: the name of a flag or environment variable, or empty for the file.
 type origin string
 
-func (o origin) isVariable() bool { return strings.HasPrefix(string(o), variablePrefix) }
+// isEnv reports whether the origin is an environment variable.
+func (o origin) isEnv() bool { return strings.HasPrefix(string(o), variablePrefix) }
 
 // Inputs are the flags and variables that Load reads.
 type Inputs struct {

@@ -165,7 +165,7 @@ func (c *Config) validateDemoTraffic() error {
 	case c.DemoTraffic == "" || isOneOf(c.DemoTraffic, offWords):
 		return nil
 	case !on:
-		return &valueError{"no such value", "on or off"}
+		return invalidValue(c.DemoTraffic, "on or off")
 	case !c.NeedsDemo():
 		return &valueError{"on without the built-in service", "off, or no upstream: it is never sent to your service"}
 	}

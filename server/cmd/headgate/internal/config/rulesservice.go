@@ -22,14 +22,14 @@ import (
 	"github.com/headgate/headgate/server/service"
 )
 
-// RulesService configures the rules service in this process, or the connection to the one at Control.
+// RulesService configures the rules service in this process, or the connection to a remote one (Config.Control).
 type RulesService struct {
 	Poll           time.Duration  `field:"poll" default:"10s" doc:"Interval at which a node polls for rules, in addition to the push stream. From 1s to 10m."`
-	CAFile         string         `field:"ca_file" doc:"PEM file with CA certificates, for calls to the rules service at control and from the rules service to its nodes. Default: the system's."`
+	CAFile         string         `field:"ca_file" doc:"PEM file with CA certificates that are trusted for TLS connections between the rules service and its nodes. Default: the system's."`
 	Address        string         `field:"address" doc:"URL at which the rules service reaches the admin listener of this node, to query its counters, such as http://10.0.0.7:8084. Default: admin_addr; if that listens on all addresses, the source address of heartbeats."`
-	HookSecretFile string         `field:"hook_secret_file" doc:"File with the secret of a webhook from the rules service at control. POST /v1/hooks/rules on admin_addr then makes this node poll immediately. Default: none; the path does not exist."`
+	HookSecretFile string         `field:"hook_secret_file" doc:"File with the secret of a webhook of the remote rules service. POST /v1/hooks/rules on admin_addr then makes this node poll immediately. Default: none; POST /v1/hooks/rules is not available."`
 	HookNetworks   []netip.Prefix `field:"hook_networks" doc:"Private networks to which the rules service may send webhooks, such as 10.0.0.0/8. Default: none."`
-	KeepHistory    Span           `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule are always kept."`
+	KeepHistory    DurationOrOff  `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule are always kept."`
 }
 
 // DefaultKeepHistory is one year.
@@ -37,27 +37,27 @@ const DefaultKeepHistory = 8760 * time.Hour
 
 // Admin configures the listener of admin_addr.
 type Admin struct {
-	Hosts              []string    `field:"hosts" doc:"Accepted host names of admin_addr, such as rules.example.com, *.example.com for all subdomains, or * for all. Requests with other names are rejected, except for localhost, IP addresses and the node's own host name. Default: all names; browsers that use a public name without TLS are rejected."`
-	MaxConns           int         `field:"max_conns" default:"20000" doc:"Maximum number of connections, as service.max_conns. Each node that follows the rules service uses one."`
-	MaxConnsPerAddress Count       `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
+	Hosts              []string    `field:"hosts" doc:"Accepted host names of admin_addr, such as rules.example.com, *.example.com for all subdomains, or * for all. Requests with other names are rejected, except for localhost, IP addresses and the node's own host name. Default: all names, but requests of browsers to a public name are rejected unless they use TLS."`
+	MaxConns           int         `field:"max_conns" default:"20000" doc:"Maximum number of connections. It works like service.max_conns. Each node that follows the rules service uses one."`
+	MaxConnsPerAddress CountOrOff  `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
 	TLS                *ServiceTLS `field:"tls" doc:"TLS certificates, and client authentication. Default: no TLS."`
 }
 
 // AdminMaxConns returns the maximum number of connections of the admin listener.
 func (c *Config) AdminMaxConns() int { return cmp.Or(c.Admin.MaxConns, service.DefaultMaxConns) }
 
-// A Mode is the source of a node's rules.
-type Mode int
+// A RulesSource is the kind of source of a node's rules.
+type RulesSource int
 
-// The modes.
+// The sources.
 const (
-	FromDatabase Mode = iota // the database of the rules service in this process
+	FromDatabase RulesSource = iota // the database of the rules service in this process
 	FromFile
 	FromControl // a remote rules service
 )
 
-// Mode returns the source of the rules.
-func (c *Config) Mode() Mode {
+// RulesSource returns where the rules come from.
+func (c *Config) RulesSource() RulesSource {
 	switch {
 	case c.Rules != "":
 		return FromFile
@@ -72,13 +72,13 @@ func (c *Config) validateRules() error {
 	if c.Rules == "" {
 		return nil
 	}
-	for _, other := range []struct{ name, value, why string }{
-		{"control", c.Control, "one of them"},
-		{"db", c.DB, "one of them: with a rules file there is no database. A database that follows a file is --db-follows"},
-		{"db-follows", c.DBFollows, "one of them"},
+	for _, other := range []struct{ name, value, want string }{
+		{"control", c.Control, onlyOne},
+		{"db", c.DB, onlyOne + ": with a rules file there is no database. For a database that follows a file, use --db-follows"},
+		{"db-follows", c.DBFollows, onlyOne},
 	} {
 		if other.value != "" {
-			return &valueError{"given as well as " + c.Origin(other.name), other.why}
+			return &valueError{"given as well as " + c.Origin(other.name), other.want}
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func (c *Config) validateControl() error {
 		if other.value != "" {
 			return &valueError{
 				"given as well as " + c.Origin(other.name),
-				"one of them: a node of a remote rules service has no database",
+				onlyOne + ": a node of a remote rules service has no database",
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Config) validateControl() error {
 		}
 	} else if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return &valueError{
-			"no such rules service",
+			"not a valid URL of a rules service",
 			"a URL such as https://rules.example.com:8084, and the token in --token-file",
 		}
 	}
@@ -120,7 +120,7 @@ func (c *Config) validateControl() error {
 // validateTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because
 // other commands use it too.
 func (c *Config) validateTokenFile() error {
-	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].isVariable() {
+	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].isEnv() {
 		return &valueError{"given without --control", "the URL of the rules service that the token is for"}
 	}
 	return nil
@@ -131,14 +131,14 @@ func (c *Config) validateDB() error {
 	if scheme = strings.ToLower(scheme); !isURL || scheme == "sqlite" || strings.HasPrefix(scheme, "postgres") {
 		return nil
 	}
-	for _, known := range storeSchemes {
+	for _, known := range redisSchemes {
 		if scheme+"://" == known {
 			return nil
 		}
 	}
 	// Do not show the value: it may contain a password.
 	return &valueError{
-		"no such database",
+		"not a database that Headgate supports",
 		"a file, or a URL that begins with postgres://, redis://, rediss://, redis-cluster:// or redis-sentinel://",
 	}
 }
@@ -153,21 +153,22 @@ func (c *Config) validateDBFollows() error {
 	return nil
 }
 
-// validateRulesService checks values that packages would refuse too, to return their positions in the file.
+// validateRulesService checks values that the packages using them check too, so that errors name the position in the
+// configuration file.
 func (c *Config) validateRulesService() error {
 	s := &c.RulesService
 	if s.Poll != 0 && (s.Poll < time.Second || s.Poll > 10*time.Minute) {
 		return c.problemAt("rules_service.poll", s.Poll.String(), "1s to 10m")
 	}
-	if s.KeepHistory != 0 && s.KeepHistory != SpanOff && s.KeepHistory.Duration() < time.Hour {
+	if s.KeepHistory != 0 && s.KeepHistory != DurationOff && s.KeepHistory.Duration() < time.Hour {
 		return c.problemAt("rules_service.keep_history", s.KeepHistory.String(), "at least 1h, or off")
 	}
 	if u, err := url.Parse(s.Address); s.Address != "" &&
 		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" ||
 			u.RawQuery != "" || u.Fragment != "") {
-		return c.problemAt("rules_service.address", "no valid address", "http://HOST:PORT or https://HOST:PORT")
+		return c.problemAt("rules_service.address", "not a valid address", "http://HOST:PORT or https://HOST:PORT")
 	}
-	if s.HookSecretFile != "" && c.Mode() != FromControl {
+	if s.HookSecretFile != "" && c.RulesSource() != FromControl {
 		return c.problemAt("rules_service.hook_secret_file", "given without control",
 			"the URL of the rules service that sends the webhooks")
 	}
@@ -191,7 +192,7 @@ func (c *Config) PollEvery() time.Duration { return cmp.Or(c.RulesService.Poll, 
 // KeepHistory returns how long changes stay in the history, or 0 for unlimited.
 func (c *Config) KeepHistory() time.Duration {
 	switch c.RulesService.KeepHistory {
-	case SpanOff:
+	case DurationOff:
 		return 0
 	case 0:
 		return DefaultKeepHistory
@@ -242,8 +243,9 @@ func TrustCAFile(path string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// SharedCountersID identifies the store that nodes share, without secrets; it is empty with store: memory. Of the nodes
-// with the same id, the rules service queries one. If nodes use different URLs for the same store, it queries several.
+// SharedCountersID returns an id of the shared store, or "" with store: memory. It contains no secrets. Nodes with the
+// same id share counters, so the rules service queries only one of them. If nodes use different URLs for the same store,
+// it queries several.
 func (c *Config) SharedCountersID() string {
 	kind, _, ok := strings.Cut(c.Store, "://")
 	if c.Store == StoreMemory || !ok {
@@ -276,10 +278,11 @@ func (c *Config) AdminCertificates() (*certs.Set, time.Duration, error) {
 	if err != nil {
 		return nil, 0, c.problemAt("admin.tls", err.Error(), "files with certificates and their keys")
 	}
-	return set, cmp.Or(t.CheckFiles, defaultCheckFiles), nil
+	return set, cmp.Or(t.CheckFilesEvery, defaultCheckFilesEvery), nil
 }
 
-const defaultCheckFiles = 10 * time.Second
+// defaultCheckFilesEvery is the default of ServiceTLS.CheckFilesEvery.
+const defaultCheckFilesEvery = 10 * time.Second
 
 // AdminMinVersion returns the oldest version of TLS that the admin listener accepts.
 func (c *Config) AdminMinVersion() uint16 { return uint16(c.Admin.TLS.MinVersion) }

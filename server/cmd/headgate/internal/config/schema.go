@@ -87,7 +87,7 @@ func typeOf(t reflect.Type) members {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return members{{"type", "string"}, {"pattern", timePattern}}
-	case reflect.TypeFor[Span]():
+	case reflect.TypeFor[DurationOrOff]():
 		return members{{"type", "string"}, {"pattern", strings.Replace(timePattern, "^", "^off$|^", 1)}}
 	case reflect.TypeFor[Size]():
 		return members{
@@ -95,7 +95,7 @@ func typeOf(t reflect.Type) members {
 			{"minimum", 1},
 			{"pattern", strings.Replace(sizePattern, "^", "^off$|^", 1)},
 		}
-	case reflect.TypeFor[Count]():
+	case reflect.TypeFor[CountOrOff]():
 		return members{{"type", []string{"integer", "string"}}, {"minimum", 0}, {"pattern", "^off$"}}
 	case reflect.TypeFor[netip.Prefix]():
 		return members{{"type", "string"}}

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// storeSchemes are the prefixes of valid store URLs.
-var storeSchemes = []string{
+// redisSchemes are the prefixes of Redis URLs, for the store and the database.
+var redisSchemes = []string{
 	"redis://", "rediss://", "redis-cluster://", "rediss-cluster://", "redis-sentinel://", "rediss-sentinel://", "unix://",
 	"redis+unix://",
 }
@@ -67,13 +67,13 @@ func (c *Config) validateStore() error {
 	}
 	// Do not show the value: it may contain a password.
 	return &valueError{
-		"no such store",
+		"not a store that Headgate supports",
 		"memory, or a URL that begins with redis://, rediss://, redis-cluster://, redis-sentinel:// or unix://",
 	}
 }
 
 func isStoreURL(text string) bool {
-	return slices.ContainsFunc(storeSchemes, func(scheme string) bool { return strings.HasPrefix(text, scheme) })
+	return slices.ContainsFunc(redisSchemes, func(scheme string) bool { return strings.HasPrefix(text, scheme) })
 }
 
 func (c *Config) validateLog() error {
@@ -118,7 +118,7 @@ func validateAddress(addr string) error {
 // TLS could replace listeners with TLS by accident.
 func (c *Config) validateListeners() error {
 	if len(c.Gateway.Listeners) > 0 && c.IsSet("gateway-addr") {
-		return &valueError{"given as well as gateway.listeners at " + c.position("gateway.listeners"), "one of them"}
+		return &valueError{"given as well as gateway.listeners at " + c.position("gateway.listeners"), onlyOne}
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (c *Config) validateProxies() error {
 	if c.IsSet("trusted-proxies") {
 		return &valueError{
 			"given as well as identity.trusted_proxies at " + c.position("identity.trusted_proxies"),
-			"one of them",
+			onlyOne,
 		}
 	}
 	c.TrustedProxies = c.Identity.TrustedProxies

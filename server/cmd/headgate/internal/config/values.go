@@ -15,17 +15,21 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// A valueError is the error of a parser: the text that it got, and a description of valid texts.
-type valueError struct{ value, want string }
+// A valueError is the error of an invalid setting. problem is its value, or what is wrong with it; want describes valid
+// values.
+type valueError struct{ problem, want string }
 
-func (e *valueError) Error() string { return e.value + ": want " + e.want }
+// onlyOne is the text of want if two settings exclude each other.
+const onlyOne = "only one of them"
+
+func (e *valueError) Error() string { return e.problem + ": want " + e.want }
 
 func invalidValue(value, want string) error { return &valueError{rules.Quote(value), want} }
 
-func explainError(err error) (value, want string) {
+func explainError(err error) (problem, want string) {
 	var e *valueError
 	if errors.As(err, &e) {
-		return e.value, e.want
+		return e.problem, e.want
 	}
 	return rules.Explain(err)
 }
@@ -36,7 +40,7 @@ func newCodec() *source.Codec {
 	c.Explain = explainError
 	source.RegisterScalar(c, rules.ParseDuration, rules.FormatDuration)
 	source.RegisterScalar(c, parseSize, Size.String)
-	source.RegisterScalar(c, parseSpan, Span.String)
+	source.RegisterScalar(c, parseDurationOrOff, DurationOrOff.String)
 	source.RegisterScalar(c, parsePrefix, netip.Prefix.String)
 	source.RegisterScalar(c, userSources.parse, userSources.format)
 	source.RegisterScalar(c, encodedSlashes.parse, encodedSlashes.format)
@@ -44,7 +48,7 @@ func newCodec() *source.Codec {
 	source.RegisterScalar(c, repeatedValues.parse, repeatedValues.format)
 	source.RegisterScalar(c, resetFormats.parse, resetFormats.format)
 	source.RegisterScalar(c, clientNames.parse, clientNames.format)
-	source.RegisterScalar(c, parseCount, Count.String)
+	source.RegisterScalar(c, parseCountOrOff, CountOrOff.String)
 	source.RegisterScalar(c, tlsVersions.parse, tlsVersions.format)
 	source.RegisterScalar(c, rules.ParsePolicy, headgate.Policy.String)
 	source.RegisterNode(c, decodeUpstream, func(u Upstream) *source.Node { return encodeUpstream(c, u) })
@@ -106,13 +110,13 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// A Count is a positive number, or CountOff. The zero value means that the field is not set.
-type Count int
+// A CountOrOff is a positive number, or CountOff. The zero value means that the field is not set.
+type CountOrOff int
 
 // CountOff is the value of "0" and "off".
-const CountOff Count = -1
+const CountOff CountOrOff = -1
 
-func parseCount(text string) (Count, error) {
+func parseCountOrOff(text string) (CountOrOff, error) {
 	if text == Off {
 		return CountOff, nil
 	}
@@ -123,39 +127,39 @@ func parseCount(text string) (Count, error) {
 	if n == 0 {
 		return CountOff, nil
 	}
-	return Count(n), nil
+	return CountOrOff(n), nil
 }
 
-func (c Count) String() string {
+func (c CountOrOff) String() string {
 	if c == CountOff {
 		return Off
 	}
 	return strconv.Itoa(int(c))
 }
 
-// A Span is a duration, or SpanOff. The zero value means that the field is not set.
-type Span time.Duration
+// A DurationOrOff is a duration, or DurationOff. The zero value means that the field is not set.
+type DurationOrOff time.Duration
 
-// SpanOff is the value of "off".
-const SpanOff Span = -1
+// DurationOff is the value of "off".
+const DurationOff DurationOrOff = -1
 
-func parseSpan(text string) (Span, error) {
+func parseDurationOrOff(text string) (DurationOrOff, error) {
 	if text == Off {
-		return SpanOff, nil
+		return DurationOff, nil
 	}
 	d, err := rules.ParseDuration(text)
 	if err != nil {
 		_, want := rules.Explain(err)
 		return 0, invalidValue(text, want+", or off")
 	}
-	return Span(d), nil
+	return DurationOrOff(d), nil
 }
 
 // Duration converts s to a time.Duration.
-func (s Span) Duration() time.Duration { return time.Duration(s) }
+func (s DurationOrOff) Duration() time.Duration { return time.Duration(s) }
 
-func (s Span) String() string {
-	if s == SpanOff {
+func (s DurationOrOff) String() string {
+	if s == DurationOff {
 		return Off
 	}
 	return rules.FormatDuration(time.Duration(s))

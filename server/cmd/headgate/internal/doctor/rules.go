@@ -24,7 +24,7 @@ func (r *run) checkRules(ctx context.Context) {
 	c := r.config
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	switch c.Mode() {
+	switch c.RulesSource() {
 	case config.FromFile:
 		r.checkRulesFile("rules", c.Rules)
 	case config.FromControl:

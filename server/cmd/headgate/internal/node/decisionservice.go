@@ -147,7 +147,7 @@ func (n *Node) openGRPC() (protocolServer, error) {
 }
 
 // connLimits returns the limits on connections of a listener, except for their total.
-func (n *Node) connLimits(perAddress config.Count) service.ConnLimits {
+func (n *Node) connLimits(perAddress config.CountOrOff) service.ConnLimits {
 	return service.ConnLimits{PerAddress: int(perAddress), Exempt: n.identity.IsProxy, Descriptors: n.descriptors.share}
 }
 

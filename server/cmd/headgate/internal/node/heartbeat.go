@@ -56,7 +56,7 @@ func (n *Node) adminURL() string {
 	if err != nil {
 		return n.admin.url()
 	}
-	if ip := net.ParseIP(host); n.config.Mode() != config.FromControl && ip.IsUnspecified() {
+	if ip := net.ParseIP(host); n.config.RulesSource() != config.FromControl && ip.IsUnspecified() {
 		if name, err := os.Hostname(); err == nil && name != "" {
 			host = name
 		}

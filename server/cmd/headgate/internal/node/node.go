@@ -191,7 +191,7 @@ func (n *Node) openAdmin() error {
 	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.logOf("admin")))
 	if certificates != nil {
 		n.admin.useTLS(certificates, every, c.AdminMinVersion())
-	} else if n.config.Mode() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
+	} else if n.config.RulesSource() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
 		n.log.Warn("other hosts can reach the rules service, and tokens are sent to it unencrypted; configure certificates in admin.tls",
 			"address", n.admin.addr())
 	}
@@ -246,7 +246,7 @@ func (n *Node) openEngine(ctx context.Context, secret []byte) error {
 		Secret: secret, Observe: n.metrics.Observe, Trace: n.tracer.Phases(), OnError: n.faultLogger("engine"),
 		Refuse: n.overload.Refuses,
 	}
-	if n.config.Mode() == config.FromFile {
+	if n.config.RulesSource() == config.FromFile {
 		return n.openFileRules(ctx, settings)
 	}
 	var err error

@@ -74,7 +74,7 @@ func (n *Node) openControl(ctx context.Context) error {
 // unreachable.
 func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 	c, s := n.config, n.control
-	if c.Mode() == config.FromControl {
+	if c.RulesSource() == config.FromControl {
 		return n.openRemote()
 	}
 	if !strings.Contains(c.DB, "://") {

@@ -114,7 +114,7 @@ func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
 		return
 	}
 	group.Go(func() { n.followed.follower.Run(ctx) })
-	if n.config.Mode() == config.FromControl {
+	if n.config.RulesSource() == config.FromControl {
 		return
 	}
 	group.Go(func() {
