@@ -51,7 +51,7 @@ func (w *world) startNode(slot int, ahead time.Duration) error {
 	}
 	w.nodes[slot] = n
 	w.byName[n.host.Name] = n
-	w.countLive(n.region, 1)
+	w.addLive(n.region, 1)
 	if n.port != nil {
 		n.host.Run(func() { w.introduce(n) })
 	}
@@ -179,7 +179,7 @@ func (w *world) stopNode(slot int) error {
 	n.host.Crash()
 	w.nodes[slot] = nil
 	delete(w.byName, n.host.Name)
-	w.countLive(n.region, -1)
+	w.addLive(n.region, -1)
 	return n.release()
 }
 

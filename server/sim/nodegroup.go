@@ -11,12 +11,12 @@ import (
 type nodeGroup struct {
 	slots []int
 	live  int
-	next  int // index in slots, of the load balancer
+	last  int // index in slots of the node that the load balancer picked last
 }
 
 var _ fleet.Members = (*nodeGroup)(nil)
 
-// Live implements fleet.Members.
+// Live implements fleet.Members, which counts at least the node that asks.
 func (g *nodeGroup) Live() int { return max(1, g.live) }
 
 // Known implements fleet.Members.
@@ -36,10 +36,10 @@ func (w *world) regionOf(slot int) int {
 	return slices.IndexFunc(w.regions, func(g nodeGroup) bool { return slices.Contains(g.slots, slot) })
 }
 
-// countLive counts nodes that start or stop in a region.
-func (w *world) countLive(region, more int) {
-	w.all.live += more
-	w.regions[region].live += more
+// addLive adds delta, which may be negative, to the number of live nodes in a region.
+func (w *world) addLive(region, delta int) {
+	w.all.live += delta
+	w.regions[region].live += delta
 }
 
 // pick returns the node for a request, or nil if there is none.
@@ -53,14 +53,14 @@ func (w *world) pick(r *request) *node {
 	}
 	switch w.scenario.Balance {
 	case scenario.Random:
-		g.next = w.balancer.IntN(len(g.slots))
+		g.last = w.balancer.IntN(len(g.slots))
 	case scenario.ByClient:
-		g.next = int(mix(r.client) % uint64(len(g.slots)))
+		g.last = int(mix(r.client) % uint64(len(g.slots)))
 	default:
-		g.next = (g.next + 1) % len(g.slots)
+		g.last = (g.last + 1) % len(g.slots)
 	}
-	for w.nodes[g.slots[g.next]] == nil {
-		g.next = (g.next + 1) % len(g.slots)
+	for w.nodes[g.slots[g.last]] == nil {
+		g.last = (g.last + 1) % len(g.slots)
 	}
-	return w.nodes[g.slots[g.next]]
+	return w.nodes[g.slots[g.last]]
 }

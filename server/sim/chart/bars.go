@@ -7,8 +7,8 @@ type Bar struct {
 	Text  string // after the bar
 }
 
-// Bars is a chart of horizontal bars whose parts have the same meanings.
-type Bars struct {
+// A BarChart is a chart of horizontal bars whose parts have the same meanings.
+type BarChart struct {
 	Title string
 	Parts []string // names of the parts; a legend is drawn if there are several
 	Bars  []Bar
@@ -23,17 +23,17 @@ const (
 )
 
 // SVG draws the chart. A standalone one can be a file of its own.
-func (c *Bars) SVG(standalone bool) string {
-	most := 0.0
+func (c *BarChart) SVG(standalone bool) string {
+	longest := 0.0
 	for _, b := range c.Bars {
 		sum := 0.0
 		for _, v := range b.Parts {
 			sum += v
 		}
-		most = max(most, sum)
+		longest = max(longest, sum)
 	}
-	if most == 0 {
-		most = 1
+	if longest == 0 {
+		longest = 1
 	}
 	h := top + len(c.Bars)*(barHeight+barGap) + 10
 	return svg(c.Title, h, standalone, func(p *picture) {
@@ -45,7 +45,7 @@ func (c *Bars) SVG(standalone bool) string {
 			p.text("", "end", barLeft-8, float64(y+13), b.Name)
 			x := float64(barLeft)
 			for j, v := range b.Parts {
-				w := barWidth * v / most
+				w := barWidth * v / longest
 				p.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, x, y, w, barHeight, color(j))
 				x += w
 			}

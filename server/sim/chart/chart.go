@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// A Line is one line of a chart, with a value for each step.
-type Line struct {
+// A Series is one line of a LineChart, with a value for each step.
+type Series struct {
 	Name   string
 	Values []float64
 }
 
-// A Mark is a vertical line with a text.
+// A Mark is a vertical line with a label.
 type Mark struct {
-	X    float64
-	Text string
+	X     float64
+	Label string
 }
 
-// Lines is a chart of lines over the same steps.
-type Lines struct {
-	Title string
-	XUnit string  // as in s
-	Step  float64 // distance of two values, in XUnit
-	Lines []Line
-	Marks []Mark
-	// Bound, if above 0, is drawn as a dashed line with the text BoundText.
-	Bound     float64
-	BoundText string
+// A LineChart is a chart of lines over the same steps.
+type LineChart struct {
+	Title  string
+	XUnit  string  // unit of the x axis, such as "s"
+	Step   float64 // distance between two values, in XUnit
+	Series []Series
+	Marks  []Mark
+	// Bound, if above 0, is drawn as a dashed line with the label BoundLabel.
+	Bound      float64
+	BoundLabel string
 }
 
 // The layout of all charts, in pixels.
@@ -81,7 +81,7 @@ func svg(title string, h int, standalone bool, draw func(*picture)) string {
 	return p.String()
 }
 
-// niceCeil returns the next number of the form 1, 2, 2.5 or 5 times a power of ten.
+// niceCeil returns the smallest number that is not below x and is 1, 2, 2.5 or 5 times a power of ten.
 func niceCeil(x float64) float64 {
 	if x <= 0 {
 		return 1
@@ -97,33 +97,32 @@ func niceCeil(x float64) float64 {
 
 // Number formats a number with at most three digits and a suffix.
 func Number(x float64) string {
-	for _, unit := range []struct {
-		scale  float64
-		suffix string
-	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if math.Abs(x) >= unit.scale {
-			return strconv.FormatFloat(x/unit.scale, 'g', 3, 64) + unit.suffix
+	suffix := ""
+	for _, next := range []string{"k", "M", "G", "T"} {
+		if math.Abs(x) < 999.5 { // larger numbers are rounded to 1000, which has four digits
+			break
 		}
+		x, suffix = x/1000, next
 	}
-	return strconv.FormatFloat(x, 'g', 3, 64)
+	return strconv.FormatFloat(x, 'g', 3, 64) + suffix
 }
 
 // SVG draws the chart. A standalone one can be a file of its own.
-func (c *Lines) SVG(standalone bool) string {
-	most, steps := c.Bound, 1
-	for _, l := range c.Lines {
+func (c *LineChart) SVG(standalone bool) string {
+	yMax, steps := c.Bound, 1
+	for _, l := range c.Series {
 		steps = max(steps, len(l.Values))
 		for _, v := range l.Values {
-			most = max(most, v)
+			yMax = max(yMax, v)
 		}
 	}
-	most = niceCeil(most)
+	yMax = niceCeil(yMax)
 	end := float64(steps) * c.Step
 	x := func(at float64) float64 { return left + plotWidth*at/end }
-	y := func(v float64) float64 { return top + plotHeight*(1-v/most) }
+	y := func(v float64) float64 { return top + plotHeight*(1-v/yMax) }
 	return svg(c.Title, height, standalone, func(p *picture) {
 		for i := range 5 {
-			v := most * float64(i) / 4
+			v := yMax * float64(i) / 4
 			p.add(`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, left, width-right, y(v), y(v))
 			p.text("soft", "end", left-8, y(v)+4, Number(v))
 		}
@@ -133,16 +132,18 @@ func (c *Lines) SVG(standalone bool) string {
 		}
 		for i, m := range c.Marks {
 			p.add(`<line class="mark" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`, x(m.X), x(m.X), top, height-bottom)
-			p.text("soft", "start", x(m.X)+3, float64(top+10+12*(i%3)), m.Text)
+			p.text("soft", "start", x(m.X)+3, float64(top+10+12*(i%3)), m.Label)
 		}
 		if c.Bound > 0 {
 			p.add(`<line class="bound" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, left, width-right, y(c.Bound), y(c.Bound))
-			p.text("soft", "end", width-right-4, y(c.Bound)-4, c.BoundText)
+			p.text("soft", "end", width-right-4, y(c.Bound)-4, c.BoundLabel)
 		}
-		for i, l := range c.Lines {
+		for i, l := range c.Series {
 			p.add(`<path class="line" stroke="%s" d="`, color(i))
+			command := 'M' // move to the first point
 			for j, v := range l.Values {
-				p.add("%c%.1f %.1f", "ML"[min(j, 1)], x((float64(j)+0.5)*c.Step), y(v))
+				p.add("%c%.1f %.1f", command, x((float64(j)+0.5)*c.Step), y(v))
+				command = 'L' // draw a line to each other point
 			}
 			p.WriteString(`"/>`)
 		}
@@ -150,15 +151,15 @@ func (c *Lines) SVG(standalone bool) string {
 	})
 }
 
-func (c *Lines) names() []string {
+func (c *LineChart) names() []string {
 	var names []string
-	for _, l := range c.Lines {
+	for _, l := range c.Series {
 		names = append(names, l.Name)
 	}
 	return names
 }
 
-// legend draws the colors of names below the title.
+// legend draws names and their colors below the title.
 func legend(p *picture, names []string) {
 	x := 8.0
 	for i, name := range names {

@@ -24,9 +24,9 @@ func wellFormed(t *testing.T, text string) {
 }
 
 func TestLinesAreDrawnToScale(t *testing.T) {
-	c := chart.Lines{
-		Title: "admitted <per second>", XUnit: "s", Step: 1, Bound: 50, BoundText: "limit",
-		Lines: []chart.Line{{"exact & fast", []float64{0, 50, 100}}}, Marks: []chart.Mark{{1, "crash"}},
+	c := chart.LineChart{
+		Title: "admitted <per second>", XUnit: "s", Step: 1, Bound: 50, BoundLabel: "limit",
+		Series: []chart.Series{{"exact & fast", []float64{0, 50, 100}}}, Marks: []chart.Mark{{1, "crash"}},
 	}
 	got := c.SVG(true)
 	wellFormed(t, got)
@@ -42,7 +42,7 @@ func TestLinesAreDrawnToScale(t *testing.T) {
 }
 
 func TestBarsShareOneScale(t *testing.T) {
-	c := chart.Bars{
+	c := chart.BarChart{
 		Title: "decisions", Parts: []string{"admitted", "denied"},
 		Bars: []chart.Bar{{"a", []float64{1, 3}, "4"}, {"b", []float64{2, 0}, "2"}},
 	}
@@ -56,7 +56,10 @@ func TestBarsShareOneScale(t *testing.T) {
 }
 
 func TestNumbersAreShort(t *testing.T) {
-	for n, want := range map[float64]string{0: "0", 12.34: "12.3", 1500: "1.5k", 2.5e6: "2.5M", 3e9: "3G"} {
+	for n, want := range map[float64]string{
+		0: "0", 12.34: "12.3", 999.4: "999", 999.9: "1k", -999.9: "-1k", 1500: "1.5k", 999_400: "999k", 999_999: "1M",
+		2.5e6: "2.5M", 3e9: "3G", 4e12: "4T",
+	} {
 		if got := chart.Number(n); got != want {
 			t.Errorf("Number(%g) = %s, want %s", n, got, want)
 		}

@@ -44,24 +44,24 @@ func (f Figure) of(s *sim.Series) []int64 {
 func variant(r *sim.Result) string { return r.Algorithm + " " + r.Mode }
 
 // overTime returns the chart of a figure, or nil if it is 0 all the time.
-func overTime(all *sim.Results, f Figure) *chart.Lines {
-	c := &chart.Lines{Title: titles[f], XUnit: "s"}
+func overTime(results *sim.Results, f Figure) *chart.LineChart {
+	c := &chart.LineChart{Title: titles[f], XUnit: "s"}
 	used := false
-	for _, r := range all.Results {
+	for _, r := range results.Results {
 		step := r.Series.StepSeconds
-		line := chart.Line{Name: variant(r)}
+		series := chart.Series{Name: variant(r)}
 		for i, n := range f.of(&r.Series) {
 			if r.Partial && float64(i)*step >= r.Simulated {
 				break
 			}
 			used = used || n > 0
-			line.Values = append(line.Values, float64(n)/step)
+			series.Values = append(series.Values, float64(n)/step)
 		}
-		c.Lines, c.Step = append(c.Lines, line), step
+		c.Series, c.Step = append(c.Series, series), step
 		if len(r.Marks) > len(c.Marks) {
 			c.Marks = nil
 			for _, m := range r.Marks {
-				c.Marks = append(c.Marks, chart.Mark{X: m.Seconds, Text: m.Text})
+				c.Marks = append(c.Marks, chart.Mark{X: m.Seconds, Label: m.Text})
 			}
 		}
 	}
@@ -72,18 +72,18 @@ func overTime(all *sim.Results, f Figure) *chart.Lines {
 }
 
 // Picture returns the chart of a figure as an SVG file.
-func Picture(all *sim.Results, f Figure) string {
-	c := overTime(all, f)
+func Picture(results *sim.Results, f Figure) string {
+	c := overTime(results, f)
 	if c == nil {
-		c = &chart.Lines{Title: titles[f] + ": none", XUnit: "s", Step: max(all.Duration, 1)}
+		c = &chart.LineChart{Title: titles[f] + ": none", XUnit: "s", Step: max(results.Duration, 1)}
 	}
 	return c.SVG(true)
 }
 
 // decisions returns the chart of all decisions.
-func decisions(all *sim.Results) *chart.Bars {
-	c := &chart.Bars{Title: "Decisions", Parts: []string{"admitted", "wrongly admitted", "denied", "wrongly denied"}}
-	for _, r := range all.Results {
+func decisions(results *sim.Results) *chart.BarChart {
+	c := &chart.BarChart{Title: "Decisions", Parts: []string{"admitted", "wrongly admitted", "denied", "wrongly denied"}}
+	for _, r := range results.Results {
 		c.Bars = append(c.Bars, chart.Bar{
 			Name: variant(r), Text: chart.Number(float64(r.Requests)) + " requests",
 			Parts: []float64{
@@ -96,9 +96,9 @@ func decisions(all *sim.Results) *chart.Bars {
 }
 
 // latencies returns the chart of the time that decisions take.
-func latencies(all *sim.Results) *chart.Bars {
-	c := &chart.Bars{Title: "Added latency, 99th percentile"}
-	for _, r := range all.Results {
+func latencies(results *sim.Results) *chart.BarChart {
+	c := &chart.BarChart{Title: "Added latency, 99th percentile"}
+	for _, r := range results.Results {
 		text := fmt.Sprintf("p50 %s, p99 %s", micros(r.Latency.P50), micros(r.Latency.P99))
 		c.Bars = append(c.Bars, chart.Bar{Name: variant(r), Parts: []float64{r.Latency.P99}, Text: text})
 	}
@@ -110,9 +110,9 @@ func micros(us float64) string {
 }
 
 // traffic returns the chart of bytes sent per second.
-func traffic(all *sim.Results) *chart.Bars {
-	c := &chart.Bars{Title: "Bytes sent per second between nodes and Redis"}
-	for _, r := range all.Results {
+func traffic(results *sim.Results) *chart.BarChart {
+	c := &chart.BarChart{Title: "Bytes sent per second between nodes and Redis"}
+	for _, r := range results.Results {
 		rate := perSecond(r, r.BytesSent)
 		c.Bars = append(c.Bars, chart.Bar{Name: variant(r), Parts: []float64{rate}, Text: chart.Number(rate) + "B/s"})
 	}

@@ -13,42 +13,42 @@ import (
 )
 
 //go:embed report.html
-var source string
+var pageTemplate string
 
-// Write writes the page. It needs nothing but itself: no script, and no other file.
-func Write(to io.Writer, all *sim.Results) error {
+// Write writes the results as a self-contained HTML page, without scripts or external files.
+func Write(w io.Writer, results *sim.Results) error {
 	var description string
-	if all.Description != "" {
-		description = element("p", all.Description)
+	if results.Description != "" {
+		description = element("p", results.Description)
 	}
 	var charts strings.Builder
-	add := func(svg string) { fmt.Fprintf(&charts, "<div class=\"card\">%s</div>\n", svg) } // charts escape their texts
-	add(decisions(all).SVG(false))
+	add := func(svg string) { fmt.Fprintf(&charts, "<div class=\"card\">%s</div>\n", svg) } // charts escape their strings
+	add(decisions(results).SVG(false))
 	for _, f := range Figures {
-		if c := overTime(all, f); c != nil {
+		if c := overTime(results, f); c != nil {
 			add(c.SVG(false))
 		}
 	}
-	add(latencies(all).SVG(false))
-	add(traffic(all).SVG(false))
+	add(latencies(results).SVG(false))
+	add(traffic(results).SVG(false))
 	var rows strings.Builder
-	for _, r := range all.Results {
+	for _, r := range results.Results {
 		writeRow(&rows, r)
 	}
 	_, err := strings.NewReplacer(
-		"{{scenario}}", html.EscapeString(all.Scenario),
+		"{{scenario}}", html.EscapeString(results.Scenario),
 		"{{style}}", chart.Style,
 		"{{description}}", description,
-		"{{duration}}", fmt.Sprint(all.Duration),
-		"{{seed}}", fmt.Sprint(all.Seed),
-		"{{notes}}", list(notes(all)),
+		"{{duration}}", fmt.Sprint(results.Duration),
+		"{{seed}}", fmt.Sprint(results.Seed),
+		"{{notes}}", list(notes(results)),
 		"{{rows}}", rows.String(),
 		"{{charts}}", charts.String(),
-	).WriteString(to, source)
+	).WriteString(w, pageTemplate)
 	return err
 }
 
-// element returns an HTML element with a text.
+// element returns an HTML element that contains the escaped text.
 func element(name, text string) string {
 	return "<" + name + ">" + html.EscapeString(text) + "</" + name + ">"
 }
@@ -86,7 +86,7 @@ func writeRow(b *strings.Builder, r *sim.Result) {
 	b.WriteString("</tr>\n")
 }
 
-// grouped formats a number with a space after every three digits.
+// grouped formats a number with narrow spaces as thousands separators.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -102,23 +102,25 @@ func withShare(n, of int64) string {
 	return fmt.Sprintf("%s (%.2g%%)", grouped(n), 100*float64(n)/float64(of))
 }
 
-// notes returns sentences that the table does not say.
-func notes(all *sim.Results) []string {
-	var list []string
-	if all.SampleOneIn > 1 {
-		list = append(list, fmt.Sprintf("A sample of 1 in %d clients was simulated; figures are of the sample.", all.SampleOneIn))
+// notes returns remarks about the results that are not in the table.
+func notes(results *sim.Results) []string {
+	var remarks []string
+	if results.SampleOneIn > 1 {
+		remarks = append(remarks, fmt.Sprintf("A sample of 1 in %d clients was simulated; all figures are for this sample.",
+			results.SampleOneIn))
 	}
-	for _, r := range all.Results {
+	for _, r := range results.Results {
 		if r.Partial {
-			list = append(list, fmt.Sprintf("%s is partial: the first %.1f s of %.0f s.", variant(r), r.Simulated, all.Duration))
+			remarks = append(remarks, fmt.Sprintf("%s is partial: the first %.1f s of %.0f s.", variant(r), r.Simulated,
+				results.Duration))
 		}
 	}
-	for _, l := range all.Logs {
-		list = append(list, fmt.Sprintf("%s: %s requests read, %s lines could not be read.", l.File, grouped(l.Requests),
-			grouped(l.Skipped)))
+	for _, l := range results.Logs {
+		remarks = append(remarks, fmt.Sprintf("%s: %s requests read, %s lines could not be read.", l.File,
+			grouped(l.Requests), grouped(l.Skipped)))
 		for _, e := range l.Examples {
-			list = append(list, fmt.Sprintf("%s:%d: %s: %s", l.File, e.Line, e.Reason, e.Text))
+			remarks = append(remarks, fmt.Sprintf("%s:%d: %s: %s", l.File, e.Line, e.Reason, e.Text))
 		}
 	}
-	return list
+	return remarks
 }

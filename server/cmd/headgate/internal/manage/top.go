@@ -18,7 +18,7 @@ import (
 
 func (p *commands) topCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
-	var out output.Format
+	var format output.Format
 	var once bool
 	q := top.Query{Order: top.ByDenied, Window: time.Minute}
 	order := string(q.Order)
@@ -44,10 +44,10 @@ denials, / filters by text, p pauses, q quits. If the output is not a terminal, 
 			if err != nil {
 				return err
 			}
-			return p.showTop(out, figures, q.Order)
+			return p.showTop(format, figures, q.Order)
 		}
 		if c.Flags().Changed("output") {
-			return errors.New("--output: want --once")
+			return errors.New("--output requires --once")
 		}
 		return top.Run(ctx, top.Options{
 			Fetch: func(ctx context.Context, q top.Query) (*top.Figures, error) { return top.Fetch(ctx, client, q) },
@@ -56,30 +56,30 @@ denials, / filters by text, p pauses, q quits. If the output is not a terminal, 
 	})
 	flags := c.Flags()
 	flags.BoolVar(&once, "once", false, "print the figures once and exit")
-	flags.DurationVar(&q.Window, "window", q.Window, "the time up to now, 10s to 168h")
+	flags.DurationVar(&q.Window, "window", q.Window, "show the last `DURATION`, from 10s to 168h")
 	flags.StringVar(&order, "order", order, "sort by `ORDER`: denied or requests")
 	flags.StringVar(&q.Rule, "rule", "", "show only the rule `ID`")
 	output.CompleteFlag(c, "order", string(top.ByDenied), string(top.ByRequests))
-	output.AddFlag(c, &out)
+	output.AddFlag(c, &format)
 	return c
 }
 
 // showTop prints figures once.
-func (p *commands) showTop(out output.Format, figures *top.Figures, order top.Order) error {
-	if out != output.Table {
-		return p.Show(out, figures, nil, nil)
+func (p *commands) showTop(format output.Format, figures *top.Figures, order top.Order) error {
+	if format != output.Table {
+		return p.Show(format, figures, nil, nil)
 	}
 	var rows [][]string
-	for _, r := range figures.Rates(order, "") {
+	for _, r := range figures.Rates(order, "") { // no filter
 		rows = append(rows, []string{
 			r.Rule, fmt.Sprintf("%.1f", r.Requests), fmt.Sprintf("%.1f", r.Denied), fmt.Sprintf("%.1f", r.Shadow),
 		})
 	}
-	if err := p.Show(out, nil, []string{"RULE", "REQUESTS/S", "DENIED/S", "SHADOW/S"}, rows); err != nil {
+	if err := p.Show(format, nil, []string{"RULE", "REQUESTS/S", "DENIED/S", "SHADOW/S"}, rows); err != nil {
 		return err
 	}
 	p.Printf("\n")
-	return p.Show(out, nil, []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}, clientRows(figures.SortedClients(order)))
+	return p.Show(format, nil, []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}, clientRows(figures.SortedClients(order)))
 }
 
 func clientRows(list []traffic.ClientCount) [][]string {

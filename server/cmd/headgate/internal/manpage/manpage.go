@@ -42,7 +42,7 @@ func WriteAll(dir string, c *cobra.Command, f Footer) (pages int, err error) {
 	return pages, nil
 }
 
-// Page returns the page of a command.
+// Page returns the manual page of a command.
 func Page(c *cobra.Command, f Footer) []byte {
 	c.InitDefaultHelpFlag()
 	w := new(writer)

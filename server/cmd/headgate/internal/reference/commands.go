@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Commands returns the page of a command and all its subcommands.
+// Commands returns the reference page about a command and all its subcommands.
 func Commands(root *cobra.Command) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Commands\n\n" + "`" + root.Name() + " COMMAND --help` shows the same, and `man " + root.Name() + "-COMMAND` too.\n")

@@ -15,11 +15,11 @@ type ExitCode struct {
 	Meaning string
 }
 
-// goErrors are the errors that callers of the library tell apart, by the name that they compare with.
+// goErrors are the exported errors of the library that callers can compare with errors.Is.
 var goErrors = []struct {
-	name string
-	err  error
-	todo string // what the caller does
+	name   string
+	err    error
+	action string // what the caller should do
 }{
 	{"headgate.ErrInvalidLimit", headgate.ErrInvalidLimit, "Fix the limit; the error names the field and valid values."},
 	{"headgate.ErrInvalidCheck", headgate.ErrInvalidCheck, "Fix the check; the error names the field and valid values."},
@@ -33,7 +33,7 @@ var goErrors = []struct {
 	{"engine.ErrLease", engine.ErrLease, "Send the leaseId of the decision, once, before its TTL ends."},
 }
 
-// Errors returns the page of errors.
+// Errors returns the reference page about errors, in Markdown.
 func Errors(codes []ExitCode) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Errors\n\nA denial is not an error: it is a decision. An error means that nothing was decided.\n\n" +
@@ -43,7 +43,7 @@ func Errors(codes []ExitCode) []byte {
 	}
 	b.WriteString("\n## In Go\n\nCompare with `errors.Is`.\n\n| error | message | what to do |\n|---|---|---|\n")
 	for _, e := range goErrors {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.name, strings.ReplaceAll(e.err.Error(), "|", `\|`), e.todo)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.name, strings.ReplaceAll(e.err.Error(), "|", `\|`), e.action)
 	}
 	b.WriteString("\n## Over HTTP, gRPC and RESP\n\nSee [HTTP and JSON](api.md), [gRPC](grpc.md) and [Redis clients](resp.md).\n")
 	return b.Bytes()

@@ -1,5 +1,5 @@
-// Package tryrules has the commands that show what rules decide and change nothing in a rules service: check and
-// explain for one request, and below "headgate rules" lint, test and whatif.
+// Package tryrules implements the commands that evaluate rules without changing them: check and explain for one
+// request, and the subcommands lint, test and whatif of "headgate rules".
 package tryrules
 
 import (

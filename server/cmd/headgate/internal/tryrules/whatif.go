@@ -78,7 +78,7 @@ The exit code is 0, or 1 after an error or Ctrl-C.`,
 	flags.StringVar(&f.format, "log-format", string(accesslogs.Auto), "auto, common, combined, json or csv")
 	flags.StringVar(&f.rule, "rule", "", "`FILE` with the rule to try")
 	flags.StringVar(&f.current, "current", "", "rules `FILE` to compare with")
-	flags.StringVar(&f.window, "window", "1h", "without --log: the time up to now, 1m to 3h")
+	flags.StringVar(&f.window, "window", "1h", "without --log: replay the last `DURATION`, from 1m to 3h")
 	flags.IntVar(&f.top, "top", 10, "how many clients to list")
 	output.AddFlag(c, &f.out)
 	_ = c.MarkFlagRequired("rule") // the flag exists
