@@ -33,6 +33,9 @@ type Options struct {
 	// OnEvent is called for events of the store, by one goroutine. If it is too slow, events are dropped and counted. It
 	// must not close the guard. Default: log them with slog at Warn.
 	OnEvent func(Event)
+	// OnCall is called after each call of a shard with the time that it took, also if it failed. It must be fast. Default:
+	// nothing.
+	OnCall func(shard string, took time.Duration)
 	// Now is the clock of the deny cache and of the default Local. Default: that of Clock.
 	Now func() time.Time
 	// Clock is the clock of deadlines and probes. Default clock.System.

@@ -92,6 +92,9 @@ func (g *Guard) end(call *storeCall, c *headgate.Check, err error) result {
 		s.circuit.report(call.generation, now, true)
 	}
 	s.queue.Adjust(took, g.options.Deadline)
+	if g.options.OnCall != nil {
+		g.options.OnCall(s.name, took)
+	}
 	call.ctx.End()
 	switch r {
 	case refused:

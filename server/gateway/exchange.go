@@ -52,6 +52,7 @@ type forwarding struct {
 	fields   []upstream.Field // headers that the gateway sets; the request's own header stays as the limiter has seen it
 	upstream *upstreamServer  // of the last attempt
 	retries  int
+	took     time.Duration  // by upstreams
 	unsent   bool           // no upstream has received any of the request
 	fault    error          // why the request was not served, for the log
 	tunnel   *tunnel.Tunnel // if the connection was upgraded

@@ -82,11 +82,13 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		f.upstream = s
 		var outcome upstream.Outcome
 		var err error
+		began := ex.g.clock.Now()
 		if ex.g.config.Tracer == nil {
 			outcome, err = ex.sendTo(ctx, w, r, s)
 		} else {
 			outcome, err = ex.sendTraced(ctx, w, r, s)
 		}
+		f.took += ex.g.clock.Now() - began
 		if !isUnsent(err) {
 			f.unsent = false
 		}

@@ -20,6 +20,8 @@ type Observation struct {
 	Sent int64
 	// Took is the duration of the request.
 	Took time.Duration
+	// UpstreamTook is how long upstreams took, until the response was passed on. It is 0 if none was tried.
+	UpstreamTook time.Duration
 	// Retries is the number of further upstreams that were tried.
 	Retries int
 	// Upgraded: the connection was upgraded. Aborted: the response was cut off.
@@ -179,7 +181,8 @@ func (g *Gateway) record(ex *exchange, r *http.Request) {
 func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {
 	o := &ex.observation
 	*o = Observation{
-		Status: ex.response.status, Sent: ex.response.sent, Took: g.clock.Now() - ex.began, Retries: ex.forward.retries,
+		Status: ex.response.status, Sent: ex.response.sent, Took: g.clock.Now() - ex.began,
+		UpstreamTook: ex.forward.took, Retries: ex.forward.retries,
 		Aborted: !ex.response.complete, Err: ex.forward.fault, Upgraded: ex.response.status == http.StatusSwitchingProtocols,
 	}
 	if ex.route != nil {

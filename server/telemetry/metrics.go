@@ -25,6 +25,9 @@ type Metrics struct {
 	rules        ruleLoads
 	decisionTime prometheus.Histogram
 	storeTime    *prometheus.HistogramVec
+	shardTime    observers
+	gatewayTime  prometheus.Histogram
+	upstreamTime observers
 	storeErrors  *prometheus.CounterVec
 	faults       *prometheus.CounterVec
 	recorder     *traffic.Recorder // nil until Record
@@ -46,13 +49,25 @@ func New(version string) *Metrics {
 			},
 		}),
 		storeTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: storeSeconds,
-			Help: "Duration of calls to the remote store, including failed ones.",
-			Buckets: []float64{
-				50e-6, 100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 1.5e-3, 2.5e-3, 5e-3, 10e-3, 15e-3, 20e-3,
-				25e-3, 50e-3, 100e-3,
-			},
+			Name:    storeSeconds,
+			Help:    "Duration of calls to the remote store, including failed ones.",
+			Buckets: storeBuckets,
 		}, []string{"store", "op"}),
+		shardTime: newObservers(prometheus.HistogramOpts{
+			Name:    shardSeconds,
+			Help:    "Duration of calls to a shard of the remote store, including failed ones.",
+			Buckets: storeBuckets,
+		}, "shard"),
+		gatewayTime: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    gatewaySeconds,
+			Help:    "Duration of requests to the gateway, apart from upgraded connections.",
+			Buckets: requestBuckets,
+		}),
+		upstreamTime: newObservers(prometheus.HistogramOpts{
+			Name:    upstreamSeconds,
+			Help:    "Duration of requests to upstreams, until the response has been passed on, apart from upgraded connections.",
+			Buckets: requestBuckets,
+		}, "route"),
 		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: storeErrors,
 			Help: "Failed calls to the remote store.",
@@ -69,6 +84,7 @@ func New(version string) *Metrics {
 	}, func() float64 { return 1 })
 	m.registry.MustRegister(
 		m.decisions, &m.rules, m.decisionTime, m.storeTime, m.storeErrors, m.faults, build,
+		m.shardTime.histograms, m.gatewayTime, m.upstreamTime.histograms,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m

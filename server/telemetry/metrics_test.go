@@ -88,6 +88,8 @@ func TestTheNamesOfAllMetrics(t *testing.T) {
 	}
 	r.metrics.Timed("redis", &remote{Store: memory(t)})
 	r.metrics.Fault("engine")
+	r.metrics.ObserveShard("10.0.0.1:6379", time.Millisecond)
+	r.metrics.ObserveRequest(&gateway.Observation{Route: "shop", Took: time.Millisecond, UpstreamTook: time.Millisecond})
 	var names []string
 	for name := range scrape(t, r.metrics) {
 		if !strings.HasPrefix(name, "headgate_") || strings.Contains(name, "_bucket{") && !strings.Contains(name, "+Inf") {

@@ -198,6 +198,9 @@ var (
 const (
 	decisionSeconds = "headgate_decision_seconds"
 	storeSeconds    = "headgate_store_seconds"
+	shardSeconds    = "headgate_store_shard_seconds"
+	gatewaySeconds  = "headgate_gateway_request_seconds"
+	upstreamSeconds = "headgate_upstream_request_seconds"
 	storeErrors     = "headgate_store_errors_total"
 	faults          = "headgate_faults_total"
 )

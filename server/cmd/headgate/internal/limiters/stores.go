@@ -68,6 +68,7 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 		g.Nodes = s.liveNodes
 	}
 	g.OnEvent = func(e guard.Event) { logGuardEvent(log, e) }
+	g.OnCall = options.Metrics.ObserveShard
 	if s.guard, err = guard.New(options.Metrics.Timed("redis", s.redis), g); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

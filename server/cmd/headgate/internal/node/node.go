@@ -313,6 +313,7 @@ func (n *Node) openGateway() error {
 	}
 	n.descriptors.limitGateway(&settings)
 	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.logOf("gateway")
+	settings.Observe = n.metrics.ObserveRequest
 	if settings.AccessLog != nil && n.options.LogLines != nil {
 		settings.AccessLog.Batch = n.options.LogLines.Batch
 	}
