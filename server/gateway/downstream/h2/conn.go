@@ -24,7 +24,7 @@ type Conn struct {
 	ended    *sync.Cond // signaled when handlers is 0, or flushing ends
 	idle     idleState
 	lastID   uint32   // the last stream that the client has opened
-	resets   resetSet // streams that were reset here
+	resets   resetSet // streams that were reset here, or are ignored
 	useful   int64    // frames, for the budget
 	peer     peerSettings
 	inflow   inflow
@@ -69,6 +69,7 @@ func (s *Server) NewConn(l Link) *Conn {
 	c.reader.decoder = hpack.NewDecoder(tableSize, c.reader.block.add)
 	c.reader.decoder.SetMaxStringLength(s.MaxHeaderBytes)
 	c.reader.block.limit = s.MaxHeaderBytes
+	c.begin()
 	return c
 }
 
@@ -79,12 +80,11 @@ func (c *Conn) now() time.Duration { return time.Since(c.epoch) + 1 }
 
 // Serve serves the connection until it has ended and no handler runs.
 func (c *Conn) Serve() {
-	c.begin()
 	err := c.readFrames()
 	c.end(err)
 }
 
-// begin sends the settings.
+// begin queues the settings, so that they precede the frames of Drain. The first read sends them.
 func (c *Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,6 @@ func (c *Conn) begin() {
 	))
 	c.queue(appendWindowUpdate(c.frames(), 0, connWindow-firstWindow))
 	c.reader.unacked = 1
-	c.flushSoon()
 }
 
 // lingerTime is how long a client may still send before the connection is closed. Closing while bytes are on their way
@@ -115,7 +114,11 @@ func (c *Conn) end(err error) {
 			code = fault.code
 		}
 		if fault != nil || !c.drain.final {
-			c.queue(appendGoAway(c.frames(), c.lastID, code))
+			last := c.lastID
+			if c.drain.final {
+				last = c.drain.last // later streams are ignored
+			}
+			c.queue(appendGoAway(c.frames(), last, code))
 		}
 	}
 	c.abort(err)
@@ -202,7 +205,7 @@ func (c *Conn) reset(id uint32, code http2.ErrCode) {
 	}
 }
 
-// A resetSet remembers the streams that were reset last, on which frames may still arrive.
+// A resetSet remembers the streams that were reset or ignored last, on which frames may still arrive.
 type resetSet struct {
 	ids  [32]uint32
 	next int

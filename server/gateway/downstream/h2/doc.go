@@ -18,6 +18,7 @@
 // RFC 9113 says; this package is stricter than net/http about
 //
 //	spaces around a field value
+//	a path that does not begin with a slash, except * of OPTIONS
 //	a Host that differs from :authority, or several
 //	several Content-Length fields, or one that is no number
 //	connection-specific fields: net/http responds to them with 400

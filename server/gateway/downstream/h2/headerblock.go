@@ -111,14 +111,16 @@ func (c *Conn) processBlock(b *headerBlock) error {
 	if st := c.streams[b.stream]; st != nil {
 		return c.processTrailers(st, b)
 	}
+	if c.drain.final && b.stream > c.drain.last { // the client knows that it is not served
+		c.lastID = max(c.lastID, b.stream)
+		c.resets.add(b.stream)
+		return c.spend(1)
+	}
 	if b.stream <= c.lastID {
 		if c.resets.has(b.stream) {
 			return c.spend(1)
 		}
 		return &connError{http2.ErrCodeStreamClosed, "HEADERS for a stream that has ended"}
-	}
-	if c.drain.final {
-		return c.spend(1) // the client knows that it is not served
 	}
 	if c.handlers == 0 && !c.link.States.Busy() {
 		return errEnded
@@ -149,7 +151,7 @@ func (c *Conn) accept(b *headerBlock) *stream {
 	if st.request.fill(c, b) || b.tooLarge() {
 		return st
 	}
-	c.server.streams.Put(st)
+	st.release()
 	c.reset(b.stream, http2.ErrCodeProtocol)
 	return nil
 }

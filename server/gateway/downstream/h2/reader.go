@@ -186,11 +186,14 @@ func (c *Conn) beforeRead() (idle bool, err error) {
 	c.flushSoon()
 	streams := c.handlers
 	c.mu.Unlock()
-	if empty := len(r.bytes()) == 0; empty && !r.block.open && r.greeted {
+	switch empty := len(r.bytes()) == 0; {
+	case empty && !r.block.open && r.greeted:
 		if idle = streams == 0; idle {
 			r.release(c.server)
 		}
-	} else if r.timing.partial == 0 && (r.block.open || !r.isData()) {
+	case !r.block.open && r.isData():
+		r.timing.partial = 0 // it may be set since only a part of the frame's header had arrived
+	case r.timing.partial == 0:
 		r.timing.partial = c.now()
 	}
 	// The client has just got responses. While others are served it may send the next requests, so that the read does not

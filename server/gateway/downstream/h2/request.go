@@ -139,8 +139,10 @@ func (m *requestMemory) takePseudo(fields []hpack.HeaderField) (rest []hpack.Hea
 		return nil, false
 	case p.method == http.MethodConnect:
 		return rest, p.path == "" && p.scheme == "" && p.authority != ""
+	case p.path == "" || p.path[0] != '/' && (p.path != "*" || p.method != http.MethodOptions):
+		return nil, false
 	default:
-		return rest, p.path != "" && (p.scheme == "https" || p.scheme == "http")
+		return rest, p.scheme == "https" || p.scheme == "http"
 	}
 }
 

@@ -110,6 +110,8 @@ func (c *Conn) flushRounds(rounds int) {
 	s.flushing = false
 	if c.handlers == 0 {
 		c.releaseOut()
+	}
+	if c.handlers == 0 || c.err != nil { // the end of the connection waits for either
 		c.ended.Broadcast()
 	}
 }

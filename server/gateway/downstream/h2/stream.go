@@ -191,13 +191,22 @@ func (st *stream) send(p part) error {
 	if st.err != nil {
 		return st.err
 	}
+	var by time.Time // set when the first wait begins
 	if p.block != nil {
+		// Otherwise a client that reads nothing could let any number of responses without a body be queued.
+		for c.sending.full() {
+			if by.IsZero() {
+				by = st.response.timeout.deadline()
+			}
+			if err := st.await(by, false); err != nil {
+				return err
+			}
+		}
 		st.responded = !p.interim
 		c.sendBlock(st.id, p.block, p.end && len(p.data) == 0)
 	} else if len(p.data) == 0 && p.end {
 		c.sendEnd(st.id)
 	}
-	var by time.Time // set when the first wait begins
 	for len(p.data) > 0 {
 		rest := c.sendData(st, p.data, p.end)
 		if len(rest) < len(p.data) {
@@ -207,7 +216,7 @@ func (st *stream) send(p part) error {
 		if by.IsZero() {
 			by = st.response.timeout.deadline()
 		}
-		if err := st.await(by); err != nil {
+		if err := st.await(by, true); err != nil {
 			return err
 		}
 	}
@@ -217,14 +226,15 @@ func (st *stream) send(p part) error {
 	return st.err
 }
 
-// await waits until more can be sent. conn.mu is held, but not while this waits.
-func (st *stream) await(by time.Time) error {
+// await waits until more can be queued, and until the windows allow data if it needs them. conn.mu is held, but not
+// while this waits.
+func (st *stream) await(by time.Time, needsWindow bool) error {
 	c := st.conn
 	c.flush()
 	if st.err != nil {
 		return st.err
 	}
-	if c.sending.window > 0 && st.window > 0 && !c.sending.full() {
+	if !c.sending.full() && (!needsWindow || c.sending.window > 0 && st.window > 0) {
 		return nil
 	}
 	if !by.IsZero() {
