@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,15 +28,15 @@ func TestOverloadedNodeShedsItsOwnWorkInOrder(t *testing.T) {
 		"/v1/traffic/clients:erase",
 	}
 	synctest.Test(t, func(t *testing.T) {
-		var wait time.Duration
-		m := overload.New(overload.Options{Wait: func() time.Duration { return wait }})
+		var wait atomic.Int64
+		m := overload.New(overload.Options{Wait: func() time.Duration { return time.Duration(wait.Load()) }})
 		var ended sync.WaitGroup
 		ctx := t.Context()
 		ended.Go(func() { m.Run(ctx) })
 		handler := shedding(m, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		for _, step := range order {
 			synctest.Wait()
-			wait = step.wait
+			wait.Store(int64(step.wait))
 			time.Sleep(time.Second)
 			synctest.Wait()
 			for _, path := range append(step.served, always...) {
