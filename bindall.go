@@ -14,13 +14,14 @@ type BoundAll struct {
 	policy  Policy
 }
 
-// BindAll returns a BoundAll, which decides keys by all of the limits: a request takes units of all or of none.
+// BindAll returns a BoundAll, which applies all of the limits to each key: a request takes units of all or of none.
 //
-// Limit number i, from 1, counts "alice" under the key "alice/i". A limit may change, and keeps what was consumed, as
-// long as its number stays the same: add new ones at the end. A key has one list of limits: two BoundAlls of one
-// Limiter need different keys.
+// The first limit counts "alice" under the key "alice/1", the second under "alice/2", and so on. A limit may change and
+// keeps its consumption as long as its position stays the same: add new limits at the end. Do not use the same key with
+// two BoundAlls of one Limiter: they would share its counters.
 //
-// There are 1 to MaxChecks limits. The error is that of [Bind].
+// The error is an *InputError unless there are 1 to MaxChecks limits. Otherwise it is that of [Bind] for the first
+// invalid limit.
 func BindAll(l Limiter, limits ...Limit) (*BoundAll, error) {
 	if len(limits) < 1 || len(limits) > MaxChecks {
 		return nil, badLimit("limits", strconv.Itoa(len(limits)), "1 to "+strconv.Itoa(MaxChecks)+" limits")
@@ -57,8 +58,8 @@ func (b *BoundAll) Checks(key string, n int64) []Check {
 	return checks
 }
 
-// Allow takes one unit of each limit for the key, or nothing, and reports whether the request is allowed. Mistakes and
-// failures are decided as by [Bound.Allow].
+// Allow takes one unit of each limit for the key, or nothing, and reports whether the request is allowed. Caller
+// errors and failures are handled as in [Bound.Allow].
 func (b *BoundAll) Allow(key string) bool { return b.AllowN(key, 1) }
 
 // AllowN is like Allow for n units. It returns false for n < 1.
@@ -71,11 +72,11 @@ func (b *BoundAll) AllowN(key string, n int64) bool {
 }
 
 // Take takes n units of each limit for the key, or nothing. It returns one decision for each limit: [Allowed] reports
-// whether the request is allowed, and [Tightest] returns the decision to report. To give units back, give back those of
-// each of the Checks with the receipt of its decision.
+// whether the request is allowed, and [Tightest] returns the decision to report. To give units back, call Give of the
+// Limiter for each of the Checks, with the Receipt of the corresponding decision.
 func (b *BoundAll) Take(ctx context.Context, key string, n int64) ([]Decision, error) {
 	if err := ValidateKey(key); err != nil {
-		return nil, err // the keys of the checks are never empty
+		return nil, err // the Limiter would accept an empty key, because Checks appends "/1"
 	}
 	return b.limiter.TakeAll(ctx, b.Checks(key, n), make([]Decision, 0, len(b.limits)))
 }

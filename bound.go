@@ -15,18 +15,18 @@ type Bound struct {
 	limiter  Limiter
 	limit    Limit
 	policy   Policy
-	prepared PreparedLimit // an unprepared if the limiter is no Preparer
+	prepared PreparedLimit // of type unprepared if the limiter does not implement Preparer
 }
 
-// Bind returns a Bound, which decides keys by that limit with any Limiter: in memory, Redis, behind a guard or across a
-// fleet.
+// Bind returns a Bound, which applies the limit to each key. Any Limiter works: in memory, Redis, behind a guard or
+// across a fleet.
 //
-// A key has one limit. If two Bounds with different limits decide the same key, each decision takes the other limit for
-// one that was changed, and converts what was consumed: the longer limit is then not kept. Use [BindAll], or give each
-// its own keys, such as "alice/second" and "alice/day".
+// A key has one limit. If two Bounds apply different limits to the same key, each of them sees a changed limit and
+// converts the key's consumption, so the longer limit is not enforced. Use [BindAll], or give each limit its own keys,
+// such as "alice/second" and "alice/day".
 //
-// The error is that of limit.Validate. Whether the Limiter has a custom algorithm is known here only of a [Preparer]
-// and a [LimitValidator]; others return an error from Take, and Allow denies.
+// The error is that of limit.Validate. Bind can detect that the Limiter does not support a custom algorithm only if the
+// Limiter is a [Preparer] or a [LimitValidator]. With other Limiters, Take returns the error and Allow denies.
 func Bind(l Limiter, limit Limit) (*Bound, error) { return bind(l, limit, Open) }
 
 // MustBind is Bind for limits known to be valid, such as constants. It panics on an error.
@@ -57,14 +57,15 @@ func bind(l Limiter, limit Limit, policy Policy) (*Bound, error) {
 		if err != nil {
 			return nil, err
 		}
+		// A type that embeds a Preparer may have its own Take, which the prepared limit would bypass.
 		if reflect.ValueOf(l).Comparable() && prepared.Limiter() == l {
 			b.prepared = prepared
-		} // else l embeds the Preparer, and may have a Take of its own
+		}
 	}
 	return b, nil
 }
 
-// validateForBind is Validate, but leaves it to the Limiter whether there is such a custom algorithm.
+// validateForBind is like Validate, but accepts every custom algorithm. The Limiter checks those.
 func (l Limit) validateForBind() error {
 	if l.Algorithm >= FirstCustom {
 		l.Algorithm = TokenBucket // has the same fields
@@ -75,8 +76,8 @@ func (l Limit) validateForBind() error {
 var errNilLimiter = errors.New("nil limiter: want one such as a memstore.Store")
 
 // WithPolicy returns a Bound that decides by the policy when its Limiter fails. The default is Open. It applies to
-// Allow and AllowN, and to all methods if the Limiter has policies of its own, as a guard has. Local needs such a
-// Limiter; in others it is Open.
+// Allow and AllowN, and to all methods if the Limiter has policies of its own, as a guard has. Local requires such a
+// Limiter; with any other Limiter, Local behaves like Open.
 func (b *Bound) WithPolicy(p Policy) *Bound {
 	with, err := bind(b.limiter, b.limit, p)
 	if err != nil {
@@ -96,8 +97,8 @@ func (b *Bound) Check(key string, n int64) Check {
 // Allow takes one unit for the key and reports whether the request is allowed.
 //
 // If the Limiter fails or its memory is full, the policy decides: the request is allowed, unless WithPolicy(Closed)
-// says otherwise. After a mistake of the caller it is denied: an empty or too long key, or a Limiter that is closed.
-// Take returns the error.
+// says otherwise. Requests with a caller error are denied: an empty or too long key, or a closed Limiter. Take returns
+// the error.
 func (b *Bound) Allow(key string) bool { return b.prepared.Allow(key, 1) }
 
 // AllowN is like Allow for n units. It returns false for n < 1.
@@ -105,13 +106,14 @@ func (b *Bound) AllowN(key string, n int64) bool { return b.prepared.Allow(key, 
 
 // Take takes n units for the key if that is allowed. See [Limiter].
 func (b *Bound) Take(ctx context.Context, key string, n int64) (Decision, error) {
-	if _, none := b.prepared.(unprepared); none || ctx == nil || ctx.Err() != nil {
+	// A prepared limit has no context, so the Limiter handles a nil or ended ctx.
+	if _, isUnprepared := b.prepared.(unprepared); isUnprepared || ctx == nil || ctx.Err() != nil {
 		return b.limiter.Take(ctx, b.Check(key, n))
 	}
 	return b.prepared.Take(key, n)
 }
 
-// Peek decides n units for the key and takes nothing. See [Limiter].
+// Peek returns the decision that Take would make for n units, and takes nothing. See [Limiter].
 func (b *Bound) Peek(ctx context.Context, key string, n int64) (Decision, error) {
 	return b.limiter.Peek(ctx, b.Check(key, n))
 }
@@ -155,23 +157,23 @@ func (b *Bound) Reset(ctx context.Context, key string) error {
 }
 
 // A Preparer is a Limiter that decides faster if it knows the limit in advance. [Bind] uses it. memstore.Store is one.
-// A type that embeds a Preparer is decided by its own methods.
+// For a type that embeds a Preparer, Bind uses the type's own methods.
 type Preparer interface {
 	Limiter
-	// Prepare returns a form of the limiter for one limit. The policy decides when the limiter fails. The error is that
-	// of limit.Validate.
+	// Prepare returns the limiter specialized for one limit. The policy decides when the limiter fails. The error is
+	// that of limit.Validate.
 	Prepare(limit Limit, onFailure Policy) (PreparedLimit, error)
 }
 
-// A LimitValidator is a Limiter that knows which limits it can never decide, such as those of a custom algorithm.
-// [Bind] uses it. redisstore.Store and guard.Guard are ones.
+// A LimitValidator is a Limiter that knows which limits it does not support, such as those of a custom algorithm.
+// [Bind] uses it. redisstore.Store and guard.Guard implement it.
 type LimitValidator interface {
 	Limiter
 	// ValidateLimit returns an *InputError for a limit that every Take refuses, or nil. It calls no server.
 	ValidateLimit(limit Limit) error
 }
 
-// A PreparedLimit decides keys by one limit, as the methods of [Bound] with the same names do. It is safe for
+// A PreparedLimit applies one limit to each key, as the methods of [Bound] with the same names do. It is safe for
 // concurrent use.
 type PreparedLimit interface {
 	// Limiter returns the Preparer.
@@ -180,7 +182,7 @@ type PreparedLimit interface {
 	Take(key string, n int64) (Decision, error)
 }
 
-// unprepared is the PreparedLimit of a Limiter that is no Preparer.
+// unprepared is the PreparedLimit of a Limiter that does not implement Preparer.
 type unprepared struct{ *Bound }
 
 func (u unprepared) Allow(key string, n int64) bool {
@@ -197,11 +199,11 @@ func (u unprepared) Take(key string, n int64) (Decision, error) {
 	return u.limiter.Take(context.Background(), u.Check(key, n))
 }
 
-// Allows reports whether a request passes although its decision failed with err: not under Closed, and not after a
-// mistake of the caller or when the limiter is overloaded.
+// Allows reports whether policy p admits a request whose decision failed with err. Closed admits none. No policy admits
+// a request after a caller error, such as ErrClosed or an InputError, or if the limiter is overloaded.
 func (p Policy) Allows(err error) bool {
 	var input *InputError
-	mistake := errors.Is(err, ErrClosed) || errors.Is(err, ErrNilContext) || errors.Is(err, ErrUnsupported) ||
+	denied := errors.Is(err, ErrClosed) || errors.Is(err, ErrNilContext) || errors.Is(err, ErrUnsupported) ||
 		errors.Is(err, ErrOverloaded) || errors.As(err, &input)
-	return p != Closed && !mistake
+	return p != Closed && !denied
 }

@@ -1,10 +1,10 @@
-// Package docs embeds the documentation, for the site that Headgate serves of it.
+// Package docs embeds the documentation, which Headgate serves as a website.
 package docs
 
 import "embed"
 
-// Files are the documents and their pictures, with paths from this directory. Of the many pictures of the console it has
-// those that a document shows; the gallery in console/README.md would make the program megabytes larger.
+// Files are the documents and their pictures, with paths relative to this directory. Only the console screenshots that
+// a document shows are included: the whole gallery of console/README.md would add megabytes to the binary.
 //
 //go:embed *.md *.json *.svg decisions howto pictures runbooks
 //go:embed console/overview-light.png console/client-light.png console/enforcement-off-light.png

@@ -89,7 +89,7 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 	if err := v.match(s, t.Rule); err != nil {
 		return err
 	}
-	if v.refuse(t) {
+	if v.rejectIfBusy(t) {
 		if e.config.Observe != nil {
 			e.config.Observe(v)
 		}
@@ -105,7 +105,7 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 		return nil
 	}
 	b.Decide(ctx) // earlier requests come first
-	if err := v.decide(ctx, s, t, false); err != nil {
+	if err := v.applyLimits(ctx, s, t, false); err != nil {
 		v.reset(e)
 		return err
 	}

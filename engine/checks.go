@@ -32,7 +32,7 @@ func (a *checkBuilder) add(matched int) {
 		limits += len(r.Penalty.Limits)
 	}
 	at := e.stores.forRule(r)
-	borrows := e.stores.list[at].borrows
+	borrows := e.stores.list[at].borrowsKeys
 	var owner span
 	if !borrows {
 		a.copyStrings = true
@@ -93,8 +93,8 @@ func (a *checkBuilder) add(matched int) {
 	}
 }
 
-// addSimple is add for simple rules (see isSimple) whose store is a Borrower. It adds the checks of those rules whose
-// keys are shared by clients, or of those whose keys are not.
+// addSimple is like add, but for simple rules (see isSimple) whose store is a Borrower. It adds the checks of all such
+// rules whose keys are shared by clients, or of all whose keys are not shared.
 func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 	keys, checks, list := v.keys, v.checks, v.infos
 	for i := range v.matched {
@@ -141,7 +141,7 @@ func (v *Verdict) copyStrings() {
 	whole := string(v.keys)
 	for i := range v.checks {
 		a, c := &v.infos[i], &v.checks[i]
-		if !v.store(i).borrows {
+		if !v.store(i).borrowsKeys {
 			c.Key, c.Owner = whole[a.key.from:a.key.to], whole[a.owner.from:a.owner.to]
 		}
 	}

@@ -74,8 +74,8 @@ func (v *Verdict) rejectOverloaded(r *rules.Rule) {
 	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedRetryAfter
 }
 
-// refuse rejects a request that a rule limits if this process is too busy, and reports whether it did.
-func (v *Verdict) refuse(t *Terms) bool {
+// rejectIfBusy rejects a request that a rule limits if this process is too busy, and reports whether it did.
+func (v *Verdict) rejectIfBusy(t *Terms) bool {
 	busy := v.engine.config.Refuse
 	if busy == nil || t.peeks() || !busy() {
 		return false

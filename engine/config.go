@@ -61,7 +61,7 @@ type Config struct {
 }
 
 // A Borrower is a Limiter that does not keep the strings of a check after it returns, and does not read owners. An
-// Engine builds its keys in a reused buffer, so that a decision allocates nothing. memstore.Store is one.
+// Engine builds its keys in a reused buffer, so that a decision allocates nothing. memstore.Store implements it.
 type Borrower interface {
 	headgate.Limiter
 	BorrowsKeys()
@@ -77,7 +77,7 @@ type Faulter interface {
 // A store is a limiter of a Config.
 type store struct {
 	headgate.Limiter
-	borrows bool
+	borrowsKeys bool // it is a Borrower
 }
 
 var (
@@ -156,8 +156,8 @@ func (s *stores) add(l headgate.Limiter) int8 {
 			return int8(i)
 		}
 	}
-	_, borrows := l.(Borrower)
-	s.list = append(s.list, store{Limiter: l, borrows: borrows})
+	_, borrowsKeys := l.(Borrower)
+	s.list = append(s.list, store{Limiter: l, borrowsKeys: borrowsKeys})
 	return int8(len(s.list) - 1)
 }
 

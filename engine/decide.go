@@ -12,14 +12,14 @@ import (
 )
 
 // Decide decides a request by all rules that match it, and takes from all their limits or from none. The result is in
-// v. An error means that ctx has ended: then nothing is held, and the verdict is invalid. A failing store is no error:
-// the rules' policies decide.
+// v. An error means that ctx has ended: then no units or slots are held, and the verdict is invalid. A store failure is
+// not an error: the failure policies of the rules decide.
 func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &Terms{}, v, false)
 }
 
-// DecideRule is Decide by one rule alone, without evaluating its condition. It returns ErrNoRule if no rule with that
-// id is in force.
+// DecideRule is like Decide, but applies only the rule with the given id, and does not evaluate its condition. It
+// returns ErrNoRule if no rule with that id is in force.
 func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *Verdict) error {
 	if id == "" {
 		return fmt.Errorf("%w: %q", ErrNoRule, id)
@@ -27,13 +27,13 @@ func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *
 	return e.decide(ctx, s, &Terms{Rule: id}, v, false)
 }
 
-// DecideMore is Decide for another part of a request that is being served, such as a message of its stream. The request
-// already holds its slots, so concurrency limits are not checked.
+// DecideMore is like Decide, but for another part of a request that is being served, such as a message of its stream.
+// The request already holds its slots, so concurrency limits are not checked.
 func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &Terms{}, v, true)
 }
 
-// sampleEvery is the number of decisions of which one is timed.
+// One in sampleEvery decisions is timed.
 const sampleEvery = 32
 
 // startTime returns the current time, or zero if this decision is not measured.
@@ -44,6 +44,7 @@ func (e *Engine) startTime() (start time.Time) {
 	return start
 }
 
+// decide implements the Decide methods with the caller's options t. more is set for DecideMore.
 func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdict, more bool) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -59,8 +60,8 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	if err != nil {
 		return err
 	}
-	if more || !v.refuse(t) {
-		err = v.decide(ctx, s, t, more)
+	if more || !v.rejectIfBusy(t) {
+		err = v.applyLimits(ctx, s, t, more)
 	}
 	if err != nil {
 		v.reset(e)
@@ -97,11 +98,11 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 	return nil
 }
 
-// decide decides a request whose rules are known.
-func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
-	var stages uint32 // bit set of the stages of all rules
-	shadows, plain := false, !more
-	simple := !more && !t.HasCost // until a rule is not simple
+// applyLimits applies the rules in v.matched to the request.
+func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
+	var stages uint32              // bit set of the stages of all rules
+	shadows, plain := false, !more // plain: see Verdict.PlainAllow
+	simple := !more && !t.HasCost  // all limiting rules are simple: see isSimple
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
@@ -110,7 +111,7 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 				if !isShadow(m) {
 					v.deny(m)
 					if v.engine.config.Observe != nil && (m.Effect == match.Blocked || m.Effect == match.UnknownClient) {
-						v.keys = m.AppendKeyBase(v.keys, s) // for BlockedClient
+						v.keys = m.AppendKeyBase(v.keys, s) // Verdict.BlockedClient reads it
 					}
 					return nil
 				}
@@ -126,19 +127,19 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 		}
 	}
 	v.plainAllow = plain && !shadows
-	at := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore]
-	if simple && stages != 0 && v.engine.stores.list[at].borrows {
-		if stages&ownStages != 0 {
-			v.addSimple(s, at, false)
+	store := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore] // that of simple rules
+	if simple && stages != 0 && v.engine.stores.list[store].borrowsKeys {
+		if stages&unsharedStages != 0 {
+			v.addSimple(s, store, false)
 		}
-		if stages&^ownStages != 0 {
-			v.addSimple(s, at, true)
+		if stages&^unsharedStages != 0 {
+			v.addSimple(s, store, true)
 		}
 		v.enforced = len(v.checks)
 		if v.engine.config.Trace != nil {
-			return v.takeTraced(ctx, t, at)
+			return v.takeTraced(ctx, t, store)
 		}
-		return v.takeSimple(ctx, t, at)
+		return v.takeSimple(ctx, t, store)
 	}
 	b := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait, skipSlots: more}
 	oneStage := stages&(stages-1) == 0
@@ -170,17 +171,17 @@ func (v *Verdict) decide(ctx context.Context, s rules.Subject, t *Terms, more bo
 	return v.take(ctx, t)
 }
 
-// ownStages are the stages of keys that are not shared: the even ones, see stage.
-const ownStages = 0x55555555
+// unsharedStages is the bit set of the even stages, which have the keys that clients do not share: see stage.
+const unsharedStages = 0x55555555
 
-// stage returns the order of a rule's limits: first those that need no server, then the client's own limits in the
-// store, then shared ones.
+// stage returns the position of a rule's limits in the order of checks. Stores come in the order of their indexes, in
+// which those that need no server are first. Within a store, keys that clients share come last.
 func (e *Engine) stage(m *match.Result) int {
-	at := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
+	store := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if !isSimple(m) {
-		at = e.stores.forRule(m.Rule)
+		store = e.stores.forRule(m.Rule)
 	}
-	stage := 2 * int(at)
+	stage := 2 * int(store)
 	if m.Shared {
 		stage++
 	}

@@ -48,7 +48,7 @@ func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *
 
 // localKey returns a key for one call of the local store.
 func (e *Engine) localKey(key []byte) string {
-	if e.local().borrows {
+	if e.local().borrowsKeys {
 		return unsafe.String(unsafe.SliceData(key), len(key))
 	}
 	return string(key)

@@ -27,7 +27,7 @@ type state struct {
 	settles       bool // see Verdict.Settles
 	readsResponse bool // see Verdict.ReadsResponse
 	mayDelay      bool // a rule may delay it
-	plainAllow    bool // see Verdict.Smooth, which requires more
+	plainAllow    bool // see Verdict.PlainAllow, which requires more
 	renewing      bool // KeepSlots renews slots
 	slotKeeper    *slotKeeper
 }

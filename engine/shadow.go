@@ -23,7 +23,7 @@ func isSimple(m *match.Result) bool {
 func (v *Verdict) takeShadows(ctx context.Context) (group *sync.WaitGroup) {
 	for from, to := v.enforced, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
-		if v.store(from).borrows {
+		if v.store(from).borrowsKeys {
 			v.takeShadow(ctx, from, to)
 			continue
 		}

@@ -186,7 +186,7 @@ const cleanupTimeout = time.Second
 // cleanupContext returns the context for work on some checks that must be done even if ctx has ended.
 func (v *Verdict) cleanupContext(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
 	for i := from; i < to; i++ {
-		if !v.store(i).borrows {
+		if !v.store(i).borrowsKeys {
 			return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		}
 	}

@@ -46,8 +46,8 @@ func (t *Terms) validate() error {
 	return nil
 }
 
-// DecideTerms is Decide with options. It returns ErrNoRule if there is no rule with that id, and a *headgate.InputError
-// for an invalid cost.
+// DecideTerms is like Decide, with options. It returns ErrNoRule if there is no rule with that id, and a
+// *headgate.InputError for an invalid cost.
 func (e *Engine) DecideTerms(ctx context.Context, s rules.Subject, t Terms, v *Verdict) error {
 	if err := t.validate(); err != nil {
 		v.reset(e)

@@ -161,18 +161,18 @@ func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) 
 // server accepts them as header lines.
 func (h *handler) fieldWriter(w http.ResponseWriter, x *requestState) *writer {
 	v := &x.verdict
-	lines, room := headerLines(w)
+	lines, buf := headerLines(w)
 	if v.ReadsResponse() {
 		lines = nil
 	}
 	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyReported(v) {
 		if lines != nil {
-			lines.SetHeaderLines(room[:0], nil) // tells the server that nobody reads Header
+			lines.SetHeaderLines(buf[:0], nil) // tells the server that nobody reads Header
 		}
 		return nil
 	}
 	if lines != nil {
-		t := fieldText{buf: room, lines: true}
+		t := fieldText{buf: buf, lines: true}
 		h.Fields.writeAll(&t, v, 0, h.Now())
 		var replaced []string
 		if t.positions[fieldLimit].to > 0 {

@@ -24,7 +24,7 @@ type proxyWriter struct{ *httptest.ResponseRecorder }
 var _ httplimit.ProxyWriter = proxyWriter{}
 
 func (proxyWriter) Identified(*identity.Identifier) *identity.Attributes { return nil }
-func (proxyWriter) HeaderLines() (room []byte, ok bool)                  { return nil, false }
+func (proxyWriter) HeaderLines() (buf []byte, ok bool)                   { return nil, false }
 func (proxyWriter) SetHeaderLines([]byte, []string)                      {}
 func (proxyWriter) Unserved() bool                                       { return false }
 
@@ -42,7 +42,7 @@ func newLineRecorder(takes bool) *lineRecorder {
 	return &lineRecorder{proxyWriter: proxyWriter{httptest.NewRecorder()}, takes: takes}
 }
 
-func (r *lineRecorder) HeaderLines() (room []byte, ok bool) { return make([]byte, 0, 64), r.takes }
+func (r *lineRecorder) HeaderLines() (buf []byte, ok bool) { return make([]byte, 0, 64), r.takes }
 
 func (r *lineRecorder) SetHeaderLines(lines []byte, instead []string) {
 	r.set, r.lines, r.room, r.instead = true, string(lines), cap(lines), instead

@@ -18,7 +18,7 @@ type ProxyWriter interface {
 
 	// HeaderLines returns a buffer for SetHeaderLines, which is in use until the response ends. It returns false if the
 	// server does not accept header lines.
-	HeaderLines() (room []byte, ok bool)
+	HeaderLines() (buf []byte, ok bool)
 	// SetHeaderLines sets header lines in wire format: valid names and values, each line with its CR and LF. They are
 	// sent with the final response, without the entries of Header whose names are in replaced. A caller that sets lines,
 	// even none, does not read Header later.
@@ -29,13 +29,13 @@ type ProxyWriter interface {
 }
 
 // headerLines returns w as a ProxyWriter, with the buffer for its header lines; nil if it does not accept them.
-func headerLines(w http.ResponseWriter) (lines ProxyWriter, room []byte) {
+func headerLines(w http.ResponseWriter) (lines ProxyWriter, buf []byte) {
 	lines, ok := w.(ProxyWriter)
 	if !ok {
 		return nil, nil
 	}
-	if room, ok = lines.HeaderLines(); !ok {
+	if buf, ok = lines.HeaderLines(); !ok {
 		return nil, nil
 	}
-	return lines, room
+	return lines, buf
 }

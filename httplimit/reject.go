@@ -10,8 +10,8 @@ import (
 func (h *handler) reject(w http.ResponseWriter, x *requestState) {
 	v := &x.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
-	if lines, room := headerLines(w); lines != nil {
-		h.rejectLines(w, lines, room, x, retryAfter)
+	if lines, buf := headerLines(w); lines != nil {
+		h.rejectLines(w, lines, buf, x, retryAfter)
 		return
 	}
 	values := new(fieldValues) // the header refers to them, so they are not reused
@@ -23,10 +23,10 @@ func (h *handler) reject(w http.ResponseWriter, x *requestState) {
 
 // rejectLines is reject for a server that accepts header lines in wire format.
 func (h *handler) rejectLines(
-	w http.ResponseWriter, lines ProxyWriter, room []byte, x *requestState, retryAfter int64,
+	w http.ResponseWriter, lines ProxyWriter, buf []byte, x *requestState, retryAfter int64,
 ) {
 	v := &x.verdict
-	t := fieldText{buf: append(room, problemLines...), lines: true}
+	t := fieldText{buf: append(buf, problemLines...), lines: true}
 	h.Fields.writeAll(&t, v, retryAfter, h.Now())
 	lines.SetHeaderLines(t.buf, rejectionNames)
 	p := problemOf(v)
@@ -53,8 +53,8 @@ func respondCanceled(w http.ResponseWriter, x *requestState, wait time.Duration)
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
 		detail: "The request was canceled while it was delayed.",
 	}
-	if lines, room := headerLines(w); lines != nil {
-		lines.SetHeaderLines(room[:0], nil) // not the fields of a served request
+	if lines, buf := headerLines(w); lines != nil {
+		lines.SetHeaderLines(buf[:0], nil) // not the fields of a served request
 	}
 	values := new(fieldValues)
 	seconds := wholeSeconds(wait)

@@ -19,19 +19,22 @@ import (
 // defaultSecretInterval is how often the secret is checked.
 const defaultSecretInterval = 5 * time.Second
 
-type secretOptions struct {
+// secretTimeout bounds each check of the secret.
+const secretTimeout = 5 * time.Second
+
+type secretLoader struct {
 	interval time.Duration
 	loading  chan struct{} // has an element while a caller loads the secret
 }
 
-func newSecretOptions() secretOptions {
-	return secretOptions{interval: defaultSecretInterval, loading: make(chan struct{}, 1)}
+func newSecretLoader() secretLoader {
+	return secretLoader{interval: defaultSecretInterval, loading: make(chan struct{}, 1)}
 }
 
 // secretKey returns the Redis key of the secret.
 func (s *Store) secretKey() string { return s.prefix + ":secret" }
 
-// loadSecret loads the secret from Redis, or creates it, and returns what makes keys with it.
+// loadSecret loads the secret from Redis, or creates it, and returns the keyMaker that uses it.
 func (s *Store) loadSecret(ctx context.Context) (*keyMaker, error) {
 	select {
 	case s.secret.loading <- struct{}{}:
@@ -72,7 +75,7 @@ func (s *Store) putSecret(ctx context.Context, secret []byte) ([]byte, error) {
 	if err != nil || len(stored) < minSecret {
 		return nil, &ServerError{
 			Server: s.client.ShardOf(key), Problem: fmt.Sprintf("has a value other than a secret under %q", key),
-			Fix: "find out what writes there and delete it, choose an unused prefix, or set Options.Secret",
+			Fix: "find out what writes this key and delete the value, choose an unused prefix, or set Options.Secret",
 		}
 	}
 	return stored, nil
@@ -81,15 +84,15 @@ func (s *Store) putSecret(ctx context.Context, secret []byte) ([]byte, error) {
 // watchSecret checks the secret until the store is closed.
 func (s *Store) watchSecret(secret []byte, interval time.Duration) {
 	for clock.Sleep(s.background.Context(), s.clock, interval) == nil {
-		ctx, cancel := context.WithTimeout(s.background.Context(), defaultSecretInterval)
+		ctx, cancel := context.WithTimeout(s.background.Context(), secretTimeout)
 		found, err := s.putSecret(ctx, secret)
 		cancel()
 		if err != nil || string(found) == string(secret) {
-			continue // decisions report what is wrong with the server
+			continue // unchanged; or the server failed, which decisions report
 		}
 		secret = found
 		s.keys.Store(newKeyMaker(s.prefix, secret))
-		s.log.Warn("redis lost the secret of its keys, all clients start again; set a Secret to prevent that",
+		s.log.Warn("redis lost the key secret, all counters start at zero; set Options.Secret to prevent this",
 			"key", s.secretKey())
 	}
 }

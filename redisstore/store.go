@@ -30,7 +30,7 @@ type Store struct {
 	plans       algorithm.Cache[*plan]
 	scripts     atomic.Pointer[scripts]  // nil until the servers' version is known
 	keys        atomic.Pointer[keyMaker] // nil until the secret is known
-	secret      secretOptions
+	secret      secretLoader
 	servers     inspection
 	lostRefunds atomic.Int64
 	gatherer    gatherer
@@ -41,7 +41,7 @@ type Store struct {
 func newStore(c *topology.Client, o Options) *Store {
 	s := &Store{
 		client: c, prefix: o.Prefix, now: o.Now, clock: o.Clock, rand: o.Rand, log: o.Logger,
-		secret: newSecretOptions(), background: background.New(o.Clock),
+		secret: newSecretLoader(), background: background.New(o.Clock),
 	}
 	if len(o.Secret) > 0 {
 		s.keys.Store(newKeyMaker(o.Prefix, o.Secret))

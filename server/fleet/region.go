@@ -33,11 +33,11 @@ type NodeRecord struct {
 
 // A RegionRecord is what all nodes of a region consumed of a key.
 type RegionRecord struct {
-	Sender  bool // the reporting node is the sender
-	Learned bool // a sender of the last two hold times has learned what other regions consumed
-	Start   int64
-	Total   int64
-	Now     int64 // the time by the clock of the RegionStore
+	IsSender bool // the reporting node is the sender
+	Learned  bool // a sender of the last two hold times has learned what other regions consumed
+	Start    int64
+	Total    int64
+	Now      int64 // the time by the clock of the RegionStore
 }
 
 // A RemoteTotal is what another region reported to have consumed of a key.

@@ -51,11 +51,11 @@ func (w wrappedFront) EnableFullDuplex() error            { return w.c.EnableFul
 func (w wrappedFront) Unwrap() http.ResponseWriter        { return w.ResponseWriter }
 
 // HeaderLines implements httplimit.ProxyWriter.
-func (ex *exchange) HeaderLines() (room []byte, ok bool) {
+func (ex *exchange) HeaderLines() (buf []byte, ok bool) {
 	if ex.writer.lines == nil {
 		return nil, false
 	}
-	return ex.writer.lines.HeaderLines()
+	return ex.writer.lines.HeaderLines(), true
 }
 
 // SetHeaderLines implements httplimit.ProxyWriter. Its caller does not read Header.
@@ -64,15 +64,16 @@ func (ex *exchange) SetHeaderLines(lines []byte, replaced []string) {
 	ex.writer.direct = true
 }
 
-// TakeHeaderLine adds a header line of an upstream, if nobody reads Header. It returns false if the line belongs there.
-func (ex *exchange) TakeHeaderLine(name, value string) bool {
+// TryAddHeaderLine adds a header line of an upstream, if nobody reads Header. It returns false if the line must be set
+// in Header.
+func (ex *exchange) TryAddHeaderLine(name, value string) bool {
 	switch {
 	case !ex.writer.direct, name == headerVia:
 		return false
 	case name == ex.g.idHeader:
 		return true // replaced by the gateway's
 	default:
-		return ex.writer.lines.TakeHeaderLine(name, value)
+		return ex.writer.lines.TryAddHeaderLine(name, value)
 	}
 }
 
@@ -118,7 +119,7 @@ func (ex *exchange) addHeader() {
 	h, id := ex.writer.front.Header(), ex.request.id
 	switch {
 	case id == nil:
-	case ex.writer.direct && ex.writer.lines.TakeHeaderLine(ex.g.idHeader, id[0]):
+	case ex.writer.direct && ex.writer.lines.TryAddHeaderLine(ex.g.idHeader, id[0]):
 		delete(h, ex.g.idHeader)
 	default:
 		h[ex.g.idHeader] = id

@@ -76,7 +76,7 @@ func (r *run) curve(result *Result, counts []int64, done func(int)) error {
 	for thin.Events() > curveEvents && thin.OneIn < 1<<40 {
 		before := thin.Events()
 		if thin.Thin(thin.OneIn * 2); thin.Events() > before*9/10 {
-			break // certain clients send most requests
+			break // clients that are AlwaysSampled send most requests
 		}
 	}
 	at := newRun(r.ctx, &thin, r.terms)

@@ -12,7 +12,7 @@ type Estimate struct {
 
 // A sum estimates the sum of a figure over all clients from a sample.
 type sum struct {
-	certain float64 // of clients that are in the traffic regardless of the sample
+	certain float64 // of clients that are AlwaysSampled
 	sampled float64
 	squares float64
 	count   float64 // sampled clients whose figure is not 0
@@ -20,7 +20,7 @@ type sum struct {
 
 func (s *sum) add(c *Client, y float64) {
 	switch {
-	case c.Certain:
+	case c.AlwaysSampled:
 		s.certain += y
 	case y != 0:
 		s.sampled += y

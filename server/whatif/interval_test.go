@@ -45,7 +45,7 @@ func TestTruthIsInTheIntervalInEighteenOfTwentyRuns(t *testing.T) {
 		whole := readLog(t, set, list, 0)
 		denied, affected := enforce(t, set, list)
 		for _, c := range whole.Clients {
-			c.Certain = c.Requests() >= 30 // as nodes hold clients with a request a second
+			c.AlwaysSampled = c.Requests() >= 30 // as nodes hold clients with a request a second
 		}
 		whole.Thin(4)
 		got := run(t, whole, whatif.Proposal{Set: set, Rule: "a"})

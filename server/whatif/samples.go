@@ -22,7 +22,7 @@ func fromSample(s *traffic.Sample) *Traffic {
 	t := &Traffic{From: s.From, To: s.To, OneIn: max(s.OneIn, 1), Clients: make([]*Client, 0, len(s.Clients))}
 	for i := range s.Clients {
 		from := &s.Clients[i]
-		c := &Client{Key: from.Key, Certain: from.Held, Name: from.Client, Subject: subjectOf(from.Client)}
+		c := &Client{Key: from.Key, AlwaysSampled: from.Held, Name: from.Client, Subject: subjectOf(from.Client)}
 		if from.Seconds {
 			c.Spread = time.Second
 		}

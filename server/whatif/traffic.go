@@ -8,26 +8,27 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// An Event is a number of requests of a client.
+// An Event is a batch of requests from one client, all with the same cost.
 type Event struct {
 	At    int64 // µs since 1970
 	Count uint32
 	Cost  uint32 // units of each request
 }
 
-// A Client has the requests of one client under a rule.
+// A Client holds the requests that one client sent under a rule.
 type Client struct {
-	// Key identifies the client. It is a hash, by which clients are sampled.
+	// Key is a hash that identifies the client. Sampling looks at its low bits: see Sampled.
 	Key uint64
-	// Subject has the attributes of the client.
+	// Subject holds the attributes of the client.
 	Subject rules.Subject
-	// Name is the client as it is shown.
+	// Name identifies the client in results, as JSON: a traffic.RawClient from samples, or attributes by name from a log.
 	Name any
-	// Certain clients are in the traffic regardless of the sample, because they send many requests.
-	Certain bool
-	// Spread is the time from an Event's At over which its requests are spread evenly: 0 if they come at once.
+	// AlwaysSampled is true for a client that sends so many requests that sampling never drops it.
+	AlwaysSampled bool
+	// Spread is the interval after Event.At over which the requests of an Event are spread evenly. 0 means that all of
+	// them are sent at Event.At.
 	Spread time.Duration
-	// Events are in the order of time.
+	// Events are sorted by At.
 	Events []Event
 }
 
@@ -40,10 +41,10 @@ func (c *Client) Requests() int64 {
 	return n
 }
 
-// Traffic has the requests of clients under a rule.
+// Traffic holds the requests of clients under a rule.
 type Traffic struct {
 	From, To time.Time
-	// OneIn is the sampling of clients that are not Certain: one in 2^n. At least 1, which means all.
+	// OneIn is a power of two: of the clients that are not AlwaysSampled, one in OneIn is kept. 1 keeps all.
 	OneIn   int64
 	Clients []*Client
 }
@@ -57,19 +58,20 @@ func (t *Traffic) Events() int {
 	return n
 }
 
-// Sampled reports whether a client is in a sample of one in 2^n.
+// Sampled reports whether a client is in a sample of one in oneIn, a power of two.
 func Sampled(key uint64, oneIn int64) bool { return key&uint64(oneIn-1) == 0 }
 
-// Thin raises the sampling to one in 2^n.
+// Thin reduces the sample to one client in oneIn, a power of two. A smaller sample stays as it is.
 func (t *Traffic) Thin(oneIn int64) {
 	if oneIn <= t.OneIn {
 		return
 	}
 	t.OneIn = oneIn
-	t.Clients = slices.DeleteFunc(t.Clients, func(c *Client) bool { return !c.Certain && !Sampled(c.Key, oneIn) })
+	t.Clients = slices.DeleteFunc(t.Clients, func(c *Client) bool { return !c.AlwaysSampled && !Sampled(c.Key, oneIn) })
 }
 
-// Merge adds the traffic of another node. A client that sent requests to both has those of both.
+// Merge adds the traffic of another node, and combines the events of clients that are in both. It reduces the larger
+// sample to the size of the smaller. It may change o and keep its clients, so o must not be used afterwards.
 func (t *Traffic) Merge(o *Traffic) {
 	if len(t.Clients) == 0 && t.OneIn <= 1 && t.From.IsZero() {
 		*t = *o
@@ -94,7 +96,7 @@ func (t *Traffic) Merge(o *Traffic) {
 			t.Clients = append(t.Clients, c)
 			continue
 		}
-		known.Certain = known.Certain || c.Certain
+		known.AlwaysSampled = known.AlwaysSampled || c.AlwaysSampled
 		known.Spread = max(known.Spread, c.Spread)
 		known.Events = append(known.Events, c.Events...)
 		slices.SortStableFunc(known.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })

@@ -19,12 +19,12 @@ import (
 // caseStart is the start of every case: midnight, so that windows of a day or less begin with it.
 var caseStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Start returns a function that begins a case, for testfile.File.Run. One store counts exactly, whatever consistency
-// the rules ask for. A delayed request takes no time.
-func Start(set *match.Set) func() (testfile.Decide, error) {
+// Starter returns a function that starts a case with nothing consumed, for testfile.File.Run. One store counts exactly,
+// whatever consistency the rules ask for. A delayed request takes no time.
+func Starter(set *match.Set) func() (testfile.Decide, error) {
 	return func() (testfile.Decide, error) {
-		var clock clock
-		store := stepstore.New(clock.now)
+		var clk clock
+		store := stepstore.New(clk.now)
 		var failure error
 		e, err := engine.New(engine.Config{
 			Rules: set, Store: store, MaxWaiting: math.MaxInt32, OnError: func(err error) { failure = err },
@@ -35,10 +35,11 @@ func Start(set *match.Set) func() (testfile.Decide, error) {
 			return nil, err
 		}
 		ctx := context.Background()
-		served := make(map[*engine.Verdict]bool) // requests that have not ended
+		inFlight := make(map[*engine.Verdict]bool)
 		return func(at time.Duration, request rules.Subject) (testfile.Decision, error) {
-			clock.set(at)
-			for v := range served { // as a server does while it serves requests
+			clk.set(at)
+			// Renew the slots of requests in flight, as a server does.
+			for v := range inFlight {
 				if err := v.RenewSlots(ctx); err != nil {
 					return testfile.Decision{}, err
 				}
@@ -47,39 +48,40 @@ func Start(set *match.Set) func() (testfile.Decide, error) {
 			if err := e.Decide(ctx, request, v); err != nil {
 				return testfile.Decision{}, fmt.Errorf("decide: %w", err)
 			}
-			a := newDecision(v)
+			d := newDecision(v)
 			if v.Action.Passes() {
-				served[v] = true
-				a.Finish = func(at time.Duration, response func(string) string) error {
-					clock.set(at)
-					delete(served, v)
+				inFlight[v] = true
+				d.Finish = func(at time.Duration, response func(string) string) error {
+					clk.set(at)
+					delete(inFlight, v)
 					return v.Settle(ctx, response)
 				}
 			}
-			return a, failure
+			return d, failure
 		}, nil
 	}
 }
 
+// verdicts translates actions. The Verdict of a test file is only an action; that of the engine is the whole result.
 var verdicts = map[engine.Action]testfile.Verdict{
 	engine.Allow: testfile.Allow, engine.Delay: testfile.Delay, engine.Reject: testfile.Reject, engine.Drop: testfile.Drop,
 }
 
 func newDecision(v *engine.Verdict) testfile.Decision {
-	a := testfile.Decision{
+	d := testfile.Decision{
 		Verdict: verdicts[v.Action], Remaining: v.Decision.Remaining, RetryAfter: v.RetryAfter,
 		Delay: v.Delay, Status: v.Status,
 	}
 	if v.Rule != nil {
-		a.Rule = v.Rule.ID
+		d.Rule = v.Rule.ID
 	}
-	return a
+	return d
 }
 
-// A clock shows the time since a case began.
+// A clock is the simulated clock of a case. It starts at caseStart.
 type clock struct {
 	mu sync.Mutex
-	at time.Duration
+	at time.Duration // since caseStart
 }
 
 func (c *clock) now() time.Time {

@@ -80,7 +80,7 @@ func run(t *testing.T, cases string) []testfile.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := f.Run(set, ruletest.Start(set))
+	results, err := f.Run(set, ruletest.Starter(set))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestExampleRulesPassTheirTests(t *testing.T) {
 			if got := tests.RulesPath(); got != path {
 				t.Errorf("the tests are about %s, want %s", got, path)
 			}
-			results, err := tests.Run(set, ruletest.Start(set))
+			results, err := tests.Run(set, ruletest.Starter(set))
 			if err != nil {
 				t.Fatal(err)
 			}

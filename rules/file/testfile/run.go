@@ -24,7 +24,7 @@ type Decision struct {
 	Finish func(at time.Duration, response func(header string) string) error
 }
 
-// Decide decides a request at a time since its case began. Times never decrease, including those of Answer.Finish.
+// Decide decides a request at a time since its case began. Times never decrease, including those of Decision.Finish.
 type Decide func(at time.Duration, request rules.Subject) (Decision, error)
 
 // A Result is the result of one case.

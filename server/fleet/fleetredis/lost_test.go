@@ -54,7 +54,7 @@ func TestARegionBookIsNotBoundToAWindowFarAhead(t *testing.T) {
 		t.Helper()
 		missed, err := store.Report(t.Context(), node, time.Microsecond, []fleet.NodeRecord{{
 			Key: keyOf("x"), Start: start, Window: window.UnixMicro(), Total: total, Learned: true, Keep: 5 * time.Minute,
-		}}, func(_ int, r fleet.RegionRecord) { speaks, sum = r.Sender, r.Total })
+		}}, func(_ int, r fleet.RegionRecord) { speaks, sum = r.IsSender, r.Total })
 		if err != nil || len(missed) > 0 {
 			t.Fatalf("missed %v, %v", missed, err)
 		}

@@ -58,7 +58,7 @@ func (s *RegionStore) Report(
 	}
 	const perRecord = 5
 	return s.run(ctx, groups, calls, perRecord, func(i int, v []int64) {
-		reported(i, fleet.RegionRecord{Sender: v[0] == 1, Learned: v[1] == 1, Start: v[2], Total: v[3], Now: v[4]})
+		reported(i, fleet.RegionRecord{IsSender: v[0] == 1, Learned: v[1] == 1, Start: v[2], Total: v[3], Now: v[4]})
 	})
 }
 

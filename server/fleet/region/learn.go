@@ -6,39 +6,40 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
-// noteLearned ends the lookups of keys whose consumption in other regions is known now: keys that this node sent and
-// whose growth is charged, and keys that another node sends and has learned. Nodes that wait for this one can see it in
-// the RegionStore.
+// noteLearned ends the lookups of keys whose consumption in other regions is now known. For keys that this node sends,
+// round has charged it before. For keys that another node sends, that node has reported it. noteLearned also reports
+// the keys that this node has learned to the RegionStore, for nodes that wait for them. reports[i] is the report of
+// g.batch.Tallies[i].
 func (g *Limiter) noteLearned(ctx context.Context, reports []report) {
 	if len(reports) == 0 {
 		return
 	}
 	l := g.ledger
-	var exchanged, failed uint64
-	var sent []ledger.Tally
+	var exchangedGroups, failedGroups uint64 // bit sets
+	var newlyLearned []ledger.Tally          // of the keys that this node sends
 	waiting := false
 	for i := range reports {
 		t, r := &g.batch.Tallies[i], &reports[i]
 		switch {
 		case r.failed:
-			failed |= 1 << ledger.GroupOf(&t.Key)
-			l.LookedUp(t, false)
-		case r.Sender:
-			exchanged |= 1 << ledger.GroupOf(&t.Key)
+			failedGroups |= 1 << ledger.GroupOf(&t.Key)
+			l.LookupFailed(t)
+		case r.IsSender: // this node sends the key
+			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
 			if t.Unlearned {
-				sent = append(sent, *t)
+				newlyLearned = append(newlyLearned, *t)
 			}
-			l.LookedUp(t, true)
+			l.LookupDone(t)
 		case r.Learned:
-			exchanged |= 1 << ledger.GroupOf(&t.Key)
-			l.LookedUp(t, true)
+			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
+			l.LookupDone(t)
 		case t.Unlearned:
-			waiting = l.LookUpAgain(t) || waiting
+			waiting = l.LookupAgain(t) || waiting
 		}
 	}
-	l.LookupsDone(exchanged|failed, failed)
-	if len(sent) > 0 {
-		if _, _, err := g.report(ctx, sent, true); err != nil {
+	l.LookupGroupsDone(exchangedGroups|failedGroups, failedGroups)
+	if len(newlyLearned) > 0 {
+		if _, _, err := g.sendReport(ctx, newlyLearned, allLearned); err != nil {
 			g.link.Counters.Failures.Add(1) // the next report includes it
 		}
 	}

@@ -62,7 +62,7 @@ func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 }
 
 func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
-	reports, missed, err := g.report(ctx, g.batch.Tallies, false)
+	reports, missed, err := g.sendReport(ctx, g.batch.Tallies, asRecorded)
 	for _, i := range missed {
 		reports[i].failed = true
 	}
@@ -76,22 +76,32 @@ func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
 	return reports, errors.Join(err, failed, g.settleRemote(ctx, reports, received))
 }
 
-// report adds this node's consumption to the region's, and tells its other nodes for which keys it knows the
-// consumption in other regions: all if learned, otherwise those that are not unlearned.
-func (g *Limiter) report(ctx context.Context, tallies []ledger.Tally, learned bool) ([]report, []int, error) {
+// learnedKeys says for which keys a report states that this node knows the consumption in other regions.
+type learnedKeys bool
+
+const (
+	asRecorded learnedKeys = false // for those whose tally is not Unlearned
+	allLearned learnedKeys = true
+)
+
+// sendReport adds this node's consumption to the region's, and tells its other nodes for which keys it knows the
+// consumption in other regions.
+func (g *Limiter) sendReport(
+	ctx context.Context, tallies []ledger.Tally, learned learnedKeys,
+) (reports []report, missed []int, err error) {
 	records := make([]fleet.NodeRecord, len(tallies))
 	for i := range tallies {
 		t := &tallies[i]
 		records[i] = fleet.NodeRecord{
 			Key: string(t.Key[:]), Start: t.Start.Microseconds(), Window: t.Window, Total: t.Total, Reported: t.Delivered,
-			Learned: learned || !t.Unlearned, Keep: exchange.KeepFor(t),
+			Learned: learned == allLearned || !t.Unlearned, Keep: exchange.KeepFor(t),
 		}
 	}
-	reports := make([]report, len(tallies))
+	reports = make([]report, len(tallies))
 	ctx, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
 	defer done()
 	requestedAt := g.clock.Elapsed()
-	missed, err := g.regionStore.Report(ctx, g.nodeName, g.link.Settings.Interval, records,
+	missed, err = g.regionStore.Report(ctx, g.nodeName, g.link.Settings.Interval, records,
 		func(i int, r fleet.RegionRecord) { reports[i].RegionRecord = r })
 	g.compareClocks(reports, requestedAt)
 	return reports, missed, err
@@ -128,7 +138,7 @@ func (g *Limiter) resendMissed(missed []int, err error) {
 func (g *Limiter) keysToSend(reports []report) []int {
 	var list []int
 	for i := range reports {
-		if !reports[i].Sender {
+		if !reports[i].IsSender {
 			continue
 		}
 		list = append(list, i)

@@ -93,7 +93,9 @@ func (k *key) report(node string, hold int64, r *fleet.NodeRecord, now int64) fl
 			k.learnedAt = now
 		}
 	}
-	return fleet.RegionRecord{Sender: sends, Learned: now-k.learnedAt <= 2*hold, Start: k.start, Total: k.total, Now: now}
+	return fleet.RegionRecord{
+		IsSender: sends, Learned: now-k.learnedAt <= 2*hold, Start: k.start, Total: k.total, Now: now,
+	}
 }
 
 // Settle implements fleet.RegionStore.

@@ -16,49 +16,49 @@ import (
 
 // States of a connection.
 const (
-	isFresh  uint32 = iota // nothing has arrived yet
-	isActive               // a request is being read or served
-	isIdle                 // it waits for the next request
-	isDenied               // it is idle, and the last request was denied
-	isClosed               // the server has closed it
+	stateFresh  uint32 = iota // nothing has arrived yet
+	stateActive               // a request is being read or served
+	stateIdle                 // waiting for the next request
+	stateDenied               // idle, and the last request was denied
+	stateClosed               // the server has closed the connection
 )
 
 // A conn serves the connection of a client in one goroutine. A second one watches the connection if a handler wants to
 // know when the client disconnects.
 type conn struct {
-	server   *Server
-	link     link
-	opened   time.Duration
-	ready    time.Duration // when the first request could arrive
-	state    atomic.Uint32
-	deadline readDeadline
-	used     bool // it has served a request
-	blanks   int  // how many bytes of line breaks may precede the next head
-	in       readBuffer
-	current  *exchange // nil while the connection is idle
-	watcher  watcher
-	http2    atomic.Pointer[h2.Conn] // nil unless the connection is HTTP/2
+	server     *Server
+	link       link
+	openedAt   time.Duration // see Server.now
+	readyAt    time.Duration // when the first request could arrive
+	state      atomic.Uint32
+	deadline   readDeadline
+	used       bool // it has served a request
+	blankBytes int  // how many CRs and LFs are skipped in front of the next request
+	in         readBuffer
+	current    *exchange // nil while the connection is idle
+	watcher    watcher
+	http2      atomic.Pointer[h2.Conn] // nil unless the connection is HTTP/2
 }
 
-// A link is the connection itself.
+// A link groups the network connections that a conn uses.
 type link struct {
 	raw    net.Conn    // as accepted
 	rwc    net.Conn    // raw, or TLS over it
-	slot   *conns.Conn // of raw; nil if it has none
-	socket *socket     // of raw, for writing; nil with TLS or if it has none
+	slot   *conns.Conn // the entry of raw in the table of connections; nil if there is none
+	socket *socket     // for writing to raw; nil with TLS, or if raw is not a socket
 	remote string
 	tls    *tls.ConnectionState
 
-	writeDeadline bool // rwc has one
+	hasWriteDeadline bool // of rwc
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, link: link{raw: nc, rwc: nc, slot: conns.Of(nc)}, opened: s.now()}
+	c := &conn{server: s, link: link{raw: nc, rwc: nc, slot: conns.Of(nc)}, openedAt: s.now()}
 	c.in.pool = &s.buffers
 	return c
 }
 
-// serve serves the connection until it ends or has another owner.
+// serve serves the connection until it ends or is handed over to another goroutine.
 func (c *conn) serve() {
 	ended := true
 	defer func() { c.end(recover(), ended) }()
@@ -85,12 +85,12 @@ func (c *conn) serve() {
 	default:
 		c.link.socket = newSocket(c.link.raw)
 	}
-	c.ready = c.server.now()
+	c.readyAt = c.server.now()
 	ended = c.serveRequests()
 }
 
 // end ends the goroutine that serves the connection. recovered is the value of its panic. If the connection has not
-// ended, it has another owner already.
+// ended, it has been handed over to another goroutine.
 func (c *conn) end(recovered any, ended bool) {
 	if recovered != nil && recovered != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
 		c.server.logf("downstream: panic serving %s: %v\n%s", c.link.remote, recovered, debug.Stack())
@@ -112,7 +112,7 @@ func (c *conn) end(recovered any, ended bool) {
 	}
 }
 
-// serveRequests serves requests until the connection ends, or has another owner; then it returns false.
+// serveRequests serves requests until the connection ends. It returns false if it is handed over to another goroutine.
 func (c *conn) serveRequests() (ended bool) {
 	for {
 		switch c.next() {
@@ -120,7 +120,7 @@ func (c *conn) serveRequests() (ended bool) {
 			if !c.handle() {
 				return true
 			}
-		case connQuiet:
+		case connQuiet: // idle for so long that a goroutine with a smaller stack waits
 			go c.serveQuiet()
 			return false
 		case forNetHTTP:
@@ -206,12 +206,12 @@ func (c *conn) handle() bool {
 		c.deadline.byHandler.Store(false)
 		c.resetReadDeadline()
 	}
-	if w.err != nil || w.closes || w.isShort() || c.server.ending.Load() {
+	if w.err != nil || w.closes || w.bodyIncomplete() || c.server.ending.Load() {
 		return false
 	}
-	state := isIdle
+	state := stateIdle
 	if w.status == http.StatusTooManyRequests {
-		state = isDenied
+		state = stateDenied
 	}
 	c.state.Store(state)
 	return true
@@ -224,11 +224,11 @@ func (c *conn) ConnKind() conns.Kind { return kindOf(c.state.Load()) }
 
 func kindOf(state uint32) conns.Kind {
 	switch state {
-	case isFresh:
+	case stateFresh:
 		return conns.Unused
-	case isIdle:
+	case stateIdle:
 		return conns.Idle
-	case isDenied:
+	case stateDenied:
 		return conns.Denied
 	default:
 		return conns.Busy
@@ -238,7 +238,7 @@ func kindOf(state uint32) conns.Kind {
 // ClaimConn implements conns.Holder.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	state := c.state.Load()
-	return kind != conns.Busy && kindOf(state) == kind && c.state.CompareAndSwap(state, isClosed)
+	return kind != conns.Busy && kindOf(state) == kind && c.state.CompareAndSwap(state, stateClosed)
 }
 
 // lingerTime is how long a client may still send after its response, before the connection is closed. Closing while

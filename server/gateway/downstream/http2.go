@@ -64,7 +64,7 @@ func (c *conn) serveHTTP2(rest []byte) {
 	c.in.use(len(rest))
 	c.in.release()
 	c.releaseExchange()
-	c.state.CompareAndSwap(isActive, isFresh) // no request has begun yet
+	c.state.CompareAndSwap(stateActive, stateFresh) // no request has begun yet
 	served := c.server.http2.NewConn(h2.Link{
 		Conn: c.link.rwc, Rest: rest, Remote: c.link.remote, TLS: c.link.tls, States: c,
 	})
@@ -75,14 +75,14 @@ func (c *conn) serveHTTP2(rest []byte) {
 // Busy implements h2.States.
 func (c *conn) Busy() bool {
 	state := c.state.Load()
-	return state != isClosed && c.state.CompareAndSwap(state, isActive)
+	return state != stateClosed && c.state.CompareAndSwap(state, stateActive)
 }
 
 // Idle implements h2.States.
 func (c *conn) Idle(denied bool) {
-	state := isIdle
+	state := stateIdle
 	if denied {
-		state = isDenied
+		state = stateDenied
 	}
-	c.state.CompareAndSwap(isActive, state)
+	c.state.CompareAndSwap(stateActive, state)
 }

@@ -65,7 +65,7 @@ const (
 
 // next reads the head of the next request.
 func (c *conn) next() readResult {
-	fresh := c.state.Load() == isFresh
+	fresh := c.state.Load() == stateFresh
 	limit := c.server.IdleTimeout
 	if fresh {
 		limit = c.server.HeaderTimeout
@@ -74,7 +74,7 @@ func (c *conn) next() readResult {
 	if quiet {
 		limit = c.server.quietTime
 	}
-	for c.in.skipBlanks(&c.blanks); c.in.empty(); c.in.skipBlanks(&c.blanks) {
+	for c.in.skipBlanks(&c.blankBytes); c.in.empty(); c.in.skipBlanks(&c.blankBytes) {
 		c.in.release()
 		c.releaseExchange()
 		// The client has just got its response. While others are served it may send the next request, so that the read
@@ -88,7 +88,7 @@ func (c *conn) next() readResult {
 			return connEnded
 		}
 	}
-	if state := c.state.Load(); state == isClosed || !c.state.CompareAndSwap(state, isActive) {
+	if state := c.state.Load(); state == stateClosed || !c.state.CompareAndSwap(state, stateActive) {
 		return connEnded // the server has closed it
 	}
 	c.acquireExchange()
@@ -112,7 +112,7 @@ func (c *conn) next() readResult {
 		if begun == 0 {
 			begun = now
 			if fresh {
-				begun = c.ready
+				begun = c.readyAt
 			}
 		}
 		left := time.Duration(0)
@@ -153,9 +153,9 @@ func (c *conn) accept(b []byte) readResult {
 	if !m.head.fill(r, &m.url, m.text, m.values[:cap(m.values)]) {
 		return forNetHTTP
 	}
-	c.used, c.blanks = true, 0
+	c.used, c.blankBytes = true, 0
 	if r.Method == http.MethodPost {
-		c.blanks = maxBlanks
+		c.blankBytes = maxBlanks
 	}
 	if c.in.use(len(m.text)); c.in.empty() {
 		c.in.release()

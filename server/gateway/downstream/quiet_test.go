@@ -32,7 +32,7 @@ func TestQuietConnectionServesItsNextRequest(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for c := range s.conns {
-			return c.state.Load() == isActive
+			return c.state.Load() == stateActive
 		}
 		return false
 	})

@@ -45,7 +45,7 @@ type responseFraming struct {
 type presetLines struct {
 	lines    []byte
 	replaced []string // names of headers that are omitted because lines replace them
-	typed    bool     // the Content-Type need not be detected, because the lines or Header have one
+	noSniff  bool     // the Content-Type is not detected: the lines or Header have one, or a Content-Encoding
 	dated    bool     // the lines or Header have a Date
 }
 
@@ -75,7 +75,7 @@ func (w *response) begin(r *http.Request) {
 	}
 	w.out = w.out[:0]
 	w.responseFraming = responseFraming{head: r.Method == http.MethodHead, length: -1}
-	w.preset.lines, w.preset.replaced, w.preset.typed, w.preset.dated = w.preset.lines[:0], nil, false, false
+	w.preset.lines, w.preset.replaced, w.preset.noSniff, w.preset.dated = w.preset.lines[:0], nil, false, false
 	w.closes, w.wrote = r.Close, false
 	w.status, w.written = 0, 0
 	w.trailers = w.trailers[:0]
@@ -150,7 +150,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 			w.out = append(w.out, p...)
 			return len(p), nil
 		}
-		if short := sniffed - (len(w.out) - w.body); !w.preset.typed && short > 0 {
+		if short := sniffed - (len(w.out) - w.body); !w.preset.noSniff && short > 0 {
 			// The type depends on the first bytes, in however many writes they come.
 			short = min(short, len(p))
 			w.out = append(w.out, p[:short]...)
@@ -226,8 +226,8 @@ func (w *response) finish() {
 	}
 }
 
-// isShort reports whether the handler has written less than its Content-Length.
-func (w *response) isShort() bool {
+// bodyIncomplete reports whether the handler has written less than its Content-Length.
+func (w *response) bodyIncomplete() bool {
 	return w.length >= 0 && !w.head && !w.bodyless && w.written != w.length
 }
 
@@ -252,17 +252,17 @@ func (w *response) send(b []byte) {
 		w.err = link.socket.write(b, timeout)
 		return
 	}
-	if by := timeout.deadline(); link.writeDeadline || !by.IsZero() {
-		link.writeDeadline = !by.IsZero()
+	if by := timeout.deadline(); link.hasWriteDeadline || !by.IsZero() {
+		link.hasWriteDeadline = !by.IsZero()
 		_ = link.rwc.SetWriteDeadline(by) // if the connection is closed, writing fails
 	}
 	_, w.err = link.rwc.Write(b)
 }
 
-// clearWriteDeadline removes the write deadline, for the next owner of the connection.
+// clearWriteDeadline removes the write deadline, for the connection's next user.
 func (l *link) clearWriteDeadline() {
-	if l.writeDeadline {
-		l.writeDeadline = false
+	if l.hasWriteDeadline {
+		l.hasWriteDeadline = false
 		_ = l.rwc.SetWriteDeadline(time.Time{}) // if the connection is closed, writing fails
 	}
 }

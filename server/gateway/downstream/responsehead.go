@@ -36,7 +36,7 @@ func (w *response) beginHead() {
 	w.out = appendStatus(w.out, w.status)
 	if p := &w.preset; len(p.lines) > 0 {
 		w.out = append(w.out, p.lines...)
-		p.typed = p.typed || slices.Contains(p.replaced, "Content-Type")
+		p.noSniff = p.noSniff || slices.Contains(p.replaced, "Content-Type")
 	}
 	if len(w.header) > 0 {
 		w.appendHeader(closes)
@@ -51,7 +51,7 @@ func (w *response) beginHead() {
 		w.out = append(w.out, "Connection: close\r\n"...)
 	}
 	switch {
-	case w.bodyless, w.length >= 0 && w.preset.typed, w.length == 0:
+	case w.bodyless, w.length >= 0 && w.preset.noSniff, w.length == 0:
 		w.out = append(w.out, "\r\n"...)
 		w.framed = true
 	default:
@@ -65,7 +65,7 @@ func (w *response) appendHeader(closes bool) {
 		w.preset.dated = true
 	}
 	if _, ok := w.header["Content-Type"]; ok {
-		w.preset.typed = true
+		w.preset.noSniff = true
 	}
 	w.appendFields(func(name string) bool {
 		if w.preset.replaced != nil && slices.Contains(w.preset.replaced, name) {
@@ -81,7 +81,7 @@ func (w *response) appendHeader(closes bool) {
 		case "Content-Type":
 			return w.status == http.StatusNotModified
 		case "Content-Encoding":
-			w.preset.typed = w.preset.typed || w.header["Content-Encoding"][0] != ""
+			w.preset.noSniff = w.preset.noSniff || w.header["Content-Encoding"][0] != ""
 		}
 		return false
 	})
@@ -92,7 +92,7 @@ func (w *response) frame(whole bool) {
 	w.framed = true
 	var room [128]byte
 	end := room[:0]
-	if !w.preset.typed && len(w.out) > w.body {
+	if !w.preset.noSniff && len(w.out) > w.body {
 		end = append(end, "Content-Type: "...)
 		end = append(end, http.DetectContentType(w.out[w.body:])...)
 		end = append(end, "\r\n"...)

@@ -106,7 +106,7 @@ func TestContextOfARequestThatIsOverDoesNotWatchTheConnection(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for c := range s.conns {
-				return c.state.Load() == isIdle
+				return c.state.Load() == stateIdle
 			}
 			return false
 		})
@@ -299,9 +299,9 @@ func TestShutdownWaitsForWhatIsBeingHandedOver(t *testing.T) {
 					return false
 				}
 			}
-			await.True(t, "the first request is over", is(isIdle))
+			await.True(t, "the first request is over", is(stateIdle))
 			send(t, c, "GET / HTTP/1.1\r\nHost: x\r\nTra")
-			await.True(t, "the second has begun", is(isActive))
+			await.True(t, "the second has begun", is(stateActive))
 			done := shutdown(t, s.Server)
 			send(t, c, "iler: X\r\n\r\n")
 			if a := receive(t, r, "GET"); a.body != "hi" {

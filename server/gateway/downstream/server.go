@@ -208,10 +208,11 @@ func (s *Server) closeIdle() bool {
 			http2.Drain()
 			continue
 		}
-		if c.state.Load() == isFresh && now-c.opened < freshTime {
+		if c.state.Load() == stateFresh && now-c.openedAt < freshTime {
 			continue
 		}
-		if state := c.state.Load(); state != isActive && state != isClosed && c.state.CompareAndSwap(state, isClosed) {
+		state := c.state.Load()
+		if state != stateActive && state != stateClosed && c.state.CompareAndSwap(state, stateClosed) {
 			_ = c.link.raw.Close()
 		}
 	}

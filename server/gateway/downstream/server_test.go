@@ -301,8 +301,8 @@ func TestLinesAreSentAsTheyAre(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		lw := w.(ResponseWriter)
 		if r.URL.Path == "/lines" {
-			room, _ := lw.HeaderLines()
-			lw.SetHeaderLines(append(room, "X-Limit: 1\r\nContent-Type: a/b\r\n"...), []string{"X-Limit", "Content-Length"})
+			buf := lw.HeaderLines()
+			lw.SetHeaderLines(append(buf, "X-Limit: 1\r\nContent-Type: a/b\r\n"...), []string{"X-Limit", "Content-Length"})
 		}
 		w.Header().Set("X-Limit", "2")
 		w.Header().Set("X-Other", "3")

@@ -10,15 +10,15 @@ import (
 
 // A conn is a connection to the upstream. It has one user at a time: a request, or the pool.
 type conn struct {
-	net.Conn    // raw, or TLS over it
-	raw         net.Conn
-	socket      *socket // of raw; nil if there is none
-	secure      bool    // Conn is TLS
-	reused      bool    // it has served a request before
-	idleSince   time.Time
-	idleTimeout time.Duration
-	deadline    time.Time // the provisional deadline that is set; zero if another or none is
-	closeRaw    func()    // closes raw, from any goroutine; allocated once
+	net.Conn         // raw, or TLS over it
+	raw              net.Conn
+	socket           *socket // of raw; nil if raw is not a socket
+	secure           bool    // Conn is TLS
+	reused           bool    // it has served a request before
+	idleSince        time.Time
+	idleTimeout      time.Duration
+	provisionalUntil time.Time // the provisional deadline (see setFirstDeadline) if that is in effect; otherwise zero
+	closeRaw         func()    // closes raw, from any goroutine; allocated once
 }
 
 func newConn(nc, raw net.Conn, idle time.Duration) *conn {
@@ -34,9 +34,9 @@ func (c *conn) limitIdle(d time.Duration) {
 	c.idleTimeout = min(c.idleTimeout, max(d-d/4, time.Millisecond))
 }
 
-// isIdle reports whether nothing has arrived while the connection was idle: neither its end, nor bytes that would be
-// taken for the beginning of the next response.
-func (c *conn) isIdle() bool {
+// isReusable reports whether an idle connection can serve another request. It cannot if the upstream has closed it, or
+// has sent bytes that would be taken for the beginning of the next response.
+func (c *conn) isReusable() bool {
 	if c.socket != nil {
 		if !c.socket.isQuiet() {
 			return false
@@ -47,7 +47,7 @@ func (c *conn) isIdle() bool {
 	}
 	// TLS may have buffered bytes of the socket. A read that cannot block finds them.
 	var b [1]byte
-	c.deadline = time.Time{}
+	c.provisionalUntil = time.Time{}
 	_ = c.SetReadDeadline(pastTime)
 	n, err := c.Read(b[:])
 	return n == 0 && isTimeout(err)

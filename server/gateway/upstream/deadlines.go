@@ -28,14 +28,14 @@ func (rt *roundTrip) setFirstDeadline() {
 		return
 	}
 	// Setting a deadline is expensive, so one serves for several requests in a row.
-	if rt.c.deadline.Sub(now) < watchDelay {
+	if rt.c.provisionalUntil.Sub(now) < watchDelay {
 		rt.setDeadline(now.Add(2 * watchDelay))
-		rt.c.deadline = now.Add(2 * watchDelay)
+		rt.c.provisionalUntil = now.Add(2 * watchDelay)
 	}
 }
 
 func (rt *roundTrip) setDeadline(t time.Time) {
-	rt.c.deadline = time.Time{}
+	rt.c.provisionalUntil = time.Time{}
 	_ = rt.c.SetDeadline(t)
 }
 

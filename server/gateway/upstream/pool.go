@@ -98,7 +98,7 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 		p.idle[last] = nil
 		p.idle = p.idle[:last]
 		p.mu.Unlock()
-		if !c.expired(*now) && c.isIdle() {
+		if !c.expired(*now) && c.isReusable() {
 			return c, nil
 		}
 		c.closeRaw()
@@ -161,7 +161,7 @@ func (p *Pool) accept(ctx context.Context, now *time.Time, g grant) (*conn, *Err
 		return nil, p.fault(FaultClosed, "wait for a connection", g.err)
 	case g.conn == nil:
 		return p.connect(ctx, now)
-	case !g.conn.isIdle():
+	case !g.conn.isReusable():
 		g.conn.closeRaw()
 		return p.connect(ctx, now)
 	}
@@ -278,7 +278,7 @@ func (p *Pool) sweep() {
 		return
 	}
 	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
-		ended := c.expired(now) || !c.isIdle()
+		ended := c.expired(now) || !c.isReusable()
 		if ended {
 			c.closeRaw()
 			p.freeSlot()

@@ -90,15 +90,15 @@ func (rt *roundTrip) copyFields(h http.Header) {
 	}
 }
 
-// A lineTaker is a ResponseWriter that accepts header lines instead of entries of Header. TakeHeaderLine copies the
+// A lineAdder is a ResponseWriter that accepts header lines instead of entries of Header. TryAddHeaderLine copies the
 // line, or returns false if it does not accept it. See downstream.ResponseWriter.
-type lineTaker interface {
-	TakeHeaderLine(name, value string) bool
+type lineAdder interface {
+	TryAddHeaderLine(name, value string) bool
 }
 
 // writeFields passes the response's headers to w, as lines if it accepts them.
 func (rt *roundTrip) writeFields() {
-	w, ok := rt.w.(lineTaker)
+	w, ok := rt.w.(lineAdder)
 	if !ok || rt.head.hasNoBody(http.MethodGet) { // such a response is sent without some headers
 		rt.copyFields(rt.w.Header())
 		return
@@ -106,7 +106,7 @@ func (rt *roundTrip) writeFields() {
 	block := rt.buffer.bytes()[:rt.headSize]
 	left := rt.head.fields[:0]
 	for _, f := range rt.head.fields {
-		if !w.TakeHeaderLine(unsafeString(f.Name.Bytes(block)), unsafeString(f.Value.Bytes(block))) {
+		if !w.TryAddHeaderLine(unsafeString(f.Name.Bytes(block)), unsafeString(f.Value.Bytes(block))) {
 			left = append(left, f)
 		}
 	}

@@ -146,7 +146,7 @@ func TestRequestThatTheSocketRefusesCountsAsNotSent(t *testing.T) {
 	ours, theirs := pair(t)
 	theirs.reset()
 	c := newConn(ours, ours, time.Minute)
-	await.True(t, "the reset has arrived", func() bool { return !c.isIdle() })
+	await.True(t, "the reset has arrived", func() bool { return !c.isReusable() })
 	_, _ = ours.Read(make([]byte, 1))
 	x := &roundTrip{c: c, request: []byte("GET / HTTP/1.1\r\n\r\n"), deadlines: deadlines{provisional: true}}
 	if err := x.sendAndWait(); err == nil || !x.nothingSent {

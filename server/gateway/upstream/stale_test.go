@@ -246,7 +246,7 @@ func TestConnectionThatTheUpstreamHasEndedIsNotUsed(t *testing.T) {
 				}
 				p.mu.Unlock()
 				if c != nil {
-					await.True(t, "the reset has arrived", func() bool { return !c.isIdle() })
+					await.True(t, "the reset has arrived", func() bool { return !c.isReusable() })
 				}
 			}
 		}

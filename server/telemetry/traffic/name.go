@@ -17,14 +17,14 @@ import (
 	"github.com/headgate/headgate/server/control/keys"
 )
 
-// A ClientNames says how the names of clients are kept.
-type ClientNames string
+// A NameMode says how clients are identified in the statistics.
+type NameMode string
 
 // The ways to keep names.
 const (
-	Clear ClientNames = "clear" // in clear, except values that may be secret
-	Hash  ClientNames = "hash"  // only hashes
-	Off   ClientNames = "off"   // clients are not counted
+	Clear NameMode = "clear" // in the clear, except values that may be secret
+	Hash  NameMode = "hash"  // only hashes
+	Off   NameMode = "off"   // clients are not counted
 )
 
 // A RawClient is a JSON object of attributes, as text so that it can be a key of maps.
@@ -105,12 +105,12 @@ func (c RawClient) Agrees(kept map[string]string) bool {
 
 // A Namer turns values of clients into the form in which they are kept.
 type Namer struct {
-	names ClientNames
+	names NameMode
 	key   []byte
 }
 
 // NewNamer returns a Namer. Nodes and rules services with the same secret give a value the same hash.
-func NewNamer(names ClientNames, secret []byte) *Namer {
+func NewNamer(names NameMode, secret []byte) *Namer {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("headgate traffic"))
 	return &Namer{names: names, key: mac.Sum(nil)}

@@ -32,13 +32,13 @@ type rig struct {
 	now      time.Time
 }
 
-func newRig(t testing.TB, text string, names traffic.ClientNames) *rig {
+func newRig(t testing.TB, text string, names traffic.NameMode) *rig {
 	t.Helper()
 	return newRigWith(t, text, names, 0)
 }
 
 // newRigWith returns a rig with a bound for samples, as RecorderOptions has it.
-func newRigWith(t testing.TB, text string, names traffic.ClientNames, sampleBytes int) *rig {
+func newRigWith(t testing.TB, text string, names traffic.NameMode, sampleBytes int) *rig {
 	t.Helper()
 	doc, err := file.Parse("rules.yaml", []byte(text))
 	if err != nil {
@@ -51,7 +51,7 @@ func newRigWith(t testing.TB, text string, names traffic.ClientNames, sampleByte
 	return newRigOf(t, set, names, sampleBytes)
 }
 
-func newRigOf(t testing.TB, set *match.Set, names traffic.ClientNames, sampleBytes int) *rig {
+func newRigOf(t testing.TB, set *match.Set, names traffic.NameMode, sampleBytes int) *rig {
 	t.Helper()
 	namer := traffic.NewNamer(names, []byte("a secret of the fleet"))
 	r := &rig{t: t, metrics: telemetry.New("test"), now: start}

@@ -47,7 +47,7 @@ func BenchmarkObserve(b *testing.B) {
 	for _, clients := range []int{16, 1 << 14} {
 		for _, kind := range []struct {
 			name        string
-			names       traffic.ClientNames
+			names       traffic.NameMode
 			sampleBytes int
 		}{{"off", traffic.Off, -1}, {"counts", traffic.Clear, -1}, {"counts+samples", traffic.Clear, 0}} {
 			b.Run(fmt.Sprintf("clients=%d/%s", clients, kind.name), func(b *testing.B) {

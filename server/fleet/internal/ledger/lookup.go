@@ -130,7 +130,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 		case <-lookup.ended:
 		case <-expired:
 			n.dropped.Add(1)
-			l.LookupsDone(0, 1<<GroupOf(&lookup.key))
+			l.LookupGroupsDone(0, 1<<GroupOf(&lookup.key))
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -157,29 +157,37 @@ func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
 	for _, i := range missed {
 		t := &tallies[i]
 		failed |= 1 << GroupOf(&t.Key)
-		l.LookedUp(t, false)
+		l.LookupFailed(t)
 		t.Unlearned = false
 	}
-	l.LookupsDone(exchanged, failed)
+	l.LookupGroupsDone(exchanged, failed)
 	for i := range tallies {
-		l.LookedUp(&tallies[i], true)
+		l.LookupDone(&tallies[i])
 	}
 }
 
-// LookupsDone records which key groups were exchanged, and which of them failed.
-func (l *Ledger) LookupsDone(exchanged, failed uint64) {
+// LookupGroupsDone records which key groups were exchanged, and which of them failed.
+func (l *Ledger) LookupGroupsDone(exchanged, failed uint64) {
 	l.lookups.failed.Or(failed)
 	l.lookups.failed.And(^exchanged | failed)
 }
 
-// LookedUp ends the lookup of a key, if it was unlearned.
-func (l *Ledger) LookedUp(t *Tally, learned bool) {
-	if !t.Unlearned {
-		return
-	}
-	if learned {
+// LookupDone ends the lookup of a key that was learned, if it was unlearned before.
+func (l *Ledger) LookupDone(t *Tally) {
+	if t.Unlearned {
 		l.lookups.done.Add(1)
+		l.endLookup(t, true)
 	}
+}
+
+// LookupFailed ends the lookup of a key that could not be learned, if it is unlearned.
+func (l *Ledger) LookupFailed(t *Tally) {
+	if t.Unlearned {
+		l.endLookup(t, false)
+	}
+}
+
+func (l *Ledger) endLookup(t *Tally, learned bool) {
 	sh, r := l.lock(&t.Key)
 	defer sh.mu.Unlock()
 	if r != nil && r.addedAt == t.Added {
@@ -187,8 +195,8 @@ func (l *Ledger) LookedUp(t *Tally, learned bool) {
 	}
 }
 
-// LookUpAgain queues a key for another lookup. It reports whether a decision waits for it.
-func (l *Ledger) LookUpAgain(t *Tally) bool {
+// LookupAgain queues a key for another lookup. It reports whether a decision waits for it.
+func (l *Ledger) LookupAgain(t *Tally) bool {
 	sh, r := l.lock(&t.Key)
 	defer sh.mu.Unlock()
 	if r == nil || r.addedAt != t.Added || sh.lookups[t.Key] == nil {

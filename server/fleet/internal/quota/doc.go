@@ -1,2 +1,2 @@
-// Package quota prepares limits for counting, and counts units under them.
+// Package quota turns a limit into a Plan, which computes the units that count as consumed under the limit.
 package quota

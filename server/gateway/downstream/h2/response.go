@@ -42,7 +42,7 @@ type responseFraming struct {
 type presetLines struct {
 	lines    []byte
 	replaced []string // names of headers that are omitted because lines replace them
-	typed    bool     // the Content-Type need not be detected, because the lines or Header have one
+	noSniff  bool     // the Content-Type is not detected: the lines or Header have one, or a Content-Encoding
 	dated    bool     // the lines or Header have a Date
 }
 
@@ -75,9 +75,9 @@ type ResponseWriter interface {
 	http.Flusher
 	http.Hijacker
 
-	HeaderLines() (room []byte, ok bool)
+	HeaderLines() []byte
 	SetHeaderLines(lines []byte, replaced []string)
-	TakeHeaderLine(name, value string) bool
+	TryAddHeaderLine(name, value string) bool
 	BoundsWrites() bool
 }
 
@@ -173,7 +173,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 		w.out = append(w.out, p...)
 		w.sendBuffered(false, !w.isWhole())
 	default:
-		if short := sniffed - len(w.out); short > 0 && !w.sent && !w.preset.typed {
+		if short := sniffed - len(w.out); short > 0 && !w.sent && !w.preset.noSniff {
 			w.out = append(w.out, p[:short]...)
 			p = p[short:]
 		}
@@ -189,8 +189,10 @@ func write[T string | []byte](w *response, p T) (int, error) {
 // isWhole reports whether all of the stated length was written. Then the handler usually ends, which sends the rest.
 func (w *response) isWhole() bool { return w.length == w.written }
 
-// isShort reports whether the handler has written less than its Content-Length.
-func (w *response) isShort() bool { return w.length >= 0 && !w.bodyless && w.written != w.length }
+// bodyIncomplete reports whether the handler has written less than its Content-Length.
+func (w *response) bodyIncomplete() bool {
+	return w.length >= 0 && !w.bodyless && w.written != w.length
+}
 
 // send sends a part of the response.
 func (w *response) send(p part) {
@@ -238,7 +240,7 @@ func (w *response) complete() {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.ended || w.isShort() {
+	if w.ended || w.bodyIncomplete() {
 		return
 	}
 	trailers := w.appendTrailers(nil)
@@ -282,16 +284,16 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, http.ErrNotSupported
 }
 
-// HeaderLines returns a buffer for SetHeaderLines, and true.
-func (w *response) HeaderLines() (room []byte, ok bool) { return w.preset.lines[:0], true }
+// HeaderLines returns an empty buffer for SetHeaderLines.
+func (w *response) HeaderLines() []byte { return w.preset.lines[:0] }
 
 // SetHeaderLines sets header lines in the format of HTTP/1.1.
 func (w *response) SetHeaderLines(lines []byte, replaced []string) {
 	w.preset.lines, w.preset.replaced = lines, replaced
 }
 
-// TakeHeaderLine adds a line to those of SetHeaderLines, unless its name is replaced.
-func (w *response) TakeHeaderLine(name, value string) bool {
+// TryAddHeaderLine adds a line to those of SetHeaderLines, or ignores it if its name is in replaced.
+func (w *response) TryAddHeaderLine(name, value string) bool {
 	if w.status != 0 {
 		return false
 	}
@@ -304,9 +306,9 @@ func (w *response) TakeHeaderLine(name, value string) bool {
 	case "Date":
 		w.preset.dated = true
 	case "Content-Type":
-		w.preset.typed = true
+		w.preset.noSniff = true
 	case "Content-Encoding":
-		w.preset.typed = w.preset.typed || value != ""
+		w.preset.noSniff = w.preset.noSniff || value != ""
 	case "Content-Length":
 		n, ok := http1.ParseLength(value)
 		if !ok || w.length >= 0 {

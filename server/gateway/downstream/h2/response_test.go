@@ -84,10 +84,10 @@ func TestResponses(t *testing.T) {
 		}, want: ":status=418 content-length=0 x-break=a  b"},
 		"lines": {handler: func(w http.ResponseWriter, _ *http.Request) {
 			lines := w.(ResponseWriter)
-			room, _ := lines.HeaderLines()
-			lines.SetHeaderLines(append(room, "X-Limit: 5\r\nRetry-After: 1\r\n"...), []string{"X-Limit"})
-			if !lines.TakeHeaderLine("Content-Type", "a/b") || !lines.TakeHeaderLine("X-Limit", "7") ||
-				!lines.TakeHeaderLine("Content-Length", "2") || lines.TakeHeaderLine("Connection", "close") {
+			buf := lines.HeaderLines()
+			lines.SetHeaderLines(append(buf, "X-Limit: 5\r\nRetry-After: 1\r\n"...), []string{"X-Limit"})
+			if !lines.TryAddHeaderLine("Content-Type", "a/b") || !lines.TryAddHeaderLine("X-Limit", "7") ||
+				!lines.TryAddHeaderLine("Content-Length", "2") || lines.TryAddHeaderLine("Connection", "close") {
 				t.Error("lines were not taken as they should")
 			}
 			w.Header().Set("X-Limit", "9")

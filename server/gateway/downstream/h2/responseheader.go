@@ -36,7 +36,7 @@ func (w *response) beginBlock() {
 	w.block = appendStatus(w.block[:0], w.status)
 	if p := &w.preset; len(p.lines) > 0 {
 		w.block = appendLines(w.block, p.lines)
-		p.typed = p.typed || slices.Contains(p.replaced, "Content-Type")
+		p.noSniff = p.noSniff || slices.Contains(p.replaced, "Content-Type")
 	}
 	if len(w.header) > 0 {
 		w.appendHeader()
@@ -64,7 +64,7 @@ func (w *response) appendHeader() {
 		w.preset.dated = true
 	}
 	if _, ok := w.header["Content-Type"]; ok {
-		w.preset.typed = true
+		w.preset.noSniff = true
 	}
 	for name, lines := range w.header {
 		if w.preset.replaced != nil && slices.Contains(w.preset.replaced, name) {
@@ -80,7 +80,7 @@ func (w *response) appendHeader() {
 				continue
 			}
 		case "Content-Encoding":
-			w.preset.typed = w.preset.typed || len(lines) > 0 && lines[0] != ""
+			w.preset.noSniff = w.preset.noSniff || len(lines) > 0 && lines[0] != ""
 		}
 		w.appendValues(name, lines)
 	}
@@ -103,7 +103,7 @@ func (w *response) appendValues(name string, lines []string) {
 
 // endBlock encodes the fields that depend on the body. If whole, all of the body is in w.out.
 func (w *response) endBlock(whole bool) {
-	if !w.preset.typed && len(w.out) > 0 {
+	if !w.preset.noSniff && len(w.out) > 0 {
 		w.block = appendField(w.block, "Content-Type", http.DetectContentType(w.out))
 	}
 	if whole && w.length < 0 && !w.refused && (!w.bodyless || w.written > 0) && len(w.trailers) == 0 {

@@ -109,7 +109,7 @@ func (st *stream) finish() {
 	st.endBody()
 	if c.streams[st.id] == st {
 		switch {
-		case w.isShort():
+		case w.bodyIncomplete():
 			c.reset(st.id, http2.ErrCodeInternal)
 		case st.body != nil && !st.body.ended:
 			c.reset(st.id, http2.ErrCodeNo) // the client need not send the rest

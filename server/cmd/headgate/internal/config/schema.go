@@ -109,8 +109,8 @@ func typeOf(t reflect.Type) members {
 		return members{{"enum", repeatedValues.words()}}
 	case reflect.TypeFor[ResetFormat]():
 		return members{{"enum", resetFormats.words()}}
-	case reflect.TypeFor[ClientNames]():
-		return members{{"enum", clientNames.words()}}
+	case reflect.TypeFor[NameMode]():
+		return members{{"enum", nameModes.words()}}
 	case reflect.TypeFor[TLSVersion]():
 		return members{{"enum", []any{"1.2", "1.3", 1.2, 1.3}}} // YAML reads an unquoted version as a number
 	case reflect.TypeFor[headgate.Policy]():

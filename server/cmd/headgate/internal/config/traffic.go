@@ -4,24 +4,24 @@ import "github.com/headgate/headgate/server/telemetry/traffic"
 
 // Traffic configures the statistics about requests and clients.
 type Traffic struct {
-	Clients ClientNames `field:"clients" default:"clear" doc:"How clients are kept in the statistics: clear (by name; API keys, bearer tokens, cookies, headers and query parameters as a short form and a hash), hash (hashes only) or off (clients are not counted). Hashes are keyed with key_secret_file."`
+	Clients NameMode `field:"clients" default:"clear" doc:"How clients are identified in the statistics: clear (by name, but API keys, bearer tokens, cookies, headers and query parameters by a short form and a hash), hash (by hashes only) or off (clients are not counted). Hashes are keyed with key_secret_file."`
 }
 
-// ClientNames says how the names of clients are kept. The zero value is in clear.
-type ClientNames uint8
+// A NameMode says how clients are identified in the statistics. The zero value is namesClear.
+type NameMode uint8
 
-// The ways to keep names.
+// The modes, see traffic.NameMode.
 const (
-	namesClear ClientNames = iota
+	namesClear NameMode = iota
 	namesHash
 	namesOff
 )
 
-var clientNames = choices[ClientNames]{
+var nameModes = choices[NameMode]{
 	{namesClear, string(traffic.Clear)}, {namesHash, string(traffic.Hash)}, {namesOff, string(traffic.Off)},
 }
 
-// TrafficNamer returns how the names of clients are kept, with the secret of key_secret_file.
+// TrafficNamer returns the Namer of the configured mode. Hashes are keyed with secret, from key_secret_file.
 func (c *Config) TrafficNamer(secret []byte) *traffic.Namer {
-	return traffic.NewNamer(traffic.ClientNames(clientNames.format(c.Traffic.Clients)), secret)
+	return traffic.NewNamer(traffic.NameMode(nameModes.format(c.Traffic.Clients)), secret)
 }

@@ -47,7 +47,7 @@ func newCodec() *source.Codec {
 	source.RegisterScalar(c, pathParameters.parse, pathParameters.format)
 	source.RegisterScalar(c, repeatedValues.parse, repeatedValues.format)
 	source.RegisterScalar(c, resetFormats.parse, resetFormats.format)
-	source.RegisterScalar(c, clientNames.parse, clientNames.format)
+	source.RegisterScalar(c, nameModes.parse, nameModes.format)
 	source.RegisterScalar(c, parseCountOrOff, CountOrOff.String)
 	source.RegisterScalar(c, tlsVersions.parse, tlsVersions.format)
 	source.RegisterScalar(c, rules.ParsePolicy, headgate.Policy.String)

@@ -88,5 +88,5 @@ func run(name, rulesPath string) ([]testfile.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Run(set, ruletest.Start(set))
+	return f.Run(set, ruletest.Starter(set))
 }
