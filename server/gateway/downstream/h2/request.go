@@ -200,7 +200,7 @@ func (m *requestMemory) setURL() bool {
 	case end == len(path):
 		m.url = url.URL{Path: path}
 		return true
-	case end > 0 && path[end] == '?' && end < len(path)-1 && strings.IndexByte(path, '#') < 0:
+	case end > 0 && path[end] == '?' && end < len(path)-1 && !strings.ContainsAny(path[end:], "#\t"):
 		m.url = url.URL{Path: path[:end], RawQuery: path[end+1:]}
 		return true
 	}

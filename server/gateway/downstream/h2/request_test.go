@@ -39,6 +39,7 @@ func TestMalformedRequestsResetTheStream(t *testing.T) {
 		"a path that is no path":      line("GET", "x"),
 		"a path that is a URL":        line("GET", "http://b.example/"),
 		"a path of OPTIONS only":      line("GET", "*"),
+		"a query with a tab":          line("GET", "/x?a\tb"),
 		"a path with half an escape":  line("GET", "/%2"),
 		"an authority with a user":    {":method", "GET", ":scheme", "http", ":authority", "u@a", ":path", "/"},
 		"an unknown pseudo field":     getFields(":version", "2"),
