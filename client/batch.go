@@ -63,7 +63,7 @@ func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
-	t.size = t.bytes()
+	t.size = t.bytesOnWire()
 	t.deadline = time.Now().Add(b.deadline)
 	if by, ok := ctx.Deadline(); ok && by.Before(t.deadline) {
 		t.deadline = by
@@ -259,7 +259,7 @@ func (b *batcher) serve(together []*task) {
 // takePending takes as many tasks as one call may contain.
 func (b *batcher) takePending(most int) []*task {
 	n, weight, size := 0, 0, 0
-	for n < most && (n == 0 || weight+b.pending[n].weight() <= b.maxWeight && size+b.pending[n].size <= maxBytes) {
+	for n < most && (n == 0 || weight+b.pending[n].weight() <= b.maxWeight && size+b.pending[n].size <= maxBatchBytes) {
 		size += b.pending[n].size
 		weight += b.pending[n].weight()
 		b.pending[n].sent = true

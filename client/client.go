@@ -26,18 +26,18 @@ import (
 type Client struct {
 	options      Options
 	conn         *grpc.ClientConn
-	rules        *batcher
-	store        *batcher
+	ruleCalls    *batcher // batches RateLimit calls
+	storeCalls   *batcher // batches calls of Store
 	circuit      *gobreaker.TwoStepCircuitBreaker[any]
-	failing      atomic.Bool  // a call has failed and none has succeeded since; the circuit is used only then
-	noLanesUntil atomic.Int64 // the service has no batch streams (lanes) until this time after created, in ns; 0 if it has
+	failing      atomic.Bool // a call has failed and none has succeeded since; the circuit is used only then
 	created      time.Time
-	noLanesFor   time.Duration  // the time after which lanes are tried again
-	release      sync.WaitGroup // releases of slots whose callers gave up
+	noLanesUntil atomic.Int64   // lanes are not used before this time, in ns since created; 0 if the service supports them
+	laneRetry    time.Duration  // after which lanes are tried again if the service did not support them
+	releases     sync.WaitGroup // running releases of slots and units whose callers stopped waiting
 	closing      sync.Once
 	ids          struct {
 		sync.Mutex
-		known map[string]string // by rule id
+		known map[string]string // each rule id, as both key and value: decisions share the value
 	}
 }
 
@@ -49,15 +49,15 @@ func New(o Options) (*Client, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, created: time.Now(), noLanesFor: maxLaneAge}
+	c := &Client{options: o, created: time.Now(), laneRetry: maxLaneAge}
 	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c.conn = conn
-	c.rules = newBatcher(&c.options, c.sendRequests, c.releaseLost)
-	c.store = newBatcher(&c.options, c.sendOperations, c.giveBackLost)
+	c.ruleCalls = newBatcher(&c.options, c.sendRequests, c.releaseLost)
+	c.storeCalls = newBatcher(&c.options, c.sendOperations, c.giveBackLost)
 	c.circuit = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Name: o.Address, MaxRequests: 1, Timeout: probeEvery,
 		ReadyToTrip:   func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= 5 },
@@ -100,15 +100,15 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return b, nil
 }
 
-// RequireTransportSecurity returns false: on loopback a token needs no TLS, and Options.TLS configures it.
+// RequireTransportSecurity returns false, because a token may be sent without TLS on loopback. Options.TLS enables TLS.
 func (bearer) RequireTransportSecurity() bool { return false }
 
 // Close closes the connection. Calls that are waiting return headgate.ErrClosed. Closing again does nothing.
 func (c *Client) Close() (err error) {
 	c.closing.Do(func() {
-		c.rules.close()
-		c.store.close()
-		c.release.Wait()
+		c.ruleCalls.close()
+		c.storeCalls.close()
+		c.releases.Wait()
 		err = c.conn.Close()
 	})
 	return err
@@ -121,11 +121,11 @@ func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 		c.options.Logger.Warn("decision service unreachable, deciding by policy", "service", service,
 			"policy", c.options.OnFailure.String())
 	case gobreaker.StateClosed:
-		c.options.Logger.Warn("decision service reachable again", "service", service)
+		c.options.Logger.Info("decision service reachable again", "service", service)
 	}
 }
 
-// connectionBroke reports whether a call ended without a response of the service.
+// connectionBroke reports whether a call ended without a response from the service.
 func connectionBroke(err error) bool {
 	return err != nil && status.Code(err) == codes.Unavailable
 }

@@ -108,9 +108,9 @@ func TestBatchesShareFewStreams(t *testing.T) {
 		t.Errorf("%d calls for %d decisions, want at most half as many", got, goroutines*calls)
 	}
 	await.True(t, "idle senders have ended", func() bool {
-		c.rules.mu.Lock()
-		defer c.rules.mu.Unlock()
-		return c.rules.senders == 0
+		c.ruleCalls.mu.Lock()
+		defer c.ruleCalls.mu.Unlock()
+		return c.ruleCalls.senders == 0
 	})
 }
 
@@ -137,7 +137,7 @@ func TestUpgradedServiceGetsStreams(t *testing.T) {
 	service := newFakeService(3)
 	service.noStreams.Store(true)
 	c := service.client(t, n.onStreams())
-	c.noLanesFor = time.Hour
+	c.laneRetry = time.Hour
 	var l lane
 	defer l.close()
 	for range 2 {
@@ -187,7 +187,7 @@ func TestCloseEndsBatchesOnStreams(t *testing.T) {
 		})
 	}
 	await.True(t, "a batch is sent", func() bool { return n.sentOnStreams.Load() > 0 })
-	c.rules.close()
+	c.ruleCalls.close()
 	group.Wait()
 }
 

@@ -136,7 +136,7 @@ func (s *Store) TakeAll(
 // do executes a task. It reports whether the task belongs to the caller again: if not, the task still runs, and the
 // caller must not use it.
 func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
-	mine, err = s.client.store.run(ctx, t)
+	mine, err = s.client.storeCalls.run(ctx, t)
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return mine, err
 	}
@@ -260,7 +260,7 @@ func (c *Client) giveBackLost(t *task) {
 			continue
 		}
 		check.Cost = receipt.Units
-		c.release.Go(func() {
+		c.releases.Go(func() {
 			if err := c.Store().Give(context.Background(), check, receipt); err != nil {
 				c.options.Logger.Debug("cannot release a slot whose caller stopped waiting; it expires later", "err", err)
 			}

@@ -164,7 +164,7 @@ func (c *Client) decide(ctx context.Context, r *Request) (Decision, error) {
 		q.Attributes = append(q.Attributes, wirev1.Attribute{Name: name, Value: value})
 	}
 	t.idempotent = r.HasCost && r.Cost == 0
-	mine, err := c.rules.run(ctx, t)
+	mine, err := c.ruleCalls.run(ctx, t)
 	if !mine {
 		return Decision{}, err
 	}
@@ -291,7 +291,7 @@ func (c *Client) callBatch(
 		err := l.do(ctx, c.conn, deadline, q, a)
 		switch {
 		case status.Code(err) == codes.Unimplemented: // until the service is upgraded
-			c.noLanesUntil.Store(int64(time.Since(c.created) + c.noLanesFor))
+			c.noLanesUntil.Store(int64(time.Since(c.created) + c.laneRetry))
 		case !errors.Is(err, errUnread):
 			return err
 		}
@@ -305,7 +305,7 @@ func (c *Client) releaseLost(t *task) {
 		return
 	}
 	lease := t.decision.Lease
-	c.release.Go(func() {
+	c.releases.Go(func() {
 		if err := c.Release(context.Background(), lease); err != nil {
 			c.options.Logger.Debug("cannot release a slot whose caller stopped waiting; it expires later", "err", err)
 		}

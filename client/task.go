@@ -13,10 +13,10 @@ type task struct {
 	done       chan struct{} // receives one value when it is done
 	deadline   time.Time
 	idempotent bool // it may be sent again after a failure
-	size       int  // approximate bytes on the wire
+	size       int  // bytesOnWire, set when it is queued
 
 	// Guarded by the batcher's lock.
-	sent      bool // it is or was under way
+	sent      bool // it was sent, and may be in flight
 	abandoned bool // its caller stopped waiting
 	settled   bool // it is done, and its caller is about to be woken
 
@@ -27,7 +27,7 @@ type task struct {
 	// For calls of the store.
 	verb      wirev1.Verb
 	checks    []headgate.Check
-	single    [1]headgate.Check // the memory of checks if there is one
+	single    [1]headgate.Check // backing array of checks if there is only one check
 	receipt   headgate.Receipt
 	decisions []headgate.Decision
 
@@ -38,7 +38,8 @@ var tasks = sync.Pool{New: func() any { return &task{done: make(chan struct{}, 1
 
 func newTask() *task { return tasks.Get().(*task) }
 
-// free makes the task available for reuse. Its caller must have been woken. Other fields are set for every call.
+// free resets the fields that not every call sets, and makes the task available for reuse. Its caller must have been
+// woken.
 func (t *task) free() {
 	t.sent, t.abandoned, t.settled, t.idempotent, t.err = false, false, false, false, nil
 	t.checks, t.single, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
@@ -46,13 +47,13 @@ func (t *task) free() {
 	tasks.Put(t)
 }
 
-// maxBytes limits the bytes of a batch. The service accepts messages of 1 MiB by default, and a larger batch fails as
+// maxBatchBytes is the maximum size of a batch. The service accepts messages of 1 MiB by default, and a larger batch fails as
 // a whole.
-const maxBytes = 512 << 10
+const maxBatchBytes = 512 << 10
 
-// bytes returns the approximate size of a task on the wire.
-func (t *task) bytes() int {
-	const overhead = 64 // numbers, and prefixes of texts
+// bytesOnWire returns the approximate size of a task in a message.
+func (t *task) bytesOnWire() int {
+	const overhead = 64 // numbers, and the lengths of strings
 	size := overhead
 	for i := range t.checks {
 		size += 2*overhead + len(t.checks[i].Key) + len(t.checks[i].Owner)

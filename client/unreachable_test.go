@@ -44,6 +44,21 @@ func TestPolicyDecidesForASilentService(t *testing.T) {
 	}
 }
 
+func TestLogSaysWhenTheServiceIsReachableAgain(t *testing.T) {
+	log := new(logbook.Book)
+	c := newClient(t, Options{Address: silentAddress(t), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c.logCircuit("limits:8082", gobreaker.StateClosed, gobreaker.StateOpen)
+	c.logCircuit("limits:8082", gobreaker.StateHalfOpen, gobreaker.StateClosed)
+	for _, want := range []string{
+		`level=WARN msg="decision service unreachable, deciding by policy" service=limits:8082 policy=open`,
+		`level=INFO msg="decision service reachable again" service=limits:8082`,
+	} {
+		if got := log.String(); !strings.Contains(got, want) {
+			t.Errorf("got log\n%s\nwant a line with %s", got, want)
+		}
+	}
+}
+
 // A caller that gave up has seen no response, so its call says nothing about the service.
 func TestCanceledCallDoesNotCloseTheCircuit(t *testing.T) {
 	c := newClient(t, Options{Address: silentAddress(t), Deadline: 20 * time.Millisecond})
@@ -81,9 +96,9 @@ func TestCloseEndsUnaryCalls(t *testing.T) {
 		})
 	}
 	await.True(t, "a call is under way", func() bool {
-		c.store.mu.Lock()
-		defer c.store.mu.Unlock()
-		return c.store.calls > 0
+		c.storeCalls.mu.Lock()
+		defer c.storeCalls.mu.Unlock()
+		return c.storeCalls.calls > 0
 	})
 	if err := c.Close(); err != nil {
 		t.Error(err)

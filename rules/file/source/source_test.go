@@ -227,3 +227,15 @@ func TestInvalidPartsAreLeftUnchanged(t *testing.T) {
 		t.Errorf("got %+v, %v", got, found)
 	}
 }
+
+// Without quotes, other YAML parsers read these names as booleans, null and numbers.
+func TestYAMLQuotesNamesThatLookLikeOtherTypes(t *testing.T) {
+	f, err := source.Read("x.json", []byte(`{"on":1,"Yes":2,"null":3,"7":4,"per_second":5}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "\"on\": 1\n\"Yes\": 2\n\"null\": 3\n\"7\": 4\nper_second: 5\n"
+	if got := string(source.YAML(f.Root)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -21,7 +21,11 @@ func JSON(n *Node) []byte {
 	return []byte(b.String())
 }
 
-const lineWidth = 100
+// Lists and mappings are written on one line if they have at most maxInlineDepth levels and fit in lineWidth.
+const (
+	lineWidth      = 100
+	maxInlineDepth = 2
+)
 
 type yamlWriter struct{ strings.Builder }
 
@@ -41,7 +45,7 @@ func (w *yamlWriter) block(n *Node, indent int) {
 			if i > 0 {
 				w.indent(indent)
 			}
-			w.WriteString(plain(f.Name, true) + ":")
+			w.WriteString(scalar(f.Name, true) + ":")
 			w.nested(f.Value, indent+2, true)
 		}
 	default:
@@ -55,10 +59,13 @@ func (w *yamlWriter) nested(n *Node, indent int, named bool) {
 	if named {
 		space = " "
 	}
-	simple := n.Kind != Map || named && leaf(n)
-	if text := flow(n); n.Kind == Scalar || n.Kind == Null || simple && leaf(n) && len(text)+indent < lineWidth {
-		w.WriteString(space + text + "\n")
-		return
+	isScalar := n.Kind == Scalar || n.Kind == Null
+	mayBeInline := depth(n) <= maxInlineDepth && (named || n.Kind != Map) // a mapping in a list is always a block
+	if isScalar || mayBeInline {
+		if text := flow(n); isScalar || len(text)+indent < lineWidth {
+			w.WriteString(space + text + "\n")
+			return
+		}
 	}
 	if named {
 		w.WriteByte('\n')
@@ -69,21 +76,19 @@ func (w *yamlWriter) nested(n *Node, indent int, named bool) {
 
 func (w *yamlWriter) indent(n int) { w.WriteString(strings.Repeat(" ", n)) }
 
-// leaf reports whether a node has at most two levels of lists and mappings.
-func leaf(n *Node) bool { return depth(n) <= 2 }
-
+// depth returns the number of levels of lists and mappings in a node.
 func depth(n *Node) int {
-	most := 0
+	deepest := 0
 	for _, item := range n.Items {
-		most = max(most, depth(item))
+		deepest = max(deepest, depth(item))
 	}
 	for _, f := range n.Fields {
-		most = max(most, depth(f.Value))
+		deepest = max(deepest, depth(f.Value))
 	}
 	if n.Kind == List || n.Kind == Map {
-		most++
+		deepest++
 	}
-	return most
+	return deepest
 }
 
 // flow formats a node on one line.
@@ -92,7 +97,7 @@ func flow(n *Node) string {
 	case Null:
 		return "null"
 	case Scalar:
-		return plain(n.Text, !n.Quoted)
+		return scalar(n.Text, n.Quoted)
 	case List:
 		items := make([]string, len(n.Items))
 		for i, item := range n.Items {
@@ -102,16 +107,16 @@ func flow(n *Node) string {
 	default:
 		fields := make([]string, len(n.Fields))
 		for i, f := range n.Fields {
-			fields[i] = plain(f.Name, true) + ": " + flow(f.Value)
+			fields[i] = scalar(f.Name, true) + ": " + flow(f.Value)
 		}
 		return "{" + strings.Join(fields, ", ") + "}"
 	}
 }
 
-// plain formats a text without quotes if YAML parsers read it back as the same text: it must not look like a number or
-// a word with a meaning.
-func plain(text string, word bool) string {
-	if _, err := strconv.ParseInt(text, 10, 64); word && err == nil {
+// scalar formats a text as a YAML scalar, in quotes only if YAML parsers could read something else without them. A
+// string that looks like a number, or is a keyword such as true or null, needs quotes too.
+func scalar(text string, isString bool) string {
+	if _, err := strconv.ParseInt(text, 10, 64); !isString && err == nil {
 		return text
 	}
 	safe := text != "" && text[0] != '-' && text[0] != '.' && !strings.HasSuffix(text, " ")
@@ -122,7 +127,7 @@ func plain(text string, word bool) string {
 		safe = letter || digit ||
 			i > 0 && (c == '-' || c == '.' || c == ' ' || c == '*' && text[i-1] != ' ' || c == '@' || c == '+')
 	}
-	if safe && !word {
+	if safe && isString {
 		first := text[0]
 		safe = !(first >= '0' && first <= '9')
 		switch strings.ToLower(text) {
@@ -145,7 +150,8 @@ func quoted(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func writeJSON(b *strings.Builder, n *Node, newline string) {
+// writeJSON writes a node. lineStart is a newline and the indentation of the node.
+func writeJSON(b *strings.Builder, n *Node, lineStart string) {
 	switch n.Kind {
 	case Null:
 		b.WriteString("null")
@@ -156,26 +162,27 @@ func writeJSON(b *strings.Builder, n *Node, newline string) {
 			b.WriteString(quoted(n.Text))
 		}
 	case List:
-		writeAll(b, "[]", len(n.Items), newline, func(i int, newline string) { writeJSON(b, n.Items[i], newline) })
+		writeAll(b, "[]", len(n.Items), lineStart, func(i int, lineStart string) { writeJSON(b, n.Items[i], lineStart) })
 	default:
-		writeAll(b, "{}", len(n.Fields), newline, func(i int, newline string) {
+		writeAll(b, "{}", len(n.Fields), lineStart, func(i int, lineStart string) {
 			b.WriteString(quoted(n.Fields[i].Name) + ": ")
-			writeJSON(b, n.Fields[i].Value, newline)
+			writeJSON(b, n.Fields[i].Value, lineStart)
 		})
 	}
 }
 
-func writeAll(b *strings.Builder, brackets string, n int, newline string, write func(i int, newline string)) {
+// writeAll writes n items in brackets, each on its own line.
+func writeAll(b *strings.Builder, brackets string, n int, lineStart string, write func(i int, lineStart string)) {
 	b.WriteByte(brackets[0])
 	for i := range n {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(newline + "  ")
-		write(i, newline+"  ")
+		b.WriteString(lineStart + "  ")
+		write(i, lineStart+"  ")
 	}
 	if n > 0 {
-		b.WriteString(newline)
+		b.WriteString(lineStart)
 	}
 	b.WriteByte(brackets[1])
 }

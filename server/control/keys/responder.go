@@ -2,7 +2,6 @@ package keys
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"time"
 
@@ -58,10 +57,9 @@ func (r *Responder) respond(w http.ResponseWriter, request *http.Request) (*Resp
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, problem.New(http.StatusMethodNotAllowed, "Use POST.")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxQuery))
-	if err != nil {
-		return nil, problem.New(http.StatusRequestEntityTooLarge,
-			"The body is longer than %d bytes, or did not arrive.", maxQuery)
+	body, failure := problem.ReadBody(w, request, maxQuery)
+	if failure != nil {
+		return nil, failure
 	}
 	if err := r.verifier.Verify(request.Header.Get(signature.Header), body, time.Now()); err != nil {
 		return nil, problem.New(http.StatusUnauthorized, "The query is refused: %v.", err)

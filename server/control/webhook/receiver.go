@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -19,16 +18,16 @@ type Event struct {
 	Namespace string    `json:"namespace"`
 	Revision  int64     `json:"revision"`
 	Time      time.Time `json:"time"` // of the change, or of the alert
-	// Alert is the alert, as GET /v1/alerts has it. Nil for a revision.
+	// Alert is the alert, in the format of GET /v1/alerts. Nil for a revision.
 	Alert json.RawMessage `json:"alert,omitempty"`
-	// Delivery identifies the delivery. Repeated attempts have the same.
+	// Delivery identifies the delivery. Retries have the same Delivery.
 	Delivery string `json:"delivery"`
 }
 
 // MaxBody is the maximum size of a request's body in bytes.
 const MaxBody = 64 << 10
 
-// A Receiver is the HTTP handler of a program that webhooks notify. It is safe for concurrent use.
+// A Receiver is an HTTP handler that receives webhook requests. It is safe for concurrent use.
 type Receiver struct {
 	verifier *signature.Verifier
 	handle   func(context.Context, Event)
@@ -40,7 +39,7 @@ var _ http.Handler = (*Receiver)(nil)
 // before. It responds with 202 after handle has returned.
 func NewReceiver(secret []byte, handle func(context.Context, Event)) (*Receiver, error) {
 	if len(secret) < minSecret {
-		return nil, fmt.Errorf("webhook: a secret of %d bytes: want at least %d", len(secret), minSecret)
+		return nil, fmt.Errorf("webhook: the secret has %d bytes, want at least %d", len(secret), minSecret)
 	}
 	return &Receiver{verifier: signature.NewVerifier(secret), handle: handle}, nil
 }
@@ -57,12 +56,11 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 func (r *Receiver) read(w http.ResponseWriter, request *http.Request) (Event, *problem.Error) {
 	var event Event
-	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, MaxBody))
-	if err != nil {
-		return event, problem.New(http.StatusRequestEntityTooLarge,
-			"The body is longer than %d bytes, or did not arrive.", MaxBody)
+	body, failure := problem.ReadBody(w, request, MaxBody)
+	if failure != nil {
+		return event, failure
 	}
-	err = r.verifier.Verify(request.Header.Get(signature.Header), body, time.Now())
+	err := r.verifier.Verify(request.Header.Get(signature.Header), body, time.Now())
 	switch {
 	case errors.Is(err, signature.ErrReplayed):
 		return event, problem.New(http.StatusConflict, "The webhook is refused: %v.", err)

@@ -1,0 +1,21 @@
+package problem
+
+import (
+	"errors"
+	"io"
+	"net/http"
+)
+
+// ReadBody reads the body of a request. The error has status 413 if the body is longer than limit bytes, and 400 if it
+// did not arrive.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *Error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, New(http.StatusRequestEntityTooLarge, "The body is longer than %d bytes.", limit)
+	case err != nil:
+		return nil, New(http.StatusBadRequest, "The body did not arrive: %v.", err)
+	}
+	return body, nil
+}
