@@ -19,13 +19,13 @@ type limitInfo struct {
 	windows []window
 }
 
-// A window is the rest of a quota, and until when.
+// A window says how much of a quota is left, and when it resets.
 type window struct {
 	name  string
-	quota int64 // of the next window; 0 if it is unknown
+	quota int64 // after the reset; 0 if unknown
 	left  int64
 	until time.Time
-	span  time.Duration // length of the next window
+	span  time.Duration // length of the window after the reset
 }
 
 const (
@@ -34,41 +34,43 @@ const (
 	maxName    = 128
 	// shortPause is the pause after a refusal without Retry-After.
 	shortPause = time.Second
+	// defaultSpan is the length of a window that the server does not state, and the minimum.
+	defaultSpan = time.Second
 )
 
-// read returns the information in a response, as far as it is credible.
+// read parses the information on limits in a response. Times are bounded by Options.MaxPause, invalid fields ignored.
 func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
-	s := &limitInfo{refused: r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable}
+	info := &limitInfo{refused: r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable}
 	date, err := http.ParseTime(r.Header.Get("Date"))
 	if err != nil {
 		date = now
 	}
-	s.windows = t.readDraft(r.Header, now)
-	if s.windows == nil {
-		s.windows = t.readEarlierDraft(r.Header, now)
+	info.windows = t.readDraft(r.Header, now)
+	if info.windows == nil {
+		info.windows = t.readEarlierDraft(r.Header, now)
 	}
-	if s.windows == nil {
-		s.windows = t.readX(r.Header, now, date)
+	if info.windows == nil {
+		info.windows = t.readLegacy(r.Header, now, date)
 	}
-	if !s.refused {
-		return s
+	if !info.refused {
+		return info
 	}
 	if after, ok := retryAfter(r.Header.Get("Retry-After"), date); ok {
-		s.pause = t.clampPause(after)
-		return s
+		info.pause = t.clampPause(after)
+		return info
 	}
-	for _, w := range s.windows {
+	for _, w := range info.windows {
 		if w.left == 0 {
-			s.pause = max(s.pause, w.until.Sub(now))
+			info.pause = max(info.pause, w.until.Sub(now))
 		}
 	}
-	if s.pause == 0 && r.StatusCode == http.StatusTooManyRequests {
-		s.pause = shortPause
+	if info.pause == 0 && r.StatusCode == http.StatusTooManyRequests {
+		info.pause = shortPause
 	}
-	return s
+	return info
 }
 
-// clampPause returns a pause within 0 and Options.MaxPause.
+// clampPause limits d to the range from 0 to Options.MaxPause.
 func (t *Transport) clampPause(d time.Duration) time.Duration {
 	return min(max(d, 0), t.options.MaxPause)
 }
@@ -115,8 +117,8 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 		if !ok || !hasLeft || len(name) > maxName || len(windows) == maxWindows {
 			continue
 		}
-		w := window{name: name, left: left, span: shortPause}
-		span, hasSpan := countParam(item.Params, "t")
+		w := window{name: name, left: left, span: defaultSpan}
+		reset, hasReset := countParam(item.Params, "t")
 		for _, policy := range policies {
 			p, policyName, ok := itemName(policy)
 			if !ok || policyName != name {
@@ -124,17 +126,17 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 			}
 			w.quota, _ = countParam(p.Params, "q")
 			if length, ok := countParam(p.Params, "w"); ok {
-				w.span = max(t.clampPause(seconds(length)), shortPause)
-				if !hasSpan {
-					span, hasSpan = length, true
+				w.span = max(t.clampPause(seconds(length)), defaultSpan)
+				if !hasReset {
+					reset, hasReset = length, true
 				}
 			}
 			break
 		}
-		if !hasSpan {
+		if !hasReset {
 			continue // nothing to wait for
 		}
-		w.until = now.Add(t.clampPause(seconds(span)))
+		w.until = now.Add(t.clampPause(seconds(reset)))
 		windows = append(windows, w)
 	}
 	return windows
@@ -164,7 +166,7 @@ func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 	quota, _ := value("limit")
 	return []window{{
 		name: "RateLimit", quota: quota, left: left, until: now.Add(t.clampPause(seconds(reset))),
-		span: shortPause,
+		span: defaultSpan,
 	}}
 }
 
@@ -188,7 +190,7 @@ func readList(lines []string) httpsfv.List {
 	return list
 }
 
-// itemName returns an item that is a name.
+// itemName returns a list member as an item, and its value: the name of a policy. ok is false for other members.
 func itemName(m httpsfv.Member) (item httpsfv.Item, name string, ok bool) {
 	item, ok = m.(httpsfv.Item)
 	if !ok {
@@ -208,12 +210,13 @@ func countParam(p *httpsfv.Params, name string) (int64, bool) {
 	return n, ok && n >= 0
 }
 
-// prefixes are the prefixes of Limit, Remaining and Reset fields before the draft, or in its earlier versions.
-var prefixes = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
+// legacyPrefixes are the prefixes of the -Limit, -Remaining and -Reset fields that servers used before the RateLimit
+// field.
+var legacyPrefixes = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
 
-// readX parses X-RateLimit-Limit, -Remaining and -Reset.
-func (t *Transport) readX(h http.Header, now, date time.Time) []window {
-	for _, prefix := range prefixes {
+// readLegacy parses the fields with the first of legacyPrefixes that has valid Remaining and Reset fields.
+func (t *Transport) readLegacy(h http.Header, now, date time.Time) []window {
+	for _, prefix := range legacyPrefixes {
 		left, ok := parseCount(h.Get(prefix + "Remaining"))
 		if !ok {
 			continue
@@ -223,12 +226,12 @@ func (t *Transport) readX(h http.Header, now, date time.Time) []window {
 			continue
 		}
 		quota, _ := parseCount(h.Get(prefix + "Limit"))
-		return []window{{name: prefix, quota: quota, left: left, until: now.Add(t.clampPause(reset)), span: shortPause}}
+		return []window{{name: prefix, quota: quota, left: left, until: now.Add(t.clampPause(reset)), span: defaultSpan}}
 	}
 	return nil
 }
 
-// parseCount parses a whole number up to a comma: some servers append their windows.
+// parseCount parses a whole number up to a comma or semicolon: some servers append windows, as in "100, 100;w=60".
 func parseCount(text string) (int64, bool) {
 	if len(text) > maxField {
 		return 0, false
@@ -239,10 +242,10 @@ func parseCount(text string) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
-// Larger numbers are points in time: seconds or milliseconds since 1970.
+// Numbers from minEpochSeconds on are seconds since 1970, and those from minEpochMillis on milliseconds.
 const (
-	epochSeconds = 1_000_000_000
-	epochMillis  = 1_000_000_000_000
+	minEpochSeconds = 1_000_000_000
+	minEpochMillis  = 1_000_000_000_000
 )
 
 // resetIn parses the time until a reset, which servers send as seconds to wait, or as a point in time by their clock.
@@ -253,9 +256,9 @@ func resetIn(text string, date time.Time) (time.Duration, bool) {
 	text = strings.TrimSpace(text)
 	if n, ok := parseCount(text); ok {
 		switch {
-		case n >= epochMillis:
+		case n >= minEpochMillis:
 			return max(time.UnixMilli(n).Sub(date), 0), true
-		case n >= epochSeconds:
+		case n >= minEpochSeconds:
 			return max(time.Unix(n, 0).Sub(date), 0), true
 		default:
 			return seconds(n), true
@@ -265,9 +268,9 @@ func resetIn(text string, date time.Time) (time.Duration, bool) {
 	switch {
 	case err != nil || math.IsNaN(f) || f < 0:
 		return 0, false
-	case f >= epochSeconds && f < epochMillis:
+	case f >= minEpochSeconds && f < minEpochMillis:
 		return max(time.UnixMilli(int64(f*1000)).Sub(date), 0), true
-	case f < epochSeconds:
+	case f < minEpochSeconds:
 		return time.Duration(f * float64(time.Second)), true
 	default:
 		return 0, false

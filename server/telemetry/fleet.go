@@ -96,11 +96,11 @@ func collectSync(ch chan<- prometheus.Metric, s *Sync) {
 func collectGossip(ch chan<- prometheus.Metric, g *gossip.Stats) {
 	ch <- counter(gossipBytesDesc, g.SentBytes, "sent")
 	ch <- counter(gossipBytesDesc, g.ReceivedBytes, "received")
-	ch <- counter(gossipRefusedDesc, g.Malformed, "malformed")
-	ch <- counter(gossipRefusedDesc, g.WrongKey, "wrong_key")
-	ch <- counter(gossipRefusedDesc, g.Foreign+g.OtherCluster, "foreign")
-	ch <- counter(gossipRefusedDesc, g.Duplicates, "duplicate")
-	ch <- counter(gossipRefusedDesc, g.SendErrors, "not_sent")
-	ch <- counter(gossipRefusedDesc, g.Skipped, "no_room")
-	ch <- counter(gossipRefusedDesc, g.StreamsRefused, "streams")
+	ch <- counter(gossipLostDesc, g.Malformed, "malformed")
+	ch <- counter(gossipLostDesc, g.WrongKey, "wrong_key")
+	ch <- counter(gossipLostDesc, g.Foreign+g.OtherCluster, "foreign")
+	ch <- counter(gossipLostDesc, g.Duplicates, "duplicate")
+	ch <- counter(gossipLostDesc, g.SendErrors, "not_sent")
+	ch <- counter(gossipLostDesc, g.Skipped, "no_room")
+	ch <- counter(gossipLostDesc, g.StreamsRefused, "streams")
 }

@@ -23,8 +23,8 @@ func collectGateway(ch chan<- prometheus.Metric, g *gateway.Stats) {
 	}
 	ch <- counter(retriesDesc, g.Retries)
 	ch <- counter(abortedDesc, g.Aborted)
-	ch <- gauge(upgradesDesc, float64(g.Upgrades))
-	ch <- counter(upgradedDesc, g.Upgraded)
+	ch <- gauge(upgradesOpenDesc, float64(g.Upgrades))
+	ch <- counter(upgradesTotalDesc, g.Upgraded)
 	ch <- counter(upgradesEndDesc, g.UpgradesIdle, "idle")
 	ch <- counter(upgradesEndDesc, g.UpgradesCut, "shutdown")
 	ch <- counter(logDesc, g.LogWritten, "written")

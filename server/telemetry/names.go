@@ -18,31 +18,31 @@ var (
 	revisionDesc    = desc("rules_revision", "Revision of the rules in force. It rises with each change.")
 	rulesLoadedDesc = desc("rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
 	rulesStaleDesc  = desc("rules_stale", "1 if the rules last read were refused and older ones are in force; else 0.")
-	rulesLoadsDesc  = desc("rules_loads_total", "Reads of rules: ok, unchanged or refused.", "result")
+	rulesLoadsDesc  = desc("rules_loads_total", "Attempts to load rules: ok, unchanged or refused.", "result")
 
 	clientsDesc       = desc("clients", "Registered clients.")
 	overridesDesc     = desc("overrides", "Temporary overrides in force.")
 	rulesAgeDesc      = desc("rules_age_seconds", "Time since the rules service last confirmed the rules.")
-	rulesLagDesc      = desc("rules_lag_seconds", "Time from the commit of the rules to their coming into force here.")
+	rulesLagDesc      = desc("rules_lag_seconds", "Time from the commit of the rules until this node applied them.")
 	rulesFromDiskDesc = desc("rules_from_disk",
-		"1 if the rules in force are from the node's own file because the rules service was not reached yet; else 0.")
+		"1 if the rules in force are from the node's own file because the rules service has not been reached yet; else 0.")
 	rulesServiceUpDesc = desc("rules_service_up", "1 if the rules service responded to the last request, else 0.")
 	rulesPushDesc      = desc("rules_push_up", "1 if the rules service pushes changes, 0 if it has to be polled.")
 	databaseDesc       = desc("database_writable",
 		"1 if the rules service can change rules, 0 if its database cannot be written.")
 	rulesFetchesDesc = desc("rules_fetches_total",
-		"Requests to the rules service: whole or delta if there was a change, unchanged, refused, or failed.", "result")
+		"Requests to the rules service: whole or delta (the rules changed), unchanged, refused or failed.", "result")
 
 	enforcementOffRulesDesc = desc("enforcement_off_rules",
-		"Rules that are not enforced for a time: requests over their limits are admitted and counted.")
+		"Rules whose enforcement is suspended: requests over their limits are admitted and counted.")
 	enforcementOffDesc = desc("enforcement_off",
-		"Suspensions of enforcement in force, of the rules service (fleet) and of this node alone (node).", "scope")
+		"Active suspensions of enforcement: for all nodes (fleet) or for this node only (node).", "scope")
 	enforcementOffEndDesc = desc("enforcement_off_end_timestamp_seconds",
 		"When the last suspension of enforcement ends, 0 if there is none.")
 
 	overloadStageDesc = desc("overload_stage",
-		"Work that is shed because of this node's own load: 0 nothing, 1 console, 2 also explanations, 3 also statistics of "+
-			"clients, 4 also requests.")
+		"Work that is shed because of this node's own load: 0 nothing, 1 console, 2 also explain (explanations, "+
+			"what-if), 3 also detail (statistics of clients, decision log), 4 also requests.")
 	overloadWaitDesc  = desc("overload_wait_seconds", "How long goroutines waited for a core in the last 100 ms, p90.")
 	overloadShareDesc = desc("overload_refused_ratio", "Share of requests that is refused because of this node's own load.")
 	overloadShedDesc  = desc("overload_shed_total",
@@ -56,25 +56,25 @@ var (
 	memoryEvictionsDesc = desc("memory_evictions_total", "Keys evicted early because memory was full.", "store")
 	memoryRefusalsDesc  = desc("memory_refusals_total", "New keys refused because memory was full.", "store")
 
-	breakerDesc = desc("breaker_state", "Circuit of a shard of the store: 0 closed (good), 1 open: policies decide.",
+	breakerDesc = desc("breaker_state", "Circuit of a shard of the store: 0 closed, 1 open (failure policies decide).",
 		"shard")
 	guardCallsDesc    = desc("guard_calls_total", "Calls to the remote store.")
 	guardFailuresDesc = desc("guard_failures_total", "Failed calls to the remote store: timeout or error.", "reason")
 	guardProbesDesc   = desc("guard_probes_total", "Probes of a store that is down.", "result")
 	guardCacheDesc    = desc("guard_deny_cache_hits_total",
-		"Deny-cache hits: remembered, or shared with another caller.", "kind")
-	guardLostDesc = desc("guard_lost_total", "Writes lost because the store failed: charges, gives, refunds, events.",
+		"Requests denied by the deny cache (remembered) or by the response to another caller (shared).", "kind")
+	guardLostDesc = desc("guard_lost_total", "Lost charges, units not given back (gives), refunds of a denied TakeAll, and events for the log.",
 		"kind")
 	guardPoliciesDesc = desc("guard_policy_decisions_total", "Checks decided by a failure policy.", "policy")
 	storeLostDesc     = desc("store_lost_refunds_total", "Units that could not be returned to the store.")
 
-	guardWaitsDesc   = desc("guard_waits_total", "Requests that waited for the response to another caller.")
+	guardWaitsDesc   = desc("guard_waits_total", "Requests that waited for another caller's response, or for a denial to expire.")
 	guardQueuedDesc  = desc("guard_queued_total", "Requests queued because too many others were being decided.")
 	guardRefusedDesc = desc("guard_overloaded_total", "Requests refused because the queue was full.")
 	guardUngatedDesc = desc("guard_ungated_total",
-		"Requests sent to the store after waiting too long, or without room to wait.")
+		"Requests sent to the store because they waited too long, or because too many others waited.")
 	guardLocalDesc = desc("guard_local_failures_total",
-		"Requests admitted by on_failure: local because local counting failed.")
+		"Requests admitted because the store failed and local counting, their failure policy, failed too.")
 
 	fleetNodesDesc = desc("fleet_nodes", "Nodes that share limits: live are reachable, known includes unreachable ones.",
 		"state")
@@ -84,13 +84,13 @@ var (
 	leaseChecksDesc = desc("lease_checks_total",
 		"Checks without leased units: denied without a store call, waited for a call, decided one by one in the store "+
 			"(exact), or decided by a policy (degraded).", "kind")
-	syncKeysDesc  = desc("sync_keys", "Synced keys: remembered, and of these waiting to be sent.", "mode", "state")
+	syncKeysDesc  = desc("sync_keys", "Synced keys: all that are remembered, and those of them that wait to be sent.", "mode", "state")
 	syncUnitsDesc = desc("sync_units_total",
-		"Units that other nodes or regions took (applied), units admitted above limits before that was known (over; "+
-			"a debt that is repaid), and units that could not be charged (lost).", "mode", "kind")
-	syncOverDesc = desc("sync_over_max_units", "Most units admitted above one limit before it was known.", "mode")
+		"Units that other nodes or regions took (applied), units admitted above limits before their updates arrived "+
+			"(over; deducted later), and units that could not be charged (lost).", "mode", "kind")
+	syncOverDesc = desc("sync_over_max_units", "Most units admitted above one limit before updates of other nodes or regions arrived.", "mode")
 	syncLagDesc  = desc("sync_lag_seconds",
-		"Age of updates of other nodes or regions when received: recent mean, and maximum.",
+		"Age of updates from other nodes or regions when received: recent mean, and maximum.",
 		"mode", "stat")
 	syncUpDesc = desc("sync_up", "1 if nodes or regions exchange updates, 0 if their transport is unreachable.",
 		"mode")
@@ -102,17 +102,17 @@ var (
 	syncLostDesc = desc("sync_lost_keys_total", "Keys dropped early (evicted), and new keys refused (full).", "mode",
 		"kind")
 	syncLookupsDesc = desc("sync_lookups_total",
-		"Keys learned from other nodes or regions on first use, decisions that waited for that, and decisions made "+
-			"without (dropped).", "mode", "kind")
-	gossipBytesDesc   = desc("gossip_bytes_total", "Bytes sent to other nodes and received from them.", "direction")
-	gossipRefusedDesc = desc("gossip_lost_total",
+		"Keys learned from other nodes or regions on first use (learned), decisions that waited for a lookup "+
+			"(waited), and decisions made without its result (dropped).", "mode", "kind")
+	gossipBytesDesc = desc("gossip_bytes_total", "Bytes sent to other nodes and received from them.", "direction")
+	gossipLostDesc  = desc("gossip_lost_total",
 		"Lost packets: malformed, wrong_key, foreign, duplicate, not_sent, no_room; "+
 			"and streams refused because too many were open.", "reason")
 
 	serverUpDesc      = desc("redis_up", "1 if a Redis server responds, else 0.", "server", "role")
 	serverPingDesc    = desc("redis_ping_seconds", "Response time of a server.", "server", "role")
 	serverMemoryDesc  = desc("redis_memory_bytes", "Memory used by a server.", "server", "role")
-	serverMaxDesc     = desc("redis_memory_max_bytes", "Maximum memory of a server, 0 for no bound.", "server", "role")
+	serverMaxDesc     = desc("redis_memory_max_bytes", "Maximum memory of a server, 0 if unlimited.", "server", "role")
 	serverEvictedDesc = desc("redis_evicted_keys_total",
 		"Keys a server evicted because its memory was full: each resets a client's consumption.", "server", "role")
 	serverCPUDesc = desc("redis_cpu_cores", "CPU cores that a server used between the last two polls.", "server",
@@ -123,13 +123,13 @@ var (
 	serverClientsDesc = desc("redis_clients", "Clients connected to a server.", "server", "role")
 	serverOpsDesc     = desc("redis_operations_per_second", "Operations per second, as measured by a server.", "server",
 		"role")
-	serverLagDesc = desc("redis_replication_lag_bytes", "Replication lag of a replica, or of a primary's slowest.",
+	serverLagDesc = desc("redis_replication_lag_bytes", "Replication lag of a replica, or of a primary's slowest replica.",
 		"server", "role")
 	serverConnectsDesc = desc("redis_connects_total", "Connections opened to a server.", "server", "role")
-	serverHangsDesc    = desc("redis_hangs_total", "Times a server was given up because it did not respond.", "server",
+	serverHangsDesc    = desc("redis_hangs_total", "Times connections to a server were closed because it did not respond.", "server",
 		"role")
 	serverUnansweredDesc = desc("redis_unanswered_total",
-		"Calls without a timely response from a server: they may have counted.", "server", "role")
+		"Calls without a timely response from a server, which may have executed them.", "server", "role")
 	serverRefusedDesc   = desc("redis_refused_total", "Calls not sent because a server was unreachable.", "server", "role")
 	serverRedirectsDesc = desc("redis_redirects_total", "Calls redirected to another server.", "server", "role")
 
@@ -141,11 +141,11 @@ var (
 	inFlightDesc  = desc("gateway_requests_in_flight", "Requests being served.")
 	responsesDesc = desc("gateway_responses_total",
 		"Responses by status class; none if the connection was closed without one.", "class")
-	retriesDesc     = desc("gateway_retries_total", "Requests retried on another upstream.")
-	abortedDesc     = desc("gateway_aborted_total", "Aborted responses.")
-	upgradesDesc    = desc("gateway_upgraded_connections", "Open upgraded connections, such as WebSockets.")
-	upgradedDesc    = desc("gateway_upgrades_total", "Upgraded connections.")
-	upgradesEndDesc = desc("gateway_upgrades_closed_total",
+	retriesDesc       = desc("gateway_retries_total", "Requests retried on another upstream.")
+	abortedDesc       = desc("gateway_aborted_total", "Aborted responses.")
+	upgradesOpenDesc  = desc("gateway_upgraded_connections", "Open upgraded connections, such as WebSockets.")
+	upgradesTotalDesc = desc("gateway_upgrades_total", "Upgraded connections.")
+	upgradesEndDesc   = desc("gateway_upgrades_closed_total",
 		"Upgraded connections closed by the gateway: idle, or shutdown.", "reason")
 	logDesc          = desc("gateway_access_log_lines_total", "Lines of the access log: written or dropped.", "result")
 	certificatesDesc = desc("gateway_certificate_loads_total", "Loads of changed certificate files: ok or failed.",
@@ -172,29 +172,29 @@ var (
 	serviceAcceptedDesc = desc("service_connections_total", "Connections to a decision service listener: accepted, "+
 		"refused because there were too many, or reclaimed (closed while idle to make room for others).", "listener", "result")
 
-	respCommandsDesc  = desc("resp_commands_total", "Commands of Redis clients.")
+	respCommandsDesc  = desc("resp_commands_total", "Commands from Redis clients.")
 	respDecisionsDesc = desc("resp_decisions_total", "Decisions for Redis clients: allowed or denied.", "result")
 	respErrorsDesc    = desc("resp_errors_total", "Error replies to Redis clients.")
 	respClosedDesc    = desc("resp_connections_closed_total",
-		"Connections of Redis clients closed by the server: silent for too long, "+
+		"Connections from Redis clients closed by the server: silent for too long, "+
 			"or malformed input.", "reason")
-	respTokensDesc   = desc("resp_tokens_refused_total", "Wrong tokens of Redis clients.")
+	respTokensDesc   = desc("resp_tokens_refused_total", "Authentication attempts of Redis clients with a wrong token.")
 	respFailuresDesc = desc("resp_store_failures_total",
 		"Decisions for Redis clients by failure policies because the store failed.")
 
 	envoyRequestsDesc = desc("envoy_requests_total",
-		"Requests of Envoy by response: ok or over_limit; refused if they were invalid "+
+		"Requests from Envoy by response: ok or over_limit; refused if they were invalid "+
 			"or there is no configuration.", "code")
 	envoyHitsDesc = desc("envoy_hits_total",
 		"Hits on the limits of the Envoy configuration: within the limit, near it (less than a fifth was left), over it, "+
 			"or over it and let pass (shadow).",
 		"domain", "descriptor", "result")
 	envoyDegradedDesc = desc("envoy_degraded_total", "Descriptors decided by a policy because the store failed.")
-	envoyUnknownDesc  = desc("envoy_unknown_domain_total", "Requests of Envoy for unknown domains; they pass.")
-	envoyLoadsDesc    = desc("envoy_config_loads_total", "Reads of the Envoy configuration: ok or refused.", "result")
+	envoyUnknownDesc  = desc("envoy_unknown_domain_total", "Requests from Envoy for unknown domains; they pass.")
+	envoyLoadsDesc    = desc("envoy_config_loads_total", "Attempts to load the Envoy configuration: ok or refused.", "result")
 )
 
-// The metrics that are observed directly.
+// Names of the metrics that are updated when something happens. The others are collected at each scrape.
 const (
 	decisionSeconds = "headgate_decision_seconds"
 	storeSeconds    = "headgate_store_seconds"

@@ -41,7 +41,7 @@ func (n *Node) Run(ctx context.Context) error {
 		})
 	}
 	n.serveDecisionService(serving, &group, stop)
-	n.serveRules(serving, &group)
+	n.maintainRules(serving, &group)
 	if n.fileRules != nil {
 		group.Go(func() {
 			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.fileRules.reload); err != nil {
@@ -56,14 +56,14 @@ func (n *Node) Run(ctx context.Context) error {
 	group.Go(func() { n.enforcement.run(serving) })
 	group.Go(func() { n.overload.Run(serving) })
 	group.Go(func() { n.reloadOnDemand(serving) })
-	group.Go(func() { n.recordTraffic(serving) })
+	group.Go(func() { n.recordDecisions(serving) })
 	if n.traffic != nil {
 		group.Go(func() { n.traffic.Run(serving) })
 	}
 	group.Go(func() { watchProxies(serving, n.identity, n.log) })
-	draining, drained := context.WithCancel(context.WithoutCancel(ctx))
-	defer drained()
-	backends.Go(func() { watchMemory(draining, n.stores.Memory.Stats, n.log) }) // until the last request is decided
+	drainCtx, endDrain := context.WithCancel(context.WithoutCancel(ctx))
+	defer endDrain()
+	backends.Go(func() { watchMemory(drainCtx, n.stores.Memory.Stats, n.log) }) // until the last request is decided
 
 	n.waitForGateway(serving)
 	n.state.Store(telemetry.Ready)
@@ -73,15 +73,15 @@ func (n *Node) Run(ctx context.Context) error {
 	n.log.Info("draining")
 	n.drainDecisionService()
 	group.Wait()
-	stopped := n.control.stop()
+	stopErr := n.control.stop()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
 			s.shutdown()
 		}
 	}
-	drained()
+	endDrain()
 	backends.Wait()
-	err := errors.Join(stopped, n.close())
+	err := errors.Join(stopErr, n.close())
 	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
 		err = errors.Join(cause, err)
 	}
@@ -102,12 +102,12 @@ func (n *Node) waitForGateway(ctx context.Context) {
 	}
 }
 
-// serveRules starts the goroutines that keep the rules and the admin certificates current until ctx ends.
-func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
+// maintainRules starts the goroutines that keep the rules and the admin certificates current until ctx ends.
+func (n *Node) maintainRules(ctx context.Context, group *sync.WaitGroup) {
 	if n.admin != nil && n.admin.certificates != nil {
 		group.Go(func() { n.admin.certificates.Watch(ctx, n.admin.checkEvery, n.log.With("listener", "admin")) })
 	}
-	if n.followed == nil {
+	if n.followed == nil { // the rules come from a file
 		if n.control.api.Load() != nil {
 			group.Go(func() { n.heartbeatLoop(ctx) })
 		}
@@ -115,11 +115,11 @@ func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
 	}
 	group.Go(func() { n.followed.follower.Run(ctx) })
 	if n.config.RulesSource() == config.FromControl {
-		return
+		return // the remote rules service has the database: no mirror and no history here
 	}
 	group.Go(func() {
 		if n.control.deferred != nil && !n.retryDatabase(ctx) {
-			return
+			return // ctx ended before the database could be opened
 		}
 		var mirroring sync.WaitGroup
 		if m := n.followed.mirror.Load(); m != nil {
@@ -130,7 +130,7 @@ func (n *Node) serveRules(ctx context.Context, group *sync.WaitGroup) {
 	})
 }
 
-// Reload requests that the rules and certificates are read again. It does not wait for that.
+// Reload triggers a reload of the rules and certificates, and does not wait for it.
 func (n *Node) Reload() {
 	select {
 	case n.reloads <- struct{}{}:

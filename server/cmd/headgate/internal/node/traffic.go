@@ -55,8 +55,8 @@ func (n *Node) openTraffic(secret []byte) {
 	}
 }
 
-// recordTraffic records and reports the traffic until ctx ends.
-func (n *Node) recordTraffic(ctx context.Context) {
+// recordDecisions records this node's decisions and reports them until ctx ends.
+func (n *Node) recordDecisions(ctx context.Context) {
 	reporting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var group sync.WaitGroup
 	group.Go(func() { n.reporter.run(reporting) })
