@@ -66,8 +66,12 @@ func TestCPUOfTheSameReportStays(t *testing.T) {
 	var c cpuSamples
 	at := time.Unix(1000, 0)
 	for i, want := range []float64{-1, 0.5, 0.5, 0.25} {
-		sample := []cpuSample{{at: at, seconds: 1}, {at: at.Add(10 * time.Second), seconds: 6},
-			{at: at.Add(10 * time.Second), seconds: 6}, {at: at.Add(30 * time.Second), seconds: 11}}[i]
+		sample := []cpuSample{
+			{at: at, seconds: 1},
+			{at: at.Add(10 * time.Second), seconds: 6},
+			{at: at.Add(10 * time.Second), seconds: 6},
+			{at: at.Add(30 * time.Second), seconds: 11},
+		}[i]
 		list := []ShardHealth{{Server: "a", cpu: sample}}
 		if c.update(list); list[0].CPU != want {
 			t.Errorf("report %d: got %v cores, want %v", i, list[0].CPU, want)
