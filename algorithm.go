@@ -25,32 +25,32 @@ const (
 // Burst, and ParseLimit does not know them.
 const FirstCustom Algorithm = 128
 
-// algorithms is the list of all algorithms: their names and the settings that they have besides Count and Period.
-// Clients and stores identify an algorithm by its index, so add new ones at the end. Run "go generate ./algorithm"
-// after a change.
+// algorithms lists all algorithms with their names and the settings that they have besides Count and Period. Clients
+// and stores identify an algorithm by its index, so add new algorithms at the end. Run "go generate ./algorithm" after
+// a change.
 var algorithms = [...]struct {
 	name string
 	settings
 }{
-	TokenBucket:    {"token-bucket", ownBurst},
-	LeakyBucket:    {"leaky-bucket", ownBurst},
-	GCRA:           {"gcra", ownBurst},
-	FixedWindow:    {"fixed-window", ownStart},
+	TokenBucket:    {"token-bucket", burstSetting},
+	LeakyBucket:    {"leaky-bucket", burstSetting},
+	GCRA:           {"gcra", burstSetting},
+	FixedWindow:    {"fixed-window", staggeredSetting},
 	SlidingLog:     {"sliding-log", growingState},
 	SlidingWindow:  {"sliding-window", 0},
-	SlidingBuckets: {"sliding-buckets", subBuckets},
-	Concurrency:    {"concurrency", heldSlots | growingState},
+	SlidingBuckets: {"sliding-buckets", bucketsSetting},
+	Concurrency:    {"concurrency", ttlSetting | growingState},
 }
 
-// settings is a set of the fields that an algorithm's Limit has besides Count and Period, and its other properties.
+// settings is a bit set: the fields that an algorithm's Limit has besides Count and Period, and growingState.
 type settings uint8
 
 const (
-	ownBurst     settings = 1 << iota // Burst
-	subBuckets                        // Buckets
-	ownStart                          // Staggered
-	heldSlots                         // TTL instead of Period
-	growingState                      // memory grows with Count, so Count is at most MaxLogCount
+	burstSetting     settings = 1 << iota // Burst
+	bucketsSetting                        // Buckets
+	staggeredSetting                      // Staggered
+	ttlSetting                            // TTL instead of Period
+	growingState                          // memory grows with Count, so Count is at most MaxLogCount
 )
 
 // has reports whether the algorithm has one of the settings.
@@ -78,7 +78,7 @@ func (a Algorithm) String() string {
 	return "Algorithm(" + strconv.Itoa(int(a)) + ")"
 }
 
-// ParseAlgorithm returns the algorithm of that name.
+// ParseAlgorithm returns the algorithm with the given name.
 func ParseAlgorithm(name string) (Algorithm, error) {
 	for a := range algorithms {
 		if algorithms[a].name == name {
@@ -98,7 +98,7 @@ func algorithmNames() []string {
 
 func algorithmList() string { return "one of " + strings.Join(algorithmNames(), ", ") }
 
-// algorithmsWith lists the algorithms that have a setting, followed by a verb in its singular or plural form.
+// algorithmsWith lists the algorithms that have a setting, followed by the given verb: "fixed-window can".
 func algorithmsWith(s settings, singular, plural string) string {
 	var names []string
 	for i := range algorithms {

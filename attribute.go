@@ -2,8 +2,8 @@ package headgate
 
 import "strings"
 
-// An Attribute names a property of a request, such as the client's address, a header or the path. The zero value names
-// none. Attributes are comparable.
+// An Attribute names a property of a request, such as the client's address, a header or the path. The zero value has
+// the kind AttrNone. Attributes are comparable.
 type Attribute struct {
 	Kind AttributeKind
 	// Name is the name of the header, cookie, claim and so on; headers in lower case. Empty for kinds that are not Named.
@@ -63,8 +63,8 @@ func (a Attribute) String() string {
 // MaxAttributeName is the longest name of an attribute, in bytes.
 const MaxAttributeName = 256
 
-// ParseAttribute parses an attribute of requests, such as "ip" or "header.x-plan". It refuses client.<name>, which is
-// not one of requests. The error is an *InputError.
+// ParseAttribute parses a request attribute, such as "ip" or "header.x-plan". It refuses client.<name>, which is
+// a property of a registered client, not of a request. The error is an *InputError.
 func ParseAttribute(text string) (Attribute, error) {
 	const known = "ip, user, api_key, bearer, method, host, path, region, namespace, " +
 		"header.<name>, cookie.<name>, query.<name>, jwt.<claim>, segment.<number> or descriptor.<key>"
@@ -82,15 +82,14 @@ func ParseAttribute(text string) (Attribute, error) {
 			return Attribute{}, badCheck("attribute", quote(text), "a name of at most 256 bytes")
 		case kind == AttrHeader:
 			name = strings.ToLower(name)
-		case kind == AttrSegment && strings.Trim(name, "0123456789") != "" || kind == AttrSegment &&
-			(len(name) > 2 || name[0] == '0'):
+		case kind == AttrSegment && (!isNumber(name) || len(name) > 2 || name[0] == '0'):
 			return Attribute{}, badCheck("attribute", quote(text), "segment.1 to segment.99")
 		}
 		return Attribute{Kind: kind, Name: name}, nil
 	}
 	if dotted && word == attributeNames[AttrClient] {
 		return Attribute{}, badCheck("attribute", quote(text),
-			"an attribute of requests; client.<name> is a property of a registered client, only for conditions of rules")
+			"a request attribute; client.<name> is a property of a registered client, for rule conditions only")
 	}
 	return Attribute{}, badCheck("attribute", quote(text), known)
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// A BoundAll is a Limiter together with several limits that each key has at the same time, such as 10 a second and 1000
+// A BoundAll is a Limiter together with several limits that all apply to each key, such as 10 a second and 1000
 // a day. Create one with [BindAll]. It is safe for concurrent use.
 type BoundAll struct {
 	limiter Limiter
@@ -20,8 +20,8 @@ type BoundAll struct {
 // keeps its consumption as long as its position stays the same: add new limits at the end. Do not use the same key with
 // two BoundAlls of one Limiter: they would share its counters.
 //
-// The error is an *InputError unless there are 1 to MaxChecks limits. Otherwise it is that of [Bind] for the first
-// invalid limit.
+// The error is an *InputError unless there are 1 to MaxChecks limits. For an invalid limit it wraps the error of
+// [Bind].
 func BindAll(l Limiter, limits ...Limit) (*BoundAll, error) {
 	if len(limits) < 1 || len(limits) > MaxChecks {
 		return nil, badLimit("limits", strconv.Itoa(len(limits)), "1 to "+strconv.Itoa(MaxChecks)+" limits")

@@ -98,7 +98,7 @@ func (c Check) ValidatePeek() error {
 		return badCheck("Cost", strconv.FormatInt(c.Cost, 10), "0 or more")
 	}
 	if len(c.Owner) > MaxKeyBytes {
-		return badCheck("Owner", quote(c.Owner), "at most "+strconv.Itoa(MaxKeyBytes)+" bytes; hash a longer one")
+		return badCheck("Owner", quote(c.Owner), "at most "+strconv.Itoa(MaxKeyBytes)+" bytes; hash longer owners")
 	}
 	if c.Split < 0 || c.Split > MaxSplit {
 		return badCheck("Split", strconv.Itoa(c.Split), "0 (not split) to "+strconv.Itoa(MaxSplit))
@@ -123,7 +123,7 @@ func ValidateKey(key string) error {
 		return badCheck("Key", `""`, "a key that identifies the client and the limit")
 	}
 	if len(key) > MaxKeyBytes {
-		return badCheck("Key", quote(key), "at most "+strconv.Itoa(MaxKeyBytes)+" bytes; hash a longer one")
+		return badCheck("Key", quote(key), "at most "+strconv.Itoa(MaxKeyBytes)+" bytes; hash longer keys")
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a check that no amount of waiting lets pass.
+// Never is the RetryAfter of a check that can never pass.
 const Never time.Duration = math.MaxInt64
 
 // MaxDebt bounds the debt of a key after Charge, as a multiple of the limit's capacity.
@@ -19,7 +19,7 @@ type Decision struct {
 	Degraded bool
 	// Limit is the most that can be taken at once: the limit's Burst, else its Count.
 	Limit int64
-	// Remaining is what could still be taken now, after this decision. It is negative for a key in debt.
+	// Remaining is how many units can still be taken after this decision. It is negative for a key in debt.
 	Remaining int64
 	// RetryAfter is, for a denied check, the time after which the same check passes if nothing else is taken, and not 1 µs
 	// earlier. Zero when allowed; Never when the cost is above Limit. For concurrency it is an estimate: the time until

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Delay takes the cost now even if it is not there yet, and says in Decision.Delay how long to wait before using it:
-// for callers that schedule work instead of blocking in [Wait]. A caller that gives up calls Give with
+// Delay takes the cost now even if it exceeds what remains, and returns in Decision.Delay how long to wait before using
+// it. It is for callers that schedule work instead of blocking in [Wait]. A caller that gives up calls Give with
 // Receipt.Delayed(Delay).
 //
 // It is denied and takes nothing if the cost can never pass, or if the key is so deep in debt that MaxDebt would be
@@ -24,7 +24,7 @@ func Delay(ctx context.Context, l Limiter, c Check) (Decision, error) {
 	if err := c.Validate(); err != nil {
 		return Decision{}, err
 	}
-	if !c.Limit.Algorithm.has(ownBurst) {
+	if !c.Limit.Algorithm.has(burstSetting) {
 		return Decision{}, fmt.Errorf("delay %s: %w", quote(c.Key), ErrUnsupported)
 	}
 	if c.Limit.Algorithm == LeakyBucket || c.Cost > c.Limit.Capacity() {

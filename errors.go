@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Errors that callers tell apart with [errors.Is]. Where nothing else is said, nothing was taken.
+// Errors to compare with [errors.Is]. Unless an error's comment says otherwise, no units were taken.
 var (
 	// ErrInvalidLimit is wrapped by every [*InputError] about a Limit.
 	ErrInvalidLimit = errors.New("invalid limit")
@@ -55,9 +55,9 @@ func badCheck(field, value, want string) error {
 
 // quote quotes a value for an error message, and shortens a long one.
 func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+	const maxBytes = 64
+	if len(s) > maxBytes {
+		return strconv.Quote(s[:maxBytes]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 	}
 	return strconv.Quote(s)
 }

@@ -43,7 +43,7 @@ type heldSlot struct {
 	released bool
 }
 
-// interval returns the time between two renewals: the slot outlives one that fails.
+// interval returns the time between two renewals, a third of the TTL: the slot does not expire if one renewal fails.
 func (h *heldSlot) interval() time.Duration {
 	return max(cmp.Or(h.check.Limit.TTL, DefaultTTL)/3, time.Millisecond)
 }

@@ -64,7 +64,7 @@ func PerHour(count int64) Limit { return Per(count, time.Hour) }
 // PerDay returns a token-bucket limit of count units in 24 hours. A quota by the calendar day is a fixed-window.
 func PerDay(count int64) Limit { return Per(count, day) }
 
-// InFlight returns a concurrency limit of count units in flight at once.
+// InFlight returns a concurrency limit: at most count units are in flight at once.
 func InFlight(count int64) Limit { return Limit{Algorithm: Concurrency, Count: count} }
 
 // Capacity returns the most that can be taken at once: Burst, else Count.
@@ -84,10 +84,10 @@ func (l Limit) Validate() error {
 	if err := l.validateCount(); err != nil {
 		return err
 	}
-	if l.Algorithm.has(heldSlots) {
+	if l.Algorithm.has(ttlSetting) {
 		if l.Period != 0 {
 			return badLimit("Period", l.Period.String(),
-				"none: "+l.Algorithm.String()+" counts what is in flight, not what passes in a time")
+				"none: "+l.Algorithm.String()+" limits requests in flight, not requests in a period")
 		}
 		if l.TTL != 0 {
 			if err := validateDuration("TTL", l.TTL); err != nil {
@@ -99,24 +99,24 @@ func (l Limit) Validate() error {
 			return err
 		}
 		if l.TTL != 0 {
-			return badLimit("TTL", l.TTL.String(), "none: only "+algorithmsWith(heldSlots, "has", "have")+" one")
+			return badLimit("TTL", l.TTL.String(), "none: only "+algorithmsWith(ttlSetting, "has", "have")+" one")
 		}
-		if most := l.maxBurst(); l.Burst > most {
+		if maxCount := l.maxBurst(); l.Burst > maxCount {
 			return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
-				"at most "+strconv.FormatInt(most, 10)+", which refills in 17 years at this rate")
+				"at most "+strconv.FormatInt(maxCount, 10)+", which refills in 17 years at this rate")
 		}
 	}
 	return l.validateShape()
 }
 
 func (l Limit) validateCount() error {
-	most := int64(MaxCount)
+	maxCount := int64(MaxCount)
 	if l.Algorithm.has(growingState) {
-		most = MaxLogCount
+		maxCount = MaxLogCount
 	}
-	if l.Count < 1 || l.Count > most {
-		want := "1 to " + strconv.FormatInt(most, 10)
-		if most == MaxLogCount && l.Count > most {
+	if l.Count < 1 || l.Count > maxCount {
+		want := "1 to " + strconv.FormatInt(maxCount, 10)
+		if maxCount == MaxLogCount && l.Count > maxCount {
 			want += " for " + l.Algorithm.String() + ", whose memory grows with it"
 		}
 		return badLimit("Count", strconv.FormatInt(l.Count, 10), want)
@@ -124,9 +124,9 @@ func (l Limit) validateCount() error {
 	if l.Burst == 0 {
 		return nil
 	}
-	if !l.Algorithm.has(ownBurst) {
+	if !l.Algorithm.has(burstSetting) {
 		return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
-			"none: only "+algorithmsWith(ownBurst, "has", "have")+" one, not "+l.Algorithm.String())
+			"none: only "+algorithmsWith(burstSetting, "has", "have")+" one, not "+l.Algorithm.String())
 	}
 	if l.Burst < 1 || l.Burst > MaxCount {
 		return badLimit("Burst", strconv.FormatInt(l.Burst, 10), "1 to "+strconv.FormatInt(MaxCount, 10))
@@ -142,18 +142,19 @@ func (l Limit) maxBurst() int64 {
 	if hi >= period {
 		return MaxCount
 	}
-	most, _ := bits.Div64(hi, lo, period)
-	return int64(min(most, MaxCount))
+	maxCount, _ := bits.Div64(hi, lo, period)
+	return int64(min(maxCount, MaxCount))
 }
 
 func (l Limit) validateShape() error {
-	if l.Staggered && !l.Algorithm.has(ownStart) {
+	if l.Staggered && !l.Algorithm.has(staggeredSetting) {
 		return badLimit("Staggered", "true",
-			"false: only "+algorithmsWith(ownStart, "can", "can")+" be staggered, not "+l.Algorithm.String())
+			"false: only "+algorithmsWith(staggeredSetting, "can", "can")+" be staggered, not "+l.Algorithm.String())
 	}
-	if !l.Algorithm.has(subBuckets) {
+	if !l.Algorithm.has(bucketsSetting) {
 		if l.Buckets != 0 {
-			return badLimit("Buckets", strconv.Itoa(l.Buckets), "none: only "+algorithmsWith(subBuckets, "has", "have")+" them")
+			return badLimit("Buckets", strconv.Itoa(l.Buckets),
+				"none: only "+algorithmsWith(bucketsSetting, "has", "have")+" them")
 		}
 		return nil
 	}

@@ -42,8 +42,8 @@ var longUnits = map[string]string{
 //	50 concurrent ttl 30s
 //
 // A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). Counts may
-// have a suffix k, M or G, and the first one a fraction. Other spellings that people use are read as well; String
-// returns the one above:
+// have a suffix k, M or G, and the first count may have a fraction. ParseLimit also reads common spellings; String
+// returns the short form:
 //
 //	10 per second        10/s
 //	100 per 15 minutes   100/15m
@@ -51,14 +51,14 @@ var longUnits = map[string]string{
 //	2.5/s                5/2s burst 3
 //	1.5k/min             1500/m
 //
-// A count with a fraction has a longer period, and unless the text has a burst, that of the next whole number.
-// Algorithms without a burst refuse it, since their windows would be longer than typed.
+// A count with a fraction is converted to a whole count in a longer period. Its default burst is the count rounded up.
+// Algorithms without a burst refuse fractions, since their windows would be longer than the period in the text.
 //
 // The error is an *InputError. It suggests the limit that was probably meant.
 func ParseLimit(s string) (Limit, error) {
-	const most = 256
-	if len(s) > most {
-		return Limit{}, badLimit("text", quote(s), "at most "+strconv.Itoa(most)+" bytes")
+	const maxBytes = 256
+	if len(s) > maxBytes {
+		return Limit{}, badLimit("text", quote(s), "at most "+strconv.Itoa(maxBytes)+" bytes")
 	}
 	l, err := parseLimit(s)
 	if err != nil {
@@ -95,7 +95,7 @@ type limitParser struct {
 	text  string
 	words []string
 	seen  [4]bool // algorithm, burst, ttl, staggered
-	burst int64   // of a count with a fraction if the text has none, else 0
+	burst int64   // default burst for a count with a fraction; 0 for a whole number
 }
 
 const (
@@ -110,11 +110,11 @@ func (p *limitParser) parse() (l Limit, err error) {
 	if !ok {
 		return l, badLimit("text", `""`, `a limit such as "10/s" or "50 concurrent"`)
 	}
-	count, period, rated := strings.Cut(first, "/")
-	if !rated && len(p.words) > 1 && p.words[0] == "per" {
+	count, period, hasPeriod := strings.Cut(first, "/")
+	if !hasPeriod && len(p.words) > 1 && p.words[0] == "per" {
 		p.next()
 		period, _ = p.next()
-		rated = true
+		hasPeriod = true
 	}
 	if isNumber(period) && len(p.words) > 0 {
 		if _, ok := unitSize(p.words[0]); ok {
@@ -122,7 +122,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 			period += unit // "15 minutes"
 		}
 	}
-	if !rated {
+	if !hasPeriod {
 		if l.Count, err = parseCount("Count", count); err != nil {
 			return l, err
 		}
@@ -131,7 +131,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 		}
 		l.Algorithm, p.seen[seenAlgorithm] = Concurrency, true
 	} else if l.Period, err = parsePeriod("Period", period); err == nil {
-		err = p.rate(&l, count)
+		err = p.setRate(&l, count)
 	}
 	if err != nil {
 		return l, err
@@ -139,15 +139,15 @@ func (p *limitParser) parse() (l Limit, err error) {
 	for {
 		word, ok := p.next()
 		if !ok {
-			return l, p.limitBurst(&l, count)
+			return l, p.setBurst(&l, count)
 		}
-		if err := p.setting(&l, word); err != nil {
+		if err := p.parseSetting(&l, word); err != nil {
 			return l, err
 		}
 	}
 }
 
-func (p *limitParser) setting(l *Limit, word string) (err error) {
+func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 	switch word {
 	case "burst":
 		if err := p.once(seenBurst, word); err != nil {
@@ -183,7 +183,7 @@ func (p *limitParser) setting(l *Limit, word string) (err error) {
 	if err := p.once(seenAlgorithm, "an algorithm"); err != nil {
 		return err
 	}
-	if a.has(subBuckets) && len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
+	if a.has(bucketsSetting) && len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
 		value, _ := p.next()
 		n, err := parseCount("Buckets", value)
 		if err != nil {
@@ -219,8 +219,8 @@ var slashSpaces = strings.NewReplacer(" / ", "/", " /", "/", "/ ", "/")
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// rate sets the count, which may have a fraction: that of 0.5 per second is 1 per 2 seconds.
-func (p *limitParser) rate(l *Limit, count string) error {
+// setRate sets the count and lengthens the period if the count has a fraction: 0.5 per second is 1 per 2 seconds.
+func (p *limitParser) setRate(l *Limit, count string) error {
 	whole, fraction, _ := strings.Cut(count, ".")
 	digits := strings.TrimRight(fraction, "kKMG")
 	suffix := fraction[len(digits):]
@@ -229,29 +229,29 @@ func (p *limitParser) rate(l *Limit, count string) error {
 		l.Count = n
 		return err
 	}
-	const mostDigits = 6
+	const maxDigits = 6
 	n, err := parseCount("Count", whole+digits+suffix)
-	if err != nil || len(digits) > mostDigits || !isNumber(whole) {
+	if err != nil || len(digits) > maxDigits || !isNumber(whole) {
 		return badLimit("Count", quote(count), "a number from 0.000001 to "+strconv.FormatInt(MaxCount, 10))
 	}
-	parts := int64(math.Pow10(len(digits)))
-	common := gcd(n, parts)
-	if l.Period > MaxPeriod/time.Duration(parts/common) {
+	denominator := int64(math.Pow10(len(digits)))
+	divisor := gcd(n, denominator)
+	if l.Period > MaxPeriod/time.Duration(denominator/divisor) {
 		return badLimit("Count", quote(count), "a whole number: with a fraction the period is too long")
 	}
-	l.Count = n / common
-	l.Period *= time.Duration(parts / common)
-	if parts > common {
-		p.burst = (n + parts - 1) / parts
+	l.Count = n / divisor
+	l.Period *= time.Duration(denominator / divisor)
+	if denominator > divisor {
+		p.burst = (n + denominator - 1) / denominator
 	}
 	return nil
 }
 
-// limitBurst keeps a count with a fraction from allowing at once what passes in the longer period.
-func (p *limitParser) limitBurst(l *Limit, count string) error {
+// setBurst sets the default burst of a count with a fraction. Without it, 2.5/s (5 per 2s) would have a burst of 5.
+func (p *limitParser) setBurst(l *Limit, count string) error {
 	switch {
 	case p.burst == 0:
-	case !l.Algorithm.has(ownBurst):
+	case !l.Algorithm.has(burstSetting):
 		return badLimit("Count", quote(count), "a whole number for "+l.Algorithm.String()+didYouMean(l.String()))
 	case l.Burst == 0 && p.burst < l.Count:
 		l.Burst = p.burst

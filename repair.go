@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// withSuggestion adds to the error of a text the limit that was probably meant, if there is one.
+// withSuggestion adds to err the limit that the text probably means, if there is one.
 func withSuggestion(err error, text string) error {
 	l, repairError := parseLimit(repair(text))
 	var input *InputError
@@ -49,7 +49,7 @@ func repair(text string) string {
 	return count + "/" + repairPeriod(period) + settings
 }
 
-// periodOf has the periods of nouns such as that in "10 rps".
+// periodOf maps abbreviations, such as rps in "10 rps", to their period.
 var periodOf = map[string]string{
 	"rps": "s", "tps": "s", "qps": "s", "rpm": "m", "tpm": "m", "qpm": "m", "rph": "h", "rpd": "d",
 }
@@ -72,8 +72,8 @@ func isConcurrent(word string) bool {
 	return false
 }
 
-// repairMarks removes marks: 1,000 and 1_000 are 1000, 1000-H is 1000/H, token_bucket is token-bucket. Others are
-// spaces.
+// repairMarks rewrites punctuation: 1,000 and 1_000 to 1000, 1000-H to 1000/H, token_bucket to token-bucket. It
+// replaces other marks by spaces.
 func repairMarks(text string) string {
 	var b strings.Builder
 	rs := []rune(text)
@@ -142,7 +142,7 @@ func repairPeriod(period string) string {
 	return period
 }
 
-// repairSettings returns the settings behind a count and a period, each after a space.
+// repairSettings returns the settings that follow the count and the period, each with a space in front.
 func repairSettings(words []string) string {
 	names := append(algorithmNames(), "burst", "ttl", "staggered")
 	var b strings.Builder

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// suggest returns a suggestion for an error message: the nearest of some words, or "" if none is near.
+// suggest returns a suggestion for an error message: the most similar of words, or "" if none is similar.
 func suggest(word string, words []string) string {
 	if w := nearest(word, words); w != "" {
 		return didYouMean(w)
@@ -15,7 +15,7 @@ func suggest(word string, words []string) string {
 
 func didYouMean(text string) string { return "; did you mean " + quote(text) + "?" }
 
-// nearest returns the nearest of some words, or "" if none is near.
+// nearest returns the word with the smallest edit distance, or "" if none is similar enough.
 func nearest(word string, words []string) string {
 	found, least := "", len(word)/3+1
 	for _, w := range words {
@@ -26,7 +26,7 @@ func nearest(word string, words []string) string {
 	return found
 }
 
-// explainUnit explains what to write instead of a unit without a fixed length, or one that is missing.
+// explainUnit says what to write instead of a unit that limits do not have, such as a week.
 func explainUnit(period string) string {
 	name := strings.TrimLeft(period, "0123456789.")
 	switch strings.TrimSuffix(strings.ToLower(name), "s") {

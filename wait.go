@@ -47,8 +47,8 @@ func Wait(ctx context.Context, l Limiter, c Check) error {
 	}
 }
 
-// retryTime returns the time until a denied check is worth another attempt. A denial may have no RetryAfter, such as
-// one of a policy; then it is a millisecond, so that the caller does not spin.
+// retryTime returns how long to wait after a denial before the next attempt. The denial of a policy has no RetryAfter;
+// then it is a millisecond, so that the caller does not spin.
 func retryTime(d Decision) time.Duration {
 	if d.RetryAfter <= 0 {
 		return time.Millisecond

@@ -10,9 +10,9 @@ import (
 // and at a later time t it holds exactly Units − rate·(t − Time). The anchor moves only by times in which whole units
 // drain, or to the present when the bucket is empty. Last is the time of the latest take, charge or refund.
 
-// slide moves the anchor to less than one reduced period before now, or to now when the bucket is empty. It returns how
-// many whole units have drained since the new anchor. An anchor after now stays. Last is unchanged.
-func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
+// slide moves the anchor to less than one period of the reduced rate before now, or to now when the bucket is empty. It
+// returns how many whole units have drained since the new anchor. An anchor after now stays. Last is unchanged.
+func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	if b.Units == 0 {
 		b.Time = max(now, b.Last)
 		return b, 0
@@ -31,7 +31,7 @@ func (b Pair) slide(r rate, now int64) (slid Pair, drained int64) {
 		b.Time += periods * r.micros
 		elapsed -= periods * r.micros
 	}
-	if r.units > 1 && elapsed > 0 { // a rate of one unit drains nothing within a reduced period
+	if r.units > 1 && elapsed > 0 { // a rate of one unit drains nothing within its period
 		if drained = r.unitsIn(elapsed, b.Units); drained >= b.Units {
 			return Pair{Time: now, Last: b.Last}, 0
 		}
@@ -49,9 +49,9 @@ func (p *Plan) decideBucket(b Pair, now, n int64) headgate.Decision {
 	if n > p.capacity {
 		return p.never(p.decideBucket(b, now, 0))
 	}
-	slid, drained := b.slide(p.rate, now)
+	moved, drained := b.slide(p.rate, now)
 	var d headgate.Decision
-	p.describeBucket(&d, slid, drained, now, n, slid.Units+n-drained <= p.capacity)
+	p.describeBucket(&d, moved, drained, now, n, moved.Units+n-drained <= p.capacity)
 	return d
 }
 
@@ -88,26 +88,26 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 
 // giveBucket gives back n units that were taken at the time at, minus the exact part of them that has drained since. If
 // now is before the latest decision, the time of that decision is used, so that nothing that had drained by then is
-// given back again. The units that drain in whole reduced periods since at are subtracted; the rest of that time moves
+// given back again. Units that drain in whole periods of the rate are subtracted; the rest of that time moves
 // the anchor.
 //
-// If takenUnder, the plan under which the units were taken, drains faster than p, they may have drained at its rate until
-// the limit changed. Then its rate says how much is left, rounded to the units that p drains in a microsecond.
+// If takenUnder, the plan under which the units were taken, drains faster than p, they may have drained at its rate
+// until the limit changed. Then its rate says how much is left, rounded to the units that p drains in a microsecond.
 func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
 	now = max(now, b.Time)
 	b.Last = now
-	held := max(0, now-at)
-	if p.rate.unitsIn(held, n) >= n {
+	age := max(0, now-at)
+	if p.rate.unitsIn(age, n) >= n {
 		return b // all of them have drained
 	}
-	drained, rest := held/p.rate.micros*p.rate.units, held%p.rate.micros
+	drained, rest := age/p.rate.micros*p.rate.units, age%p.rate.micros
 	if takenUnder.kind == KindBucket && takenUnder.rate != p.rate {
-		if takenUnder.rate.unitsIn(held, n) >= n {
+		if takenUnder.rate.unitsIn(age, n) >= n {
 			return b
 		}
-		if u, t := p.rate.timeToDrain(takenUnder.rate, held); u > drained || u == drained && t > rest {
+		if u, t := p.rate.timeToDrain(takenUnder.rate, age); u > drained || u == drained && t > rest {
 			if drained, rest = u, t; drained+p.rate.unitsIn(rest, n) >= n {
 				return b
 			}

@@ -40,9 +40,9 @@ func (s State) kind() Kind {
 	return Kind(s[headWord]>>headKind) - 1
 }
 
-// Owns reports whether the plan's steps can use a state as it is: the state is empty, or its limit differs from the
-// plan's only in settings that states do not depend on. These are the capacity, the algorithm among those with a
-// bucket, and the TTL of concurrency.
+// Owns reports whether the plan's steps can use a state without converting it: the state is empty, or its limit differs
+// from the plan's only in settings that states do not depend on: the capacity, the TTL of concurrency, and which of the
+// three bucket algorithms it has.
 func (p *Plan) Owns(s State) bool {
 	if len(s) == 0 || p.kind == KindLeases {
 		return true
@@ -102,17 +102,17 @@ func (p *Plan) Carry(s State, shift, now int64) State {
 	}
 	at, units := s.Consumed(now - shift)
 	if s.kind() == KindLog && p.kind == KindLog && units > 0 {
-		first, _ := s.live(at - s[headWord]&headNumber)
+		first, _ := s.liveEntries(at - s[headWord]&headNumber)
 		return append(State{p.head, units, at, logEntries}, s[first:]...)
 	}
-	return p.Place(at+shift, units)
+	return p.NewState(at+shift, units)
 }
 
-// Place returns the state of a key that consumed units (0 or more) at one time and nothing before.
-func (p *Plan) Place(at, units int64) State { return p.steps.place(p, at, units) }
+// NewState returns the state of a key that consumed units (0 or more) at one time and nothing before.
+func (p *Plan) NewState(at, units int64) State { return p.steps.newState(p, at, units) }
 
-// placePair is Place for the Pair of a bucket or a window.
-func placePair(at, units int64) Pair {
+// newPair is NewState for the Pair of a bucket or a window.
+func newPair(at, units int64) Pair {
 	return Pair{Time: at, Units: units, Last: at}
 }
 
@@ -122,7 +122,7 @@ func (p *Plan) CarryPair(from *Plan, pair Pair, shift, now int64) Pair {
 		return pair
 	}
 	at, units := from.ConsumedPair(pair, now-shift)
-	return placePair(at+shift, units)
+	return newPair(at+shift, units)
 }
 
 // Consumed returns the time of the latest decision that changed the state, and the units that counted as consumed then.
@@ -155,7 +155,7 @@ func (s State) GiveBack(takenUnder *Plan, now, n int64, r headgate.Receipt) Stat
 // plan restores the plan that a state was written under, without its capacity. The state must have a head.
 func (s State) plan() Plan {
 	head := s[headWord]
-	p := Plan{kind: s.kind(), head: head, period: head & headNumber} // restore moves a number that is not a period
+	p := Plan{kind: s.kind(), head: head, period: head & headNumber} // restore sets the period if this is another number
 	p.limit.Algorithm = firstOfKind[p.kind]
 	if p.kind == KindCounters {
 		p.limit.Algorithm = countersAlgorithmOf(head)
@@ -184,7 +184,8 @@ func (p *Plan) ConsumedPair(pair Pair, now int64) (at, units int64) {
 	return consumed(pair.Last, now, then.Units-drained, later.Units)
 }
 
-// consumed returns the result of Consumed: units counted at the time at, and left of them still count at now.
+// consumed returns the result of Consumed for units that were consumed at the time at, of which left still count at
+// now.
 func consumed(at, now, units, left int64) (int64, int64) {
 	if left == 0 {
 		return max(at, now), 0

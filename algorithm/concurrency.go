@@ -15,9 +15,9 @@ const (
 	leaseWords = 3
 )
 
-// held returns now, or the state's latest time if that is later; the index of the first lease that has not expired by
-// then; and the units held by that lease and the ones behind it.
-func (s State) held(now int64) (at int64, first int, units int64) {
+// heldSlots returns now, or the state's latest time if that is later; the index of the first lease that has not expired
+// by then; and the units held by that lease and those after it.
+func (s State) heldSlots(now int64) (at int64, first int, units int64) {
 	at, first = now, leaseFirst
 	if len(s) > 0 {
 		at = max(now, s[leaseLatest])
@@ -32,7 +32,7 @@ func (s State) held(now int64) (at int64, first int, units int64) {
 }
 
 func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	at, first, used := s.held(now)
+	at, first, used := s.heldSlots(now)
 	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity, Remaining: p.capacity - used}
 	reset := now
 	if first < len(s) {
@@ -60,19 +60,19 @@ func (c concurrency) take(p *Plan, s State, now, n int64, lease uint64) (State, 
 	if !d.Allowed {
 		return s, d
 	}
-	at, first, _ := s.held(now)
+	at, first, _ := s.heldSlots(now)
 	d.Receipt = headgate.Receipt{At: at, Units: n, Lease: lease}
-	return s.hold(at, first, at+p.period, n, lease), d
+	return s.addLease(at, first, at+p.period, n, lease), d
 }
 
 // renew extends a lease by another TTL. An expired or unknown lease is taken again if n units are allowed.
 func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State, bool) {
-	at, first, _ := s.held(now)
+	at, first, _ := s.heldSlots(now)
 	for i := first; i < len(s); i += leaseWords {
 		if s[i+2] == int64(lease) {
 			n = s[i+1]
 			s = append(s[:i], s[i+leaseWords:]...)
-			return s.hold(at, first, at+p.period, n, lease), true
+			return s.addLease(at, first, at+p.period, n, lease), true
 		}
 	}
 	if n > p.capacity {
@@ -82,15 +82,15 @@ func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State,
 	return s, d.Allowed
 }
 
-// hold adds a lease, taken at the time at and held until another time, and removes the leases before index first.
-func (s State) hold(at int64, first int, until, n int64, lease uint64) State {
+// addLease adds a lease of n units, and removes the leases before index first. at becomes the state's latest time.
+func (s State) addLease(at int64, first int, expiry, n int64, lease uint64) State {
 	if len(s) == 0 {
 		s = append(s, at)
 	} else {
 		s = append(s[:leaseFirst], s[first:]...)
 		s[leaseLatest] = at
 	}
-	s = append(s, until, n, int64(lease))
+	s = append(s, expiry, n, int64(lease))
 	for i := len(s) - leaseWords; i > leaseFirst && s[i-leaseWords] > s[i]; i -= leaseWords {
 		for w := range leaseWords {
 			s[i+w], s[i-leaseWords+w] = s[i-leaseWords+w], s[i+w]
@@ -133,7 +133,7 @@ func (concurrency) restore(*Plan, State) {}
 
 func (concurrency) consumed(_ *Plan, _ State, now int64) (at, units int64) { return now, 0 }
 
-func (concurrency) place(*Plan, int64, int64) State { return nil }
+func (concurrency) newState(*Plan, int64, int64) State { return nil }
 
 func (concurrency) luaArgs(p *Plan, _ int64, lease uint64) (a, b int64) {
 	return p.period, int64(lease)

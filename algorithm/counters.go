@@ -6,11 +6,11 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// counting makes a complete algorithm from a counter, for algorithms whose state is a few numbers:
+// counting implements steps with a counter, for algorithms whose state is a few numbers:
 //
 //	type firstWindow = counting[firstWindowCounter]
 //
-// Such an algorithm has no settings but Count, Burst and Period.
+// Such an algorithm has no settings except Count, Burst and Period.
 type counting[C counter] struct{}
 
 // A counter defines how the units of a key count. Times are in µs and never go back: to and at are not before the
@@ -20,9 +20,9 @@ type counter interface {
 	advance(p *Plan, c counters, from, to int64) counters
 	// used returns how many units count at the time at, to which the numbers were advanced.
 	used(p *Plan, c counters, at int64) int64
-	// fades returns the first time, not before at, at which no more than room units count if nothing is taken: advancing
-	// to that time, used returns at most room. room is less than used(p, c, at).
-	fades(p *Plan, c counters, at, room int64) int64
+	// fadeTime returns the first time, not before at, at which no more than room units count if nothing is taken: advanced
+	// to that time, the numbers have used at most room. room is less than used(p, c, at).
+	fadeTime(p *Plan, c counters, at, room int64) int64
 	// add takes n units at the time at, to which the numbers were advanced.
 	add(p *Plan, c counters, at, n int64) counters
 	// remove gives back n units that were taken at an earlier time. Units that no longer count change nothing.
@@ -30,7 +30,7 @@ type counter interface {
 
 	// promise and counts are for the tests: see [PromiseOf] and [Counts].
 	promise(l headgate.Limit) Promise
-	counts(l headgate.Limit, history []Taking, at int64) int64
+	counts(l headgate.Limit, history []Event, at int64) int64
 }
 
 // counters are the numbers that a counter keeps for a key. They are units, or durations relative to the latest
@@ -77,7 +77,7 @@ func (counting[C]) describe(p *Plan, c counters, at, now, n int64) headgate.Deci
 	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
 	switch {
 	case !d.Allowed:
-		d.RetryAfter = micros(counter.fades(p, c, at, p.capacity-n) - now)
+		d.RetryAfter = micros(counter.fadeTime(p, c, at, p.capacity-n) - now)
 	case n > 0:
 		d.Receipt = headgate.Receipt{At: at, Units: n}
 		c = counter.add(p, c, at, n)
@@ -85,7 +85,7 @@ func (counting[C]) describe(p *Plan, c counters, at, now, n int64) headgate.Deci
 	}
 	d.Remaining = p.capacity - used
 	if used > 0 {
-		d.ResetAfter = micros(counter.fades(p, c, at, 0) - now)
+		d.ResetAfter = micros(counter.fadeTime(p, c, at, 0) - now)
 	}
 	return d
 }
@@ -138,7 +138,7 @@ func (a counting[C]) consumed(p *Plan, s State, now int64) (at, units int64) {
 	return consumed(at, now, counter.used(p, then, at), counter.used(p, later, when))
 }
 
-func (a counting[C]) place(p *Plan, at, units int64) State {
+func (a counting[C]) newState(p *Plan, at, units int64) State {
 	var counter C
 	return a.state(p, nil, counter.add(p, counters{}, at, units), at)
 }
@@ -171,7 +171,7 @@ func (counting[C]) promise(l headgate.Limit) Promise {
 	return counter.promise(l)
 }
 
-func (counting[C]) counts(l headgate.Limit, history []Taking, at int64) int64 {
+func (counting[C]) counts(l headgate.Limit, history []Event, at int64) int64 {
 	var counter C
 	return counter.counts(l, history, at)
 }
@@ -181,24 +181,24 @@ type Promise struct {
 	// Units is the most that is admitted in any interval shorter than Within.
 	Units  int64
 	Within time.Duration
-	// Memory is the longest time for which units count after they were taken.
+	// Memory is the longest time for which a unit counts after it was taken.
 	Memory time.Duration
 }
 
-// A Taking is a take or charge of units at a time in µs. For units that were given back, Units is negative and At is
+// An Event is a take or charge of units at a time in µs. For units that were given back, Units is negative and At is
 // the time at which they were taken.
-type Taking struct{ At, Units int64 }
+type Event struct{ At, Units int64 }
 
-// A tested algorithm defines its expected results for tests.
-type tested interface {
+// A declaration is an algorithm that states its expected results, for tests.
+type declaration interface {
 	promise(l headgate.Limit) Promise
-	counts(l headgate.Limit, history []Taking, at int64) int64
+	counts(l headgate.Limit, history []Event, at int64) int64
 }
 
 // PromiseOf returns the promise of a limit's algorithm, for tests of limiters. ok is false for algorithms whose state
 // is not of KindCounters.
 func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
-	if a, ok := all[l.Algorithm].(tested); ok {
+	if a, ok := all[l.Algorithm].(declaration); ok {
 		return a.promise(l), true
 	}
 	return Promise{}, false
@@ -207,8 +207,8 @@ func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
 // Counts returns how many units of a history, in order of its events, count as consumed at a time in µs. It follows the
 // definition of the limit's algorithm, not its steps, so that tests can compare the two. ok is false for algorithms
 // whose state is not of KindCounters.
-func Counts(l headgate.Limit, history []Taking, at int64) (units int64, ok bool) {
-	if a, ok := all[l.Algorithm].(tested); ok {
+func Counts(l headgate.Limit, history []Event, at int64) (units int64, ok bool) {
+	if a, ok := all[l.Algorithm].(declaration); ok {
 		return a.counts(l, history, at), true
 	}
 	return 0, false

@@ -19,7 +19,7 @@ func (lastCounter) advance(p *Plan, c counters, from, to int64) counters {
 
 func (lastCounter) used(_ *Plan, c counters, _ int64) int64 { return c[0] }
 
-func (lastCounter) fades(p *Plan, _ counters, at, _ int64) int64 {
+func (lastCounter) fadeTime(p *Plan, _ counters, at, _ int64) int64 {
 	return floorTo(at, p.period) + p.period
 }
 
@@ -39,7 +39,7 @@ func (lastCounter) promise(l headgate.Limit) Promise {
 	return Promise{Units: 2 * l.Count, Within: l.Period, Memory: l.Period}
 }
 
-func (lastCounter) counts(l headgate.Limit, history []Taking, at int64) (units int64) {
+func (lastCounter) counts(l headgate.Limit, history []Event, at int64) (units int64) {
 	for _, taking := range history {
 		if taking.At/l.Period.Microseconds() == at/l.Period.Microseconds() {
 			units = max(0, units+taking.Units)
@@ -100,7 +100,8 @@ func TestCountingDecidesAsFixedWindow(t *testing.T) {
 			t.Errorf("step %d: consumed %d at %d, want %d at %d", i, consumed, when, units, at)
 		}
 	}
-	if state := counter.Place(90_000_000, 3); counter.Decide(state, 90_000_000, 0).Remaining != 7 || !counter.Owns(state) {
+	state := counter.NewState(90_000_000, 3)
+	if counter.Decide(state, 90_000_000, 0).Remaining != 7 || !counter.Owns(state) {
 		t.Errorf("placed 3 of 10 units: %v", state)
 	}
 }

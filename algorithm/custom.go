@@ -16,14 +16,14 @@ type Custom interface {
 	// or charges them beyond the limit.
 	Take(l headgate.Limit, s Numbers, now, n int64) Numbers
 	// Give gives back n units at the time now, which were taken at the time taken. Used is lower by n if nothing happened
-	// since, and never by more. Units that do not count any more change nothing: the numbers must tell from taken whether
-	// they do.
+	// since, and never by more. Units that do not count any more change nothing: the method decides that from the numbers
+	// and the time taken.
 	Give(l headgate.Limit, s Numbers, now, n, taken int64) Numbers
 }
 
-// Numbers are what a Custom algorithm keeps for a key. The zero Numbers are those of a new key. When the Period of the
-// key's limit changes, or its algorithm, a store takes what was consumed in new Numbers; a changed Count or Burst does
-// not replace them.
+// Numbers are the state that a Custom algorithm keeps for a key. The zero Numbers are those of a new key. When the
+// Period of the key's limit or its algorithm changes, a store creates new Numbers and takes the consumed units again. A
+// changed Count or Burst does not replace them.
 type Numbers [4]int64
 
 // MaxFade is the longest time, in µs, for which units taken under a Custom algorithm may count: 17 years.
@@ -49,8 +49,8 @@ func (p *Plan) SetCustom(limit headgate.Limit, c Custom) error {
 	return nil
 }
 
-// custom is the steps of a Custom algorithm. Its state has the units that counted at the latest change, and the time at
-// which none of them counts any more, so that another limit can carry it over without the algorithm.
+// custom implements steps for a Custom algorithm. Its state has the units that counted at the latest change, and the
+// time at which none of them counts any more, so that another limit can carry it over without the algorithm.
 type custom struct{ Custom }
 
 const (
@@ -76,8 +76,9 @@ func (c custom) used(p *Plan, n Numbers, at int64) int64 {
 	return max(0, c.Used(p.limit, n, at))
 }
 
-// fades returns the first time, not before at, at which at most room units count.
-func (c custom) fades(p *Plan, n Numbers, at, room int64) int64 {
+// fadeTime returns the first time, not before at, at which at most room units count. It searches by doubling, then
+// halving.
+func (c custom) fadeTime(p *Plan, n Numbers, at, room int64) int64 {
 	if c.used(p, n, at) <= room {
 		return at
 	}
@@ -101,9 +102,9 @@ func (c custom) fades(p *Plan, n Numbers, at, room int64) int64 {
 	return high
 }
 
-func (c custom) into(p *Plan, s State, n Numbers, at int64) State {
+func (c custom) newCustomState(p *Plan, s State, n Numbers, at int64) State {
 	used := c.used(p, n, at)
-	s = append(s[:0], p.head, at, used, c.fades(p, n, at, 0))
+	s = append(s[:0], p.head, at, used, c.fadeTime(p, n, at, 0))
 	return append(s, n[:]...)
 }
 
@@ -114,7 +115,7 @@ func (c custom) describe(p *Plan, s State, now, units int64) (headgate.Decision,
 	d := headgate.Decision{Allowed: used+units <= p.capacity, Limit: p.capacity}
 	switch {
 	case !d.Allowed:
-		d.RetryAfter = micros(c.fades(p, n, at, p.capacity-units) - now)
+		d.RetryAfter = micros(c.fadeTime(p, n, at, p.capacity-units) - now)
 	case units > 0:
 		d.Receipt = headgate.Receipt{At: at, Units: units}
 		n = c.Take(p.limit, n, at, units)
@@ -122,7 +123,7 @@ func (c custom) describe(p *Plan, s State, now, units int64) (headgate.Decision,
 	}
 	d.Remaining = p.capacity - used
 	if used > 0 {
-		d.ResetAfter = micros(c.fades(p, n, at, 0) - now)
+		d.ResetAfter = micros(c.fadeTime(p, n, at, 0) - now)
 	}
 	return d, n, at
 }
@@ -137,7 +138,7 @@ func (c custom) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.
 	if !d.Allowed {
 		return s, d
 	}
-	return c.into(p, s, numbers, at), d
+	return c.newCustomState(p, s, numbers, at), d
 }
 
 func (c custom) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
@@ -146,7 +147,7 @@ func (c custom) charge(p *Plan, s State, now, n int64) (State, headgate.Decision
 	if n > 0 {
 		numbers = c.Take(p.limit, numbers, at, n)
 	}
-	s = c.into(p, s, numbers, at)
+	s = c.newCustomState(p, s, numbers, at)
 	d := c.decide(p, s, now, 0)
 	d.RetryAfter = 0
 	d.Receipt = headgate.Receipt{At: at, Units: n}
@@ -155,7 +156,7 @@ func (c custom) charge(p *Plan, s State, now, n int64) (State, headgate.Decision
 
 func (c custom) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
 	numbers, at := c.at(s, now)
-	return c.into(p, s, c.Give(p.limit, numbers, at, n, r.At), at)
+	return c.newCustomState(p, s, c.Give(p.limit, numbers, at, n, r.At), at)
 }
 
 func (custom) kind() Kind { return KindCustom }
@@ -176,12 +177,12 @@ func (s State) consumedCustom(now int64) (at, units int64) {
 	return s[customLatest], s[customUsed]
 }
 
-func (c custom) place(p *Plan, at, units int64) State {
+func (c custom) newState(p *Plan, at, units int64) State {
 	var n Numbers
 	if units > 0 {
 		n = c.Take(p.limit, n, at, units)
 	}
-	return c.into(p, nil, n, at)
+	return c.newCustomState(p, nil, n, at)
 }
 
 // Custom algorithms have no script.

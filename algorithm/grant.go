@@ -2,15 +2,15 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// Grantable reports whether a caller can take units of an algorithm's limits in advance, to hand them out itself. Other
+// Grantable reports whether a caller can take units of an algorithm's limits in advance and hand them out itself. Other
 // algorithms need to know when each unit is used, or by which client.
 func Grantable(a headgate.Algorithm) bool { return grantable[a] }
 
-var grantable = func() (can [1 << 8]bool) { // indexed by any uint8, so that an invalid algorithm does not panic
+var grantable = func() (grantable [1 << 8]bool) { // indexed by any uint8, so that an invalid algorithm does not panic
 	for a, steps := range all {
-		can[a] = steps.lua().room != "" // Redis needs a function that returns the remaining units
+		grantable[a] = steps.lua().room != "" // Redis needs a function that returns the remaining units
 	}
-	return can
+	return grantable
 }()
 
 // Grant takes units that the caller hands out itself: at least need (1 or more) and at most want, and more than need

@@ -22,10 +22,11 @@ type luaIncludes struct {
 func luaName(a headgate.Algorithm) string { return strings.ReplaceAll(a.String(), "-", "") }
 
 // Lua returns the steps of an algorithm as a Redis script, which makes the same decisions. take.lua describes its
-// arguments and its reply; [Plan.Found] reads the state in the reply. The script cannot give back: see LuaGive.
+// arguments and its reply; [Plan.DecodeState] reads the state in the reply. The script cannot give units back: see
+// LuaGive.
 func Lua(a headgate.Algorithm) string { return luaCall(a, "take") }
 
-// LuaGive returns the script of Lua that can also give back.
+// LuaGive is like Lua, but its script can also give units back.
 func LuaGive(a headgate.Algorithm) string { return luaCall(a, "take", all[a].lua().give) }
 
 // LuaGrant returns [Plan.Grant], and giving back, as a Redis script for several keys. grant.lua describes its arguments
@@ -104,9 +105,9 @@ func (s State) LuaGiveBack(key string) (algorithm headgate.Algorithm, a, b int64
 	return p.limit.Algorithm, a, b
 }
 
-// Found decodes the state in a script's reply, which may be one of another limit. It appends to s, which may be nil. ok
-// is false if no script can have written it.
-func (p *Plan) Found(packed string, s State) (found State, ok bool) {
+// DecodeState decodes the state in a script's reply, which another limit may have written. It appends to s, which may
+// be nil. ok is false if no script can have written it.
+func (p *Plan) DecodeState(packed string, s State) (found State, ok bool) {
 	r := luaReader{rest: packed}
 	if packed == "" {
 		return s, true

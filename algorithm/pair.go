@@ -2,7 +2,7 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// A Pair is the compact state of an algorithm that needs only a time and the units consumed. Unlike a State it does not
+// A Pair is the compact state of an algorithm that needs only times and the units consumed. Unlike a State it does not
 // say which limit wrote it. The zero Pair is that of a new key. A store that knows the limit can use the methods
 // whose names end in Pair; they make the same decisions as those for a State. [Plan.StateOf] and [PairOf] convert
 // between the two.
@@ -148,4 +148,4 @@ func (pairSteps) consumed(p *Plan, s State, now int64) (at, units int64) {
 	return p.ConsumedPair(PairOf(s), now)
 }
 
-func (pairSteps) place(p *Plan, at, units int64) State { return p.StateOf(placePair(at, units), nil) }
+func (pairSteps) newState(p *Plan, at, units int64) State { return p.StateOf(newPair(at, units), nil) }

@@ -36,8 +36,8 @@ type steps interface {
 	restore(p *Plan, s State)
 	// consumed implements [State.Consumed].
 	consumed(p *Plan, s State, now int64) (at, units int64)
-	// place implements [Plan.Place].
-	place(p *Plan, at, units int64) State
+	// newState implements [Plan.NewState].
+	newState(p *Plan, at, units int64) State
 
 	// luaArgs implements [Plan.LuaArgs].
 	luaArgs(p *Plan, offset int64, lease uint64) (a, b int64)
@@ -122,7 +122,7 @@ func (p *Plan) Set(limit headgate.Limit) error {
 	return nil
 }
 
-// clearlyValid returns true for most valid limits and for no invalid one. It is faster than Validate: if a million
+// clearlyValid returns true for most valid limits and for no invalid limit. It is faster than Validate: if a million
 // clients have a limit each, every decision creates a plan.
 func clearlyValid(l *headgate.Limit) bool {
 	const maxUnits, maxPeriod, maxRefill = 1 << 20, 24 * time.Hour, 1 << 49 // see headgate.Limit.Validate
@@ -144,7 +144,7 @@ func (p *Plan) Rate() (units, micros int64) { return p.rate.units, p.rate.micros
 // Kind returns the kind of the plan's states.
 func (p *Plan) Kind() Kind { return p.kind }
 
-// Words returns the length of a new state. Those of sliding-log and concurrency grow with their entries.
+// Words returns the length of a new state. States of sliding-log and concurrency grow with their entries.
 func (p *Plan) Words() int {
 	first, _ := p.steps.words(p)
 	return first
@@ -164,8 +164,8 @@ func (p *Plan) MaxUnits() int64 {
 	return p.maxConsumed
 }
 
-// Life returns how long after its Time, in µs, a Pair of this plan with that many units still matters. Later it equals
-// the zero Pair.
+// Life returns for how many µs after its Time a Pair with that many units affects decisions. After that it is the same
+// as the zero Pair.
 func (p *Plan) Life(units int64) int64 {
 	if p.kind == KindBucket {
 		return p.rate.timeFor(units)
@@ -187,7 +187,7 @@ func (p *Plan) Peek(s State, now, n int64) headgate.Decision {
 	return peekDecision(p.Decide(s, now, 0), p.Decide(s, now, n))
 }
 
-// peekDecision combines the decisions on no units and on some.
+// peekDecision returns the decision for no units, with Allowed, RetryAfter and Delay of the decision for some units.
 func peekDecision(d, some headgate.Decision) headgate.Decision {
 	d.Allowed, d.RetryAfter, d.Delay = some.Allowed, some.RetryAfter, some.Delay
 	return d

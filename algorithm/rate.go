@@ -8,8 +8,8 @@ type rate struct {
 }
 
 func newRate(count, periodMicros int64) rate {
-	common := int64(gcd(uint64(count), uint64(periodMicros)))
-	return rate{units: count / common, micros: periodMicros / common}
+	divisor := int64(gcd(uint64(count), uint64(periodMicros)))
+	return rate{units: count / divisor, micros: periodMicros / divisor}
 }
 
 // gcd returns the greatest common divisor of two positive numbers, without dividing: it runs for every decision whose
@@ -28,13 +28,13 @@ func gcd(a, b uint64) uint64 {
 }
 
 // timeToDrain returns the time in which r drains as much as another rate does in t microseconds, rounded up. It returns
-// the units that drain in the whole reduced periods of that time, and the rest of the time in microseconds. The drained
+// the units that drain in the whole periods of r in that time, and the rest of the time in microseconds. The drained
 // units must fit an int64.
 func (r rate) timeToDrain(other rate, t int64) (units, micros int64) {
 	hi, lo := bits.Mul64(uint64(t), uint64(other.units))
 	whole, part := bits.Div64(hi, lo, uint64(other.micros))
-	periods, single := whole/uint64(r.units), whole%uint64(r.units)
-	hi, lo = bits.Mul64(single, uint64(r.micros))
+	periods, remainder := whole/uint64(r.units), whole%uint64(r.units)
+	hi, lo = bits.Mul64(remainder, uint64(r.micros))
 	lo, carry := bits.Add64(lo, uint64(mulDivCeil(int64(part), r.micros, other.micros, r.micros)), 0)
 	hi += carry
 	lo, carry = bits.Add64(lo, uint64(r.units)-1, 0)

@@ -52,8 +52,8 @@ func TestMulDiv(t *testing.T) {
 func TestGreatestCommonDivisor(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 10_000 {
-		common := rng.Int64N(1<<20) + 1
-		a, b := (rng.Int64N(1<<30)+1)*common, (rng.Int64N(1<<30)+1)*common
+		divisor := rng.Int64N(1<<20) + 1
+		a, b := (rng.Int64N(1<<30)+1)*divisor, (rng.Int64N(1<<30)+1)*divisor
 		want := new(big.Int).GCD(nil, nil, big.NewInt(a), big.NewInt(b)).Uint64()
 		if got := gcd(uint64(a), uint64(b)); got != want {
 			t.Fatalf("gcd(%d, %d): got %d, want %d", a, b, got, want)

@@ -3,8 +3,8 @@ package algorithm
 import "github.com/headgate/headgate"
 
 // slidingBuckets divides the period into N clock-aligned buckets and admits Count units in the current bucket and the
-// N−1 before it. That covers the last period except for less than one bucket, so it can admit too much, at most the
-// units of the bucket that no longer counts: never more than Count in any Period·(N−1)/N.
+// N−1 before it. These buckets cover less than the last period, by up to one bucket. So it can admit too much, but at
+// most the units of the bucket that no longer counts: never more than Count in any Period·(N−1)/N.
 type slidingBuckets struct{}
 
 // A state of slidingBuckets is the time of the latest take, charge or refund, which is in the newest bucket, and a ring
@@ -69,8 +69,8 @@ func (r ring) used() int64 {
 	return sum
 }
 
-// admits returns when no more than room units of the ring will count.
-func (r ring) admits(p *Plan, used, room int64) int64 {
+// admitTime returns when no more than room units of the ring will count.
+func (r ring) admitTime(p *Plan, used, room int64) int64 {
 	i := r.oldest()
 	for ; i <= r.newest; i++ {
 		if used -= r.at(i); used <= room {
@@ -80,8 +80,8 @@ func (r ring) admits(p *Plan, used, room int64) int64 {
 	return (i + p.buckets) * p.width
 }
 
-// gone returns when no unit of the ring will count any more, or now if none does.
-func (r ring) gone(p *Plan, now int64) int64 {
+// resetTime returns when no unit of the ring will count any more, or now if none counts.
+func (r ring) resetTime(p *Plan, now int64) int64 {
 	for i := r.newest; i >= r.oldest(); i-- {
 		if r.at(i) > 0 {
 			return (i + p.buckets) * p.width
@@ -95,13 +95,13 @@ func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
 	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
 	switch {
 	case !d.Allowed:
-		d.RetryAfter = micros(r.admits(p, used, p.capacity-n) - now)
-		d.ResetAfter = micros(r.gone(p, now) - now)
+		d.RetryAfter = micros(r.admitTime(p, used, p.capacity-n) - now)
+		d.ResetAfter = micros(r.resetTime(p, now) - now)
 	case n > 0:
 		d.Receipt = headgate.Receipt{At: r.time, Units: n}
 		d.ResetAfter = micros((r.now+p.buckets)*p.width - now)
 	default:
-		d.ResetAfter = micros(r.gone(p, now) - now)
+		d.ResetAfter = micros(r.resetTime(p, now) - now)
 	}
 	d.Remaining = p.capacity - used - n
 	if !d.Allowed {
@@ -179,7 +179,7 @@ func (slidingBuckets) consumed(p *Plan, s State, now int64) (at, units int64) {
 	return consumed(at, now, p.ringAt(s, at).used(), p.ringAt(s, now).used())
 }
 
-func (slidingBuckets) place(p *Plan, at, units int64) State {
+func (slidingBuckets) newState(p *Plan, at, units int64) State {
 	s := p.newRing(nil, at)
 	s[ringCounts+modulo(p.bucketOf(at), p.buckets)] = units
 	return s

@@ -15,8 +15,8 @@ const (
 	logEntries
 )
 
-// live returns the index of the first entry after the time since, and the units of that entry and later ones.
-func (s State) live(since int64) (first int, units int64) {
+// liveEntries returns the index of the first entry after the time since, and the units of that entry and later ones.
+func (s State) liveEntries(since int64) (first int, units int64) {
 	first, units = int(s[logFirst]), s[logUnits]
 	for first < len(s) && s[first] <= since {
 		units -= s[first+1]
@@ -30,7 +30,7 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	at, first, used := now, logEntries, int64(0)
 	if len(s) > 0 {
 		at = max(now, s[logLatest])
-		first, used = s.live(at - p.period)
+		first, used = s.liveEntries(at - p.period)
 	}
 	if used+n <= p.capacity {
 		d.Allowed = true
@@ -62,7 +62,7 @@ func (p *Plan) appendLog(s State, now, n int64) State {
 		return append(s, p.head, n, now, logEntries, now, n)
 	}
 	now = max(now, s[logLatest])
-	first, units := s.live(now - p.period)
+	first, units := s.liveEntries(now - p.period)
 	if first-logEntries > len(s)/2 { // more dead words than live ones: moving the live ones is cheap
 		s = append(s[:logEntries], s[first:]...)
 		first = logEntries
@@ -102,14 +102,14 @@ func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decisi
 
 func (slidingLog) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
 	s[logLatest] = max(now, s[logLatest])
-	first, _ := s.live(s[logLatest] - p.period)
+	first, _ := s.liveEntries(s[logLatest] - p.period)
 	for i := len(s) - 2; i >= first && s[i] >= r.At; i -= 2 {
 		if s[i] != r.At {
 			continue
 		}
-		back := min(n, s[i+1])
-		s[logUnits] -= back
-		if s[i+1] -= back; s[i+1] == 0 {
+		returned := min(n, s[i+1])
+		s[logUnits] -= returned
+		if s[i+1] -= returned; s[i+1] == 0 {
 			s = append(s[:i], s[i+2:]...)
 		}
 		break
@@ -127,12 +127,12 @@ func (slidingLog) restore(*Plan, State) {}
 
 func (slidingLog) consumed(p *Plan, s State, now int64) (at, units int64) {
 	at = s[logLatest]
-	_, units = s.live(at - p.period)
-	_, left := s.live(max(now, at) - p.period)
+	_, units = s.liveEntries(at - p.period)
+	_, left := s.liveEntries(max(now, at) - p.period)
 	return consumed(at, now, units, left)
 }
 
-func (slidingLog) place(p *Plan, at, units int64) State {
+func (slidingLog) newState(p *Plan, at, units int64) State {
 	if units = min(units, p.maxConsumed); units == 0 { // any units above maxConsumed would expire at the same time
 		return State{p.head, 0, at, logEntries}
 	}

@@ -41,7 +41,7 @@ func (s *Store) convertState(a *access, tagWord, word uint64) algorithm.State {
 		return a.plan.StateOf(pair, nil)
 	}
 	at, units := w.consumed(pair, a.now-shift)
-	return a.plan.Place(at+shift, units)
+	return a.plan.NewState(at+shift, units)
 }
 
 // readEntry returns the pair of an entry, the layout and plan under which it was written, and how far the key's clock

@@ -28,7 +28,7 @@ func (r *request) shift(state algorithm.State) int64 {
 // not such a state.
 func (r *request) carry(now int64, found string) bool {
 	var array [8]int64
-	state, ok := r.plan.Found(found, array[:0])
+	state, ok := r.plan.DecodeState(found, array[:0])
 	if !ok || r.plan.Owns(state) {
 		return false
 	}
@@ -61,7 +61,7 @@ func (s *Store) changingLimits(key string) error {
 // the script and its packed arguments. It returns false if the text is not such a state.
 func (r *request) giveTo(found string, receipt headgate.Receipt) (name headgate.Algorithm, packed string, ok bool) {
 	var array [8]int64
-	state, ok := r.plan.Found(found, array[:0])
+	state, ok := r.plan.DecodeState(found, array[:0])
 	if !ok || r.plan.Owns(state) {
 		return 0, "", false
 	}

@@ -67,7 +67,7 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 		}
 	}
 	var array [8]int64
-	state, ok := r.plan.Found(found, array[:0])
+	state, ok := r.plan.DecodeState(found, array[:0])
 	if !ok {
 		return headgate.Decision{}, errMalformed
 	}

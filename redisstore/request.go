@@ -112,7 +112,7 @@ func (r *request) decide(now int64, found string, taken bool) (headgate.Decision
 		return r.decidePair(now, found)
 	}
 	var array [8]int64
-	state, ok := r.plan.Found(found, array[:0])
+	state, ok := r.plan.DecodeState(found, array[:0])
 	if !ok {
 		return headgate.Decision{}, errMalformed
 	}
@@ -141,7 +141,7 @@ func (r *request) found(now int64, state string) foundState {
 // must be valid.
 func (f foundState) untaken() headgate.Decision {
 	var array [8]int64
-	state, _ := f.plan.Found(f.state, array[:0])
+	state, _ := f.plan.DecodeState(f.state, array[:0])
 	return f.plan.Decide(state, f.now, 0)
 }
 
@@ -168,7 +168,7 @@ func (r *request) decideCharge(now int64, found string) (headgate.Decision, erro
 		return d, nil
 	}
 	var array [8]int64
-	state, ok := r.plan.Found(found, array[:0])
+	state, ok := r.plan.DecodeState(found, array[:0])
 	if !ok {
 		return headgate.Decision{}, errMalformed
 	}
@@ -179,7 +179,7 @@ func (r *request) decideCharge(now int64, found string) (headgate.Decision, erro
 // pair parses a state of two numbers. Unlike other states it can stay on the stack.
 func (r *request) pair(found string) (pair algorithm.Pair, ok bool) {
 	var array [8]int64
-	state, ok := r.plan.Found(found, array[:0])
+	state, ok := r.plan.DecodeState(found, array[:0])
 	if ok && len(state) > 0 {
 		pair = algorithm.PairOf(state)
 	}

@@ -173,7 +173,7 @@ func (b *batch) carryAll(requests []request, now int64, states string) error {
 			return err
 		}
 		states, r.carried = rest, ""
-		if state, ok := r.plan.Found(found, nil); ok && r.plan.Owns(state) {
+		if state, ok := r.plan.DecodeState(found, nil); ok && r.plan.Owns(state) {
 			continue
 		}
 		if !r.carry(now, found) {

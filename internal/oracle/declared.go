@@ -8,7 +8,7 @@ import (
 )
 
 // declared lists what was consumed and given back, for an algorithm whose file declares how much of that counts.
-type declared []algorithm.Taking
+type declared []algorithm.Event
 
 func (d *declared) used(l headgate.Limit, t int64) int64 {
 	units, ok := algorithm.Counts(l, *d, t)
@@ -37,9 +37,9 @@ func (d *declared) first(l headgate.Limit, now, room int64) int64 {
 }
 
 func (d *declared) add(_ headgate.Limit, now, n int64, _ uint64) {
-	*d = append(*d, algorithm.Taking{At: now, Units: n})
+	*d = append(*d, algorithm.Event{At: now, Units: n})
 }
 
 func (d *declared) remove(_ headgate.Limit, _, n int64, r headgate.Receipt) {
-	*d = append(*d, algorithm.Taking{At: r.At, Units: -n})
+	*d = append(*d, algorithm.Event{At: r.At, Units: -n})
 }

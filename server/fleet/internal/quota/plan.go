@@ -205,7 +205,7 @@ func (p *Plan) Takable(total int64) int64 { return max(0, min(total, p.Capacity(
 
 // Set makes the counter that of a key that consumed units at a time and nothing before.
 func (c *Counter) Set(p *Plan, at, units int64) {
-	s := p.Place(at, units)
+	s := p.NewState(at, units)
 	if p.IsPair() {
 		c.setPair(algorithm.PairOf(s))
 		return
