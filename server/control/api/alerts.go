@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/alerts"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/webhook"
 )
@@ -34,12 +35,12 @@ func (s *Server) notifyAlert(ctx context.Context, namespace string, a *alerts.Al
 }
 
 // listAlerts serves GET /v1/alerts.
-func (s *Server) listAlerts(c *call) error {
-	state := c.query.Get("state")
+func (s *Server) listAlerts(c *call.Call) error {
+	state := c.Query.Get("state")
 	if state != "" && state != string(alerts.Firing) && state != string(alerts.Resolved) {
 		return problem.InvalidQuery("state", state, "firing or resolved")
 	}
-	list, err := alerts.List(c.r.Context(), s.config.DB, c.namespace)
+	list, err := alerts.List(c.R.Context(), s.config.DB, c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (s *Server) listAlerts(c *call) error {
 	if state != "" {
 		list = slices.DeleteFunc(list, func(a alerts.Alert) bool { return string(a.State) != state })
 	}
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		Firing int            `json:"firing"`
 		Alerts []alerts.Alert `json:"alerts"`
 	}{firing, list})
@@ -71,8 +72,8 @@ type storeServer struct {
 const maxOpenOn = 20
 
 // listStores serves GET /v1/stores.
-func (s *Server) listStores(c *call) error {
-	nodes, err := s.nodes.List(c.r.Context(), c.namespace)
+func (s *Server) listStores(c *call.Call) error {
+	nodes, err := s.nodes.List(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (s *Server) listStores(c *call) error {
 		on := open[f.Shard]
 		list[i] = storeServer{*f, f.IsHot(primaries, total), on[:min(len(on), maxOpenOn)]}
 	}
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		Servers []storeServer `json:"servers"`
 	}{list})
 }

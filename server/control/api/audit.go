@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/keys"
@@ -19,18 +20,20 @@ import (
 
 // listAudit serves GET /v1/audit: all changes in the caller's namespaces, and for callers of all namespaces failed
 // logins.
-func (s *Server) listAudit(c *call) error {
-	q, limit, err := c.logQuery()
+func (s *Server) listAudit(c *call.Call) error {
+	q, limit, err := logQuery(c)
 	if err != nil {
 		return err
 	}
-	if name := c.query.Get("namespace"); name != "" && name != token.AllNamespaces {
+	if name := c.Query.Get("namespace"); name != "" && name != token.AllNamespaces {
 		q.Namespace = name
-		if !c.caller.Covers(q.Namespace) {
-			return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.caller.ID, q.Namespace)
+		if !c.Caller.Covers(q.Namespace) {
+			return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.Caller.ID, q.Namespace)
 		}
 	}
-	list, next, err := s.history(c.r.Context(), q, limit, c.auditedRevision)
+	list, next, err := s.history(c.R.Context(), q, limit, func(change *control.Change) revision {
+		return auditedRevision(c.Caller, change)
+	})
 	if err != nil {
 		return err
 	}
@@ -39,11 +42,11 @@ func (s *Server) listAudit(c *call) error {
 		Next         string        `json:"next,omitempty"`
 		FailedLogins *failedLogins `json:"failed_logins,omitempty"`
 	}{Audit: list, Next: next}
-	if c.caller.CoversAll() {
+	if c.Caller.CoversAll() {
 		count, recent := s.config.Logins.Recent()
 		response.FailedLogins = &failedLogins{count, recent}
 	}
-	return c.respond(http.StatusOK, response)
+	return c.Respond(http.StatusOK, response)
 }
 
 // failedLogins are the failed logins since the process started, on all listeners.
@@ -53,12 +56,12 @@ type failedLogins struct {
 }
 
 // auditedRevision returns a change with the first objects that the caller may see, without secrets.
-func (c *call) auditedRevision(change *control.Change) revision {
+func auditedRevision(caller *token.Principal, change *control.Change) revision {
 	r := newRevision(change)
 	r.From = change.From
 	for i := range change.Ops {
 		op := &change.Ops[i]
-		if !c.mayAudit(change.Namespace, op) {
+		if !mayAudit(caller, change.Namespace, op) {
 			continue
 		}
 		if r.Count++; r.Count > maxListed {
@@ -78,8 +81,8 @@ func (c *call) auditedRevision(change *control.Change) revision {
 
 // mayAudit reports whether the caller may see a changed object. Tokens are in the system namespace: the caller sees
 // those that are valid only for its own namespaces.
-func (c *call) mayAudit(namespace string, op *control.Op) bool {
-	if c.caller.Covers(namespace) {
+func mayAudit(caller *token.Principal, namespace string, op *control.Op) bool {
+	if caller.Covers(namespace) {
 		return true
 	}
 	if op.Kind != control.KindToken {
@@ -89,7 +92,7 @@ func (c *call) mayAudit(namespace string, op *control.Op) bool {
 		if body == nil {
 			continue
 		}
-		if namespaces, err := token.Namespaces(body); err != nil || !c.caller.CoversEach(namespaces) {
+		if namespaces, err := token.Namespaces(body); err != nil || !caller.CoversEach(namespaces) {
 			return false
 		}
 	}
@@ -116,10 +119,9 @@ func withoutSecrets(kind control.Kind, body []byte) json.RawMessage {
 
 // Events in the audit log: actions that change no object.
 const (
-	eventReset        = "keys.reset"
-	eventRestore      = "restore"
-	eventNode         = "nodes.delete"
-	eventTrafficErase = "traffic.erase"
+	eventReset   = "keys.reset"
+	eventRestore = "restore"
+	eventNode    = "nodes.delete"
 )
 
 // A resetEvent is a reset of a client's counters.
@@ -149,13 +151,13 @@ type nodeEvent struct {
 
 // recordEvent adds an event to the audit log. The action is done, so an error is only logged, and it is recorded even
 // if the caller has disconnected.
-func (s *Server) recordEvent(c *call, namespace, name string, event any) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), callTimeout)
+func (s *Server) recordEvent(c *call.Call, namespace, name string, event any) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.R.Context()), callTimeout)
 	defer cancel()
 	var body bytes.Buffer
 	err := problem.Encode(&body, event)
 	if err == nil {
-		change := c.change(namespace, name)
+		change := c.Change(namespace, name)
 		change.Ops = []control.Op{{
 			Kind: control.KindEvent, ID: name, Base: control.Any, Body: bytes.TrimSpace(body.Bytes()),
 		}}
@@ -163,7 +165,7 @@ func (s *Server) recordEvent(c *call, namespace, name string, event any) {
 	}
 	if err != nil {
 		s.config.Logger.Error("rules service: cannot write an event to the audit log",
-			"event", name, "by", c.caller.ID, "from", c.from, "err", err.Error())
+			"event", name, "by", c.Caller.ID, "from", c.From, "err", err.Error())
 	}
 }
 

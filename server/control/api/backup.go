@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/dump"
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
@@ -21,13 +22,13 @@ import (
 const backupTime = time.Hour
 
 // backup serves GET /v1/backup.
-func (s *Server) backup(c *call) error {
-	c.setDeadlines(bodyTime, backupTime)
-	h := c.w.Header()
+func (s *Server) backup(c *call.Call) error {
+	c.SetDeadlines(call.BodyTime, backupTime)
+	h := c.W.Header()
 	h.Set("Content-Type", control.SnapshotType)
 	h.Set("Content-Disposition", `attachment; filename="headgate-backup.ndjson"`)
-	w := &countingWriter{ResponseWriter: c.w}
-	err := s.config.DB.Dump(c.r.Context(), w)
+	w := &countingWriter{ResponseWriter: c.W}
+	err := s.config.DB.Dump(c.R.Context(), w)
 	if err != nil && w.written > 0 {
 		s.config.Logger.Error("rules service: a backup failed, closing the connection", "err", err.Error())
 		panic(http.ErrAbortHandler) // the caller must notice that it is incomplete
@@ -58,14 +59,14 @@ type restored struct {
 }
 
 // restore serves POST /v1/restore.
-func (s *Server) restore(c *call) error {
-	replace, err := c.flag("replace")
+func (s *Server) restore(c *call.Call) error {
+	replace, err := c.Flag("replace")
 	if err != nil {
 		return err
 	}
-	c.setDeadlines(backupTime, backupTime)
+	c.SetDeadlines(backupTime, backupTime)
 	// Receive all of it first: a restore blocks all other writes.
-	file, err := receiveBackup(c.r.Body)
+	file, err := receiveBackup(c.R.Body)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (s *Server) restore(c *call) error {
 		_ = file.Close()
 		_ = os.Remove(file.Name()) // a temporary file
 	}()
-	ctx := c.r.Context()
+	ctx := c.R.Context()
 	allowed := control.Any
 	if !replace {
 		if allowed, err = s.initialRevision(ctx); err != nil {
@@ -87,7 +88,7 @@ func (s *Server) restore(c *call) error {
 	response := restored{}
 	// The event is added to the backup, so that it is restored with the rest or not at all.
 	data, err := dump.Record(file, dump.Event{
-		Namespace: control.SystemNamespace, ID: eventRestore, Actor: c.caller.ID, From: c.from, Note: c.query.Get("note"),
+		Namespace: control.SystemNamespace, ID: eventRestore, Actor: c.Caller.ID, From: c.From, Note: c.Query.Get("note"),
 		Time: s.config.Now(),
 		Body: func(last int64) ([]byte, error) {
 			response.Revision = last
@@ -105,14 +106,14 @@ func (s *Server) restore(c *call) error {
 		return problem.New(http.StatusUnprocessableEntity, "It could not be restored: %v.", err)
 	}
 	s.config.Logger.Warn("rules service: the database was restored from a backup",
-		"by", c.caller.ID, "from", c.from, "revision", response.Revision)
+		"by", c.Caller.ID, "from", c.From, "revision", response.Revision)
 	s.nodes.Reset()
 	s.webhooks.Reset()
 	if response.Token, err = s.ensureAdmin(ctx); err != nil {
 		return err
 	}
 	s.hub.Notify()
-	return c.respond(http.StatusOK, response)
+	return c.Respond(http.StatusOK, response)
 }
 
 // receiveBackup writes a body to a temporary file, and returns the file at its beginning.

@@ -3,15 +3,16 @@ package api
 import (
 	"net/http"
 
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
 
 // switchDemoTraffic serves PUT /v1/demo-traffic: it turns the demo traffic of this process on or off.
-func (s *Server) switchDemoTraffic(c *call) error {
+func (s *Server) switchDemoTraffic(c *call.Call) error {
 	var body struct {
 		On *bool `field:"on"`
 	}
-	if err := c.readJSON(&body); err != nil {
+	if err := c.ReadJSON(&body); err != nil {
 		return err
 	}
 	if body.On == nil {
@@ -25,7 +26,7 @@ func (s *Server) switchDemoTraffic(c *call) error {
 		return problem.New(http.StatusNotFound, "This node has no demo traffic: it is only for the built-in service.")
 	}
 	traffic.Switch(*body.On)
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		On bool `json:"on"`
 	}{traffic.On()})
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/file/source"
-	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/keys"
 )
 
 // validate serves POST /v1/validate.
-func (s *Server) validate(c *call) error {
-	name, data, err := c.readBody()
+func (s *Server) validate(c *call.Call) error {
+	name, data, err := c.ReadBody()
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Server) validate(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		Valid   bool `json:"valid"`
 		Rules   int  `json:"rules"`
 		Clients int  `json:"clients"`
@@ -54,9 +54,9 @@ func readDraft(name string, data []byte) (*file.Document, error) {
 
 // newDraftNode returns a node with the rules of a draft and no counters.
 func newDraftNode(draft []byte) (keys.Node, error) {
-	doc, err := readDraft(jsonBody, draft)
+	doc, err := readDraft(call.JSON, draft)
 	if err != nil {
-		return nil, inDraft(err)
+		return nil, call.InvalidDraft(err)
 	}
 	set, err := doc.Compile()
 	var invalid *rules.Error
@@ -66,7 +66,7 @@ func newDraftNode(draft []byte) (keys.Node, error) {
 		}
 	}
 	if err != nil {
-		return nil, inDraft(err)
+		return nil, call.InvalidDraft(err)
 	}
 	store := draftStore{}
 	return engine.New(engine.Config{
@@ -74,19 +74,6 @@ func newDraftNode(draft []byte) (keys.Node, error) {
 		Modes:  map[rules.Consistency]headgate.Limiter{rules.Lease: store, rules.Async: store, rules.Gossip: store},
 		Global: map[rules.Consistency]headgate.Limiter{rules.Exact: store, rules.Lease: store, rules.Async: store},
 	})
-}
-
-// inDraft returns the problem of a draft, with paths below "draft".
-func inDraft(err error) error {
-	p, internal := problemOf(err)
-	if internal {
-		return err
-	}
-	for i := range p.Fields {
-		p.Fields[i].Path = edit.JoinPath("draft", p.Fields[i].Path)
-		p.Fields[i].Line, p.Fields[i].Column = 0, 0
-	}
-	return p
 }
 
 // A draftStore is a store without counters, which can only be read.

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/keys"
 )
@@ -38,12 +39,12 @@ type sampleRequest struct {
 }
 
 // explain serves POST /v1/explain.
-func (s *Server) explain(c *call) error {
+func (s *Server) explain(c *call.Call) error {
 	var request explainRequest
-	if err := c.readJSON(&request); err != nil {
+	if err := c.ReadJSON(&request); err != nil {
 		return err
 	}
-	isDraft, err := c.flag("draft")
+	isDraft, err := c.Flag("draft")
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (s *Server) explain(c *call) error {
 	if request.Cost != nil {
 		terms.Cost, terms.HasCost = *request.Cost, true
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), keys.StoreTimeout)
+	ctx, cancel := context.WithTimeout(c.R.Context(), keys.StoreTimeout)
 	defer cancel()
 	x, err := node.ExplainTerms(ctx, subject, terms)
 	if x == nil {
@@ -76,18 +77,18 @@ func (s *Server) explain(c *call) error {
 	if err != nil {
 		response.Error = err.Error()
 	}
-	return c.respond(http.StatusOK, response)
+	return c.Respond(http.StatusOK, response)
 }
 
 // explainingNode returns a node with the draft's rules, or the node in this process if there is no draft.
-func (s *Server) explainingNode(c *call, draft []byte) (keys.Node, error) {
+func (s *Server) explainingNode(c *call.Call, draft []byte) (keys.Node, error) {
 	if draft != nil {
 		return newDraftNode(draft)
 	}
-	if s.config.Node == nil || s.config.NodeNamespace != c.namespace {
+	if s.config.Node == nil || s.config.NodeNamespace != c.Namespace {
 		return nil, problem.New(http.StatusNotFound,
 			"There is no node here that has the rules of the namespace %s in force: ask one that has, or send a draft.",
-			c.namespace)
+			c.Namespace)
 	}
 	return s.config.Node, nil
 }

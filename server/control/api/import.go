@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
@@ -32,7 +33,7 @@ const (
 // A clientImport is an import of clients.
 type clientImport struct {
 	server   *Server
-	call     *call
+	call     *call.Call
 	progress edit.Imported
 	keep     *edit.IDSet // the clients not to delete; nil if the import deletes none
 
@@ -44,12 +45,12 @@ type clientImport struct {
 
 // importClients serves POST /v1/clients:import. It commits a change for each defaultImportChunk lines of NDJSON, or one
 // change for a rules file.
-func (s *Server) importClients(c *call) error {
-	prune, err := c.flag("prune")
+func (s *Server) importClients(c *call.Call) error {
+	prune, err := c.Flag("prune")
 	if err != nil {
 		return err
 	}
-	name, err := c.bodyName()
+	name, err := c.BodyName()
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (s *Server) importClients(c *call) error {
 	if err := in.run(name); err != nil {
 		p, internal := problemOf(err)
 		if internal {
-			s.config.Logger.Error("rules service: an import failed", "namespace", c.namespace, "err", err.Error())
+			s.config.Logger.Error("rules service: an import failed", "namespace", c.Namespace, "err", err.Error())
 		}
 		if len(in.progress.Changes) > 0 {
 			p.Detail += " Earlier lines are imported: see import."
@@ -69,16 +70,16 @@ func (s *Server) importClients(c *call) error {
 		return p
 	}
 	if len(in.progress.Changes) == 0 {
-		if in.progress.Revision, _, err = s.config.DB.Revision(c.r.Context(), c.namespace); err != nil {
+		if in.progress.Revision, _, err = s.config.DB.Revision(c.R.Context(), c.Namespace); err != nil {
 			return err
 		}
 	}
-	return c.respond(http.StatusOK, in.progress)
+	return c.Respond(http.StatusOK, in.progress)
 }
 
 func (in *clientImport) run(bodyName string) error {
 	var err error
-	if bodyName == ndjsonBody {
+	if bodyName == call.NDJSON {
 		err = in.importLines()
 	} else {
 		err = in.importFile()
@@ -94,7 +95,7 @@ func (in *clientImport) run(bodyName string) error {
 
 // importFile imports the clients of a rules file that contains nothing else.
 func (in *clientImport) importFile() error {
-	name, data, err := in.call.readBody()
+	name, data, err := in.call.ReadBody()
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (in *clientImport) importFile() error {
 	var problems edit.Problems
 	for i, n := range list {
 		path := "clients[" + strconv.Itoa(i) + "]"
-		e, err := edit.Parse(control.KindClient, jsonBody, source.JSON(n), time.Time{})
+		e, err := edit.Parse(control.KindClient, call.JSON, source.JSON(n), time.Time{})
 		var invalid *source.Error
 		if errors.As(err, &invalid) {
 			for _, p := range invalid.Problems {
@@ -154,9 +155,9 @@ func clientNodes(f *source.File) ([]*source.Node, error) {
 
 // importLines imports one client per line.
 func (in *clientImport) importLines() error {
-	scanner := bufio.NewScanner(in.call.r.Body)
+	scanner := bufio.NewScanner(in.call.R.Body)
 	scanner.Buffer(make([]byte, 0, 4096), maxImportLine)
-	in.call.setDeadlines(chunkTime, time.Hour)
+	in.call.SetDeadlines(chunkTime, time.Hour)
 	var problems edit.Problems
 	line := 0
 	for scanner.Scan() && scanner.Err() == nil { // with an error, the last line is incomplete
@@ -176,7 +177,7 @@ func (in *clientImport) importLines() error {
 			if err := in.commit(); err != nil {
 				return err
 			}
-			in.call.setDeadlines(chunkTime, time.Hour)
+			in.call.SetDeadlines(chunkTime, time.Hour)
 		}
 	}
 	if err := problems.Err(); err != nil {
@@ -194,7 +195,7 @@ func (in *clientImport) importLines() error {
 
 // addLine adds the client of a line to the next change.
 func (in *clientImport) addLine(line int, text []byte, problems *edit.Problems) error {
-	e, err := edit.Parse(control.KindClient, jsonBody, text, time.Time{})
+	e, err := edit.Parse(control.KindClient, call.JSON, text, time.Time{})
 	var invalid *source.Error
 	if errors.As(err, &invalid) {
 		for _, p := range invalid.Problems {
@@ -233,8 +234,8 @@ func (in *clientImport) commit() error {
 	in.chunk, in.chunkLines, in.chunkBytes = nil, nil, 0
 	for len(chunk) > 0 {
 		n := min(len(chunk), control.MaxOps)
-		change := c.change(c.namespace, "clients.import")
-		if err := in.server.editor.Import(c.r.Context(), change, chunk[:n], &in.progress); err != nil {
+		change := c.Change(c.Namespace, "clients.import")
+		if err := in.server.editor.Import(c.R.Context(), change, chunk[:n], &in.progress); err != nil {
 			return err
 		}
 		chunk = chunk[n:]
@@ -247,8 +248,8 @@ func (in *clientImport) prune() error {
 	s, c := in.server, in.call
 	for more := true; more; {
 		var err error
-		change := c.change(c.namespace, "clients.import")
-		if more, err = s.editor.Prune(c.r.Context(), change, in.keep, s.importChunk, &in.progress); err != nil {
+		change := c.Change(c.Namespace, "clients.import")
+		if more, err = s.editor.Prune(c.R.Context(), change, in.keep, s.importChunk, &in.progress); err != nil {
 			return err
 		}
 	}

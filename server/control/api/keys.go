@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/keys"
 )
@@ -22,9 +23,9 @@ type counter struct {
 }
 
 // getKeys serves GET /v1/keys: the counters of a client under each rule.
-func (s *Server) getKeys(c *call) error {
+func (s *Server) getKeys(c *call.Call) error {
 	attributes := make(map[string]string)
-	for name, values := range c.query {
+	for name, values := range c.Query {
 		if name != "namespace" {
 			attributes[name] = values[0]
 		}
@@ -55,11 +56,11 @@ func (s *Server) getKeys(c *call) error {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node))
 	})
 	response.Nodes, response.Error = poll.Statuses()
-	return c.respond(http.StatusOK, response)
+	return c.Respond(http.StatusOK, response)
 }
 
 // pollNodes queries the nodes of the call's namespace. It returns an error if none responds.
-func (s *Server) pollNodes(c *call, q keys.Query) (*keys.Poll, error) {
+func (s *Server) pollNodes(c *call.Call, q keys.Query) (*keys.Poll, error) {
 	if len(q.Attributes) == 0 {
 		return nil, problem.New(http.StatusBadRequest, "Name the client by an attribute and its value, as in user=acme.")
 	}
@@ -67,15 +68,15 @@ func (s *Server) pollNodes(c *call, q keys.Query) (*keys.Poll, error) {
 	if err != nil {
 		return nil, problem.InvalidInput("attributes", err)
 	}
-	c.setDeadlines(bodyTime, 2*bodyTime)
-	ctx := c.r.Context()
-	poll, err := s.poller.Poll(ctx, c.namespace, client, q)
+	c.SetDeadlines(call.BodyTime, 2*call.BodyTime)
+	ctx := c.R.Context()
+	poll, err := s.poller.Poll(ctx, c.Namespace, client, q)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(poll.Nodes) == 0:
 		return nil, problem.New(http.StatusNotFound,
-			"There is no node that has the rules of the namespace %s in force.", c.namespace)
+			"There is no node that has the rules of the namespace %s in force.", c.Namespace)
 	case poll.HasError(keys.ErrTooManyRules):
 		return nil, problem.New(http.StatusUnprocessableEntity,
 			"More than %d rules count this client: name one.", keys.MaxRules)
@@ -97,9 +98,9 @@ type resetRequest struct {
 }
 
 // resetKeys serves POST /v1/keys:reset.
-func (s *Server) resetKeys(c *call) error {
+func (s *Server) resetKeys(c *call.Call) error {
 	var request resetRequest
-	if err := c.readJSON(&request); err != nil {
+	if err := c.ReadJSON(&request); err != nil {
 		return err
 	}
 	q := keys.Query{Attributes: request.Attributes, Reset: true, Named: request.Rule != ""}
@@ -128,20 +129,20 @@ func (s *Server) resetKeys(c *call) error {
 	response.Nodes, response.Error = poll.Statuses()
 	responded := len(poll.Responded())
 	listed := response.Reset[:min(len(response.Reset), maxEventRules)]
-	s.recordEvent(c, c.namespace, eventReset, resetEvent{
+	s.recordEvent(c, c.Namespace, eventReset, resetEvent{
 		Client: eventAttributes(request.Attributes), Rules: listed, More: len(response.Reset) - len(listed),
 		Nodes: responded, Error: truncate(response.Error, maxEventText),
 	})
-	s.config.Logger.Info("rules service: counters reset", "by", c.caller.ID, "from", c.from,
+	s.config.Logger.Info("rules service: counters reset", "by", c.Caller.ID, "from", c.From,
 		"rules", response.Reset, "nodes", responded, "err", response.Error)
-	return c.respond(http.StatusOK, response)
+	return c.Respond(http.StatusOK, response)
 }
 
 // respondKeys serves POST /v1/hooks/keys.
-func (s *Server) respondKeys(c *call) error {
+func (s *Server) respondKeys(c *call.Call) error {
 	if s.config.Responder == nil {
 		return problem.New(http.StatusNotFound, "This process is not a node of a rules service.")
 	}
-	s.config.Responder.ServeHTTP(c.w, c.r)
+	s.config.Responder.ServeHTTP(c.W, c.R)
 	return nil
 }

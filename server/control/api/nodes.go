@@ -3,53 +3,76 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/nodes"
 	"github.com/headgate/headgate/server/control/token"
 )
 
 // heartbeat serves PUT /v1/nodes/{id}.
-func (s *Server) heartbeat(c *call) error {
-	n, err := c.readHeartbeat()
+func (s *Server) heartbeat(c *call.Call) error {
+	n, err := readHeartbeat(c)
 	if err != nil {
 		return err
 	}
-	id := c.args[0]
-	n.ID, n.Namespace = cmp.Or(n.ID, id), cmp.Or(n.Namespace, c.namespace)
+	id := c.Args[0]
+	n.ID, n.Namespace = cmp.Or(n.ID, id), cmp.Or(n.Namespace, c.Namespace)
 	var list []source.Problem
 	if n.ID != id || !control.IsName(n.ID) {
 		want := "the id of the path: " + control.NameFormat
 		list = append(list, source.Problem{Path: "id", Value: rules.Quote(n.ID), Want: want})
 	}
-	if n.Namespace != c.namespace {
-		want := "that of the call, " + rules.Quote(c.namespace)
+	if n.Namespace != c.Namespace {
+		want := "that of the call, " + rules.Quote(c.Namespace)
 		list = append(list, source.Problem{Path: "namespace", Value: rules.Quote(n.Namespace), Want: want})
 	}
 	if list = append(list, n.Problems()...); len(list) > 0 {
 		return problem.Invalid(list, 0)
 	}
-	if ok, err := s.nodes.MayRegister(c.r.Context(), c.namespace, id, c.caller.ID); err != nil {
+	if ok, err := s.nodes.MayRegister(c.R.Context(), c.Namespace, id, c.Caller.ID); err != nil {
 		return err
 	} else if !ok {
 		return problem.New(http.StatusForbidden, "The node %s is registered by another token than %s. "+
-			"Give each node an id of its own, or remove it: headgate nodes delete %s.", id, c.caller.ID, id)
+			"Give each node an id of its own, or remove it: headgate nodes delete %s.", id, c.Caller.ID, id)
 	}
-	n.By = c.caller.ID
-	nodes.ResolveAddress(&n, s.config.From(c.r))
-	revision, err := s.nodes.Heartbeat(c.r.Context(), n)
+	n.By = c.Caller.ID
+	nodes.ResolveAddress(&n, s.config.From(c.R))
+	revision, err := s.nodes.Heartbeat(c.R.Context(), n)
 	if err != nil {
 		return err
 	}
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		Revision   int64 `json:"revision"`
 		IntervalMS int64 `json:"interval_ms"`
 	}{revision, s.config.Heartbeat.Milliseconds()})
+}
+
+// readHeartbeat reads a heartbeat. It ignores unknown fields, which a node of a later version may send.
+func readHeartbeat(c *call.Call) (n control.Node, err error) {
+	data, err := c.ReadJSONBody()
+	if err != nil {
+		return n, err
+	}
+	if _, err := source.Read(call.JSON, data); err != nil { // finds duplicate fields
+		return n, err
+	}
+	err = json.Unmarshal(data, &n)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &mismatch):
+		err = problem.InvalidField(mismatch.Field, "a "+mismatch.Value, "what /openapi.json describes")
+	case err != nil: // the syntax is valid, so it is the only field with a form of its own
+		err = problem.InvalidField("started", err.Error(), "a time as in 2030-01-31T12:00:00Z")
+	}
+	return n, err
 }
 
 // Heartbeat registers a heartbeat of a node in this process, and returns the current revision of its namespace.
@@ -61,12 +84,12 @@ func (s *Server) Heartbeat(ctx context.Context, n control.Node) (latest int64, e
 func (s *Server) Leave(ctx context.Context, n control.Node) error { return s.nodes.Leave(ctx, n) }
 
 // listNodes serves GET /v1/nodes.
-func (s *Server) listNodes(c *call) error {
-	_, revision, err := s.config.DB.Revision(c.r.Context(), c.namespace)
+func (s *Server) listNodes(c *call.Call) error {
+	_, revision, err := s.config.DB.Revision(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
-	list, err := s.nodes.List(c.r.Context(), c.namespace)
+	list, err := s.nodes.List(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -79,17 +102,17 @@ func (s *Server) listNodes(c *call) error {
 			list[i].Health = &short
 		}
 	}
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		Nodes    []control.Node `json:"nodes"`
 		Revision int64          `json:"revision"`
 	}{list, revision})
 }
 
 // deleteNode serves DELETE /v1/nodes/{id}: a node that stops removes itself, and people remove nodes that have died.
-func (s *Server) deleteNode(c *call) error {
-	id, isNode := c.args[0], c.caller.Role == token.Node
+func (s *Server) deleteNode(c *call.Call) error {
+	id, isNode := c.Args[0], c.Caller.Role == token.Node
 	var started time.Time
-	if text := c.query.Get("started"); text != "" {
+	if text := c.Query.Get("started"); text != "" {
 		var err error
 		if started, err = time.Parse(time.RFC3339, text); err != nil {
 			return problem.InvalidQuery("started", text, "a time as heartbeats have it, such as 2027-01-31T18:00:00.5Z")
@@ -99,25 +122,25 @@ func (s *Server) deleteNode(c *call) error {
 		want := "the time at which the node was started: another node may have its ID by now"
 		return problem.InvalidQuery("started", "", want)
 	}
-	n, err := s.nodes.Get(c.r.Context(), c.namespace, id)
+	n, err := s.nodes.Get(c.R.Context(), c.Namespace, id)
 	switch {
 	case err != nil:
 		return err
 	case n == nil:
-		return problem.New(http.StatusNotFound, "There is no node %s in the namespace %s.", rules.Quote(id), c.namespace)
-	case isNode && n.By != c.caller.ID:
+		return problem.New(http.StatusNotFound, "There is no node %s in the namespace %s.", rules.Quote(id), c.Namespace)
+	case isNode && n.By != c.Caller.ID:
 		return problem.New(http.StatusForbidden,
-			"The node %s sends its heartbeats with another token than %s, which may remove only its own nodes.", id, c.caller.ID)
+			"The node %s sends its heartbeats with another token than %s, which may remove only its own nodes.", id, c.Caller.ID)
 	case !started.IsZero() && !n.Started.Equal(started):
 		return problem.New(http.StatusPreconditionFailed,
 			"The node %s was started at %s: another node has this ID now.", id, n.Started.Format(time.RFC3339Nano))
 	}
-	if err := s.nodes.Delete(c.r.Context(), n); err != nil {
+	if err := s.nodes.Delete(c.R.Context(), n); err != nil {
 		return err
 	}
 	if !isNode {
-		s.recordEvent(c, c.namespace, eventNode, nodeEvent{Node: id, Seen: n.Seen})
+		s.recordEvent(c, c.Namespace, eventNode, nodeEvent{Node: id, Seen: n.Seen})
 	}
-	c.w.WriteHeader(http.StatusNoContent)
+	c.W.WriteHeader(http.StatusNoContent)
 	return nil
 }

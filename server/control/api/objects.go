@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/internal/secret"
@@ -61,17 +62,17 @@ func plural(kind control.Kind) string { return string(kind) + "s" }
 
 // listObjects returns the handler of GET /v1/rules, /v1/clients and /v1/overrides.
 func listObjects(kind control.Kind) handler {
-	return func(s *Server, c *call) error {
-		ctx, cancel := context.WithTimeout(c.r.Context(), callTimeout)
+	return func(s *Server, c *call.Call) error {
+		ctx, cancel := context.WithTimeout(c.R.Context(), callTimeout)
 		defer cancel()
-		q, limit, err := c.objectQuery(kind)
+		q, limit, err := c.ObjectQuery(kind)
 		if err != nil {
 			return err
 		}
-		if q.Search = c.query.Get("q"); len(q.Search) > maxSearch {
+		if q.Search = c.Query.Get("q"); len(q.Search) > maxSearch {
 			return problem.InvalidQuery("q", q.Search, "at most "+strconv.Itoa(maxSearch)+" bytes")
 		}
-		revision, _, err := s.config.DB.Revision(ctx, c.namespace)
+		revision, _, err := s.config.DB.Revision(ctx, c.Namespace)
 		if err != nil {
 			return err
 		}
@@ -79,14 +80,14 @@ func listObjects(kind control.Kind) handler {
 		if err != nil {
 			return err
 		}
-		total, err := s.config.DB.Count(ctx, control.Query{Namespace: c.namespace, Kind: kind, Search: q.Search, Limit: 1})
+		total, err := s.config.DB.Count(ctx, control.Query{Namespace: c.Namespace, Kind: kind, Search: q.Search, Limit: 1})
 		if err != nil {
 			return err
 		}
 		response := page{Total: total, Revision: revision}
 		if len(objects) > limit {
 			objects = objects[:limit]
-			response.Next = newCursor(objects[limit-1].ID)
+			response.Next = call.NewCursor(objects[limit-1].ID)
 		}
 		items := make([]item, len(objects))
 		for i := range objects {
@@ -100,38 +101,38 @@ func listObjects(kind control.Kind) handler {
 		case control.KindOverride:
 			response.Overrides = &items
 		}
-		c.w.Header().Set("ETag", etag(revision))
-		return c.respond(http.StatusOK, response)
+		c.W.Header().Set("ETag", call.ETag(revision))
+		return c.Respond(http.StatusOK, response)
 	}
 }
 
 // getObject returns the handler of GET /v1/rules/{id} and the like.
 func getObject(kind control.Kind) handler {
-	return func(s *Server, c *call) error {
-		o, err := s.editor.Get(c.r.Context(), c.namespace, kind, c.args[0])
+	return func(s *Server, c *call.Call) error {
+		o, err := s.editor.Get(c.R.Context(), c.Namespace, kind, c.Args[0])
 		if err != nil {
 			return err
 		}
 		if o == nil {
-			return &edit.NotFoundError{Namespace: c.namespace, Kind: kind, ID: c.args[0]}
+			return &edit.NotFoundError{Namespace: c.Namespace, Kind: kind, ID: c.Args[0]}
 		}
-		c.w.Header().Set("ETag", etag(o.Revision))
-		known, err := c.condition("If-None-Match")
+		c.W.Header().Set("ETag", call.ETag(o.Revision))
+		known, err := c.Condition("If-None-Match")
 		if err != nil {
 			return err
 		}
 		if known.Matches(o.Revision) {
-			c.w.WriteHeader(http.StatusNotModified)
+			c.W.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		return c.respond(http.StatusOK, newItem(o))
+		return c.Respond(http.StatusOK, newItem(o))
 	}
 }
 
 // createObject returns the handler of POST /v1/rules and the like. Overrides without an ID get a random one.
 func createObject(kind control.Kind) handler {
-	return func(s *Server, c *call) error {
-		name, data, err := c.readBody()
+	return func(s *Server, c *call.Call) error {
+		name, data, err := c.ReadBody()
 		if err != nil {
 			return err
 		}
@@ -150,23 +151,23 @@ func createObject(kind control.Kind) handler {
 
 // putObject returns the handler of PUT /v1/rules/{id} and the like.
 func putObject(kind control.Kind) handler {
-	return func(s *Server, c *call) error {
-		name, data, err := c.readBody()
+	return func(s *Server, c *call.Call) error {
+		name, data, err := c.ReadBody()
 		if err != nil {
 			return err
 		}
-		replacement, err := edit.ParseWithID(kind, c.args[0], name, data, s.config.Now())
+		replacement, err := edit.ParseWithID(kind, c.Args[0], name, data, s.config.Now())
 		if err != nil {
 			return err
 		}
-		return s.putIf(c, edit.Put{Kind: kind, ID: c.args[0], New: replacement})
+		return s.putIf(c, edit.Put{Kind: kind, ID: c.Args[0], New: replacement})
 	}
 }
 
 // patchObject returns the handler of PATCH /v1/rules/{id} and the like, with a JSON merge patch (RFC 7396).
 func patchObject(kind control.Kind) handler {
-	return func(s *Server, c *call) error {
-		patch, err := c.readPatch()
+	return func(s *Server, c *call.Call) error {
+		patch, err := readPatch(c)
 		if err != nil {
 			return err
 		}
@@ -175,20 +176,20 @@ func patchObject(kind control.Kind) handler {
 		if kind == control.KindOverride && hasDuration && !hasExpires {
 			patch["expires"] = nil // the stored override has it, and "for" replaces it
 		}
-		return s.putIf(c, edit.Put{Kind: kind, ID: c.args[0], Patch: patch})
+		return s.putIf(c, edit.Put{Kind: kind, ID: c.Args[0], Patch: patch})
 	}
 }
 
 // readPatch reads a JSON merge patch.
-func (c *call) readPatch() (map[string]any, error) {
-	name, data, err := c.readBody()
+func readPatch(c *call.Call) (map[string]any, error) {
+	name, data, err := c.ReadBody()
 	if err != nil {
 		return nil, err
 	}
-	if name != unnamedBody && name != jsonBody {
+	if name != call.Unnamed && name != call.JSON {
 		return nil, problem.New(http.StatusUnsupportedMediaType, "Send application/merge-patch+json.")
 	}
-	if _, err := source.Read(jsonBody, data); err != nil {
+	if _, err := source.Read(call.JSON, data); err != nil {
 		return nil, err
 	}
 	var patch any
@@ -205,20 +206,20 @@ func (c *call) readPatch() (map[string]any, error) {
 }
 
 // putIf is put with the conditions of the call's headers.
-func (s *Server) putIf(c *call, p edit.Put) (err error) {
-	if p.Match, err = c.condition("If-Match"); err != nil {
+func (s *Server) putIf(c *call.Call, p edit.Put) (err error) {
+	if p.Match, err = c.Condition("If-Match"); err != nil {
 		return err
 	}
-	if p.NoneMatch, err = c.condition("If-None-Match"); err != nil {
+	if p.NoneMatch, err = c.Condition("If-None-Match"); err != nil {
 		return err
 	}
 	return s.put(c, p)
 }
 
 // put creates or replaces an object, and responds with it.
-func (s *Server) put(c *call, p edit.Put) error {
-	action := plural(p.Kind) + "." + strings.ToLower(c.r.Method)
-	result, err := s.editor.Put(c.r.Context(), c.change(c.namespace, action), p)
+func (s *Server) put(c *call.Call, p edit.Put) error {
+	action := plural(p.Kind) + "." + strings.ToLower(c.R.Method)
+	result, err := s.editor.Put(c.R.Context(), c.Change(c.Namespace, action), p)
 	if err != nil {
 		return err
 	}
@@ -226,53 +227,53 @@ func (s *Server) put(c *call, p edit.Put) error {
 	if result.Created {
 		status = http.StatusCreated
 		location := "/v1/" + plural(p.Kind) + "/" + url.PathEscape(p.ID)
-		if c.namespace != control.DefaultNamespace {
-			location += "?namespace=" + url.QueryEscape(c.namespace)
+		if c.Namespace != control.DefaultNamespace {
+			location += "?namespace=" + url.QueryEscape(c.Namespace)
 		}
-		c.w.Header().Set("Location", location)
+		c.W.Header().Set("Location", location)
 	}
-	c.w.Header().Set("ETag", etag(result.Object.Revision))
+	c.W.Header().Set("ETag", call.ETag(result.Object.Revision))
 	response := newItem(result.Object)
 	response.Warnings = result.Warnings
-	return c.respond(status, response)
+	return c.Respond(status, response)
 }
 
 // deleteObject returns the handler of DELETE /v1/rules/{id} and the like.
 func deleteObject(kind control.Kind) handler {
-	return func(s *Server, c *call) error {
-		match, err := c.condition("If-Match")
+	return func(s *Server, c *call.Call) error {
+		match, err := c.Condition("If-Match")
 		if err != nil {
 			return err
 		}
-		change := c.change(c.namespace, plural(kind)+".delete")
-		if err := s.editor.Delete(c.r.Context(), change, kind, c.args[0], match); err != nil {
+		change := c.Change(c.Namespace, plural(kind)+".delete")
+		if err := s.editor.Delete(c.R.Context(), change, kind, c.Args[0], match); err != nil {
 			return err
 		}
-		return c.respond(http.StatusOK, revisionOnly{change.Revision})
+		return c.Respond(http.StatusOK, call.RevisionOnly{Revision: change.Revision})
 	}
 }
 
 // applyFile serves POST /v1/rules:apply.
-func (s *Server) applyFile(c *call) error {
-	prune, err := c.flag("prune")
+func (s *Server) applyFile(c *call.Call) error {
+	prune, err := c.Flag("prune")
 	if err != nil {
 		return err
 	}
-	terms, err := c.terms()
+	terms, err := c.Terms()
 	if err != nil {
 		return err
 	}
-	name, data, err := c.readBody()
+	name, data, err := c.ReadBody()
 	if err != nil {
 		return err
 	}
 	file := edit.File{Name: name, Data: data, Prune: prune}
-	result, err := s.editor.ApplyFile(c.r.Context(), c.change(c.namespace, "rules.apply"), file, terms)
+	result, err := s.editor.ApplyFile(c.R.Context(), c.Change(c.Namespace, "rules.apply"), file, terms)
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("ETag", etag(result.Revision))
-	return c.respond(http.StatusOK, result)
+	c.W.Header().Set("ETag", call.ETag(result.Revision))
+	return c.Respond(http.StatusOK, result)
 }
 
 // Apply gives a namespace the rules and clients of a file, even if the server is read-only. It deletes rules that are

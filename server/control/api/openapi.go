@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"net/http"
 	"strconv"
+
+	"github.com/headgate/headgate/server/control/api/internal/call"
 )
 
 //go:embed openapi.json
@@ -14,11 +16,11 @@ var description []byte
 func OpenAPI() []byte { return bytes.Clone(description) }
 
 // openAPI serves GET /openapi.json.
-func (s *Server) openAPI(c *call) error {
-	h := c.w.Header()
+func (s *Server) openAPI(c *call.Call) error {
+	h := c.W.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(description)))
-	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(description) // fails only if the caller has disconnected
+	c.W.WriteHeader(http.StatusOK)
+	_, _ = c.W.Write(description) // fails only if the caller has disconnected
 	return nil
 }

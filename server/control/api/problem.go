@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/rules"
-	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/nodes"
@@ -27,25 +26,20 @@ func problemOf(err error) (p *problem.Error, internal bool) {
 // problemOfRequest returns the problem of an error that the caller can fix, else nil.
 func problemOfRequest(err error) *problem.Error {
 	var (
-		problemError *problem.Error
-		invalid      *source.Error
-		rule         *rules.Error
-		input        *headgate.InputError
-		notFound     *edit.NotFoundError
-		exists       *edit.ExistsError
-		stale        *edit.StaleError
-		conflict     *control.Conflict
-		throttled    *token.ThrottledError
-		fullNodes    *nodes.FullError
-		fullImport   *edit.FullError
+		input      *headgate.InputError
+		notFound   *edit.NotFoundError
+		exists     *edit.ExistsError
+		suspended  *edit.SuspendedError
+		stale      *edit.StaleError
+		conflict   *control.Conflict
+		throttled  *token.ThrottledError
+		fullNodes  *nodes.FullError
+		fullImport *edit.FullError
 	)
+	if p := call.InvalidContent(err); p != nil {
+		return p
+	}
 	switch {
-	case errors.As(err, &problemError):
-		return problemError
-	case errors.As(err, &invalid):
-		return problem.Invalid(invalid.Problems, invalid.More)
-	case errors.As(err, &rule):
-		return problem.Invalid(edit.RuleProblems(rule), rule.More)
 	case errors.As(err, &input):
 		p := problem.New(http.StatusUnprocessableEntity, "%s", input.Error())
 		p.Fields = []problem.Field{{Path: input.Field, Value: input.Value, Want: input.Want}}
@@ -56,13 +50,15 @@ func problemOfRequest(err error) *problem.Error {
 		p := problem.New(http.StatusConflict, "%v", err)
 		p.Current, p.Diff = newItem(exists.Object), &exists.Diff
 		return p
+	case errors.As(err, &suspended):
+		return problem.New(http.StatusConflict, "%v", err)
 	case errors.As(err, &stale):
 		p := problem.New(http.StatusPreconditionFailed, "%v", err)
 		p.Diff = stale.Diff
 		if stale.Object != nil {
 			p.Current = newItem(stale.Object)
 		} else if stale.Diff != nil { // of a namespace
-			p.Current = revisionOnly{stale.Namespace}
+			p.Current = call.RevisionOnly{Revision: stale.Namespace}
 		}
 		return p
 	case errors.As(err, &conflict):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
@@ -40,17 +41,17 @@ func newRevision(c *control.Change) revision {
 const maxListed = 100
 
 // logQuery reads the parameters of a page of the log. The query returns one change more if there is another page.
-func (c *call) logQuery() (q control.LogQuery, limit int, err error) {
-	n, err := c.number("limit", 20, 1, 100)
+func logQuery(c *call.Call) (q control.LogQuery, limit int, err error) {
+	n, err := c.Number("limit", 20, 1, 100)
 	if err != nil {
 		return q, 0, err
 	}
-	before, err := c.revisionCursor()
+	before, err := c.RevisionCursor()
 	if err != nil {
 		return q, 0, err
 	}
 	q = control.LogQuery{
-		Kind: control.Kind(c.query.Get("kind")), ID: c.query.Get("id"), Before: before, Newest: true, Limit: int(n) + 1,
+		Kind: control.Kind(c.Query.Get("kind")), ID: c.Query.Get("id"), Before: before, Newest: true, Limit: int(n) + 1,
 	}
 	switch {
 	case q.Kind != "" && !slices.Contains(control.Kinds(), q.Kind):
@@ -64,20 +65,20 @@ func (c *call) logQuery() (q control.LogQuery, limit int, err error) {
 }
 
 // listRevisions serves GET /v1/revisions: the history of the objects that nodes receive.
-func (s *Server) listRevisions(c *call) error {
-	q, limit, err := c.logQuery()
+func (s *Server) listRevisions(c *call.Call) error {
+	q, limit, err := logQuery(c)
 	if err != nil {
 		return err
 	}
 	if q.Kind != "" && !q.Kind.ForNodes() {
 		return problem.InvalidQuery("kind", string(q.Kind), "rule, client, override or suspension; the audit has the others")
 	}
-	q.Namespace = c.namespace
-	list, next, err := s.history(c.r.Context(), q, limit, listedRevision)
+	q.Namespace = c.Namespace
+	list, next, err := s.history(c.R.Context(), q, limit, listedRevision)
 	if err != nil {
 		return err
 	}
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		Revisions []revision `json:"revisions"`
 		Next      string     `json:"next,omitempty"`
 	}{list, next})
@@ -117,7 +118,7 @@ func (s *Server) history(
 				continue
 			}
 			if len(list) == limit {
-				return list, newCursor(strconv.FormatInt(list[limit-1].Revision, 10)), nil
+				return list, call.NewCursor(strconv.FormatInt(list[limit-1].Revision, 10)), nil
 			}
 			list = append(list, r)
 		}
@@ -129,27 +130,27 @@ func (s *Server) history(
 }
 
 // revisionArg returns the revision in the path.
-func (c *call) revisionArg() (int64, error) {
-	n, err := strconv.ParseInt(c.args[0], 10, 64)
+func revisionArg(c *call.Call) (int64, error) {
+	n, err := strconv.ParseInt(c.Args[0], 10, 64)
 	if err != nil || n < 1 {
-		return 0, problem.New(http.StatusNotFound, "There is no revision %s.", rules.Quote(c.args[0]))
+		return 0, problem.New(http.StatusNotFound, "There is no revision %s.", rules.Quote(c.Args[0]))
 	}
 	return n, nil
 }
 
 // getRevision serves GET /v1/revisions/{n}.
-func (s *Server) getRevision(c *call) error {
-	n, err := c.revisionArg()
+func (s *Server) getRevision(c *call.Call) error {
+	n, err := revisionArg(c)
 	if err != nil {
 		return err
 	}
 	notFound := problem.New(http.StatusNotFound,
-		"No revision %d changed the namespace %s, or the log does not reach back that far.", n, c.namespace)
+		"No revision %d changed the namespace %s, or the log does not reach back that far.", n, c.Namespace)
 	if n == math.MaxInt64 {
 		return notFound
 	}
-	query := control.LogQuery{Namespace: c.namespace, After: n - 1, Before: n + 1, Limit: 1}
-	changes, err := s.config.DB.Log(c.r.Context(), query)
+	query := control.LogQuery{Namespace: c.Namespace, After: n - 1, Before: n + 1, Limit: 1}
+	changes, err := s.config.DB.Log(c.R.Context(), query)
 	if err != nil {
 		return err
 	}
@@ -167,15 +168,15 @@ func (s *Server) getRevision(c *call) error {
 	}
 	r := newRevision(&changes[0])
 	r.Count, r.Diff = len(deltas), edit.Differences(deltas)
-	return c.respond(http.StatusOK, r)
+	return c.Respond(http.StatusOK, r)
 }
 
 // existingRevision returns the revision in the path, and the latest of all namespaces.
-func (s *Server) existingRevision(c *call) (n, latest int64, err error) {
-	if n, err = c.revisionArg(); err != nil {
+func (s *Server) existingRevision(c *call.Call) (n, latest int64, err error) {
+	if n, err = revisionArg(c); err != nil {
 		return 0, 0, err
 	}
-	latest, _, err = s.config.DB.Revision(c.r.Context(), "")
+	latest, _, err = s.config.DB.Revision(c.R.Context(), "")
 	if err == nil && n > latest {
 		err = problem.New(http.StatusNotFound, "There is no revision %d yet: the last is %d.", n, latest)
 	}
@@ -183,18 +184,18 @@ func (s *Server) existingRevision(c *call) (n, latest int64, err error) {
 }
 
 // diffRevisions serves GET /v1/revisions/{n}/diff.
-func (s *Server) diffRevisions(c *call) error {
-	ctx, cancel := context.WithTimeout(c.r.Context(), callTimeout)
+func (s *Server) diffRevisions(c *call.Call) error {
+	ctx, cancel := context.WithTimeout(c.R.Context(), callTimeout)
 	defer cancel()
 	from, latest, err := s.existingRevision(c)
 	if err != nil {
 		return err
 	}
-	to, err := c.number("to", latest, 1, latest)
+	to, err := c.Number("to", latest, 1, latest)
 	if err != nil {
 		return err
 	}
-	deltas, err := edit.Compare(ctx, s.config.DB, c.namespace, min(from, to), max(from, to), control.NodeKinds())
+	deltas, err := edit.Compare(ctx, s.config.DB, c.Namespace, min(from, to), max(from, to), control.NodeKinds())
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (s *Server) diffRevisions(c *call) error {
 			deltas[i] = deltas[i].Reverse()
 		}
 	}
-	return c.respond(http.StatusOK, struct {
+	return c.Respond(http.StatusOK, struct {
 		From int64             `json:"from"`
 		To   int64             `json:"to"`
 		Diff []edit.Difference `json:"diff"`
@@ -211,12 +212,12 @@ func (s *Server) diffRevisions(c *call) error {
 }
 
 // rollback serves POST /v1/revisions/{n}:rollback.
-func (s *Server) rollback(c *call) error {
-	all, err := c.flag("all")
+func (s *Server) rollback(c *call.Call) error {
+	all, err := c.Flag("all")
 	if err != nil {
 		return err
 	}
-	terms, err := c.terms()
+	terms, err := c.Terms()
 	if err != nil {
 		return err
 	}
@@ -224,11 +225,11 @@ func (s *Server) rollback(c *call) error {
 	if err != nil {
 		return err
 	}
-	change := c.change(c.namespace, fmt.Sprintf("revisions.rollback to %d", n))
-	result, err := s.editor.Rollback(c.r.Context(), change, n, all, terms)
+	change := c.Change(c.Namespace, fmt.Sprintf("revisions.rollback to %d", n))
+	result, err := s.editor.Rollback(c.R.Context(), change, n, all, terms)
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("ETag", etag(result.Revision))
-	return c.respond(http.StatusOK, result)
+	c.W.Header().Set("ETag", call.ETag(result.Revision))
+	return c.Respond(http.StatusOK, result)
 }

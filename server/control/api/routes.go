@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headgate/headgate/server/control/api/internal/trafficapi"
+
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/token"
 )
 
@@ -64,7 +67,12 @@ func (r *Route) Everywhere() bool { return r.scope == allNamespaces }
 func (r *Route) OneNamespace() bool { return r.scope == oneNamespace }
 
 // A handler serves a route.
-type handler func(*Server, *call) error
+type handler func(*Server, *call.Call) error
+
+// trafficCall returns the handler of a call about traffic.
+func trafficCall(serve func(*trafficapi.Handlers, *call.Call) error) handler {
+	return func(s *Server, c *call.Call) error { return serve(s.trafficCalls, c) }
+}
 
 // routes is the table of all routes. The server, the tests and the OpenAPI description use it.
 var routes = slices.Concat(
@@ -101,14 +109,14 @@ var routes = slices.Concat(
 
 		route("GET /v1/alerts", viewers, (*Server).listAlerts).query("state"),
 		route("GET /v1/stores", viewers, (*Server).listStores),
-		route("GET /v1/traffic", viewers, (*Server).getTraffic).query("rule", "node", "region", "window", "limit"),
-		route("GET /v1/traffic/clients", viewers, (*Server).getTrafficClients).
+		route("GET /v1/traffic", viewers, trafficCall((*trafficapi.Handlers).Get)).query("rule", "node", "region", "window", "limit"),
+		route("GET /v1/traffic/clients", viewers, trafficCall((*trafficapi.Handlers).GetClients)).
 			query("order", "rule", "window", "limit", "q", "series", "*"),
-		route("GET /v1/traffic/decisions", viewers, (*Server).getDecisions).query("rule", "denied", "limit", "*"),
-		route("GET /v1/traffic/live", viewers, (*Server).liveTraffic).query("rule", "limit").streams(),
-		route("POST /v1/whatif", viewers, (*Server).whatIf),
-		route("POST /v1/traffic/clients:erase", editors, (*Server).eraseTraffic).query("note"),
-		route("POST /v1/traffic:report", nodeRoles, (*Server).reportTraffic),
+		route("GET /v1/traffic/decisions", viewers, trafficCall((*trafficapi.Handlers).GetDecisions)).query("rule", "denied", "limit", "*"),
+		route("GET /v1/traffic/live", viewers, trafficCall((*trafficapi.Handlers).Live)).query("rule", "limit").streams(),
+		route("POST /v1/whatif", viewers, trafficCall((*trafficapi.Handlers).WhatIf)),
+		route("POST /v1/traffic/clients:erase", editors, trafficCall((*trafficapi.Handlers).Erase)).query("note"),
+		route("POST /v1/traffic:report", nodeRoles, trafficCall((*trafficapi.Handlers).Report)),
 
 		route("GET /v1/tokens", admins, (*Server).listTokens).query("limit", "cursor").in(anyNamespace),
 		route("POST /v1/tokens", admins, (*Server).createToken).query("note").in(anyNamespace),

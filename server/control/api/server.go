@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/server/control/api/internal/trafficapi"
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/alerts"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/feed"
 	"github.com/headgate/headgate/server/control/fleettraffic"
@@ -37,9 +39,9 @@ type Server struct {
 	webhooks  *webhook.Service
 	traffic   *fleettraffic.Store
 	alerts    *alerts.Service
-	large     largeBodies
+	bodies    *call.Bodies
 
-	liveStreams atomic.Int64 // of traffic
+	trafficCalls *trafficapi.Handlers
 
 	sizes
 	lifecycle
@@ -74,9 +76,9 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c,
-		sizes:  sizes{keepAlive: defaultKeepAlive, importChunk: defaultImportChunk, importPruned: maxImportPruned},
-		hub:    feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
+		config: c, bodies: call.NewBodies(c.MaxBody),
+		sizes: sizes{keepAlive: defaultKeepAlive, importChunk: defaultImportChunk, importPruned: maxImportPruned},
+		hub:   feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
 		nodes: nodes.NewRegistry(c.DB, c.Now),
 		traffic: fleettraffic.NewStore(fleettraffic.Options{
 			DB: c.DB, Namer: c.Namer, Now: c.Now, Logger: c.Logger, Erased: c.TrafficErased,
@@ -99,6 +101,12 @@ func New(c Config) (*Server, error) {
 	})
 	s.alerts = s.newAlerts()
 	s.ended, s.stop = context.WithCancel(context.Background())
+	s.trafficCalls = trafficapi.New(trafficapi.Options{
+		Store: s.traffic, Nodes: s.nodes, Poller: s.poller, Editor: s.editor, Identifier: c.Identifier, Namer: c.Namer,
+		Now: c.Now, Local: c.Node, LocalNamespace: c.NodeNamespace, MaxStreams: c.MaxWatchers,
+		KeepAlive: func() time.Duration { return s.keepAlive }, StillValid: s.stillValid, Ended: s.ended,
+		RecordEvent: s.recordEvent,
+	})
 	startCtx, cancel := context.WithTimeout(s.ended, startTimeout)
 	defer cancel()
 	secret, err := s.ensureAdmin(startCtx)
@@ -197,15 +205,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allow)
 		return problem.New(http.StatusMethodNotAllowed, "Use %s.", allow)
 	}
-	c := &call{
-		w: w, r: r, route: matched, args: args, namespace: control.DefaultNamespace,
-		maxBody: s.config.MaxBody, large: &s.large,
-	}
-	defer c.end()
+	c := call.New(w, r, s.bodies)
+	c.Args, c.Parameters = args, matched.Query
+	defer c.End()
 	if from := s.config.From(r); from.IsValid() {
-		c.from = from.String()
+		c.From = from.String()
 	}
-	if err := s.authorize(c); err != nil {
+	if err := s.authorize(matched, c); err != nil {
 		return err
 	}
 	err := matched.serve(s, c)
@@ -222,32 +228,32 @@ func errClosed() error {
 }
 
 // authorize checks the caller's token, reads the query parameters, and checks whether the call is possible here.
-func (s *Server) authorize(c *call) error {
-	if c.route.Roles != nil {
+func (s *Server) authorize(route *Route, c *call.Call) error {
+	if route.Roles != nil {
 		caller, err := s.authenticate(c)
 		if err != nil {
 			return err
 		}
-		c.caller = caller
-		if !slices.Contains(c.route.Roles, caller.Role) {
+		c.Caller = caller
+		if !slices.Contains(route.Roles, caller.Role) {
 			return problem.New(http.StatusForbidden, "The token %s has the role %s. This is for %s.",
-				caller.ID, caller.Role, token.JoinRoles(c.route.Roles))
+				caller.ID, caller.Role, token.JoinRoles(route.Roles))
 		}
 	}
-	if err := c.readQuery(); err != nil {
+	if err := route.readQuery(c); err != nil {
 		return err
 	}
 	switch {
-	case c.route.scope == oneNamespace && !c.caller.Covers(c.namespace):
-		return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.caller.ID, c.namespace)
-	case c.route.scope == allNamespaces && !c.caller.CoversAll():
+	case route.scope == oneNamespace && !c.Caller.Covers(c.Namespace):
+		return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.Caller.ID, c.Namespace)
+	case route.scope == allNamespaces && !c.Caller.CoversAll():
 		return problem.New(http.StatusForbidden,
-			"The token %s is not for all namespaces, and this is about all of them.", c.caller.ID)
-	case c.route.Content && s.config.ReadOnly != "" && !c.isDryRun():
+			"The token %s is not for all namespaces, and this is about all of them.", c.Caller.ID)
+	case route.Content && s.config.ReadOnly != "" && !c.IsDryRun():
 		return problem.New(http.StatusForbidden, "Rules and clients cannot be changed here: %s.", s.config.ReadOnly)
-	case c.route.target == overrides && s.config.NoOverrides != "":
+	case route.target == overrides && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden, "There are no overrides here: %s.", s.config.NoOverrides)
-	case c.route.target == enforcement && s.config.NoOverrides != "":
+	case route.target == enforcement && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden,
 			"Only /v1/node/enforcement can switch the enforcement here, for this node: %s.", s.config.NoOverrides)
 	}
@@ -255,16 +261,19 @@ func (s *Server) authorize(c *call) error {
 }
 
 // authenticate returns the caller of a call.
-func (s *Server) authenticate(c *call) (*token.Principal, error) {
-	text := token.FromRequest(c.r)
+func (s *Server) authenticate(c *call.Call) (*token.Principal, error) {
+	text := token.FromRequest(c.R)
 	if text == "" {
 		return nil, problem.New(http.StatusUnauthorized, "Send a token: Authorization: Bearer TOKEN.")
 	}
-	return s.tokens.Authenticate(c.r.Context(), text, s.config.From(c.r))
+	return s.tokens.Authenticate(c.R.Context(), text, s.config.From(c.R))
 }
 
 // Tokens returns the tokens of the rules service, for other handlers of the same listener.
 func (s *Server) Tokens() *token.Store { return s.tokens }
+
+// Traffic returns the statistics of the nodes, to which the node in this process reports.
+func (s *Server) Traffic() *fleettraffic.Store { return s.traffic }
 
 // expireInterval is how often expired overrides are deleted.
 const expireInterval = 10 * time.Minute
@@ -277,7 +286,7 @@ func (s *Server) deleteExpired() {
 		if err := s.editor.DeleteExpiredOverrides(s.ended); err != nil && s.ended.Err() == nil {
 			s.config.Logger.Warn("rules service: cannot delete expired overrides, trying again later", "err", err.Error())
 		}
-		if err := s.deleteExpiredSuspensions(s.ended); err != nil && s.ended.Err() == nil {
+		if err := s.editor.DeleteExpiredSuspensions(s.ended); err != nil && s.ended.Err() == nil {
 			s.config.Logger.Warn("rules service: cannot delete expired suspensions, trying again later", "err", err.Error())
 		}
 		select {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/feed"
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
@@ -20,52 +21,52 @@ import (
 const snapshotTime = 2 * time.Minute
 
 // getSnapshot serves GET /v1/snapshot.
-func (s *Server) getSnapshot(c *call) error {
-	since, err := c.since()
+func (s *Server) getSnapshot(c *call.Call) error {
+	known, err := readSince(c)
 	if err != nil {
 		return err
 	}
-	tags, isAny, err := c.entityTags("If-None-Match")
+	tags, isAny, err := c.EntityTags("If-None-Match")
 	if err != nil {
 		return err
 	}
-	current, err := control.CurrentMark(c.r.Context(), s.config.DB, c.namespace)
+	current, err := control.CurrentMark(c.R.Context(), s.config.DB, c.Namespace)
 	if err != nil {
 		return err
 	}
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("Vary", "Accept-Encoding, Authorization")
 	if isAny && current.Revision > 0 || slices.Contains(tags, current.String()) {
 		h.Set("ETag", `"`+current.String()+`"`)
-		c.w.WriteHeader(http.StatusNotModified)
+		c.W.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	request := feed.Request{Namespace: c.namespace, Since: since, Current: current}
-	snapshot, err := s.snapshots.Get(c.r.Context(), request)
+	request := feed.Request{Namespace: c.Namespace, Since: known, Current: current}
+	snapshot, err := s.snapshots.Get(c.R.Context(), request)
 	if err != nil {
 		return err
 	}
 	h.Set("ETag", `"`+snapshot.Mark.String()+`"`)
 	h.Set("Content-Type", control.SnapshotType)
-	c.setDeadlines(bodyTime, snapshotTime)
-	if acceptsGzip(c.r) {
+	c.SetDeadlines(call.BodyTime, snapshotTime)
+	if acceptsGzip(c.R) {
 		h.Set("Content-Encoding", "gzip")
 		h.Set("Content-Length", strconv.Itoa(len(snapshot.Gzip)))
-		_, _ = c.w.Write(snapshot.Gzip) // fails only if the node has disconnected
+		_, _ = c.W.Write(snapshot.Gzip) // fails only if the node has disconnected
 		return nil
 	}
 	plain, err := gzip.NewReader(bytes.NewReader(snapshot.Gzip))
 	if err != nil {
 		return fmt.Errorf("read a snapshot: %w", err)
 	}
-	_, _ = io.Copy(c.w, plain) // the node notices if the end is missing
+	_, _ = io.Copy(c.W, plain) // the node notices if the end is missing
 	return nil
 }
 
-// since reads the mark of the content that the node has: a mark or, from people, a revision of this database.
-func (c *call) since() (control.Mark, error) {
-	text := c.query.Get("since")
+// readSince reads the mark of the content that the node has: a mark or, from people, a revision of this database.
+func readSince(c *call.Call) (control.Mark, error) {
+	text := c.Query.Get("since")
 	if strings.Contains(text, "-") {
 		m, err := control.ParseMark(text)
 		if err != nil {
@@ -73,7 +74,7 @@ func (c *call) since() (control.Mark, error) {
 		}
 		return m, nil
 	}
-	n, err := c.number("since", 0, 0, 1<<62)
+	n, err := c.Number("since", 0, 0, 1<<62)
 	if err != nil || n == 0 {
 		return control.Mark{}, err
 	}

@@ -7,26 +7,27 @@ import (
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/token"
 )
 
 // whoAmI serves GET /v1/whoami: the caller, and what no caller can do here.
-func (s *Server) whoAmI(c *call) error {
-	return c.respond(http.StatusOK, struct {
+func (s *Server) whoAmI(c *call.Call) error {
+	return c.Respond(http.StatusOK, struct {
 		*token.Principal
 		ReadOnly    string `json:"read_only,omitempty"`
 		NoOverrides string `json:"no_overrides,omitempty"`
-	}{c.caller, s.config.ReadOnly, s.config.NoOverrides})
+	}{c.Caller, s.config.ReadOnly, s.config.NoOverrides})
 }
 
 // listTokens serves GET /v1/tokens.
-func (s *Server) listTokens(c *call) error {
-	after, limit, err := c.page()
+func (s *Server) listTokens(c *call.Call) error {
+	after, limit, err := c.Page()
 	if err != nil {
 		return err
 	}
-	list, more, err := s.tokens.List(c.r.Context(), c.caller, after, limit)
+	list, more, err := s.tokens.List(c.R.Context(), c.Caller, after, limit)
 	if err != nil {
 		return err
 	}
@@ -35,66 +36,66 @@ func (s *Server) listTokens(c *call) error {
 		Next   string        `json:"next,omitempty"`
 	}{Tokens: list}
 	if more {
-		response.Next = newCursor(list[limit-1].ID)
+		response.Next = call.NewCursor(list[limit-1].ID)
 	}
-	return c.respond(http.StatusOK, response)
+	return c.Respond(http.StatusOK, response)
 }
 
 // findToken returns the token in the path, if the caller may see it.
-func (s *Server) findToken(c *call) (token.Token, error) {
-	t, err := s.tokens.Get(c.r.Context(), c.caller, c.args[0])
+func (s *Server) findToken(c *call.Call) (token.Token, error) {
+	t, err := s.tokens.Get(c.R.Context(), c.Caller, c.Args[0])
 	if errors.Is(err, control.ErrNotFound) {
 		err = problem.New(http.StatusNotFound,
-			"There is no token %s, or it is for namespaces that yours is not for.", rules.Quote(c.args[0]))
+			"There is no token %s, or it is for namespaces that yours is not for.", rules.Quote(c.Args[0]))
 	}
 	return t, err
 }
 
 // getToken serves GET /v1/tokens/{id}.
-func (s *Server) getToken(c *call) error {
+func (s *Server) getToken(c *call.Call) error {
 	t, err := s.findToken(c)
 	if err != nil {
 		return err
 	}
-	return c.respond(http.StatusOK, t)
+	return c.Respond(http.StatusOK, t)
 }
 
 // revokeToken serves DELETE /v1/tokens/{id}.
-func (s *Server) revokeToken(c *call) error {
+func (s *Server) revokeToken(c *call.Call) error {
 	t, err := s.findToken(c)
 	if err != nil {
 		return err
 	}
-	change := c.change(control.SystemNamespace, "tokens.revoke")
-	if err := s.tokens.Revoke(c.r.Context(), change, t.ID); err != nil {
+	change := c.Change(control.SystemNamespace, "tokens.revoke")
+	if err := s.tokens.Revoke(c.R.Context(), change, t.ID); err != nil {
 		return err
 	}
-	return c.respond(http.StatusOK, revisionOnly{change.Revision})
+	return c.Respond(http.StatusOK, call.RevisionOnly{Revision: change.Revision})
 }
 
 // createToken serves POST /v1/tokens.
-func (s *Server) createToken(c *call) error {
+func (s *Server) createToken(c *call.Call) error {
 	var draft token.Draft
-	if err := c.readJSON(&draft); err != nil {
+	if err := c.ReadJSON(&draft); err != nil {
 		return err
 	}
 	if list := draft.Validate(s.config.Now()); len(list) > 0 {
 		return problem.Invalid(list, 0)
 	}
-	if !c.caller.CoversEach(draft.Namespaces) {
+	if !c.Caller.CoversEach(draft.Namespaces) {
 		return problem.New(http.StatusForbidden,
 			"The token %s is not for all of the namespaces %s, so it cannot create one that is.",
-			c.caller.ID, strings.Join(draft.Namespaces, ", "))
+			c.Caller.ID, strings.Join(draft.Namespaces, ", "))
 	}
-	created, secret, err := s.tokens.Create(c.r.Context(), c.change(control.SystemNamespace, "tokens.create"), draft)
+	created, secret, err := s.tokens.Create(c.R.Context(), c.Change(control.SystemNamespace, "tokens.create"), draft)
 	if errors.Is(err, control.ErrConflict) {
 		return problem.New(http.StatusConflict,
 			"There is a token %s already. Revoke it first, or choose another id.", draft.ID)
 	} else if err != nil {
 		return err
 	}
-	c.w.Header().Set("Location", "/v1/tokens/"+draft.ID)
-	return c.respond(http.StatusCreated, struct {
+	c.W.Header().Set("Location", "/v1/tokens/"+draft.ID)
+	return c.Respond(http.StatusCreated, struct {
 		Token  token.Token `json:"token"`
 		Secret string      `json:"secret"`
 	}{created, secret})

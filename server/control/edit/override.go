@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// expiryDelay is how long expired overrides are kept, for nodes whose clocks are behind.
+// expiryDelay is how long expired overrides and suspensions are kept, for nodes whose clocks are behind.
 const expiryDelay = time.Hour
 
 // DeleteExpiredOverrides deletes the overrides of all namespaces that expired an hour ago.

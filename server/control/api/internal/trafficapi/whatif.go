@@ -1,4 +1,4 @@
-package api
+package trafficapi
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/headgate/headgate/server/control/api/internal/call"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules"
@@ -44,18 +46,18 @@ type whatIfResponse struct {
 	Error string            `json:"error,omitempty"` // failures of nodes
 }
 
-// whatIf serves POST /v1/whatif: the outcome of other limits for the requests that the nodes have sampled.
-func (s *Server) whatIf(c *call) error {
+// WhatIf serves POST /v1/whatif: the outcome of other limits for the requests that the nodes have sampled.
+func (h *Handlers) WhatIf(c *call.Call) error {
 	var request whatIfRequest
-	if err := c.readJSON(&request); err != nil {
+	if err := c.ReadJSON(&request); err != nil {
 		return err
 	}
 	window, top, err := request.bounds()
 	if err != nil {
 		return err
 	}
-	c.setDeadlines(bodyTime, 2*whatIfTimeout)
-	current, rule, err := s.ruleInForce(c, &request)
+	c.SetDeadlines(call.BodyTime, 2*whatIfTimeout)
+	current, rule, err := h.ruleInForce(c, &request)
 	if err != nil {
 		return err
 	}
@@ -67,18 +69,18 @@ func (s *Server) whatIf(c *call) error {
 	if err != nil {
 		return err
 	}
-	poll, samples, err := s.pollSamples(c, proposed.ID, window)
+	poll, samples, err := h.pollSamples(c, proposed.ID, window)
 	if err != nil {
 		return err
 	}
 	recorded := whatif.FromSamples(samples)
 	recorded.SetCost(&proposed.Cost)
-	now := s.config.Now()
+	now := h.options.Now()
 	if len(samples) == 0 {
 		recorded.From, recorded.To = now.Add(-window), now
 		notes = append(notes, "No node has sampled requests under this rule in this time.")
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), whatIfTimeout)
+	ctx, cancel := context.WithTimeout(c.R.Context(), whatIfTimeout)
 	defer cancel()
 	result, err := whatif.Run(ctx, recorded, whatif.Proposal{
 		Set: set, Rule: proposed.ID, Current: current, Top: int(top),
@@ -89,7 +91,7 @@ func (s *Server) whatIf(c *call) error {
 	result.Notes = append(result.Notes, notes...)
 	response := whatIfResponse{Window: traffic.Short(window), Result: result}
 	response.Nodes, response.Error = poll.Statuses()
-	return c.respond(http.StatusOK, response)
+	return c.Respond(http.StatusOK, response)
 }
 
 func (r *whatIfRequest) bounds() (window time.Duration, top int64, err error) {
@@ -114,34 +116,34 @@ func (r *whatIfRequest) bounds() (window time.Duration, top int64, err error) {
 }
 
 // ruleInForce returns the rule to change, and the rules in force with it.
-func (s *Server) ruleInForce(c *call, r *whatIfRequest) (*match.Set, *rules.Rule, error) {
+func (h *Handlers) ruleInForce(c *call.Call, r *whatIfRequest) (*match.Set, *rules.Rule, error) {
 	id := r.Rule
 	if r.Draft != nil {
-		draft, err := file.ReadRule(jsonBody, r.Draft)
+		draft, err := file.ReadRule(call.JSON, r.Draft)
 		if err != nil {
-			return nil, nil, inDraft(err)
+			return nil, nil, call.InvalidDraft(err)
 		}
 		id = draft.ID
 	}
-	o, err := s.editor.Get(c.r.Context(), c.namespace, control.KindRule, id)
+	o, err := h.options.Editor.Get(c.R.Context(), c.Namespace, control.KindRule, id)
 	if err != nil {
 		return nil, nil, err
 	}
 	if o == nil {
-		return nil, nil, &edit.NotFoundError{Namespace: c.namespace, Kind: control.KindRule, ID: id}
+		return nil, nil, &edit.NotFoundError{Namespace: c.Namespace, Kind: control.KindRule, ID: id}
 	}
-	rule, err := file.ReadRule(jsonBody, o.Body)
+	rule, err := file.ReadRule(call.JSON, o.Body)
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.config.Node != nil && s.config.NodeNamespace == c.namespace && s.config.Node.Rules().Rule(id) != nil {
-		return s.config.Node.Rules(), &rule, nil
+	if h.options.Local != nil && h.options.LocalNamespace == c.Namespace && h.options.Local.Rules().Rule(id) != nil {
+		return h.options.Local.Rules(), &rule, nil
 	}
 	set, err := match.Compile([]rules.Rule{rule})
 	return set, &rule, err
 }
 
-// proposed returns the rule that is proposed, and what the replay leaves out.
+// proposed returns the proposed rule, and notes on what the replay leaves out.
 func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error) {
 	if r.Draft == nil {
 		p := *rule
@@ -156,9 +158,9 @@ func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error
 		p.Disabled = false
 		return &p, nil, nil
 	}
-	p, err := file.ReadRule(jsonBody, r.Draft)
+	p, err := file.ReadRule(call.JSON, r.Draft)
 	if err != nil {
-		return nil, nil, inDraft(err)
+		return nil, nil, call.InvalidDraft(err)
 	}
 	if !slices.Equal(p.Key, rule.Key) {
 		return nil, nil, problem.InvalidField("draft.key", "", "the key of the rule in force: clients were sampled by it; "+
@@ -174,25 +176,14 @@ func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error
 }
 
 // pollSamples returns the samples of all nodes.
-func (s *Server) pollSamples(c *call, rule string, window time.Duration) (*keys.Poll, []*traffic.Sample, error) {
-	query, err := json.Marshal(traffic.NodeQuery{Sample: &traffic.SampleQuery{Rule: rule, Window: window}})
-	if err != nil {
-		return nil, nil, err
-	}
-	poll, err := s.poller.PollTraffic(c.r.Context(), c.namespace, query, func(string, string) bool { return true })
-	if err != nil {
-		return nil, nil, err
-	}
+func (h *Handlers) pollSamples(c *call.Call, rule string, window time.Duration) (*keys.Poll, []*traffic.Sample, error) {
+	query := traffic.NodeQuery{Sample: &traffic.SampleQuery{Rule: rule, Window: window}}
+	poll, responses, err := h.poll(c, query, nil)
 	var samples []*traffic.Sample
-	for _, n := range poll.Responded() {
-		var response traffic.NodeResponse
-		if err := json.Unmarshal(n.Response.Traffic, &response); err != nil {
-			n.Response, n.Err = nil, err
-			continue
-		}
-		if response.Sample != nil {
-			samples = append(samples, response.Sample)
+	for i := range responses {
+		if sample := responses[i].Sample; sample != nil {
+			samples = append(samples, sample)
 		}
 	}
-	return poll, samples, nil
+	return poll, samples, err
 }

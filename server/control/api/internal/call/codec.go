@@ -1,4 +1,4 @@
-package api
+package call
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 // decodeJSON decodes a JSON object into a pointer to a struct with `field` tags. It refuses unknown fields: a misspelt
 // field must not be a missing one. Null stands for a missing field. The error is a *source.Error.
 func decodeJSON(data []byte, v any) error {
-	f, err := source.Read(jsonBody, data)
+	f, err := source.Read(JSON, data)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package api
+package call
 
 import (
 	"context"
@@ -19,17 +19,24 @@ const (
 	largeTimeout = 30 * time.Second
 )
 
-// largeBodies limits how many large bodies are in memory at once: one of each token, and those of viewers leave room
-// for one of an editor.
-type largeBodies struct {
+// Bodies limits the bodies of all calls to a server: their size, and how many large ones are in memory. A token has at
+// most one large body, and those of viewers and nodes leave room for one of an editor. It is safe for concurrent use.
+type Bodies struct {
+	maxBytes int64
+
 	mu       sync.Mutex
 	tokens   map[string]bool // IDs of the tokens with a large body
 	viewers  int             // how many of them are viewers or nodes
 	released chan struct{}   // closed and replaced when a body is released
 }
 
+// NewBodies returns Bodies of at most maxBytes each.
+func NewBodies(maxBytes int64) *Bodies {
+	return &Bodies{maxBytes: maxBytes, tokens: make(map[string]bool), released: make(chan struct{})}
+}
+
 // acquire waits until the caller may send a large body.
-func (l *largeBodies) acquire(ctx context.Context, caller *token.Principal) (release func(), err error) {
+func (b *Bodies) acquire(ctx context.Context, caller *token.Principal) (release func(), err error) {
 	id, viewer := "", true
 	if caller != nil {
 		id, viewer = caller.ID, caller.Role == token.Viewer || caller.Role == token.Node
@@ -37,9 +44,9 @@ func (l *largeBodies) acquire(ctx context.Context, caller *token.Principal) (rel
 	timeout := time.NewTimer(largeTimeout)
 	defer timeout.Stop()
 	for {
-		released := l.tryAcquire(id, viewer)
+		released := b.tryAcquire(id, viewer)
 		if released == nil {
-			return func() { l.release(id, viewer) }, nil
+			return func() { b.release(id, viewer) }, nil
 		}
 		select {
 		case <-released:
@@ -53,30 +60,27 @@ func (l *largeBodies) acquire(ctx context.Context, caller *token.Principal) (rel
 	}
 }
 
-// tryAcquire returns nil if the caller may send a large body, else a channel that is closed when to try again.
-func (l *largeBodies) tryAcquire(id string, viewer bool) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.tokens == nil {
-		l.tokens, l.released = make(map[string]bool), make(chan struct{})
+// tryAcquire returns nil if the caller may send a large body, otherwise a channel that is closed when to try again.
+func (b *Bodies) tryAcquire(id string, viewer bool) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tokens[id] || len(b.tokens) >= maxLarge || viewer && b.viewers >= maxLarge-1 {
+		return b.released
 	}
-	if l.tokens[id] || len(l.tokens) >= maxLarge || viewer && l.viewers >= maxLarge-1 {
-		return l.released
-	}
-	l.tokens[id] = true
+	b.tokens[id] = true
 	if viewer {
-		l.viewers++
+		b.viewers++
 	}
 	return nil
 }
 
-func (l *largeBodies) release(id string, viewer bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.tokens, id)
+func (b *Bodies) release(id string, viewer bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.tokens, id)
 	if viewer {
-		l.viewers--
+		b.viewers--
 	}
-	close(l.released)
-	l.released = make(chan struct{})
+	close(b.released)
+	b.released = make(chan struct{})
 }

@@ -1,0 +1,82 @@
+package trafficapi
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/headgate/headgate/server/control/api/internal/call"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// defaultDecisions and maxDecisions are the default and the largest limit of GET /v1/traffic/decisions.
+const (
+	defaultDecisions = 50
+	maxDecisions     = 500
+)
+
+// storedClient returns the client that the query parameters name, with the attribute values that statistics store:
+// secrets are hashed. It skips the route's own parameters.
+func (h *Handlers) storedClient(c *call.Call) (map[string]string, error) {
+	given, stored := map[string]string{}, map[string]string{}
+	for name, values := range c.Query {
+		if name == "namespace" || slices.Contains(c.Parameters, name) {
+			continue
+		}
+		if _, err := headgate.ParseAttribute(name); err != nil {
+			return nil, problem.New(http.StatusBadRequest, "?%s is neither a parameter of this call nor an attribute: %v.", name, err)
+		}
+		if traffic.IsHidden(values[0]) { // copied from a list of clients
+			stored[name] = values[0]
+		} else {
+			given[name] = values[0]
+		}
+	}
+	client, err := keys.ReadAttributes(h.options.Identifier, given)
+	if err != nil {
+		return nil, problem.InvalidInput("attributes", err)
+	}
+	for name, value := range given {
+		if a, err := headgate.ParseAttribute(name); err == nil {
+			if counted, ok := client.Get(a); ok {
+				value = counted // an address may be counted as its network
+			}
+		}
+		stored[name] = h.options.Namer.Kept(name, value)
+	}
+	return stored, nil
+}
+
+// GetDecisions serves GET /v1/traffic/decisions: the last decisions of all nodes.
+func (h *Handlers) GetDecisions(c *call.Call) error {
+	limit, err := c.Number("limit", defaultDecisions, 1, maxDecisions)
+	if err != nil {
+		return err
+	}
+	q := traffic.DecisionsQuery{Rule: c.Query.Get("rule"), Limit: int(limit)}
+	if q.Denied, err = c.Flag("denied"); err != nil {
+		return err
+	}
+	if q.Client, err = h.storedClient(c); err != nil {
+		return err
+	}
+	poll, responses, err := h.poll(c, traffic.NodeQuery{Decisions: &q}, nil)
+	if err != nil {
+		return err
+	}
+	response := struct {
+		Decisions []traffic.Decision `json:"decisions"`
+		Nodes     []keys.NodeStatus  `json:"nodes"`
+		Error     string             `json:"error,omitempty"` // failures of nodes
+	}{Decisions: []traffic.Decision{}}
+	for _, found := range responses {
+		response.Decisions = append(response.Decisions, found.Decisions...)
+	}
+	slices.SortStableFunc(response.Decisions, func(a, b traffic.Decision) int { return b.Time.Compare(a.Time) })
+	response.Decisions = response.Decisions[:min(len(response.Decisions), q.Limit)]
+	response.Nodes, response.Error = poll.Statuses()
+	return c.Respond(http.StatusOK, response)
+}

@@ -1,0 +1,82 @@
+// Package trafficapi serves the traffic of the fleet: statistics, the latest decisions, and what other limits would have
+// done.
+package trafficapi
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/control/api/internal/call"
+	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/fleettraffic"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodes"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// Options configure Handlers. All but Local are required.
+type Options struct {
+	Store      *fleettraffic.Store
+	Nodes      *nodes.Registry
+	Poller     *keys.Poller
+	Editor     *edit.Editor
+	Identifier *identity.Identifier
+	Namer      *traffic.Namer
+	Now        func() time.Time
+	// Local is the node in this process, which has the rules of LocalNamespace in force. Default none.
+	Local          keys.Node
+	LocalNamespace string
+	// MaxStreams is the maximum number of concurrent live streams.
+	MaxStreams int
+	// KeepAlive returns the interval in which StillValid checks the token of a live stream.
+	KeepAlive  func() time.Duration
+	StillValid func(*call.Call) bool
+	// Ended ends live streams.
+	Ended context.Context
+	// RecordEvent adds an event to the audit log.
+	RecordEvent func(c *call.Call, namespace, name string, event any)
+}
+
+// Handlers serve the calls about traffic. They are safe for concurrent use.
+type Handlers struct {
+	options     Options
+	liveStreams atomic.Int64
+}
+
+// New returns Handlers.
+func New(o Options) *Handlers { return &Handlers{options: o} }
+
+// poll sends a query to the nodes of the call's namespace that selects returns true for, or to all if it is nil. It
+// returns the responses of those that responded.
+func (h *Handlers) poll(
+	c *call.Call, q traffic.NodeQuery, selects func(id, region string) bool,
+) (*keys.Poll, []traffic.NodeResponse, error) {
+	query, err := json.Marshal(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	if selects == nil {
+		selects = func(string, string) bool { return true }
+	}
+	c.SetDeadlines(call.BodyTime, 2*call.BodyTime)
+	poll, err := h.options.Poller.PollTraffic(c.R.Context(), c.Namespace, query, selects)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []traffic.NodeResponse
+	for _, n := range poll.Responded() {
+		var response traffic.NodeResponse
+		if err := json.Unmarshal(n.Response.Traffic, &response); err != nil {
+			n.Response, n.Err = nil, err
+			continue
+		}
+		for i := range response.Decisions {
+			response.Decisions[i].Node = n.ID // a node cannot report decisions of others
+		}
+		list = append(list, response)
+	}
+	return poll, list, nil
+}

@@ -1,0 +1,262 @@
+package trafficapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/server/control/api/internal/call"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/fleettraffic"
+	"github.com/headgate/headgate/server/control/internal/problem"
+	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// history returns the statistics of the namespace of a call.
+func (h *Handlers) history(c *call.Call) (*traffic.History, error) {
+	history, err := h.options.Store.History(c.R.Context(), c.Namespace)
+	if errors.Is(err, fleettraffic.ErrTooMany) {
+		return nil, problem.New(http.StatusServiceUnavailable, "There is no room for the traffic of another namespace.")
+	}
+	return history, err
+}
+
+// readWindow reads the parameter window.
+func readWindow(c *call.Call, least time.Duration) (time.Duration, error) {
+	text := c.Query.Get("window")
+	if text == "" {
+		return defaultWindow, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > traffic.MaxWindow {
+		return 0, problem.InvalidQuery("window", text, traffic.Short(least)+" to "+traffic.Short(traffic.MaxWindow))
+	}
+	return d, nil
+}
+
+// The defaults of the parameters, and the largest limit.
+const (
+	defaultWindow  = 10 * time.Minute
+	defaultRules   = 100
+	defaultClients = 20
+	maxTraffic     = 1000
+)
+
+// Get serves GET /v1/traffic.
+func (h *Handlers) Get(c *call.Call) error {
+	window, err := readWindow(c, traffic.MinWindow)
+	if err != nil {
+		return err
+	}
+	limit, err := c.Number("limit", defaultRules, 1, maxTraffic)
+	if err != nil {
+		return err
+	}
+	q := traffic.SeriesQuery{Rule: c.Query.Get("rule"), Window: window, Limit: int(limit)}
+	if node, region := c.Query.Get("node"), c.Query.Get("region"); node != "" || region != "" {
+		return h.getNodes(c, q, node, region)
+	}
+	history, err := h.history(c)
+	if err != nil {
+		return err
+	}
+	return c.Respond(http.StatusOK, history.Series(q, h.options.Now()))
+}
+
+// EventErase is the name of an erasure in the audit log.
+const EventErase = "traffic.erase"
+
+// maxNodeWindow is the time for which nodes keep their own statistics.
+const maxNodeWindow = 24 * time.Hour
+
+// getNodes responds with the series of one node, or of the nodes of a region, which the nodes themselves keep.
+func (h *Handlers) getNodes(c *call.Call, q traffic.SeriesQuery, node, region string) error {
+	if q.Window > maxNodeWindow {
+		return problem.InvalidQuery("window", traffic.Short(q.Window), "at most "+traffic.Short(maxNodeWindow)+" with node or region")
+	}
+	poll, responses, err := h.poll(c, traffic.NodeQuery{Series: &q}, func(id, nodeRegion string) bool {
+		return (node == "" || id == node) && (region == "" || nodeRegion == region)
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(poll.Nodes) == 0 && node != "":
+		return problem.New(http.StatusNotFound, "There is no node %s.", rules.Quote(node))
+	case len(poll.Nodes) == 0:
+		return problem.New(http.StatusNotFound, "There is no node in the region %s.", rules.Quote(region))
+	}
+	var list []*traffic.Series
+	for i := range responses {
+		list = append(list, responses[i].Series)
+	}
+	statuses, failures := poll.Statuses()
+	merged := traffic.MergeSeries(list, q.Limit)
+	if merged == nil {
+		return problem.New(http.StatusBadGateway, "None of the %d nodes has responded: %s.", len(poll.Nodes),
+			cmp.Or(failures, keys.ErrSilent.Error()))
+	}
+	return c.Respond(http.StatusOK, struct {
+		*traffic.Series
+		Nodes []keys.NodeStatus `json:"nodes"`
+		Error string            `json:"error,omitempty"`
+	}{merged, statuses, failures})
+}
+
+// GetClients serves GET /v1/traffic/clients.
+func (h *Handlers) GetClients(c *call.Call) error {
+	window, err := readWindow(c, time.Minute)
+	if err != nil {
+		return err
+	}
+	limit, err := c.Number("limit", defaultClients, 1, maxTraffic)
+	if err != nil {
+		return err
+	}
+	q := traffic.ClientsQuery{
+		Rule: c.Query.Get("rule"), Search: c.Query.Get("q"), Window: window, Limit: int(limit),
+	}
+	if q.Series, err = c.Flag("series"); err != nil {
+		return err
+	}
+	if q.Client, err = h.storedClient(c); err != nil {
+		return err
+	}
+	switch order := c.Query.Get("order"); order {
+	case "", "denied":
+	case "requests":
+		q.Requests = true
+	default:
+		return problem.InvalidQuery("order", order, "denied or requests")
+	}
+	history, err := h.history(c)
+	if err != nil {
+		return err
+	}
+	return c.Respond(http.StatusOK, history.Clients(q, h.options.Now()))
+}
+
+// Live serves GET /v1/traffic/live with an event each second.
+func (h *Handlers) Live(c *call.Call) error {
+	limit, err := c.Number("limit", defaultRules, 1, maxTraffic)
+	if err != nil {
+		return err
+	}
+	history, err := h.history(c)
+	if err != nil {
+		return err
+	}
+	if h.liveStreams.Add(1) > int64(h.options.MaxStreams) {
+		h.liveStreams.Add(-1)
+		p := problem.New(http.StatusServiceUnavailable, "There are %d live streams, which is the maximum.", h.options.MaxStreams)
+		p.RetryAfter = 5 * time.Second
+		return p
+	}
+	defer h.liveStreams.Add(-1)
+	stream := c.StartStream()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	checked := h.options.Now()
+	for {
+		now := h.options.Now()
+		if now.Sub(checked) >= h.options.KeepAlive() {
+			if checked = now; !h.options.StillValid(c) {
+				return nil
+			}
+		}
+		data, err := json.Marshal(history.Live(c.Query.Get("rule"), int(limit), now))
+		if err != nil {
+			return err
+		}
+		if stream.Write("event: traffic\ndata: "+string(data)+"\n\n") != nil {
+			return nil // the caller has disconnected
+		}
+		select {
+		case <-c.R.Context().Done():
+			return nil
+		case <-h.options.Ended.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Report serves POST /v1/traffic:report, the reports of nodes.
+func (h *Handlers) Report(c *call.Call) error {
+	data, err := c.ReadJSONBody()
+	if err != nil {
+		return err
+	}
+	var r traffic.Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		return problem.New(http.StatusBadRequest, "The report cannot be read: %v.", err)
+	}
+	if !control.IsName(r.Node) {
+		return problem.InvalidField("node", rules.Quote(r.Node), control.NameFormat)
+	}
+	for i := range r.Seconds {
+		for j := range r.Seconds[i].Rows {
+			if id := r.Seconds[i].Rows[j].Rule; len(id) > control.MaxID || !control.IsText(id) {
+				return problem.InvalidField("seconds", rules.Quote(id), "the id of a rule")
+			}
+		}
+	}
+	if ok, err := h.options.Nodes.MayRegister(c.R.Context(), c.Namespace, r.Node, c.Caller.ID); err != nil {
+		return err
+	} else if !ok {
+		return problem.New(http.StatusForbidden, "The node %s is registered by another token than %s.", r.Node, c.Caller.ID)
+	}
+	erasures, err := h.options.Store.Report(c.R.Context(), c.Namespace, &r)
+	if errors.Is(err, fleettraffic.ErrTooMany) {
+		return problem.New(http.StatusServiceUnavailable, "There is no room for the traffic of another namespace.")
+	} else if err != nil {
+		return err
+	}
+	return c.Respond(http.StatusOK, control.TrafficResponse{Erase: eraseList(erasures)})
+}
+
+func eraseList(list []fleettraffic.Erasure) []control.TrafficErasure {
+	result := make([]control.TrafficErasure, len(list))
+	for i, e := range list {
+		result[i] = control.TrafficErasure{Time: e.Time, Client: e.Client}
+	}
+	return result
+}
+
+// Erase serves POST /v1/traffic/clients:erase.
+func (h *Handlers) Erase(c *call.Call) error {
+	var body struct {
+		Client map[string]string `field:"client"`
+	}
+	if err := c.ReadJSON(&body); err != nil {
+		return err
+	}
+	if len(body.Client) == 0 {
+		return problem.InvalidField("client", "", `attributes, as in {"user":"noisy"}`)
+	}
+	for name := range body.Client {
+		if _, err := headgate.ParseAttribute(name); err != nil {
+			return problem.InvalidInput("client", err)
+		}
+	}
+	removed, err := h.options.Store.Erase(c.R.Context(), c.Namespace, body.Client)
+	if err != nil {
+		return err
+	}
+	// The event has only the names of the attributes: erased values must not stay in the audit log.
+	h.options.RecordEvent(c, c.Namespace, EventErase, struct {
+		Attributes string `json:"attributes"`
+		Entries    int    `json:"entries"`
+	}{strings.Join(slices.Sorted(maps.Keys(body.Client)), ", "), removed})
+	return c.Respond(http.StatusOK, struct {
+		Erased int `json:"erased"`
+	}{removed})
+}

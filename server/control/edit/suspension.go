@@ -1,0 +1,121 @@
+package edit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// A SuspendedError means that the enforcement of one rule cannot be turned on, because that of all rules is off.
+type SuspendedError struct {
+	Namespace string
+	Expires   time.Time
+}
+
+func (e *SuspendedError) Error() string {
+	return fmt.Sprintf("No rule of the namespace %s is enforced until %s. Turn on the enforcement of all its rules.",
+		e.Namespace, e.Expires.Format(time.RFC3339))
+}
+
+// Suspensions returns the suspensions of a namespace, including expired ones.
+func (e *Editor) Suspensions(ctx context.Context, namespace string) ([]control.Suspension, error) {
+	var list []control.Suspension
+	q := control.Query{Namespace: namespace, Kind: control.KindSuspension, Limit: 1000}
+	for object, err := range control.All(ctx, e.options.DB, q) {
+		if err != nil {
+			return nil, err
+		}
+		s, err := control.ParseSuspension(object.ID, object.Body)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// Suspend turns off enforcement. It replaces an earlier suspension of the same rule. The entry is the change's entry in
+// the log, without its operations.
+func (e *Editor) Suspend(ctx context.Context, entry *control.Change, s *control.Suspension) error {
+	body, err := s.Body()
+	if err != nil {
+		return err
+	}
+	op := suspensionOp(s)
+	op.Body = body
+	entry.Ops = []control.Op{op}
+	return e.commitSuspensions(ctx, entry)
+}
+
+// EndSuspensions ends the suspension of a rule, or all suspensions of the namespace if the rule is empty. The error is a
+// *SuspendedError if the rule stays suspended, together with all others.
+func (e *Editor) EndSuspensions(ctx context.Context, entry *control.Change, rule string) error {
+	const maxAttempts = 3 // another call may delete a suspension meanwhile
+	for attempt := 1; ; attempt++ {
+		list, err := e.Suspensions(ctx, entry.Namespace)
+		if err != nil {
+			return err
+		}
+		entry.Ops = nil
+		for i := range list {
+			if rule != "" && list[i].Rule == "" && list[i].Expires.After(e.options.Now()) {
+				return &SuspendedError{entry.Namespace, list[i].Expires}
+			}
+			if rule == "" || rule == list[i].Rule {
+				entry.Ops = append(entry.Ops, suspensionOp(&list[i]))
+			}
+		}
+		err = e.commitSuspensions(ctx, entry)
+		if !errors.Is(err, control.ErrConflict) || attempt == maxAttempts {
+			return err
+		}
+	}
+}
+
+// DeleteExpiredSuspensions deletes the suspensions of all namespaces that expired an hour ago.
+func (e *Editor) DeleteExpiredSuspensions(ctx context.Context) error {
+	names, err := e.options.DB.Namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	before := e.options.Now().Add(-expiryDelay)
+	for _, name := range names {
+		list, err := e.Suspensions(ctx, name)
+		if err != nil {
+			return err
+		}
+		entry := &control.Change{
+			Namespace: name, Actor: control.SystemActor, Action: "enforcement.expire", Base: control.Any,
+		}
+		for i := range list {
+			if list[i].Expires.Before(before) {
+				entry.Ops = append(entry.Ops, suspensionOp(&list[i]))
+			}
+		}
+		if err := e.commitSuspensions(ctx, entry); err != nil && !errors.Is(err, control.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// suspensionOp returns the operation that deletes a suspension.
+func suspensionOp(s *control.Suspension) control.Op {
+	return control.Op{Kind: control.KindSuspension, ID: control.SuspensionID(s.Rule), Base: control.Any}
+}
+
+// commitSuspensions commits a change, unless it has no operations. Suspensions need no check against the rules of the
+// namespace, so it does not load them.
+func (e *Editor) commitSuspensions(ctx context.Context, entry *control.Change) error {
+	if len(entry.Ops) == 0 {
+		return nil
+	}
+	if err := e.options.DB.Commit(ctx, entry); err != nil {
+		return err
+	}
+	e.options.Committed(entry)
+	return nil
+}
