@@ -1,7 +1,8 @@
 import { call, clock, type FleetNode, type Nodes } from "../api.ts";
-import { healthOf, Track, type RegionSum } from "../figures.ts";
+import { problemsOf } from "../facts.ts";
+import { Track, type RegionSum } from "../figures.ts";
 import { count, plural, span } from "../format.ts";
-import { useHealth, warningsOf } from "../health.ts";
+import { useHealth } from "../health.ts";
 import { Legend } from "../parts/legend.tsx";
 import { asNode, ThisNodePanel, readThisNode, type Here } from "../parts/thisnode.tsx";
 import { Badge, Empty, Notice, Loading } from "../parts/notices.tsx";
@@ -53,7 +54,7 @@ export function Fleet({ session }: { session: Session }) {
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>{who ? "Fleet" : "This node"}</h1>
-        {data && <Summary data={data} whole={who !== undefined} now={now} />}
+        {data && <Summary data={data} whole={who !== undefined} />}
         <Freshness polled={polled} now={now} />
       </div>
       {polled.error && (
@@ -75,8 +76,9 @@ export function Fleet({ session }: { session: Session }) {
           ) : (
             <Regions regions={data.regions} alone={!who} />
           )}
-          {data.here && <ThisNodePanel here={data.here} alone={!who} />}
+          {data.here && !who && <ThisNodePanel here={data.here} alone />}
           {data.nodes.length > 0 && <NodeTables nodes={data.nodes} track={mine} now={now} alone={!who} />}
+          {data.here && who && <ThisNodePanel here={data.here} alone={false} />}
           {data.nodes.length > 0 && <Legend />}
         </>
       )}
@@ -88,26 +90,19 @@ function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function Summary({ data, whole, now }: { data: FleetData; whole: boolean; now: number }) {
-  const { here, late, silent, behind, faulty, down } = healthOf(data.nodes, now);
-  const warned = warningsOf(data.here?.status);
+function Summary({ data, whole }: { data: FleetData; whole: boolean }) {
   const state = useHealth();
-  const degraded = state?.degraded !== undefined;
-  const suspended = (state?.suspended.length ?? 0) > 0;
-  const well = !suspended && late + silent + behind + faulty + down + warned === 0 && !degraded && !data.here?.status.degraded;
+  const problems = state ? problemsOf(state) : [];
   return (
     <p class="summary" aria-live="off">
-      {whole && <span>{plural(here, "node")}</span>}
+      {whole && <span>{plural(data.nodes.length, "node")}</span>}
       <span>rules at revision {count(data.revision)}</span>
-      {well && here > 0 && <Badge tone="good">no problems</Badge>}
-      {degraded && <Badge tone="bad">store unreachable</Badge>}
-      {suspended && <Badge tone="warn">enforcement is off</Badge>}
-      {warned > 0 && <Badge tone="warn">{plural(warned, "warning")}</Badge>}
-      {silent > 0 && <Badge tone="warn">{count(silent)} silent</Badge>}
-      {late > 0 && <Badge tone="warn">{count(late)} late</Badge>}
-      {behind > 0 && <Badge tone="warn">{count(behind)} with old rules</Badge>}
-      {faulty > 0 && <Badge tone="bad">{count(faulty)} with an error</Badge>}
-      {down > 0 && <Badge tone="bad">{count(down)} without sync</Badge>}
+      {state && problems.length === 0 && <Badge tone="good">no problems</Badge>}
+      {problems.map((f) => (
+        <Badge key={f.text} tone={f.tone}>
+          {f.text}
+        </Badge>
+      ))}
     </p>
   );
 }

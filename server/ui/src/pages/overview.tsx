@@ -2,12 +2,13 @@ import { useState } from "preact/hooks";
 
 import { call } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
-import { count, percent, plural, rate } from "../format.ts";
-import { useHealth, warningsOf, type State } from "../health.ts";
+import { count, percent, rate } from "../format.ts";
+import { useHealth, type State } from "../health.ts";
 import { TrafficChart } from "../parts/chart.tsx";
-import { Badge, Empty, Notice, Loading, ErrorNotice } from "../parts/notices.tsx";
+import { Empty, Loading, ErrorNotice } from "../parts/notices.tsx";
 import { StopEnforcing } from "../parts/enforcement.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
+import { StatusCard } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { TopClients } from "../parts/topclients.tsx";
 import { WindowChoice } from "../parts/windowchoice.tsx";
@@ -39,7 +40,6 @@ export function Overview({ session }: { session: Session }) {
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Overview</h1>
-        <Verdict state={state} />
         <span class="head-tools">
           {powers(session).enforcement && (
             <button type="button" onClick={() => setSuspending(true)}>
@@ -50,7 +50,9 @@ export function Overview({ session }: { session: Session }) {
         </span>
       </div>
       {suspending && <StopEnforcing session={session} onClose={() => setSuspending(false)} />}
-      <DemoSwitch session={session} state={state} />
+      <StatusCard state={state}>
+        <DemoSwitch session={session} state={state} />
+      </StatusCard>
       {error && !isUnavailable(error) && <ErrorNotice error={error} />}
       {isUnavailable(error) && <Empty title="This node keeps no traffic statistics." />}
       {!data && !error && <Loading what="the traffic" />}
@@ -76,7 +78,7 @@ export function Overview({ session }: { session: Session }) {
               name="top-rules"
               label={{ by: "rules-title" }}
               columns={columns(seconds(data.traffic.step))}
-              rows={data.traffic.rules.filter((r) => r.rule !== noRule).toSorted((a, b) => total(b.denied) + total(b.shadow_denied) - total(a.denied) - total(a.shadow_denied)).slice(0, most)}
+              rows={data.traffic.rules.filter((r) => r.rule !== noRule).toSorted((a, b) => total(b.denied) - total(a.denied) || total(b.shadow_denied) - total(a.shadow_denied)).slice(0, most)}
               keyOf={(r) => r.rule}
               empty={<p class="muted">No requests in this time.</p>}
             />
@@ -89,36 +91,6 @@ export function Overview({ session }: { session: Session }) {
 
 function nameOf(window: string): string {
   return windows.find(([value]) => value === window)?.[1] ?? window;
-}
-
-/** The state of the fleet, consistent with the banner and the Fleet page. */
-export function Verdict({ state }: { state: State | undefined }) {
-  if (!state) return null;
-  const { health, here, degraded, suspended } = state;
-  const warned = warningsOf(here);
-  const well = !degraded && suspended.length === 0 && health.late + health.silent + health.behind + health.faulty + health.down + warned === 0 && !here?.degraded;
-  const firing = state.alerts?.filter((a) => a.state === "firing").length ?? 0;
-  return (
-    <p class="summary" aria-live="off">
-      <span>{plural(health.here, "node")}</span>
-      {well && firing === 0 && health.here > 0 && <Badge tone="good">no problems</Badge>}
-      {firing > 0 && (
-        <a href="/alerts">
-          <Badge tone="warn">{plural(firing, "alert")}</Badge>
-        </a>
-      )}
-      {degraded && <Badge tone="bad">store unreachable</Badge>}
-      {!degraded && here?.degraded && <Badge tone="warn">this node is degraded</Badge>}
-      {suspended.length > 0 && <Badge tone="warn">enforcement is off</Badge>}
-      {warned > 0 && <Badge tone="warn">{plural(warned, "warning")}</Badge>}
-      {health.silent > 0 && <Badge tone="warn">{plural(health.silent, "node")} silent</Badge>}
-      {health.late > 0 && <Badge tone="warn">{plural(health.late, "node")} late</Badge>}
-      {health.behind > 0 && <Badge tone="warn">{plural(health.behind, "node")} with old rules</Badge>}
-      {health.faulty > 0 && !degraded && <Badge tone="bad">{plural(health.faulty, "node")} with an error</Badge>}
-      {health.down > 0 && <Badge tone="bad">{plural(health.down, "node")} without sync</Badge>}
-      <a href="/fleet">Fleet</a>
-    </p>
-  );
 }
 
 const figures: readonly [keyof Series, string, string][] = [
@@ -170,9 +142,11 @@ function columns(step: number): Column<RuleSeries>[] {
   ];
 }
 
-/** A sparkline of the requests of a rule, with denied requests in the foreground. */
+/** A sparkline of the requests of a rule, with those that it denies, or would deny as a shadow rule, in the foreground. */
 export function RuleSpark({ of }: { of: RuleSeries }) {
-  return <Sparkline values={coarse(of.requests, 60)} over={coarse(of.denied, 60)} label={`${count(total(of.requests))} requests, ${count(total(of.denied))} denied`} />;
+  const shadow = total(of.denied) === 0 && total(of.shadow_denied) > 0;
+  const over = shadow ? of.shadow_denied : of.denied;
+  return <Sparkline values={coarse(of.requests, 60)} over={coarse(over, 60)} shadow={shadow} label={`${count(total(of.requests))} requests, ${count(total(over))} ${shadow ? "would be denied" : "denied"}`} />;
 }
 
 function DemoSwitch({ session, state }: { session: Session; state: State | undefined }) {
@@ -186,16 +160,14 @@ function DemoSwitch({ session, state }: { session: Session; state: State | undef
       setRequested((await call<{ on: boolean }>("/v1/demo-traffic", { method: "PUT", json: { on: !on }, stay: true })).on);
     });
   return (
-    <Notice tone="plain">
-      <span class="row">
-        <span>{on ? "Demo traffic is on: generated clients send requests to the built-in service." : "Demo traffic is off."}</span>
-        {powers(session).counters && (
-          <button type="button" aria-disabled={attempt.busy} onClick={change}>
-            {on ? "Turn off demo traffic" : "Turn on demo traffic"}
-          </button>
-        )}
-        {attempt.error && <span>{attempt.error.message}</span>}
-      </span>
-    </Notice>
+    <p class="demo-switch">
+      <span class="muted">{on ? "Demo traffic is on: generated clients send requests to the built-in service." : "Demo traffic is off."}</span>
+      {powers(session).counters && (
+        <button type="button" class="small" aria-disabled={attempt.busy} onClick={change}>
+          {on ? "Turn off demo traffic" : "Turn on demo traffic"}
+        </button>
+      )}
+      {attempt.error && <span>{attempt.error.message}</span>}
+    </p>
   );
 }

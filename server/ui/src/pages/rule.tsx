@@ -49,6 +49,28 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
             </span>
           </p>
         )}
+        {item && !editing && (
+          <span class="head-tools">
+            <a class="button" href={"/explain?" + new URLSearchParams({ rule: id }).toString()}>
+              Explain a request
+            </a>
+            {may.enforcement && !isShadow(item.rule) && (
+              <button type="button" onClick={() => setSuspending(true)}>
+                Stop enforcing …
+              </button>
+            )}
+            {may.rules && (
+              <>
+                <button type="button" onClick={() => setDeleting(true)}>
+                  Delete …
+                </button>
+                <button type="button" onClick={() => setEditing(true)}>
+                  Edit
+                </button>
+              </>
+            )}
+          </span>
+        )}
       </div>
       {gone && <Notice tone="warn">{gone.message} Its history is below, if it has any.</Notice>}
       {rule.error && !gone && <ErrorNotice error={rule.error} />}
@@ -96,26 +118,6 @@ export function RulePage({ session, id }: { session: Session; id: string }) {
           <pre class="text" tabIndex={0}>
             {yaml(item.rule)}
           </pre>
-          <p class="row">
-            <a class="button" href={"/explain?" + new URLSearchParams({ rule: id }).toString()}>
-              Explain a request
-            </a>
-            {may.rules && (
-              <>
-                <button type="button" onClick={() => setEditing(true)}>
-                  Edit
-                </button>
-                <button type="button" onClick={() => setDeleting(true)}>
-                  Delete …
-                </button>
-              </>
-            )}
-            {may.enforcement && !isShadow(item.rule) && (
-              <button type="button" onClick={() => setSuspending(true)}>
-                Stop enforcing …
-              </button>
-            )}
-          </p>
         </section>
       )}
       {item && !editing && hasLimits(item.rule) && (

@@ -1,4 +1,4 @@
-import { readMetrics, type FleetNode, type Status } from "../api.ts";
+import { call, readMetrics, type FleetNode, type Status } from "../api.ts";
 import { ago, bytes, count, plural, rate, short, span, stamp } from "../format.ts";
 import { useHealth } from "../health.ts";
 import { HotKeys } from "../parts/hotkeys.tsx";
@@ -7,12 +7,14 @@ import { Sparkline } from "../parts/sparkline.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useNow, usePoll } from "../poll.ts";
 import type { Session } from "../session.ts";
-import { StoreTrack, type StoreCalls, type StoreServer } from "../storefigures.ts";
+import { StoreTrack, type FleetServer, type StoreCalls, type StoreServer } from "../storefigures.ts";
 
 /** A server with its state, from /metrics and /readyz. */
 interface Row extends StoreServer {
   since: string | undefined;
   error: string | undefined;
+  /** The same server as all nodes see it; undefined if the rules service does not know it. */
+  fleet: FleetServer | undefined;
 }
 
 /** The figures are kept while other pages are open. */
@@ -22,16 +24,17 @@ export function Stores({ session }: { session: Session }) {
   const state = useHealth();
   const now = useNow();
   const polled = usePoll(async (signal) => track.update(await readMetrics(signal), performance.now()), "stores");
+  const fleet = usePoll((signal) => call<{ servers: FleetServer[] }>("/v1/stores", { query: { namespace: session.namespace }, signal }), session.namespace, 5_000);
   const here = state?.here;
   if (!here) return <Loading what="the stores" />;
-  const rows = rowsOf(here, polled.data?.servers ?? []);
+  const rows = rowsOf(here, polled.data?.servers ?? [], fleet.data?.servers ?? []);
   const faulty = state.nodes.filter((n) => n.store !== "ok");
   return (
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Stores</h1>
         <p class="summary">
-          <span>Counters in {here.store.kind === "memory" ? "the memory of each node" : here.store.kind}</span>
+          <span>Counters in {here.store.kind === "memory" ? "the memory of each node" : here.store.kind.replace("redis", "Redis")}</span>
           {!state.degraded && <Badge tone="good">reachable</Badge>}
           {state.degraded && <Badge tone="bad">unreachable</Badge>}
         </p>
@@ -62,7 +65,7 @@ export function Stores({ session }: { session: Session }) {
           </section>
           <HotKeys session={session} />
           <section aria-labelledby="store-nodes-title">
-            <h2 id="store-nodes-title">Nodes that do not reach their store</h2>
+            <h2 id="store-nodes-title">{state.degraded || faulty.length > 0 ? "Nodes that do not reach their store" : "Nodes"}</h2>
             <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">{state.degraded ? "The node behind this console. No other node reports it." : "All nodes reach their store."}</p>} />
           </section>
         </>
@@ -99,14 +102,17 @@ function atMost(ms: number): string {
   return Number.isFinite(ms) ? `≤ ${span(ms)}` : "> 1 s";
 }
 
-function rowsOf(here: Status, servers: readonly StoreServer[]): Row[] {
+/** Servers by shard, the primary in front of its replicas. */
+function rowsOf(here: Status, servers: readonly StoreServer[], fleet: readonly FleetServer[]): Row[] {
   const states = new Map((here.store.shards ?? []).map((s) => [s.name ?? "", s]));
   const names = new Set([...servers.map((s) => s.name), ...states.keys()]);
-  return [...names].sort().map((name) => {
+  const rows = [...names].map((name): Row => {
     const server = servers.find((s) => s.name === name) ?? { ...unknown, name };
     const state = states.get(name);
-    return { ...server, up: state?.up ?? server.up, since: state?.since, error: state?.error };
+    return { ...server, up: state?.up ?? server.up, since: state?.since, error: state?.error, fleet: fleet.find((s) => s.server === name) };
   });
+  const place = (r: Row): string => JSON.stringify([r.fleet?.shard ?? r.name, r.role === "replica", r.name]);
+  return rows.sort((a, b) => (place(a) < place(b) ? -1 : 1));
 }
 
 const unknown: StoreServer = {
@@ -143,7 +149,7 @@ function columns(now: number): Column<Row>[] {
       name: "Server",
       cell: (r) => (
         <>
-          <span class="nowrap">{short(r.name)}</span>
+          <span class={r.role === "replica" ? "nowrap replica" : "nowrap"}>{short(r.name)}</span>
           {r.role && (
             <span class="row-note">
               {r.role}
@@ -164,8 +170,18 @@ function columns(now: number): Column<Row>[] {
         </>
       ),
     },
-    { name: "Circuit", means: "Open: the server gets no requests, and on_failure decides", cell: (r) => (r.circuit ? <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge> : "–") },
-    figure("Ops/s", (r) => r.operations, rate, "Operations per second"),
+    { name: "Circuit", means: "Open: the server gets no requests, and on_failure decides", cell: (r) => <CircuitCell of={r} /> },
+    {
+      name: "Ops/s",
+      means: "Operations per second; hot: more than 5000 and twice the average of the primaries",
+      num: true,
+      cell: (r) => (
+        <>
+          {r.operations === undefined ? "–" : rate(r.operations)}
+          {r.fleet?.hot && <Badge tone="warn">hot</Badge>}
+        </>
+      ),
+    },
     { name: "Over time", means: "Operations per second while this page is open", cell: (r) => <Sparkline values={r.history} label={`Operations per second of ${r.name}`} /> },
     figure("CPU", (r) => r.cpu, (n) => `${Math.round(100 * n)}\u202f%`, "Of one core"),
     figure("Memory", (r) => r.memory, (n, r) => (r.memoryMax ? `${bytes(n)} of ${bytes(r.memoryMax)}` : bytes(n))),
@@ -187,6 +203,22 @@ function columns(now: number): Column<Row>[] {
     figure("Evicted", (r) => r.evicted, count, "Keys evicted since the server started: the store needs more memory if it grows"),
     figure("Timeouts", (r) => r.unanswered, count, "Calls without a response in time, since the node started"),
   ];
+}
+
+/** The circuit of this node, and the other nodes whose circuit is open. */
+function CircuitCell({ of: r }: { of: Row }) {
+  const open = r.fleet?.open_on ?? [];
+  if (!r.circuit) return <>–</>;
+  return (
+    <>
+      <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge>
+      {open.length > 0 && (
+        <span class="row-note" title={open.join(", ")}>
+          open on {plural(open.length, "node")}
+        </span>
+      )}
+    </>
+  );
 }
 
 function nodeColumns(now: number): Column<FleetNode>[] {

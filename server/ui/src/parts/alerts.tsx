@@ -24,7 +24,7 @@ function columns(now: number): Column<Alert>[] {
       name: "Alert",
       cell: (a) => (
         <>
-          {a.condition} {a.subject !== "" && <span class="row-note">{short(a.subject)}</span>}
+          {nameOf(a.condition)} {a.subject !== "" && <span class="row-note">{short(a.subject)}</span>}
         </>
       ),
     },
@@ -42,6 +42,12 @@ function columns(now: number): Column<Alert>[] {
       ),
     },
   ];
+}
+
+/** The name of a condition in words: failing_open is Failing open. */
+export function nameOf(condition: string): string {
+  const words = condition.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The page of the documentation that this node serves, for a runbook such as docs/runbooks/failing-open.md or a URL of it. */

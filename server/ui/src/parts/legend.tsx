@@ -7,7 +7,7 @@ const meanings: [string, string][] = [
   ["Max. of one key", "The largest over-admission of one client, or one key."],
   ["Lost", "Units of other regions that could not be charged here: over-admission that is not repaid."],
   ["Clock", "How far the fleet's clock, which windows use, is ahead of the node's. Off means more than a second."],
-  ["Loading", "Keys with updates to send, of all keys."],
+  ["To send", "Keys with updates to send, of all keys."],
   ["Failed, refused", "Failed exchanges; updates refused as impossible."],
   ["Leases", "Units that a node takes from the store in advance; unused ones are returned, or expire."],
   ["Rules lag", "Time from the last change of the rules until the node applied it."],

@@ -29,6 +29,7 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
   const live = shown.filter((n) => heartbeatOf(n, now) !== "gone");
   const sync = live.flatMap((node) => (node.fleet?.sync ?? []).map((of): NodeSync => ({ node: node.id, of })));
   const leased = live.flatMap(({ id, fleet }): NodeLeases[] => (fleet?.leases ? [{ node: id, of: fleet.leases }] : []));
+  const usesLeases = leased.some(({ of }) => of.granted + of.failed > 0);
   return (
     <>
       {!alone && (
@@ -71,7 +72,7 @@ export function NodeTables({ nodes, track, now, alone }: Props) {
           />
         </section>
       )}
-      {leased.length > 0 && (
+      {usesLeases && (
         <section aria-labelledby="leases-title">
           <h2 id="leases-title">Leases</h2>
           <Table name="leases" label={{ by: "leases-title" }} columns={leaseColumns(track)} rows={leased} keyOf={({ node }) => node} rowOf={({ node }) => ({ "data-node": node })} dense />
@@ -170,7 +171,7 @@ const syncColumns: Column<NodeSync>[] = [
       return Math.abs(of.clock_ahead_ms) < 1 ? "in sync" : (of.clock_ahead_ms > 0 ? "+" : "") + span(of.clock_ahead_ms);
     },
   },
-  { name: "Loading", means: "Keys with updates to send, of all keys", num: true, cell: ({ of }) => `${count(of.waiting)} of ${count(of.keys)}` },
+  { name: "To send", means: "Keys with updates to send, of all keys", num: true, cell: ({ of }) => `${count(of.waiting)} of ${count(of.keys)}` },
   { name: "Failed", num: true, cell: ({ of }) => count(of.failed) },
   { name: "Refused", means: "Updates refused as impossible", num: true, cell: ({ of }) => unwanted(of.refused) },
 ];

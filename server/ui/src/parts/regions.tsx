@@ -29,7 +29,7 @@ export function Regions({ regions, alone }: { regions: RegionSum[]; alone: boole
             {r.modes.map((m) => (
               <Mode key={m.mode} of={m} />
             ))}
-            {r.leases && <LeaseLine of={r.leases} />}
+            {r.leases && r.leases.granted + r.leases.failed > 0 && <LeaseLine of={r.leases} />}
           </section>
         ))}
       </div>
@@ -53,43 +53,54 @@ const meanings: Record<string, string> = {
 };
 
 function Mode({ of }: { of: ModeSum }) {
-  const recent = of.points.reduce((sum, p) => sum + p.over, 0);
-  const first = of.points[0];
-  const last = of.points[of.points.length - 1];
-  const minutes = first && last ? Math.max(1, Math.round((last.at - first.at) / 60_000)) : 1;
+  const idle = of.lag === undefined && of.over === 0; // no rule uses it, or no peer has sent an update
   return (
     <div class="mode" data-mode={of.mode}>
       <div class="mode-name">
         <strong>{short(of.mode)}</strong>
         {of.down === 0 ? <Badge tone="good">up</Badge> : <Badge tone="bad">{of.down === of.nodes ? "down" : `${of.down} of ${of.nodes} down`}</Badge>}
         {of.clocksOff > 0 && <Badge tone="warn">{plural(of.clocksOff, "clock")} off</Badge>}
-        {meanings[of.mode] && <span class="muted">{meanings[of.mode]}</span>}
+        <span class="muted">
+          {meanings[of.mode]}
+          {idle && "; no updates yet"}
+        </span>
       </div>
-      <dl>
-        <div>
-          <dt>Sync lag</dt>
-          <dd>
-            <span class="figure">{of.lag === undefined ? "–" : span(of.lag)}</span>
-            <span class="muted">max. {of.lag === undefined ? "–" : span(of.lagMax)}</span>
-          </dd>
-          <dd class="spark-cell">
-            <Sparkline values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
-          </dd>
-        </div>
-        <div>
-          <dt>Over-admission</dt>
-          <dd>
-            <span class="figure">{count(of.over)}</span>
-            <span class="muted">
-              {of.over === 1 ? "unit" : "units"}, max. of one key {count(of.overMax)}
-            </span>
-          </dd>
-          <dd class="spark-cell">
-            <Sparkline bars values={of.points.map((p) => p.over)} label={`${plural(recent, "unit")} above limits under ${of.mode} in the last ${plural(minutes, "minute")}`} />
-          </dd>
-        </div>
-      </dl>
+      {idle ? null : <Figures of={of} />}
     </div>
+  );
+}
+
+/** The lag and the over-admission of a mode, now and over the last minutes. */
+function Figures({ of }: { of: ModeSum }) {
+  const recent = of.points.reduce((sum, p) => sum + p.over, 0);
+  const first = of.points[0];
+  const last = of.points[of.points.length - 1];
+  const minutes = first && last ? Math.max(1, Math.round((last.at - first.at) / 60_000)) : 1;
+  return (
+    <dl>
+      <div>
+        <dt>Sync lag</dt>
+        <dd>
+          <span class="figure">{of.lag === undefined ? "–" : span(of.lag)}</span>
+          <span class="muted">max. {of.lag === undefined ? "–" : span(of.lagMax)}</span>
+        </dd>
+        <dd class="spark-cell">
+          <Sparkline values={of.points.map((p) => p.lag)} label={`Sync lag under ${of.mode} over the last minutes`} />
+        </dd>
+      </div>
+      <div>
+        <dt>Over-admission</dt>
+        <dd>
+          <span class="figure">{count(of.over)}</span>
+          <span class="muted">
+            {of.over === 1 ? "unit" : "units"}, max. of one key {count(of.overMax)}
+          </span>
+        </dd>
+        <dd class="spark-cell">
+          <Sparkline bars values={of.points.map((p) => p.over)} label={`${plural(recent, "unit")} above limits under ${of.mode} in the last ${plural(minutes, "minute")}`} />
+        </dd>
+      </div>
+    </dl>
   );
 }
 

@@ -11,10 +11,12 @@ interface Props {
   bars?: boolean;
   /** A part of each value, drawn in the foreground. */
   over?: readonly number[];
+  /** The part would be denied by a shadow rule. */
+  shadow?: boolean;
 }
 
 /** Draws values from left to right, from 0 to slightly above the maximum. A missing value breaks the line. */
-export function Sparkline({ values, label, bars = false, over }: Props) {
+export function Sparkline({ values, label, bars = false, over, shadow = false }: Props) {
   const most = Math.max(...values.map((v) => v ?? 0), 0) * 1.15;
   const x = (i: number): string => (values.length < 2 ? width : (i / (values.length - 1)) * width).toFixed(1);
   const y = (v: number): string => (most === 0 ? floor : floor - (v / most) * (floor - 1)).toFixed(1);
@@ -37,7 +39,7 @@ export function Sparkline({ values, label, bars = false, over }: Props) {
       <path class="area" d={area} />
       <line class="base" x1="0" y1={height - 0.5} x2={width} y2={height - 0.5} />
       <path class="line" d={line} />
-      {over?.some((v) => v > 0) && <path class="over" d={over.map((v, i) => `${i === 0 ? "M" : "L"}${x(i)} ${y(v)}`).join("")} />}
+      {over?.some((v) => v > 0) && <path class={shadow ? "over shadow" : "over"} d={over.map((v, i) => `${i === 0 ? "M" : "L"}${x(i)} ${y(v)}`).join("")} />}
     </svg>
   );
 }

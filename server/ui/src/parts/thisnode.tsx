@@ -108,7 +108,7 @@ export function ThisNodePanel({ here, alone }: { here: Here; alone: boolean }) {
           <dd>
             <span class="figure">{count(status.rules.count)}</span>
             <span class="muted clip" title={status.rules.source}>
-              of {status.rules.source.replace(/ .*\//, " ")}
+              from {status.rules.source.replace(/^\S+ .*\//, "")}
             </span>
           </dd>
         </div>

@@ -1,0 +1,44 @@
+// The state of the fleet in a few sentences. Overview and Fleet show the same, so that they cannot contradict each other.
+
+import { plural } from "./format.ts";
+import { warningsOf, type State } from "./health.ts";
+import type { Tone } from "./parts/notices.tsx";
+
+export interface Fact {
+  /** Good if nothing is wrong with it. */
+  tone: Exclude<Tone, "plain">;
+  text: string;
+  /** The page with the details. */
+  href: string;
+}
+
+/** What is well and what is not, in the order in which to look at it. */
+export function factsOf(state: State): Fact[] {
+  const { health, here, degraded, suspended, alerts } = state;
+  const facts: Fact[] = [];
+  const add = (tone: Fact["tone"], text: string, href: string): void => void facts.push({ tone, text, href });
+  const firing = alerts?.filter((a) => a.state === "firing") ?? [];
+  const warned = warningsOf(here);
+
+  if (degraded) add("bad", degraded.of > 1 ? `Store unreachable on ${degraded.nodes} of ${degraded.of} nodes` : "Store unreachable", "/stores");
+  else if (here?.degraded) add("warn", "This node is degraded", "/fleet");
+  else if (here) add("good", here.store.kind === "memory" ? "Counters in memory" : "Store reachable", "/stores");
+  if (suspended.length > 0) add("warn", "Enforcement is off", "/rules");
+  if (health.silent > 0) add("warn", `${plural(health.silent, "node")} silent`, "/fleet");
+  if (health.late > 0) add("warn", `${plural(health.late, "node")} late`, "/fleet");
+  if (health.faulty > 0 && !degraded) add("bad", `${plural(health.faulty, "node")} with an error`, "/fleet");
+  if (health.here > 0 && health.silent + health.late === 0) add("good", health.here === 1 ? "The node reports" : `All ${health.here} nodes report`, "/fleet");
+  if (health.behind > 0) add("warn", `${plural(health.behind, "node")} with old rules`, "/fleet");
+  else if (health.here > 0) add("good", health.here === 1 ? "Rules up to date" : "Same rules everywhere", "/fleet");
+  if (health.down > 0) add("bad", `${plural(health.down, "node")} without sync`, "/fleet");
+  if (warned > 0) add("warn", plural(warned, "warning"), "/fleet");
+  const first = firing[0];
+  if (first) add(firing.some((a) => a.severity === "critical") ? "bad" : "warn", firing.length === 1 ? `Alert: ${first.condition.replaceAll("_", " ")}` : `${firing.length} alerts`, "/alerts");
+  else if (alerts) add("good", "No alerts", "/alerts");
+  return facts;
+}
+
+/** The facts that need attention. */
+export function problemsOf(state: State): Fact[] {
+  return factsOf(state).filter((f) => f.tone !== "good");
+}
