@@ -30,6 +30,23 @@ type bucket struct {
 	missed       [ways]atomic.Uint32 // estimate of the weight before the client entered
 }
 
+// A head says which clients a bucket has. The heads of a table stay in the processor's cache, so that a client that is
+// not in the table, as most are if there are many, costs no access to memory.
+type head struct {
+	tags  atomic.Uint64 // of the clients, 16 bits of each fingerprint, 0 if the slot is free
+	least atomic.Uint32 // at most the weight of the lightest client
+	lock  atomic.Uint32 // 1 while a client enters the bucket or is erased
+}
+
+// lanes has a 1 in each of the 16-bit lanes of tags.
+const lanes = 0x0001_0001_0001_0001
+
+// set sets the tag of a slot. The bucket is locked.
+func (h *head) set(i int, fingerprint uint32) {
+	shift := 16 * i
+	h.tags.Store(h.tags.Load()&^(0xffff<<shift) | uint64(fingerprint&0xffff)<<shift)
+}
+
 // requests returns the number of requests of a client since it entered the bucket.
 func (b *bucket) requests(i int) uint32 {
 	denied, missed := b.denied[i].Load(), b.missed[i].Load() // the weight may be written later
@@ -63,21 +80,21 @@ type slotValues struct {
 type table struct {
 	seed    uint64 // odd
 	mask    uint64
+	heads   []head
 	buckets []bucket
-	slots   []slot          // ways per bucket
-	oneIn   atomic.Uint32   // one request in so many was counted at times; 0 if all were
-	locks   []atomic.Uint32 // one per bucket
+	slots   []slot        // ways per bucket
+	oneIn   atomic.Uint32 // one request in so many was counted at times; 0 if all were
 }
 
 // slotBytes is the memory of a table for one client, rounded up.
-const slotBytes = int(unsafe.Sizeof(slot{})) + (int(unsafe.Sizeof(bucket{}))+4+ways-1)/ways
+const slotBytes = int(unsafe.Sizeof(slot{})) + int(unsafe.Sizeof(bucket{})+unsafe.Sizeof(head{}))/ways
 
 // newTable returns a table for at least size clients; size is a multiple of ways.
 func newTable(seed uint64, size int) *table {
 	count := 1 << bits.Len(uint(size/ways-1))
 	return &table{
-		seed: seed | 1, mask: uint64(count - 1), buckets: make([]bucket, count), slots: make([]slot, count*ways),
-		locks: make([]atomic.Uint32, count),
+		seed: seed | 1, mask: uint64(count - 1),
+		heads: make([]head, count), buckets: make([]bucket, count), slots: make([]slot, count*ways),
 	}
 }
 
@@ -88,35 +105,34 @@ func (t *table) place(key uint64) (at uint64, fingerprint uint32) {
 	return h & t.mask, uint32(h>>32) | 1
 }
 
-// find returns the index of a client in its bucket, or ways if it is not there. It has no branches, which a processor
-// would predict wrongly with many clients.
-func (b *bucket) find(fingerprint uint32) int {
-	return bits.TrailingZeros64(b.is(0, fingerprint) | b.is(1, fingerprint)<<1 | b.is(2, fingerprint)<<2 | b.is(3, fingerprint)<<3 | 1<<ways)
-}
-
-// is returns 1 if a client is the i-th of its bucket, else 0.
-func (b *bucket) is(i int, fingerprint uint32) uint64 {
-	return (uint64(b.fingerprints[i].Load()^fingerprint) - 1) >> 63
-}
-
-// least returns the weight of the lightest client.
-func (b *bucket) least() uint32 {
-	return min(b.weights[0].Load(), b.weights[1].Load(), b.weights[2].Load(), b.weights[3].Load())
+// find returns the index of a client in its bucket, or ways if it is not there.
+func (t *table) find(at uint64, fingerprint uint32) int {
+	x := t.heads[at].tags.Load() ^ uint64(fingerprint&0xffff)*lanes
+	// Each lane of x that is 0 has its highest bit set, and perhaps lanes above it.
+	for equal := (x - lanes) & ^x & (lanes << 15); equal != 0; equal &= equal - 1 {
+		if i := bits.TrailingZeros64(equal) / 16; t.buckets[at].fingerprints[i].Load() == fingerprint {
+			return i
+		}
+	}
+	return ways
 }
 
 // add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0 if
 // it was not in the table.
 func (t *table) add(key uint64, c *engine.ClientView, rule *ruleStats, requests uint32) (weight uint32) {
 	at, fingerprint := t.place(key)
-	b := &t.buckets[at]
-	if i := b.find(fingerprint); i < ways {
-		return b.count(i, requests, c.Denied)
+	if i := t.find(at, fingerprint); i < ways {
+		return t.buckets[at].count(i, requests, c.Denied)
 	}
-	added := uint64(requests * weightOf(c.Denied))
-	if rand.Uint64()>>32*(uint64(b.least())+added) < added<<32 {
+	if chance(requests*weightOf(c.Denied), t.heads[at].least.Load()) {
 		t.enter(at, fingerprint, c, rule, requests)
 	}
 	return 0
+}
+
+// chance returns true with the probability w/(weight+w).
+func chance(w, weight uint32) bool {
+	return rand.Uint64()>>32*(uint64(weight)+uint64(w)) < uint64(w)<<32
 }
 
 func weightOf(denied bool) uint32 {
@@ -137,36 +153,41 @@ func (b *bucket) count(i int, requests uint32, denied bool) uint32 {
 // requests returns how often a client was counted, 0 if it is not in the table.
 func (t *table) requests(key uint64) uint32 {
 	at, fingerprint := t.place(key)
-	b := &t.buckets[at]
-	if i := b.find(fingerprint); i < ways {
-		return b.requests(i)
+	if i := t.find(at, fingerprint); i < ways {
+		return t.buckets[at].requests(i)
 	}
 	return 0
 }
 
-// enter replaces the lightest client of a bucket. It is called for a request of weight w with the probability
-// w/(least+w), so that the weight of the replaced client is the expected weight that the new client had before.
+// enter lets a client replace the lightest of its bucket. It does so for a request of weight w with the probability
+// w/(weight+w), so that the weight of the replaced client is the expected weight that the new client had before. It is
+// called with the probability w/(least+w).
 func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule *ruleStats, requests uint32) {
-	if !t.locks[at].CompareAndSwap(0, 1) {
+	b, h := &t.buckets[at], &t.heads[at]
+	if !h.lock.CompareAndSwap(0, 1) {
 		return // another client enters the bucket
 	}
 	defer t.unlock(at)
-	b := &t.buckets[at]
-	if i := b.find(fingerprint); i < ways { // it has entered since
+	if i := t.find(at, fingerprint); i < ways { // it has entered since
 		b.count(i, requests, c.Denied)
 		return
 	}
-	lightest, least := 0, ^uint32(0)
+	lightest, weight := 0, ^uint32(0)
 	for i := range ways {
-		if w := b.weights[i].Load(); w < least {
-			lightest, least = i, w
+		if w := b.weights[i].Load(); w < weight {
+			lightest, weight = i, w
 		}
 	}
-	b.weights[lightest].Store(least)
-	b.missed[lightest].Store(least)
+	w, least := requests*weightOf(c.Denied), h.least.Swap(weight)
+	if weight > least && !chance(least+w, weight-least) {
+		return // its chance was w/(least+w) so far
+	}
+	b.weights[lightest].Store(weight)
+	b.missed[lightest].Store(weight)
 	b.denied[lightest].Store(0)
 	b.count(lightest, requests, c.Denied)
 	b.fingerprints[lightest].Store(fingerprint)
+	h.set(lightest, fingerprint)
 	s := &t.slots[at*ways+uint64(lightest)]
 	s.rule, s.shadow = rule, c.Shadow
 	s.set(c)
@@ -174,12 +195,12 @@ func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule 
 
 // lock waits for the lock of a bucket. It is held for nanoseconds.
 func (t *table) lock(at uint64) {
-	for !t.locks[at].CompareAndSwap(0, 1) {
+	for !t.heads[at].lock.CompareAndSwap(0, 1) {
 		runtime.Gosched()
 	}
 }
 
-func (t *table) unlock(at uint64) { t.locks[at].Store(0) }
+func (t *table) unlock(at uint64) { t.heads[at].lock.Store(0) }
 
 // set copies the values of a client, because the verdict's buffer is reused.
 func (v *slotValues) set(c *engine.ClientView) {
@@ -222,13 +243,12 @@ func (c *counted) error() (bound uint64) {
 }
 
 // each calls f with each client of the table that has a rule, while its bucket is locked.
-func (t *table) each(f func(b *bucket, i int, s *slot)) {
+func (t *table) each(f func(at, i int, s *slot)) {
 	for at := range t.buckets {
 		t.lock(uint64(at))
-		b := &t.buckets[at]
 		for i := range ways {
 			if s := &t.slots[at*ways+i]; s.rule != nil {
-				f(b, i, s)
+				f(at, i, s)
 			}
 		}
 		t.unlock(uint64(at))
@@ -238,8 +258,8 @@ func (t *table) each(f func(b *bucket, i int, s *slot)) {
 // clients returns all clients of the table.
 func (t *table) clients() []counted {
 	var list []counted
-	t.each(func(b *bucket, i int, s *slot) {
-		c := s.counted(s.rule)
+	t.each(func(at, i int, s *slot) {
+		c, b := s.counted(s.rule), &t.buckets[at]
 		c.shadow, c.requests, c.denied, c.missed = s.shadow, b.requests(i), b.denied[i].Load(), b.missedRequests(i)
 		c.oneIn = t.oneIn.Load()
 		list = append(list, c)
@@ -249,28 +269,26 @@ func (t *table) clients() []counted {
 
 // erase removes the clients that meet a condition.
 func (t *table) erase(condition func(*counted) bool) {
-	t.each(func(b *bucket, i int, s *slot) {
+	t.each(func(at, i int, s *slot) {
 		if c := s.counted(s.rule); condition(&c) {
-			b.clear(i)
-			s.clear()
+			t.clear(at, i, s)
 		}
 	})
 }
 
-func (b *bucket) clear(i int) {
+func (t *table) clear(at, i int, s *slot) {
+	b, h := &t.buckets[at], &t.heads[at]
+	h.set(i, 0)
+	h.least.Store(0)
 	b.fingerprints[i].Store(0)
 	b.weights[i].Store(0)
 	b.denied[i].Store(0)
 	b.missed[i].Store(0)
+	s.rule, s.size = nil, 0
 }
-
-func (s *slot) clear() { s.rule, s.size = nil, 0 }
 
 // reset empties the table for another minute.
 func (t *table) reset() {
 	t.oneIn.Store(0)
-	t.each(func(b *bucket, i int, s *slot) {
-		b.clear(i)
-		s.clear()
-	})
+	t.each(t.clear)
 }
