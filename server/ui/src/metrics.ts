@@ -9,7 +9,7 @@ export interface Sample {
 }
 
 /** The series that the console uses, of possibly thousands. */
-const wanted = /^headgate_(requests_total|degraded_total|breaker_state|store_seconds_bucket|store_errors_total|redis_|sync_|lease_|fleet_nodes|build_info)/;
+const wanted = /^headgate_(requests_total|degraded_total|breaker_state|store(_shard)?_seconds_bucket|store_errors_total|redis_|sync_|lease_|fleet_nodes|build_info)/;
 
 const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/g;
 

@@ -24,6 +24,8 @@ export interface StoreServer {
   operations: number | undefined;
   /** Milliseconds. */
   ping: number | undefined;
+  /** Milliseconds that 99 % of the node's calls took at most, since the previous reading. */
+  p99: number | undefined;
   /** Bytes that a replica is behind. */
   lag: number | undefined;
   evicted: number | undefined;
@@ -60,8 +62,12 @@ export interface StoreFigures {
 interface Reading {
   at: number;
   values: Map<string, number>;
-  buckets: Map<number, number>;
+  /** Of all calls under "", and of those to each shard. */
+  buckets: Map<string, Buckets>;
 }
+
+/** The cumulative counts of calls by the upper bound of their duration in seconds. */
+type Buckets = Map<number, number>;
 
 /** How many readings the sparklines show. */
 const historyLength = 60;
@@ -87,7 +93,7 @@ export class StoreTrack {
     const names = new Set(samples.flatMap((s) => [s.labels["server"], s.labels["shard"]].filter((n) => n !== undefined)));
     for (const name of this.history.keys()) if (!names.has(name)) this.history.delete(name);
     for (const series of this.changed.keys()) if (!reading.values.has(series)) this.changed.delete(series);
-    return { servers: [...names].sort().map((name) => this.server(name, samples, at)), calls: before && callsBetween(before, reading) };
+    return { servers: [...names].sort().map((name) => this.server(name, samples, at, before && latencyBetween(before, reading, name)?.within(0.99))), calls: before && callsBetween(before, reading) };
   }
 
   /** Returns the rate of a counter that the node reads from the server only every few seconds: from change to change. */
@@ -99,7 +105,7 @@ export class StoreTrack {
     return this.changed.get(series)?.rate;
   }
 
-  private server(name: string, samples: readonly Sample[], at: number): StoreServer {
+  private server(name: string, samples: readonly Sample[], at: number, p99: number | undefined): StoreServer {
     const own = samples.filter((s) => s.labels["server"] === name);
     const get = (metric: string): number | undefined => own.find((s) => s.name === "headgate_redis_" + metric)?.value;
     const bytesPerSecond = (direction: string): number | undefined => {
@@ -123,6 +129,7 @@ export class StoreTrack {
       sent: bytesPerSecond("out"),
       operations,
       ping: ping === undefined ? undefined : 1000 * ping,
+      p99,
       lag: get("replication_lag_bytes"),
       evicted: get("evicted_keys_total"),
       unanswered: get("unanswered_total"),
@@ -139,24 +146,36 @@ function add<K>(to: Map<K, number>, key: K, value: number): void {
   to.set(key, (to.get(key) ?? 0) + value);
 }
 
-/** The cumulative counts of calls by the upper bound of their duration in seconds, over all operations. */
-function bucketsOf(samples: readonly Sample[]): Map<number, number> {
-  const buckets = new Map<number, number>();
+/** The durations of calls over all operations, and by shard. */
+function bucketsOf(samples: readonly Sample[]): Map<string, Buckets> {
+  const buckets = new Map<string, Buckets>([["", new Map()]]);
   for (const s of samples) {
-    if (s.name === "headgate_store_seconds_bucket") add(buckets, s.labels["le"] === "+Inf" ? Infinity : Number(s.labels["le"]), s.value);
+    const shard = s.name === "headgate_store_seconds_bucket" ? "" : s.name === "headgate_store_shard_seconds_bucket" ? s.labels["shard"] : undefined;
+    if (shard === undefined) continue;
+    const of = buckets.get(shard) ?? new Map<number, number>();
+    buckets.set(shard, of);
+    add(of, s.labels["le"] === "+Inf" ? Infinity : Number(s.labels["le"]), s.value);
   }
   return buckets;
 }
 
-function callsBetween(before: Reading, after: Reading): StoreCalls {
-  const bounds = [...after.buckets.keys()].sort((a, b) => a - b);
-  const counts = bounds.map((bound) => grown(before.buckets.get(bound) ?? 0, after.buckets.get(bound) ?? 0));
+/** The number of calls between two readings, and the milliseconds that a share of them took at most. */
+function latencyBetween(before: Reading, after: Reading, shard: string): { all: number; within: (share: number) => number | undefined } | undefined {
+  const [old, now] = [before.buckets.get(shard), after.buckets.get(shard)];
+  if (!now) return undefined;
+  const bounds = [...now.keys()].sort((a, b) => a - b);
+  const counts = bounds.map((bound) => grown(old?.get(bound) ?? 0, now.get(bound) ?? 0));
   const all = counts[counts.length - 1] ?? 0;
   const within = (share: number): number | undefined => {
     const bound = all === 0 ? undefined : bounds[counts.findIndex((n) => n >= share * all)];
     return bound === undefined ? undefined : 1000 * bound;
   };
+  return { all, within };
+}
+
+function callsBetween(before: Reading, after: Reading): StoreCalls {
+  const calls = latencyBetween(before, after, "");
   const seconds = Math.max(1, after.at - before.at) / 1000;
   const errors = grown(before.values.get("headgate_store_errors_total") ?? 0, after.values.get("headgate_store_errors_total") ?? 0);
-  return { perSecond: all / seconds, errorsPerSecond: errors / seconds, median: within(0.5), p99: within(0.99) };
+  return { perSecond: (calls?.all ?? 0) / seconds, errorsPerSecond: errors / seconds, median: calls?.within(0.5), p99: calls?.within(0.99) };
 }

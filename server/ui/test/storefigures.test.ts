@@ -17,6 +17,9 @@ headgate_redis_up{role="replica",server="b:2"} 0
 headgate_store_seconds_bucket{op="take",store="redis",le="0.001"} ${fast}
 headgate_store_seconds_bucket{op="take",store="redis",le="0.02"} ${all}
 headgate_store_seconds_bucket{op="take",store="redis",le="+Inf"} ${all}
+headgate_store_shard_seconds_bucket{shard="a:1",le="0.001"} ${fast}
+headgate_store_shard_seconds_bucket{shard="a:1",le="0.02"} ${all}
+headgate_store_shard_seconds_bucket{shard="a:1",le="+Inf"} ${all}
 headgate_store_errors_total{op="take",store="redis"} ${errors}
 `;
 
@@ -33,6 +36,7 @@ test("servers of the store have their figures, and rates between two readings", 
   assert.equal(track.update(metrics(5000, 100, 110, 4), 9_000).servers[0]?.received, 2000, "the counter is read every few seconds");
   assert.equal(track.update(metrics(5000, 100, 110, 4), 60_000).servers[0]?.received, 0);
   assert.deepEqual([b?.role, b?.up, b?.circuit, b?.cpu], ["replica", false, undefined, undefined]);
+  assert.deepEqual([a?.p99, b?.p99], [20, undefined]);
   assert.deepEqual(calls, { perSecond: 50, errorsPerSecond: 2, median: 1, p99: 20 });
 });
 

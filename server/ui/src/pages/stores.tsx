@@ -1,6 +1,7 @@
 import { call, readMetrics, type FleetNode, type Status } from "../api.ts";
 import { ago, bytes, count, plural, rate, short, span, stamp } from "../format.ts";
 import { useHealth } from "../health.ts";
+import { reasonOf } from "../parts/banner.tsx";
 import { HotKeys } from "../parts/hotkeys.tsx";
 import { Badge, Empty, ErrorNotice, Loading, Notice } from "../parts/notices.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
@@ -128,6 +129,7 @@ const unknown: StoreServer = {
   sent: undefined,
   operations: undefined,
   ping: undefined,
+  p99: undefined,
   lag: undefined,
   evicted: undefined,
   unanswered: undefined,
@@ -156,7 +158,7 @@ function columns(now: number): Column<Row>[] {
               {r.slots ? `, ${plural(r.slots, "slot")}` : ""}
             </span>
           )}
-          {r.error && <span class="row-error">{short(r.error)}</span>}
+          {r.error && <span class="row-error">{short(reasonOf(r.error))}</span>}
         </>
       ),
     },
@@ -198,7 +200,17 @@ function columns(now: number): Column<Row>[] {
           </>
         ),
     },
-    figure("Ping", (r) => r.ping, span, "Last round trip of the node"),
+    {
+      name: "Latency",
+      means: "Of 99 % of the node's calls in the last seconds, and its last ping",
+      num: true,
+      cell: (r) => (
+        <>
+          {r.p99 === undefined ? "–" : atMost(r.p99)}
+          {r.ping !== undefined && <span class="row-note nowrap">ping {span(r.ping)}</span>}
+        </>
+      ),
+    },
     figure("Repl. lag", (r) => r.lag, bytes, "Bytes that the slowest replica is behind"),
     figure("Evicted", (r) => r.evicted, count, "Keys evicted since the server started: the store needs more memory if it grows"),
     figure("Timeouts", (r) => r.unanswered, count, "Calls without a response in time, since the node started"),
@@ -213,8 +225,8 @@ function CircuitCell({ of: r }: { of: Row }) {
     <>
       <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge>
       {open.length > 0 && (
-        <span class="row-note" title={open.join(", ")}>
-          open on {plural(open.length, "node")}
+        <span class="row-note nowrap" title={`Open on ${open.join(", ")}`}>
+          {plural(open.length, "node")}
         </span>
       )}
     </>
@@ -225,7 +237,7 @@ function nodeColumns(now: number): Column<FleetNode>[] {
   return [
     { name: "Node", cell: (n) => n.id },
     { name: "Region", cell: (n) => (n.region ? short(n.region) : "–") },
-    { name: "Store", cell: (n) => <Badge tone="bad">{short(n.store)}</Badge> },
+    { name: "Store", full: (n) => n.store, cell: (n) => <Badge tone="bad">{short(reasonOf(n.store))}</Badge> },
     { name: "Last heartbeat", num: true, cell: (n) => ago(n.seen, now) },
   ];
 }

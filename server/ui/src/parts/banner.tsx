@@ -49,9 +49,9 @@ function DegradedBanner({ state: { degraded, unlimited } }: { state: State }) {
   );
 }
 
-/** The error of a store without the name of a package and the system's own words, which the Stores page has. */
+/** The error of a store without the name of a package and the system's own words, which the log has. */
 export function reasonOf(error: string): string {
-  return error.replace(/^(redis: )?redisstore: /, "Redis ").replace(/ \((dial|read|write) [^)]*\)/, "");
+  return error.replace(/^(redis: )?redisstore: /, "Redis ").replace(/ \((dial|read|write|context) [^)]*\)/, "");
 }
 
 function RuleLinks({ ids }: { ids: readonly string[] }) {

@@ -37,13 +37,16 @@ export function TrafficChart({ traffic, label, height = 180 }: { traffic: Traffi
   const [pointed, setPointed] = useState<number | null>(null);
   const shown = lines.filter((l) => l.of === "allowed" || l.of === "denied" || traffic.total[l.of]?.some((v) => v > 0));
   const data = plotData(traffic, shown);
-  const stacked = stack(data, shown);
+  // The lowest line of the stack is drawn last, so that a line without requests does not cover it.
+  const drawn = [...shown.filter((l) => l.stacked).reverse(), ...shown.filter((l) => !l.stacked)];
+  const [times, ...values] = stack(data, shown);
+  const plotted: uPlot.AlignedData = [times, ...drawn.map((l) => values[shown.indexOf(l)] ?? [])];
   const key = JSON.stringify([theme, shown.map((l) => l.of), height]);
   const plot = useRef<uPlot | undefined>(undefined);
   useLayoutEffect(() => {
     const at = holder.current;
     if (!at) return;
-    const made = new uPlot(options(at.clientWidth, height, shown, setPointed), stacked, at);
+    const made = new uPlot(options(at.clientWidth, height, drawn, setPointed), plotted, at);
     plot.current = made;
     const resized = new ResizeObserver(() => made.setSize({ width: at.clientWidth, height }));
     resized.observe(at);
@@ -53,7 +56,7 @@ export function TrafficChart({ traffic, label, height = 180 }: { traffic: Traffi
       plot.current = undefined;
     };
   }, [key]);
-  useEffect(() => plot.current?.setData(stacked), [traffic]);
+  useEffect(() => plot.current?.setData(plotted), [traffic]);
   const time = pointed === null ? undefined : data[0][pointed];
   return (
     <figure class="chart" aria-label={label}>
@@ -117,7 +120,7 @@ function options(width: number, height: number, shown: readonly Line[], onPoint:
     hooks: { setCursor: [(u) => onPoint(u.cursor.idx ?? null)] },
     series: [{}, ...shown.map((l) => ({ label: l.label, stroke: color(l.color), width: 1.5, points: { show: false }, ...(l.stacked ? { fill: faint(color(l.color), 0.18) } : { dash: [5, 4] }) }))],
     // Each stacked area ends at the line below it.
-    bands: shown.flatMap((l, k) => (l.stacked && k > 0 ? [{ series: [k + 1, k] as uPlot.Band.Bounds }] : [])),
+    bands: shown.flatMap((l, k) => (l.stacked && shown[k + 1]?.stacked ? [{ series: [k + 1, k + 2] as uPlot.Band.Bounds }] : [])),
     axes: [
       { ...axis, values: (_, splits) => splits.map((at) => clockText(at)), space: 80 },
       { ...axis, size: 52, label: "req/s", labelSize: 18, labelFont: axis.font ?? "", labelGap: 0, values: (_, splits) => splits.map(rate) },

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { FleetNode, Leases, Sync } from "../api.ts";
 import { heartbeatOf, urgent, type Track } from "../figures.ts";
 import { ago, count, rate, short, span, stamp } from "../format.ts";
+import { reasonOf } from "./banner.tsx";
 import { Badge } from "./notices.tsx";
 import { Table, type Column } from "./table.tsx";
 
@@ -122,7 +123,7 @@ function nodeColumns(now: number): Column<FleetNode>[] {
           <Badge tone="good">ok</Badge>
         ) : (
           <Badge tone="bad" title={n.store}>
-            {short(n.store)}
+            {short(reasonOf(n.store))}
           </Badge>
         ),
     },
