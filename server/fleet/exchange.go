@@ -58,8 +58,8 @@ type LossReporter interface {
 
 // A ClockSource is an Exchange with a clock that all nodes can read. Windows use it.
 type ClockSource interface {
-	// Date returns the time at some moment of the call.
-	Date(ctx context.Context) (time.Time, error)
+	// Time returns the time at some moment of the call.
+	Time(ctx context.Context) (time.Time, error)
 }
 
 // MaxClockSkew is how far the clock of a node or store may differ from the fleet's before that is reported.

@@ -51,8 +51,8 @@ func groupOf(key string) int { return int(key[0] % fleet.KeyGroups) }
 // serverOf returns the number of the server that has a key.
 func (x *exchangeClient) serverOf(key string) int { return groupOf(key) % len(x.servers) }
 
-// Date implements fleet.ClockSource.
-func (x *exchangeClient) Date(ctx context.Context) (at time.Time, err error) {
+// Time implements fleet.ClockSource.
+func (x *exchangeClient) Time(ctx context.Context) (at time.Time, err error) {
 	s := x.servers[0]
 	err = x.call(ctx, s, 0, func() error {
 		at = x.world.loop.Time().Add(s.ahead)

@@ -75,8 +75,8 @@ type Options struct {
 	MaxKeys int
 	// Deadline is the timeout of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
-	// Missed is the number of intervals without an exchange after which policies apply. Default 5.
-	Missed int
+	// MaxMissed is the number of intervals without an exchange after which policies apply. Default 5.
+	MaxMissed int
 	// Rand returns a random number below n. It spreads exchanges, so that nodes do not exchange at the same time, and is
 	// the source of Incarnation. Default math/rand/v2.
 	Rand func(n int64) int64
@@ -89,7 +89,7 @@ const DefaultInterval = 100 * time.Millisecond
 
 func (o *Options) settings() exchange.Settings {
 	return exchange.Settings{
-		Interval: o.Interval, MaxKeys: o.MaxKeys, Deadline: o.Deadline, Missed: o.Missed, Rand: o.Rand, OnEvent: o.OnEvent,
+		Interval: o.Interval, MaxKeys: o.MaxKeys, Deadline: o.Deadline, MaxMissed: o.MaxMissed, Rand: o.Rand, OnEvent: o.OnEvent,
 	}
 }
 
@@ -166,7 +166,7 @@ func (a *Limiter) maxPause() time.Duration {
 	if a.link.Failing() {
 		return s.Interval
 	}
-	return max(s.Interval, s.Interval*time.Duration(s.Missed)/2)
+	return max(s.Interval, s.Interval*time.Duration(s.MaxMissed)/2)
 }
 
 // round makes one exchange, unless there is nothing to send. It reports whether there may be more to send.

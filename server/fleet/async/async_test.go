@@ -217,7 +217,7 @@ func TestAsyncRefusesBadOptions(t *testing.T) {
 		{"a long interval", fleet.LedgerOptions{}, x, Options{Name: "a", Interval: time.Minute}, "Interval"},
 		{"no keys", fleet.LedgerOptions{}, x, Options{Name: "a", MaxKeys: -1}, "MaxKeys"},
 		{"no time", fleet.LedgerOptions{}, x, Options{Name: "a", Deadline: 1}, "Deadline"},
-		{"no patience", fleet.LedgerOptions{}, x, Options{Name: "a", Missed: -1}, "Missed"},
+		{"no patience", fleet.LedgerOptions{}, x, Options{Name: "a", MaxMissed: -1}, "MaxMissed"},
 		{"a short secret", fleet.LedgerOptions{Secret: []byte("x")}, x, Options{Name: "a"}, "Secret"},
 		{"few keys", fleet.LedgerOptions{MaxKeys: 3}, x, Options{Name: "a"}, "MaxKeys"},
 		{"a cap above all", fleet.LedgerOptions{LocalCap: 101}, x, Options{Name: "a"}, "LocalCap"},

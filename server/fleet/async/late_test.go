@@ -114,7 +114,7 @@ func countsOnce(t *testing.T, seed uint64, loses int, wipes bool) {
 			Secret:    fleettest.Secret,
 			OnRefused: func(from fleet.Peer, why string) { t.Errorf("seed %d: refused a tally of %v: %s", seed, from, why) },
 		}
-		o := Options{Name: fmt.Sprint("node ", i), Deadline: 10 * time.Second, Missed: 1000, OnEvent: func(fleet.Event) {}}
+		o := Options{Name: fmt.Sprint("node ", i), Deadline: 10 * time.Second, MaxMissed: 1000, OnEvent: func(fleet.Event) {}}
 		o.Rand = rand.New(rand.NewPCG(seed, uint64(100+i))).Int64N
 		a, err := New(lo, &slowPencil{
 			NodeBoard: s.Node(o.Author()), rng: rand.New(rand.NewPCG(seed, uint64(200+i))), most: 150 * time.Millisecond,

@@ -267,11 +267,7 @@ func TestAKeyThatWasEvictedIsLearnedAgain(t *testing.T) {
 	})
 
 	l := all[1].ledger
-	key, err := l.KeyOf(headgate.Check{Key: "k", Limit: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Drop(key)
+	l.Drop(l.ObservedKey(&headgate.Check{Key: "k", Limit: limit}).Key)
 	takeAsync(t, all[1], "k", limit, 1)
 	if got := takeAsync(t, all[1], "k", limit, 10); got != 0 {
 		t.Errorf("passed after the key was forgotten and seen once: got %d, want none", got)

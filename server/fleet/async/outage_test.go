@@ -96,13 +96,13 @@ func TestAsyncIdleNodeNoticesAnUnreachableExchange(t *testing.T) {
 			t.Errorf("stats after a quiet minute: got %+v, want about 240 exchanges that all were answered", stats)
 		}
 		s.SetDown(true)
-		time.Sleep(2 * exchange.DefaultMissed * DefaultInterval)
+		time.Sleep(2 * exchange.DefaultMaxMissed * DefaultInterval)
 		check := headgate.Check{Key: "k", Limit: headgate.PerHour(1000), Cost: 1, OnFailure: headgate.Closed}
 		if d, err := all[0].Take(context.Background(), check); err != nil || d.Allowed || !d.Degraded {
 			t.Errorf("the first that comes while it is away: got %+v, %v, want denied", d, err)
 		}
 		s.SetDown(false)
-		time.Sleep(2 * exchange.DefaultMissed * DefaultInterval)
+		time.Sleep(2 * exchange.DefaultMaxMissed * DefaultInterval)
 		if d, err := all[0].Take(context.Background(), check); err != nil || !d.Allowed || d.Degraded {
 			t.Errorf("the first that comes when it is back: got %+v, %v, want allowed", d, err)
 		}

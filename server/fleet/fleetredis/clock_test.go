@@ -19,7 +19,7 @@ func TestBoardTellsTheDateOfTheServer(t *testing.T) {
 	a := newNode(t, s, "a", 1)
 	for range 2 { // at first the server does not know the script
 		before := time.Now()
-		date, err := a.Date(t.Context())
+		date, err := a.Time(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,13 +32,13 @@ func TestBoardTellsTheDateOfTheServer(t *testing.T) {
 	server.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), dialTimeout)
 	defer cancel()
-	if _, err := a.Date(ctx); err == nil {
+	if _, err := a.Time(ctx); err == nil {
 		t.Error("when the server is gone: got no error")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Date(t.Context()); !errors.Is(err, headgate.ErrClosed) {
+	if _, err := a.Time(t.Context()); !errors.Is(err, headgate.ErrClosed) {
 		t.Errorf("when closed: got %v, want ErrClosed", err)
 	}
 }
@@ -49,7 +49,7 @@ func TestBoardsOfAClusterTellOneDate(t *testing.T) {
 	set := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{0, time.Hour, 2 * time.Hour, 0, time.Hour, 2 * time.Hour}})
 	var dates []time.Time
 	for _, name := range []string{"a", "b", "c"} {
-		date, err := newNode(t, open(t, set.URL(), redisstore.Options{}), name, 1).Date(t.Context())
+		date, err := newNode(t, open(t, set.URL(), redisstore.Options{}), name, 1).Time(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestBoardTellsTheDateOfThePrimaryThoughReplicasAreRead(t *testing.T) {
 	set := redistest.Cluster(t, redistest.ClusterOptions{Clocks: []time.Duration{0, 0, 0, ahead, ahead, ahead}})
 	a := newNode(t, open(t, set.URL(), redisstore.Options{ReadReplicas: true}), "a", 1)
 	for range 5 {
-		date, err := a.Date(t.Context())
+		date, err := a.Time(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

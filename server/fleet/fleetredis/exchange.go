@@ -92,8 +92,8 @@ func NewExchange(store *redisstore.Store, o ExchangeOptions) (*Exchange, error) 
 	}, nil
 }
 
-// Date returns the time of a Redis server, the same one for all nodes.
-func (x *Exchange) Date(ctx context.Context) (time.Time, error) { return x.store.Time(ctx) }
+// Time returns the time of a Redis server, the same one for all nodes.
+func (x *Exchange) Time(ctx context.Context) (time.Time, error) { return x.store.Time(ctx) }
 
 // Lost returns the groups of keys that have lost notes since the last call, one bit each.
 func (x *Exchange) Lost() uint64 {

@@ -37,7 +37,7 @@ const (
 	NameTaken                      // two hosts have the same name; the first one keeps it while it lives
 	BadPacket                      // a packet is malformed
 	Resumed                        // this host was stopped for some time; others may have missed it
-	Trouble                        // another network error
+	NetworkError                   // another network error
 	HostClockOff                   // the clock of a host, maybe this one, differs from most; windows use the median
 	OtherVersion                   // a host of this fleet sends packets of another version
 	eventKinds
@@ -55,7 +55,7 @@ var eventTexts = [eventKinds]string{
 	NameTaken:     "two hosts have the same name, ignoring the later one",
 	BadPacket:     "malformed packet",
 	Resumed:       "this host was stopped, joining again",
-	Trouble:       "error on the gossip network",
+	NetworkError:  "error on the gossip network",
 	HostClockOff:  "the clock of a host differs from most, windows use the median",
 	OtherVersion:  "ignoring a host with another version of Headgate",
 }

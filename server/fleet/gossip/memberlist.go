@@ -127,7 +127,7 @@ func (m *memberMesh) bind(conf *memberlist.Config) error {
 		transport = m.options.Transport(net)
 	}
 	m.streams = newStreamGate(transport, m.isMember, func(addr string, err error) {
-		m.events.notify(Trouble, addr,
+		m.events.notify(NetworkError, addr,
 			err.Error())
 	})
 	conf.Transport = m.streams
@@ -199,7 +199,7 @@ func (m *memberMesh) Close() error {
 	// memberlist identifies the leaving host by name only: a second host of a name would make the first one leave.
 	if !m.nameTaken() {
 		if err := m.list.Leave(leaveTimeout); err != nil {
-			m.events.notify(Trouble, m.self.Name, err.Error()) // it becomes lost then, unless its leave packet was received
+			m.events.notify(NetworkError, m.self.Name, err.Error()) // it becomes lost then, unless its leave packet was received
 		}
 	}
 	return m.list.Shutdown()

@@ -39,7 +39,7 @@ func classifyLog(text string) (kind EventKind, reported bool) {
 			return c.kind, c.reported
 		}
 	}
-	return Trouble, false
+	return NetworkError, false
 }
 
 // addressIn returns the sender's address in a log line.

@@ -23,16 +23,16 @@ func (g *Limiter) noteLearned(ctx context.Context, reports []report) {
 		switch {
 		case r.failed:
 			failedGroups |= 1 << ledger.GroupOf(&t.Key)
-			l.LookupFailed(t)
+			l.LookupDone(t, false)
 		case r.IsSender: // this node sends the key
 			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
 			if t.Unlearned {
 				newlyLearned = append(newlyLearned, *t)
 			}
-			l.LookupDone(t)
+			l.LookupDone(t, true)
 		case r.Learned:
 			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
-			l.LookupDone(t)
+			l.LookupDone(t, true)
 		case t.Unlearned:
 			waiting = l.LookupAgain(t) || waiting
 		}

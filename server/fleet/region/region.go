@@ -66,8 +66,8 @@ type Options struct {
 	MaxKeys int
 	// Deadline is the timeout of each step of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
-	// Missed is the number of intervals without an exchange after which the other regions are unreachable. Default 5.
-	Missed int
+	// MaxMissed is the number of intervals without an exchange after which the other regions are unreachable. Default 5.
+	MaxMissed int
 	// Rand returns a random number below n. It spreads exchanges, and identifies this start of the node, so it must not
 	// repeat its numbers after a restart. Default math/rand/v2.
 	Rand func(n int64) int64
@@ -80,7 +80,7 @@ const DefaultInterval = time.Second
 
 func (o *Options) settings() exchange.Settings {
 	return exchange.Settings{
-		Interval: o.Interval, MaxKeys: o.MaxKeys, Deadline: o.Deadline, Missed: o.Missed, Rand: o.Rand, OnEvent: o.OnEvent,
+		Interval: o.Interval, MaxKeys: o.MaxKeys, Deadline: o.Deadline, MaxMissed: o.MaxMissed, Rand: o.Rand, OnEvent: o.OnEvent,
 	}
 }
 

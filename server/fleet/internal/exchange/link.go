@@ -82,7 +82,7 @@ func (k *Link) Lost() uint64 {
 }
 
 // Update records whether the latest exchange succeeded. The exchange is unreachable when none has succeeded for
-// Settings.Missed intervals. set, if not nil, is called with that before it is reported.
+// Settings.MaxMissed intervals. set, if not nil, is called with that before it is reported.
 func (k *Link) Update(succeeded bool, err error, set func(unreachable bool)) {
 	now, before := k.clock.Elapsed(), k.unreachableSince
 	event := fleet.Event{Kind: fleet.ExchangeReachable, Down: now - before}

@@ -11,12 +11,12 @@ import (
 
 // Settings are the settings shared by limiters that use an exchange.
 type Settings struct {
-	Interval time.Duration // how old the consumption of peers may be when it becomes known here
-	MaxKeys  int           // per exchange
-	Deadline time.Duration // per exchange
-	Missed   int           // intervals without an exchange until it counts as unreachable
-	Rand     func(n int64) int64
-	OnEvent  func(fleet.Event)
+	Interval  time.Duration // how old the consumption of peers may be when it becomes known here
+	MaxKeys   int           // per exchange
+	Deadline  time.Duration // per exchange
+	MaxMissed int           // intervals without an exchange until it counts as unreachable
+	Rand      func(n int64) int64
+	OnEvent   func(fleet.Event)
 }
 
 // DefaultMaxKeys is the default of Settings.MaxKeys.
@@ -26,8 +26,8 @@ const (
 	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
 	minDeadline, maxDeadline = 100 * time.Millisecond, 2 * time.Second
 	maxMaxKeys               = 1 << 16
-	// DefaultMissed is the default of Settings.Missed.
-	DefaultMissed = 5
+	// DefaultMaxMissed is the default of Settings.MaxMissed.
+	DefaultMaxMissed = 5
 )
 
 // Validate sets defaults and checks the settings. Errors start with the name of the options they come from.
@@ -35,7 +35,7 @@ func (s *Settings) Validate(options string, interval time.Duration) error {
 	s.Interval = cmp.Or(s.Interval, interval)
 	s.MaxKeys = cmp.Or(s.MaxKeys, DefaultMaxKeys)
 	s.Deadline = cmp.Or(s.Deadline, min(max(s.Interval, minDeadline), maxDeadline))
-	s.Missed = cmp.Or(s.Missed, DefaultMissed)
+	s.MaxMissed = cmp.Or(s.MaxMissed, DefaultMaxMissed)
 	if s.Rand == nil {
 		s.Rand = rand.Int64N
 	}
@@ -50,8 +50,8 @@ func (s *Settings) Validate(options string, interval time.Duration) error {
 		return fmt.Errorf("%s.MaxKeys %d: want 1 to %d, or 0 for %d", options, s.MaxKeys, maxMaxKeys, DefaultMaxKeys)
 	case s.Deadline < time.Millisecond:
 		return fmt.Errorf("%s.Deadline %v: want at least 1ms, or 0 for an interval", options, s.Deadline)
-	case s.Missed < 1:
-		return fmt.Errorf("%s.Missed %d: want at least 1, or 0 for %d", options, s.Missed, DefaultMissed)
+	case s.MaxMissed < 1:
+		return fmt.Errorf("%s.MaxMissed %d: want at least 1, or 0 for %d", options, s.MaxMissed, DefaultMaxMissed)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *Settings) Pauses() func() time.Duration {
 }
 
 // Patience is how long exchanges may fail until the exchange counts as unreachable.
-func (s *Settings) Patience() time.Duration { return time.Duration(s.Missed) * s.Interval }
+func (s *Settings) Patience() time.Duration { return time.Duration(s.MaxMissed) * s.Interval }
 
 // ForLedger sets defaults of the options of the ledger whose tallies are exchanged.
 func (s *Settings) ForLedger(o *fleet.LedgerOptions) {

@@ -58,8 +58,8 @@ func (s *Board) Wipe() {
 	clear(s.Notes)
 }
 
-// Date implements fleet.ClockSource.
-func (p NodeBoard) Date(ctx context.Context) (time.Time, error) {
+// Time implements fleet.ClockSource.
+func (p NodeBoard) Time(ctx context.Context) (time.Time, error) {
 	Wait(ctx, p.delay)
 	p.Mu.Lock()
 	date, down := time.Now().Add(p.Ahead), p.down

@@ -54,7 +54,7 @@ type arrival struct {
 	slot      int32 // of the peer in Ledger.peers, and its generation
 	gen       uint32
 	uptime    time.Duration // of the peer's ledger when it sent the tallies
-	lag, late time.Duration // shortest and usual longest delay of tallies from this peer
+	lag, late time.Duration // the shortest delay of tallies from this peer, and usually the longest
 }
 
 // Impossible returns why a tally cannot be true, or "".
@@ -101,7 +101,7 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	peer, first := r.peerTotal(in.slot, in.gen, l)
 	received := t
 	t, reason = r.plausiblePart(t, first, age)
-	known := peer.total
+	known := peer.total // how much of the peer's total is charged here
 	switch {
 	case first || t.Start > peer.start:
 		if t.Reset && age < now.uptime-r.addedAt+l.options.Lag {
@@ -147,8 +147,7 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	if l.gossips() {
 		peer.updatedAt -= in.lag.Microseconds() // packets that waited during a stall arrive all at once
 	}
-	peer.pastWindow, peer.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
-		t.Window > r.window.start
+	peer.setWindow(r, t.Window)
 	l.counters.applied.Add(max(0, growth))
 	if r.optional.share != nil && !peer.pastWindow {
 		r.optional.share.add(growth, r.at(now))
@@ -287,10 +286,7 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 		return
 	}
 	if window > r.window.start {
-		if r.debt.window != window {
-			r.owed = 0
-		}
-		r.owed, r.debt.window = min(r.owed+n, r.maxOwed()), window
+		r.owe(n, window)
 		return
 	}
 	d := r.consumed.Charge(r.plan, r.at(now), min(n, headgate.MaxCount))
@@ -303,6 +299,15 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 		l.counters.addOver(debt, debt-r.debt.deepest)
 		r.debt.deepest = debt
 	}
+}
+
+// owe adds units that cannot be charged yet, because they belong to a window or because the debt is at its deepest. They
+// replace those of another window.
+func (r *record) owe(n, window int64) {
+	if r.debt.window != window {
+		r.owed = 0
+	}
+	r.owed, r.debt.window = min(r.owed+n, r.maxOwed()), window
 }
 
 // maxOwed returns the most units that are owed: twice the capacity for each of MaxPeers peers.
@@ -333,7 +338,7 @@ func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool)
 	return &r.peers[oldest], true
 }
 
-// Refuse counts and reports a tally that cannot be true. Limiters call it that check tallies themselves.
+// Refuse counts and reports a tally that cannot be true. It is for limiters that check tallies themselves.
 func (l *Ledger) Refuse(from fleet.Peer, reason string) { l.refuse(from, reason, l.now()) }
 
 // refuse counts a tally that cannot be true, and reports it.

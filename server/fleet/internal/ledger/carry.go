@@ -59,10 +59,7 @@ func (r *record) chargeCarried(n int64, now moment) {
 	d := r.consumed.Charge(r.plan, r.at(now), min(n, headgate.MaxCount))
 	r.changedAt = r.at(now)
 	if rest := n - d.Receipt.Units; rest > 0 {
-		if r.debt.window != r.window.start {
-			r.owed = 0
-		}
-		r.owed, r.debt.window = min(r.owed+rest, r.maxOwed()), r.window.start
+		r.owe(rest, r.window.start)
 	}
 }
 

@@ -7,18 +7,13 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// at returns the time by the clock that keys of a plan use, in µs since 1970.
+// at returns the time by the clock that keys of a plan use, in µs since 1970. The offset is 0 unless the limit is
+// staggered.
 func (now moment) at(p *quota.Plan, offset int64) int64 {
-	switch {
-	case p.IsBucket():
-		return now.micros
-	case p.Limit.Staggered:
-		return now.micros + now.clockAhead - offset
-	case p.HasWindows():
-		return now.micros + now.clockAhead
-	default:
+	if !p.HasWindows() {
 		return now.micros
 	}
+	return now.micros + now.clockAhead - offset
 }
 
 // moveWindowBack moves a record to the current window after the clock was set back far.

@@ -99,8 +99,8 @@ func (l *Ledger) adoptLevel(r *record, t *Tally, late time.Duration, now moment)
 	own = min(own, level)
 	more := t.Level + own - level
 	if r.plan.IsBucket() {
-		// Units that drained here while the note was in transit belong to the same limit. They have not drained at the peer
-		// as well.
+		// Units that drained here while the tally was in transit belong to the same limit: they did not also drain at the
+		// peer.
 		inTransit := t.Age.Microseconds()
 		if own > 0 {
 			inTransit = min(inTransit, max(0, inTransit-(now.uptime-r.addedAt).Microseconds()+r.emptyTime))

@@ -37,7 +37,7 @@ type Decider interface {
 // Each node counts by itself and sends its total. A node that receives a larger total than before charges the growth to
 // its own counter, into debt if necessary. So all counters reach the same level, and over-admission is repaid before
 // more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes that each admit 4 units before they
-// hear from the others end at −8 and stay closed for 2 s.
+// receive updates from the others end at −8 and stay closed for 2 s.
 //
 // An empty bucket drains nothing. This is right for one node and wrong for one of several: the units that it did not
 // drain could have been consumed elsewhere. So a node measures how long its bucket was empty, and subtracts what would
@@ -56,7 +56,7 @@ type Decider interface {
 // # Memory
 //
 // A key takes about 400 bytes, and 96 for each peer that consumed it, of at most [MaxPeers]. There are at most
-// Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If all places are taken, the key
+// Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If there is no room, the key
 // with the least left to drain is evicted, but never one whose latest decision was a denial. If there is no other, the
 // new key is refused with headgate.ErrFull.
 type Ledger struct {
@@ -120,15 +120,6 @@ func (l *Ledger) Clock() clock.Stopwatch { return l.clock }
 
 // Uptime returns the age of this ledger by its clock. It is sent with its tallies.
 func (l *Ledger) Uptime() time.Duration { return max(0, l.clock.Elapsed()) }
-
-// KeyOf returns the hash of a check's key.
-func (l *Ledger) KeyOf(c headgate.Check) (Key, error) {
-	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
-	if err != nil {
-		return Key{}, err
-	}
-	return l.hash(c.Key, p.Kind), nil
-}
 
 // hash returns the hash of a key. Each kind of state has a hash of its own, since one kind cannot read another's.
 func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
@@ -235,17 +226,6 @@ func (l *Ledger) prepareValid(c *headgate.Check) (q request, counted bool, err e
 	return q, counted, nil
 }
 
-// decideNew decides on a key that is not known.
-func (q *request) decideNew(now moment) headgate.Decision {
-	p := q.plan
-	if q.sharePlan != nil {
-		p = q.sharePlan
-	}
-	d := p.Decide(nil, now.at(p, q.offset), q.units)
-	d.Degraded = q.degraded
-	return d
-}
-
 // Take decides one check. See [headgate.Limiter].
 func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
 	if err := l.admit(ctx); err != nil {
@@ -319,23 +299,13 @@ func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (
 				return nil, err
 			}
 		}
-		if r == nil {
-			if cur := sh.inForce(q.key, q.plan.Kind); cur != nil {
-				*d = l.peekReplaced(cur, q, now)
-				return nil, nil
-			}
-			*d = q.decideNew(now)
-			return nil, nil
-		}
+	}
+	if r == nil || q.peeks() && (r.plan != q.plan || r.replaced()) {
+		*d = l.peek(q, now)
+		return nil, nil
 	}
 	if q.sharePlan != nil || r.optional.share != nil {
 		l.setShare(r, q, now)
-	}
-	if q.peeks() && (r.plan != q.plan || r.replaced()) {
-		r = l.withPlan(r, q.plan, q.offset, now)
-		*d = l.peekRecord(r, q.units, now)
-		d.Degraded = q.degraded
-		return nil, nil
 	}
 	l.update(r, q.plan, q.offset, now)
 	at := r.at(now)
@@ -345,8 +315,7 @@ func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (
 		}
 	}
 	if q.peeks() {
-		*d = l.peekRecord(r, q.units, now)
-		d.Degraded = q.degraded
+		*d = l.peek(q, now)
 		return nil, nil
 	}
 	r.requestedAt = at

@@ -14,7 +14,7 @@ import (
 //
 // Updates in transit do not cause this. A tally has its sender's total and level, and units that the sender knows of
 // third nodes reach this node about as soon. Nor do late tallies: units that have drained since the tally was sent are
-// subtracted, rather too many than too few.
+// subtracted, and never too few.
 
 // minComparisons is the number of updates from a peer that are needed within the time that updates may be late.
 const minComparisons = 4

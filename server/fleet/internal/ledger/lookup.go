@@ -157,12 +157,12 @@ func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
 	for _, i := range missed {
 		t := &tallies[i]
 		failed |= 1 << GroupOf(&t.Key)
-		l.LookupFailed(t)
+		l.LookupDone(t, false)
 		t.Unlearned = false
 	}
 	l.LookupGroupsDone(exchanged, failed)
 	for i := range tallies {
-		l.LookupDone(&tallies[i])
+		l.LookupDone(&tallies[i], true)
 	}
 }
 
@@ -172,22 +172,15 @@ func (l *Ledger) LookupGroupsDone(exchanged, failed uint64) {
 	l.lookups.failed.And(^exchanged | failed)
 }
 
-// LookupDone ends the lookup of a key that was learned, if it was unlearned before.
-func (l *Ledger) LookupDone(t *Tally) {
-	if t.Unlearned {
+// LookupDone ends the lookup of a key that was unlearned. learned is false if the exchange failed: then the key stays
+// unlearned.
+func (l *Ledger) LookupDone(t *Tally, learned bool) {
+	if !t.Unlearned {
+		return
+	}
+	if learned {
 		l.lookups.done.Add(1)
-		l.endLookup(t, true)
 	}
-}
-
-// LookupFailed ends the lookup of a key that could not be learned, if it is unlearned.
-func (l *Ledger) LookupFailed(t *Tally) {
-	if t.Unlearned {
-		l.endLookup(t, false)
-	}
-}
-
-func (l *Ledger) endLookup(t *Tally, learned bool) {
 	sh, r := l.lock(&t.Key)
 	defer sh.mu.Unlock()
 	if r != nil && r.addedAt == t.Added {

@@ -42,12 +42,9 @@ type ObservedKey struct {
 
 // observedRecord returns the record of a check, with a copy of the check to charge it later. The shard is locked.
 func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, now moment) (*record, error) {
-	r := sh.records[k.Key]
-	if r == nil {
-		var err error
-		if r, err = l.add(sh, k.Key, k.Plan, k.Plan.Offset(c.Key), now); err != nil {
-			return nil, err
-		}
+	r, err := l.findOrAdd(sh, k.Key, k.Plan, k.Plan.Offset(c.Key), now)
+	if err != nil {
+		return nil, err
 	}
 	if r.optional.observed == nil {
 		r.optional.observed = &observation{}

@@ -49,7 +49,7 @@ type recordStatus struct {
 	gap       int8 // of the list of revisits that it is in, or none
 }
 
-// recordPlaces are the indices of a record in lists of its shard.
+// A recordIndex has the indices of a record in lists of its shard.
 type recordIndex struct {
 	list    int32 // of records
 	revisit int32 // of revisits
@@ -79,7 +79,7 @@ type debtState struct {
 	deepest int64 // since the key was in no debt
 }
 
-// A joinState tells which units are counted already: those of peers here, and those of this node in sums.
+// A joinState says which units are counted already: those of peers here, and those of this node in sums.
 type joinState struct {
 	oldest     int64 // start of the oldest total of this node and its peers
 	at         int64 // when a level of a peer was last adopted; 0 if never
@@ -186,7 +186,13 @@ func (r *record) reset(now moment) {
 	r.owed, r.status.denied, r.status.protected, r.join.totalsVoid = 0, false, false, true
 	r.window.carried, r.window.previous = 0, 0
 	r.forgetMoved()
-	r.emptyAt, r.emptyTime = r.at(now), 0
+	r.emptyAt = r.at(now)
+	r.forgetEmptyTime()
+}
+
+// forgetEmptyTime forgets how long the bucket was empty.
+func (r *record) forgetEmptyTime() {
+	r.emptyTime = 0
 	for i := range r.peers {
 		r.peers[i].emptyTime, r.peers[i].emptyAtLevel = 0, 0
 	}

@@ -69,13 +69,3 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 		r.optional.local.ChangeRate(l.localPlan(old), l.localPlan(r.plan), last, at)
 	}
 }
-
-// withPlan returns a copy of a record under another plan.
-func (l *Ledger) withPlan(r *record, p *quota.Plan, offset int64, now moment) *record {
-	if cur := r.current(); cur != r {
-		return l.asIfReplaced(cur, r.key, p, offset, now)
-	}
-	other := r.clone()
-	l.update(other, p, offset, now)
-	return other
-}

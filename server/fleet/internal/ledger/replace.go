@@ -132,11 +132,8 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	if p.HasWindows() && !r.join.totalsVoid && at >= r.window.start {
 		r.optional.kinds.moved, r.optional.kinds.tookOver = max(0, min(units-r.takenByAll(), p.Capacity())), true
 	}
-	// None of this has drained while the bucket was empty.
-	r.emptyTime = 0
-	for i := range r.peers {
-		r.peers[i].emptyTime, r.peers[i].emptyAtLevel = 0, 0
-	}
+	// None of these units drained while the bucket was empty.
+	r.forgetEmptyTime()
 	if r.optional.local != nil && old.optional.local != nil {
 		at, units := old.consumedAt(old.optional.local, l.localPlan(old.plan), now)
 		r.optional.local.Set(l.localPlan(p), at+shift, units)
@@ -228,8 +225,7 @@ func (l *Ledger) applyToReplaced(r *record, t *Tally, in *arrival, age time.Dura
 		growth = 0
 	}
 	peer.start, peer.total, peer.updatedAt, peer.grewAt, peer.sentAt = t.Start, t.Total, r.at(now), 0, max(in.uptime, peer.sentAt)
-	peer.pastWindow, peer.nextWindow = r.plan.HasWindows() && t.Window < r.window.start, r.plan.HasWindows() &&
-		t.Window > r.window.start
+	peer.setWindow(r, t.Window)
 	l.counters.applied.Add(growth)
 	l.advance(cur, now)
 	l.chargePeers(cur, growth, cur.window.start, now)

@@ -24,12 +24,12 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	if q.plan.Kind == algorithm.KindLeases {
 		return d, headgate.ErrUnsupported
 	}
-	sh, r := l.lock(&q.key)
+	sh := l.shardOf(&q.key)
+	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r == nil {
-		if r, err = l.add(sh, q.key, q.plan, q.offset, now); err != nil {
-			return d, err
-		}
+	r, err := l.findOrAdd(sh, q.key, q.plan, q.offset, now)
+	if err != nil {
+		return d, err
 	}
 	if q.sharePlan != nil || r.optional.share != nil {
 		l.setShare(r, &q, now)
@@ -70,12 +70,12 @@ func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt
 		return false, err
 	}
 	now, key := l.now(), l.hash(c.Key, p.Kind)
-	sh, rec := l.lock(&key)
+	sh := l.shardOf(&key)
+	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if rec == nil {
-		if rec, err = l.add(sh, key, p, p.Offset(c.Key), now); err != nil {
-			return false, err
-		}
+	rec, err := l.findOrAdd(sh, key, p, p.Offset(c.Key), now)
+	if err != nil {
+		return false, err
 	}
 	l.update(rec, p, 0, now)
 	if held, err = rec.consumed.Renew(p, rec.at(now), c.Cost, r.Lease); err != nil {

@@ -53,6 +53,14 @@ func (sh *shard) init(most int) {
 	sh.records = make(map[Key]*record)
 }
 
+// findOrAdd returns the record of a key, which it adds if there is none. The shard is locked.
+func (l *Ledger) findOrAdd(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
+	if r := sh.records[key]; r != nil {
+		return r, nil
+	}
+	return l.add(sh, key, p, offset, now)
+}
+
 // add adds a record for a new key.
 func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
 	l.sweep(sh, now, 2)

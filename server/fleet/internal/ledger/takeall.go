@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/headgate/headgate"
@@ -110,32 +111,31 @@ func (l *Ledger) lookupFor(q *request, now moment) *Lookup {
 	return l.checkLookup(sh, r, q, now)
 }
 
-// peek returns the decision that a take would return.
+// peek returns the decision that a take would return. The shard is locked.
 func (l *Ledger) peek(q *request, now moment) headgate.Decision {
 	sh := l.shardOf(&q.key)
 	r := sh.records[q.key]
-	if r == nil {
-		if cur := sh.inForce(q.key, q.plan.Kind); cur != nil {
-			return l.peekReplaced(cur, q, now)
-		}
-		return q.decideNew(now)
-	}
-	if q.sharePlan != nil || r.optional.share != nil {
+	if r != nil && (q.sharePlan != nil || r.optional.share != nil) {
 		l.setShare(r, q, now)
 	}
-	if q.peeks() && (r.plan != q.plan || r.replaced()) {
-		r = l.withPlan(r, q.plan, q.offset, now)
-	} else {
+	switch {
+	case r == nil:
+		if r = sh.inForce(q.key, q.plan.Kind); r == nil {
+			p := cmp.Or(q.sharePlan, q.plan)
+			d := p.Decide(nil, now.at(p, q.offset), q.units)
+			d.Degraded = q.degraded
+			return d
+		}
+		r = l.asIfReplaced(r, q.key, q.plan, q.offset, now)
+	case q.peeks() && r.replaced():
+		r = l.asIfReplaced(r.current(), q.key, q.plan, q.offset, now)
+	case q.peeks() && r.plan != q.plan:
+		r = r.clone() // a peek does not change the limit
+		l.update(r, q.plan, q.offset, now)
+	default:
 		l.update(r, q.plan, q.offset, now)
 	}
 	d := l.peekRecord(r, q.units, now)
-	d.Degraded = q.degraded
-	return d
-}
-
-// peekReplaced is peek for a key that is counted under a limit of another kind.
-func (l *Ledger) peekReplaced(cur *record, q *request, now moment) headgate.Decision {
-	d := l.peekRecord(l.asIfReplaced(cur, q.key, q.plan, q.offset, now), q.units, now)
 	d.Degraded = q.degraded
 	return d
 }

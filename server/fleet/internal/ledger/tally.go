@@ -85,6 +85,12 @@ type peerTotal struct {
 	older      bool  // the peer's record is older than what this node knows
 }
 
+// setWindow records whether the latest total is of another window than the open one of the record.
+func (p *peerTotal) setWindow(r *record, window int64) {
+	p.pastWindow = r.plan.HasWindows() && window < r.window.start
+	p.nextWindow = r.plan.HasWindows() && window > r.window.start
+}
+
 // A levelGap is by how much a peer's level was above ours in all updates since a time; see catchUp.
 type levelGap struct {
 	least, most, since int64

@@ -10,7 +10,7 @@ import (
 
 // SetUnreachable tells the ledger whether its peers are unreachable. While they are, decisions are Degraded and follow
 // the check's policy: Open uses this node's counter and the whole limit, Local the check's Safe limit or the limit
-// divided by the live nodes, and Closed denies. Denied callers may retry after the time retry.
+// divided by the live nodes, and Closed denies. Denied callers are told to wait for retry.
 func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
 	l.retryAt.Store(int64(l.clock.Elapsed() + retry))
 	l.unreachable.Store(unreachable)

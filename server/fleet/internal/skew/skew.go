@@ -121,7 +121,7 @@ func (c *Tracker) read(ctx context.Context) error {
 	ctx, done := clock.WithTimeout(ctx, c.clock, c.deadline)
 	defer done()
 	requestedAt := c.clock.Elapsed()
-	reading, err := c.source.Date(ctx)
+	reading, err := c.source.Time(ctx)
 	respondedAt := c.clock.Elapsed()
 	if err != nil {
 		c.next = respondedAt + retryInterval
