@@ -1,12 +1,15 @@
 package node
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/follow"
 	"github.com/headgate/headgate/server/telemetry"
 )
@@ -79,4 +82,39 @@ func (f *followedRules) status() telemetry.RulesStatus {
 		result.Error = m.problem()
 	}
 	return result
+}
+
+// openDeferred opens the database and its API. It returns false if that fails.
+func (n *Node) openDeferred(ctx context.Context) bool {
+	s := n.control
+	if err := n.openDatabase(ctx); err != nil {
+		s.deferred.Fail(err)
+		return false
+	}
+	s.deferred.Open(follow.Database(s.db, s.deferred.Namespace(), s.api.Load()))
+	return true
+}
+
+// retryDatabase tries to open the database until it succeeds. It returns false if ctx ends before.
+func (n *Node) retryDatabase(ctx context.Context) bool {
+	const maxPause = 15 * time.Second
+	for pause := time.Second; n.control.deferred.Err() != nil; pause = min(2*pause, maxPause) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+		if !n.openDeferred(ctx) {
+			if err := n.control.deferred.Err(); errors.Is(err, control.ErrNewer) {
+				n.log.Error("database not opened", "err", err.Error())
+			}
+			continue
+		}
+		n.log.Info("database opened", "db", n.control.db.Name())
+		n.printFirstToken()
+		n.followed.follower.Refresh()
+	}
+	return true
 }

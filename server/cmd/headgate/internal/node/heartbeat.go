@@ -21,8 +21,8 @@ func (n *Node) describe() control.Node {
 	if n.admin != nil {
 		result.Address = n.adminURL()
 	}
-	if n.control.keyAnswers != nil {
-		result.QueryKey = n.control.keyAnswers.Key()
+	if n.control.keyQueries != nil {
+		result.QueryKey = n.control.keyQueries.Key()
 	}
 	result.Counters = n.config.SharedCountersID()
 	result.Fleet = n.fleet.Report()

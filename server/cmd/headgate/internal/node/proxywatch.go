@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// proxySample is the time between two requests that are checked for an untrusted load balancer.
-	proxySample = 100 * time.Millisecond
-	// proxyRepeat is the time between two warnings in the log.
-	proxyRepeat = time.Hour
-	// proxyNames is the number of load balancers that a warning lists.
-	proxyNames = 4
+	// proxySampleInterval is how often a request is checked for an untrusted load balancer.
+	proxySampleInterval = 100 * time.Millisecond
+	// proxyWarnInterval is the time between two warnings in the log.
+	proxyWarnInterval = time.Hour
+	// maxProxyNames is the maximum number of load balancers that a warning lists.
+	maxProxyNames = 4
 )
 
 // watchProxies samples requests and logs load balancers that are not trusted, until ctx ends.
 func watchProxies(ctx context.Context, id *identity.Identifier, log *slog.Logger) {
-	tick := time.NewTicker(proxySample)
+	tick := time.NewTicker(proxySampleInterval)
 	defer tick.Stop()
 	var logged time.Time
 	for {
@@ -30,7 +30,7 @@ func watchProxies(ctx context.Context, id *identity.Identifier, log *slog.Logger
 			return
 		case now := <-tick.C:
 			id.SampleProxies()
-			if !logged.IsZero() && now.Sub(logged) < proxyRepeat {
+			if !logged.IsZero() && now.Sub(logged) < proxyWarnInterval {
 				continue
 			}
 			if text := untrustedProxies(id); text != "" {
@@ -41,7 +41,7 @@ func watchProxies(ctx context.Context, id *identity.Identifier, log *slog.Logger
 	}
 }
 
-// untrustedProxies returns a warning if requests come through load balancers that are not trusted, else nothing.
+// untrustedProxies returns a warning if requests come through load balancers that are not trusted, or "".
 func untrustedProxies(id *identity.Identifier) string {
 	found, ok := id.UntrustedProxies()
 	if !ok {
@@ -50,9 +50,9 @@ func untrustedProxies(id *identity.Identifier) string {
 	var names []string
 	for _, addr := range found.Peers {
 		switch {
-		case len(names) == proxyNames:
-			names = append(names, fmt.Sprintf("%d more", len(found.Peers)-proxyNames))
-		case len(names) > proxyNames: // part of "more"
+		case len(names) == maxProxyNames:
+			names = append(names, fmt.Sprintf("%d more", len(found.Peers)-maxProxyNames))
+		case len(names) > maxProxyNames: // part of "more"
 		case addr.IsValid():
 			names = append(names, addr.String())
 		default:

@@ -31,11 +31,11 @@ import (
 type rulesService struct {
 	db         control.DB                      // nil with a remote rules service
 	monitor    atomic.Pointer[control.Monitor] // of db; nil if db cannot be changed or is not open yet
-	deferred   *deferredSource                 // nil if the database is a file
+	deferred   *follow.Deferred                // nil if the database is a file
 	api        atomic.Pointer[api.Server]      // nil without a database, and until it is open
 	remote     *remote.Client                  // nil if the rules service is in this process
 	hook       http.Handler                    // receives webhooks; nil if none are configured
-	keyAnswers *keys.Responder                 // answers questions about clients; nil without an admin listener
+	keyQueries *keys.Responder                 // serves queries about clients; nil without an admin listener
 	tempDir    string                          // removed by close, if not empty
 	firstToken atomic.Pointer[string]          // the admin token of a new database, until it is printed
 }
@@ -49,8 +49,8 @@ const dbTimeout = 30 * time.Second
 // openControl opens the rules service, or a client of a remote one, and applies its rules.
 func (n *Node) openControl(ctx context.Context) error {
 	if n.config.AdminAddr != config.Off {
-		n.control.keyAnswers = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity,
-			n.answerTraffic)
+		n.control.keyQueries = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity,
+			n.serveTrafficQuery)
 	}
 	source, dir, err := n.openSource(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (n *Node) openControl(ctx context.Context) error {
 		HeavyWork: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
 	if database := n.control.deferred; err == nil && database != nil &&
-		(!f.ready() || errors.Is(database.lastErr(), control.ErrNewer)) {
-		err = database.lastErr() // no rules on disk either, or the database needs a newer version of Headgate
+		(!f.ready() || errors.Is(database.Err(), control.ErrNewer)) {
+		err = database.Err() // no rules on disk either, or the database needs a newer version of Headgate
 	}
 	return err
 }
@@ -84,7 +84,7 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 		return follow.Database(s.db, c.ControlNamespace(), s.api.Load()), "", nil
 	}
 	// A database on another host may be unreachable. The node starts with the rules on disk then.
-	s.deferred = newDeferredSource(c.DB, c.ControlNamespace())
+	s.deferred = follow.NewDeferred(c.DB, c.ControlNamespace())
 	opening, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
 	n.openDeferred(opening)
@@ -228,7 +228,7 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
 		return err
 	}
-	settings.Namer, settings.TrafficErased, settings.NodeTraffic = n.namer, n.eraseTraffic, n.answerTraffic
+	settings.Namer, settings.TrafficErased, settings.NodeTraffic = n.namer, n.eraseTraffic, n.serveTrafficQuery
 	settings.Hooks.Networks = n.config.RulesService.HookNetworks
 	server, err := api.New(settings)
 	if err != nil {
@@ -302,8 +302,8 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 		switch server := s.api.Load(); {
 		case s.hook != nil && path == "/v1/hooks/rules":
 			s.hook.ServeHTTP(w, r)
-		case s.keyAnswers != nil && path == "/v1/hooks/keys":
-			s.keyAnswers.ServeHTTP(w, r)
+		case s.keyQueries != nil && path == "/v1/hooks/keys":
+			s.keyQueries.ServeHTTP(w, r)
 		case isAPI && server != nil:
 			server.ServeHTTP(w, r)
 		case isAPI && s.deferred != nil:

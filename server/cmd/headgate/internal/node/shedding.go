@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/server/overload"
 )
 
-// shedding serves the admin listener, and responds with 503 and Retry-After to what is shed. Metrics, health, tokens,
-// rules and keys are always served: an operator needs them to end the overload.
+// shedding wraps the handler of the admin listener: requests that the current stage sheds get 503 with Retry-After.
+// Metrics, health, tokens, rules and keys are always served, as an operator needs them to end the overload.
 func shedding(m *overload.Monitor, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stage := stageOf(r.URL.Path); stage != overload.Nothing && m.Sheds(stage) {
@@ -26,7 +26,7 @@ var shedNames = map[overload.Stage]string{
 	overload.Console: "the console", overload.Explain: "explanations", overload.Detail: "statistics",
 }
 
-// stageOf returns the stage from which on a path is not served, or Nothing.
+// stageOf returns the first stage at which a path is not served, or Nothing if it is always served.
 func stageOf(path string) overload.Stage {
 	switch {
 	case path == "/v1/explain", path == "/v1/whatif":

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -228,4 +230,24 @@ func (n *Node) eraseTraffic(kept map[string]string) {
 	for _, r := range t.minutes {
 		r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(kept) })
 	}
+}
+
+// serveTrafficQuery responds to a query of the rules service about the traffic of this node.
+func (n *Node) serveTrafficQuery(query json.RawMessage) (json.RawMessage, error) {
+	var q traffic.NodeQuery
+	if err := json.Unmarshal(query, &q); err != nil {
+		return nil, fmt.Errorf("read the query: %w", err)
+	}
+	now := time.Now()
+	var response traffic.NodeResponse
+	if q.Sample != nil {
+		response.Sample = n.recorder.Sample(q.Sample.Rule, now.Add(-q.Sample.Window), now)
+	}
+	if q.Series != nil {
+		response.Series = n.ownTraffic.Series(*q.Series, now)
+	}
+	if q.Decisions != nil && n.decisionLog != nil {
+		response.Decisions = n.decisionLog.Find(*q.Decisions)
+	}
+	return json.Marshal(response)
 }

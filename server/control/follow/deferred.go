@@ -1,0 +1,107 @@
+package follow
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
+
+// A Deferred is the Source of a database that may be unreachable when the node starts. Until it is open, the rules on
+// disk apply. It is safe for concurrent use.
+type Deferred struct {
+	name, namespace string
+	ready           chan struct{}
+
+	mu     sync.Mutex
+	source Source // nil until the database is open
+	err    error  // why the database is not open
+}
+
+var _ Source = (*Deferred)(nil)
+
+// NewDeferred returns a Deferred for the URL of a database.
+func NewDeferred(database, namespace string) *Deferred {
+	name := "a database"
+	if u, err := url.Parse(database); err == nil {
+		u.User, u.RawQuery = nil, ""
+		name = u.String()
+	}
+	return &Deferred{name: name, namespace: namespace, ready: make(chan struct{})}
+}
+
+// Name returns the URL of the database without its user and password.
+func (d *Deferred) Name() string { return d.name }
+
+// Namespace returns the namespace whose rules are followed.
+func (d *Deferred) Namespace() string { return d.namespace }
+
+// Open sets the source, once the database is open.
+func (d *Deferred) Open(source Source) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.source, d.err = source, nil
+	close(d.ready)
+}
+
+// Fail records why the database could not be opened.
+func (d *Deferred) Fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+// Err returns why the database could not be opened, or nil if it is open.
+func (d *Deferred) Err() error {
+	_, err := d.get()
+	return err
+}
+
+func (d *Deferred) get() (Source, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.source, d.err
+}
+
+// Watch waits until the database is open, then watches it.
+func (d *Deferred) Watch(ctx context.Context) iter.Seq2[int64, error] {
+	return func(yield func(int64, error) bool) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.ready:
+		}
+		source, _ := d.get()
+		source.Watch(ctx)(yield)
+	}
+}
+
+// Fetch implements Source. It fails until the database is open.
+func (d *Deferred) Fetch(ctx context.Context, since control.Mark, to Sink) error {
+	source, err := d.get()
+	if source == nil {
+		return err
+	}
+	return source.Fetch(ctx, since, to)
+}
+
+// Heartbeat implements Source. It fails until the database is open.
+func (d *Deferred) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
+	source, err := d.get()
+	if source == nil {
+		return 0, 0, err
+	}
+	return source.Heartbeat(ctx, n)
+}
+
+// Leave implements Source. It fails until the database is open.
+func (d *Deferred) Leave(ctx context.Context, n control.Node) error {
+	source, err := d.get()
+	if source == nil {
+		return err
+	}
+	return source.Leave(ctx, n)
+}
