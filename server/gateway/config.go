@@ -106,17 +106,18 @@ type Config struct {
 	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers see
 	// it. Default 0.
 	DrainDelay time.Duration
-	// DrainLinger is how long Shutdown then leaves idle connections open, so that a request which is on its way is still
-	// answered, with Connection: close. Default DefaultDrainLinger.
+	// DrainLinger is how long Shutdown leaves idle connections open after DrainDelay, so that requests in transit still get
+	// a response, with Connection: close. Default DefaultDrainLinger.
 	DrainLinger time.Duration
-	// UpgradeGrace is how long upgraded connections stay open after that. Default DefaultUpgradeGrace.
+	// UpgradeGrace is how long upgraded connections stay open after DrainLinger. Default DefaultUpgradeGrace.
 	UpgradeGrace time.Duration
 	// DrainTimeout bounds how long Serve drains when its context ends. Default DefaultDrainTimeout.
 	DrainTimeout time.Duration
 
-	// NetHTTP serves all clients with net/http, instead of the faster package downstream, which leaves only requests that
-	// are neither HTTP/2 nor plain HTTP/1.1 to net/http. Responses are the same, but a connection stays open after a request that states
-	// its length in two ways, and a request of less than 14 bytes is waited for. Default false.
+	// NetHTTP serves all clients with net/http, instead of the faster package downstream. By default, net/http serves only
+	// requests that are neither HTTP/2 nor plain HTTP/1.1. Responses are the same, except that net/http keeps a connection
+	// open after a request that states its length in two ways, and waits for more if a request has less than 14 bytes.
+	// Default false.
 	NetHTTP bool
 
 	// AccessLog selects the requests that are logged. Default none.

@@ -33,7 +33,7 @@ func (s Stage) String() string {
 	return "unknown"
 }
 
-// waits are the waits for a core from which on each stage is reached.
+// waits are the waits for a core at which each stage begins.
 var waits = [stages]time.Duration{
 	Console: 50 * time.Millisecond, Explain: 100 * time.Millisecond, Detail: 200 * time.Millisecond,
 	Requests: 500 * time.Millisecond,
@@ -42,13 +42,13 @@ var waits = [stages]time.Duration{
 const (
 	// interval is how often the load is measured.
 	interval = 100 * time.Millisecond
-	// highIntervals is for how many intervals in a row the wait must be long before a stage is reached: one alone may be
-	// that of a process that was stopped.
+	// highIntervals is the number of consecutive intervals with a long wait after which a stage begins. A single one may
+	// be due to a pause of the process.
 	highIntervals = 3
-	// lowIntervals is for how many intervals in a row the wait must be less than half of that of a stage before it ends.
+	// lowIntervals is the number of consecutive intervals with less than half of the stage's wait after which it ends.
 	lowIntervals = 10
-	// shareStep is by how much the share of refused requests grows and shrinks in an interval, and maxShare the most of
-	// it: some requests must pass, so that the wait shows the load.
+	// shareStep is how much the share of refused requests grows or shrinks per interval. maxShare is its maximum: some
+	// requests must pass, so that the wait still shows the load.
 	shareStep = 0.05
 	maxShare  = 0.95
 )
@@ -74,11 +74,11 @@ type Monitor struct {
 	wait  atomic.Int64
 	shed  [stages]atomic.Int64
 
-	high, low int // intervals in a row; of Run alone
+	high, low int // consecutive intervals with a long and a short wait; only Run uses them
 	current   float64
 }
 
-// shareUnits is the share 1 of Monitor.share.
+// shareUnits is the value of Monitor.share that stands for all requests.
 const shareUnits = 1 << 20
 
 // New returns a Monitor. It sheds nothing until Run is called.
@@ -133,7 +133,7 @@ func (m *Monitor) measure() {
 	m.share.Store(uint64(m.current * shareUnits))
 }
 
-// nextCount counts intervals in a row for which a condition holds.
+// nextCount counts consecutive intervals for which a condition holds.
 func nextCount(n int, holds bool) int {
 	if holds {
 		return n + 1

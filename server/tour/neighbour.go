@@ -42,7 +42,7 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 
 // watch draws the flood over and over until it is done.
 func (d *demo) watch(f *flood, done <-chan error) error {
-	defer d.Still()()
+	defer d.HideCursor()()
 	const framesPerSecond = 12 // not a multiple of the clients' rates, so that frames show all their states
 	ticker := time.NewTicker(time.Second / framesPerSecond)
 	defer ticker.Stop()

@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	err := d.show(ctx)
 	if ctx.Err() != nil {
-		d.Wipe()
+		d.ClearEcho()
 		return ctx.Err()
 	}
 	return err

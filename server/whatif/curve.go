@@ -132,11 +132,11 @@ func (r *run) lowest(counts []int64) (*Point, error) {
 	}
 	low, high := int64(0), counts[0] // low affects too many
 	for {
-		enough, err := r.enough(high)
+		ok, err := r.mostUnaffected(high)
 		if err != nil {
 			return nil, err
 		}
-		if enough {
+		if ok {
 			break
 		}
 		if low = high; !valid(high*2) || high > most {
@@ -146,11 +146,11 @@ func (r *run) lowest(counts []int64) (*Point, error) {
 	}
 	for high-low > max(1, low/200) { // half a percent is as good as exact
 		middle := low + (high-low)/2
-		enough, err := r.enough(middle)
+		ok, err := r.mostUnaffected(middle)
 		if err != nil {
 			return nil, err
 		}
-		if enough {
+		if ok {
 			high = middle
 		} else {
 			low = middle
@@ -159,8 +159,8 @@ func (r *run) lowest(counts []int64) (*Point, error) {
 	return r.point(high)
 }
 
-// enough reports whether 99 % of the clients are not affected at a count of the varied limit.
-func (r *run) enough(count int64) (bool, error) {
+// mostUnaffected reports whether 99 % of the clients are not affected at a count of the varied limit.
+func (r *run) mostUnaffected(count int64) (bool, error) {
 	_, limits := r.limits(count)
 	var clients, affected sum
 	p := &player{}

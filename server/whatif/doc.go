@@ -4,6 +4,6 @@
 //	result, err := whatif.Run(ctx, traffic, whatif.Proposal{Rule: set.Rule("search"), Terms: terms}, nil)
 //
 // Traffic is recorded by nodes, or read from a log file with ReadLog. Each client's requests are replayed through the
-// steps of package algorithm. If only a sample of the clients is known, figures are estimates with an interval that
-// contains the truth with a probability of 95 %.
+// steps of package algorithm. If only a sample of the clients is known, figures are estimates with a 95 % confidence
+// interval.
 package whatif

@@ -2,8 +2,7 @@ package whatif
 
 import "math"
 
-// An Estimate is a figure with the interval that contains the truth with a probability of 95 %. If all clients are
-// known, Low and High equal Value.
+// An Estimate is a figure with its 95 % confidence interval. If all clients are known, Low and High equal Value.
 type Estimate struct {
 	Value int64 `json:"value"`
 	Low   int64 `json:"low"`

@@ -65,8 +65,8 @@ func keyText(key uint64) string {
 	return string(b[:])
 }
 
-// harmless reports whether a client cannot be denied, because no limit is as low as all its units together.
-func (p *player) harmless(units int64) bool {
+// neverDenies reports whether a client with these units is never denied: no limit is below all of them together.
+func (p *player) neverDenies(units int64) bool {
 	for _, plan := range p.plans {
 		if units > plan.Capacity() {
 			return false
@@ -88,7 +88,7 @@ func (p *player) play(c *Client, untilDenied bool) (o Outcome) {
 		return o
 	case p.terms.Unlimited || len(p.plans) == 0:
 		return o
-	case p.harmless(units) && p.terms.MaxDelay == 0 && !p.queues():
+	case p.neverDenies(units) && p.terms.MaxDelay == 0 && !p.queues():
 		return o
 	}
 	for i := range c.Events {

@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/server/gateway/downstream/h2"
 )
 
-// A Server serves HTTP/1.1 and HTTP/2, and passes connections to net/http that it does not serve itself. It is used once. Its
-// fields must not change after Serve was called.
+// A Server serves HTTP/1.1 and HTTP/2, and passes connections that it does not serve itself to net/http. Serve can be
+// called once, and fields must not change after that.
 type Server struct {
 	// Handler serves requests. It must not keep them.
 	Handler http.Handler

@@ -157,7 +157,7 @@ func (s *Set) Each(f func(file string, c *tls.Certificate)) {
 	}
 }
 
-// Loaded returns how often new files were taken into use, including the first time.
+// Loaded returns how often certificates were loaded, including the first time.
 func (s *Set) Loaded() int64 { return s.loaded.Load() }
 
 // Failed returns how often loading failed.

@@ -35,8 +35,8 @@ type Options struct {
 
 const (
 	host = "127.0.0.1"
-	// patience bounds the start of a server.
-	patience = 60 * time.Second
+	// startTimeout bounds the start of a server.
+	startTimeout = 60 * time.Second
 )
 
 // A Server is a PostgreSQL server. It keeps its port and its data during the test.
@@ -127,7 +127,7 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 // initialize creates an empty database cluster.
 func (s *Server) initialize() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata", s.data(), "--username", "headgate",
 		"--auth", "trust",
@@ -165,7 +165,7 @@ func (s *Server) launch() error {
 	if s.process, err = process.Start(cmd); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
 		err := s.ping()
 		switch {
 		case err == nil:
@@ -173,7 +173,7 @@ func (s *Server) launch() error {
 		case !s.process.Running():
 			return fmt.Errorf("the server ended right after its start; its log:\n%s", s.logTail())
 		case time.Now().After(deadline):
-			return fmt.Errorf("the server does not respond %v after its start: %w; its log:\n%s", patience, err, s.logTail())
+			return fmt.Errorf("the server does not respond %v after its start: %w; its log:\n%s", startTimeout, err, s.logTail())
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (s *Server) URL(t testing.TB) string {
 // Exec runs statements as the superuser.
 func (s *Server) Exec(t testing.TB, statements string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.baseURL())
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Server) Kill() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
 		err := s.launch()
 		if err == nil {
 			return

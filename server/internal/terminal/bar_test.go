@@ -57,8 +57,8 @@ func TestPlainScreenHasNoColours(t *testing.T) {
 	var out bytes.Buffer
 	s := &Screen{W: &out}
 	s.Title(s.Paint(Bold, "x"))
-	s.Still()()
-	s.Wipe()
+	s.HideCursor()()
+	s.ClearEcho()
 	if got, want := out.String(), "\nx\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -33,9 +33,9 @@ type Screen struct {
 	drawn int // number of lines of the frame that can be redrawn
 }
 
-// Is reports whether w is a terminal that supports redrawing and whose user wants colours, by these variables of the
+// CanRedraw reports whether w is a terminal that supports redrawing and whose user wants colours, by these variables of the
 // environment.
-func Is(w io.Writer, environ []string) bool {
+func CanRedraw(w io.Writer, environ []string) bool {
 	for _, pair := range environ {
 		if name, value, _ := strings.Cut(pair, "="); name == "NO_COLOR" && value != "" || pair == "TERM=dumb" {
 			return false
@@ -89,8 +89,8 @@ func (s *Screen) Draw(frame []string) {
 	fmt.Fprint(s.W, b.String())
 }
 
-// Still hides the cursor and disables line wrapping until the returned function is called.
-func (s *Screen) Still() (restore func()) {
+// HideCursor hides the cursor and disables line wrapping until the returned function is called.
+func (s *Screen) HideCursor() (restore func()) {
 	if !s.Live {
 		return func() {}
 	}
@@ -98,8 +98,8 @@ func (s *Screen) Still() (restore func()) {
 	return func() { fmt.Fprint(s.W, "\x1b[?7h\x1b[?25h") }
 }
 
-// Wipe clears text that the terminal has echoed on the line below.
-func (s *Screen) Wipe() {
+// ClearEcho clears text that the terminal has echoed on the line below.
+func (s *Screen) ClearEcho() {
 	if s.Live {
 		fmt.Fprint(s.W, "\r\x1b[K")
 	}

@@ -19,7 +19,7 @@ func startDir(t *testing.T, path string, poll time.Duration) *watched {
 	done := make(chan error, 1)
 	watching := make(chan struct{}, 1)
 	go func() {
-		done <- watch.Dir(ctx, path, watch.Options{Settle: settle, Quiet: settle, Poll: poll}, func() {
+		done <- watch.Dir(ctx, path, watch.Options{Settle: settle, SettleInPlace: settle, Poll: poll}, func() {
 			w.told.Add(1)
 			text := readAll(path)
 			w.last.Store(&text)

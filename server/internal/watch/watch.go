@@ -17,22 +17,22 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultSettle = 100 * time.Millisecond
-	DefaultQuiet  = time.Second
-	DefaultPoll   = 10 * time.Second
+	DefaultSettle        = 100 * time.Millisecond
+	DefaultSettleInPlace = time.Second
+	DefaultPoll          = 10 * time.Second
 )
 
-// maxWaits bounds the wait for a file that keeps changing, as a multiple of Settle or Quiet.
+// maxWaits bounds the wait for a file that keeps changing, as a multiple of Settle or SettleInPlace.
 const maxWaits = 10
 
 // Options configure File and Dir. The zero Options are good for most uses.
 type Options struct {
 	// Settle is the time without further changes before a change is reported. Default DefaultSettle.
 	Settle time.Duration
-	// Quiet is Settle for a file that is written in place. It is longer, because a program that pauses while writing
+	// SettleInPlace is used instead of Settle for a file that is written in place. It is longer, because a program that pauses while writing
 	// leaves a file that may be valid but incomplete. A file that is replaced by a rename is complete at once. Default
-	// DefaultQuiet, at least Settle.
-	Quiet time.Duration
+	// DefaultSettleInPlace, at least Settle.
+	SettleInPlace time.Duration
 	// Poll is the poll interval, for file systems without change notifications (NFS, some container mounts). Default
 	// DefaultPoll.
 	Poll time.Duration
@@ -49,7 +49,7 @@ func File(ctx context.Context, path string, o Options, changed func()) error {
 // Dir is File for all files of a directory, including added and removed ones. Subdirectories do not count, unless a
 // symbolic link in the directory points into one.
 func Dir(ctx context.Context, path string, o Options, changed func()) error {
-	return start(ctx, &watcher{options: o, changed: changed, within: true}, path)
+	return start(ctx, &watcher{options: o, changed: changed, isDir: true}, path)
 }
 
 func start(ctx context.Context, w *watcher, path string) error {
@@ -57,10 +57,10 @@ func start(ctx context.Context, w *watcher, path string) error {
 	if o.Settle == 0 {
 		o.Settle = DefaultSettle
 	}
-	if o.Quiet == 0 {
-		o.Quiet = DefaultQuiet
+	if o.SettleInPlace == 0 {
+		o.SettleInPlace = DefaultSettleInPlace
 	}
-	o.Quiet = max(o.Quiet, o.Settle)
+	o.SettleInPlace = max(o.SettleInPlace, o.Settle)
 	if o.Poll == 0 {
 		o.Poll = DefaultPoll
 	}
@@ -86,12 +86,12 @@ func start(ctx context.Context, w *watcher, path string) error {
 
 type watcher struct {
 	path    string
-	within  bool // path is a directory, and its files count
+	isDir   bool // path is a directory whose files are watched
 	options Options
 	changed func()
 	notify  *fsnotify.Watcher // nil if there is none
 	steps   map[string]bool   // the symbolic links on the path to the files, and the files
-	end     string            // the resolved directory, if its files count
+	dir     string            // the resolved directory, if isDir is set
 	watched map[string]bool   // directories
 	seen    string
 }
@@ -116,7 +116,7 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		span := w.options.Settle
 		if inPlace {
-			span = w.options.Quiet
+			span = w.options.SettleInPlace
 		}
 		settled.Reset(min(span, max(0, maxWaits*span-now.Sub(first))))
 	}
@@ -131,7 +131,7 @@ func (w *watcher) run(ctx context.Context) {
 			}
 			// A watched directory reports its own move or removal.
 			if e.Op == fsnotify.Chmod || !w.steps[e.Name] && !w.watched[e.Name] &&
-				(w.end == "" || filepath.Dir(e.Name) != w.end) {
+				(w.dir == "" || filepath.Dir(e.Name) != w.dir) {
 				continue
 			}
 			inPlace = inPlace || e.Has(fsnotify.Write)
@@ -159,11 +159,11 @@ func (w *watcher) run(ctx context.Context) {
 
 // follow finds the current steps to the files, and watches their directories.
 func (w *watcher) follow() {
-	w.steps, w.end = make(map[string]bool), ""
+	w.steps, w.dir = make(map[string]bool), ""
 	steps(w.path, w.steps)
-	if w.within {
+	if w.isDir {
 		if end, err := filepath.EvalSymlinks(w.path); err == nil {
-			w.end = end
+			w.dir = end
 		}
 	}
 	for _, path := range w.entries() {
@@ -173,8 +173,8 @@ func (w *watcher) follow() {
 	for step := range w.steps {
 		wanted[filepath.Dir(step)] = true
 	}
-	if w.end != "" {
-		wanted[w.end] = true
+	if w.dir != "" {
+		wanted[w.dir] = true
 	}
 	if w.notify == nil {
 		return
@@ -239,17 +239,17 @@ func steps(path string, found map[string]bool) {
 
 // entries returns the files of the directory in order; none if they do not count.
 func (w *watcher) entries() []string {
-	if w.end == "" {
+	if w.dir == "" {
 		return nil
 	}
-	list, err := os.ReadDir(w.end)
+	list, err := os.ReadDir(w.dir)
 	if err != nil {
 		return nil // the directory is gone, which its parent reports
 	}
 	var paths []string
 	for _, entry := range list {
 		if !entry.IsDir() {
-			paths = append(paths, filepath.Join(w.end, entry.Name()))
+			paths = append(paths, filepath.Join(w.dir, entry.Name()))
 		}
 	}
 	return paths

@@ -31,7 +31,7 @@ func start(t *testing.T, path string, poll time.Duration) *watched {
 	done := make(chan error, 1)
 	watching := make(chan struct{}, 1)
 	go func() {
-		done <- watch.File(ctx, path, watch.Options{Settle: settle, Quiet: settle, Poll: poll}, func() {
+		done <- watch.File(ctx, path, watch.Options{Settle: settle, SettleInPlace: settle, Poll: poll}, func() {
 			w.changed()
 			select {
 			case watching <- struct{}{}:
@@ -271,7 +271,7 @@ func TestAHalfWrittenFileIsNotReported(t *testing.T) {
 	reports := make(chan string, 100)
 	done := make(chan error, 1)
 	go func() {
-		done <- watch.File(ctx, path, watch.Options{Settle: settle, Quiet: 500 * time.Millisecond, Poll: time.Hour}, func() {
+		done <- watch.File(ctx, path, watch.Options{Settle: settle, SettleInPlace: 500 * time.Millisecond, Poll: time.Hour}, func() {
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Error(err)
@@ -287,7 +287,7 @@ func TestAHalfWrittenFileIsNotReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ""
-	pauses := time.NewTicker(100 * time.Millisecond) // longer than Settle, shorter than Quiet
+	pauses := time.NewTicker(100 * time.Millisecond) // longer than Settle, shorter than SettleInPlace
 	defer pauses.Stop()
 	for _, part := range []string{"one", ", two", ", three"} {
 		if _, err := f.WriteString(part); err != nil {

@@ -106,7 +106,7 @@ type Health struct {
 // Ejection configures when a failing upstream gets no requests.
 type Ejection struct {
 	After      CountOrOff    `field:"after" default:"5" doc:"Number of consecutive failed requests after which an upstream is ejected, or off. The only upstream of a route is never ejected."`
-	Count5xx   bool          `field:"count_5xx" default:"false" doc:"CountOrOff responses with status 500 and above as failures."`
+	Count5xx   bool          `field:"count_5xx" default:"false" doc:"Count responses with status 500 and above as failures."`
 	For        time.Duration `field:"for" default:"10s" doc:"Duration of the first ejection. It doubles each time the upstream fails again, up to 16 times the first duration."`
 	SlowReturn DurationOrOff `field:"slow_return" default:"30s" doc:"How long a recovered upstream takes to receive its full share of requests again, or off."`
 }

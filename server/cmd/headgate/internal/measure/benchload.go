@@ -171,12 +171,12 @@ func (p *commands) load(ctx context.Context, f *loadFlags) error {
 
 // watchLoad draws the figures until done is closed.
 func (p *commands) watchLoad(runs []*loadgen.Run, done <-chan struct{}) {
-	screen := &terminal.Screen{W: p.Stderr, Live: terminal.Is(p.Stderr, p.Environ)}
+	screen := &terminal.Screen{W: p.Stderr, Live: terminal.CanRedraw(p.Stderr, p.Environ)}
 	if !screen.Live {
 		<-done
 		return
 	}
-	defer screen.Still()()
+	defer screen.HideCursor()()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for {

@@ -38,7 +38,7 @@ The exit code is 0, or 130 after Ctrl-C.`,
 			}
 			ctx, stop := cli.UntilInterrupted(c.Context())
 			defer stop()
-			err := tour.Run(ctx, tour.Options{Out: p.Stdout, Live: terminal.Is(p.Stdout, p.Environ), Flood: flood})
+			err := tour.Run(ctx, tour.Options{Out: p.Stdout, Live: terminal.CanRedraw(p.Stdout, p.Environ), Flood: flood})
 			if errors.Is(err, context.Canceled) {
 				return cli.ExitError(cli.ExitInterrupted)
 			}

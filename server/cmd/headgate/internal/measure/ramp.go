@@ -155,7 +155,7 @@ func (p *commands) ramp(ctx context.Context, f *rampFlags) error {
 	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	report := rampReport{Target: f.address, Limit: f.limit, Virtual: f.virtual}
-	screen := &terminal.Screen{W: p.Stderr, Live: terminal.Is(p.Stderr, p.Environ)}
+	screen := &terminal.Screen{W: p.Stderr, Live: terminal.CanRedraw(p.Stderr, p.Environ)}
 	for _, limit := range limits {
 		results, err := f.climb(ctx, limit, steps, rampProgress(screen, f.virtual))
 		report.Steps = append(report.Steps, results...)

@@ -139,13 +139,13 @@ func (p *commands) whatIfRemotely(ctx context.Context, client *remote.Client, f 
 	if err := p.printWhatIfRule(&response.Result); err != nil {
 		return err
 	}
-	answered := 0
+	responded := 0
 	for _, n := range response.Nodes {
-		if n.State == "answered" {
-			answered++
+		if n.State == "responded" {
+			responded++
 		}
 	}
-	p.Printf("%d of %s answered\n", answered, output.Plural(len(response.Nodes), "node"))
+	p.Printf("%d of %s responded\n", responded, output.Plural(len(response.Nodes), "node"))
 	if response.Error != "" {
 		return fmt.Errorf("the figures lack some nodes: %s", response.Error)
 	}

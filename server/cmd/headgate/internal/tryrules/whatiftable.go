@@ -49,7 +49,7 @@ func (p *commands) printWhatIfRule(r *whatif.Result) error {
 		p.Printf("  %-30s%s\n", row[0], row[1])
 	}
 	if r.SampledOneIn > 1 {
-		p.Printf("  one in %d clients was replayed; the truth is in the intervals with 95 %%\n", r.SampledOneIn)
+		p.Printf("  one in %d clients was replayed; ranges are 95 %% confidence intervals\n", r.SampledOneIn)
 	}
 	if len(r.Curve) > 0 {
 		most := max(r.Curve[0].Denied.Value, 1)
