@@ -22,7 +22,7 @@ func RuleBody(r rules.Rule) []byte {
 	return file.RuleJSON(&r)
 }
 
-// ParseRule reads the body of a rule, and validates the rule on its own. The error is a *source.Error with paths such
+// ParseRule reads and validates the body of a rule, without looking at other rules. The error is a *source.Error with paths such
 // as "limits[0]".
 func ParseRule(body []byte) (rules.Rule, error) { return file.ReadRule(bodyName, body) }
 
@@ -62,8 +62,8 @@ func sortedTests(tests []rules.Test) []rules.Test {
 	return tests
 }
 
-// WithoutDefaultNames returns a client of a registry as it was before its registration: without the names that a
-// registry gives to limits without one. They begin with a digit; other names must not.
+// WithoutDefaultNames returns a client as it was before its registration: the registry names limits that have no name.
+// Only such default names begin with a digit.
 func WithoutDefaultNames(c rules.Client) rules.Client {
 	c.Limits = withoutDefaultNames(c.Limits)
 	c.Rules = slices.Clone(c.Rules)

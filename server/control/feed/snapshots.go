@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// AnyTime is the time of a mark whose revision alone is known.
+// AnyTime is the time of a mark of which only the revision is known.
 const AnyTime = -1
 
 // A Request is a request of a node for the content of a namespace.
@@ -37,13 +37,13 @@ type Snapshot struct {
 type Snapshots struct {
 	db       control.DB
 	maxBytes int64
-	ctx      context.Context // ends encodings
+	ctx      context.Context // canceled by Close, to end encodings
 	stop     context.CancelFunc
 	encoding sync.WaitGroup
 
 	mu      sync.Mutex
 	cached  map[Request]*Snapshot
-	order   []Request // of cached; the last used last
+	order   []Request // keys of cached, the least recently used first
 	size    int64     // of cached, in bytes
 	pending map[Request]*encoding
 }
@@ -109,7 +109,7 @@ func (s *Snapshots) run(r Request, e *encoding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pending, r)
-	if e.err == nil && e.snapshot.since == r.Since { // else Get has cached it as all content
+	if e.err == nil && e.snapshot.since == r.Since { // otherwise it is all content, which encode got from the cache
 		s.cache(Request{r.Namespace, r.Since, e.snapshot.Mark}, e.snapshot)
 	}
 	close(e.done)

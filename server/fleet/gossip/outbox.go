@@ -8,20 +8,25 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
-// These determine what is sent, and how often. A total that is sent six times fails to reach a host that loses every
-// fifth packet in one of 15,000 cases; most keys change before that and are sent again.
+// These determine what is sent, and how often. A total is sent up to six times: a host that loses every fifth packet
+// then misses one total in 15,000. Most keys change before that and are sent again anyway.
+//
+// An alias is a short number that stands for the fields of a tally that rarely change. A whole tally has all fields, and
+// a short one has the alias instead; see packet.go.
 const (
 	// maxOutbox is the most keys in the outbox: about 5 MB.
 	maxOutbox = 16 << 10
-	// maxHot is the most keys that are checked in every round. They have aliases.
+	// maxHot is the maximum number of hot keys. They have aliases, and are checked in every round.
 	maxHot = 2048
-	// hotRate is the consumption per second on this host from which a key is hot, and coldAfter the time without any after
-	// which it is not.
-	hotRate, coldAfter = 1, 5 * time.Second
-	// minAliasSends is how often an alias is sent with its meaning before it is used alone. Then the meaning is sent again
-	// after wholeSoon and every wholeEvery, for hosts that missed it.
-	minAliasSends         = 3
-	wholeSoon, wholeEvery = time.Second, 5 * time.Second
+	// hotRate is the minimum consumption of a hot key on this host, in units per second.
+	hotRate = 1
+	// coldAfter is the time without consumption after which a key is no longer hot.
+	coldAfter = 5 * time.Second
+	// minAliasSends is how often a tally is sent whole, with its alias, before it is sent short. After that it is sent
+	// whole once more after secondWhole, and then every wholeInterval, for hosts that missed it.
+	minAliasSends = 3
+	secondWhole   = time.Second
+	wholeInterval = 5 * time.Second
 	// aliasSpan is how many consecutive aliases of a host are remembered.
 	aliasSpan = 4096
 	// These are approximate sizes of tallies in a packet.
@@ -30,22 +35,22 @@ const (
 	finishedFor = time.Second
 )
 
-// resendAfter is after how many rounds an unchanged total is sent again. From wholeResends on it is sent whole, for
-// hosts that missed the meaning of its alias.
+// resendAfter has the number of rounds after which an unchanged total is sent again, for each time that it is.
 var resendAfter = [...]int64{1, 2, 4, 20, 100}
 
+// wholeResends is the number of sends of a total after which it is sent whole, for hosts that missed its alias.
 const wholeResends = 4
 
 // An outgoingTally is a tally in the outbox.
 type outgoingTally struct {
 	packetTally
-	version     uint32        // counts its totals
-	sends       int           // of the current total
+	version     uint32        // grows with each new total
+	sends       int           // how often the current total was sent
 	changed     time.Duration // when the total last changed
 	rate        float64       // recent units per second
 	wholeSentAt time.Duration // when it was last sent whole
-	aliasSends  int           // how often its alias was sent with its meaning
-	generation  int           // of the outbox, when it was sent whole
+	aliasSends  int           // how often it was sent whole with its current alias
+	generation  int           // outbox.generation when it was last sent whole
 	hot         int           // index among the hot keys, or -1
 }
 
@@ -56,7 +61,7 @@ func (e *outgoingTally) sharesAlias(t *ledger.Tally) bool {
 		ours.Limit == t.Limit
 }
 
-// heat returns the rate, lowered for a key that has not changed for some time.
+// heat returns the rate of a key, lowered if it has not changed for some time.
 func (e *outgoingTally) heat(now time.Duration) float64 {
 	return e.rate / (1 + (now - e.changed).Seconds())
 }
@@ -65,7 +70,7 @@ func (e *outgoingTally) heat(now time.Duration) float64 {
 func (e *outgoingTally) needsWhole(generation int, now time.Duration) bool {
 	since := now - e.wholeSentAt
 	return e.alias == 0 || e.aliasSends < minAliasSends || e.sends >= wholeResends || e.generation != generation ||
-		since >= wholeEvery || e.aliasSends == minAliasSends && since >= wholeSoon
+		since >= wholeInterval || e.aliasSends == minAliasSends && since >= secondWhole
 }
 
 // A queueEntry is an outgoing tally in a queue. It is stale if the total has changed since it was queued.
@@ -83,7 +88,7 @@ type outbox struct {
 	interval   time.Duration
 	keys       map[ledger.Key]*outgoingTally
 	hot        []*outgoingTally
-	unsent     [2][]queueEntry                // hot ones, and others
+	unsent     [2][]queueEntry                // by hotQueue and coldQueue
 	resends    [len(resendAfter)][]queueEntry // each in the order in which they are due
 	finished   []queueEntry
 	lastAlias  uint64 // assigned last
@@ -91,6 +96,9 @@ type outbox struct {
 	randomInt  func(n int) int
 	skipped    int64 // resends that were skipped for lack of bandwidth
 }
+
+// Indices of outbox.unsent: hot keys, and others.
+const hotQueue, coldQueue = 0, 1
 
 func newOutbox(interval time.Duration, randomInt func(n int) int) *outbox {
 	return &outbox{interval: interval, keys: map[ledger.Key]*outgoingTally{}, randomInt: randomInt}
@@ -100,9 +108,9 @@ func newOutbox(interval time.Duration, randomInt func(n int) int) *outbox {
 func (o *outbox) room() int { return max(maxOutbox-len(o.keys), 0) }
 
 // waiting returns how many totals were not sent yet, including stale ones.
-func (o *outbox) waiting() int { return len(o.unsent[0]) + len(o.unsent[1]) }
+func (o *outbox) waiting() int { return len(o.unsent[hotQueue]) + len(o.unsent[coldQueue]) }
 
-// put adds the tally of a key at an uptime, to be sent if it is new, or in any case.
+// put adds the tally of a key at an uptime of the ledger. It is sent if its total is new, or if always is set.
 func (o *outbox) put(t *ledger.Tally, always bool, uptime, now time.Duration) {
 	e := o.keys[t.Key]
 	switch {
@@ -130,9 +138,9 @@ func (o *outbox) put(t *ledger.Tally, always bool, uptime, now time.Duration) {
 		e.version++
 		e.sends = 0
 	}
-	queue := &o.unsent[1]
+	queue := &o.unsent[coldQueue]
 	if e.hot >= 0 {
-		queue = &o.unsent[0]
+		queue = &o.unsent[hotQueue]
 	}
 	*queue = append(*queue, queueEntry{tally: e, version: e.version})
 }
@@ -157,7 +165,8 @@ func (o *outbox) addHot(e *outgoingTally, now time.Duration) {
 	}
 }
 
-// makeRoomFor makes room among the hot keys for one with that rate, if one of several is colder.
+// makeRoomFor makes room among the hot keys for one with that rate: it samples some hot keys, and removes the coldest of
+// them if that one is clearly colder.
 func (o *outbox) makeRoomFor(rate float64, now time.Duration) bool {
 	coldest := o.hot[o.randomInt(len(o.hot))]
 	for range 15 {
@@ -205,16 +214,17 @@ func (o *outbox) assignAlias(e *outgoingTally) {
 	e.alias, e.aliasSends = o.lastAlias, 0
 }
 
-// choose appends the tallies to send now in about so many bytes: whole ones first, then short ones by alias.
+// choose appends the tallies to send now, of about size bytes: whole ones first, then short ones in the order of their
+// aliases.
 func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*packetTally {
 	o.dropFinished(now)
 	cold := 0
-	if len(o.unsent[1]) > 0 {
+	if len(o.unsent[coldQueue]) > 0 {
 		cold = size / 8 // reserved for keys that are not hot
 	}
 	reserve := min(o.countDue(now)*shortSize, size/8) // reserved for resends
-	dst, left := o.chooseUnsent(dst, 0, size-cold-reserve, now)
-	dst, left = o.chooseUnsent(dst, 1, left+cold, now)
+	dst, left := o.chooseUnsent(dst, hotQueue, size-cold-reserve, now)
+	dst, left = o.chooseUnsent(dst, coldQueue, left+cold, now)
 	left += reserve
 	for i := range o.resends {
 		dst, left = o.chooseResends(dst, i, left, now)
@@ -238,7 +248,7 @@ func (o *outbox) chooseUnsent(dst []*packetTally, queue, left int, now time.Dura
 	return dst, left
 }
 
-// chooseOne adds one tally, and queues it for being sent again.
+// chooseOne adds one tally, and queues its next resend. It returns dst, and the bytes that are left.
 func (o *outbox) chooseOne(dst []*packetTally, e *outgoingTally, left int, now time.Duration) ([]*packetTally, int) {
 	if e.alias != 0 && o.lastAlias-e.alias >= aliasSpan {
 		e.alias = 0 // other hosts have forgotten it
@@ -308,7 +318,7 @@ func (o *outbox) countDue(now time.Duration) int {
 	return sum
 }
 
-// dropFinished drops tallies that were sent often enough some time ago.
+// dropFinished drops keys whose total was sent often enough some time ago.
 func (o *outbox) dropFinished(now time.Duration) {
 	n := 0
 	var again []queueEntry

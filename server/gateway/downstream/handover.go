@@ -90,7 +90,7 @@ type replayedConn struct {
 	rest    []byte
 	plain   bool // it is not HTTP/2
 	framing framingScanner
-	from    atomic.Pointer[conn] // until there is a response; nil if the connection was not handed over
+	from    atomic.Pointer[conn] // the conn that Shutdown waits for; nil once there is a response
 }
 
 func (r *replayedConn) Read(p []byte) (int, error) {

@@ -35,7 +35,7 @@ func TestSparkShowsEveryValueThatIsNotZero(t *testing.T) {
 }
 
 func TestOnlyAFileCanBeATerminal(t *testing.T) {
-	if Is(&bytes.Buffer{}, nil) {
+	if CanRedraw(&bytes.Buffer{}, nil) {
 		t.Error("got a buffer as a terminal")
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -43,11 +43,11 @@ func TestOnlyAFileCanBeATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = null.Close() }()
-	if !Is(null, []string{"TERM=xterm", "NO_COLOR="}) {
+	if !CanRedraw(null, []string{"TERM=xterm", "NO_COLOR="}) {
 		t.Error("got a character device as no terminal")
 	}
 	for _, pair := range []string{"NO_COLOR=1", "TERM=dumb"} {
-		if Is(null, []string{pair}) {
+		if CanRedraw(null, []string{pair}) {
 			t.Errorf("%s: got a terminal", pair)
 		}
 	}

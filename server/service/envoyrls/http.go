@@ -110,8 +110,8 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // an error means that the client has disconnected
 }
 
-// objectsPerDescriptor bounds the JSON objects in a descriptor besides its entries: itself and its limit, and some
-// spare, because brackets inside strings count too.
+// objectsPerDescriptor bounds the JSON objects of a descriptor without its entries: the descriptor and its limit, and
+// some more, because brackets inside strings are counted too.
 const objectsPerDescriptor = 8
 
 const (
@@ -139,7 +139,7 @@ func (s *Server) reserve(size int64) (done func(), ok bool) {
 	return done, true
 }
 
-// serveGenerated is shouldRateLimit for generated messages.
+// serveGenerated calls shouldRateLimit with a generated message instead of one in this package's own codec.
 func (s *Server) serveGenerated(r *http.Request, request *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
 	data, err := proto.Marshal(request)
 	if err != nil {

@@ -51,8 +51,8 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 
 // An arrival is when and from which peer tallies were received.
 type arrival struct {
-	slot      int32 // of the peer in Ledger.peers, and its generation
-	gen       uint32
+	slot      int32         // of the peer in Ledger.peers
+	gen       uint32        // of the slot
 	uptime    time.Duration // of the peer's ledger when it sent the tallies
 	lag, late time.Duration // the shortest delay of tallies from this peer, and usually the longest
 }
@@ -76,7 +76,7 @@ func (t *Tally) Impossible(uptime time.Duration) string {
 const (
 	ReasonFell    = "a total that fell"
 	ReasonLeaped  = "a total that grew more than possible"
-	reasonDeep    = "a level above the largest possible debt"
+	reasonLevel   = "a level above the largest possible debt"
 	reasonNoLimit = "an invalid limit"
 )
 
@@ -132,7 +132,7 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	if tooMuch {
 		growth, reason = most, ReasonLeaped
 		if peer.impossible {
-			growth = 0 // the most possible was charged with the previous tally
+			growth = 0 // the previous tally was impossible too, and the maximum was charged then
 		}
 	}
 	switch {
@@ -175,26 +175,27 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	return reason
 }
 
-// plausiblePart returns the part of a tally that can be true, and a reason if that is not all. The first level of a
-// peer, which may be adopted, can be no more than the peer could have charged and consumed since its record started.
+// plausiblePart returns a tally reduced to what can be true, and a reason if that is less. The first level of a peer may
+// be adopted, so it must not be above the largest debt, nor the total above what could be consumed since the record
+// started.
 func (r *record) plausiblePart(t *Tally, first bool, age time.Duration) (_ *Tally, reason string) {
-	deepest := (1 + headgate.MaxDebt) * r.plan.Capacity()
-	if t.Level > deepest+r.maxOwed() {
-		reason = reasonDeep
+	maxLevel := (1 + headgate.MaxDebt) * r.plan.Capacity()
+	if t.Level > maxLevel+r.maxOwed() {
+		reason = reasonLevel
 	}
-	if !first || t.Level <= deepest && t.Total <= deepest {
+	if !first || t.Level <= maxLevel && t.Total <= maxLevel {
 		return t, reason
 	}
 	cut := *t
-	cut.Level = min(cut.Level, deepest)
-	if most := deepest + r.plan.UnitsIn(2*age.Microseconds(), headgate.MaxCount); cut.Total > most {
+	cut.Level = min(cut.Level, maxLevel)
+	if most := maxLevel + r.plan.UnitsIn(2*age.Microseconds(), headgate.MaxCount); cut.Total > most {
 		cut.Total, reason = most, ReasonLeaped
 	}
 	return &cut, reason
 }
 
-// alignWindow converts a tally of windows with another period or alignment to our windows: to the open one if theirs is
-// open.
+// alignWindow converts a tally whose windows have another period or alignment than this record's. It becomes one of the
+// open window if the peer's window is still open, otherwise one of the window before.
 func (r *record) alignWindow(t *Tally, now moment) *Tally {
 	if !r.plan.HasWindows() {
 		return t
@@ -232,7 +233,7 @@ func (l *Ledger) addFromTally(sh *shard, t *Tally, age time.Duration, now moment
 	return r, ""
 }
 
-// observedFor returns for how long this node would have received updates of a key.
+// observedFor returns for how long this node has been able to receive updates of a key.
 func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 	if l.asks {
 		return now.uptime - r.addedAt

@@ -121,7 +121,7 @@ func (c *Config) GuardOptions() guard.Options {
 }
 
 // GatewayConfig returns the configuration of the gateway. The configured upstream gets the requests that match no
-// route. Without an upstream and routes, demoURL is the upstream. The caller sets the fields that are no settings.
+// route. Without an upstream and routes, demoURL is the upstream. The caller sets the fields that no setting configures.
 func (c *Config) GatewayConfig(demoURL string) (gateway.Config, error) {
 	var result gateway.Config
 	copyFields(&result, c.Gateway)
@@ -189,12 +189,12 @@ func (c *Config) onlyFromProxies() []string {
 type joinedErrors interface{ Unwrap() []error }
 
 // explainGateway adds positions in the file to an error about the gateway's configuration. The route with the index
-// routes comes from the setting upstream.
-func (c *Config) explainGateway(err error, routes int) error {
+// upstreamIndex is not in the file: it comes from the setting upstream.
+func (c *Config) explainGateway(err error, upstreamIndex int) error {
 	if err == nil {
 		return nil
 	}
-	upstreamRoute := fmt.Sprintf("Routes[%d]", routes)
+	upstreamRoute := fmt.Sprintf("Routes[%d]", upstreamIndex)
 	list := []error{err}
 	if joined, ok := err.(joinedErrors); ok {
 		list = joined.Unwrap()

@@ -52,10 +52,10 @@ func useFieldNames(text string, t reflect.Type) string {
 // with the position in the file.
 func (c *Config) sectionError(section string, err error, t reflect.Type) error {
 	text := useFieldNames(err.Error(), t)
-	if _, rest, ok := strings.Cut(text, ": "); ok { // the name of the package
+	if _, rest, ok := strings.Cut(text, ": "); ok { // removes the name of the package
 		text = rest
 	}
-	value, want := text, "something else"
+	value, want := text, "a valid value"
 	if i := strings.LastIndex(text, ": want "); i >= 0 {
 		value, want = text[:i], text[i+len(": want "):]
 	}
@@ -76,7 +76,7 @@ func replaceWord(text, name, by string) string {
 			return b.String()
 		}
 		end := begin + len(name)
-		whole := (begin == 0 || !isLetter(text[begin-1])) && (end == len(text) || !isLetter(text[end]))
+		whole := (begin == 0 || !isNameByte(text[begin-1])) && (end == len(text) || !isNameByte(text[end]))
 		b.WriteString(text[:begin])
 		if whole {
 			b.WriteString(by)
@@ -87,7 +87,8 @@ func replaceWord(text, name, by string) string {
 	}
 }
 
-func isLetter(c byte) bool {
+// isNameByte reports whether a byte can be part of a name.
+func isNameByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 

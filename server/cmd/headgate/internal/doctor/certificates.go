@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/server/internal/certs"
 )
 
-// expiresSoon is the remaining lifetime of a certificate below which there is a warning.
-const expiresSoon = 30 * 24 * time.Hour
+// warnBefore is the remaining lifetime of a certificate below which there is a warning.
+const warnBefore = 30 * 24 * time.Hour
 
 // A certificateFile is a file with certificates that the configuration names.
 type certificateFile struct {
@@ -23,19 +23,19 @@ type certificateFile struct {
 
 // certificateFiles returns all files with certificates.
 func certificateFiles(c *config.Config) (list []certificateFile) {
-	pairs := func(setting string, files []config.CertificateFiles) {
+	addPairs := func(setting string, files []config.CertificateFiles) {
 		for i, f := range files {
 			list = append(list, certificateFile{fmt.Sprintf("%s.certificates[%d]", setting, i), f.CertFile, f.KeyFile})
 		}
 	}
-	authorities := func(setting, file string) {
+	addCAs := func(setting, file string) {
 		if file != "" {
 			list = append(list, certificateFile{setting: setting, cert: file})
 		}
 	}
 	for i, l := range c.Gateway.Listeners {
 		if l.TLS != nil {
-			pairs(fmt.Sprintf("gateway.listeners[%d].tls", i), l.TLS.Certificates)
+			addPairs(fmt.Sprintf("gateway.listeners[%d].tls", i), l.TLS.Certificates)
 		}
 	}
 	for i := range c.Gateway.Routes {
@@ -44,7 +44,7 @@ func certificateFiles(c *config.Config) (list []certificateFile) {
 				continue
 			}
 			setting := fmt.Sprintf("gateway.routes[%d].upstreams[%d].tls", i, j)
-			authorities(setting+".ca_file", u.TLS.CAFile)
+			addCAs(setting+".ca_file", u.TLS.CAFile)
 			if u.TLS.CertFile != "" {
 				list = append(list, certificateFile{setting + ".cert_file", u.TLS.CertFile, u.TLS.KeyFile})
 			}
@@ -60,11 +60,11 @@ func certificateFiles(c *config.Config) (list []certificateFile) {
 		{"admin.tls", c.Admin.TLS},
 	} {
 		if l.tls != nil {
-			pairs(l.setting, l.tls.Certificates)
-			authorities(l.setting+".client_ca_file", l.tls.ClientCAFile)
+			addPairs(l.setting, l.tls.Certificates)
+			addCAs(l.setting+".client_ca_file", l.tls.ClientCAFile)
 		}
 	}
-	authorities("rules_service.ca_file", c.RulesService.CAFile)
+	addCAs("rules_service.ca_file", c.RulesService.CAFile)
 	return list
 }
 
@@ -108,7 +108,7 @@ func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 	case left <= 0:
 		detail = fmt.Sprintf("%s: %s expired on %s", f.cert, name(first), first.NotAfter.Format(time.DateOnly))
 		r.add(Result{f.setting, Problem, detail, fix})
-	case left < expiresSoon:
+	case left < warnBefore:
 		r.add(Result{f.setting, Warning, fmt.Sprintf("%s, in %d days", detail, int(left/(24*time.Hour))), fix})
 	default:
 		r.ok(f.setting, "%s", detail)

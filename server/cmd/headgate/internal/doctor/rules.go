@@ -88,7 +88,7 @@ func (r *run) checkRulesService(ctx context.Context) {
 	}
 	detail := fmt.Sprintf("%s responds in %v, and sends revision %d to the token %s with the role %s", client.Name(),
 		took.Round(10*time.Microsecond), revision, caller.ID, caller.Role)
-	if left := caller.Expires.Sub(r.Now()); !caller.Expires.IsZero() && left < expiresSoon {
+	if left := caller.Expires.Sub(r.Now()); !caller.Expires.IsZero() && left < warnBefore {
 		r.add(Result{
 			check, Warning, fmt.Sprintf("%s, which expires on %s", detail, caller.Expires.Format(time.DateOnly)),
 			"create another token (headgate tokens create --role node) and replace the content of token_file",

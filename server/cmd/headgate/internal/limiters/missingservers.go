@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// missingServers remembers servers that a check no longer finds, such as a primary after a failover, so that their
-// metrics say that they are down for a time instead of ending. Only the goroutine of the checks uses it.
+// missingServers remembers servers that a check no longer finds, such as a primary after a failover, so that metrics
+// show them as down for keepMissing instead of dropping them at once. Only the goroutine of the checks uses it.
 type missingServers struct {
 	since map[string]time.Time // by address
 }
@@ -21,8 +21,8 @@ const keepMissing = time.Hour
 
 var errMissing = errors.New("it is no longer one of the servers of the store")
 
-// keep returns the servers of a check, and as down those of the check before that it does not have. err is why the
-// check did not find any servers.
+// keep returns the servers that a check found, and those that only the check before found, as down. err is set if the
+// check failed and found no servers.
 func (m *missingServers) keep(
 	before, now []redisstore.ShardHealth, err error, at time.Time,
 ) []redisstore.ShardHealth {
