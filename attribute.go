@@ -66,7 +66,7 @@ const MaxAttributeName = 256
 // ParseAttribute parses a request attribute, such as "ip" or "header.x-plan". It refuses client.<name>, which is
 // a property of a registered client, not of a request. The error is an *InputError.
 func ParseAttribute(text string) (Attribute, error) {
-	const known = "ip, user, api_key, bearer, method, host, path, region, namespace, " +
+	const wantAttribute = "ip, user, api_key, bearer, method, host, path, region, namespace, " +
 		"header.<name>, cookie.<name>, query.<name>, jwt.<claim>, segment.<number> or descriptor.<key>"
 	word, name, dotted := strings.Cut(text, ".")
 	for kind := AttrIP; kind < AttrClient; kind++ {
@@ -91,5 +91,5 @@ func ParseAttribute(text string) (Attribute, error) {
 		return Attribute{}, badCheck("attribute", quote(text),
 			"a request attribute; client.<name> is a property of a registered client, for rule conditions only")
 	}
-	return Attribute{}, badCheck("attribute", quote(text), known)
+	return Attribute{}, badCheck("attribute", quote(text), wantAttribute)
 }

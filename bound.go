@@ -79,11 +79,11 @@ var errNilLimiter = errors.New("nil limiter: want one such as a memstore.Store")
 // Allow and AllowN, and to all methods if the Limiter has policies of its own, as a guard has. Local requires such a
 // Limiter; with any other Limiter, Local behaves like Open.
 func (b *Bound) WithPolicy(p Policy) *Bound {
-	with, err := bind(b.limiter, b.limit, p)
+	bound, err := bind(b.limiter, b.limit, p)
 	if err != nil {
 		panic(err) // it was bound before
 	}
-	return with
+	return bound
 }
 
 // Limit returns the limit.

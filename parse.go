@@ -221,17 +221,17 @@ func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 
 // setRate sets the count and lengthens the period if the count has a fraction: 0.5 per second is 1 per 2 seconds.
 func (p *limitParser) setRate(l *Limit, count string) error {
-	whole, fraction, _ := strings.Cut(count, ".")
+	integer, fraction, _ := strings.Cut(count, ".")
 	digits := strings.TrimRight(fraction, "kKMG")
 	suffix := fraction[len(digits):]
 	if digits = strings.TrimRight(digits, "0"); digits == "" {
-		n, err := parseCount("Count", whole+suffix)
+		n, err := parseCount("Count", integer+suffix)
 		l.Count = n
 		return err
 	}
 	const maxDigits = 6
-	n, err := parseCount("Count", whole+digits+suffix)
-	if err != nil || len(digits) > maxDigits || !isNumber(whole) {
+	n, err := parseCount("Count", integer+digits+suffix)
+	if err != nil || len(digits) > maxDigits || !isNumber(integer) {
 		return badLimit("Count", quote(count), "a number from 0.000001 to "+strconv.FormatInt(MaxCount, 10))
 	}
 	denominator := int64(math.Pow10(len(digits)))
@@ -283,7 +283,7 @@ func parseCount(field, s string) (int64, error) {
 }
 
 func parsePeriod(field, s string) (time.Duration, error) {
-	bad := func() (time.Duration, error) {
+	invalid := func() (time.Duration, error) {
 		return 0, badLimit(field, quote(s), "a unit (us, ms, s, m, h, d) or a time such as 30s, 1h30m, 7d"+explainUnit(s))
 	}
 	if size, ok := unitSize(s); ok {
@@ -294,7 +294,7 @@ func parsePeriod(field, s string) (time.Duration, error) {
 		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 		n, err := strconv.ParseUint(rest[:digits], 10, 63)
 		if err != nil {
-			return bad()
+			return invalid()
 		}
 		rest = rest[digits:]
 		name := rest
@@ -303,13 +303,13 @@ func parsePeriod(field, s string) (time.Duration, error) {
 		}
 		size, ok := unitSize(name)
 		if !ok || n > uint64(math.MaxInt64/size) || time.Duration(n)*size > math.MaxInt64-total {
-			return bad()
+			return invalid()
 		}
 		total += time.Duration(n) * size
 		rest = rest[len(name):]
 	}
 	if total == 0 {
-		return bad()
+		return invalid()
 	}
 	return total, nil
 }

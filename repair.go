@@ -110,8 +110,8 @@ func splitNoun(text string) (count, noun string) {
 	if strings.Trim(noun, "kKMG") == "" {
 		return text, ""
 	}
-	if whole := wholeNumber(text, 1); whole != "" {
-		return whole, ""
+	if digits := wholeNumber(text, 1); digits != "" {
+		return digits, ""
 	}
 	if !isWord(noun) {
 		return text, ""

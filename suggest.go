@@ -17,13 +17,13 @@ func didYouMean(text string) string { return "; did you mean " + quote(text) + "
 
 // nearest returns the word with the smallest edit distance, or "" if none is similar enough.
 func nearest(word string, words []string) string {
-	found, least := "", len(word)/3+1
+	best, distance := "", len(word)/3+1
 	for _, w := range words {
-		if d := editDistance(strings.ToLower(word), w); d <= least && (found == "" || d < least) {
-			found, least = w, d
+		if d := editDistance(strings.ToLower(word), w); d <= distance && (best == "" || d < distance) {
+			best, distance = w, d
 		}
 	}
-	return found
+	return best
 }
 
 // explainUnit says what to write instead of a unit that limits do not have, such as a week.

@@ -65,8 +65,8 @@ func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 	}
 	t.size = t.bytesOnWire()
 	t.deadline = time.Now().Add(b.deadline)
-	if by, ok := ctx.Deadline(); ok && by.Before(t.deadline) {
-		t.deadline = by
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(t.deadline) {
+		t.deadline = deadline
 	}
 	b.mu.Lock()
 	if b.closed {
@@ -257,9 +257,10 @@ func (b *batcher) serve(together []*task) {
 }
 
 // takePending takes as many tasks as one call may contain.
-func (b *batcher) takePending(most int) []*task {
+func (b *batcher) takePending(maxTasks int) []*task {
 	n, weight, size := 0, 0, 0
-	for n < most && (n == 0 || weight+b.pending[n].weight() <= b.maxWeight && size+b.pending[n].size <= maxBatchBytes) {
+	for n < maxTasks &&
+		(n == 0 || weight+b.pending[n].weight() <= b.maxWeight && size+b.pending[n].size <= maxBatchBytes) {
 		size += b.pending[n].size
 		weight += b.pending[n].weight()
 		b.pending[n].sent = true
@@ -284,9 +285,9 @@ func (b *batcher) finish(together []*task) {
 		defer b.wakeLock.Unlock()
 	}
 	b.mu.Lock()
-	done, again := b.settle(together)
-	b.pending = append(again, b.pending...)
-	for _, t := range again {
+	done, retries := b.settle(together)
+	b.pending = append(retries, b.pending...)
+	for _, t := range retries {
 		b.weight += t.weight()
 	}
 	b.inflight -= len(together)
@@ -298,7 +299,7 @@ func (b *batcher) finish(together []*task) {
 	b.mu.Lock()
 	b.calls--
 	b.afterCall()
-	if len(again) > 0 && len(b.pending) > 0 && !b.closed {
+	if len(retries) > 0 && len(b.pending) > 0 && !b.closed {
 		b.setTimer(b.wait)
 	}
 	b.mu.Unlock()

@@ -43,13 +43,13 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 	if l.stream != nil && time.Since(l.opened) > maxLaneAge {
 		l.close()
 	}
-	left := time.Until(deadline)
+	timeout := time.Until(deadline)
 	if l.stream == nil {
-		if err := l.open(ctx, conn, left); err != nil {
+		if err := l.open(ctx, conn, timeout); err != nil {
 			return l.fail(err)
 		}
 	} else {
-		l.timeout.Reset(left)
+		l.timeout.Reset(timeout)
 	}
 	err := l.stream.SendMsg(q)
 	ended := errors.Is(err, io.EOF) // the stream ended before this call, which was not sent
@@ -69,13 +69,13 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 }
 
 // open opens the stream for a first call that may take as long as left.
-func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, left time.Duration) error {
+func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, timeout time.Duration) error {
 	timedOut := &atomic.Bool{}
 	l.timedOut = timedOut
 	l.opened = time.Now()
 	ctx, l.end = context.WithCancel(ctx)
 	end := l.end
-	l.timeout = time.AfterFunc(left, func() {
+	l.timeout = time.AfterFunc(timeout, func() {
 		timedOut.Store(true)
 		end()
 	})

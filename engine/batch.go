@@ -16,11 +16,11 @@ import (
 const BatchSize = 16
 
 // An EachTaker is a Borrower that decides several independent checks faster together than one by one. memstore.Store is
-// one.
+// an EachTaker.
 type EachTaker interface {
 	Borrower
 	// TakeEach decides each check as Take does, in order. The result of checks[i] is in dst[i] or, if it failed, in
-	// errs[i]. All three have the same length, and errs has only nil at the start. TakeEach keeps no reference to them.
+	// errs[i]. All three have the same length, and errs must contain only nil. TakeEach keeps no reference to them.
 	TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error)
 }
 
@@ -46,7 +46,7 @@ type Batch struct {
 	pending    int
 	engine     *Engine
 	storeIndex int8
-	store      EachTaker       // nil if the store is no EachTaker
+	store      EachTaker       // nil if the store is not an EachTaker
 	indexes    [BatchSize]int8 // indexes in verdicts
 	checks     [BatchSize]*headgate.Check
 	dst        [BatchSize]*headgate.Decision
@@ -146,11 +146,11 @@ func (b *Batch) Decide(ctx context.Context) {
 	}
 	b.pending = 0
 	var end func(*Verdict, error)
-	taking := ctx
+	takeCtx := ctx
 	if trace := b.engine.config.Trace; trace != nil {
-		taking, end = trace(ctx, Taking)
+		takeCtx, end = trace(ctx, Taking)
 	}
-	b.store.TakeEach(taking, b.checks[:n], b.dst[:n], b.takeErrs[:n])
+	b.store.TakeEach(takeCtx, b.checks[:n], b.dst[:n], b.takeErrs[:n])
 	if end != nil {
 		end(nil, errors.Join(b.takeErrs[:n]...))
 	}
@@ -176,18 +176,18 @@ func (b *Batch) Decide(ctx context.Context) {
 }
 
 // concludeSingle sets the verdict on a request whose only check was decided, or failed.
-func (v *Verdict) concludeSingle(ctx context.Context, failed error) error {
+func (v *Verdict) concludeSingle(ctx context.Context, takeErr error) error {
 	passes := v.decisions[0].Allowed
-	if failed != nil {
+	if takeErr != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(failed, headgate.ErrOverloaded) {
-			return v.denyOverloaded(failed)
+		if errors.Is(takeErr, headgate.ErrOverloaded) {
+			return v.denyOverloaded(takeErr)
 		}
 		var err error
-		failed = fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.infos[0].store), failed)
-		passes, err = v.applyPolicies(ctx, 0, 1, failed)
+		takeErr = fmt.Errorf("engine: take from the %s store: %w", v.engine.storeName(v.infos[0].store), takeErr)
+		passes, err = v.applyPolicies(ctx, 0, 1, takeErr)
 		if err != nil {
 			return err
 		}

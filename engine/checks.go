@@ -138,11 +138,11 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 // copyStrings copies the strings of checks for stores that may keep them. The strings of other checks stay parts of the
 // key buffer.
 func (v *Verdict) copyStrings() {
-	whole := string(v.keys)
+	allKeys := string(v.keys)
 	for i := range v.checks {
 		a, c := &v.infos[i], &v.checks[i]
 		if !v.store(i).borrowsKeys {
-			c.Key, c.Owner = whole[a.key.from:a.key.to], whole[a.owner.from:a.owner.to]
+			c.Key, c.Owner = allKeys[a.key.from:a.key.to], allKeys[a.owner.from:a.owner.to]
 		}
 	}
 }

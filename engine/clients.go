@@ -61,7 +61,7 @@ func (e *Engine) removeClient(id string) ([]counter, bool) {
 	return counters, true
 }
 
-// A counter is a counter to reset.
+// A counter identifies a counter in a store.
 type counter struct {
 	store      *store
 	rule       string
@@ -124,7 +124,7 @@ func (e *Engine) appendCounters(list []counter, m *match.Result, s rules.Subject
 	limit := func(name string) {
 		add(at, name)
 		if r.OnFailure == headgate.Local {
-			add(e.local(), name) // it has counted while the store failed
+			add(e.local(), name) // it counts while the store is unreachable
 		}
 	}
 	for i := range m.Limits {

@@ -36,14 +36,14 @@ type Config struct {
 	// a missing one are refused.
 	Global map[rules.Consistency]headgate.Limiter
 	// Secret is the key that encrypts leases (Verdict.AppendLease), so that they can be neither read nor forged. It has at
-	// least 16 bytes, and engines that share a store need the same one. Default a random one if Store is not Shared, else
-	// none: leases are then not encrypted.
+	// least 16 bytes, and engines that share a store need the same secret. Default: a random secret if Store is not
+	// Shared; otherwise none, and leases are not encrypted.
 	Secret []byte
 	// MaxWaiting limits the requests that are delayed at once by on_limit: delay; more are rejected. Default
-	// DefaultMaxWaiting. Below zero none is delayed.
+	// DefaultMaxWaiting. If it is negative, no request is delayed.
 	MaxWaiting int
 	// Refuse reports whether this process is too busy for another request that a rule limits. Such a request is rejected
-	// with 503 and the reason Overloaded, and takes nothing. It must be fast. Default none is refused.
+	// with 503 and the reason Overloaded, and takes nothing. It must be fast. Default: no request is refused.
 	Refuse func() bool
 	// Observe is called with every verdict before Decide returns, for telemetry. It must be fast, and must not keep the
 	// verdict or anything it points to. Default none.
@@ -54,9 +54,9 @@ type Config struct {
 	Clock clock.Clock
 	// Random returns random numbers, which select the decisions to measure. Default math/rand/v2.Uint32.
 	Random func() uint32
-	// OnError is called for every error that no caller gets: a store failed so that a policy decided, or units could not
-	// be refunded or charged. It must be fast and safe for concurrent use. Default logs with slog at Warn, at most once a
-	// second.
+	// OnError is called for every error that is not returned to a caller: a store failed and a policy decided, or units
+	// could not be refunded or charged. It must be fast and safe for concurrent use. Default: log with slog at Warn, at
+	// most once a second.
 	OnError func(error)
 }
 

@@ -129,8 +129,8 @@ func (v *Verdict) stopWaiting() {
 	v.engine.waiting.Add(-1)
 }
 
-// Wait blocks until a delayed request may be served, and returns at once for any other. If ctx ends before, or has too
-// early a deadline, it refunds what was taken, as Cancel does, and returns an error: the request must not be served,
+// Wait blocks until a delayed request may be served, and returns at once for any other. If ctx ends before that, or its
+// deadline is too early, it refunds the units as Cancel does and returns an error: the request must not be served,
 // and Settle and Cancel do nothing. Units that could not be refunded are reported to Config.OnError.
 func (v *Verdict) Wait(ctx context.Context) error {
 	if !v.isDelayed {

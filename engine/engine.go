@@ -85,21 +85,21 @@ func (e *Engine) SetRules(set *match.Set) error {
 
 // unsupported returns the rules that this engine does not support, as an error.
 func (e *Engine) unsupported(set *match.Set) error {
-	var found rules.Error
+	var problems rules.Error
 	for _, r := range set.Rules() {
 		if e.stores.forRule(r) != noStore {
 			continue
 		}
-		if len(found.Problems) == rules.MaxProblems {
-			found.More++
+		if len(problems.Problems) == rules.MaxProblems {
+			problems.More++
 			continue
 		}
-		found.Problems = append(found.Problems, e.missingStore(r))
+		problems.Problems = append(problems.Problems, e.missingStore(r))
 	}
-	if found.Problems == nil {
+	if problems.Problems == nil {
 		return nil
 	}
-	return &found
+	return &problems
 }
 
 // missingStore describes the missing store of a rule.
@@ -110,13 +110,13 @@ func (e *Engine) missingStore(r *rules.Rule) rules.Problem {
 			Want: "region, since this node has no global store",
 		}
 	}
-	needs := "Redis store"
+	missing := "Redis store"
 	if r.Consistency == rules.Gossip {
-		needs = "gossip address"
+		missing = "gossip address"
 	}
 	return rules.Problem{
 		Path: "rule " + r.ID + ": consistency", Value: r.Consistency.String(),
-		Want: "exact or local, since this node has no " + needs,
+		Want: "exact or local, since this node has no " + missing,
 	}
 }
 

@@ -106,13 +106,13 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 // keyOf returns the key of a request under a rule.
 func keyOf(m *match.Result, s rules.Subject) []KeyPart {
 	var parts []KeyPart
-	lacks := false
+	missing := false
 	for _, a := range m.Rule.Key {
 		value, _ := s.Get(a)
-		lacks = lacks || value == ""
+		missing = missing || value == ""
 		parts = append(parts, KeyPart{a, value})
 	}
-	if lacks && m.Rule.Fallback == rules.FallbackIP {
+	if missing && m.Rule.Fallback == rules.FallbackIP {
 		ip := headgate.Attribute{Kind: headgate.AttrIP}
 		value, _ := s.Get(ip)
 		return []KeyPart{{ip, value}}
@@ -125,14 +125,14 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	a, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
 	c.Cost = 0
-	found, err := v.store(i).Peek(ctx, c)
+	peeked, err := v.store(i).Peek(ctx, c)
 	switch {
 	case err != nil:
-		found = policyDecision(&c)
-	case found.Degraded:
+		peeked = policyDecision(&c)
+	case peeked.Degraded:
 		err = v.engine.fault(a.store, c)
 	}
-	*d = found
+	*d = peeked
 	switch {
 	case d.Degraded && !d.Allowed:
 		return err

@@ -13,9 +13,9 @@ var errNoLocal = errors.New("engine: on_failure: local, but there is no Local st
 
 // applyPolicies decides the checks of a failed store by their policies, and reports whether they allow. A check with
 // policy closed denies all.
-func (v *Verdict) applyPolicies(ctx context.Context, from, to int, why error) (passes bool, err error) {
+func (v *Verdict) applyPolicies(ctx context.Context, from, to int, cause error) (passes bool, err error) {
 	e := v.engine
-	e.report(why)
+	e.report(cause)
 	var local []int
 	passes = true
 	for i := from; i < to; i++ {

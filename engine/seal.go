@@ -25,10 +25,8 @@ type noncer struct {
 	sum [sha256.Size]byte
 }
 
-// newSealer returns a sealer with a secret, nil for none: then leases are readable.
-//
-// A store that nodes do not share needs no given secret, because its leases are useless to other processes: newSealer
-// uses a random one.
+// newSealer returns a sealer with the given secret. Without a secret it returns nil for a shared store, whose leases
+// are then readable. For a store of one process it uses a random secret, because other processes cannot use its leases.
 func newSealer(secret []byte, shared bool) (*sealer, error) {
 	switch {
 	case len(secret) > 0 && len(secret) < minSecret:
@@ -58,8 +56,8 @@ func newSealer(secret []byte, shared bool) (*sealer, error) {
 
 const minSecret = 16
 
-// seal encrypts dst from an index on. The nonce is a hash of the text. Each text contains a random name, so no two are
-// equal, and there is no bound on their number.
+// seal encrypts dst[from:] and authenticates dst[begin:from] with it. The nonce is a keyed hash of the text. Each text
+// contains a random lease ID, so no two texts are equal, and any number of them can be encrypted with one key.
 func (s *sealer) seal(dst []byte, begin, from int) []byte {
 	n := s.noncers.Get().(*noncer)
 	defer s.noncers.Put(n)
@@ -71,7 +69,7 @@ func (s *sealer) seal(dst []byte, begin, from int) []byte {
 	return s.aead.Seal(dst[:at], nonce, dst[at:], dst[begin:from])
 }
 
-// open decrypts a text; begin is authenticated with it.
+// open decrypts a text and checks that it was sealed together with begin.
 func (s *sealer) open(begin, sealed []byte) ([]byte, bool) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {

@@ -129,7 +129,7 @@ func (v *Verdict) finish() bool {
 		v.stopWaiting()
 	}
 	v.stopRenewal()
-	held := v.holdsUnits
+	heldUnits := v.holdsUnits
 	v.holdsUnits = false
-	return held
+	return heldUnits
 }

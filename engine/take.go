@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// take takes for all checks, and sets the verdict.
+// take takes the units of all checks, and sets the verdict.
 func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	n := len(v.checks)
 	v.decisions = slices.Grow(v.decisions, n)[:n]
@@ -39,10 +39,10 @@ func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
 	return v.concludeTake(ctx, t, passes, err)
 }
 
-// takeAll takes for all checks except those of shadow rules, or for none.
+// takeAll takes the units of all checks except those of shadow rules, or of none.
 //
-// One store decides its checks in one call, which is the common case. With several stores, or more checks than one call
-// takes, units are refunded if a later call denies.
+// One store decides its checks in one call, which is the common case. With several stores, or more checks than
+// headgate.MaxChecks, units are refunded if a later call denies.
 func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	for from, to := 0, 0; from < v.enforced; from = to {
 		at := v.infos[from].store
@@ -79,8 +79,7 @@ func (v *Verdict) takeFromStore(ctx context.Context, from, to int) (passes bool,
 	return v.recordDecisions(ctx, from, to, ds, err)
 }
 
-// takeOrPeek takes for all checks or for none. If the request is a peek, whose checks all have a cost of 0, it peeks at
-// each.
+// takeOrPeek takes the units of all checks or of none. If their costs are 0, it calls Peek for each check instead.
 func (s *store) takeOrPeek(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {

@@ -24,7 +24,7 @@ func (p Phase) String() string { return enumName(phaseNames[:], uint8(p)) }
 // the verdict. The verdict is nil if the phase takes for several requests of a Batch at once.
 type TraceFunc func(ctx context.Context, p Phase) (_ context.Context, end func(*Verdict, error))
 
-// matchTraced is match as a phase.
+// matchTraced calls match and traces it.
 func (v *Verdict) matchTraced(ctx context.Context, s rules.Subject, id string) error {
 	_, end := v.engine.config.Trace(ctx, Matching)
 	err := v.match(s, id)
@@ -34,14 +34,14 @@ func (v *Verdict) matchTraced(ctx context.Context, s rules.Subject, id string) e
 	return err
 }
 
-// takeTraced is takeSimple from a store or, if that is noStore, take as a phase.
-func (v *Verdict) takeTraced(ctx context.Context, t *Terms, simple int8) error {
+// takeTraced traces take or, if store is not noStore, takeSimple.
+func (v *Verdict) takeTraced(ctx context.Context, t *Terms, store int8) error {
 	ctx, end := v.engine.config.Trace(ctx, Taking)
 	var err error
-	if simple == noStore {
+	if store == noStore {
 		err = v.take(ctx, t)
 	} else {
-		err = v.takeSimple(ctx, t, simple)
+		err = v.takeSimple(ctx, t, store)
 	}
 	if end != nil {
 		end(v, err)

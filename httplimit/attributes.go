@@ -12,14 +12,14 @@ import (
 )
 
 // subject returns the attributes of a request: those of its client, and those of Config.Attributes.
-func (l *limiter) subject(r *http.Request, who *identity.Attributes) rules.Subject {
+func (l *limiter) subject(r *http.Request, attributes *identity.Attributes) rules.Subject {
 	if l.Attributes == nil {
-		return who
+		return attributes
 	}
 	if own := l.Attributes(r); len(own) > 0 {
-		return replacedSubject{who, lowerHeaders(own)}
+		return replacedSubject{attributes, lowerHeaders(own)}
 	}
-	return who
+	return attributes
 }
 
 // lowerHeaders returns the attributes with the names of headers in lower case, as rules have them.

@@ -283,8 +283,8 @@ func appendState(dst []byte, a *engine.LimitView, retryAfter int64) []byte {
 // resetAt returns when a limit is fully restored, in seconds since 1970.
 func resetAt(d *headgate.Decision, now time.Time) int64 {
 	reset := max(d.ResetAfter, 0)
-	whole, rest := int64(reset/time.Second), reset%time.Second
-	return now.Unix() + whole + wholeSeconds(time.Duration(now.Nanosecond())+rest)
+	seconds, rest := int64(reset/time.Second), reset%time.Second
+	return now.Unix() + seconds + wholeSeconds(time.Duration(now.Nanosecond())+rest)
 }
 
 // PolicyName returns the name of a verdict's limit in RateLimit-Policy, given its index in Verdict.Limits.

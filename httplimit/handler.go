@@ -45,7 +45,7 @@ func (l *limiter) release(x *requestState) { l.pool.Put(x) }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := h.pool.Get().(*requestState)
-	who, ok := h.decide(w, r, x)
+	attributes, ok := h.decide(w, r, x)
 	if !ok {
 		return
 	}
@@ -58,7 +58,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.release(x)
 		drop(w)
 	default:
-		if who == &x.client { // otherwise a proxy has checked that Connection lists no header
+		if attributes == &x.client { // otherwise a proxy has checked that Connection lists no header
 			r = withoutHopByHop(r)
 		}
 		h.serve(w, r, x)
@@ -86,8 +86,8 @@ func (h *handler) decide(
 // identify returns the client, which a proxy may have identified already.
 func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *requestState) *identity.Attributes {
 	if proxy, ok := w.(ProxyWriter); ok {
-		if who := proxy.Identified(h.Identifier); who != nil {
-			return who
+		if attributes := proxy.Identified(h.Identifier); attributes != nil {
+			return attributes
 		}
 	}
 	h.Identifier.Read(r, &x.client)
@@ -105,9 +105,9 @@ func withoutHopByHop(r *http.Request) *http.Request {
 	if !identity.RemoveHopByHop(header) {
 		return r
 	}
-	without := *r
-	without.Header = header
-	return &without
+	trimmed := *r
+	trimmed.Header = header
+	return &trimmed
 }
 
 // undecided handles a request that could not be decided. It is allowed, because a failing limiter must not block

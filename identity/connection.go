@@ -37,18 +37,18 @@ func (a *Attributes) hopByHopKind() hopByHopHeaders {
 }
 
 func parseConnection(lines []string) hopByHopHeaders {
-	found, size := hopByHopNone, 0
+	result, size := hopByHopNone, 0
 	for _, line := range lines {
 		if size += len(line) + 1; size > maxConnection {
 			return hopByHopAll
 		}
 		for option := range strings.SplitSeq(line, ",") {
 			if option = trim(option); option != "" && !isConnectionOption(option) {
-				found = hopByHopSome
+				result = hopByHopSome
 			}
 		}
 	}
-	return found
+	return result
 }
 
 // isConnectionOption reports whether a name in Connection is an option such as keep-alive, and not the name of a

@@ -13,16 +13,16 @@ func (a *Attributes) cookie(name string) string {
 	if err != nil {
 		return ""
 	}
-	found := ""
+	result := ""
 	for _, line := range lines {
 		c := cookieScanner{rest: line, name: name}
 		for value, ok := c.next(); ok; value, ok = c.next() {
-			if found = value; a.id.config.Repeated != LastRepeated {
-				return a.id.hashIfLong(found)
+			if result = value; a.id.config.Repeated != LastRepeated {
+				return a.id.hashIfLong(result)
 			}
 		}
 	}
-	return a.id.hashIfLong(found)
+	return a.id.hashIfLong(result)
 }
 
 // cookies returns the lines of the Cookie header, or an error if they are too long to search: a service could find a

@@ -34,8 +34,8 @@ type headerNames struct {
 
 // get returns the name, given in lower case.
 func (n *headerNames) get(lower string) *headerName {
-	if known := n.known.Load(); known != nil {
-		if name := (*known)[lower]; name != nil {
+	if cached := n.known.Load(); cached != nil {
+		if name := (*cached)[lower]; name != nil {
 			return name
 		}
 	}
@@ -47,11 +47,11 @@ func (n *headerNames) add(name *headerName) *headerName {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	next := map[string]*headerName{}
-	if known := n.known.Load(); known != nil {
-		if len(*known) >= maxNames {
+	if cached := n.known.Load(); cached != nil {
+		if len(*cached) >= maxNames {
 			return name
 		}
-		next = maps.Clone(*known)
+		next = maps.Clone(*cached)
 	}
 	next[name.lower] = name
 	n.known.Store(&next)

@@ -66,10 +66,10 @@ func New(config Config) (*Identifier, error) {
 
 // Read sets the attributes to those of a request. Each is looked up when it is first needed, so the request must not
 // change meanwhile.
-func (id *Identifier) Read(r *http.Request, into *Attributes) {
-	into.Reset()
-	into.id = id
-	into.requestParts = requestParts{
+func (id *Identifier) Read(r *http.Request, dst *Attributes) {
+	dst.Reset()
+	dst.id = id
+	dst.requestParts = requestParts{
 		header: r.Header, method: r.Method, rawHost: r.Host, remote: r.RemoteAddr, url: r.URL,
 	}
 }
@@ -89,10 +89,10 @@ type Call struct {
 }
 
 // ReadCall is Read for a call.
-func (id *Identifier) ReadCall(c *Call, into *Attributes) {
-	into.Reset()
-	into.id = id
-	into.requestParts = requestParts{
+func (id *Identifier) ReadCall(c *Call, dst *Attributes) {
+	dst.Reset()
+	dst.id = id
+	dst.requestParts = requestParts{
 		header: c.Header, lowerCase: true, method: c.Method, rawHost: c.Host, remote: c.Peer, rawPath: c.Path,
 	}
 }

@@ -43,8 +43,8 @@ type networkText struct {
 
 func (t *networkTexts) get(network netip.Prefix) string {
 	slot := &t.slots[t.slot(network.Addr())]
-	if known := slot.Load(); known != nil && known.network == network {
-		return known.text
+	if cached := slot.Load(); cached != nil && cached.network == network {
+		return cached.text
 	}
 	text := network.String()
 	if network.IsSingleIP() {

@@ -60,23 +60,23 @@ func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 	if len(samples) < minUntrustedSamples {
 		return UntrustedProxies{}, false
 	}
-	var found UntrustedProxies
+	var report UntrustedProxies
 	forwarded := 0
 	for _, s := range samples {
 		if s.header == "" {
 			continue
 		}
 		forwarded++
-		found.Header = s.header
-		if !slices.Contains(found.Peers, s.peer) {
-			found.Peers = append(found.Peers, s.peer)
+		report.Header = s.header
+		if !slices.Contains(report.Peers, s.peer) {
+			report.Peers = append(report.Peers, s.peer)
 		}
 	}
-	if forwarded*5 < len(samples)*4 || len(found.Peers) > maxUntrustedPeers {
+	if forwarded*5 < len(samples)*4 || len(report.Peers) > maxUntrustedPeers {
 		return UntrustedProxies{}, false
 	}
-	slices.SortFunc(found.Peers, netip.Addr.Compare)
-	return found, true
+	slices.SortFunc(report.Peers, netip.Addr.Compare)
+	return report, true
 }
 
 // sample adds a request to the samples.

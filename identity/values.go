@@ -34,11 +34,11 @@ type pair struct {
 
 // ReadValues sets the attributes to the given ones. The error is a *headgate.InputError: an unknown attribute, one that
 // is given twice, or an invalid value. After an error there are no attributes.
-func (id *Identifier) ReadValues(v Values, into *Attributes) error {
-	into.Reset()
-	into.id, into.fromValues = id, true
-	if err := into.setValues(v); err != nil {
-		into.Reset()
+func (id *Identifier) ReadValues(v Values, dst *Attributes) error {
+	dst.Reset()
+	dst.id, dst.fromValues = id, true
+	if err := dst.setValues(v); err != nil {
+		dst.Reset()
 		return err
 	}
 	return nil

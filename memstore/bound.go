@@ -4,8 +4,7 @@ import "github.com/headgate/headgate"
 
 var _ headgate.Preparer = (*Store)(nil)
 
-// Bind returns the limit, ready to decide keys: the fastest way to decide many keys by the same limit. See
-// [headgate.Bind].
+// Bind calls [headgate.Bind]. A Bound is the fastest way to apply one limit to many keys.
 func (s *Store) Bind(limit headgate.Limit) (*headgate.Bound, error) { return headgate.Bind(s, limit) }
 
 // Prepare implements [headgate.Preparer]. The methods of the result do not allocate.
@@ -17,7 +16,7 @@ func (s *Store) Prepare(limit headgate.Limit, onFailure headgate.Policy) (headga
 	return &prepared{store: s, plan: p, onFailure: onFailure}, nil
 }
 
-// prepared is a limit of a store with its plan.
+// prepared is a limit with its plan. It implements [headgate.PreparedLimit].
 type prepared struct {
 	store     *Store
 	plan      *plan
@@ -33,8 +32,8 @@ func (b *prepared) Allow(key string, n int64) bool {
 	if p.compact && !p.limit.Staggered && n > 0 && n <= p.Capacity() &&
 		key != "" && len(key) <= headgate.MaxKeyBytes && !s.closed.Load() {
 		hash := s.hash(p, key)
-		if _, took := s.takeCompact(p, hash, s.now(), n); took <= takeAllowed {
-			return took == takeAllowed
+		if _, result := s.takeCompact(p, hash, s.now(), n); result <= takeAllowed {
+			return result == takeAllowed
 		}
 	}
 	d, err := b.Take(key, n)
@@ -47,7 +46,7 @@ func (b *prepared) Allow(key string, n int64) bool {
 // Take implements [headgate.PreparedLimit].
 func (b *prepared) Take(key string, n int64) (d headgate.Decision, err error) {
 	if key == "" || len(key) > headgate.MaxKeyBytes || n < 1 {
-		return d, b.store.general(headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}).Validate()
+		return d, b.store.validatable(headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}).Validate()
 	}
 	if b.store.closed.Load() {
 		return d, headgate.ErrClosed

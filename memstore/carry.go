@@ -56,8 +56,8 @@ func (s *Store) readEntry(a *access, tagWord, word uint64) (w *layoutPlan, pair 
 	return w, w.clampLast(pair, a.now-shift), shift
 }
 
-// consumed is algorithm.Plan.ConsumedPair for a pair whose latest decision was up to a grain before Last: the level is
-// that of the beginning of the grain, and drains from its end.
+// consumed is algorithm.Plan.ConsumedPair for a pair whose Last is rounded up to a grain (see layout). The units are
+// those at the beginning of the grain, and they drain from its end.
 func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) {
 	last := pair.Last
 	pair.Last = max(pair.Time, last-w.grainMask)
@@ -85,14 +85,14 @@ func (s *Store) convertEntry(sh *shard, a *access, e *slot) (*slot, error) {
 		return nil, nil
 	case !a.plan.holds(pair):
 		atomic.StoreUint64(&e.state, word)
-		return nil, s.widen(sh, a)
+		return nil, s.moveToRecord(sh, a)
 	}
 	atomic.StoreUint64(&e.tag, a.tagWord())
 	atomic.StoreUint64(&e.state, word&denied|a.seal(pair))
 	return e, nil
 }
 
-// adoptAlone locks the shard and calls adopt.
+// lockAndConvert locks the shard of the key and calls convertEntry.
 func (s *Store) lockAndConvert(a *access) error {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Store) convertRecord(sh *shard, a *access, record []int64) ([]int64, er
 		return record, nil
 	}
 	state = a.plan.Carry(state, a.shift(state), a.now)
-	record, err := s.fit(sh, a, a.wordsAfter(int64(len(state))))
+	record, err := s.recordFor(sh, a, a.wordsAfter(int64(len(state))))
 	if err != nil {
 		return nil, err
 	}

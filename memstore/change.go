@@ -30,7 +30,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 			return d, err
 		}
 	}
-	if err := s.widen(sh, &a); err != nil {
+	if err := s.moveToRecord(sh, &a); err != nil {
 		return headgate.Decision{}, err
 	}
 	record, err := s.recordWithRoom(sh, &a)
@@ -86,12 +86,12 @@ func (s *Store) lockFor(a *access) *shard {
 	}
 }
 
-// updatePair replaces the pair in the entry of a key by the result of the function to, unless to returns false. The
+// updatePair replaces the pair in the entry of a key by the result of update, unless update returns false. The
 // entry has the plan's layout. A key without units is dropped. The shard is locked, so the entry stays in its slot.
-func (s *Store) updatePair(a *access, e *slot, to func(algorithm.Pair) (algorithm.Pair, bool)) bool {
+func (s *Store) updatePair(a *access, e *slot, update func(algorithm.Pair) (algorithm.Pair, bool)) bool {
 	for {
 		word := e.waitUnclaimed()
-		pair, ok := to(a.unseal(word))
+		pair, ok := update(a.unseal(word))
 		if !ok {
 			return false
 		}
@@ -106,7 +106,7 @@ func (s *Store) updatePair(a *access, e *slot, to func(algorithm.Pair) (algorith
 func (s *Store) swapPair(a *access, e *slot, word uint64, pair algorithm.Pair, l *layout) bool {
 	next := l.seal(a.tag(), pair) | l.stillDenied(a.tag(), word, a.now+a.lag)
 	if pair.Units == 0 {
-		next = held
+		next = heldBit
 	}
 	if !atomic.CompareAndSwapUint64(&e.state, word, next) {
 		return false
@@ -145,7 +145,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return nil
 }
 
-// giveRecord refunds units to the state in a record, by the limit under which it was written. That needs no more room.
+// giveRecord refunds units to the state in a record, by the limit under which it was written. The state does not grow.
 func (a *access) giveRecord(record []int64, r headgate.Receipt) {
 	state := stateOf(record)
 	if a.plan.Owns(state) {
@@ -163,7 +163,7 @@ func (a *access) giveRecord(record []int64, r headgate.Receipt) {
 func (s *Store) giveEntry(a *access, e *slot, r headgate.Receipt) {
 	w := s.layouts.byID[atomic.LoadUint64(&e.tag)&layoutMask].Load()
 	if w == nil {
-		if a.plan.id != anonymous || !a.plan.compact {
+		if a.plan.id != briefID || !a.plan.compact {
 			return // the limit of the entry is not known
 		}
 		w = &layoutPlan{a.plan.layout, a.plan.Plan}
@@ -185,7 +185,7 @@ func (s *Store) giveEntry(a *access, e *slot, r headgate.Receipt) {
 	}
 }
 
-// Reset forgets what was consumed under the check's key. See [headgate.Limiter].
+// Reset clears the consumption of the check's key. See [headgate.Limiter].
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	if err := s.checkOpen(ctx); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	a := s.newAccess(p, c.Key, c.Cost)
 	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
-	if err := s.widen(sh, &a); err != nil {
+	if err := s.moveToRecord(sh, &a); err != nil {
 		return false, err
 	}
 	record, err := s.recordWithRoom(sh, &a)

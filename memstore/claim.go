@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Most calls of TakeAll find all of their keys, and all of them allow. Such a call needs no lock for entries. It claims
+// In most calls of TakeAll, all keys exist and all limits allow. Such a call needs no lock for entries. It claims
 // all entries but the last: it sets the claimed bit of their states, so that no other call decides on, moves or drops
 // them. Then it takes from the last entry with one swap, which commits the call, and writes the states of the claimed
 // entries.
@@ -18,7 +18,7 @@ import (
 // waitUnclaimed waits until an entry is not claimed, and returns its state. The shard is locked.
 func (e *slot) waitUnclaimed() uint64 {
 	for spins := 1; ; spins++ {
-		if state := atomic.LoadUint64(&e.state); state&claimed == 0 {
+		if state := atomic.LoadUint64(&e.state); state&claimedBit == 0 {
 			return state
 		}
 		pause(spins)
@@ -71,7 +71,7 @@ func (s *Store) takeClaiming(claims []claim, dst []headgate.Decision, now int64)
 	return s.inspectAll(claims) && s.claimAll(claims, dst)
 }
 
-// takeClaimingRecords is takeShort if some claims have records. It locks the shards of these.
+// takeClaimingRecords is takeClaiming for claims of which some have records. It locks the shards of those.
 func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, locked *shardSet, now int64) bool {
 	s.lock(locked)
 	defer s.unlock(locked)
@@ -90,23 +90,23 @@ func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, loc
 	}
 	// Changes of records are invisible until their shards are unlocked.
 	var before [maxRecords][minRecord]int64
-	took, taken := true, 0
+	result, taken := true, 0
 	for i := range claims {
 		c := &claims[i]
 		if c.record == nil {
 			continue
 		}
 		if taken == maxRecords {
-			took = false
+			result = false
 			break
 		}
 		before[taken] = *c.record
 		taken++
-		if took = c.takeRecord(&dst[i]); !took {
+		if result = c.takeRecord(&dst[i]); !result {
 			break
 		}
 	}
-	if took && s.claimAll(claims, dst) {
+	if result && s.claimAll(claims, dst) {
 		return true
 	}
 	restored := 0
@@ -139,7 +139,7 @@ func (c *claim) takeRecord(d *headgate.Decision) bool {
 	return d.Allowed
 }
 
-// inspectAll calls inspect for every claim whose key has an entry.
+// inspectAll calls inspect for every claim whose key has an entry, and reports whether all entries allow.
 func (s *Store) inspectAll(claims []claim) bool {
 	for i := range claims {
 		if c := &claims[i]; c.plan.compact && !s.inspect(c, maxReads) {
@@ -149,14 +149,15 @@ func (s *Store) inspectAll(claims []claim) bool {
 	return true
 }
 
-// inspect finds the entry of a claim and decides without changing it. It returns false if the entry needs a lock.
+// inspect finds the entry of a claim and computes its next state without storing it. It returns false if the limit
+// denies or if the entry needs a lock. It reads a held entry again up to the given number of times.
 func (s *Store) inspect(c *claim, times int) bool {
 	e := s.entry(c.hash)
 	if e == nil {
 		return false
 	}
 	word := atomic.LoadUint64(&e.state)
-	for ; word&held != 0; times-- {
+	for ; word&heldBit != 0; times-- {
 		if times == 0 {
 			return false
 		}
@@ -204,9 +205,10 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	return true
 }
 
-// swap claims an entry. From the last one it takes instead. It returns false if the entry has changed since inspect.
+// swap claims an entry; for the last entry it stores the next state instead. It returns false if the entry has changed
+// since inspect.
 func (c *claim) swap(last bool) bool {
-	next := c.word | held | claimed
+	next := c.word | heldBit | claimedBit
 	if last {
 		next = c.next
 	}

@@ -20,17 +20,17 @@
 //
 // # When memory is full
 //
-// Options.MaxBytes is never exceeded. A new key then replaces dead keys, or else keys nearby with the shortest time
-// left: these start again like new keys, and count as Evictions. A key that was denied since it last drained is never
-// evicted, even if its latest decision was an allow. If no other key is there, the new key is refused with
+// Options.MaxBytes is never exceeded. When it is reached, a new key replaces dead keys. If there are none, it replaces
+// keys in the same segment that drain soonest: these start again like new keys, and count as Evictions. A key that was
+// denied since it last drained is never evicted. If every key nearby was denied, the new key is refused with
 // headgate.ErrFull and counts as a Refusal; [headgate.Bound.Allow] lets it pass unless its policy is Closed.
 //
 // # Keys
 //
 // A key is known by a 64-bit hash with a random seed per process, so that clients cannot choose colliding keys. Among
-// 100 million keys about 0.004 pairs share a hash; such a pair would share a counter. A decision that is interrupted
-// between its two instructions on a counter, for so long that the counter's slot belongs to another key, begins again.
-// With a probability of at most 1 in 2^32 it does not notice, and is charged to that key.
+// 100 million keys about 0.004 pairs share a hash, and with it a counter. A goroutine may be interrupted between
+// reading a counter and swapping it. If the counter's slot belongs to another key by then, the swap fails and the
+// decision starts again; with a probability of at most 1 in 2^32 the swap succeeds and charges that other key.
 //
 // # Time
 //

@@ -11,7 +11,7 @@ const (
 	pauseLoops = 1 << 14
 )
 
-// pauseForOthers pauses for a few microseconds. It does not sleep, because a sleep takes longer.
+// pauseForOthers spins for a few microseconds, because a sleep takes longer.
 func pauseForOthers() {
 	for range pauseLoops {
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// layouts holds the layouts of a store's entries, by id. After a change of limit, the id in an entry says under which
-// limit it was written. There is room for 4095 layouts. Keys of further limits, and of limits that do not fit a word,
-// have records. Brief limits, which refill within moments, need no layout of their own and share the id 0; consumption
-// under them is not converted to other limits.
+// layouts holds the layouts of a store's entries, by id. The id in an entry says which limit wrote it, also after the
+// limit of the key has changed. There is room for 4095 layouts. Keys of further limits, and of limits that do not fit a
+// word, have records. Brief limits, which refill within briefTime, share the id 0; consumption under them is not
+// converted to other limits.
 type layouts struct {
 	byID [1 << layoutBits]atomic.Pointer[layoutPlan]
 }
@@ -22,7 +22,7 @@ type layoutPlan struct {
 }
 
 const (
-	anonymous = 0 // the id of brief limits that have no layout of their own
+	briefID = 0 // the id of brief limits that have no layout of their own
 	// layoutProbes is how many ids are tried for a layout.
 	layoutProbes = 16
 	// briefTime is the longest time in which a brief limit refills, and the longest period of its rate.
@@ -34,7 +34,7 @@ const (
 
 // briefLayout is the layout of all brief limits without a layout of their own.
 var briefLayout = func() layout {
-	l := layout{id: anonymous, life: windowBit | lifeFor(4*briefTime.Microseconds())}
+	l := layout{id: briefID, life: windowBit | lifeFor(4*briefTime.Microseconds())}
 	l.set(fieldBits, noGrain)
 	return l
 }()
@@ -50,7 +50,7 @@ func (t *layouts) assign(p *algorithm.Plan) (layout, bool) {
 	for range layoutProbes {
 		at = at&layoutMask + 1
 		id := at & layoutMask
-		if id == anonymous {
+		if id == briefID {
 			continue
 		}
 		w := t.byID[id].Load()

@@ -50,9 +50,9 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 
 // countBytes counts what Stats().Bytes says again.
 func (s *Store) countBytes() int64 {
-	s.stock.mu.Lock()
-	sum := int64(len(s.stock.ready)) * largeBytes
-	s.stock.mu.Unlock()
+	s.segmentPool.mu.Lock()
+	sum := int64(len(s.segmentPool.ready)) * largeBytes
+	s.segmentPool.mu.Unlock()
 	for n := range s.shards {
 		if d := s.dirs[n].Load(); d != nil {
 			var last *segment

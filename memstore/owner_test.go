@@ -65,7 +65,7 @@ func (o *owned) tidy() {
 	n, now := o.slow.shard(), o.now()
 	o.shards[n].mu.Lock()
 	defer o.shards[n].mu.Unlock()
-	o.dirs[n].Load().segments[0].tidy(&sieve{layouts: &o.layouts, ref: now, now: now, keepDead: keepDeadMicros})
+	o.dirs[n].Load().segments[0].tidy(&tidyOptions{layouts: &o.layouts, ref: now, now: now, keepDead: keepDeadMicros})
 }
 
 // publish makes a segment the only one of the slow decision's shard.
@@ -198,7 +198,7 @@ func TestMemoryThatIsUsedAgainIsWrittenForThoseWhoStillLook(t *testing.T) {
 	})
 	for range 1_000 {
 		g.fill([]slot{entry})
-		g.tidy(&sieve{layouts: &o.layouts, bit: ^uint64(0), ref: a.now, now: a.now})
+		g.tidy(&tidyOptions{layouts: &o.layouts, bit: ^uint64(0), ref: a.now, now: a.now})
 		g = o.useAgain(g)
 	}
 }

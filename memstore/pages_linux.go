@@ -12,9 +12,9 @@ const madviseHugepage = 14
 // and looking up the page of a slot can take as long as reading it. It is no error if the system cannot.
 func preferLargePages(slots []slot) { _ = syscall.Madvise(bytesOf(slots), madviseHugepage) }
 
-// forget returns the memory of unused slots to the system, and reports whether the system took it. From then on they
-// read as free slots, also for a decision that is still looking for its key there.
-func forget(slots []slot) bool {
+// returnPages returns the memory of unused slots to the system, and reports whether the system accepted it. Afterwards
+// the slots read as free, also for goroutines that still search them for a key.
+func returnPages(slots []slot) bool {
 	memory := bytesOf(slots)
 	// The system rounds to whole pages. If a page is larger than a segment, neighboring segments would be lost too.
 	page := uintptr(syscall.Getpagesize())

@@ -4,4 +4,4 @@ package memstore
 
 func preferLargePages([]slot) {}
 
-func forget([]slot) bool { return false }
+func returnPages([]slot) bool { return false }

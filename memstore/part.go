@@ -20,9 +20,9 @@ type part struct {
 	record        []int64  // the key's record, valid until records are moved
 	words         int64    // the length of its state
 	pinned        bool     // the record cannot be evicted
-	until, denied int64    // the values in the record that pinning replaces
-	taken         bool     // the units were taken from the record
-	stateBefore   [5]int64 // the state before that
+	until, denied int64    // recordUntil and recordDenied, which pinning overwrites
+	taken         bool     // tryRecord has taken the units from the record
+	stateBefore   [5]int64 // the record's state before tryRecord
 }
 
 // findRecord looks up the record of a part.
@@ -32,10 +32,9 @@ func (p *part) findRecord(sh *shard) {
 	}
 }
 
-// reservePart gives the key of a part an entry, or a record with room, that no work for the other parts can drop. The
-// entry is held, so that no other caller sees a new one too early. A part whose cost is above the capacity needs
-// neither. moved says that entries may have been moved since prefetch; moves reports whether reservePart may have moved
-// some.
+// reservePart ensures that the key of a part has a held entry, or a pinned record with room for one more step, so that
+// reserving the other parts cannot drop it. A part whose cost is above the capacity needs neither. moved says that
+// entries may have moved since prefetch; moves reports whether reservePart may have moved some.
 func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 	sh := &s.shards[p.shard()]
 	if p.plan.compact {
@@ -62,7 +61,7 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 	}
 	if !p.feasible() {
 		if p.record == nil && !p.plan.compact && s.entry(p.hash) != nil {
-			return true, s.widen(sh, &p.access)
+			return true, s.moveToRecord(sh, &p.access)
 		}
 		return moves, nil
 	}
@@ -72,7 +71,7 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 			s.refusals.Add(1)
 			return true, err
 		}
-		g.add(p.tagWord(), held|p.seal(algorithm.Pair{}))
+		g.add(p.tagWord(), heldBit|p.seal(algorithm.Pair{}))
 		return true, nil
 	}
 	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
@@ -80,7 +79,7 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 		p.pin(p.record)
 		return moves, nil
 	}
-	if err := s.widen(sh, &p.access); err != nil {
+	if err := s.moveToRecord(sh, &p.access); err != nil {
 		return true, err
 	}
 	record, err := s.recordWithRoom(sh, &p.access)
@@ -115,7 +114,7 @@ func (s *Store) hold(p *part) {
 
 // hold holds the entry of the part's key, and reads it.
 func (p *part) hold(e *slot) {
-	p.slot, p.word = e, e.hold()&^held
+	p.slot, p.word = e, e.hold()&^heldBit
 	p.pair = p.unseal(p.word)
 }
 
@@ -179,7 +178,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	}
 }
 
-// restorePart restores a part, except that a denial is recorded.
+// restorePart undoes reservePart and tryPart, but records a denial.
 func (s *Store) restorePart(p *part, allowed bool) {
 	if p.slot != nil {
 		if !allowed {

@@ -47,24 +47,25 @@ func (s *Store) customOf(a headgate.Algorithm) algorithm.Custom {
 	return s.custom[a]
 }
 
-// general returns the check with an algorithm whose limits have the same fields as those of custom algorithms that the
-// store has, so that it can be validated.
-func (s *Store) general(c headgate.Check) headgate.Check {
+// validatable returns a check that Check.Validate can validate: it replaces a custom algorithm of this store by one
+// whose limits have the same fields.
+func (s *Store) validatable(c headgate.Check) headgate.Check {
 	if s.customOf(c.Limit.Algorithm) != nil {
 		c.Limit.Algorithm = headgate.TokenBucket
 	}
 	return c
 }
 
-// planPool has plans for limits that are not cached. If a million clients have a limit each, caching all of them would
-// only evict the others.
+// planPool has plans for limits that are not cached. If each of a million clients has its own limit, caching every plan
+// would only evict the others.
 var planPool = sync.Pool{New: func() any { return &plan{pooled: true} }}
 
-// cacheOneIn is the inverse of the probability that a new limit replaces one in a full cache. Frequent limits get in.
+// cacheOneIn is the inverse of the probability that a new limit replaces one in a full cache. So frequent limits are
+// cached sooner or later.
 const cacheOneIn = 256
 
 // planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and at random
-// if there is not. Call done after the decision.
+// if there is not. Call putBack after the decision.
 func (s *Store) planUncached(limit headgate.Limit, room bool) (*plan, error) {
 	if room || rand.Uint32()%cacheOneIn == 0 {
 		p, err := s.newPlan(limit)
@@ -81,8 +82,8 @@ func (s *Store) planUncached(limit headgate.Limit, room bool) (*plan, error) {
 	return p, nil
 }
 
-// done returns the plan to its pool, if it is from one. The plan must not be used after that.
-func (p *plan) done() {
+// putBack returns the plan to planPool if it is pooled. The plan must not be used after that.
+func (p *plan) putBack() {
 	if p.pooled {
 		planPool.Put(p)
 	}

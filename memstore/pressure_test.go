@@ -45,7 +45,7 @@ func (s *Store) heldEntries() (n int) {
 			for _, g := range d.segments {
 				for j := range g.slots {
 					tag := atomic.LoadUint64(&g.slots[j].tag)
-					if tag != 0 && tag>>layoutBits != tombstone && atomic.LoadUint64(&g.slots[j].state)&held != 0 {
+					if tag != 0 && tag>>layoutBits != tombstone && atomic.LoadUint64(&g.slots[j].state)&heldBit != 0 {
 						n++
 					}
 				}

@@ -99,9 +99,9 @@ func (r *records) lookup(hash uint64) []int64 {
 	return nil
 }
 
-// fit returns a record of the key with room for a state of that many words: the existing one, a larger one with the
-// same state, or a new one with an empty state.
-func (s *Store) fit(sh *shard, a *access, words int) ([]int64, error) {
+// recordFor returns a record of the key with room for a state of that many words: the existing record, a larger one
+// with the same state, or a new one with an empty state.
+func (s *Store) recordFor(sh *shard, a *access, words int) ([]int64, error) {
 	r, hash := &sh.wide, a.hash
 	size := classFor(recordState + words)
 	old, exists := r.index[hash]
@@ -150,7 +150,7 @@ func (s *Store) allocate(sh *shard, size uint8, a *access) (uint32, bool) {
 		}
 	}
 	number := c.free - 1
-	c.pull(size, number)
+	c.unlist(size, number)
 	c.live++
 	return number, true
 }
@@ -190,8 +190,8 @@ func (c *class) push(size uint8, number uint32) {
 	c.free = number + 1
 }
 
-// pull removes a record from the free list.
-func (c *class) pull(size uint8, number uint32) {
+// unlist removes a record from the free list.
+func (c *class) unlist(size uint8, number uint32) {
 	record := c.record(size, number)
 	next, before := uint32(record[freeNext]), uint32(record[freePrevious])
 	if next != 0 {
@@ -204,8 +204,8 @@ func (c *class) pull(size uint8, number uint32) {
 	}
 }
 
-// reclaimPage removes a page from the class with the most pages and evicts its records, so that states of one size
-// leave room for those of another. It skips pages with a record that must not be evicted.
+// reclaimPage evicts the records of a page of the class with the most pages, and frees the page, so that states of
+// another size get room. It skips pages with a record that must not be evicted.
 func (s *Store) reclaimPage(sh *shard, a *access) bool {
 	var size uint8
 	for i := range sh.wide.classes {
@@ -229,7 +229,7 @@ func (s *Store) reclaimPage(sh *shard, a *access) bool {
 			}
 		}
 		sh.recordSweep(now)
-		c.unlink(size, first)
+		c.removePage(size, first)
 		sh.wide.pages--
 		s.budget.records.Add(-pageBytes(size))
 		return true
@@ -252,10 +252,10 @@ func (c *class) evictable(size uint8, first uint32, key uint64, now int64) bool 
 	return true
 }
 
-// unlink removes the page that begins with first, whose records are all free, from the class.
-func (c *class) unlink(size uint8, first uint32) {
+// removePage removes the page that begins with first, whose records are all free, from the class.
+func (c *class) removePage(size uint8, first uint32) {
 	for number := first; number < first+perPage(size); number++ {
-		c.pull(size, number)
+		c.unlist(size, number)
 	}
 	c.pages[first/perPage(size)] = nil
 	c.holes++

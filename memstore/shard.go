@@ -23,7 +23,7 @@ type shard struct {
 
 func (sh *shard) recordSweep(now int64) { sh.swept = max(sh.swept, now) }
 
-// setStart sets the time of an access that adds a key.
+// setStart moves the time of an access that adds a key to the latest sweep, if it is earlier.
 func (sh *shard) setStart(a *access) { a.now = max(a.now, sh.swept-a.lag) }
 
 // segmentWithRoom returns a segment with a free slot for the key. If necessary it grows the table, sweeps or evicts.
@@ -60,7 +60,7 @@ func (s *Store) segmentWithRoom(a *access) (*segment, error) {
 // if there are no others, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.mostlyIdle(&s.layouts, now) {
-		if g.tidy(&sieve{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
+		if g.tidy(&tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
 			return nil
 		}
 	}
@@ -69,9 +69,9 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 	}
 	batch := max(g.excess(depthOf(d)), len(g.slots)/32)
 	found := g.survey(&s.layouts, now, now, batch)
-	sift := sieve{layouts: &s.layouts, ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
-	g.tidy(&sift)
-	s.evictions.Add(int64(sift.evicted))
+	tidying := tidyOptions{layouts: &s.layouts, ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
+	g.tidy(&tidying)
+	s.evictions.Add(int64(tidying.evicted))
 	if g.full(depthOf(d)) {
 		return headgate.ErrFull
 	}
@@ -80,16 +80,16 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 
 // grow doubles a small segment or splits a large one. It returns false if there is no memory for it.
 func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) bool {
-	sift := sieve{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, moved: s.scratch.get()}
-	defer func() { s.scratch.put(sift.moved) }()
+	tidying := tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, moved: s.scratch.get()}
+	defer func() { s.scratch.put(tidying.moved) }()
 	if len(g.slots) < maxSlots {
 		if !s.reserveTable(g.bytes()) {
 			return false
 		}
-		sift.bit = ^uint64(0)
-		g.tidy(&sift)
+		tidying.bit = ^uint64(0)
+		g.tidy(&tidying)
 		larger := newSegment(2*len(g.slots), 0)
-		larger.fill(sift.moved)
+		larger.fill(tidying.moved)
 		grown := newDirectory(0, len(larger.slots))
 		grown.set(0, larger)
 		s.dirs[n].Store(grown)
@@ -106,10 +106,10 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 		}
 		return false
 	}
-	sift.bit = 1 << (64 - layoutBits - 1 - g.depth)
-	g.tidy(&sift)
+	tidying.bit = 1 << (64 - layoutBits - 1 - g.depth)
+	g.tidy(&tidying)
 	g.depth++
-	other.fill(sift.moved)
+	other.fill(tidying.moved)
 	if deeper {
 		doubled := newDirectory(g.depth, maxSlots)
 		for i := range doubled.segments {
@@ -142,15 +142,15 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	if other.depth != g.depth || (g.used+other.used)*2 > len(g.slots) {
 		return
 	}
-	sift := sieve{
+	tidying := tidyOptions{
 		layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, bit: ^uint64(0),
 		moved: s.scratch.get(),
 	}
-	other.tidy(&sift)
-	for _, entry := range sift.moved {
+	other.tidy(&tidying)
+	for _, entry := range tidying.moved {
 		g.add(entry.tag, entry.state)
 	}
-	s.scratch.put(sift.moved)
+	s.scratch.put(tidying.moved)
 	g.depth--
 	for j := first ^ span; j < first^span+span; j++ {
 		d.set(j, g)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats are figures of a store.
+// Stats are the figures of a store at one time.
 type Stats struct {
 	// Keys is the number of keys, including dead ones that were not swept yet.
 	Keys int64

@@ -40,9 +40,9 @@ type Store struct {
 	refusals  atomic.Int64
 	stopwatch stopwatch
 
-	stock   stock
-	scratch scratch
-	sweepMu sync.Mutex // held to change validFrom
+	segmentPool segmentPool
+	scratch     scratch
+	sweepMu     sync.Mutex // held to change validFrom
 
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -59,7 +59,7 @@ func New(o Options) (*Store, error) {
 		stop:   make(chan struct{}),
 	}
 	s.budget.limit = o.MaxBytes
-	s.stock.refill = make(chan struct{}, 1)
+	s.segmentPool.refill = make(chan struct{}, 1)
 	// A key has one state for all kinds of limits, so that a changed limit keeps what was consumed. Only leases, which are
 	// not consumption, have a state of their own.
 	consumed := maphash.MakeSeed()
@@ -73,8 +73,8 @@ func New(o Options) (*Store, error) {
 	}
 	s.validFrom.Store(now - validBefore)
 	s.running.Add(2)
-	go s.janitor()
-	go s.keepStock()
+	go s.sweepPeriodically()
+	go s.refillSegmentPool()
 	return s, nil
 }
 
@@ -122,7 +122,7 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (d headgate.Decision
 		return d, err
 	}
 	err = s.take(p, c.Key, c.Cost, &d)
-	p.done()
+	p.putBack()
 	return d, err
 }
 
@@ -133,11 +133,11 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision
 	p, err := s.prepare(ctx, &c)
 	if err != nil || cost < 0 {
 		c.Cost = cost
-		return d, cmp.Or(err, s.general(c).ValidatePeek())
+		return d, cmp.Or(err, s.validatable(c).ValidatePeek())
 	}
 	a := s.newAccess(p, c.Key, cost)
 	d = s.peek(&a)
-	p.done()
+	p.putBack()
 	return d, nil
 }
 
@@ -157,7 +157,7 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 		p, err = s.planUncached(c.Limit, room)
 	}
 	if err != nil || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
-		return nil, s.general(*c).Validate()
+		return nil, s.validatable(*c).Validate()
 	}
 	return p, nil
 }
@@ -218,8 +218,8 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 		return err
 	}
 	for {
-		pair, took := s.takeCompact(p, a.hash, a.now, n)
-		switch took {
+		pair, result := s.takeCompact(p, a.hash, a.now, n)
+		switch result {
 		case takeAllowed:
 			p.Describe(d, pair, a.now, n)
 			return nil
@@ -263,7 +263,7 @@ func (s *Store) read(a *access) (algorithm.Pair, bool) {
 		return algorithm.Pair{}, false
 	}
 	word := atomic.LoadUint64(&e.state)
-	if word&held != 0 || atomic.LoadUint64(&e.tag) != a.tagWord() ||
+	if word&heldBit != 0 || atomic.LoadUint64(&e.tag) != a.tagWord() ||
 		atomic.LoadUint64(&e.state) != word || !s.validAt(a.now) {
 		return algorithm.Pair{}, false
 	}
@@ -308,7 +308,7 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 		for failed := 0; ; {
 			word := atomic.LoadUint64(&e.state)
 			tagWord := atomic.LoadUint64(&e.tag)
-			if word&held != 0 || tagWord>>layoutBits != tag { // the entry is being moved, or was moved
+			if word&heldBit != 0 || tagWord>>layoutBits != tag { // the entry is being moved, or was moved
 				break
 			}
 			if !s.validAt(now) {
@@ -358,8 +358,8 @@ func (s *Store) takeAbsent(a *access) (headgate.Decision, error) {
 		return s.takeFromRecord(sh, a, record)
 	}
 	// With the lock, no other goroutine can add, move or drop the entry, so it is found if it exists.
-	pair, took := s.takeCompact(a.plan, a.hash, a.now, a.n)
-	switch took {
+	pair, result := s.takeCompact(a.plan, a.hash, a.now, a.n)
+	switch result {
 	case takeAllowed:
 		return a.plan.DescribeTaken(pair, a.now, a.n), nil
 	case takeDenied:

@@ -6,9 +6,9 @@ import (
 )
 
 // A full sweep visits every entry and drops the dead ones. Entries store their time modulo 2^39 µs, so sweeps must not
-// be too far apart: after a sweep at a time t, decisions are valid for times from t − validBefore to t + validBefore. A
-// later decision waits for another sweep, and an earlier one is made as if at the start of that range. The janitor
-// completes a sweep every few minutes, so neither happens unless the clock jumps by an hour.
+// be too far apart: after a sweep at a time t, entries are readable at times from t − validBefore to t + validBefore. A
+// decision after that range waits for another sweep. A decision before it is made as if at the start of the range.
+// sweepPeriodically completes a sweep every few minutes, so neither happens unless the clock jumps by an hour.
 const (
 	validBefore = 1 << (timeBits - 7) // 71 minutes
 	validSpan   = 2 * validBefore
@@ -30,8 +30,8 @@ func (s *Store) now() int64 {
 	return s.nowAfterJump(now)
 }
 
-// nowInRange is like now, but never returns a time before the range. now may return one at which entries are readable,
-// but not by the clock of a staggered key, which is even further behind.
+// nowInRange is like now, but never returns a time before the range. The time of now may be up to maxBehind before it;
+// then the clock of a staggered key, which is even further behind, may be outside the times that validAt accepts.
 func (s *Store) nowInRange() int64 {
 	now := s.clock.micros()
 	if uint64(now-s.validFrom.Load()) < validSpan {
@@ -68,8 +68,8 @@ func (s *Store) nowAfterJump(now int64) int64 {
 	return now
 }
 
-// janitor sweeps the shards, some every second, until the store is closed.
-func (s *Store) janitor() {
+// sweepPeriodically sweeps some shards every second, until the store is closed.
+func (s *Store) sweepPeriodically() {
 	defer s.running.Done()
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -115,7 +115,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		g := d.segments[i]
 		if found := g.survey(&s.layouts, ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
 			sh.recordSweep(now)
-			g.tidy(&sieve{layouts: &s.layouts, ref: ref, now: now, keepDead: keepDeadMicros})
+			g.tidy(&tidyOptions{layouts: &s.layouts, ref: ref, now: now, keepDead: keepDeadMicros})
 		}
 		if ref == now {
 			s.merge(d, i, now)
@@ -130,8 +130,8 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 
 // sweepWide drops the dead records of a shard. It locks the shard for a few of them at a time.
 func (s *Store) sweepWide(sh *shard, now int64) {
-	const some = 128
-	for more, done := true, uint32(0); more; done += some {
+	const batch = 128
+	for more, done := true, uint32(0); more; done += batch {
 		sh.mu.Lock()
 		if sh.wide.pages == 0 {
 			sh.mu.Unlock()
@@ -139,10 +139,10 @@ func (s *Store) sweepWide(sh *shard, now int64) {
 		}
 		start := time.Now()
 		sh.recordSweep(now)
-		s.sweepRecords(&sh.wide, some, now)
+		s.sweepRecords(&sh.wide, batch, now)
 		more = false
 		for i := range sh.wide.classes {
-			more = more || sh.wide.classes[i].capacity > done+some
+			more = more || sh.wide.classes[i].capacity > done+batch
 		}
 		sh.mu.Unlock()
 		s.stopwatch.stop(start)

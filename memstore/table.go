@@ -47,8 +47,8 @@ func newSegment(slots int, depth uint8) *segment {
 
 func (g *segment) base() *slot { return unsafe.SliceData(g.slots) }
 
-// excess returns how many entries must go before another one can be added; 0 or less if there is room. deepest is the
-// depth of its directory.
+// excess returns how many entries must be dropped before another one can be added; 0 or less if there is room. deepest
+// is the depth of the directory.
 func (g *segment) excess(deepest int) int {
 	level := fullIn64
 	if int(g.depth) == deepest && len(g.slots) == maxSlots {
@@ -131,23 +131,23 @@ func (g *segment) free(tag uint64) *slot {
 	}
 }
 
-// A sieve decides what happens to each entry when a segment is tidied.
-type sieve struct {
+// tidyOptions decide what happens to each entry when a segment is tidied.
+type tidyOptions struct {
 	layouts  *layouts
 	ref, now int64
 	keepDead int64  // how long dead entries stay, in µs
-	bit      uint64 // a bit of the tag: entries with it move to another segment
-	evict    int64  // entries with at most this left are dropped, unless they are denied
-	evicting int    // how many may be evicted
+	bit      uint64 // entries with one of these tag bits move to another segment
+	evict    int64  // entries with at most this time left, in µs, are evicted unless they were denied
+	evicting int    // the most entries to evict
 
 	evicted int
 	moved   []slot // entries that move to another segment
 }
 
-// tidy visits every entry of the segment. It drops dead ones, appends those that move to another segment to s.moved,
-// and moves the others to the first slot in which a probe finds them. It begins behind a free slot, so that the slots
-// before an entry are final. The shard is locked.
-func (g *segment) tidy(s *sieve) {
+// tidy visits every entry of the segment. It drops dead entries, appends those that move to another segment to s.moved,
+// and moves the others to the first free slot of their probe sequence. It begins after a free slot, so that all slots
+// before an entry are already tidied. The shard is locked.
+func (g *segment) tidy(s *tidyOptions) {
 	mask := uint64(len(g.slots) - 1)
 	base := g.base()
 	var first uint64
@@ -221,21 +221,21 @@ func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 func (e *slot) hold() uint64 {
 	for {
 		state := e.waitUnclaimed()
-		if state&held != 0 || atomic.CompareAndSwapUint64(&e.state, state, state|held) {
+		if state&heldBit != 0 || atomic.CompareAndSwapUint64(&e.state, state, state|heldBit) {
 			return state
 		}
 	}
 }
 
 // drops reports whether the entry is to be dropped, and if so holds it.
-func (s *sieve) drops(e *slot) bool {
+func (s *tidyOptions) drops(e *slot) bool {
 	for {
 		state := e.waitUnclaimed()
 		tagWord := atomic.LoadUint64(&e.tag) // after the state, which is held while its layout changes
 		if tagWord>>layoutBits == tombstone {
 			return true
 		}
-		if state&held != 0 {
+		if state&heldBit != 0 {
 			return false // held by this goroutine, for the current check
 		}
 		rest := s.layouts.timeLeft(tagWord, state, s.ref, s.now)
@@ -243,7 +243,7 @@ func (s *sieve) drops(e *slot) bool {
 		if rest > -s.keepDead && !evict {
 			return false
 		}
-		if atomic.CompareAndSwapUint64(&e.state, state, state|held) {
+		if atomic.CompareAndSwapUint64(&e.state, state, state|heldBit) {
 			if evict {
 				s.evicted++
 			}
@@ -266,16 +266,16 @@ func (g *segment) mostlyIdle(t *layouts, now int64) bool {
 	return idle*8 >= min(64, len(g.slots))
 }
 
-// A census counts the entries of a segment.
-type census struct {
+// A segmentSurvey counts the entries of a segment.
+type segmentSurvey struct {
 	dead  int   // entries whose state is like that of a new key
 	idle  int   // dead entries that are unlikely to be used again
 	stale bool  // some dead entries must be dropped soon, before their time is mistaken for a later one
-	evict int64 // at least as many evictable entries as wanted have no more than this left, in µs
+	evict int64 // µs; enough evictable entries have at most this time left
 }
 
-func (g *segment) survey(t *layouts, ref, now int64, want int) census {
-	var c census
+func (g *segment) survey(t *layouts, ref, now int64, want int) segmentSurvey {
+	var c segmentSurvey
 	var byLength [65]int
 	for i := range g.slots {
 		e := &g.slots[i]
@@ -287,7 +287,7 @@ func (g *segment) survey(t *layouts, ref, now int64, want int) census {
 		if tagWord>>layoutBits == tombstone {
 			c.dead++
 			c.idle++
-		} else if state&held == 0 {
+		} else if state&heldBit == 0 {
 			if rest := t.timeLeft(tagWord, state, ref, now); rest <= 0 {
 				c.dead++
 				if rest <= -keepDeadMicros {

@@ -29,11 +29,11 @@ func (s *Store) TakeAll(
 	case n == 1:
 		return s.takeOne(&checks[0], dst)
 	case n <= 4:
-		var room [4]claim
-		return s.takeMany(checks, room[:n], dst)
+		var array [4]claim
+		return s.takeMany(checks, array[:n], dst)
 	case n <= 16:
-		var room [16]claim
-		return s.takeMany(checks, room[:n], dst)
+		var array [16]claim
+		return s.takeMany(checks, array[:n], dst)
 	case n <= headgate.MaxChecks:
 		return s.takeMany(checks, make([]claim, n), dst)
 	default:
@@ -50,14 +50,14 @@ func (s *Store) takeOne(c *headgate.Check, dst []headgate.Decision) ([]headgate.
 	last := len(dst)
 	dst = append(dst, headgate.Decision{})
 	err = s.take(p, c.Key, c.Cost, &dst[last])
-	p.done()
+	p.putBack()
 	if err != nil {
 		return dst[:last], err
 	}
 	return dst, nil
 }
 
-// takeMany is TakeAll of several. The claims are zero, one for each check.
+// takeMany is TakeAll of several checks. claims has a zero claim for each.
 func (s *Store) takeMany(
 	checks []headgate.Check, claims []claim, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -74,7 +74,7 @@ func (s *Store) takeMany(
 		dst, err = s.takeWithLocks(claims, dst[:from], now)
 	}
 	for i := range claims {
-		claims[i].plan.done()
+		claims[i].plan.putBack()
 	}
 	return dst, err
 }
@@ -104,11 +104,11 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 func (s *Store) takeWithLocks(claims []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
 	switch n := len(claims); {
 	case n <= 4:
-		var room [4]part
-		return s.takeLocked(claims, room[:n], dst, now)
+		var array [4]part
+		return s.takeLocked(claims, array[:n], dst, now)
 	case n <= 16:
-		var room [16]part
-		return s.takeLocked(claims, room[:n], dst, now)
+		var array [16]part
+		return s.takeLocked(claims, array[:n], dst, now)
 	default:
 		return s.takeLocked(claims, make([]part, n), dst, now)
 	}
@@ -143,7 +143,7 @@ func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Deci
 	for i := range parts {
 		if p := &parts[i]; p.plan.kind != algorithm.KindLeases {
 			if p.slot = s.entry(p.hash); p.slot != nil {
-				p.word = p.slot.hold() &^ held
+				p.word = p.slot.hold() &^ heldBit
 			}
 		}
 	}

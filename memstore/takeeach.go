@@ -9,8 +9,8 @@ import (
 // eachBatch is the number of checks that TakeEach looks up together.
 const eachBatch = 16
 
-// TakeEach decides each check on its own, in order, as Take does. The results are in dst and, for those that failed, in
-// errs, at the same index. All three have the same length, and errs has only nil at the start.
+// TakeEach decides each check on its own, in order, as Take does. It writes each decision to dst and each error to
+// errs, at the index of the check. All three have the same length, and errs must contain only nil.
 //
 // The memory that a batch of checks needs is read before the first of them is decided, so that the CPU fetches it in
 // parallel. The clock is read once per batch.
@@ -29,15 +29,15 @@ func (s *Store) TakeEach(ctx context.Context, checks []*headgate.Check, dst []*h
 }
 
 func (s *Store) takeBatch(accesses []access, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
-	var known *plan // of the previous check, which often has the same limit
+	var plan *plan // of the previous check, which often has the same limit
 	for i, c := range checks {
 		a := &accesses[i]
 		*a = access{n: c.Cost}
-		if known == nil || c.Limit != known.limit || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
-			known, errs[i] = s.planOf(c)
+		if plan == nil || c.Limit != plan.limit || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
+			plan, errs[i] = s.planOf(c)
 		}
-		if known != nil {
-			a.plan, a.key, a.hash = known, c.Key, s.hash(known, c.Key)
+		if plan != nil {
+			a.plan, a.key, a.hash = plan, c.Key, s.hash(plan, c.Key)
 		}
 	}
 	for i := range accesses { // these reads do not depend on each other, so they run in parallel
@@ -52,7 +52,7 @@ func (s *Store) takeBatch(accesses []access, checks []*headgate.Check, dst []*he
 		}
 		a.setTime(now)
 		if p.compact && a.feasible() {
-			switch pair, took := s.takeCompact(p, a.hash, a.now, a.n); took {
+			switch pair, result := s.takeCompact(p, a.hash, a.now, a.n); result {
 			case takeAllowed:
 				p.Describe(dst[i], pair, a.now, a.n)
 				continue

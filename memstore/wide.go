@@ -15,7 +15,7 @@ func (s *Store) takeWide(a *access) (headgate.Decision, error) {
 	if record := sh.wide.lookup(a.hash); record != nil {
 		return s.takeFromRecord(sh, a, record)
 	}
-	if err := s.widen(sh, a); err != nil {
+	if err := s.moveToRecord(sh, a); err != nil {
 		return headgate.Decision{}, err
 	}
 	return s.takeFromRecord(sh, a, sh.wide.lookup(a.hash))
@@ -36,7 +36,7 @@ func (s *Store) takeFromRecord(sh *shard, a *access, record []int64) (headgate.D
 	}
 	if len(record) < recordState+words {
 		var err error
-		if record, err = s.fit(sh, a, words); err != nil {
+		if record, err = s.recordFor(sh, a, words); err != nil {
 			return headgate.Decision{}, err
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Store) decideWide(sh *shard, a *access, n int64) headgate.Decision {
 func (a *access) decideRecord(record []int64, n int64) headgate.Decision {
 	d := a.plan.Decide(stateOf(record), a.now, n)
 	if !d.Allowed {
-		// If the limit was lowered, what was consumed drains more slowly than expected before.
+		// If the limit was lowered, the consumed units drain more slowly than recordUntil assumes.
 		record[recordDenied] = 1
 		record[recordUntil] = max(record[recordUntil], a.liveUntil(record, d.ResetAfter))
 	}
@@ -79,7 +79,7 @@ func (s *Store) recordWithRoom(sh *shard, a *access) ([]int64, error) {
 		}
 		words = a.wordsAfter(record[recordWords])
 	}
-	return s.fit(sh, a, words)
+	return s.recordFor(sh, a, words)
 }
 
 // wordsAfter returns the largest size of a state after one more step, in words.
@@ -87,8 +87,8 @@ func (a *access) wordsAfter(words int64) int {
 	return max(a.plan.Words(), int(words)+a.plan.Growth())
 }
 
-// storeState stores the state after a step, and until when the record must be remembered. It removes the mark of a
-// denial from a key that had drained.
+// storeState stores the state after a step, and the time until which the record must be kept. It clears recordDenied if
+// the key had drained.
 func (a *access) storeState(record []int64, state algorithm.State, resetAfter time.Duration) {
 	if record[recordUntil] <= a.now+a.lag {
 		record[recordDenied] = 0
@@ -106,9 +106,9 @@ func (a *access) liveUntil(record []int64, resetAfter time.Duration) int64 {
 	return a.now + a.lag + us
 }
 
-// widen moves the entry of a key, if it has one, to a record: for another limit, or for a debt that does not fit a
-// state word.
-func (s *Store) widen(sh *shard, a *access) error {
+// moveToRecord moves the entry of a key, if it has one, to a record, because its limit or a debt does not fit a state
+// word.
+func (s *Store) moveToRecord(sh *shard, a *access) error {
 	if sh.wide.lookup(a.hash) != nil {
 		return nil
 	}

@@ -24,9 +24,9 @@ import (
 // A time is not mistaken for one 6 days before or after it, because nothing lives longer than maxLife and dead entries
 // are dropped in time (see sweep.go).
 const (
-	held    = 1 << 63
-	denied  = 1 << 62
-	claimed = 1 << 61
+	heldBit    = 1 << 63
+	denied     = 1 << 62
+	claimedBit = 1 << 61
 
 	fieldBits = 22
 	timeBits  = 39
@@ -69,9 +69,9 @@ func tagOf(hash uint64) uint64 {
 // A layout says how a state word holds a pair. Limits with the same algorithm.Shape whose capacities have the same
 // number of bits share a layout.
 //
-// The word of a bucket has a time at which its units were whole, and how long after that the latest decision was. The
-// more bits the units leave, the finer is the grain of the latter. It is rounded up, so after a change of limit the
-// level may count from a little after the decision, by less than the time in which a unit drains.
+// The word of a bucket has the Pair's Time and, in units of a grain, how long after it Last is. The fewer bits the
+// units need, the finer is the grain. Last is rounded up. So after a change of limit the units may start to drain a
+// little after the decision, by less than the time in which one unit drains.
 type layout struct {
 	id        uint64 // in the tag words of its entries
 	salt      uint64 // with the tag, seals the state words

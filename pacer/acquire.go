@@ -77,9 +77,9 @@ func (l *callerQueue) quoteFor(ctx context.Context, n int64) (now int64, after s
 		return now, after, grant, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		wait, left := time.Duration(grant-now), deadline.Sub(t)
-		if wait > left {
-			return now, after, grant, &DeadlineError{Wait: wait, Left: left}
+		wait, remaining := time.Duration(grant-now), deadline.Sub(t)
+		if wait > remaining {
+			return now, after, grant, &DeadlineError{Wait: wait, Left: remaining}
 		}
 	}
 	return now, after, grant, nil

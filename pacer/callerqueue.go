@@ -227,9 +227,9 @@ func (l *callerQueue) reschedule(now int64, sched schedule, maxCount int64, conv
 func (l *callerQueue) reprice(s *state, w *waiter) error {
 	if w.isReservation {
 		// w.after was computed with the old rate.
-		held := *s
-		held.free = span{ns: max(w.at, s.free.ceil())}
-		w.after, _ = l.sched.take(held, w.at, w.n)
+		snapshot := *s
+		snapshot.free = span{ns: max(w.at, s.free.ceil())}
+		w.after, _ = l.sched.take(snapshot, w.at, w.n)
 	} else if err := l.validate(w.n); err != nil {
 		return err
 	}
@@ -280,10 +280,10 @@ func (l *callerQueue) unlink(w *waiter) {
 }
 
 // addWaiting adds to the number of waiting callers or reservations.
-func (l *callerQueue) addWaiting(w *waiter, by int) {
+func (l *callerQueue) addWaiting(w *waiter, delta int) {
 	if w.isReservation {
-		l.reservations += by
+		l.reservations += delta
 	} else {
-		l.waiting += by
+		l.waiting += delta
 	}
 }

@@ -26,18 +26,18 @@ func (r *request) shift(state algorithm.State) int64 {
 
 // carry parses the state of another limit and prepares the request for replacing it. It returns false if the text is
 // not such a state.
-func (r *request) carry(now int64, found string) bool {
+func (r *request) carry(now int64, stored string) bool {
 	var array [8]int64
-	state, ok := r.plan.DecodeState(found, array[:0])
+	state, ok := r.plan.DecodeState(stored, array[:0])
 	if !ok || r.plan.Owns(state) {
 		return false
 	}
 	shift := r.shift(state)
 	at, units := state.Consumed(now - r.offset - shift)
-	packed := make([]byte, 0, 2*numberSize+len(found))
+	packed := make([]byte, 0, 2*numberSize+len(stored))
 	packed = appendNumber(packed, at+shift)
 	packed = appendNumber(packed, units)
-	r.carried = string(append(packed, found...))
+	r.carried = string(append(packed, stored...))
 	return true
 }
 
@@ -59,9 +59,9 @@ func (s *Store) changingLimits(key string) error {
 
 // giveTo returns how to give units back under the limit of a state, which is not that of the request: the algorithm of
 // the script and its packed arguments. It returns false if the text is not such a state.
-func (r *request) giveTo(found string, receipt headgate.Receipt) (name headgate.Algorithm, packed string, ok bool) {
+func (r *request) giveTo(stored string, receipt headgate.Receipt) (name headgate.Algorithm, packed string, ok bool) {
 	var array [8]int64
-	state, ok := r.plan.DecodeState(found, array[:0])
+	state, ok := r.plan.DecodeState(stored, array[:0])
 	if !ok || r.plan.Owns(state) {
 		return 0, "", false
 	}

@@ -138,14 +138,14 @@ func splitGathered(reply string, keys int) ([]string, error) {
 			return nil, errMalformed
 		}
 		outcome := rest[:1]
-		state, others, err := cutState(rest[1:])
-		if err != nil || len(others) < numberSize {
+		state, otherStates, err := cutState(rest[1:])
+		if err != nil || len(otherStates) < numberSize {
 			return nil, errMalformed
 		}
 		if outcome[0] != failedAmongOthers {
-			replies[i] = now + outcome + state + others[:numberSize]
+			replies[i] = now + outcome + state + otherStates[:numberSize]
 		}
-		rest = others[numberSize:]
+		rest = otherStates[numberSize:]
 	}
 	if rest != "" {
 		return nil, errMalformed

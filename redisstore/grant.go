@@ -42,10 +42,10 @@ const opGrant = "grant"
 
 func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headgate.Decision, error) {
 	var (
-		now   int64
-		out   = changed
-		found string
-		units int64
+		now    int64
+		out    = changed
+		packed string
+		units  int64
 	)
 	for try := 0; out == changed; try++ {
 		if try == carryTries {
@@ -59,15 +59,15 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 		if now, out, rest, err = parseReply(reply); err != nil {
 			return headgate.Decision{}, err
 		}
-		if found, units, err = parseGrant(rest); err != nil {
+		if packed, units, err = parseGrant(rest); err != nil {
 			return headgate.Decision{}, err
 		}
-		if out == changed && !r.carry(now, found) {
+		if out == changed && !r.carry(now, packed) {
 			return headgate.Decision{}, s.foreignKey(r.key)
 		}
 	}
 	var array [8]int64
-	state, ok := r.plan.DecodeState(found, array[:0])
+	state, ok := r.plan.DecodeState(packed, array[:0])
 	if !ok {
 		return headgate.Decision{}, errMalformed
 	}

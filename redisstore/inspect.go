@@ -159,8 +159,8 @@ func (s *Store) inspectServer(ctx context.Context, server *topology.Server) serv
 // readCoverage warns if one dead shard stops the whole cluster.
 func (r *serverReport) readCoverage(ctx context.Context, server *topology.Server, b rueidis.Builder) {
 	const setting = "cluster-require-full-coverage"
-	found, err := server.Do(ctx, b.ConfigGet().Parameter(setting).Build()).AsStrMap()
-	if err == nil && found[setting] == "yes" { // the user may not be allowed to run CONFIG
+	config, err := server.Do(ctx, b.ConfigGet().Parameter(setting).Build()).AsStrMap()
+	if err == nil && config[setting] == "yes" { // the user may not be allowed to run CONFIG
 		r.warn("serves no keys while any shard of its cluster is down ("+setting+" is yes)",
 			"CONFIG SET "+setting+" no, on all servers")
 	}
@@ -205,8 +205,8 @@ func isSentinel(ctx context.Context, server *topology.Server, b rueidis.Builder)
 func (r *serverReport) readInfo(info map[string]string, kind redisurl.Kind) error {
 	name, version := "Redis", info["redis_version"]
 	r.major = majorOf(version)
-	if other := info["valkey_version"]; other != "" {
-		name, version = "Valkey", other
+	if valkey := info["valkey_version"]; valkey != "" {
+		name, version = "Valkey", valkey
 	}
 	e := &ServerError{Server: r.server, Permanent: true}
 	switch {

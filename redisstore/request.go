@@ -106,17 +106,17 @@ func appendNumber(dst []byte, n int64) []byte {
 
 // decide returns the decision of a take or peek. The script returned its time and the state before the step; the step
 // is made once more here, to find out what remains and when to retry.
-func (r *request) decide(now int64, found string, taken bool) (headgate.Decision, error) {
+func (r *request) decide(now int64, packed string, allowed bool) (headgate.Decision, error) {
 	now -= r.offset
-	if taken && r.plan.IsPair() { // nearly all are
-		return r.decidePair(now, found)
+	if allowed && r.plan.IsPair() { // nearly all are
+		return r.decidePair(now, packed)
 	}
 	var array [8]int64
-	state, ok := r.plan.DecodeState(found, array[:0])
+	state, ok := r.plan.DecodeState(packed, array[:0])
 	if !ok {
 		return headgate.Decision{}, errMalformed
 	}
-	if !taken {
+	if !allowed {
 		return r.plan.Peek(r.plan.Carry(state, r.shift(state), now), now, r.cost), nil
 	}
 	_, d := r.plan.Take(state, now, r.cost, r.lease)
@@ -145,8 +145,8 @@ func (f foundState) untaken() headgate.Decision {
 	return f.plan.Decide(state, f.now, 0)
 }
 
-func (r *request) decidePair(now int64, found string) (headgate.Decision, error) {
-	pair, ok := r.pair(found)
+func (r *request) decidePair(now int64, packed string) (headgate.Decision, error) {
+	pair, ok := r.pair(packed)
 	if ok {
 		pair, ok = r.plan.TakePair(pair, now, r.cost)
 	}
@@ -157,10 +157,10 @@ func (r *request) decidePair(now int64, found string) (headgate.Decision, error)
 }
 
 // decideCharge returns the decision of a charge.
-func (r *request) decideCharge(now int64, found string) (headgate.Decision, error) {
+func (r *request) decideCharge(now int64, packed string) (headgate.Decision, error) {
 	now -= r.offset
 	if r.plan.IsPair() {
-		pair, ok := r.pair(found)
+		pair, ok := r.pair(packed)
 		if !ok {
 			return headgate.Decision{}, errMalformed
 		}
@@ -168,7 +168,7 @@ func (r *request) decideCharge(now int64, found string) (headgate.Decision, erro
 		return d, nil
 	}
 	var array [8]int64
-	state, ok := r.plan.DecodeState(found, array[:0])
+	state, ok := r.plan.DecodeState(packed, array[:0])
 	if !ok {
 		return headgate.Decision{}, errMalformed
 	}
@@ -177,9 +177,9 @@ func (r *request) decideCharge(now int64, found string) (headgate.Decision, erro
 }
 
 // pair parses a state of two numbers. Unlike other states it can stay on the stack.
-func (r *request) pair(found string) (pair algorithm.Pair, ok bool) {
+func (r *request) pair(packed string) (pair algorithm.Pair, ok bool) {
 	var array [8]int64
-	state, ok := r.plan.DecodeState(found, array[:0])
+	state, ok := r.plan.DecodeState(packed, array[:0])
 	if ok && len(state) > 0 {
 		pair = algorithm.PairOf(state)
 	}

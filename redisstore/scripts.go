@@ -77,12 +77,12 @@ func (p *scripts) all() []*script {
 	for _, kind := range [...][]*script{p.step, p.give, p.peek, p.grant, p.giveAll} {
 		list = append(list, kind...)
 	}
-	seen := make(map[string]bool, len(list))
+	added := make(map[string]bool, len(list))
 	return slices.DeleteFunc(list, func(sc *script) bool {
-		if sc == nil || seen[sc.sha] {
+		if sc == nil || added[sc.sha] {
 			return true
 		}
-		seen[sc.sha] = true
+		added[sc.sha] = true
 		return false
 	})
 }

@@ -85,12 +85,12 @@ func (s *Store) putSecret(ctx context.Context, secret []byte) ([]byte, error) {
 func (s *Store) watchSecret(secret []byte, interval time.Duration) {
 	for clock.Sleep(s.background.Context(), s.clock, interval) == nil {
 		ctx, cancel := context.WithTimeout(s.background.Context(), secretTimeout)
-		found, err := s.putSecret(ctx, secret)
+		stored, err := s.putSecret(ctx, secret)
 		cancel()
-		if err != nil || string(found) == string(secret) {
+		if err != nil || string(stored) == string(secret) {
 			continue // unchanged; or the server failed, which decisions report
 		}
-		secret = found
+		secret = stored
 		s.keys.Store(newKeyMaker(s.prefix, secret))
 		s.log.Warn("redis lost the key secret, all counters start at zero; set Options.Secret to prevent this",
 			"key", s.secretKey())

@@ -92,14 +92,14 @@ func (s *Store) takeSplit(
 		return d, before, err
 	}
 	second := (first + 1 + int(s.rand(int64(among-1)))) % among
-	other, beforeOther, otherErr := s.takePart(ctx, keys, c, parts, second)
+	secondTake, beforeOther, otherErr := s.takePart(ctx, keys, c, parts, second)
 	switch {
-	case otherErr == nil && other.Allowed:
-		return other, beforeOther, nil
+	case otherErr == nil && secondTake.Allowed:
+		return secondTake, beforeOther, nil
 	case unreachable: // a denial by the other part would hide it
 		return d, before, err
-	case otherErr != nil || other.RetryAfter < d.RetryAfter:
-		return other, beforeOther, otherErr
+	case otherErr != nil || secondTake.RetryAfter < d.RetryAfter:
+		return secondTake, beforeOther, otherErr
 	}
 	return d, before, nil
 }
@@ -164,15 +164,15 @@ func (s *Store) chargeOrPeek(
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	now, _, found, err := s.runStep(ctx, op, &r)
+	now, _, packed, err := s.runStep(ctx, op, &r)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
 	var d headgate.Decision
 	if op == opPeek {
-		d, err = r.decide(now, found, false)
+		d, err = r.decide(now, packed, false)
 	} else {
-		d, err = r.decideCharge(now, found)
+		d, err = r.decideCharge(now, packed)
 	}
 	return d, s.explainReply(err, r.key)
 }

@@ -247,8 +247,8 @@ func (s *Store) givePart(
 	r.lease = receipt.Lease
 	name, packed := r.plan.algorithm, r.args(r.plan.LuaReceipt(receipt))
 	if algorithm.Grantable(name) {
-		given, err := s.giveGathered(ctx, &r, packed)
-		if given || err != nil {
+		returned, err := s.giveGathered(ctx, &r, packed)
+		if returned || err != nil {
 			return err
 		}
 	}

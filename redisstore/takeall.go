@@ -109,18 +109,18 @@ func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	taken := allowed && op == opTake
+	takes := allowed && op == opTake
 	var state string
 	for j := range requests {
 		if state, rest, err = cutState(rest); err != nil {
 			return false, err
 		}
-		d, err := requests[j].decide(now, state, taken)
+		d, err := requests[j].decide(now, state, takes)
 		if err != nil {
 			return false, err
 		}
 		before := requests[j].found(now, state)
-		if !taken && d.Allowed {
+		if !takes && d.Allowed {
 			d = before.untaken()
 		}
 		b.decisions[group[j]], b.before[group[j]] = d, before
@@ -168,15 +168,15 @@ func (b *batch) runAll(
 func (b *batch) carryAll(requests []request, now int64, states string) error {
 	for j := range requests {
 		r := &requests[j]
-		found, rest, err := cutState(states)
+		packed, rest, err := cutState(states)
 		if err != nil {
 			return err
 		}
 		states, r.carried = rest, ""
-		if state, ok := r.plan.DecodeState(found, nil); ok && r.plan.Owns(state) {
+		if state, ok := r.plan.DecodeState(packed, nil); ok && r.plan.Owns(state) {
 			continue
 		}
-		if !r.carry(now, found) {
+		if !r.carry(now, packed) {
 			return b.store.foreignKey(r.key)
 		}
 	}

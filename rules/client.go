@@ -90,9 +90,9 @@ func (c *Client) WithDefaults() *Client {
 	}
 	for i := range normal.Attributes {
 		t := &normal.Attributes[i]
-		given := t.Values
-		t.Values = make([]string, 0, len(given))
-		for _, value := range given {
+		original := t.Values
+		t.Values = make([]string, 0, len(original))
+		for _, value := range original {
 			// Two notations may mean the same value.
 			if value = pattern.CanonicalValue(t.Attribute.Kind, value); !slices.Contains(t.Values, value) {
 				t.Values = append(t.Values, value)

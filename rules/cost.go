@@ -64,15 +64,15 @@ func (c *Cost) readOne(text string) (int64, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return c.Min, false
 	}
-	most := c.Max
-	if most == 0 {
-		most = headgate.MaxCount
+	maximum := c.Max
+	if maximum == 0 {
+		maximum = headgate.MaxCount
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		n = most // too many digits
+		n = maximum // too many digits
 	}
-	return min(max(n, c.Min), most), true
+	return min(max(n, c.Min), maximum), true
 }
 
 // minimum returns the minimum cost of a request.
@@ -123,10 +123,10 @@ func (c *Cost) validate(at *location, p *problems) {
 			p.add(at, strconv.FormatInt(c.Units, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10)+
 				"; with a cost of 0 the rule would limit nothing")
 		}
-		const why = "only for a cost from a header"
-		refuse("estimate", c.Estimate != 0, why)
-		refuse("min", c.Min != 0, why)
-		refuse("max", c.Max != 0, why)
+		const want = "only for a cost from a header"
+		refuse("estimate", c.Estimate != 0, want)
+		refuse("min", c.Min != 0, want)
+		refuse("max", c.Max != 0, want)
 		return
 	case c.Header != "":
 		validateHeader(at.field("header"), p, c.Header)

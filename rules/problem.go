@@ -89,9 +89,9 @@ func Explain(err error) (value, want string) {
 
 // Quote returns a quoted value for a message, shortened if it is long.
 func Quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+	const maxBytes = 64
+	if len(s) > maxBytes {
+		return strconv.Quote(s[:maxBytes]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 	}
 	return strconv.Quote(s)
 }

@@ -49,10 +49,10 @@ func ParseClientAttribute(text string) (a headgate.Attribute, property bool, err
 	if name, ok := strings.CutPrefix(text, clientPrefix); ok {
 		return a, false, badAttribute(text, name+" without client.: it is a property of this client")
 	}
-	if known := wantFrom(err); strings.HasPrefix(known, attributeListPrefix) && want == wantPropertyName {
-		want = known + "; or the name of a property: " + want
-	} else if !strings.HasPrefix(known, attributeListPrefix) && strings.Contains(text, ".") {
-		want = known
+	if wantAttribute := wantFrom(err); strings.HasPrefix(wantAttribute, attributeListPrefix) && want == wantPropertyName {
+		want = wantAttribute + "; or the name of a property: " + want
+	} else if !strings.HasPrefix(wantAttribute, attributeListPrefix) && strings.Contains(text, ".") {
+		want = wantAttribute
 	}
 	return a, false, badAttribute(text, want)
 }
@@ -142,20 +142,20 @@ func lowerByte(c byte) byte {
 // validateProperties reports problems with the properties of a client.
 func (c *Client) validateProperties(at *location, p *problems) {
 	for i := range c.Properties {
-		given := &c.Properties[i]
-		here := at.field(given.Name)
-		if given.Name == "" {
+		property := &c.Properties[i]
+		here := at.field(property.Name)
+		if property.Name == "" {
 			here = at
 		}
-		if want := wantProperty(given.Name); want != "" {
-			p.add(here, Quote(given.Name), want)
+		if want := wantProperty(property.Name); want != "" {
+			p.add(here, Quote(property.Name), want)
 		}
-		if slices.ContainsFunc(c.Properties[:i], func(o Property) bool { return o.Name == given.Name }) {
+		if slices.ContainsFunc(c.Properties[:i], func(o Property) bool { return o.Name == property.Name }) {
 			p.add(here, "", "each property once")
 		}
-		switch value := given.Value; {
+		switch value := property.Value; {
 		case value == "":
-			p.add(here, `""`, "a value, or no "+given.Name+" at all")
+			p.add(here, `""`, "a value, or no "+property.Name+" at all")
 		case len(value) > MaxPropertyValue || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
 			p.add(here, Quote(value), "at most "+strconv.Itoa(MaxPropertyValue)+" bytes of UTF-8 without control characters")
 		}

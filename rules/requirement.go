@@ -76,12 +76,12 @@ func (n *requirement) conflict(l *Limit) (value, want string) {
 }
 
 func (n *requirement) modeConflict(l *Limit) string {
-	if ok, why := Compatible(n.mode, l.Algorithm); !ok {
+	if ok, reason := Compatible(n.mode, l.Algorithm); !ok {
 		return "consistency " + modesFor(l.Algorithm) + " for " + l.Algorithm.String() +
-			", not " + n.mode.String() + ": " + why
+			", not " + n.mode.String() + ": " + reason
 	}
-	if ok, why := Compatible(Async, l.Algorithm); !ok && n.scope == ScopeGlobal {
-		return "scope: region for " + l.Algorithm.String() + ": between regions counters are as under async, and " + why
+	if ok, reason := Compatible(Async, l.Algorithm); !ok && n.scope == ScopeGlobal {
+		return "scope: region for " + l.Algorithm.String() + ": between regions counters are as under async, and " + reason
 	}
 	return ""
 }

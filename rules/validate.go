@@ -78,7 +78,7 @@ func validateClients(clients []Client, at *location, p *problems) map[string]boo
 	values:
 		for _, t := range attributes {
 			for _, value := range t.Values {
-				if owner, taken := owners[identity{t.Attribute, value}]; taken {
+				if owner, exists := owners[identity{t.Attribute, value}]; exists {
 					p.add(here.field("attributes").field(t.Attribute.String()), Quote(value), WantFreeValue(owner))
 					break values
 				}

@@ -42,7 +42,7 @@ func (r *Rule) validateAllLimits(at *location, p *problems) {
 
 // validateUncounted reports fields that have no meaning in a rule that counts nothing.
 func (r *Rule) validateUncounted(at *location, p *problems) {
-	const why = "none: nothing is counted under a rule that blocks or exempts; narrow its when instead"
+	const want = "none: nothing is counted under a rule that blocks or exempts; narrow its when instead"
 	for _, f := range []struct {
 		name  string
 		given bool
@@ -63,7 +63,7 @@ func (r *Rule) validateUncounted(at *location, p *problems) {
 		{"penalty", r.Penalty != nil},
 	} {
 		if f.given {
-			p.add(at.field(f.name), "", why)
+			p.add(at.field(f.name), "", want)
 		}
 	}
 	switch {
@@ -87,24 +87,24 @@ func (r *Rule) validateDelay(at *location, p *problems) {
 	if r.OnLimit.Action != Delay || r.OnLimit.MaxWait <= 0 {
 		return
 	}
-	var least *Limit
+	var smallest *Limit
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		if l.Validate() != nil || !canDelay(l.Algorithm) {
 			return // reported elsewhere
 		}
-		if least == nil || l.interval() < least.interval() {
-			least = l
+		if smallest == nil || l.interval() < smallest.interval() {
+			smallest = l
 		}
 	}
-	if least == nil || least.interval() <= r.OnLimit.MaxWait {
+	if smallest == nil || smallest.interval() <= r.OnLimit.MaxWait {
 		return
 	}
-	want := "reject: a unit of " + least.String() + " comes back every " + FormatDuration(least.interval()) +
+	want := "reject: a unit of " + smallest.String() + " comes back every " + FormatDuration(smallest.interval()) +
 		", and no request is delayed for longer than " + FormatDuration(MaxDelay)
-	if least.interval() <= MaxDelay {
-		want = "a delay of at least " + FormatDuration(least.interval()) +
-			", in which one unit of " + least.String() + " comes back"
+	if smallest.interval() <= MaxDelay {
+		want = "a delay of at least " + FormatDuration(smallest.interval()) +
+			", in which one unit of " + smallest.String() + " comes back"
 	}
 	p.add(at, Quote(r.OnLimit.String()), want)
 }
@@ -127,20 +127,20 @@ func (r *Rule) validateSafe(required requirement, at *location, p *problems) {
 
 // validateExclusive reports that more than one of the settings is given, or that none is where one is required.
 func validateExclusive(limits []Limit, unlimited, block, required bool, at *location, p *problems) {
-	var given []string
+	var settings []string
 	if len(limits) > 0 {
-		given = append(given, "limits")
+		settings = append(settings, "limits")
 	}
 	if unlimited {
-		given = append(given, "unlimited")
+		settings = append(settings, "unlimited")
 	}
 	if block {
-		given = append(given, "block")
+		settings = append(settings, "block")
 	}
 	switch {
-	case len(given) > 1:
-		p.add(at, strings.Join(given, " and "), "one of them")
-	case len(given) == 0 && required:
+	case len(settings) > 1:
+		p.add(at, strings.Join(settings, " and "), "one of them")
+	case len(settings) == 0 && required:
 		p.add(at, "", "limits, or unlimited: true, or block: true")
 	}
 	if len(limits) > MaxLimits {

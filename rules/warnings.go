@@ -10,19 +10,19 @@ import (
 // Warnings returns warnings about valid rules, by their paths in a file: rules with StrictExact, which clients can
 // evade if the service treats several paths as equal.
 func Warnings(rules []Rule) []Problem {
-	var found []Problem
+	var warnings []Problem
 	for i := range rules {
 		r := &rules[i]
 		if r.Disabled || r.Unlimited {
 			continue // clients have no reason to evade it
 		}
-		found = appendWarnings(found, r, &r.When, "rules["+strconv.Itoa(i)+"].when")
+		warnings = appendWarnings(warnings, r, &r.When, "rules["+strconv.Itoa(i)+"].when")
 	}
-	return found
+	return warnings
 }
 
 // appendWarnings appends the warnings about a condition that must hold.
-func appendWarnings(found []Problem, r *Rule, c *Condition, at string) []Problem {
+func appendWarnings(warnings []Problem, r *Rule, c *Condition, at string) []Problem {
 	for i := range c.Tests {
 		t := &c.Tests[i]
 		if t.Attribute.Kind != headgate.AttrPath {
@@ -30,7 +30,7 @@ func appendWarnings(found []Problem, r *Rule, c *Condition, at string) []Problem
 		}
 		for _, value := range t.Values {
 			if others, want := unmatchedPaths(r, value); others != "" {
-				found = append(found, Problem{
+				warnings = append(warnings, Problem{
 					Path: at + ".path", Value: Quote(value),
 					Want: want + ", unless the service treats " + others +
 						" as different paths: they do not match rule " + r.ID,
@@ -41,21 +41,21 @@ func appendWarnings(found []Problem, r *Rule, c *Condition, at string) []Problem
 	}
 	for name, list := range map[string][]Condition{"any": c.Any, "all": c.All} {
 		for i := range list {
-			found = appendWarnings(found, r, &list[i], at+"."+name+"["+strconv.Itoa(i)+"]")
+			warnings = appendWarnings(warnings, r, &list[i], at+"."+name+"["+strconv.Itoa(i)+"]")
 		}
 	}
-	return found
+	return warnings
 }
 
 // unmatchedPaths returns paths that a service may treat as equal to a value of the rule, but that the rule does not
 // match, and the settings that make it match them.
 func unmatchedPaths(r *Rule, value string) (others, want string) {
-	whole := !strings.HasSuffix(value, "*") && !strings.HasSuffix(value, "/")
+	exact := !strings.HasSuffix(value, "*") && !strings.HasSuffix(value, "/")
 	plain, _, _ := strings.Cut(value, "*")
 	upper := strings.ToUpper(plain)
-	letters := upper != plain && (whole || r.Block)
+	letters := upper != plain && (exact || r.Block)
 	var paths, fields []string
-	if whole && r.TrailingSlash == StrictExact {
+	if exact && r.TrailingSlash == StrictExact {
 		paths, fields = append(paths, value+"/"), append(fields, "trailing_slash: ignore")
 	}
 	if letters && r.Case == StrictExact {

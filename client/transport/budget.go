@@ -58,14 +58,14 @@ func (t *Transport) find(key string, now time.Time) *budget {
 
 // evictIdle makes room by removing an idle budget. It examines only a few.
 func (t *Transport) evictIdle(now time.Time) bool {
-	const few = 32
+	const maxCompared = 32
 	looked := 0
 	for key, b := range t.budgets {
 		if b.idle(now) {
 			delete(t.budgets, key)
 			return true
 		}
-		if looked++; looked == few {
+		if looked++; looked == maxCompared {
 			break
 		}
 	}
@@ -97,7 +97,7 @@ func (b *budget) wait(now time.Time) time.Duration {
 		wait = probeWait
 	}
 	for i := range b.windows {
-		if w := &b.windows[i]; w.left <= 0 && w.until.After(now) {
+		if w := &b.windows[i]; w.remaining <= 0 && w.until.After(now) {
 			wait = max(wait, w.until.Sub(now))
 		}
 	}
@@ -113,7 +113,7 @@ func (b *budget) countRequest(now time.Time) {
 		if !w.until.After(now) && !b.renew(&w, now) {
 			continue
 		}
-		w.left--
+		w.remaining--
 		current = append(current, w)
 	}
 	b.windows = current
@@ -123,10 +123,10 @@ func (b *budget) countRequest(now time.Time) {
 // size is unknown, one request probes first instead of all waiting ones.
 func (b *budget) renew(w *window, now time.Time) bool {
 	if w.quota == 0 {
-		b.probing = b.probing || w.left <= 0
+		b.probing = b.probing || w.remaining <= 0
 		return false
 	}
-	w.left, w.until = w.quota, now.Add(w.span)
+	w.remaining, w.until = w.quota, now.Add(w.span)
 	return w.span > 0
 }
 
@@ -164,11 +164,12 @@ func (b *budget) learn(sent, now time.Time, s *limitInfo) {
 	b.lastResponse = now
 	for i := range s.windows {
 		w := s.windows[i]
-		w.left -= int64(b.underway)
-		if known := b.window(w.name); known != nil && older && known.until.After(now) && known.left < w.left {
+		w.remaining -= int64(b.underway)
+		current := b.window(w.name)
+		if current != nil && older && current.until.After(now) && current.remaining < w.remaining {
 			continue
-		} else if known != nil {
-			*known = w
+		} else if current != nil {
+			*current = w
 			continue
 		}
 		if len(b.windows) < maxWindows {

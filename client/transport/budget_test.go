@@ -40,7 +40,7 @@ func TestGoroutinesShareOneBudget(t *testing.T) {
 			}
 			t := int(time.Until(window.Add(time.Minute)).Seconds()) + 1
 			used++
-			left := max(quota-used, 0)
+			remaining := max(quota-used, 0)
 			status := 200
 			if used > quota {
 				denied++
@@ -50,7 +50,7 @@ func TestGoroutinesShareOneBudget(t *testing.T) {
 			}
 			mu.Unlock()
 			time.Sleep(30 * time.Millisecond) // and back
-			return answered(status, "RateLimit", fmt.Sprintf(`"m";r=%d;t=%d`, left, t), "RateLimit-Policy", fmt.Sprintf(`"m";q=%d;w=60`, quota)), nil
+			return answered(status, "RateLimit", fmt.Sprintf(`"m";r=%d;t=%d`, remaining, t), "RateLimit-Policy", fmt.Sprintf(`"m";q=%d;w=60`, quota)), nil
 		})})
 		if _, err := get(t, transport, "http://a/"); err != nil { // the first tells of the quota
 			t.Fatal(err)

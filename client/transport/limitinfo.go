@@ -21,11 +21,11 @@ type limitInfo struct {
 
 // A window says how much of a quota is left, and when it resets.
 type window struct {
-	name  string
-	quota int64 // after the reset; 0 if unknown
-	left  int64
-	until time.Time
-	span  time.Duration // length of the window after the reset
+	name      string
+	quota     int64 // after the reset; 0 if unknown
+	remaining int64
+	until     time.Time
+	span      time.Duration // length of the window after the reset
 }
 
 const (
@@ -60,7 +60,7 @@ func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
 		return info
 	}
 	for _, w := range info.windows {
-		if w.left == 0 {
+		if w.remaining == 0 {
 			info.pause = max(info.pause, w.until.Sub(now))
 		}
 	}
@@ -113,11 +113,11 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 	var windows []window
 	for _, member := range list {
 		item, name, ok := itemName(member)
-		left, hasLeft := countParam(item.Params, "r")
-		if !ok || !hasLeft || len(name) > maxName || len(windows) == maxWindows {
+		remaining, hasRemaining := countParam(item.Params, "r")
+		if !ok || !hasRemaining || len(name) > maxName || len(windows) == maxWindows {
 			continue
 		}
-		w := window{name: name, left: left, span: defaultSpan}
+		w := window{name: name, remaining: remaining, span: defaultSpan}
 		reset, hasReset := countParam(item.Params, "t")
 		for _, policy := range policies {
 			p, policyName, ok := itemName(policy)
@@ -158,14 +158,14 @@ func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 		n, ok := item.Value.(int64)
 		return n, ok && n >= 0
 	}
-	left, hasLeft := value("remaining")
+	remaining, hasRemaining := value("remaining")
 	reset, hasReset := value("reset")
-	if !hasLeft || !hasReset {
+	if !hasRemaining || !hasReset {
 		return nil
 	}
 	quota, _ := value("limit")
 	return []window{{
-		name: "RateLimit", quota: quota, left: left, until: now.Add(t.clampPause(seconds(reset))),
+		name: "RateLimit", quota: quota, remaining: remaining, until: now.Add(t.clampPause(seconds(reset))),
 		span: defaultSpan,
 	}}
 }
@@ -217,7 +217,7 @@ var legacyPrefixes = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
 // readLegacy parses the fields with the first of legacyPrefixes that has valid Remaining and Reset fields.
 func (t *Transport) readLegacy(h http.Header, now, date time.Time) []window {
 	for _, prefix := range legacyPrefixes {
-		left, ok := parseCount(h.Get(prefix + "Remaining"))
+		remaining, ok := parseCount(h.Get(prefix + "Remaining"))
 		if !ok {
 			continue
 		}
@@ -226,7 +226,9 @@ func (t *Transport) readLegacy(h http.Header, now, date time.Time) []window {
 			continue
 		}
 		quota, _ := parseCount(h.Get(prefix + "Limit"))
-		return []window{{name: prefix, quota: quota, left: left, until: now.Add(t.clampPause(reset)), span: defaultSpan}}
+		return []window{{
+			name: prefix, quota: quota, remaining: remaining, until: now.Add(t.clampPause(reset)), span: defaultSpan,
+		}}
 	}
 	return nil
 }

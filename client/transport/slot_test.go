@@ -30,7 +30,7 @@ func TestTransportRenewsItsSlotWhileTheResponseIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := func() int64 {
+	remaining := func() int64 {
 		d, err := store.Peek(t.Context(), headgate.Check{Key: "up", Limit: limit})
 		if err != nil {
 			t.Fatal(err)
@@ -49,14 +49,14 @@ func TestTransportRenewsItsSlotWhileTheResponseIsRead(t *testing.T) {
 		clock.Advance(20 * time.Millisecond)
 		renewed := store.Renews.Load()
 		await.True(t, "the slot renewed", func() bool { return store.Renews.Load() > renewed })
-		if got := left(); got != 0 {
+		if got := remaining(); got != 0 {
 			t.Errorf("%d slots free while the response is not read, want none", got)
 		}
 	}
 	if err := response.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := left(); got != 1 {
+	if got := remaining(); got != 1 {
 		t.Errorf("%d slots free after the response was closed, want 1", got)
 	}
 }

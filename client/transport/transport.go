@@ -56,14 +56,14 @@ type LimitedError struct {
 }
 
 func (e *LimitedError) Error() string {
-	whose := "our own limit"
+	limitOwner := "our own limit"
 	if e.Server {
-		whose = "the server's limit"
+		limitOwner = "the server's limit"
 	}
 	if e.RetryAfter == headgate.Never {
-		return fmt.Sprintf("%v: %s by %s: never", ErrLimited, e.Key, whose)
+		return fmt.Sprintf("%v: %s by %s: never", ErrLimited, e.Key, limitOwner)
 	}
-	return fmt.Sprintf("%v: %s by %s: try again in %s", ErrLimited, e.Key, whose, e.RetryAfter)
+	return fmt.Sprintf("%v: %s by %s: try again in %s", ErrLimited, e.Key, limitOwner, e.RetryAfter)
 }
 
 // Unwrap returns ErrLimited.
@@ -139,13 +139,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.options.Base.RoundTrip(r)
 	}
 	start := time.Now()
-	taken, err := t.takeOwn(r.Context(), key, start)
+	units, err := t.takeOwn(r.Context(), key, start)
 	if err == nil {
 		var b *budget
 		if b, err = t.awaitBudget(r.Context(), key, start); err == nil {
-			return t.send(r, b, taken)
+			return t.send(r, b, units)
 		}
-		taken.giveBack()
+		units.giveBack()
 	}
 	if r.Body != nil {
 		_ = r.Body.Close() // required of a RoundTripper; its error has no consequence
@@ -166,21 +166,21 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // send sends a request that the limits allow.
-func (t *Transport) send(r *http.Request, b *budget, taken *takenUnits) (*http.Response, error) {
+func (t *Transport) send(r *http.Request, b *budget, units *tokenReceipt) (*http.Response, error) {
 	sent := time.Now()
 	response, err := t.options.Base.RoundTrip(r)
 	if err != nil {
 		t.release(b, sent, nil)
-		taken.releaseSlot()
+		units.releaseSlot()
 		return nil, err
 	}
 	t.release(b, sent, t.read(response, time.Now()))
-	taken.releaseAfter(response)
+	units.releaseAfter(response)
 	return response, nil
 }
 
 // takenUnits are the units that a request has taken from the limit of the options. They may be nil.
-type takenUnits struct {
+type tokenReceipt struct {
 	limiter headgate.Limiter
 	check   headgate.Check
 	receipt headgate.Receipt
@@ -189,7 +189,7 @@ type takenUnits struct {
 }
 
 // renewSlot renews a slot of a concurrency limit until it is released.
-func (p *takenUnits) renewSlot() {
+func (p *tokenReceipt) renewSlot() {
 	if p.check.Limit.Algorithm != headgate.Concurrency || p.receipt.Units == 0 {
 		return
 	}
@@ -205,11 +205,11 @@ func (p *takenUnits) renewSlot() {
 }
 
 // takeOwn takes a unit from the limit of the options. It waits for one if necessary.
-func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*takenUnits, error) {
+func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*tokenReceipt, error) {
 	if t.options.Limiter == nil {
 		return nil, nil
 	}
-	p := &takenUnits{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
+	p := &tokenReceipt{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
 	if len(key) > headgate.MaxKeyBytes {
 		return nil, fmt.Errorf("transport: a key of %d bytes: want at most %d", len(key), headgate.MaxKeyBytes)
 	}
@@ -249,11 +249,11 @@ func (t *Transport) waitFor(
 	if d <= 0 {
 		return nil
 	}
-	left := t.options.MaxWait - time.Since(start)
+	maxWait := t.options.MaxWait - time.Since(start)
 	if deadline, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(deadline))
+		maxWait = min(maxWait, time.Until(deadline))
 	}
-	if d > left {
+	if d > maxWait {
 		return tooLong
 	}
 	timer := time.NewTimer(d)
@@ -269,7 +269,7 @@ func (t *Transport) waitFor(
 }
 
 // giveBack returns the units to the limiter, once.
-func (p *takenUnits) giveBack() {
+func (p *tokenReceipt) giveBack() {
 	if p == nil || p.receipt.Units == 0 {
 		return
 	}
@@ -282,14 +282,14 @@ func (p *takenUnits) giveBack() {
 }
 
 // releaseSlot releases the slot of a concurrency limit. Units of other limits stay consumed.
-func (p *takenUnits) releaseSlot() {
+func (p *tokenReceipt) releaseSlot() {
 	if p != nil && p.check.Limit.Algorithm == headgate.Concurrency {
 		p.giveBack()
 	}
 }
 
 // releaseAfter releases the slot of a concurrency limit when the response has been read or closed.
-func (p *takenUnits) releaseAfter(r *http.Response) {
+func (p *tokenReceipt) releaseAfter(r *http.Response) {
 	if p == nil || p.check.Limit.Algorithm != headgate.Concurrency {
 		return
 	}
@@ -310,7 +310,7 @@ func (p *takenUnits) releaseAfter(r *http.Response) {
 // A body is the body of a response. It releases a slot when it ends or is closed.
 type body struct {
 	io.ReadCloser
-	taken *takenUnits
+	taken *tokenReceipt
 }
 
 func (b *body) Read(p []byte) (int, error) {

@@ -215,10 +215,10 @@ func TestTransportReturnsTheUnitsOfThoseWhoGiveUp(t *testing.T) {
 // A server whose answers take longer than its windows last is kept to all the same, for any number of answers.
 func TestAnswersThatComeAfterTheirWindowAreLearnedFrom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		left := "7"
+		remaining := "7"
 		transport := newTransport(t, Options{MaxWait: -1, Base: far(func(*http.Request) (*http.Response, error) {
 			time.Sleep(3 * time.Second)
-			return answered(200, "X-RateLimit-Limit", "9", "X-RateLimit-Remaining", left, "X-RateLimit-Reset", "1"), nil
+			return answered(200, "X-RateLimit-Limit", "9", "X-RateLimit-Remaining", remaining, "X-RateLimit-Reset", "1"), nil
 		})})
 		for range 3 * maxWindows {
 			if _, err := get(t, transport, "http://slow/"); err != nil {
@@ -226,7 +226,7 @@ func TestAnswersThatComeAfterTheirWindowAreLearnedFrom(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
-		left = "0"
+		remaining = "0"
 		if _, err := get(t, transport, "http://slow/"); err != nil {
 			t.Fatal(err)
 		}
@@ -308,17 +308,17 @@ func FuzzWhatServersSay(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, status int, after, limit, policy, left, reset string) {
+	f.Fuzz(func(t *testing.T, status int, after, limit, policy, remaining, reset string) {
 		now := time.Now()
 		s := transport.read(&http.Response{StatusCode: status, Header: http.Header{
 			"Retry-After": {after}, "Ratelimit": {limit}, "Ratelimit-Policy": {policy},
-			"X-Ratelimit-Remaining": {left}, "X-Ratelimit-Reset": {reset},
+			"X-Ratelimit-Remaining": {remaining}, "X-Ratelimit-Reset": {reset},
 		}}, now)
 		if s.pause < 0 || s.pause > DefaultMaxPause || len(s.windows) > maxWindows {
 			t.Fatalf("got a pause of %v and %d windows", s.pause, len(s.windows))
 		}
 		for _, w := range s.windows {
-			if w.left < 0 || w.quota < 0 || w.until.Before(now) || w.until.After(now.Add(DefaultMaxPause)) || w.span > DefaultMaxPause {
+			if w.remaining < 0 || w.quota < 0 || w.until.Before(now) || w.until.After(now.Add(DefaultMaxPause)) || w.span > DefaultMaxPause {
 				t.Fatalf("got %+v", w)
 			}
 		}

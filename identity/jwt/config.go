@@ -127,9 +127,9 @@ func (c *Config) validate() error {
 
 func (c *Config) validateAlgorithms() error {
 	for _, name := range c.Algorithms {
-		a, known := algorithms[name]
+		a, ok := algorithms[name]
 		switch {
-		case !known:
+		case !ok:
 			return fmt.Errorf("jwt: algorithm %q: want one of %v, HS256, HS384 or HS512", name, publicAlgorithms())
 		case a.kind == kindHMAC && c.JWKSURL != "":
 			return fmt.Errorf("jwt: algorithm %s with JWKSURL: "+

@@ -30,16 +30,16 @@ const maxTries = 4
 
 // candidates returns the keys that may have signed a token.
 func (s *keySet) candidates(kid, alg string, a algorithm) []key {
-	var found []key
+	var keys []key
 	for _, k := range s.keys {
 		if kid != "" && k.id != "" && k.id != kid || k.alg != "" && k.alg != alg || !a.suits(k.value) {
 			continue
 		}
-		if found = append(found, k); len(found) == maxTries {
+		if keys = append(keys, k); len(keys) == maxTries {
 			break
 		}
 	}
-	return found
+	return keys
 }
 
 // A jwk is a JSON Web Key (RFC 7517, RFC 8037).

@@ -33,12 +33,12 @@ func parse(text string) (*token, error) {
 	if t.alg, ok = header["alg"].(string); !ok {
 		return nil, fmt.Errorf("%w: header: no alg", ErrMalformed)
 	}
-	if kid, given := header["kid"]; given {
+	if kid, present := header["kid"]; present {
 		if t.kid, ok = kid.(string); !ok {
 			return nil, fmt.Errorf("%w: header: kid: want a string", ErrMalformed)
 		}
 	}
-	if _, given := header["crit"]; given {
+	if _, present := header["crit"]; present {
 		return nil, fmt.Errorf("%w: header: crit: want none", ErrMalformed)
 	}
 	if t.payload, err = readObject(body); err != nil {
@@ -88,8 +88,8 @@ func (t *token) period() (from, until int64, err error) {
 
 // time returns a claim that is a time, or the value of missing if there is none.
 func (t *token) time(name string, missing int64) (int64, error) {
-	value, given := t.payload[name]
-	if !given {
+	value, present := t.payload[name]
+	if !present {
 		return missing, nil
 	}
 	number, ok := value.(json.Number)

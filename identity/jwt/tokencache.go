@@ -30,8 +30,8 @@ func sumOf(text string) sum {
 func (s sum) slot() uint64 { return binary.LittleEndian.Uint64(s[:]) % cacheSlots }
 
 func (s *tokenCache) get(sum sum, keys *keySet) *cachedToken {
-	if known := s[sum.slot()].Load(); known != nil && known.sum == sum && known.keys == keys {
-		return known
+	if cached := s[sum.slot()].Load(); cached != nil && cached.sum == sum && cached.keys == keys {
+		return cached
 	}
 	return nil
 }

@@ -93,11 +93,11 @@ func (v *Verifier) Verify(text string) (identity.Claims, error) {
 		}
 	}
 	sum := sumOf(text)
-	if known := v.cache.get(sum, keys); known != nil {
-		if err := v.checkTime(now.UnixMilli(), known.from, known.until); err != nil {
+	if cached := v.cache.get(sum, keys); cached != nil {
+		if err := v.checkTime(now.UnixMilli(), cached.from, cached.until); err != nil {
 			return nil, err
 		}
-		return known.claims, nil
+		return cached.claims, nil
 	}
 	t, err := parse(text)
 	if err != nil {
@@ -126,19 +126,19 @@ func (v *Verifier) Verify(text string) (identity.Claims, error) {
 var errTooLong = fmt.Errorf("%w: longer than MaxToken", ErrMalformed)
 
 func (v *Verifier) checkSignature(t *token, keys *keySet) error {
-	a, known := algorithms[t.alg]
-	if !known || !slices.Contains(v.config.Algorithms, t.alg) {
+	a, ok := algorithms[t.alg]
+	if !ok || !slices.Contains(v.config.Algorithms, t.alg) {
 		return fmt.Errorf("%w: %s", ErrAlgorithm, quoteShort(t.alg))
 	}
-	found := keys.candidates(t.kid, t.alg, a)
-	if len(found) == 0 {
+	candidates := keys.candidates(t.kid, t.alg, a)
+	if len(candidates) == 0 {
 		if v.source != nil {
 			v.source.wakeUp()
 		}
 		return fmt.Errorf("%w: %s", ErrKey, quoteShort(t.kid))
 	}
 	text := []byte(t.signed)
-	for _, k := range found {
+	for _, k := range candidates {
 		if a.verify(k.value, text, t.signature) {
 			return nil
 		}

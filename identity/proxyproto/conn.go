@@ -103,8 +103,8 @@ var _ halfCloser = (*Conn)(nil)
 // CloseWrite closes the sending side of the connection, so that a client still gets the response to a request that was
 // not read to its end. It returns errors.ErrUnsupported if the connection below cannot do that.
 func (c *Conn) CloseWrite() error {
-	if half, ok := c.Conn.(halfCloser); ok {
-		return half.CloseWrite()
+	if closer, ok := c.Conn.(halfCloser); ok {
+		return closer.CloseWrite()
 	}
 	return errors.ErrUnsupported
 }
@@ -151,10 +151,10 @@ func readHeader(r io.Reader, maxHeader int) (h Header, rest []byte, err error) {
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if n > 0 {
-			h, length, bad := Parse(buf)
+			h, length, parseErr := Parse(buf)
 			switch {
-			case bad != nil:
-				return Header{}, nil, bad
+			case parseErr != nil:
+				return Header{}, nil, parseErr
 			case length > 0 && length <= maxHeader:
 				return h, buf[length:], nil
 			case length > maxHeader || len(buf) >= maxHeader:

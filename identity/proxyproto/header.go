@@ -113,17 +113,17 @@ func parse2(data []byte) (Header, int, error) {
 	if command == cmdLocal {
 		return Header{}, length, nil
 	}
-	var size, both int // the length of an address, and of both addresses with their ports
+	var size, pairSize int // the length of an address, and of both addresses with their ports
 	switch family {
 	case familyIPv4:
-		size, both = 4, 12
+		size, pairSize = 4, 12
 	case familyIPv6:
-		size, both = 16, 36
+		size, pairSize = 16, 36
 	case familyUnix:
-		both = 216
+		pairSize = 216
 	}
-	if rest < both {
-		return Header{}, 0, fmt.Errorf("%w: %d bytes of addresses: want at least %d", ErrHeader, rest, both)
+	if rest < pairSize {
+		return Header{}, 0, fmt.Errorf("%w: %d bytes of addresses: want at least %d", ErrHeader, rest, pairSize)
 	}
 	if size == 0 || proto == 0 {
 		return Header{}, length, nil

@@ -126,6 +126,6 @@ func readHeap() heap {
 
 // percent returns the GC percentage that makes the collector run at a heap size.
 func (h *heap) percent(goal uint64) int {
-	grown := goal - min(goal, h.live)
-	return int(min(grown*100/max(h.live+h.roots, 1), goal*100/smallest, math.MaxInt32))
+	growth := goal - min(goal, h.live)
+	return int(min(growth*100/max(h.live+h.roots, 1), goal*100/smallest, math.MaxInt32))
 }

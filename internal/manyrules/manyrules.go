@@ -26,38 +26,38 @@ func Mixed(n int) []rules.Rule {
 		r.ID = fmt.Sprint("rule-", i)
 		r.Key = []headgate.Attribute{user}
 		r.Limits = []rules.Limit{{Limit: headgate.PerSecond(10)}}
-		is := func(a headgate.Attribute, value string) {
+		addTest := func(a headgate.Attribute, value string) {
 			r.When.Tests = append(r.When.Tests, rules.Test{Attribute: a, Values: []string{value}})
 		}
 		switch k := i / 3; i % 3 {
 		case 0:
 			switch k % 4 {
 			case 0:
-				is(path, fmt.Sprintf("/api/v1/service-%d/**", k))
+				addTest(path, fmt.Sprintf("/api/v1/service-%d/**", k))
 			case 1:
-				is(path, fmt.Sprintf("/api/*/service-%d/*", k))
+				addTest(path, fmt.Sprintf("/api/*/service-%d/*", k))
 			case 2:
-				is(path, fmt.Sprintf("/files/%d/*.json", k))
+				addTest(path, fmt.Sprintf("/files/%d/*.json", k))
 			default:
-				is(path, fmt.Sprintf("/**/export-%d", k))
+				addTest(path, fmt.Sprintf("/**/export-%d", k))
 			}
 		case 1:
 			if k%5 == 0 {
-				is(host, fmt.Sprintf("*.tenant-%d.example.com", k%100))
+				addTest(host, fmt.Sprintf("*.tenant-%d.example.com", k%100))
 			} else {
-				is(host, fmt.Sprintf("host-%d.example.com", k%100))
+				addTest(host, fmt.Sprintf("host-%d.example.com", k%100))
 			}
-			is(path, fmt.Sprintf("/shop/items-%d/**", k))
+			addTest(path, fmt.Sprintf("/shop/items-%d/**", k))
 		default:
 			switch k % 4 {
 			case 0:
-				is(header("x-tenant"), fmt.Sprint("tenant-", k))
+				addTest(header("x-tenant"), fmt.Sprint("tenant-", k))
 			case 1:
-				is(header("x-plan"), fmt.Sprint("plan-", k))
+				addTest(header("x-plan"), fmt.Sprint("plan-", k))
 			case 2:
-				is(user, fmt.Sprint("user-", k))
+				addTest(user, fmt.Sprint("user-", k))
 			default:
-				is(headgate.Attribute{Kind: headgate.AttrAPIKey}, fmt.Sprint("key-", k))
+				addTest(headgate.Attribute{Kind: headgate.AttrAPIKey}, fmt.Sprint("key-", k))
 			}
 		}
 	}

@@ -115,9 +115,9 @@ func badURL(what, want string) error {
 
 // show quotes a part of a URL that is not secret, shortened.
 func show(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
+	const maxShown = 64
+	if len(s) > maxShown {
+		return strconv.Quote(s[:maxShown]) + "…"
 	}
 	return strconv.Quote(s)
 }
@@ -317,12 +317,12 @@ func readBool(values url.Values, name string, unset bool) (bool, error) {
 	return b, nil
 }
 
-func (e *Endpoint) readTLS(values url.Values, asked bool) error {
-	use, err := readBool(values, paramTLS, asked)
+func (e *Endpoint) readTLS(values url.Values, requested bool) error {
+	use, err := readBool(values, paramTLS, requested)
 	if err != nil {
 		return err
 	}
-	if asked && !use {
+	if requested && !use {
 		return badURL("rediss and "+paramTLS+"=false", "want redis:// for no TLS")
 	}
 	insecure, err := readBool(values, paramTLSInsecure, false)

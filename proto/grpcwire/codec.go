@@ -55,9 +55,9 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if len(data) == 1 {
 		return unmarshal(data[0].ReadOnlyData(), v)
 	}
-	whole := data.MaterializeToBuffer(pool)
-	defer whole.Free()
-	return unmarshal(whole.ReadOnlyData(), v)
+	buffer := data.MaterializeToBuffer(pool)
+	defer buffer.Free()
+	return unmarshal(buffer.ReadOnlyData(), v)
 }
 
 func unmarshal(b []byte, v any) error {
@@ -96,8 +96,8 @@ func (p *bufferPool) Get(length int) *[]byte {
 	b := p.pool.Get().(*[]byte)
 	if cap(*b) < length {
 		p.pool.Put(b)
-		grown := make([]byte, length, max(length, minBuffer))
-		return &grown
+		larger := make([]byte, length, max(length, minBuffer))
+		return &larger
 	}
 	*b = (*b)[:length]
 	return b

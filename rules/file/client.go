@@ -6,8 +6,8 @@ import (
 )
 
 // decodeClient decodes a client, whose attributes hold those that identify it and its properties.
-func decodeClient(d *source.Decoder, n *source.Node, path string, into *rules.Client) {
-	d.Fields(n, path, into)
+func decodeClient(d *source.Decoder, n *source.Node, path string, dst *rules.Client) {
+	d.Fields(n, path, dst)
 	attributes := n.Field("attributes")
 	if attributes == nil || attributes.Kind != source.Map {
 		return
@@ -15,34 +15,34 @@ func decodeClient(d *source.Decoder, n *source.Node, path string, into *rules.Cl
 	for i := range attributes.Fields {
 		f := &attributes.Fields[i]
 		if _, property, _ := rules.ParseClientAttribute(f.Name); property { // decodeTests has refused the others
-			decodeProperty(d, f, source.Join(source.Join(path, "attributes"), f.Name), into)
+			decodeProperty(d, f, source.Join(source.Join(path, "attributes"), f.Name), dst)
 		}
 	}
 }
 
-func decodeProperty(d *source.Decoder, f *source.Field, path string, into *rules.Client) {
+func decodeProperty(d *source.Decoder, f *source.Field, path string, dst *rules.Client) {
 	if f.Value.Kind != source.Scalar {
 		d.Refuse(f.Value, path, f.Value.Kind.String(),
 			"one value: it is a property, which describes the client and does not identify it")
 		return
 	}
-	into.Properties = append(into.Properties, rules.Property{Name: f.Name, Value: f.Value.Text})
+	dst.Properties = append(dst.Properties, rules.Property{Name: f.Name, Value: f.Value.Text})
 }
 
 // decodeTests decodes the attributes that identify a client.
-func decodeTests(d *source.Decoder, n *source.Node, path string, into *[]rules.Test) {
+func decodeTests(d *source.Decoder, n *source.Node, path string, dst *[]rules.Test) {
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { user: acme, api_key: [k1, k2], plan: gold }")
 		return
 	}
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		here := source.Join(path, f.Name)
+		fieldPath := source.Join(path, f.Name)
 		switch a, property, err := rules.ParseClientAttribute(f.Name); {
 		case err != nil:
-			refuseName(d, f, here, err)
+			refuseName(d, f, fieldPath, err)
 		case !property:
-			decodeValues(d, f, here, a, into)
+			decodeValues(d, f, fieldPath, a, dst)
 		}
 	}
 }

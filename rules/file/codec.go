@@ -48,16 +48,16 @@ type namedLimit struct {
 	Limit *headgate.Limit `field:"limit"`
 }
 
-func decodeLimit(d *source.Decoder, n *source.Node, path string, into *rules.Limit) {
+func decodeLimit(d *source.Decoder, n *source.Node, path string, dst *rules.Limit) {
 	if n.Kind != source.Map {
-		d.Decode(n, path, &into.Limit)
+		d.Decode(n, path, &dst.Limit)
 		return
 	}
 	var named namedLimit
 	d.Fields(n, path, &named)
-	into.Name = named.Name
+	dst.Name = named.Name
 	if named.Limit != nil {
-		into.Limit = *named.Limit
+		dst.Limit = *named.Limit
 	} else if n.Field("limit") == nil {
 		d.Refuse(n, path, "", "a limit, as in { name: hourly, limit: 1000/h }")
 	}
@@ -73,9 +73,9 @@ func encodeLimit(l rules.Limit) *source.Node {
 	return n
 }
 
-func decodeCost(d *source.Decoder, n *source.Node, path string, into *rules.Cost) {
+func decodeCost(d *source.Decoder, n *source.Node, path string, dst *rules.Cost) {
 	if n.Kind == source.Map {
-		d.Fields(n, path, into)
+		d.Fields(n, path, dst)
 		for _, name := range []string{"estimate", "min", "max"} {
 			if f := n.Field(name); f != nil && f.Text == "0" {
 				d.Refuse(f, source.Join(path, name), "0", "at least 1, or no "+name)
@@ -95,7 +95,7 @@ func decodeCost(d *source.Decoder, n *source.Node, path string, into *rules.Cost
 		d.Refuse(n, path, "", "a whole number, or a header, as in { header: X-Cost, max: 100 }")
 		return
 	}
-	if d.Decode(n, path, &into.Units); n.Text == "0" {
+	if d.Decode(n, path, &dst.Units); n.Text == "0" {
 		d.Refuse(n, path, "0", "at least 1; with a cost of 0 the rule would limit nothing")
 	}
 }
@@ -108,7 +108,7 @@ func encodeCost(c *source.Codec, v rules.Cost) *source.Node {
 }
 
 // decodeCondition decodes a mapping of attributes and their values, and of any, all and not.
-func decodeCondition(d *source.Decoder, n *source.Node, path string, into *rules.Condition) {
+func decodeCondition(d *source.Decoder, n *source.Node, path string, dst *rules.Condition) {
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(),
 			"a mapping, as in { host: api.example.com, path: /search/** }; for alternatives use any: [{…}, {…}]")
@@ -116,35 +116,35 @@ func decodeCondition(d *source.Decoder, n *source.Node, path string, into *rules
 	}
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		here := source.Join(path, f.Name)
+		fieldPath := source.Join(path, f.Name)
 		switch f.Name {
 		case "any":
-			decodeConditions(d, f.Value, here, &into.Any)
+			decodeConditions(d, f.Value, fieldPath, &dst.Any)
 		case "all":
-			decodeConditions(d, f.Value, here, &into.All)
+			decodeConditions(d, f.Value, fieldPath, &dst.All)
 		case "not":
-			decodeConditions(d, f.Value, here, &into.Not)
+			decodeConditions(d, f.Value, fieldPath, &dst.Not)
 		default:
-			decodeTest(d, f, here, &into.Tests)
+			decodeTest(d, f, fieldPath, &dst.Tests)
 		}
 	}
 }
 
-func decodeConditions(d *source.Decoder, n *source.Node, path string, into *[]rules.Condition) {
+func decodeConditions(d *source.Decoder, n *source.Node, path string, dst *[]rules.Condition) {
 	if n.Kind == source.List && len(n.Items) == 0 || n.Kind == source.Null || n.Kind == source.Scalar {
 		d.Refuse(n, path, n.Kind.String(), "conditions, as in [{ path: /a }, { path: /b }]")
 		return
 	}
-	d.Decode(n, path, into)
+	d.Decode(n, path, dst)
 }
 
-func decodeTest(d *source.Decoder, f *source.Field, path string, into *[]rules.Test) {
+func decodeTest(d *source.Decoder, f *source.Field, path string, dst *[]rules.Test) {
 	a, err := rules.ParseTested(f.Name)
 	if err != nil {
 		refuseName(d, f, path, err)
 		return
 	}
-	decodeValues(d, f, path, a, into)
+	decodeValues(d, f, path, a, dst)
 }
 
 // refuseName refuses a field that is no attribute.
@@ -153,8 +153,8 @@ func refuseName(d *source.Decoder, f *source.Field, path string, err error) {
 	d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "unknown attribute", want)
 }
 
-func decodeValues(d *source.Decoder, f *source.Field, path string, a headgate.Attribute, into *[]rules.Test) {
-	for _, t := range *into {
+func decodeValues(d *source.Decoder, f *source.Field, path string, a headgate.Attribute, dst *[]rules.Test) {
+	for _, t := range *dst {
 		if t.Attribute == a { // header.X-Plan and header.x-plan are the same
 			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "a second "+a.String(),
 				"each attribute once, with a list if it has several values")
@@ -167,7 +167,7 @@ func decodeValues(d *source.Decoder, f *source.Field, path string, a headgate.At
 		return
 	}
 	d.Decode(f.Value, path, &t.Values)
-	*into = append(*into, t)
+	*dst = append(*dst, t)
 }
 
 func encodeCondition(c rules.Condition) *source.Node {

@@ -40,16 +40,16 @@ func Parse(name string, data []byte) (*Document, error) {
 // FromSource is Parse for a file that is already parsed into nodes.
 func FromSource(f *source.File) (*Document, error) {
 	doc := &Document{file: f}
-	found := newCodec().Decode(f, doc)
+	problems := newCodec().Decode(f, doc)
 	more := 0
-	if len(found) > source.MaxProblems { // the rest was not decoded
-		return nil, f.Error(found, 0, rules.ErrInvalid)
+	if len(problems) > source.MaxProblems { // the rest was not decoded
+		return nil, f.Error(problems, 0, rules.ErrInvalid)
 	}
 	var invalid *rules.Error
 	if err := rules.Validate(doc.Rules, doc.Clients...); errors.As(err, &invalid) {
-		found, more = append(found, doc.locate(invalid.Problems, found)...), invalid.More
+		problems, more = append(problems, doc.locate(invalid.Problems, problems)...), invalid.More
 	}
-	if err := f.Error(found, more, rules.ErrInvalid); err != nil {
+	if err := f.Error(problems, more, rules.ErrInvalid); err != nil {
 		return nil, err
 	}
 	return doc, nil
@@ -80,7 +80,7 @@ func Compile(docs ...*Document) (*match.Set, error) {
 	if !errors.As(err, &invalid) {
 		return set, err
 	}
-	found := make(map[*Document][]source.Problem, len(docs))
+	problems := make(map[*Document][]source.Problem, len(docs))
 	for _, p := range invalid.Problems {
 		d, path := owner(docs, p.Path)
 		if d == nil {
@@ -90,11 +90,11 @@ func Compile(docs ...*Document) (*match.Set, error) {
 		if other, path := owner(docs, p.Other); other != nil {
 			problem.Want = p.Want + "; " + other.mention(path, d) + " has this one"
 		}
-		found[d] = append(found[d], problem)
+		problems[d] = append(problems[d], problem)
 	}
 	var failed []error
 	for _, d := range docs {
-		if err := d.source().Error(found[d], 0, rules.ErrInvalid); err != nil {
+		if err := d.source().Error(problems[d], 0, rules.ErrInvalid); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -142,10 +142,10 @@ func shift(path, list string, before, count int) (string, bool) {
 }
 
 // locate adds positions to problems of validation, without those that follow from problems of decoding.
-func (d *Document) locate(invalid []rules.Problem, found []source.Problem) []source.Problem {
+func (d *Document) locate(invalid []rules.Problem, problems []source.Problem) []source.Problem {
 	var located []source.Problem
 	for _, p := range invalid {
-		if !source.Follows(p.Path, found) {
+		if !source.Follows(p.Path, problems) {
 			located = append(located, d.problem(p.Path, p))
 		}
 	}

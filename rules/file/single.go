@@ -34,14 +34,14 @@ func ReadClient(name string, data []byte) (rules.Client, error) {
 	return c, err
 }
 
-func readOne(name string, data []byte, into any, validate func() error) error {
+func readOne(name string, data []byte, dst any, validate func() error) error {
 	f, err := source.Read(name, data)
 	if err != nil {
 		return err
 	}
-	found := codec().Decode(f, into)
-	if slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" }) {
-		return f.Error(found, 0, rules.ErrInvalid) // it is not even a mapping
+	problems := codec().Decode(f, dst)
+	if slices.ContainsFunc(problems, func(p source.Problem) bool { return p.Path == "" }) {
+		return f.Error(problems, 0, rules.ErrInvalid) // it is not even a mapping
 	}
 	more := 0
 	var invalid *rules.Error
@@ -49,15 +49,15 @@ func readOne(name string, data []byte, into any, validate func() error) error {
 		more = invalid.More
 		for _, p := range invalid.Problems {
 			p.Path = strings.TrimPrefix(strings.TrimPrefix(p.Path, "rules[0]"), ".")
-			if source.Follows(p.Path, found) {
+			if source.Follows(p.Path, problems) {
 				continue
 			}
 			problem := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
 			problem.Line, problem.Column = f.Locate(p.Path)
-			found = append(found, problem)
+			problems = append(problems, problem)
 		}
 	}
-	return f.Error(found, more, rules.ErrInvalid)
+	return f.Error(problems, more, rules.ErrInvalid)
 }
 
 // RuleJSON formats one rule on one line. ReadRule parses it.

@@ -120,11 +120,11 @@ func (s *Set) setClientSlots(list []*rules.Rule, r *compiler) {
 	first := []headgate.Attribute{{Kind: headgate.AttrAPIKey}, {Kind: headgate.AttrUser}}
 	last := headgate.Attribute{Kind: headgate.AttrIP}
 	var others []headgate.Attribute
-	seen := map[headgate.Attribute]bool{first[0]: true, first[1]: true, last: true}
+	added := map[headgate.Attribute]bool{first[0]: true, first[1]: true, last: true}
 	for _, rule := range list {
 		for _, a := range rule.Key {
-			if !seen[a] {
-				seen[a] = true
+			if !added[a] {
+				added[a] = true
 				others = append(others, a)
 			}
 		}

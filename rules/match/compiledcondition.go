@@ -131,24 +131,24 @@ func (r *compiler) slot(a headgate.Attribute) int {
 }
 
 // compileCondition compiles a validated condition, without the tests that are known to hold.
-func (r *compiler) compileCondition(c *rules.Condition, known []*rules.Test) compiledCondition {
+func (r *compiler) compileCondition(c *rules.Condition, implied []*rules.Test) compiledCondition {
 	var compiled compiledCondition
-	r.addCondition(&compiled, c, known)
+	r.addCondition(&compiled, c, implied)
 	return compiled
 }
 
 // addCondition adds the parts of a condition. It flattens nested conditions where possible.
-func (r *compiler) addCondition(compiled *compiledCondition, c *rules.Condition, known []*rules.Test) {
+func (r *compiler) addCondition(compiled *compiledCondition, c *rules.Condition, implied []*rules.Test) {
 	for i := range c.Tests {
-		if !slices.Contains(known, &c.Tests[i]) {
+		if !slices.Contains(implied, &c.Tests[i]) {
 			compiled.tests = append(compiled.tests, r.compileTest(&c.Tests[i]))
 		}
 	}
 	for i := range c.All {
-		r.addCondition(compiled, &c.All[i], known)
+		r.addCondition(compiled, &c.All[i], implied)
 	}
 	if len(c.Any) == 1 {
-		r.addCondition(compiled, &c.Any[0], known)
+		r.addCondition(compiled, &c.Any[0], implied)
 	} else if len(c.Any) > 1 {
 		group := make([]compiledCondition, len(c.Any))
 		for i := range c.Any {

@@ -213,9 +213,9 @@ func (x *index) findHost(host, path string, c *collector, p *probe) {
 	if x.domainDots == 0 {
 		return
 	}
-	for left := strings.Count(host, "."); x.domainDots&(2<<left-1) != 0; left-- { // number of dots in host
+	for dots := strings.Count(host, "."); x.domainDots&(2<<dots-1) != 0; dots-- { // number of dots in host
 		at := strings.IndexByte(host, '.')
-		if x.domainDots>>left&1 != 0 {
+		if x.domainDots>>dots&1 != 0 {
 			if root, ok := x.hosts.find(host[at:]); ok {
 				x.tries.find(root, path, c, p)
 			}

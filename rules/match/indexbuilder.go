@@ -88,8 +88,8 @@ type indexBuilder struct {
 }
 
 // keysOf returns the keys of a test by a part of its patterns.
-func keysOf(slot int, t *rules.Test, by patternPart) keySet {
-	keys, proven := testKeys(slot, t, by)
+func keysOf(slot int, t *rules.Test, part patternPart) keySet {
+	keys, proven := testKeys(slot, t, part)
 	set := keySet{keys: keys}
 	if proven {
 		set.implied = []*rules.Test{t}
@@ -123,13 +123,13 @@ type analysis struct {
 }
 
 func (b *indexBuilder) analyze(c *rules.Condition) analysis {
-	found, ok := b.analyses[c]
+	cached, ok := b.analyses[c]
 	if !ok {
 		tests, groups := flatten(c)
-		found = analysis{b.sets(tests), groups}
-		b.analyses[c] = found
+		cached = analysis{b.sets(tests), groups}
+		b.analyses[c] = cached
 	}
-	return found
+	return cached
 }
 
 // sets returns the key sets that tests can be indexed under. Each of them is sufficient.

@@ -42,23 +42,23 @@ type keySet struct {
 
 // testKeys returns the keys of a test by a part of its patterns, and whether each of them proves the test. It returns
 // none if one of the values does not distinguish requests, or if the keys would be those by the beginning.
-func testKeys(slot int, t *rules.Test, by patternPart) (keys []indexKey, proven bool) {
+func testKeys(slot int, t *rules.Test, part patternPart) (keys []indexKey, proven bool) {
 	keys, proven = make([]indexKey, 0, len(t.Values)), true
-	differs := by == partStart
+	differs := part == partStart
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
 		k := indexKey{slot: slot, text: p.Text, net: p.Net}
 		proves := true
 		switch {
 		case p.Text == pattern.AnyText:
-			if by != partStart || !hasNames(t.Attribute.Kind) {
+			if part != partStart || !hasNames(t.Attribute.Kind) {
 				return nil, false
 			}
 			k.kind = byPresence
 		case p.Net.IsValid():
 			k.kind, k.slot = byNet, 0
-		case by != partStart && !p.Exact():
-			k, proves = literalKey(slot, t.Attribute.Kind, p.Text, by)
+		case part != partStart && !p.Exact():
+			k, proves = literalKey(slot, t.Attribute.Kind, p.Text, part)
 			differs = true
 		case slot == slotPath:
 			k, proves = pathKey(p.Text)

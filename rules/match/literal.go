@@ -23,10 +23,10 @@ const maxLiteral = 32
 
 // literalKey returns the key of a pattern with stars by its end or its longest text, and whether the key proves it. The
 // text of the key is empty if the pattern has no such part.
-func literalKey(slot int, kind headgate.AttributeKind, glob string, by patternPart) (k indexKey, proves bool) {
+func literalKey(slot int, kind headgate.AttributeKind, glob string, part patternPart) (k indexKey, proves bool) {
 	texts := literals(glob)
 	last := texts[len(texts)-1]
-	if by == partEnd {
+	if part == partEnd {
 		k = indexKey{kind: bySuffix, slot: slot, text: last[max(0, len(last)-maxLiteral):]}
 		return k, kind != headgate.AttrPath && glob == pattern.AnyText+k.text
 	}

@@ -11,11 +11,11 @@ func hasUpperCase(path string) bool {
 	if len(path) < 8 {
 		return hasUpperBytes(path)
 	}
-	found := upperCase(path[len(path)-8:])
+	upper := upperCase(path[len(path)-8:])
 	for rest := path; len(rest) > 8; rest = rest[8:] {
-		found |= upperCase(rest)
+		upper |= upperCase(rest)
 	}
-	return found&0x8080808080808080 != 0 && hasUpperBytes(path)
+	return upper&0x8080808080808080 != 0 && hasUpperBytes(path)
 }
 
 // upperCase returns a number with the highest bit set in some byte if one of the first eight bytes is an ASCII letter

@@ -160,10 +160,10 @@ func normalize(c *rules.Condition, norm normalization) {
 
 // withHead adds HEAD to methods with GET, because services treat it as a GET without the body.
 func withHead(methods []string) []string {
-	is := func(method string) bool {
+	isMethod := func(method string) bool {
 		return slices.ContainsFunc(methods, func(m string) bool { return strings.EqualFold(m, method) })
 	}
-	if is("GET") && !is("HEAD") {
+	if isMethod("GET") && !isMethod("HEAD") {
 		return append(methods, "HEAD")
 	}
 	return methods

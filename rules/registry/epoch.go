@@ -31,17 +31,17 @@ var noClient = &Entry{}
 func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) Client {
 	hash := r.hash(a, value)
 	// The previous client is recorded before the value is changed, so a reader that sees the change finds the record.
-	found := r.values.find(hash)
+	entry := r.values.find(hash)
 	for ; e != nil; e = e.next.Load() {
 		if previous := e.before.find(hash); !previous.Absent() {
-			found = previous
+			entry = previous
 			break
 		}
 	}
-	if found.Entry == noClient {
+	if entry.Entry == noClient {
 		return Client{}
 	}
-	return found
+	return entry
 }
 
 // Hide hides later changes from readers of an epoch. They find the clients as they are now until end is called. With

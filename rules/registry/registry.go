@@ -111,24 +111,24 @@ func (r *Registry) put(c rules.Client, replace bool) error {
 
 // checkValues returns an error if another client has one of the client's values.
 func (r *Registry) checkValues(c *rules.Client) error {
-	var found rules.Error
+	var problems rules.Error
 	for a, value := range values(c) {
 		other := r.Find(a, value)
 		switch {
 		case other.Absent() || other.ClientID(value) == c.ID:
-		case len(found.Problems) == rules.MaxProblems:
-			found.More++
+		case len(problems.Problems) == rules.MaxProblems:
+			problems.More++
 		default:
-			found.Problems = append(found.Problems, rules.Problem{
+			problems.Problems = append(problems.Problems, rules.Problem{
 				Path: "client.attributes." + a.String(), Value: rules.Quote(value),
 				Want: rules.WantFreeValue(other.ClientID(value)),
 			})
 		}
 	}
-	if len(found.Problems) == 0 {
+	if len(problems.Problems) == 0 {
 		return nil
 	}
-	return &found
+	return &problems
 }
 
 // values returns the attribute values that identify a client with defaults. A nil client has none.

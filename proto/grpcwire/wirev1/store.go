@@ -158,15 +158,15 @@ func readLimit(r *grpcwire.Reader, l *headgate.Limit) {
 	}
 }
 
-func readReceipt(r *grpcwire.Reader, into *headgate.Receipt) {
+func readReceipt(r *grpcwire.Reader, dst *headgate.Receipt) {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
-			into.At = protowire.DecodeZigZag(r.Varint())
+			dst.At = protowire.DecodeZigZag(r.Varint())
 		case 2<<3 | grpcwire.VarintType:
-			into.Units = int64(r.Varint())
+			dst.Units = int64(r.Varint())
 		case 3<<3 | grpcwire.Fixed64Type:
-			into.Lease = r.Fixed64()
+			dst.Lease = r.Fixed64()
 		default:
 			r.Skip(tag)
 		}

@@ -208,8 +208,8 @@ func (c *Client) DoBuilt(ctx context.Context, build func() rueidis.Completed, sa
 	if s == nil {
 		return result
 	}
-	again := build()
-	return r.retry(ctx, again.Commands(), s, result)
+	retry := build()
+	return r.retry(ctx, retry.Commands(), s, result)
 }
 
 // sendFirst sends a command once. If it returns a server, the result is an error from that server, to be passed to

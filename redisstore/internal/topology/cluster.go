@@ -24,7 +24,7 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 	c.mu.Lock()
 	servers := slices.Collect(maps.Values(c.servers))
 	c.mu.Unlock()
-	known := c.current.Load()
+	current := c.current.Load()
 	var (
 		firstErr error
 		behind   *Map
@@ -35,7 +35,7 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 		case err != nil && (firstErr == nil || IsPermanent(err) && !IsPermanent(firstErr)):
 			firstErr = err
 		case err != nil:
-		case m.isBehind(known):
+		case m.isBehind(current):
 			behind = m
 		default:
 			c.mapReader.behindSince = time.Time{}
@@ -64,12 +64,12 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 // help: it grows when an election begins, and every server learns that before it learns the winner.
 //
 // If the epochs are equal, because the user may not read them, a connected server has replaced an unreachable one.
-func (m *Map) isBehind(known *Map) bool {
-	if known == nil {
+func (m *Map) isBehind(current *Map) bool {
+	if current == nil {
 		return false
 	}
-	for slot := range max(len(m.owners), len(known.owners)) {
-		shard, knownShard := m.shard(uint16(slot)), known.shard(uint16(slot))
+	for slot := range max(len(m.owners), len(current.owners)) {
+		shard, knownShard := m.shard(uint16(slot)), current.shard(uint16(slot))
 		switch {
 		case knownShard == nil:
 		case shard == nil || shard.epoch < knownShard.epoch:

@@ -114,8 +114,8 @@ func (c *Client) Explain(err error, server string) error {
 // Explain turns an error of a call to a server into a *ServerError. Nil, a *ServerError and headgate.ErrClosed are
 // returned unchanged.
 func Explain(err error, server string) error {
-	var known *ServerError
-	if err == nil || errors.As(err, &known) || errors.Is(err, headgate.ErrClosed) {
+	var serverErr *ServerError
+	if err == nil || errors.As(err, &serverErr) || errors.Is(err, headgate.ErrClosed) {
 		return err
 	}
 	if errors.Is(err, rueidis.ErrClosing) {
@@ -190,10 +190,10 @@ func explainNetwork(err error, server string) *ServerError {
 // explainDial explains why a connection could not be made.
 func explainDial(err error, server string, usesTLS bool) error {
 	var (
-		known *ServerError
-		reply *rueidis.RedisError
+		serverErr *ServerError
+		reply     *rueidis.RedisError
 	)
-	if errors.As(err, &known) {
+	if errors.As(err, &serverErr) {
 		return err
 	}
 	if errors.As(err, &reply) {

@@ -101,9 +101,9 @@ func (d *Decoder) slice(n *Node, path string, v reflect.Value) {
 // Fields decodes a mapping into the struct that v points to, field by field. It ignores a decoder registered for the
 // type of the struct.
 func (d *Decoder) Fields(n *Node, path string, v any) {
-	into := reflect.ValueOf(v).Elem()
+	target := reflect.ValueOf(v).Elem()
 	if n.Kind != Map {
-		d.Refuse(n, path, n.describe(), "a mapping with "+joinWords(Names(into.Type())))
+		d.Refuse(n, path, n.describe(), "a mapping with "+joinWords(Names(target.Type())))
 		return
 	}
 	for i := range n.Fields {
@@ -111,19 +111,20 @@ func (d *Decoder) Fields(n *Node, path string, v any) {
 			break
 		}
 		f := &n.Fields[i]
-		here := Join(path, f.Name)
-		field, negated := fieldOf(into, f.Name)
+		fieldPath := Join(path, f.Name)
+		field, negated := fieldOf(target, f.Name)
 		if !field.IsValid() {
 			d.problems = append(d.problems, Problem{
-				Path: here, Value: "unknown field", Want: suggest(f.Name, Names(into.Type())), Line: f.Line, Column: f.Column,
+				Path: fieldPath, Value: "unknown field", Want: suggest(f.Name, Names(target.Type())),
+				Line: f.Line, Column: f.Column,
 			})
 			continue
 		}
 		if f.Value.Kind == Null {
-			d.Refuse(f.Value, here, "nothing", "a value, or no "+f.Name+" at all")
+			d.Refuse(f.Value, fieldPath, "nothing", "a value, or no "+f.Name+" at all")
 			continue
 		}
-		d.decode(f.Value, here, field)
+		d.decode(f.Value, fieldPath, field)
 		if negated {
 			field.SetBool(!field.Bool())
 		}
@@ -169,10 +170,10 @@ func suggest(name string, names []string) string {
 
 // Closest returns the name that is most similar to name, or "" if all differ by more than two letters.
 func Closest(name string, names []string) string {
-	best, least := "", 3
+	best, distance := "", 3
 	for _, n := range names {
-		if d := editDistance(name, n); d < least {
-			best, least = n, d
+		if d := editDistance(name, n); d < distance {
+			best, distance = n, d
 		}
 	}
 	return best

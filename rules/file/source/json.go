@@ -27,8 +27,8 @@ const maxShared = 4 << 10
 
 // notJSON describes the syntax error in a text.
 func notJSON(data []byte) *Problem {
-	var whole json.RawMessage
-	err := json.Unmarshal(data, &whole)
+	var value json.RawMessage
+	err := json.Unmarshal(data, &value)
 	p := &Problem{Value: "the file ends", Want: "valid JSON"}
 	at := len(data)
 	var syntax *json.SyntaxError

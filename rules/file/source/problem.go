@@ -33,8 +33,8 @@ func (p Problem) String() string {
 
 // Follows reports whether a path is above or below one with a known problem: another problem there may be only a
 // consequence.
-func Follows(path string, found []Problem) bool {
-	for _, p := range found {
+func Follows(path string, problems []Problem) bool {
+	for _, p := range problems {
 		if isWithin(path, p.Path) || isWithin(p.Path, path) {
 			return true
 		}
@@ -133,16 +133,16 @@ func excerpt(line []byte, column int) string {
 		shownRunes++
 	}
 	caret = min(caret-skipped, shownRunes)
-	shown := strings.ReplaceAll(string(rest[:end]), "\t", " ")
-	for _, r := range shown {
+	visible := strings.ReplaceAll(string(rest[:end]), "\t", " ")
+	for _, r := range visible {
 		if r < ' ' || r == utf8.RuneError || r == 0x7f {
 			return "" // not printable
 		}
 	}
-	if shown == "" {
+	if visible == "" {
 		return ""
 	}
-	return "\n    " + shown + "\n    " + strings.Repeat(" ", caret) + "^"
+	return "\n    " + visible + "\n    " + strings.Repeat(" ", caret) + "^"
 }
 
 // Error returns problems as an error, ordered by position, nil if there are none. More is the number of further

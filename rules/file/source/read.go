@@ -135,15 +135,15 @@ func (f *File) Locate(path string) (line, column int) {
 
 // longestField returns the field with the longest name that a path begins with. Names may contain dots.
 func (n *Node) longestField(path string) *Field {
-	var found *Field
+	var best *Field
 	for i := range n.Fields {
 		field := &n.Fields[i]
 		rest, ok := strings.CutPrefix(path, field.Name)
-		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && (found == nil || len(field.Name) > len(found.Name)) {
-			found = field
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && (best == nil || len(field.Name) > len(best.Name)) {
+			best = field
 		}
 	}
-	return found
+	return best
 }
 
 // fieldNames finds duplicate names.
@@ -151,8 +151,8 @@ type fieldNames struct{ seen map[string]struct{} }
 
 // add reports whether one of the fields has the name already.
 func (s *fieldNames) add(fields []Field, name string) (duplicate bool) {
-	const few = 8 // so many names are compared faster than looked up
-	if len(fields) <= few {
+	const maxCompared = 8 // so many names are compared faster than looked up
+	if len(fields) <= maxCompared {
 		return slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name })
 	}
 	if s.seen == nil {

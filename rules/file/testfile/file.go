@@ -101,9 +101,9 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, err
 	}
 	file := &File{file: f, id: id}
-	found := newCodec(id).Decode(f, file)
-	found = append(found, file.validate(found)...)
-	if err := f.Error(found, 0, rules.ErrInvalid); err != nil {
+	problems := newCodec(id).Decode(f, file)
+	problems = append(problems, file.validate(problems)...)
+	if err := f.Error(problems, 0, rules.ErrInvalid); err != nil {
 		return nil, err
 	}
 	return file, nil
@@ -138,22 +138,22 @@ func newCodec(id *identity.Identifier) *source.Codec {
 	return c
 }
 
-func decodeResponse(d *source.Decoder, n *source.Node, path string, into *Response) {
+func decodeResponse(d *source.Decoder, n *source.Node, path string, dst *Response) {
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(), "a mapping of headers, as in { X-Tokens-Used: 250 }")
 		return
 	}
-	*into = Response{}
+	*dst = Response{}
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		name := strings.ToLower(f.Name)
-		if _, twice := (*into)[name]; twice {
+		if _, twice := (*dst)[name]; twice {
 			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, source.Join(path, f.Name),
 				"a second "+name, "each header once")
 		} else if f.Value.Kind != source.Scalar {
 			d.Refuse(f.Value, source.Join(path, f.Name), f.Value.Kind.String(), "one value")
 		} else {
-			(*into)[name] = f.Value.Text
+			(*dst)[name] = f.Value.Text
 		}
 	}
 }
@@ -192,110 +192,111 @@ func explain(err error) (value, want string) {
 }
 
 // decodeRequest decodes a mapping of attributes and their values.
-func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, path string, into *rules.Attributes) {
+func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, path string, dst *rules.Attributes) {
 	const want = "a mapping, as in { method: GET, path: /search, user: alice }"
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(), want)
 		return
 	}
-	*into = rules.Attributes{}
+	*dst = rules.Attributes{}
 	for i := range n.Fields {
 		f := &n.Fields[i]
-		here := source.Join(path, f.Name)
+		fieldPath := source.Join(path, f.Name)
 		a, err := headgate.ParseAttribute(f.Name)
 		if err != nil {
 			_, want := rules.Explain(err)
-			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, here, "unknown attribute", want)
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, fieldPath, "unknown attribute", want)
 			continue
 		}
 		if f.Value.Kind != source.Scalar {
-			d.Refuse(f.Value, here, f.Value.Kind.String(), "one value")
+			d.Refuse(f.Value, fieldPath, f.Value.Kind.String(), "one value")
 			continue
 		}
-		if _, twice := (*into)[a]; twice {
-			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, here, "a second "+a.String(), "each attribute once")
+		if _, twice := (*dst)[a]; twice {
+			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, fieldPath, "a second "+a.String(), "each attribute once")
 			continue
 		}
 		if _, err := subject(id, rules.Attributes{a: f.Value.Text}); err != nil {
 			_, want := rules.Explain(err)
-			d.Refuse(f.Value, here, rules.Quote(f.Value.Text), want)
+			d.Refuse(f.Value, fieldPath, rules.Quote(f.Value.Text), want)
 			continue
 		}
-		(*into)[a] = f.Value.Text
+		(*dst)[a] = f.Value.Text
 	}
 }
 
 // validate returns further problems, without those that follow from known ones.
-func (f *File) validate(known []source.Problem) []source.Problem {
-	var found []source.Problem
-	bad := func(path, value, want string) {
-		if source.Follows(path, known) {
+func (f *File) validate(existing []source.Problem) []source.Problem {
+	var problems []source.Problem
+	addProblem := func(path, value, want string) {
+		if source.Follows(path, existing) {
 			return
 		}
 		line, column := f.file.Locate(path)
-		found = append(found, source.Problem{Path: path, Value: value, Want: want, Line: line, Column: column})
+		problems = append(problems, source.Problem{Path: path, Value: value, Want: want, Line: line, Column: column})
 	}
 	if len(f.Cases) == 0 {
-		bad("cases", "", "at least one case")
+		addProblem("cases", "", "at least one case")
 	}
 	if len(f.Cases) > MaxCases {
-		bad("cases", strconv.Itoa(len(f.Cases)), "at most "+strconv.Itoa(MaxCases))
-		return found
+		addProblem("cases", strconv.Itoa(len(f.Cases)), "at most "+strconv.Itoa(MaxCases))
+		return problems
 	}
 	names := map[string]bool{}
 	for i := range f.Cases {
 		c := &f.Cases[i]
 		path := "cases[" + strconv.Itoa(i) + "]"
 		if c.Name == "" {
-			bad(path, "", "a name that says what it shows")
+			addProblem(path, "", "a name that says what it shows")
 		} else if names[c.Name] {
-			bad(path+".name", rules.Quote(c.Name), "a name that no other case has")
+			addProblem(path+".name", rules.Quote(c.Name), "a name that no other case has")
 		}
 		names[c.Name] = true
 		if len(c.Request) == 0 {
-			bad(path, "", "a request, as in { method: GET, path: /search, user: alice }")
+			addProblem(path, "", "a request, as in { method: GET, path: /search, user: alice }")
 		}
 		if c.Matches == nil && len(c.Steps) == 0 {
-			bad(path, "", "matches, or steps, or both")
+			addProblem(path, "", "matches, or steps, or both")
 		}
 		if len(c.Steps) > MaxSteps {
-			bad(path+".steps", strconv.Itoa(len(c.Steps)), "at most "+strconv.Itoa(MaxSteps))
+			addProblem(path+".steps", strconv.Itoa(len(c.Steps)), "at most "+strconv.Itoa(MaxSteps))
 			continue
 		}
-		c.validateSteps(path, bad)
+		c.validateSteps(path, addProblem)
 	}
-	return found
+	return problems
 }
 
-func (c *Case) validateSteps(path string, bad func(path, value, want string)) {
+func (c *Case) validateSteps(path string, addProblem func(path, value, want string)) {
 	var now time.Duration
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		here := path + ".steps[" + strconv.Itoa(i) + "]"
+		stepPath := path + ".steps[" + strconv.Itoa(i) + "]"
 		if s.At != nil {
 			if *s.At < now {
-				bad(here+".at", formatTime(*s.At), "a time not earlier than "+formatTime(now)+", the time of the previous step")
+				addProblem(stepPath+".at", formatTime(*s.At),
+					"a time not earlier than "+formatTime(now)+", the time of the previous step")
 			}
 			now = *s.At
 		}
 		if s.Times < 0 || s.Times > MaxTimes {
-			bad(here+".times", strconv.Itoa(s.Times), "1 to "+strconv.Itoa(MaxTimes))
+			addProblem(stepPath+".times", strconv.Itoa(s.Times), "1 to "+strconv.Itoa(MaxTimes))
 		}
 		if s.Expect == "" {
-			bad(here, "", "expect: allow, reject, delay or drop")
+			addProblem(stepPath, "", "expect: allow, reject, delay or drop")
 		}
 		if s.RetryAfter != nil && s.Expect == Allow {
-			bad(here+".retry_after", formatTime(*s.RetryAfter), "expect: reject; an allowed request has no retry")
+			addProblem(stepPath+".retry_after", formatTime(*s.RetryAfter), "expect: reject; an allowed request has no retry")
 		}
 		if s.Delay != nil && s.Expect != Delay {
-			bad(here+".delay", formatTime(*s.Delay), "expect: delay")
+			addProblem(stepPath+".delay", formatTime(*s.Delay), "expect: delay")
 		}
 		if passes := s.Expect == Allow || s.Expect == Delay; s.Expect != "" && !passes {
 			if s.For != nil {
-				bad(here+".for", formatTime(*s.For), "expect: allow; denied requests are not served")
+				addProblem(stepPath+".for", formatTime(*s.For), "expect: allow; denied requests are not served")
 			}
 			if s.Response != nil {
-				bad(here+".response", "", "expect: allow; denied requests are not served")
+				addProblem(stepPath+".response", "", "expect: allow; denied requests are not served")
 			}
 		}
 	}

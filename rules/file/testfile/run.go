@@ -113,7 +113,7 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 	var open inFlight
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		here := path + ".steps[" + strconv.Itoa(i) + "]"
+		stepPath := path + ".steps[" + strconv.Itoa(i) + "]"
 		if s.At != nil {
 			now = *s.At
 		}
@@ -121,26 +121,26 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 		maps.Copy(attributes, s.Request)
 		request, err := subject(f.id, attributes)
 		if err != nil {
-			return []Failure{*f.failure(here, "an invalid request: "+err.Error(), string(s.Expect))}
+			return []Failure{*f.failure(stepPath, "an invalid request: "+err.Error(), string(s.Expect))}
 		}
 		times := max(s.Times, 1)
 		for n := range times {
-			which := ""
+			detail := ""
 			if times > 1 {
-				which = "the " + strconv.Itoa(n+1) + ". of " + strconv.Itoa(times) + ": "
+				detail = "the " + strconv.Itoa(n+1) + ". of " + strconv.Itoa(times) + ": "
 			}
 			if err := open.finish(now); err != nil {
-				return []Failure{*f.failure(here, which+"an error: "+err.Error(), string(s.Expect))}
+				return []Failure{*f.failure(stepPath, detail+"an error: "+err.Error(), string(s.Expect))}
 			}
 			a, err := decide(now, request)
 			if err != nil {
-				return []Failure{*f.failure(here, which+"an error: "+err.Error(), string(s.Expect))}
+				return []Failure{*f.failure(stepPath, detail+"an error: "+err.Error(), string(s.Expect))}
 			}
 			if field, got, want := s.difference(a, n == times-1); want != "" {
-				return []Failure{*f.failure(here+field, which+got, want)}
+				return []Failure{*f.failure(stepPath+field, detail+got, want)}
 			}
 			if a.Finish == nil && (s.For != nil || s.Response != nil) {
-				return []Failure{*f.failure(here, which+"a request that cannot be finished here", "no for and no response")}
+				return []Failure{*f.failure(stepPath, detail+"a request that cannot be finished here", "no for and no response")}
 			}
 			open.start(s, now, &a)
 		}

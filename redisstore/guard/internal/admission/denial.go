@@ -88,22 +88,22 @@ func (e *Denial) Decide(cost, now int64) (headgate.Decision, bool) {
 		}
 		return headgate.Decision{}, false
 	}
-	left := max(0, e.reset-now)
+	remaining := max(0, e.reset-now)
 	d.Remaining = e.remaining
 	if e.kind == draining {
-		d.Remaining = d.Limit - ceilDiv(left, e.unitTime)
+		d.Remaining = d.Limit - ceilDiv(remaining, e.unitTime)
 	}
 	if cost <= d.Remaining {
 		return headgate.Decision{}, false
 	}
-	d.ResetAfter = Micros(left)
+	d.ResetAfter = Micros(remaining)
 	switch {
 	case cost > d.Limit:
 		d.RetryAfter = headgate.Never
 	case e.kind == draining:
-		d.RetryAfter = Micros(left - (d.Limit-cost)*e.unitTime)
+		d.RetryAfter = Micros(remaining - (d.Limit-cost)*e.unitTime)
 	default:
-		d.RetryAfter = Micros(left)
+		d.RetryAfter = Micros(remaining)
 	}
 	return d, true
 }

@@ -227,12 +227,12 @@ func (q *Queue) Adjust(took, deadline time.Duration) {
 	}
 	q.best.Store(int64(best)) // losing one of two concurrent updates does no harm
 	rest := max(0, deadline-best)
-	least := min(max(MinActive, int64(took*leastPerMs/time.Millisecond)), mostAtLeast)
+	minimum := min(max(MinActive, int64(took*leastPerMs/time.Millisecond)), mostAtLeast)
 	switch limit := q.limit.Load(); {
 	case took > best+min(rest/2, 4*best+slowSlack):
-		q.limit.Store(max(least, limit-slowStep))
-	case waiting && limit < least:
-		q.limit.Store(least)
+		q.limit.Store(max(minimum, limit-slowStep))
+	case waiting && limit < minimum:
+		q.limit.Store(minimum)
 	case waiting && took < best+min(rest/4, best+quickSlack):
 		q.limit.Store(min(maxActive, limit+1))
 	}

@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// A stock holds the memory of unused segments: prepared ones, and those that merging left. The first access to new
-// memory is a page fault, which takes longer than the rest of a split. So a goroutine of the store makes that access,
-// not the caller whose key causes the split. It allocates several segments at once, which the system can back with
-// large pages and the garbage collector sees as one object.
-type stock struct {
+// A segmentPool holds the memory of unused segments. The first access to new memory is a page fault, which takes longer
+// than the rest of a split. So a goroutine of the store makes that access in advance, not the caller whose key causes
+// the split. It allocates several segments at once, which the system can back with large pages and the garbage
+// collector sees as one object.
+type segmentPool struct {
 	refill chan struct{}
 
 	mu       sync.Mutex
@@ -30,24 +30,24 @@ const (
 	minChunk   = 8 * largeBytes
 	maxChunk   = 16 << 20
 
-	// largePage is what a chunk of several of them is aligned to.
+	// largePage is the size of the system's large pages. A chunk of at least two is aligned to it.
 	largePage = 2 << 20
 )
 
 // newLargeSegment returns an empty segment of maxSlots slots, or nil if memory does not allow one.
 func (s *Store) newLargeSegment(depth uint8) *segment {
-	memory, few := s.stock.take()
+	memory, few := s.segmentPool.take()
 	if few {
 		select {
-		case s.stock.refill <- struct{}{}:
-		default: // keepStock was woken already
+		case s.segmentPool.refill <- struct{}{}:
+		default: // refillSegmentPool was woken already
 		}
 	}
 	if memory.base == nil {
 		if !s.reserveTable(largeBytes) {
 			return nil
 		}
-		if memory = s.stock.reuse(); memory.base == nil {
+		if memory = s.segmentPool.reuse(); memory.base == nil {
 			return newSegment(maxSlots, depth)
 		}
 	}
@@ -55,7 +55,7 @@ func (s *Store) newLargeSegment(depth uint8) *segment {
 }
 
 // take returns prepared memory of a segment, and whether few are left.
-func (t *stock) take() (memory segmentMemory, few bool) {
+func (t *segmentPool) take() (memory segmentMemory, few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.ready) - 1
@@ -67,7 +67,7 @@ func (t *stock) take() (memory segmentMemory, few bool) {
 }
 
 // reuse returns released memory, if there is any.
-func (t *stock) reuse() segmentMemory {
+func (t *segmentPool) reuse() segmentMemory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.released) - 1
@@ -82,29 +82,29 @@ func (t *stock) reuse() segmentMemory {
 // release returns the memory of an empty segment to the system.
 func (s *Store) release(g *segment) {
 	s.budget.tables.Add(-g.bytes())
-	if !forget(g.slots) {
+	if !returnPages(g.slots) {
 		return // the garbage collector frees it
 	}
-	s.stock.mu.Lock()
-	defer s.stock.mu.Unlock()
-	s.stock.released = append(s.stock.released, g.base())
+	s.segmentPool.mu.Lock()
+	defer s.segmentPool.mu.Unlock()
+	s.segmentPool.released = append(s.segmentPool.released, g.base())
 }
 
-// keepStock prepares segments whenever there are few, until the store is closed.
-func (s *Store) keepStock() {
+// refillSegmentPool prepares segments whenever few are left, until the store is closed.
+func (s *Store) refillSegmentPool() {
 	defer s.running.Done()
 	for {
 		select {
 		case <-s.stop:
 			return
-		case <-s.stock.refill:
-			s.restock()
+		case <-s.segmentPool.refill:
+			s.prepareSegments()
 		}
 	}
 }
 
-// restock prepares a chunk of segments, small in comparison to the tables.
-func (s *Store) restock() {
+// prepareSegments adds segments to the pool, at most a sixteenth of the size of the tables.
+func (s *Store) prepareSegments() {
 	bytes := min(max(s.budget.tables.Load()/16, minChunk), maxChunk) / largeBytes * largeBytes
 	for !s.reserveTable(bytes) {
 		if bytes /= 2; bytes < largeBytes {
@@ -114,7 +114,7 @@ func (s *Store) restock() {
 	}
 	var prepared []segmentMemory
 	for ; bytes > 0; bytes -= largeBytes {
-		memory := s.stock.reuse()
+		memory := s.segmentPool.reuse()
 		if memory.base == nil {
 			break
 		}
@@ -128,13 +128,14 @@ func (s *Store) restock() {
 			prepared = append(prepared, segmentMemory{base: &chunk[i]})
 		}
 	}
-	s.stock.mu.Lock()
-	defer s.stock.mu.Unlock()
-	s.stock.ready = append(s.stock.ready, prepared...)
-	s.stock.low = len(prepared) / 2
+	s.segmentPool.mu.Lock()
+	defer s.segmentPool.mu.Unlock()
+	s.segmentPool.ready = append(s.segmentPool.ready, prepared...)
+	s.segmentPool.low = len(prepared) / 2
 }
 
-// newChunk allocates slots, in large pages if they fill some. Memory before and behind them is never touched.
+// newChunk allocates slots, in large pages if there are enough slots. The unused memory before and after them is never
+// touched, so the system does not back it.
 func newChunk(slots int) []slot {
 	if slots*slotBytes < 2*largePage {
 		return make([]slot, slots)
