@@ -68,7 +68,7 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 	return nil
 }
 
-// open opens the stream for a first call that may take as long as left.
+// open opens the stream for a first call that may take as long as timeout.
 func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, timeout time.Duration) error {
 	timedOut := &atomic.Bool{}
 	l.timedOut = timedOut
