@@ -340,9 +340,9 @@ func (b *batcher) call(l *lane, together []*task) {
 	}
 }
 
-// settle sorts tasks that were sent: done are those with a waiting caller, again those that failed and may be sent
+// settle sorts tasks that were sent: done are those with a waiting caller, retries those that failed and may be sent
 // again.
-func (b *batcher) settle(together []*task) (done, again []*task) {
+func (b *batcher) settle(together []*task) (done, retries []*task) {
 	done = together[:0]
 	for _, t := range together {
 		switch {
@@ -350,13 +350,13 @@ func (b *batcher) settle(together []*task) (done, again []*task) {
 			b.onLost(t)
 		case t.idempotent && connectionBroke(t.err) && time.Now().Before(t.deadline):
 			t.idempotent, t.sent = false, false
-			again = append(again, t)
+			retries = append(retries, t)
 		default:
 			t.settled = true
 			done = append(done, t)
 		}
 	}
-	return done, again
+	return done, retries
 }
 
 // failPending ends tasks that a closed batcher will not send.

@@ -32,11 +32,11 @@ type Options struct {
 	// DefaultDeadline.
 	Deadline time.Duration
 	// BatchWait limits how long a call waits for a batch while other calls are under way; if eight are, it waits until
-	// one returns. Default DefaultBatchWait. Below zero every call is sent alone.
+	// one returns. Default DefaultBatchWait. If it is negative, every call is sent alone.
 	BatchWait time.Duration
 	// MaxBatch limits the calls of a batch; the service accepts 1000 by default. Default DefaultMaxBatch.
 	MaxBatch int
-	// OnFailure decides RateLimit when the service fails: headgate.Open or headgate.Closed. Default the former.
+	// OnFailure decides RateLimit when the service fails: headgate.Open or headgate.Closed. Default headgate.Open.
 	OnFailure headgate.Policy
 	// Logger logs when the service becomes unreachable, and reachable again. Default slog's.
 	Logger *slog.Logger

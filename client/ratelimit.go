@@ -121,7 +121,7 @@ func (c *Client) RateLimit(ctx context.Context, r Request) (Decision, error) {
 	}
 }
 
-// errCallerGone is the result of a call whose caller stopped waiting. Nobody knows whether the service would have
+// errCallerGone is the result of a call whose caller stopped waiting. It is unknown whether the service would have
 // responded, so the circuit counts the call neither as a success nor as a failure.
 var errCallerGone = errors.New("the caller gave up")
 

@@ -62,7 +62,7 @@ var callerErrors = [...]error{
 // A refuser is an error that may be the refusal of a working store to decide one check.
 type refuser interface {
 	error
-	// Refused reports whether it is one.
+	// Refused reports whether the error is such a refusal.
 	Refused() bool
 }
 

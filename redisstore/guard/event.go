@@ -49,8 +49,8 @@ var eventTexts = [eventKinds]string{
 	StillDown:  "store is still down",
 	Recovered:  "store is back, decisions are exact again",
 	Vanished:   "shard was down and is no longer used",
-	Refusing:   "store refuses to decide, policies decide what it refuses",
-	Deciding:   "store refuses nothing any more, decisions are exact again",
+	Refusing:   "store refuses to decide some checks, policies decide them",
+	Deciding:   "store decides all checks again, decisions are exact again",
 	Overloaded: "overloaded, requests are refused",
 }
 

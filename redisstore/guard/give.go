@@ -67,7 +67,7 @@ func (g *Guard) validateReceipt(ctx context.Context, c *headgate.Check, r headga
 	return headgate.ValidateRefund(c.Cost, r)
 }
 
-// Reset forgets what was consumed under the check's key, here and in the store. See [headgate.Limiter].
+// Reset clears the consumption of the check's key, here and in the store. See [headgate.Limiter].
 //
 // If the shard is unavailable, Reset returns an error that wraps ErrUnavailable.
 func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {

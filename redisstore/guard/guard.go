@@ -20,8 +20,8 @@ var _ headgate.LimitValidator = (*Guard)(nil)
 // New. It is safe for concurrent use.
 type Guard struct {
 	inner   headgate.Limiter
-	prober  Prober  // nil if inner is none
-	traffic Traffic // nil if inner is none
+	prober  Prober  // nil if inner is not a Prober
+	traffic Traffic // nil if inner is not a Traffic
 	options Options
 	clock   clock.Clock
 	start   time.Time // of the times of the deny cache, if Options.Now is nil
