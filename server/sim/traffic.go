@@ -18,6 +18,7 @@ type source struct {
 	base   uint64  // tells clients of different prefixes apart
 	replay *replay // nil if requests are generated
 	next   uint64  // client of the next request
+	shape  float64 // of the pattern diurnal; see rateAt
 	send   func()  // sends the next request, and schedules the one after it
 }
 
@@ -27,7 +28,7 @@ func (w *world) startTraffic() {
 		spec := &w.scenario.Traffic[i]
 		s := &source{
 			world: w, spec: spec, random: rand.New(rand.NewPCG(uint64(w.scenario.Seed), 1000+uint64(i))), at: spec.From,
-			base: hashKey(spec.Prefix) << 32,
+			base: hashKey(spec.Prefix) << 32, shape: diurnalShape(float64(spec.Rate) / float64(spec.Peak)),
 		}
 		if spec.Zipf > 0 {
 			s.zipf = rand.NewZipf(s.random, float64(spec.Zipf), 1, uint64(spec.Clients-1))
@@ -100,11 +101,33 @@ func (s *source) interval(rate float64) time.Duration {
 	return max(1, time.Duration(s.random.ExpFloat64()/rate*float64(time.Second)))
 }
 
-// rateAt returns the rate of the pattern diurnal: lowest at the beginning and the end of a period.
+// rateAt returns the rate of the pattern diurnal: lowest at the beginning and the end of a period. It is a sine around
+// the mean, or a power of one from zero to the peak if the peak is more than twice the mean.
 func (s *source) rateAt(t time.Duration) float64 {
 	phase := float64(t%s.spec.Period) / float64(s.spec.Period)
 	mean, peak := float64(s.spec.Rate), float64(s.spec.Peak)
-	return max(0, mean-(peak-mean)*math.Cos(2*math.Pi*phase))
+	cosine := math.Cos(2 * math.Pi * phase)
+	if s.shape <= 1 {
+		return mean - (peak-mean)*cosine
+	}
+	return peak * math.Pow((1-cosine)/2, s.shape)
+}
+
+// diurnalShape returns the power of a sine from 0 to 1 that makes its mean a part of its peak. It is 1 for a half, and
+// for any part above that.
+func diurnalShape(part float64) float64 {
+	low, high := 1.0, 1e9
+	for range 100 {
+		middle := math.Sqrt(low * high)
+		above, _ := math.Lgamma(middle + 0.5)
+		below, _ := math.Lgamma(middle + 1)
+		if math.Exp(above-below)/math.Sqrt(math.Pi) > part {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 // pauses reports whether the source pauses between two bursts.

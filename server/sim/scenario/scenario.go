@@ -68,7 +68,7 @@ type Source struct {
 	Rate Number `field:"rate"`
 	// Pattern says how requests follow each other. Default Poisson.
 	Pattern Pattern `field:"pattern"`
-	// Peak is the highest rate of the pattern diurnal. Its lowest is as far below Rate as Peak is above.
+	// Peak is the highest rate of the pattern diurnal, whose mean is Rate.
 	Peak Number `field:"peak"`
 	// Period is the length of a day of the pattern diurnal. Default the scenario's duration.
 	Period time.Duration `field:"period"`
