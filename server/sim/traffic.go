@@ -15,11 +15,12 @@ type source struct {
 	random *rand.Rand
 	zipf   *rand.Zipf // nil if all clients send equally
 	at     time.Duration
-	base   uint64  // tells clients of different prefixes apart
-	replay *replay // nil if requests are generated
-	next   uint64  // client of the next request
-	shape  float64 // of the pattern diurnal; see rateAt
-	send   func()  // sends the next request, and schedules the one after it
+	base   uint64        // tells clients of different prefixes apart
+	replay *replay       // nil if requests are generated
+	next   uint64        // client of the next request
+	shape  float64       // of the pattern diurnal; see rateAt
+	bursts *clientBursts // nil if clients do not pause
+	send   func()        // sends the next request, and schedules the one after it
 }
 
 // startTraffic schedules the first request of every source.
@@ -30,7 +31,10 @@ func (w *world) startTraffic() {
 			world: w, spec: spec, random: rand.New(rand.NewPCG(uint64(w.scenario.Seed), 1000+uint64(i))), at: spec.From,
 			base: hashKey(spec.Prefix) << 32, shape: diurnalShape(float64(spec.Rate) / float64(spec.Peak)),
 		}
-		if spec.Zipf > 0 {
+		switch {
+		case spec.ClientOn > 0:
+			s.bursts = newClientBursts(spec)
+		case spec.Zipf > 0:
 			s.zipf = rand.NewZipf(s.random, float64(spec.Zipf), 1, uint64(spec.Clients-1))
 		}
 		s.send = func() {
@@ -65,8 +69,7 @@ func (s *source) advance() (client uint64, ok bool) {
 		if !s.advanceTime() || s.at >= s.spec.Until {
 			return 0, false
 		}
-		client := s.client()
-		if s.world.simulates(client) {
+		if client, ok := s.client(); ok && s.world.simulates(client) {
 			return client, true
 		}
 	}
@@ -143,26 +146,16 @@ func (s *source) skipPause() {
 	}
 }
 
-// maxDraws limits how often a client is drawn that sends at the time.
-const maxDraws = 1000
-
-// client draws the client of a request, among those that do not pause.
-func (s *source) client() uint64 {
-	for range maxDraws {
-		var c uint64
-		switch {
-		case s.zipf != nil:
-			c = s.zipf.Uint64()
-		case s.spec.Clients > 1:
-			c = s.random.Uint64N(uint64(s.spec.Clients))
-		}
-		if s.spec.ClientOn == 0 {
-			return c
-		}
-		period := s.spec.ClientOn + s.spec.ClientOff
-		if (s.at+time.Duration(mix(c)%uint64(period)))%period < s.spec.ClientOn {
-			return c
-		}
+// client draws the client of a request. It returns false if all clients pause.
+func (s *source) client() (client uint64, ok bool) {
+	switch {
+	case s.bursts != nil:
+		return s.bursts.draw(s.at, s.random.Float64())
+	case s.zipf != nil:
+		return s.zipf.Uint64(), true
+	case s.spec.Clients > 1:
+		return s.random.Uint64N(uint64(s.spec.Clients)), true
+	default:
+		return 0, true
 	}
-	return 0
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -24,5 +25,49 @@ func TestDiurnalTrafficHasItsMeanAndPeak(t *testing.T) {
 		if mean := sum / steps; mean < 99.9 || mean > 100.1 || most < peak*0.999 || most > peak*1.001 {
 			t.Errorf("got a mean of %g and a peak of %g, want 100 and %g", mean, most, peak)
 		}
+	}
+}
+
+func TestClientsSendOnlyInTheirBursts(t *testing.T) {
+	t.Parallel()
+	spec := &scenario.Source{Clients: 50, Zipf: 1.1, ClientOn: 3 * time.Second, ClientOff: 7 * time.Second}
+	b := newClientBursts(spec)
+	const draws = 20_000
+	for at := time.Duration(0); at < 20*time.Second; at += 700 * time.Millisecond {
+		var want [50]float64
+		total := 0.0
+		for c := range want {
+			if (at+time.Duration(mix(uint64(c))%uint64(b.period)))%b.period < spec.ClientOn {
+				want[c] = math.Pow(float64(1+c), -1.1)
+				total += want[c]
+			}
+		}
+		var got [50]float64
+		for i := range draws {
+			c, ok := b.draw(at, (float64(i)+0.5)/draws)
+			if !ok {
+				t.Fatalf("at %v: no client sends", at)
+			}
+			got[c]++
+		}
+		for c := range want {
+			if want := want[c] / total * draws; math.Abs(got[c]-want) > 2 {
+				t.Errorf("at %v: client %d was drawn %g times, want %g", at, c, got[c], want)
+			}
+		}
+	}
+}
+
+func TestNobodySendsIfAllClientsPause(t *testing.T) {
+	t.Parallel()
+	b := newClientBursts(&scenario.Source{Clients: 1, ClientOn: time.Second, ClientOff: 9 * time.Second})
+	sends := 0
+	for at := time.Duration(0); at < 10*time.Second; at += 100 * time.Millisecond {
+		if _, ok := b.draw(at, 0.999); ok {
+			sends++
+		}
+	}
+	if sends != 10 {
+		t.Errorf("the client sends at %d of 100 times, want 10", sends)
 	}
 }
