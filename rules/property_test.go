@@ -56,7 +56,7 @@ func TestInvalidPropertiesAreRefused(t *testing.T) {
 	in := func(a headgate.Attribute) error {
 		return rules.Validate(nil, rules.Client{ID: "acme", Attributes: is(a, "x").Tests})
 	}
-	refusedAt(t, "as an attribute", "clients[0].attributes.client.plan", "attribute of requests", in(plan))
+	refusedAt(t, "as an attribute", "clients[0].attributes.client.plan", "request attribute", in(plan))
 	refusedAt(t, "in a key", "rules[0].key[0]", "one counter together",
 		rules.Validate([]rules.Rule{{ID: "a", Key: []headgate.Attribute{plan}, Limits: limits("1/s")}}))
 }

@@ -37,7 +37,7 @@ func TestInvalidPropertiesAreRefusedWithTheirPath(t *testing.T) {
 	}
 	s.call("POST", "/v1/clients:import", "{\"id\":\"a\"}\n{\"id\":\"b\",\"attributes\":{\"Ip\":\"x\"}}\n", ndjson...).wants(422, `"line":2`, "ip, or another name")
 	s.call("POST", "/v1/rules", `{"id":"a","key":["client.plan"],"limits":["1/s"]}`).wants(422, `"path":"key[0]"`, "one counter together")
-	s.call("POST", "/v1/overrides", `{"client":{"client.plan":"gold"},"limits":["1/s"],"for":"1h"}`).wants(422, "attribute of requests")
+	s.call("POST", "/v1/overrides", `{"client":{"client.plan":"gold"},"limits":["1/s"],"for":"1h"}`).wants(422, "request attribute")
 	s.call("GET", "/v1/clients", "").wants(200, `"total":0`)
 }
 
