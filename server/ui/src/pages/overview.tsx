@@ -112,7 +112,7 @@ function Figures({ traffic, window, day }: { traffic: Traffic; window: string; d
             <span class="figure">{rate(rateNow(traffic.total[of], step))}</span>
             <span class="muted">/s now</span>
             <Sum of={of} traffic={traffic} name={nameOf(window)} />
-            {day && window !== "24h" && <Sum of={of} traffic={day} name="24 hours" />}
+            {day && window !== "24h" && <Sum of={of} traffic={day} name="24 hours" part={seconds(window) < seconds("24h") ? traffic : undefined} />}
           </dd>
         </div>
       ))}
@@ -120,12 +120,14 @@ function Figures({ traffic, window, day }: { traffic: Traffic; window: string; d
   );
 }
 
-function Sum({ of, traffic, name }: { of: keyof Series; traffic: Traffic; name: string }) {
-  const sum = total(traffic.total[of]);
+/** The sum of a time. A part of that time may have been read later, and is then larger while a node is young. */
+function Sum({ of, traffic, name, part }: { of: keyof Series; traffic: Traffic; name: string; part?: Traffic | undefined }) {
+  const sumOf = (field: keyof Series): number => Math.max(total(traffic.total[field]), part ? total(part.total[field]) : 0);
+  const sum = sumOf(of);
   return (
     <span class="figure-sum muted">
       {count(sum)} in {name}
-      {of !== "requests" && sum > 0 && `, ${percent(deniedPercent(total(traffic.total.requests), sum))}`}
+      {of !== "requests" && sum > 0 && `, ${percent(deniedPercent(sumOf("requests"), sum))}`}
     </span>
   );
 }
