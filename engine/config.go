@@ -39,6 +39,9 @@ type Config struct {
 	// least 16 bytes, and engines that share a store need the same secret. Default: a random secret if Store is not
 	// Shared; otherwise none, and leases are not encrypted.
 	Secret []byte
+	// SecondSecret is another secret while Secret is being replaced: leases that it encrypted are accepted too. Default:
+	// none.
+	SecondSecret []byte
 	// MaxWaiting limits the requests that are delayed at once by on_limit: delay; more are rejected. Default
 	// DefaultMaxWaiting. If it is negative, no request is delayed.
 	MaxWaiting int

@@ -46,11 +46,11 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	seals, err := newSealer(c.Secret, c.Shared)
+	seals, err := newSealer(c.Secret, c.SecondSecret, c.Shared)
 	if err != nil {
 		return nil, err
 	}
-	c.Secret = nil
+	c.Secret, c.SecondSecret = nil, nil
 	e := &Engine{config: c, stores: s, registry: registry, sealer: seals}
 	if err := e.SetRules(c.Rules); err != nil {
 		return nil, err

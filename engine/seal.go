@@ -16,7 +16,8 @@ import (
 // A sealer encrypts leases, so that others can neither read nor forge them.
 type sealer struct {
 	aead    cipher.AEAD
-	noncers sync.Pool // of *noncer
+	second  cipher.AEAD // of Config.SecondSecret, or nil
+	noncers sync.Pool   // of *noncer
 }
 
 // A noncer derives a nonce from a text.
@@ -27,7 +28,7 @@ type noncer struct {
 
 // newSealer returns a sealer with the given secret. Without a secret it returns nil for a shared store, whose leases
 // are then readable. For a store of one process it uses a random secret, because other processes cannot use its leases.
-func newSealer(secret []byte, shared bool) (*sealer, error) {
+func newSealer(secret, second []byte, shared bool) (*sealer, error) {
 	switch {
 	case len(secret) > 0 && len(secret) < minSecret:
 		return nil, fmt.Errorf("engine: Secret of %d bytes: want at least %d, better 32 random ones", len(secret), minSecret)
@@ -37,21 +38,35 @@ func newSealer(secret []byte, shared bool) (*sealer, error) {
 		secret = make([]byte, 32)
 		_, _ = rand.Read(secret) // never fails
 	}
-	keys, err := hkdf.Key(sha256.New, secret, nil, "headgate leases", 64)
-	if err != nil {
-		return nil, fmt.Errorf("engine: Secret: %w", err)
-	}
-	block, err := aes.NewCipher(keys[:32])
-	if err != nil {
-		return nil, fmt.Errorf("engine: Secret: %w", err)
-	}
-	aead, err := cipher.NewGCM(block)
+	aead, nonceKey, err := deriveSealer(secret)
 	if err != nil {
 		return nil, fmt.Errorf("engine: Secret: %w", err)
 	}
 	s := &sealer{aead: aead}
-	s.noncers.New = func() any { return &noncer{mac: hmac.New(sha256.New, keys[32:])} }
+	s.noncers.New = func() any { return &noncer{mac: hmac.New(sha256.New, nonceKey)} }
+	if len(second) > 0 {
+		if len(second) < minSecret {
+			return nil, fmt.Errorf("engine: SecondSecret of %d bytes: want at least %d, or none", len(second), minSecret)
+		}
+		if s.second, _, err = deriveSealer(second); err != nil {
+			return nil, fmt.Errorf("engine: SecondSecret: %w", err)
+		}
+	}
 	return s, nil
+}
+
+// deriveSealer returns the cipher of a secret, and the key from which nonces are derived.
+func deriveSealer(secret []byte) (aead cipher.AEAD, nonceKey []byte, err error) {
+	keys, err := hkdf.Key(sha256.New, secret, nil, "headgate leases", 64)
+	if err != nil {
+		return nil, nil, err
+	}
+	block, err := aes.NewCipher(keys[:32])
+	if err != nil {
+		return nil, nil, err
+	}
+	aead, err = cipher.NewGCM(block)
+	return aead, keys[32:], err
 }
 
 const minSecret = 16
@@ -76,5 +91,8 @@ func (s *sealer) open(begin, sealed []byte) ([]byte, bool) {
 		return nil, false
 	}
 	text, err := s.aead.Open(nil, sealed[:n], sealed[n:], begin)
+	if err != nil && s.second != nil {
+		text, err = s.second.Open(nil, sealed[:n], sealed[n:], begin)
+	}
 	return text, err == nil
 }

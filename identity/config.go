@@ -62,6 +62,9 @@ type Config struct {
 	// Secret is the key of the hash that replaces tokens and long values, of at least 16 bytes. All nodes that share
 	// limits need the same one. Default a random one, for a single process.
 	Secret []byte
+	// SecondSecret is another secret while Secret is being replaced: Unseal also accepts what it sealed. It needs a Secret.
+	// Default: none.
+	SecondSecret []byte
 
 	// Paths configures how paths are read.
 	Paths PathRules
@@ -136,6 +139,10 @@ func (c *Config) validate() error {
 		if h.name != "" && !isToken(h.name) {
 			return fmt.Errorf("identity: %s %s: want the name of a header, such as X-API-Key", h.field, quote(h.name))
 		}
+	}
+	if n := len(c.SecondSecret); n > 0 && (n < minSecret || len(c.Secret) == 0) {
+		return fmt.Errorf("identity: SecondSecret of %d bytes, and a Secret of %d: want at least %d in each", n, len(c.Secret),
+			minSecret)
 	}
 	if len(c.Secret) > 0 && len(c.Secret) < minSecret {
 		return fmt.Errorf("identity: Secret of %d bytes: want at least %d, better 32 random ones", len(c.Secret), minSecret)

@@ -23,6 +23,7 @@ type Identifier struct {
 	networkTexts     networkTexts
 	hasher           *hasher
 	sealer           cipher.AEAD // nil if no Secret was given
+	secondSealer     cipher.AEAD // nil if no SecondSecret was given
 
 	untrusted untrustedSampler
 }
@@ -58,7 +59,10 @@ func New(config Config) (*Identifier, error) {
 	if len(config.Secret) > 0 {
 		id.sealer = newSealer(secret)
 	}
-	id.config.Secret = nil
+	if len(config.SecondSecret) > 0 {
+		id.secondSealer = newSealer(config.SecondSecret)
+	}
+	id.config.Secret, id.config.SecondSecret = nil, nil
 	id.hasher = newHasher(secret)
 	id.networkTexts.seed = maphash.MakeSeed()
 	return id, nil

@@ -94,12 +94,15 @@ func (id *Identifier) Seal(text []byte) (sealed []byte, ok bool) {
 	return id.sealer.Seal(nil, nil, text, nil), true
 }
 
-// Unseal returns text that was sealed with the same secret. The error is ErrSealed.
+// Unseal returns text that was sealed with Config.Secret or Config.SecondSecret. The error is ErrSealed.
 func (id *Identifier) Unseal(sealed []byte) ([]byte, error) {
 	if id.sealer == nil {
 		return nil, ErrSealed
 	}
 	text, err := id.sealer.Open(nil, nil, sealed, nil)
+	if err != nil && id.secondSealer != nil {
+		text, err = id.secondSealer.Open(nil, nil, sealed, nil)
+	}
 	if err != nil {
 		return nil, ErrSealed
 	}

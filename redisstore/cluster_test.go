@@ -23,6 +23,7 @@ func TestOnOneCluster(t *testing.T) {
 		{"split keys never exceed their limit and use almost all of it", testSplitKeysNeverExceedTheirLimitAndUseAlmostAllOfIt},
 		{"several limits are decided while their slot moves", testSeveralLimitsAreDecidedWhileTheirSlotMoves},
 		{"refunds wait for a slow server and a slot that moves", testRefundsWaitForASlowServerAndASlotThatMoves},
+		{"rotation of the secret changes no decision", testRotationOnACluster},
 		{"health, also of a server that is dead", testHealthOfACluster},
 	} {
 		for _, s := range cluster.Servers()[:3] {

@@ -35,6 +35,9 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 		return d, err
 	}
 	d, err := s.grant(ctx, &r, max(r.cost, min(want, headgate.MaxCount)), max(1, min(share, headgate.MaxCount)))
+	if err == nil && d.Allowed && r.second != "" {
+		d, err = s.grantSecond(ctx, &r, d)
+	}
 	return d, s.explainReply(err, r.key)
 }
 

@@ -19,6 +19,7 @@ import (
 type keyMaker struct {
 	prefix string
 	macs   sync.Pool // of *mac
+	second *keyMaker // of Options.SecondSecret, or nil
 }
 
 type mac struct {

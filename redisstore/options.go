@@ -37,6 +37,10 @@ type Options struct {
 	// stores that share limits need the same secret, of at least 16 bytes. Default: a random secret, created once and
 	// kept in Redis.
 	Secret []byte
+	// SecondSecret is another secret while Secret is being replaced. Everything is then counted under both secrets, and
+	// only allowed if both allow it. So stores with either secret or both share exact limits, if each of the two secrets
+	// has been used for as long as consumption counts. Each call to Redis is made twice. Default: none.
+	SecondSecret []byte
 	// TLSConfig is for URLs that ask for TLS. Settings in the URL take precedence. Default: the system's certificates.
 	TLSConfig *tls.Config
 	// StartUnreachable makes Open succeed although the servers are unreachable. Decisions fail with ErrUnreachable until
@@ -78,6 +82,11 @@ func (o *Options) validate() error {
 			strconv.Quote(o.Prefix[:min(len(o.Prefix), maxPrefix)]), maxPrefix)
 	case len(o.Secret) > 0 && len(o.Secret) < minSecret:
 		return fmt.Errorf("redisstore: Options.Secret has %d bytes: want at least %d, or none", len(o.Secret), minSecret)
+	case len(o.SecondSecret) > 0 && (len(o.Secret) == 0 || len(o.SecondSecret) < minSecret):
+		return fmt.Errorf("redisstore: Options.SecondSecret has %d bytes and Secret has %d: want at least %d in each",
+			len(o.SecondSecret), len(o.Secret), minSecret)
+	case len(o.SecondSecret) > 0 && string(o.SecondSecret) == string(o.Secret):
+		return errors.New("redisstore: Options.SecondSecret is Options.Secret: want another one, or none")
 	case o.DialTimeout < minTimeout:
 		return fmt.Errorf("redisstore: Options.DialTimeout %v: want at least %v, or 0 for %v",
 			o.DialTimeout, minTimeout, DefaultDialTimeout)

@@ -11,6 +11,15 @@ import (
 // Probe returns nil if the shard can decide now: its primary responds and takes writes. It also returns nil for a name
 // that belongs to no server any more.
 func (s *Store) Probe(ctx context.Context, name string) error {
+	for _, server := range shardNames(name) {
+		if err := s.probeServer(ctx, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) probeServer(ctx context.Context, name string) error {
 	m, err := s.client.Map()
 	if err != nil {
 		return err

@@ -33,5 +33,8 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, receipt headgate.Re
 	}
 	r.lease = receipt.Lease
 	_, held, _, err = s.runStep(ctx, opRenew, &r)
+	if err == nil && r.second != "" {
+		return s.renewSecond(ctx, &r, held)
+	}
 	return held, err
 }

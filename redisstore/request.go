@@ -42,6 +42,7 @@ type request struct {
 	plan   *plan
 	name   string // of the key, as in the check
 	key    string // in Redis
+	second string // its key under the second secret, or ""
 	cost   int64
 	offset int64 // how far the key's clock is behind the server's, in µs
 	lease  uint64
@@ -57,6 +58,9 @@ func (s *Store) newRequest(keys *keyMaker, c *headgate.Check, part int) (request
 	}
 	r := request{
 		plan: p, name: c.Key, cost: c.Cost, offset: p.Offset(c.Key), key: keys.key(c.Owner, c.Key, part, p.suffix),
+	}
+	if keys.second != nil {
+		r.second = keys.second.key(c.Owner, c.Key, part, p.suffix)
 	}
 	if p.Kind() == algorithm.KindLeases && c.Cost > 0 {
 		r.lease = s.newLease()

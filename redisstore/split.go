@@ -164,17 +164,27 @@ func (s *Store) chargeOrPeek(
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	now, _, packed, err := s.runStep(ctx, op, &r)
-	if err != nil {
-		return headgate.Decision{}, err
+	d, _, err := s.chargeOrPeekKey(ctx, &r, op)
+	if err != nil || r.second == "" {
+		return d, err
 	}
-	var d headgate.Decision
+	other, _, err := s.chargeOrPeekKey(ctx, r.underSecond(), op)
+	return tighter(d, other), err
+}
+
+func (s *Store) chargeOrPeekKey(
+	ctx context.Context, r *request, op string,
+) (d headgate.Decision, before foundState, err error) {
+	now, _, packed, err := s.runStep(ctx, op, r)
+	if err != nil {
+		return d, before, err
+	}
 	if op == opPeek {
 		d, err = r.decide(now, packed, false)
 	} else {
 		d, err = r.decideCharge(now, packed)
 	}
-	return d, s.explainReply(err, r.key)
+	return d, r.found(now, packed), s.explainReply(err, r.key)
 }
 
 // giveSplit gives back to the part of the receipt, or to all parts. A part that does not exist any more gets nothing.

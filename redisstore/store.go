@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,11 @@ func newStore(c *topology.Client, o Options) *Store {
 		secret: newSecretLoader(), background: background.New(o.Clock),
 	}
 	if len(o.Secret) > 0 {
-		s.keys.Store(newKeyMaker(o.Prefix, o.Secret))
+		keys := newKeyMaker(o.Prefix, o.Secret)
+		if len(o.SecondSecret) > 0 {
+			keys.second = newKeyMaker(o.Prefix, o.SecondSecret)
+		}
+		s.keys.Store(keys)
 	}
 	return s
 }
@@ -187,7 +192,16 @@ func (s *Store) takeCheck(
 	return s.take(ctx, &r)
 }
 
+// take takes from the key of a request, and from its key under the second secret.
 func (s *Store) take(ctx context.Context, r *request) (d headgate.Decision, before foundState, err error) {
+	d, before, err = s.takeKey(ctx, r)
+	if err != nil || !d.Allowed || r.second == "" {
+		return d, before, err
+	}
+	return s.takeSecond(ctx, r, d, before)
+}
+
+func (s *Store) takeKey(ctx context.Context, r *request) (d headgate.Decision, before foundState, err error) {
 	op := opTake
 	if r.neverPasses() {
 		op = opPeek
@@ -245,9 +259,17 @@ func (s *Store) givePart(
 		return err
 	}
 	r.lease = receipt.Lease
+	err = s.giveKey(ctx, &r, receipt)
+	if r.second != "" {
+		err = errors.Join(err, s.giveKey(ctx, r.underSecond(), receipt))
+	}
+	return err
+}
+
+func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receipt) error {
 	name, packed := r.plan.algorithm, r.args(r.plan.LuaReceipt(receipt))
 	if algorithm.Grantable(name) {
-		returned, err := s.giveGathered(ctx, &r, packed)
+		returned, err := s.giveGathered(ctx, r, packed)
 		if returned || err != nil {
 			return err
 		}
@@ -298,10 +320,12 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	}
 	commands := make([]rueidis.Completed, 0, len(parts))
 	var names []string
-	for _, part := range parts {
-		key := keys.key(c.Owner, c.Key, part, "")
-		names = append(names, key)
-		commands = append(commands, s.client.Builder().Unlink().Key(key+consumedSuffix, key+leasesSuffix).Build())
+	for ; keys != nil; keys = keys.second {
+		for _, part := range parts {
+			key := keys.key(c.Owner, c.Key, part, "")
+			names = append(names, key)
+			commands = append(commands, s.client.Builder().Unlink().Key(key+consumedSuffix, key+leasesSuffix).Build())
+		}
 	}
 	for i, result := range s.client.DoMulti(ctx, commands...) {
 		if err := result.Error(); err != nil {
@@ -315,7 +339,7 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 const splitShard = "split keys"
 
 // Shard returns the name of the server that decides a check. Split keys are on many servers, and have a name of their
-// own.
+// own. With a second secret, two servers may decide; the name then has both.
 func (s *Store) Shard(c headgate.Check) string {
 	if partsOf(&c) > 1 {
 		return splitShard
@@ -327,7 +351,11 @@ func (s *Store) Shard(c headgate.Check) string {
 	if keys == nil { // until the secret is known, every decision needs the server that has it
 		return s.client.ShardOf(s.secretKey())
 	}
-	return s.client.ShardOf(keys.key(c.Owner, c.Key, unsplit, ""))
+	shard := s.client.ShardOf(keys.key(c.Owner, c.Key, unsplit, ""))
+	if keys.second == nil {
+		return shard
+	}
+	return joinShards(shard, s.client.ShardOf(keys.second.key(c.Owner, c.Key, unsplit, "")))
 }
 
 // explain explains an error of a call about a key.

@@ -89,23 +89,31 @@ func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 		return b.takeOne(ctx, group[0])
 	}
 	requests := make([]request, len(group))
-	never := false
 	for j, i := range group {
 		r, err := b.store.newRequest(b.keys, &b.checks[i], unsplit)
 		if err != nil {
 			return false, err
 		}
 		requests[j] = r
-		never = never || r.neverPasses()
 	}
+	allowed, err := b.takeRequests(ctx, group, requests)
+	if err == nil && allowed && b.keys.second != nil {
+		allowed, err = b.takeSecond(ctx, group, requests)
+	}
+	if isTryAgain(err) {
+		return b.takeOneByOne(ctx, group)
+	}
+	return allowed, err
+}
+
+// takeRequests takes all or none of the requests of a group, and reports whether they are allowed.
+func (b *batch) takeRequests(ctx context.Context, group []int, requests []request) (bool, error) {
 	op := opTake
+	never := slices.ContainsFunc(requests, func(r request) bool { return r.neverPasses() })
 	if never { // nothing is taken
 		op = opPeek
 	}
 	now, allowed, rest, err := b.runAll(ctx, op, requests)
-	if isTryAgain(err) {
-		return b.takeOneByOne(ctx, group)
-	}
 	if err != nil {
 		return false, err
 	}
@@ -126,6 +134,35 @@ func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 		b.decisions[group[j]], b.before[group[j]] = d, before
 	}
 	return allowed && !never, nil
+}
+
+// takeSecond takes the requests of a group, which were taken, from their keys under the second secret as well. If that
+// fails or they deny, it gives back what was taken.
+func (b *batch) takeSecond(ctx context.Context, group []int, requests []request) (bool, error) {
+	first, firstBefore := make([]headgate.Decision, len(group)), make([]foundState, len(group))
+	second := make([]request, len(group))
+	var units int64
+	for j, i := range group {
+		first[j], firstBefore[j] = b.decisions[i], b.before[i]
+		second[j] = *requests[j].underSecond()
+		units += first[j].Receipt.Units
+	}
+	allowed, err := b.takeRequests(ctx, group, second)
+	if err != nil || !allowed {
+		b.store.refund(ctx, units, func(ctx context.Context) {
+			for j := range requests {
+				b.store.refundKey(ctx, &requests[j], first[j].Receipt)
+			}
+		})
+		return false, err
+	}
+	for j, i := range group {
+		if first[j].Remaining <= b.decisions[i].Remaining {
+			b.before[i] = firstBefore[j]
+		}
+		b.decisions[i] = tighter(first[j], b.decisions[i])
+	}
+	return true, nil
 }
 
 // runAll runs the script for several checks. It returns the server's time, whether all are allowed, and the states
@@ -219,16 +256,12 @@ func (b *batch) peek(ctx context.Context, group []int) error {
 		if err != nil {
 			return err
 		}
-		now, _, state, err := b.store.runStep(ctx, opPeek, &r)
-		if err != nil {
-			return err
-		}
-		d, err := r.decide(now, state, false)
+		d, before, err := b.store.chargeOrPeekKey(ctx, &r, opPeek)
 		if err != nil {
 			return err
 		}
 		if d.Allowed {
-			d = r.found(now, state).untaken()
+			d = before.untaken()
 		}
 		b.decisions[i] = d
 	}
@@ -254,8 +287,8 @@ func (b *batch) giveBack(ctx context.Context, last []int) {
 	b.refund(ctx, taken)
 }
 
-// refund returns what checks took. The caller waits for it, but not longer than refundWait. The number of refunds is
-// bounded by the calls that were active when the server became slow: a call without a response takes nothing.
+// refund returns what checks took. The number of refunds is bounded by the calls that were active when the server
+// became slow: a call without a response takes nothing.
 func (b *batch) refund(ctx context.Context, taken []int) {
 	taken = slices.DeleteFunc(taken, func(i int) bool { return b.decisions[i].Receipt.Units == 0 })
 	if len(taken) == 0 {
@@ -263,25 +296,36 @@ func (b *batch) refund(ctx context.Context, taken []int) {
 	}
 	// The caller may reuse its slices when TakeAll has returned.
 	copied := batch{store: b.store, keys: b.keys, checks: slices.Clone(b.checks), decisions: slices.Clone(b.decisions)}
+	var units int64
 	for _, i := range taken {
+		units += b.decisions[i].Receipt.Units
 		b.untake(i)
 	}
-	done := make(chan struct{})
-	started := b.store.background.Start(func() {
-		defer close(done)
-		ctx, cancel := context.WithTimeout(context.Background(), refundTimeout)
-		defer cancel()
+	b.store.refund(ctx, units, func(ctx context.Context) {
 		for _, i := range taken {
 			copied.refundOne(ctx, i)
 		}
 	})
-	if !started {
-		for _, i := range taken {
-			b.store.lostRefunds.Add(copied.decisions[i].Receipt.Units)
-		}
+}
+
+// refund gives units back with a function. The caller waits for it, but not longer than refundWait. If the store is
+// closed, the units are lost.
+func (s *Store) refund(ctx context.Context, units int64, giveBack func(context.Context)) {
+	if units == 0 {
 		return
 	}
-	timer := b.store.clock.NewTimer(refundWait)
+	done := make(chan struct{})
+	started := s.background.Start(func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.Background(), refundTimeout)
+		defer cancel()
+		giveBack(ctx)
+	})
+	if !started {
+		s.lostRefunds.Add(units)
+		return
+	}
+	timer := s.clock.NewTimer(refundWait)
 	defer timer.Stop()
 	select {
 	case <-done:

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/redisstore/internal/topology"
@@ -40,15 +41,16 @@ func (s *Store) HasUnread(shard string) bool {
 	return false
 }
 
-// primaries returns the primary of a shard, or all primaries for split keys.
+// primaries returns the primaries of a shard, or all primaries for split keys.
 func (s *Store) primaries(shard string) []*topology.Server {
 	m, err := s.client.Map()
 	if err != nil {
 		return nil
 	}
 	var list []*topology.Server
+	names := shardNames(shard)
 	for i := range m.Shards {
-		if m.Shards[i].Name == shard || shard == splitShard {
+		if slices.Contains(names, m.Shards[i].Name) || shard == splitShard {
 			list = append(list, m.Shards[i].Primary)
 		}
 	}

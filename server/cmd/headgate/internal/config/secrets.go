@@ -44,6 +44,26 @@ func (c *Config) Secret() ([]byte, error) {
 	return readSetting(c, "key-secret-file", c.KeySecretFile, readSecret)
 }
 
+// SecondSecret returns the second secret while the first is being replaced, or nil if none is configured.
+func (c *Config) SecondSecret() ([]byte, error) {
+	const setting = "second-key-secret-file"
+	second, err := readSetting(c, setting, c.SecondSecretFile, readSecret)
+	if err != nil || second == nil {
+		return nil, err
+	}
+	first, err := c.Secret()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case first == nil:
+		return nil, fmt.Errorf("%s: given without key_secret_file: name the first secret there", c.Origin(setting))
+	case bytes.Equal(first, second):
+		return nil, fmt.Errorf("%s: has the same secret as key_secret_file: want another one, or no second file", c.Origin(setting))
+	}
+	return second, nil
+}
+
 // Token returns the token that callers of the decision service need, or nil if they need none.
 func (c *Config) Token() (*service.Token, error) {
 	return readSetting(c, "api-token-file", c.APITokenFile, service.ReadToken)

@@ -148,6 +148,7 @@ func (r *run) checkSecrets(context.Context) {
 		read func() error
 	}{
 		{c.KeySecretFile, func() error { _, err := c.Secret(); return err }},
+		{c.SecondSecretFile, func() error { _, err := c.SecondSecret(); return err }},
 		{c.APITokenFile, func() error { _, err := c.Token(); return err }},
 		{c.AdminTokenFile, func() error { _, err := c.AdminToken(); return err }},
 		{c.GossipKeyFile, func() error { _, err := c.GossipKey(); return err }},

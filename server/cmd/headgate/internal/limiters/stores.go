@@ -38,7 +38,8 @@ type Stores struct {
 type StoreOptions struct {
 	Config           *config.Config
 	Secret           []byte
-	MayBeUnreachable bool // open the stores even if Redis is unreachable
+	SecondSecret     []byte // while Secret is being replaced
+	MayBeUnreachable bool   // open the stores even if Redis is unreachable
 	Metrics          *telemetry.Metrics
 	Logger           *slog.Logger
 }
@@ -56,7 +57,7 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 		return s, nil
 	}
 	o := c.RedisOptions(options.Secret)
-	o.Logger, o.StartUnreachable = log, options.MayBeUnreachable
+	o.Logger, o.StartUnreachable, o.SecondSecret = log, options.MayBeUnreachable, options.SecondSecret
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {

@@ -31,6 +31,10 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if err != nil {
 		return nil, err
 	}
+	second, err := c.SecondSecret()
+	if err != nil {
+		return nil, err
+	}
 	d := &Decider{}
 	settings := c.IdentityConfig(secret, nil)
 	settings.UserFrom = nil // the caller of Read provides the attributes
@@ -45,7 +49,9 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if err != nil {
 		return nil, err
 	}
-	if d.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{Config: c, Secret: secret, Metrics: telemetry.New(""), Logger: log}); err != nil {
+	if d.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{
+		Config: c, Secret: secret, SecondSecret: second, Metrics: telemetry.New(""), Logger: log,
+	}); err != nil {
 		return nil, err
 	}
 	// This process gets no updates from nodes. The store decides lease rules exactly, and memory decides async and gossip

@@ -131,7 +131,11 @@ func (n *Node) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.openIdentity(ctx, secret); err != nil {
+	second, err := c.SecondSecret()
+	if err != nil {
+		return err
+	}
+	if err := n.openIdentity(ctx, secret, second); err != nil {
 		return err
 	}
 	// It validates the settings of the gateway, so it comes before the database is opened.
@@ -139,7 +143,8 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	if n.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{
-		Config: c, Secret: secret, MayBeUnreachable: true, Metrics: n.metrics, Logger: n.logOf("store"),
+		Config: c, Secret: secret, SecondSecret: second, MayBeUnreachable: true, Metrics: n.metrics,
+		Logger: n.logOf("store"),
 	}); err != nil {
 		return err
 	}
@@ -151,7 +156,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openTraces(ctx); err != nil {
 		return err
 	}
-	if err := n.openEngine(ctx, secret); err != nil {
+	if err := n.openEngine(ctx, secret, second); err != nil {
 		return err
 	}
 	if !c.GatewayOff() {
@@ -217,7 +222,7 @@ func (n *Node) withDocs(others http.Handler) http.Handler {
 // keysTimeout is how long Open waits for the keys that verify tokens. Without them, a request has no user.
 const keysTimeout = 3 * time.Second
 
-func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
+func (n *Node) openIdentity(ctx context.Context, secret, second []byte) error {
 	settings, err := n.config.JWTConfig()
 	if err != nil {
 		return err
@@ -235,15 +240,17 @@ func (n *Node) openIdentity(ctx context.Context, secret []byte) error {
 			n.log.Warn("no keys to verify tokens yet, ignoring tokens until there are", "err", err.Error())
 		}
 	}
-	n.identity, err = identity.New(n.config.IdentityConfig(secret, tokens))
+	identified := n.config.IdentityConfig(secret, tokens)
+	identified.SecondSecret = second
+	n.identity, err = identity.New(identified)
 	return err
 }
 
-func (n *Node) openEngine(ctx context.Context, secret []byte) error {
+func (n *Node) openEngine(ctx context.Context, secret, second []byte) error {
 	settings := engine.Config{
 		Store: n.stores.Main(), Local: n.stores.Memory, Shared: n.stores.Shared(), Modes: n.fleet.ByConsistency(),
 		Global: n.fleet.Global(),
-		Secret: secret, Observe: n.metrics.Observe, Trace: n.tracer.Phases(), OnError: n.faultLogger("engine"),
+		Secret: secret, SecondSecret: second, Observe: n.metrics.Observe, Trace: n.tracer.Phases(), OnError: n.faultLogger("engine"),
 		Refuse: n.overload.Refuses,
 	}
 	if n.config.RulesSource() == config.FromFile {
