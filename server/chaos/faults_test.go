@@ -23,6 +23,7 @@ func (s *system) faults(random *rand.Rand) []fault {
 func (s *system) nodeFaults(random *rand.Rand) []fault {
 	node := s.nodes[random.IntN(len(s.nodes))]
 	on := func(do func(*program)) func() { return func() { do(node) } }
+	jump := []time.Duration{-time.Minute, time.Minute}[random.IntN(2)]
 	list := []fault{
 		{"kill a node", node.during(node.kill), node.after(node.start), 0},
 		{
@@ -30,6 +31,7 @@ func (s *system) nodeFaults(random *rand.Rand) []fault {
 			node.after(func() { s.send(node, syscall.SIGCONT) }), 0,
 		},
 		{"take a node's descriptors", node.flaw(on(s.takeDescriptors)), node.unflaw(on(s.giveDescriptors)), 0},
+		{"move a node's clock", func() { s.moveClock(node, jump) }, func() { s.moveClock(node, 0) }, 0},
 		{"take a node's memory", node.flaw(on(s.takeMemory)), node.unflaw(on(s.giveMemory)), 0},
 	}
 	if node.disk != "" {

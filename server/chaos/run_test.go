@@ -63,7 +63,7 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	t.Logf("HEADGATE_CHAOS_SEED=%d", seed)
-	s := startSystem(t, buildProgram(t, "../.."))
+	s := startSystem(t, buildWithMovableClock(t, "../.."))
 	l, e := newLoad(s), &editor{s: s}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,7 @@ type program struct {
 	broken atomic.Int64 // faults on it that the balancer has noticed
 	flawed atomic.Int64 // faults on it during which it may refuse connections
 	disk   string       // its own file system, or empty
+	clock  string       // the file with how far its clock is moved
 }
 
 func (p *program) start() {
@@ -58,6 +60,7 @@ func (p *program) start() {
 	defer p.mu.Unlock()
 	p.cmd = exec.Command(p.binary, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.Env = append(os.Environ(), clockFileVariable+"="+p.clock)
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
@@ -114,10 +117,11 @@ type system struct {
 }
 
 // buildProgram builds headgate from the sources in a directory, the root of a repository.
-func buildProgram(t *testing.T, root string) string {
+func buildProgram(t *testing.T, root string, flags ...string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "headgate")
-	c := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, "./server/cmd/headgate")
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-o", binary}, flags, []string{"./server/cmd/headgate"})
+	c := exec.CommandContext(t.Context(), "go", args...)
 	c.Dir = root
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -163,7 +167,10 @@ func (s *system) program(binary, name string, args ...string) *program {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p := &program{t: s.t, binary: binary, name: name, log: log, disk: disk, gateway: freeAddr(s.t), admin: freeAddr(s.t)}
+	p := &program{
+		t: s.t, binary: binary, name: name, log: log, disk: disk, clock: filepath.Join(s.t.TempDir(), "clock"),
+		gateway: freeAddr(s.t), admin: freeAddr(s.t),
+	}
 	p.args = append([]string{
 		"serve", "--gateway-addr", p.gateway, "--admin-addr", p.admin, "--api-addr", "off", "--grpc-addr", "off",
 		"--resp-addr", "off", "--data-dir", dir, "--node-id", name, "--log-format", "json",
