@@ -94,7 +94,7 @@ func slowNumber(input, wrong string) (n int, rest, bad string, more bool) {
 			return 0, "", "", true
 		}
 	}
-	if digits == "" || strings.Trim(digits, "0123456789") != "" || len(line)-b2i(!whole && strings.HasSuffix(line, "\r")) > 10 {
+	if digits == "" || strings.Trim(digits, "0123456789") != "" || len(line)-b2i(!whole && strings.HasSuffix(line, "\r")) > 9 {
 		return 0, "", wrong, false
 	}
 	if !whole {

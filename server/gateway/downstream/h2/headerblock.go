@@ -108,6 +108,9 @@ func (c *Conn) decode(f *frame) error {
 func (c *Conn) processBlock(b *headerBlock) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err != nil { // a write has failed meanwhile: the streams were ended, and nothing would end a new one
+		return c.err
+	}
 	if st := c.streams[b.stream]; st != nil {
 		return c.processTrailers(st, b)
 	}
