@@ -91,9 +91,9 @@ func measure(t *testing.T, binary string) (start time.Duration, rss int64) {
 
 // running is a program that runs.
 type running struct {
-	pid            int
-	gateway, admin string
-	stop           func()
+	pid                             int
+	gateway, api, grpc, resp, admin string
+	stop                            func()
 }
 
 // startProgram starts the program with its built-in service, and stops it when the test ends.
@@ -138,9 +138,9 @@ func startProgram(t *testing.T, binary string) *running {
 // readAddresses reads log lines, and sends the addresses.
 func readAddresses(lines *bufio.Scanner, listening chan<- *running) {
 	for lines.Scan() {
-		var line struct{ Msg, Gateway, Admin string }
+		var line struct{ Msg, Gateway, API, GRPC, RESP, Admin string }
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" && line.Gateway != "" {
-			listening <- &running{gateway: line.Gateway, admin: line.Admin}
+			listening <- &running{gateway: line.Gateway, api: line.API, grpc: line.GRPC, resp: line.RESP, admin: line.Admin}
 		}
 	}
 }
