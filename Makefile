@@ -131,6 +131,11 @@ lint: need-go ## Check words, formatting, code and import rules (the first run b
 	cd bench && $(alone) $(GOLANGCI) run ./...
 	for module in $(examples); do (cd "$$module" && $(alone) $(GOLANGCI) run ./...); done
 
+# It needs the database at vuln.go.dev, so it is not part of lint.
+.PHONY: vulncheck
+vulncheck: need-go ## Look for known vulnerabilities in what the published modules call (needs vuln.go.dev)
+	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 work
+
 .PHONY: fmt
 fmt: need-go ## Format all Go files with gofumpt
 	$(GOLANGCI) fmt
