@@ -102,7 +102,7 @@ func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, loc
 		}
 		before[taken] = *c.record
 		taken++
-		if result = c.takeRecord(&dst[i]); !result {
+		if result = c.tryRecord(&dst[i]); !result {
 			break
 		}
 	}
@@ -129,8 +129,8 @@ func (s *Store) findRecord(c *claim) bool {
 	return true
 }
 
-// takeRecord takes from the record of a claim, if the limit allows.
-func (c *claim) takeRecord(d *headgate.Decision) bool {
+// tryRecord takes from the record of a claim, if the limit allows.
+func (c *claim) tryRecord(d *headgate.Decision) bool {
 	record := c.record[:]
 	var state algorithm.State
 	if state, *d = c.plan.Take(stateOf(record), c.now, c.n, 0); d.Allowed {

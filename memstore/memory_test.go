@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/memstore/internal/hashindex"
 )
 
 func TestMemoryStaysWithinItsLimit(t *testing.T) {
@@ -67,7 +68,7 @@ func (s *Store) countBytes() int64 {
 			}
 		}
 		r := &s.shards[n].wide
-		sum += int64(len(r.index)) * indexBytes
+		sum += int64(r.index.Len()) * hashindex.BytesPerKey
 		for size := range r.classes {
 			for _, page := range r.classes[size].pages {
 				sum += int64(len(page)) * 8

@@ -174,7 +174,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 			record = s.shards[p.shard()].wide.lookup(p.hash)
 		}
 		p.unpin(record)
-		*d = p.commitRecord(record)
+		*d = p.takeRecord(record)
 	}
 }
 

@@ -15,7 +15,9 @@ type plan struct {
 	limit   headgate.Limit
 	kind    algorithm.Kind
 	compact bool // its state fits a state word
-	pooled  bool // it is from planPool, and returned after one decision
+	// firstWords is the length of a new state, and growth by how many words a step may let it grow.
+	firstWords, growth int
+	pooled             bool // it is from planPool, and returned after one decision
 }
 
 func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
@@ -35,6 +37,7 @@ func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 		return err
 	}
 	p.limit, p.kind = limit, p.Kind()
+	p.firstWords, p.growth = p.Words(), p.Growth()
 	p.layout, p.compact = s.layouts.assign(&p.Plan)
 	return nil
 }

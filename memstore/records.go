@@ -5,9 +5,10 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/memstore/internal/hashindex"
 )
 
-// records stores the states that do not fit a state word, in pages of words. A map finds them. Neither has pointers. A
+// records stores the states that do not fit a state word, in pages of words without pointers. An index finds them. A
 // record is
 //
 //	word 0   the key's hash
@@ -19,9 +20,8 @@ import (
 // and is in the smallest class that holds it. Free records are a list: word 0 has the number of the next one plus 1, or
 // 0 if there is none; word 1 has −1; word 2 has the number of the previous one plus 1, or 0 if there is none.
 type records struct {
-	index   map[uint64]recordLocation
-	peak    int // the largest size of the index
-	pages   int // of all classes
+	index   hashindex.Index // locations by the hash of the key
+	pages   int             // of all classes
 	classes [maxClass + 1]class
 }
 
@@ -36,20 +36,24 @@ const (
 	freeNext     = recordHash
 	freePrevious = recordUntil
 
-	minRecord   = 8 // words
-	maxClass    = 19
-	pageWords   = 512
-	indexBytes  = 32 // of the map, for one record
-	evictSample = 64
-	// minShrunkIndex is the number of records above which an index that becomes empty is replaced: maps do not shrink.
-	minShrunkIndex = 64
+	minRecord      = 8 // words
+	maxClass       = 19
+	maxPerPageBits = 6 // small records share a page of 512 words
+	evictSample    = 64
 )
 
-// A recordLocation says where a record is: its class and its number in it.
-type recordLocation struct {
-	class  uint8
-	number uint32
+// A recordLocation says where a record is, by its class and its number in it. It is not 0.
+type recordLocation uint32
+
+// numberBits is how many bits of a location are the record's number. The class plus 1 is above them.
+const numberBits = 27
+
+func newLocation(class uint8, number uint32) recordLocation {
+	return recordLocation(class+1)<<numberBits | recordLocation(number)
 }
+
+func (p recordLocation) class() uint8   { return uint8(p>>numberBits) - 1 }
+func (p recordLocation) number() uint32 { return uint32(p) & (1<<numberBits - 1) }
 
 // A class holds records of one size.
 type class struct {
@@ -74,16 +78,20 @@ func (c *class) hasPage(size uint8, number uint32) bool { return c.pages[number/
 
 func pageBytes(size uint8) int64 { return int64(perPage(size)) * int64(minRecord<<size) * 8 }
 
-func perPage(c uint8) uint32 { return max(1, uint32(pageWords/(minRecord<<c))) }
+// perPageBits returns the binary logarithm of how many records of a class are in a page.
+func perPageBits(size uint8) uint8 { return maxPerPageBits - min(size, maxPerPageBits) }
+
+func perPage(size uint8) uint32 { return 1 << perPageBits(size) }
 
 func (c *class) record(size uint8, number uint32) []int64 {
-	words, per := uint32(minRecord)<<size, perPage(size)
-	from := number % per * words
-	return c.pages[number/per][from : from+words : from+words]
+	words, bits := uint32(minRecord)<<(size&31), perPageBits(size)
+	page := number >> bits
+	from := (number - page<<bits) * words
+	return c.pages[page][from : from+words : from+words]
 }
 
 func (r *records) record(p recordLocation) []int64 {
-	return r.classes[p.class].record(p.class, p.number)
+	return r.classes[p.class()].record(p.class(), p.number())
 }
 
 // stateOf returns the state in a record. Its capacity is that of the record.
@@ -93,10 +101,19 @@ func stateOf(record []int64) algorithm.State {
 
 // lookup returns the record of a key, or nil.
 func (r *records) lookup(hash uint64) []int64 {
-	if p, ok := r.index[hash]; ok {
-		return r.record(p)
+	_, record := r.locate(hash)
+	return record
+}
+
+// locate returns the record of a key and where it is. Without a record the location is 0.
+func (r *records) locate(hash uint64) (recordLocation, []int64) {
+	for number, at := r.index.First(hash); number != 0; number, at = r.index.Next(hash, at) {
+		p := recordLocation(number)
+		if record := r.record(p); uint64(record[recordHash]) == hash {
+			return p, record
+		}
 	}
-	return nil
+	return 0, nil
 }
 
 // recordFor returns a record of the key with room for a state of that many words: the existing record, a larger one
@@ -104,32 +121,26 @@ func (r *records) lookup(hash uint64) []int64 {
 func (s *Store) recordFor(sh *shard, a *access, words int) ([]int64, error) {
 	r, hash := &sh.wide, a.hash
 	size := classFor(recordState + words)
-	old, exists := r.index[hash]
-	if exists && old.class >= size {
-		return r.record(old), nil
+	old, was := r.locate(hash)
+	if len(was) >= recordState+words {
+		return was, nil
 	}
 	number, ok := s.allocate(sh, size, a)
 	if !ok {
 		s.refusals.Add(1)
 		return nil, headgate.ErrFull
 	}
-	if !exists {
-		sh.setStart(a)
-	}
 	record := r.classes[size].record(size, number)
 	record[recordHash] = int64(hash)
-	if exists {
-		was := r.record(old)
-		copy(record[1:], was[1:recordState+was[recordWords]])
-		s.releaseRecord(r, old)
-	} else {
+	if was == nil {
+		sh.setStart(a)
 		clear(record[1:recordState])
+		r.index.Add(hash, uint32(newLocation(size, number)))
+		return record, nil
 	}
-	if r.index == nil {
-		r.index = make(map[uint64]recordLocation)
-	}
-	r.index[hash] = recordLocation{size, number}
-	r.peak = max(r.peak, len(r.index))
+	copy(record[1:], was[1:recordState+was[recordWords]])
+	r.index.Replace(hash, uint32(old), uint32(newLocation(size, number)))
+	s.releaseRecord(r, old)
 	return record, nil
 }
 
@@ -138,14 +149,14 @@ func (s *Store) recordFor(sh *shard, a *access, words int) ([]int64, error) {
 // that of a key that was denied since it last drained.
 func (s *Store) allocate(sh *shard, size uint8, a *access) (uint32, bool) {
 	c := &sh.wide.classes[size]
-	for !s.reserveRecord(indexBytes) {
+	for !s.reserveRecord(hashindex.BytesPerKey) {
 		if !s.evictRecord(sh, size, a) && !s.reclaimPage(sh, a) {
 			return 0, false
 		}
 	}
 	for c.free == 0 && !s.addPage(&sh.wide, size) && !s.evictRecord(sh, size, a) {
 		if !s.reclaimPage(sh, a) {
-			s.budget.records.Add(-indexBytes)
+			s.budget.records.Add(-hashindex.BytesPerKey)
 			return 0, false
 		}
 	}
@@ -294,18 +305,16 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *access) bool {
 
 // releaseRecord adds a record to the free list of its class.
 func (s *Store) releaseRecord(r *records, p recordLocation) {
-	s.budget.records.Add(-indexBytes)
-	c := &r.classes[p.class]
-	c.push(p.class, p.number)
+	s.budget.records.Add(-hashindex.BytesPerKey)
+	c := &r.classes[p.class()]
+	c.push(p.class(), p.number())
 	c.live--
 }
 
 // drop removes the record of a key.
 func (s *Store) drop(r *records, hash uint64) {
-	if p, ok := r.index[hash]; ok {
-		if delete(r.index, hash); len(r.index) == 0 && r.peak > minShrunkIndex {
-			r.index, r.peak = nil, 0
-		}
+	if p, record := r.locate(hash); record != nil {
+		r.index.Remove(hash, uint32(p))
 		s.releaseRecord(r, p)
 	}
 }

@@ -45,7 +45,7 @@ func (s *Store) Stats() Stats {
 	for n := range s.shards {
 		sh := &s.shards[n]
 		sh.mu.Lock()
-		stats.Keys += int64(len(sh.wide.index))
+		stats.Keys += int64(sh.wide.index.Len())
 		if d := s.dirs[n].Load(); d != nil {
 			var last *segment
 			for _, g := range d.segments {

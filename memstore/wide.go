@@ -23,24 +23,26 @@ func (s *Store) takeWide(a *access) (headgate.Decision, error) {
 
 // takeFromRecord takes from the record of a key, and creates it if it is nil. The shard is locked.
 func (s *Store) takeFromRecord(sh *shard, a *access, record []int64) (headgate.Decision, error) {
-	words := a.plan.Words()
+	words := a.plan.firstWords
 	if record != nil {
 		var err error
 		if record, err = s.convertRecord(sh, a, record); err != nil {
 			return headgate.Decision{}, err
 		}
-		if d := a.decideRecord(record, a.n); !d.Allowed {
-			return d, nil
-		}
 		words = a.wordsAfter(record[recordWords])
 	}
 	if len(record) < recordState+words {
+		if record != nil {
+			if d := a.decideRecord(record, a.n); !d.Allowed { // a denial needs no more room
+				return d, nil
+			}
+		}
 		var err error
 		if record, err = s.recordFor(sh, a, words); err != nil {
 			return headgate.Decision{}, err
 		}
 	}
-	return a.commitRecord(record), nil
+	return a.takeRecord(record), nil
 }
 
 // decideWide decides n units by the record of a key, and marks the record if it denies.
@@ -55,23 +57,36 @@ func (s *Store) decideWide(sh *shard, a *access, n int64) headgate.Decision {
 func (a *access) decideRecord(record []int64, n int64) headgate.Decision {
 	d := a.plan.Decide(stateOf(record), a.now, n)
 	if !d.Allowed {
-		// If the limit was lowered, the consumed units drain more slowly than recordUntil assumes.
-		record[recordDenied] = 1
-		record[recordUntil] = max(record[recordUntil], a.liveUntil(record, d.ResetAfter))
+		a.markDenied(record, d.ResetAfter)
 	}
 	return d
 }
 
-// commitRecord takes the units that decideRecord has allowed. The record has room for the state after that.
-func (a *access) commitRecord(record []int64) headgate.Decision {
-	state, d := a.plan.Take(stateOf(record), a.now, a.n, newLease())
+// markDenied marks the record of a key that is denied.
+func (a *access) markDenied(record []int64, resetAfter time.Duration) {
+	record[recordDenied] = 1
+	// If the limit was lowered, the consumed units drain more slowly than recordUntil assumes.
+	record[recordUntil] = max(record[recordUntil], a.liveUntil(record, resetAfter))
+}
+
+// takeRecord takes from a record with room for the state after that, or marks it as denied.
+func (a *access) takeRecord(record []int64) headgate.Decision {
+	lease := uint64(0)
+	if a.plan.kind == algorithm.KindLeases {
+		lease = newLease()
+	}
+	state, d := a.plan.Take(stateOf(record), a.now, a.n, lease)
+	if !d.Allowed {
+		a.markDenied(record, d.ResetAfter)
+		return d
+	}
 	a.storeState(record, state, d.ResetAfter)
 	return d
 }
 
 // recordWithRoom returns the record of a key with its state converted to the plan and room for one more step.
 func (s *Store) recordWithRoom(sh *shard, a *access) ([]int64, error) {
-	words := a.plan.Words()
+	words := a.plan.firstWords
 	if record := sh.wide.lookup(a.hash); record != nil {
 		record, err := s.convertRecord(sh, a, record)
 		if err != nil {
@@ -84,7 +99,7 @@ func (s *Store) recordWithRoom(sh *shard, a *access) ([]int64, error) {
 
 // wordsAfter returns the largest size of a state after one more step, in words.
 func (a *access) wordsAfter(words int64) int {
-	return max(a.plan.Words(), int(words)+a.plan.Growth())
+	return max(a.plan.firstWords, int(words)+a.plan.growth)
 }
 
 // storeState stores the state after a step, and the time until which the record must be kept. It clears recordDenied if

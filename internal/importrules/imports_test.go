@@ -29,7 +29,8 @@ type libraryPackage struct {
 var library = []libraryPackage{
 	{dir: "."},
 	{dir: "algorithm", mayImport: []string{"."}},
-	{dir: "memstore", mayImport: []string{".", "algorithm"}},
+	{dir: "memstore/internal/hashindex"},
+	{dir: "memstore", mayImport: []string{".", "algorithm", "memstore/internal/hashindex"}},
 	{dir: "limittest", mayImport: []string{".", "algorithm"}},
 	{dir: "pacer", mayImport: []string{"."}},
 	{dir: "rules/internal/pattern", mayImport: []string{"."}},
