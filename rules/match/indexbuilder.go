@@ -328,6 +328,7 @@ func (b *indexBuilder) finish() {
 	for kind, tables := range named {
 		x.addNamed(kind, tables, b.compiler.attributes)
 	}
+	x.tries.labels = nil
 }
 
 // newHitTable returns a table of hits by text, nil if there are none.

@@ -8,10 +8,12 @@ import (
 
 // A trie is a node of a trie that is being built. flatTries.add converts it.
 type trie struct {
-	label     string
-	children  []*trie
-	star      *trie
-	terminals terminals
+	label    string
+	children []*trie
+	star     *trie
+	exact    []hit // patterns that match if the text ends here
+	subtree  []hit // if the text ends here or a slash follows
+	prefix   []hit // whatever text follows
 }
 
 // add adds a hit at the end of a route.
@@ -27,11 +29,11 @@ func (t *trie) add(r route, h hit) {
 	}
 	switch r.end {
 	case endExact:
-		t.terminals.exact = append(t.terminals.exact, h)
+		t.exact = append(t.exact, h)
 	case endSubtree:
-		t.terminals.subtree = append(t.terminals.subtree, h)
+		t.subtree = append(t.subtree, h)
 	default:
-		t.terminals.prefix = append(t.terminals.prefix, h)
+		t.prefix = append(t.prefix, h)
 	}
 }
 
@@ -86,10 +88,10 @@ func (f *flatTries) add(t *trie) int32 {
 	if at%nodesPerPause == nodesPerPause-1 {
 		time.Sleep(yield.Pause)
 	}
-	n := node{label: t.label, star: noNode, terminals: noNode}
-	if e := t.terminals; !e.empty() {
-		n.terminals, n.hasPrefix = int32(len(f.terminals)), len(e.prefix) > 0
-		f.terminals = append(f.terminals, e)
+	n := node{label: f.shared(t.label), star: noNode, terminals: noNode}
+	if len(t.prefix)+len(t.exact)+len(t.subtree) > 0 {
+		n.terminals, n.hasPrefix = int32(len(f.terminals)), len(t.prefix) > 0
+		f.terminals = append(f.terminals, f.addHits(t))
 	}
 	if len(t.children) > 0 {
 		low, high := byte(255), byte(0)
@@ -110,4 +112,28 @@ func (f *flatTries) add(t *trie) int32 {
 		f.children[n.firstChild+int32(kid.label[0]-n.low)] = f.add(kid)
 	}
 	return at
+}
+
+// addHits appends the hits of a node.
+func (f *flatTries) addHits(t *trie) (e terminals) {
+	e.prefix = int32(len(f.hits))
+	f.hits = append(f.hits, t.prefix...)
+	e.exact = int32(len(f.hits))
+	f.hits = append(f.hits, t.exact...)
+	e.subtree = int32(len(f.hits))
+	f.hits = append(f.hits, t.subtree...)
+	e.end = int32(len(f.hits))
+	return e
+}
+
+// shared returns a label in the memory of an equal one, if there is one.
+func (f *flatTries) shared(label string) string {
+	known, ok := f.labels[label]
+	if !ok {
+		if f.labels == nil {
+			f.labels = make(map[string]string)
+		}
+		f.labels[label], known = label, label
+	}
+	return known
 }
