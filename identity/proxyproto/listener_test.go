@@ -225,7 +225,7 @@ func TestHTTPServersSeeTheClient(t *testing.T) {
 			send(t, conn, version2Header(0x21, 0x21, addresses6+tlvs))
 			transport := &http.Transport{
 				Dial:            func(string, string) (net.Conn, error) { return conn, nil },
-				TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate of httptest's
+				TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // a certificate of httptest
 			}
 			defer transport.CloseIdleConnections()
 			response, err := (&http.Client{Transport: transport}).Get(server.URL)

@@ -128,7 +128,7 @@ func (o *Options) backoff(attempts int) time.Duration {
 	if shift := attempts - 1; shift < 30 && o.Backoff<<shift < wait && o.Backoff<<shift > 0 {
 		wait = o.Backoff << shift
 	}
-	return wait + rand.N(wait/2+1) //nolint:gosec // it only has to differ
+	return wait + rand.N(wait/2+1) // spread retries
 }
 
 // post sends a delivery. It returns an error unless the status of the response is 2xx.

@@ -102,7 +102,7 @@ func TestWhateverHandlersDoIsAnsweredAsByNetHTTP(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
 		"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 	}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in each run
+	random := rand.New(rand.NewPCG(1, 2)) // the same in each run
 	for range 1000 {
 		request := requests[random.IntN(len(requests))]
 		some := make([]step, 1+random.IntN(7))
