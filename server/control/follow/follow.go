@@ -142,6 +142,7 @@ func (f *Follower) openDisk() {
 	f.disk = d
 	first := &fetchSink{follower: f}
 	var state *ruleState
+	replayed := false
 	sameOrigin, err := d.load(first, func() (Sink, func() error) {
 		next := &fetchSink{follower: f}
 		return next, func() (err error) {
@@ -153,12 +154,16 @@ func (f *Follower) openDisk() {
 			if next.delta == nil || next.delta.header.Since != state.mark.Revision {
 				return fmt.Errorf("%w: a change does not follow the one in front of it", control.ErrBroken)
 			}
-			_, err = state.apply(next.delta, f.config.Clock(), func(*match.Set) error { return nil })
-			return err
+			replayed = true
+			return state.replay(next.delta)
 		}
 	})
-	if err == nil && state == nil {
+	switch {
+	case err != nil:
+	case state == nil:
 		state, err = first.snapshot.finish(f.config.Clock())
+	case replayed:
+		err = state.finishReplay(f.config.Clock())
 	}
 	if err == nil {
 		f.applySuspensions(state)
