@@ -47,6 +47,7 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	f.server = &downstream.Server{
 		Handler: g, NetHTTP: netHTTP, OnlyNetHTTP: g.config.NetHTTP, ErrorLog: errorLog,
 		HeaderTimeout: g.config.HeaderTimeout, IdleTimeout: g.config.IdleTimeout, WriteTimeout: g.config.WriteTimeout,
+		Turns: &g.turns,
 	}
 	if l.TLS == nil {
 		protocols.SetUnencryptedHTTP2(!l.NoHTTP2)

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/balance"
 	"github.com/headgate/headgate/server/gateway/internal/lograte"
 	"github.com/headgate/headgate/server/gateway/internal/tunnel"
+	"github.com/headgate/headgate/server/gateway/internal/turns"
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
@@ -34,6 +35,7 @@ type Gateway struct {
 
 	fronts       []*frontServer
 	conns        *conns.Conns // of clients, over all listeners
+	turns        turns.Queue  // of connections, over all listeners
 	tunnels      *tunnel.Set
 	counters     counters
 	log          *accesslog.Logger // nil if nothing is logged
@@ -246,3 +248,7 @@ func (c *clock) Now() time.Duration { return time.Since(c.epoch) + 1 }
 
 // at returns the time of day of a moment.
 func (c *clock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }
+
+// AdjustTurns adapts how many connections are served at once to how long goroutines wait for a core. Without it there
+// is no bound.
+func (g *Gateway) AdjustTurns(wait time.Duration) { g.turns.Adjust(wait) }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/server/gateway/internal/turns"
 	"github.com/headgate/headgate/server/gateway/upstream"
 )
 
@@ -35,6 +36,8 @@ type Stats struct {
 	// Conns is the number of open client connections. Accepted and Refused count those that were accepted, and closed
 	// because there were too many. Reclaimed counts connections without a request that were closed to make room.
 	Conns, Accepted, Refused, Reclaimed int64
+	// Turns describe the turns of connections while the cores are busy; see package turns.
+	Turns TurnStats
 	// UploadsRefused counts requests that were refused because their client had too many uploads in flight.
 	UploadsRefused int64
 	// InFlight is the number of requests that are being served. Requests counts all.
@@ -58,6 +61,9 @@ type Stats struct {
 	// Upstreams are the upstreams of all routes, in the order of the Config.
 	Upstreams []UpstreamStats
 }
+
+// TurnStats describe the turns of connections.
+type TurnStats = turns.Stats
 
 // CertificateStats describe one certificate.
 type CertificateStats struct {
@@ -105,8 +111,8 @@ func (g *Gateway) Stats() Stats {
 	conns, tunnels := g.conns.Counts(), g.tunnels.Stats()
 	s := Stats{
 		Conns: g.conns.Open(), Accepted: conns.Accepted, Refused: conns.Refused, Reclaimed: conns.Reclaimed,
-		UploadsRefused: c.uploadsRefused.Load(),
-		Requests:       c.began.sum(), Retries: c.retries.sum(), Aborted: c.aborted.Load(),
+		Turns: g.turns.Stats(), UploadsRefused: c.uploadsRefused.Load(),
+		Requests: c.began.sum(), Retries: c.retries.sum(), Aborted: c.aborted.Load(),
 		Upgrades: tunnels.Open, Upgraded: tunnels.Total,
 		UpgradesIdle: tunnels.Idle, UpgradesAged: tunnels.Aged, UpgradesCut: tunnels.Shut,
 	}

@@ -57,6 +57,8 @@ const (
 type Options struct {
 	// Wait returns how long goroutines have waited for a core since it was last called. Default SchedulerWait.
 	Wait func() time.Duration
+	// Measured is called with each wait that is measured. Default: nothing is called.
+	Measured func(wait time.Duration)
 	// Random returns a random number from 0 to 1. Default math/rand/v2.
 	Random func() float64
 	// Clock is the clock of Run. Default clock.System.
@@ -109,6 +111,9 @@ func (m *Monitor) Run(ctx context.Context) {
 func (m *Monitor) measure() {
 	wait := m.options.Wait()
 	m.wait.Store(int64(wait))
+	if m.options.Measured != nil {
+		m.options.Measured(wait)
+	}
 	stage := Stage(m.stage.Load())
 	m.high, m.low = nextCount(m.high, stage+1 < stages && wait >= waits[min(stage+1, stages-1)]),
 		nextCount(m.low, stage > Nothing && wait < waits[stage]/2)

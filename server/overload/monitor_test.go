@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,6 +61,25 @@ func TestStagesFollowTheLoadInOrder(t *testing.T) {
 		pass(lowIntervals * int(stages))
 		if s := m.Stats(); s.Stage != Nothing || s.Share != 0 {
 			t.Errorf("got %+v without load, want nothing shed", s)
+		}
+	})
+}
+
+func TestEachMeasuredWaitIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []time.Duration
+		waits := []time.Duration{time.Millisecond, 0, time.Second}
+		next := 0
+		m := New(Options{
+			Wait:     func() time.Duration { next++; return waits[next-1] },
+			Measured: func(wait time.Duration) { got = append(got, wait) },
+			Logger:   slog.New(slog.DiscardHandler),
+		})
+		for range waits {
+			m.measure()
+		}
+		if !slices.Equal(got, waits) {
+			t.Errorf("got %v, want %v", got, waits)
 		}
 	})
 }

@@ -138,8 +138,10 @@ var (
 	connsReclaimedDesc = desc("gateway_connections_reclaimed_total", "Idle connections closed to make room for others.")
 	uploadsRefusedDesc = desc("gateway_uploads_refused_total",
 		"Requests refused because their client had too many open uploads.")
-	inFlightDesc  = desc("gateway_requests_in_flight", "Requests being served.")
-	responsesDesc = desc("gateway_responses_total",
+	turnsWaitingDesc = desc("gateway_turns_waiting", "Connections waiting for their turn because the cores are busy.")
+	turnWaitsDesc    = desc("gateway_turn_waits_total", "Requests that waited for a turn, and how the wait ended.", "result")
+	inFlightDesc     = desc("gateway_requests_in_flight", "Requests being served.")
+	responsesDesc    = desc("gateway_responses_total",
 		"Responses by status class; none if the connection was closed without one.", "class")
 	retriesDesc       = desc("gateway_retries_total", "Requests retried on another upstream.")
 	abortedDesc       = desc("gateway_aborted_total", "Aborted responses.")

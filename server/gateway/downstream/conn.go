@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/gateway/downstream/h2"
+	"github.com/headgate/headgate/server/gateway/internal/turns"
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
@@ -31,6 +32,7 @@ type conn struct {
 	openedAt   time.Duration // see Server.now
 	readyAt    time.Duration // when the first request could arrive
 	state      atomic.Uint32
+	turn       turns.Turn
 	deadline   readDeadline
 	used       bool // it has served a request
 	blankBytes int  // how many CRs and LFs are skipped in front of the next request
@@ -98,6 +100,7 @@ func (c *conn) end(recovered any, ended bool) {
 	if !ended {
 		return
 	}
+	c.turn.Leave(c.server.Turns)
 	if c.current != nil {
 		c.current.context.End()
 	}
@@ -117,7 +120,9 @@ func (c *conn) serveRequests() (ended bool) {
 	for {
 		switch c.next() {
 		case requestRead:
-			if !c.handle() {
+			reusable := c.handle()
+			c.turn.End(c.server.Turns)
+			if !reusable {
 				return true
 			}
 		case connQuiet: // idle for so long that a goroutine with a smaller stack waits

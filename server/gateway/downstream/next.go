@@ -91,7 +91,6 @@ func (c *conn) next() readResult {
 	if state := c.state.Load(); state == stateClosed || !c.state.CompareAndSwap(state, stateActive) {
 		return connEnded // the server has closed it
 	}
-	c.acquireExchange()
 	scanned := 0
 	begun := time.Duration(0)
 	for {
@@ -100,10 +99,8 @@ func (c *conn) next() readResult {
 		switch {
 		case end > maxHead || end == 0 && len(b) >= maxHead:
 			return forNetHTTP
-		case end > 0 && !c.current.head.parse(b[:end]):
-			return forNetHTTP
 		case end > 0:
-			return c.accept(b[:end])
+			return c.parse(b[:end])
 		case isNoRequest(b):
 			return forNetHTTP // as soon as that is known, like net/http
 		}
@@ -131,6 +128,16 @@ func (c *conn) next() readResult {
 func isNoRequest(b []byte) bool {
 	const shortest = len("G / HTTP/1.1")
 	return bytes.IndexByte(b[:min(len(b), shortest)], '\n') >= 0
+}
+
+// parse waits for the connection's turn, and parses the head of its next request.
+func (c *conn) parse(b []byte) readResult {
+	c.turn.Begin(c.server.Turns)
+	c.acquireExchange() // only now, so that connections that wait for their turn have none
+	if !c.current.head.parse(b) {
+		return forNetHTTP
+	}
+	return c.accept(b)
 }
 
 // accept creates the request of a parsed head.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/gateway/downstream/h2"
+	"github.com/headgate/headgate/server/gateway/internal/turns"
 )
 
 // A Server serves HTTP/1.1 and HTTP/2, and passes connections that it does not serve itself to net/http. Serve can be
@@ -31,6 +32,8 @@ type Server struct {
 	// WriteTimeout bounds how long a client may accept no bytes of a response, unless the handler sets a deadline. 0: no
 	// bound.
 	WriteTimeout time.Duration
+	// Turns bounds how many connections are served at once. Default: a queue without a limit.
+	Turns *turns.Queue
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
 
@@ -68,6 +71,9 @@ func (s *Server) begin(l net.Listener) error {
 	s.epoch = time.Now()
 	if s.quietTime == 0 {
 		s.quietTime = defaultQuietTime
+	}
+	if s.Turns == nil {
+		s.Turns = new(turns.Queue)
 	}
 	s.conns = make(map[*conn]struct{})
 	s.listener = l

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate/server/gateway/internal/turns"
 )
 
 // pipes is a listener for in-process connections that use the test's time.
@@ -140,5 +142,49 @@ func TestHeaderInPiecesHasItsTimeAfterAWait(t *testing.T) {
 			t.Errorf("got %+v", a)
 		}
 		wantEndAfter(t, r, idleTime)
+	})
+}
+
+// While the cores are busy, a connection waits for its turn before its request is served, and keeps nothing of it.
+func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Turns: new(turns.Queue), NetHTTP: &http.Server{}}
+		for range 10 {
+			s.Turns.Adjust(time.Second)
+		}
+		limit := s.Turns.Stats().Limit
+		serving, finish := make(chan struct{}, 2*limit), make(chan struct{})
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			serving <- struct{}{}
+			<-finish
+			_, _ = io.WriteString(w, "ok")
+		})
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(l) }()
+		clients := make([]net.Conn, limit+1)
+		for i := range clients {
+			var server net.Conn
+			clients[i], server = net.Pipe()
+			l.conns <- server
+			send(t, clients[i], get("/"))
+			synctest.Wait()
+		}
+		if got := len(serving); got != limit {
+			t.Errorf("%d requests are served, want %d", got, limit)
+		}
+		close(finish) // the first turns end with their requests
+		for i, c := range clients {
+			if a := receive(t, bufio.NewReader(c), "GET"); a.body != "ok" {
+				t.Errorf("connection %d: got %+v, want ok", i, a)
+			}
+			_ = c.Close()
+		}
+		synctest.Wait()
+		if st := s.Turns.Stats(); st.Waits != 1 || st.Waiting != 0 {
+			t.Errorf("got %+v, want one wait and nobody waiting", st)
+		}
+		_ = s.Close()
+		<-done
 	})
 }

@@ -122,7 +122,7 @@ func (n *Node) open(ctx context.Context) error {
 		return errNothingToServe
 	}
 	n.metrics = telemetry.New(n.options.Version)
-	n.overload = overload.New(overload.Options{Logger: n.log})
+	n.overload = overload.New(overload.Options{Logger: n.log, Measured: n.adjustTurns})
 	var err error
 	if n.logins, err = service.NewLogins(service.LoginOptions{Logger: n.log}); err != nil {
 		return err

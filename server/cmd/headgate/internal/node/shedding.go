@@ -3,6 +3,7 @@ package node
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/overload"
@@ -37,5 +38,12 @@ func stageOf(path string) overload.Stage {
 		return overload.Nothing
 	default:
 		return overload.Console
+	}
+}
+
+// adjustTurns tells the gateway how long goroutines have waited for a core.
+func (n *Node) adjustTurns(wait time.Duration) {
+	if n.gateway != nil {
+		n.gateway.AdjustTurns(wait)
 	}
 }

@@ -1,0 +1,158 @@
+package turns
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// perCore is the smallest limit of turns for each core. It keeps a core busy while clients and upstreams respond
+	// promptly.
+	perCore = 100
+	// maxFactor is how many times larger the largest limit is. Above it there is no limit.
+	maxFactor = 16
+	// busyWait and idleWait are the waits of goroutines for a core from which on, and below which, the cores are busy
+	// and idle.
+	busyWait = 400 * time.Microsecond
+	idleWait = 100 * time.Microsecond
+
+	// maxRequests is the number of requests in a turn.
+	maxRequests = 6
+	// maxTime is how long a turn lasts. A request that takes longer goes on without one.
+	maxTime = 50 * time.Millisecond
+	// promptTime is how long after a response a connection may keep its turn without sending the next request.
+	promptTime = 15 * time.Millisecond
+	// fairWait is the wait of the first connection in the queue from which on turns end after one request.
+	fairWait = 100 * time.Millisecond
+	// maxWait is how long a connection waits at most. Then it is served without a turn.
+	maxWait = 150 * time.Millisecond
+	// sweepInterval is how often turns and waits are ended that have lasted too long.
+	sweepInterval = 5 * time.Millisecond
+)
+
+// A Queue gives turns to connections, in the order in which they ask. The zero value is ready to use and has no limit.
+// It is safe for concurrent use.
+type Queue struct {
+	bounded atomic.Bool // limit is not 0
+
+	mu      sync.Mutex
+	limit   int  // of turns at the same time; 0 if there is none
+	active  int  // turns
+	holders list // connections that have a turn; the oldest turn is first
+	waiting list // connections that wait for a turn
+	timer   *time.Timer
+	armed   bool
+
+	waits   atomic.Int64
+	overdue atomic.Int64
+}
+
+// Stats are figures of a Queue.
+type Stats struct {
+	// Limit is the number of connections that may have a turn at the same time, 0 if there is no limit.
+	Limit int
+	// Waiting is the number of connections that wait for a turn.
+	Waiting int
+	// Waits counts the requests that had to wait.
+	Waits int64
+	// Overdue counts the requests that were served without a turn, after the longest wait.
+	Overdue int64
+}
+
+// Stats returns the figures of the queue.
+func (q *Queue) Stats() Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Stats{Limit: q.limit, Waiting: q.waiting.length, Waits: q.waits.Load(), Overdue: q.overdue.Load()}
+}
+
+// Adjust adapts the limit to how long goroutines wait for a core. It must be called regularly. The limit shrinks while
+// the cores are busy, down to perCore for each core, and grows while they are idle: turns may then be held by
+// connections that wait for slow upstreams or stores.
+func (q *Queue) Adjust(wait time.Duration) {
+	lowest := perCore * runtime.GOMAXPROCS(0)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case wait >= busyWait && q.limit == 0:
+		q.limit = maxFactor * lowest
+	case wait >= busyWait:
+		q.limit = max(lowest, q.limit/2)
+	case wait < idleWait && q.limit < maxFactor*lowest:
+		q.limit *= 2
+	case wait < idleWait:
+		q.limit = 0
+	}
+	q.bounded.Store(q.limit > 0)
+	q.advance()
+}
+
+// advance gives turns to waiting connections. mu is held.
+func (q *Queue) advance() {
+	for q.waiting.first != nil && (q.limit == 0 || q.active < q.limit) {
+		q.admit(time.Now())
+	}
+}
+
+// admit gives a turn to the first waiting connection. mu is held.
+func (q *Queue) admit(now time.Time) {
+	t := q.waiting.first
+	q.waiting.remove(t)
+	q.grant(t, now)
+	t.ready <- struct{}{}
+}
+
+// grant gives a turn to a connection. mu is held.
+func (q *Queue) grant(t *Turn, now time.Time) {
+	t.held, t.serving, t.left, t.since = true, true, maxRequests, now
+	q.active++
+	q.holders.add(t)
+}
+
+// end ends the turn of a connection. mu is held.
+func (q *Queue) end(t *Turn) {
+	t.held = false
+	q.active--
+	q.holders.remove(t)
+}
+
+// arm starts the timer of the next sweep if connections wait. mu is held.
+func (q *Queue) arm() {
+	if q.armed || q.waiting.first == nil {
+		return
+	}
+	if q.armed = true; q.timer == nil {
+		q.timer = time.AfterFunc(sweepInterval, q.sweep)
+		return
+	}
+	q.timer.Reset(sweepInterval)
+}
+
+// sweep ends turns and waits that have lasted too long.
+func (q *Queue) sweep() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.armed = false
+	now := time.Now()
+	for t := q.holders.first; t != nil; {
+		next := t.next
+		if now.Sub(t.since) >= maxTime || !t.serving && now.Sub(t.responded) >= promptTime {
+			q.end(t)
+		}
+		t = next
+	}
+	q.advance()
+	for t := q.waiting.first; t != nil && now.Sub(t.since) >= maxWait; t = q.waiting.first {
+		q.waiting.remove(t)
+		q.overdue.Add(1)
+		t.ready <- struct{}{}
+	}
+	q.arm()
+}
+
+// isLate reports whether the first connection in the queue has waited so long that turns end. mu is held.
+func (q *Queue) isLate(now time.Time) bool {
+	return q.waiting.first != nil && now.Sub(q.waiting.first.since) >= fairWait
+}

@@ -1,0 +1,275 @@
+package turns
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bounded returns a queue with a limit.
+func bounded(limit int) *Queue {
+	q := &Queue{limit: limit}
+	q.bounded.Store(true)
+	return q
+}
+
+// begin calls Begin in a goroutine. The channel is closed when Begin has returned.
+func begin(q *Queue, t *Turn) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		t.Begin(q)
+		close(done)
+	}()
+	synctest.Wait()
+	return done
+}
+
+func returned(done <-chan struct{}) bool {
+	synctest.Wait()
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// serve serves one request that takes no time.
+func serve(q *Queue, t *Turn) {
+	t.Begin(q)
+	t.End(q)
+}
+
+func TestLimitFollowsTheWaitForACore(t *testing.T) {
+	lowest := perCore * runtime.GOMAXPROCS(0)
+	var q Queue
+	for i, step := range []struct {
+		wait time.Duration
+		want int
+	}{
+		{idleWait - 1, 0},
+		{busyWait - 1, 0},
+		{busyWait, 16 * lowest},
+		{busyWait - 1, 16 * lowest},
+		{busyWait, 8 * lowest},
+		{busyWait, 4 * lowest},
+		{busyWait, 2 * lowest},
+		{time.Second, lowest},
+		{time.Second, lowest},
+		{idleWait, lowest},
+		{idleWait - 1, 2 * lowest},
+		{0, 4 * lowest},
+		{0, 8 * lowest},
+		{0, 16 * lowest},
+		{0, 0},
+		{0, 0},
+	} {
+		q.Adjust(step.wait)
+		if got := q.Stats().Limit; got != step.want {
+			t.Errorf("step %d: limit %d after a wait of %v, want %d", i, got, step.wait, step.want)
+		}
+	}
+}
+
+func TestNothingWaitsWithoutALimit(t *testing.T) {
+	var q Queue
+	turns := make([]Turn, 10_000)
+	for i := range turns {
+		turns[i].Begin(&q)
+	}
+	if s := q.Stats(); s.Waits != 0 {
+		t.Errorf("got %+v, want no waits", s)
+	}
+}
+
+func TestConnectionsGetTurnsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		var first, second, third Turn
+		first.Begin(q)
+		secondBegins, thirdBegins := begin(q, &second), begin(q, &third)
+		if returned(secondBegins) || returned(thirdBegins) {
+			t.Fatal("a second connection is served above the limit of one")
+		}
+		first.End(q) // its next request was not seen yet, so it does not keep its turn
+		if !returned(secondBegins) || returned(thirdBegins) {
+			t.Errorf("second began: %v, third began: %v; want the second only", returned(secondBegins), returned(thirdBegins))
+		}
+		second.Leave(q)
+		if !returned(thirdBegins) {
+			t.Error("the turn of a connection that ended was not passed on")
+		}
+		third.End(q)
+		if s := q.Stats(); s.Waiting != 0 || s.Waits != 2 || s.Overdue != 0 || q.active != 0 {
+			t.Errorf("got %+v and %d turns, want two waits and nothing left", s, q.active)
+		}
+	})
+}
+
+func TestAPromptConnectionKeepsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		var prompt, other Turn
+		serve(q, &prompt)
+		prompt.Begin(q)
+		otherBegins := begin(q, &other)
+		for i := range maxRequests - 1 {
+			prompt.End(q)
+			time.Sleep(promptTime / 2)
+			if returned(otherBegins) {
+				t.Fatalf("the turn ended after %d requests, want %d", i+1, maxRequests)
+			}
+			prompt.Begin(q)
+		}
+		prompt.End(q)
+		if !returned(otherBegins) {
+			t.Errorf("the turn did not end after %d requests", maxRequests)
+		}
+		other.End(q)
+	})
+}
+
+func TestATurnEndsWhenItsClientPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		var prompt, other Turn
+		serve(q, &prompt)
+		serve(q, &prompt) // is prompt, so it keeps its turn
+		otherBegins := begin(q, &other)
+		if returned(otherBegins) {
+			t.Fatal("a connection that was prompt has lost its turn at once")
+		}
+		time.Sleep(promptTime + sweepInterval)
+		if !returned(otherBegins) {
+			t.Errorf("no turn %v after the last request of the other connection", promptTime+sweepInterval)
+		}
+		other.End(q)
+		prompt.Begin(q) // must not believe that it still has its turn
+		if q.active != 1 {
+			t.Errorf("%d turns, want 1", q.active)
+		}
+		prompt.End(q)
+	})
+}
+
+func TestALongRequestLosesItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		var long, other Turn
+		long.Begin(q)
+		otherBegins := begin(q, &other)
+		time.Sleep(maxTime + sweepInterval)
+		if !returned(otherBegins) {
+			t.Errorf("a request held its turn for more than %v", maxTime)
+		}
+		long.End(q)
+		other.End(q)
+		if q.active != 0 {
+			t.Errorf("%d turns are left, want 0", q.active)
+		}
+	})
+}
+
+func TestTurnsAreShortWhileOthersWaitLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		var prompt, other Turn
+		serve(q, &prompt)
+		prompt.Begin(q)
+		otherBegins := begin(q, &other)
+		q.waiting.first.since = q.waiting.first.since.Add(-fairWait)
+		prompt.End(q)
+		if !returned(otherBegins) {
+			t.Errorf("a turn went on while another connection had waited for %v", fairWait)
+		}
+		other.End(q)
+	})
+}
+
+func TestNoRequestWaitsLongerThanMaxWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		turns := make([]Turn, 20)
+		began := time.Now()
+		var running sync.WaitGroup
+		for i := range turns {
+			running.Go(func() {
+				turns[i].Begin(q)
+				if took := time.Since(began); took > maxWait+sweepInterval {
+					t.Errorf("connection %d waited for %v, want at most %v", i, took, maxWait+sweepInterval)
+				}
+				time.Sleep(time.Second) // a slow upstream
+				turns[i].End(q)
+			})
+		}
+		running.Wait()
+		if s := q.Stats(); s.Overdue == 0 || s.Waiting != 0 || q.active != 0 {
+			t.Errorf("got %+v and %d turns, want some overdue and nothing left", s, q.active)
+		}
+	})
+}
+
+func TestAllAreServedWhenTheLimitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(maxFactor * perCore * runtime.GOMAXPROCS(0))
+		turns := make([]Turn, q.limit+100)
+		var last <-chan struct{}
+		for i := range turns {
+			last = begin(q, &turns[i])
+		}
+		if returned(last) {
+			t.Fatal("the limit does not hold")
+		}
+		q.Adjust(0)
+		if !returned(last) {
+			t.Error("connections still wait after the limit has ended")
+		}
+		for i := range turns {
+			turns[i].End(q)
+		}
+		if q.active != 0 || q.holders.length != 0 {
+			t.Errorf("%d turns are left, %d in the list; want 0", q.active, q.holders.length)
+		}
+	})
+}
+
+func TestConcurrentConnectionsStayWithinTheLimit(t *testing.T) {
+	const limit, connections, requests = 4, 64, 200
+	q := bounded(limit)
+	var mu sync.Mutex
+	served, most := 0, 0
+	var running sync.WaitGroup
+	for range connections {
+		running.Go(func() {
+			var turn Turn
+			defer turn.Leave(q)
+			for i := range requests {
+				turn.Begin(q)
+				mu.Lock()
+				served++
+				mu.Unlock()
+				q.mu.Lock()
+				most = max(most, q.active)
+				q.mu.Unlock()
+				if i == requests-1 {
+					return // as a connection that ends in a request
+				}
+				turn.End(q)
+			}
+		})
+	}
+	running.Wait()
+	if served != connections*requests || most > limit || q.active != 0 || q.holders.length != 0 || q.waiting.length != 0 {
+		t.Errorf("served %d of %d, %d turns at once (want at most %d); left: %d turns, %d held, %d waiting",
+			served, connections*requests, most, limit, q.active, q.holders.length, q.waiting.length)
+	}
+}
+
+func TestTurnsNeedNoAllocation(t *testing.T) {
+	q, turn := bounded(1), new(Turn)
+	if n := testing.AllocsPerRun(1000, func() { serve(q, turn) }); n != 0 {
+		t.Errorf("%v allocations for a request, want 0", n)
+	}
+}

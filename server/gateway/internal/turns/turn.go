@@ -1,0 +1,119 @@
+package turns
+
+import "time"
+
+// A Turn is the turn of one connection. The zero value is ready to use. Its methods must not be called by several
+// goroutines at once.
+type Turn struct {
+	bound  bool          // Begin has seen a limit, so End has to do something
+	prompt bool          // the client sent its last request as soon as it had the response before
+	ready  chan struct{} // receives when a wait ends
+
+	// The queue's mutex guards these.
+	held      bool
+	serving   bool      // a request is being served
+	left      int       // requests that the turn still allows
+	since     time.Time // when the turn or the wait began
+	responded time.Time // when the last response was sent
+	previous  *Turn
+	next      *Turn
+}
+
+// Begin is called before a request is served, and returns when it should be.
+func (t *Turn) Begin(q *Queue) {
+	if !q.bounded.Load() {
+		return
+	}
+	t.bound = true
+	now := time.Now()
+	q.mu.Lock()
+	t.prompt = !t.responded.IsZero() && now.Sub(t.responded) < promptTime
+	switch {
+	case t.held:
+		t.serving = true
+	case q.limit == 0: // the limit has just ended
+	case q.active < q.limit && q.waiting.first == nil:
+		q.grant(t, now)
+	default:
+		if t.ready == nil {
+			t.ready = make(chan struct{}, 1)
+		}
+		t.since = now
+		q.waiting.add(t)
+		q.waits.Add(1)
+		q.arm()
+		q.mu.Unlock()
+		<-t.ready
+		return
+	}
+	q.mu.Unlock()
+}
+
+// End is called when the response was sent. The turn ends unless the connection is likely to send its next request at
+// once.
+func (t *Turn) End(q *Queue) {
+	if !t.bound {
+		return
+	}
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.responded = now
+	if !t.held {
+		t.bound = false
+		return
+	}
+	t.serving = false
+	if t.left--; t.left == 0 || !t.prompt || q.limit == 0 || q.isLate(now) {
+		t.bound = false
+		q.end(t)
+		q.advance()
+	}
+}
+
+// Leave is called when the connection ends.
+func (t *Turn) Leave(q *Queue) {
+	if !t.bound {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t.bound = false
+	if t.held {
+		q.end(t)
+		q.advance()
+	}
+}
+
+// A list is a linked list of turns. A turn is in one list at most.
+type list struct {
+	first, last *Turn
+	length      int
+}
+
+// add appends a turn.
+func (l *list) add(t *Turn) {
+	t.previous, t.next = l.last, nil
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+	l.length++
+}
+
+func (l *list) remove(t *Turn) {
+	if t.previous == nil {
+		l.first = t.next
+	} else {
+		t.previous.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.previous
+	} else {
+		t.next.previous = t.previous
+	}
+	t.previous, t.next = nil, nil
+	l.length--
+}
