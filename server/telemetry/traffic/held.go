@@ -49,8 +49,8 @@ type candidate struct {
 
 // appendCandidates appends the clients that are held, or may be.
 func (t *table) appendCandidates(list []candidate, s *sampler) []candidate {
-	t.each(func(at, i int, slot *slot) {
-		n := t.buckets[at].requests(i)
+	t.each(func(at uint64, i int, slot *slot) {
+		n := t.requestsAt(at, i)
 		r := s.rules[slot.rule]
 		if slot.cut || n < heldFrom && (r == nil || len(r.held) == 0) {
 			return

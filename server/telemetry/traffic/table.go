@@ -22,48 +22,21 @@ const (
 	maxValues = 72
 )
 
-// A bucket counts the clients whose hash selects it, in one cache line.
+// A bucket counts the clients whose hash selects it. It is one cache line, so that a request of any client costs one
+// access to memory.
 type bucket struct {
 	fingerprints [ways]atomic.Uint32 // of the hashes of clients, 0 if the slot is free
 	weights      [ways]atomic.Uint32 // missed + requests + (deniedWeight-1)·denied
 	denied       [ways]atomic.Uint32
-	missed       [ways]atomic.Uint32 // estimate of the weight before the client entered
-}
-
-// A head says which clients a bucket has. The heads of a table stay in the processor's cache, so that a client that is
-// not in the table, as most are if there are many, costs no access to memory.
-type head struct {
-	tags  atomic.Uint64 // of the clients, 16 bits of each fingerprint, 0 if the slot is free
-	least atomic.Uint32 // at most the weight of the lightest client
-	lock  atomic.Uint32 // 1 while a client enters the bucket or is erased
-}
-
-// lanes has a 1 in each of the 16-bit lanes of tags.
-const lanes = 0x0001_0001_0001_0001
-
-// set sets the tag of a slot. The bucket is locked.
-func (h *head) set(i int, fingerprint uint32) {
-	shift := 16 * i
-	h.tags.Store(h.tags.Load()&^(0xffff<<shift) | uint64(fingerprint&0xffff)<<shift)
-}
-
-// requests returns the number of requests of a client since it entered the bucket.
-func (b *bucket) requests(i int) uint32 {
-	denied, missed := b.denied[i].Load(), b.missed[i].Load() // the weight may be written later
-	weight := b.weights[i].Load()
-	return weight - min(weight, missed+(deniedWeight-1)*denied)
-}
-
-// missedRequests returns the estimated requests of a client before it entered, of which as many were denied as since.
-func (b *bucket) missedRequests(i int) uint32 {
-	missed := uint64(b.missed[i].Load())
-	since := uint64(b.weights[i].Load()) - missed
-	return uint32(missed * uint64(b.requests(i)) / max(since, 1))
+	least        atomic.Uint32 // at most the weight of the lightest client
+	lock         atomic.Uint32 // 1 while a client enters the bucket or is erased
+	_            [8]byte
 }
 
 // A slot is a client under a rule. The lock of its bucket guards it.
 type slot struct {
 	rule   *ruleStats
+	missed atomic.Uint32 // estimate of the weight before the client entered
 	shadow bool
 	slotValues
 }
@@ -80,21 +53,20 @@ type slotValues struct {
 type table struct {
 	seed    uint64 // odd
 	mask    uint64
-	heads   []head
 	buckets []bucket
 	slots   []slot        // ways per bucket
 	oneIn   atomic.Uint32 // one request in so many was counted at times; 0 if all were
 }
 
 // slotBytes is the memory of a table for one client, rounded up.
-const slotBytes = int(unsafe.Sizeof(slot{})) + int(unsafe.Sizeof(bucket{})+unsafe.Sizeof(head{}))/ways
+const slotBytes = int(unsafe.Sizeof(slot{})) + int(unsafe.Sizeof(bucket{}))/ways
 
 // newTable returns a table for at least size clients; size is a multiple of ways.
 func newTable(seed uint64, size int) *table {
 	count := 1 << bits.Len(uint(size/ways-1))
 	return &table{
 		seed: seed | 1, mask: uint64(count - 1),
-		heads: make([]head, count), buckets: make([]bucket, count), slots: make([]slot, count*ways),
+		buckets: make([]bucket, count), slots: make([]slot, count*ways),
 	}
 }
 
@@ -105,26 +77,34 @@ func (t *table) place(key uint64) (at uint64, fingerprint uint32) {
 	return h & t.mask, uint32(h>>32) | 1
 }
 
-// find returns the index of a client in its bucket, or ways if it is not there.
-func (t *table) find(at uint64, fingerprint uint32) int {
-	x := t.heads[at].tags.Load() ^ uint64(fingerprint&0xffff)*lanes
-	// Each lane of x that is 0 has its highest bit set, and perhaps lanes above it.
-	for equal := (x - lanes) & ^x & (lanes << 15); equal != 0; equal &= equal - 1 {
-		if i := bits.TrailingZeros64(equal) / 16; t.buckets[at].fingerprints[i].Load() == fingerprint {
-			return i
-		}
+// find returns the index of a client in a bucket, or ways if it is not there. It compares without branches, which the
+// processor could not predict.
+func (b *bucket) find(fingerprint uint32) int {
+	i := ways
+	if b.fingerprints[0].Load() == fingerprint {
+		i = 0
 	}
-	return ways
+	if b.fingerprints[1].Load() == fingerprint {
+		i = 1
+	}
+	if b.fingerprints[2].Load() == fingerprint {
+		i = 2
+	}
+	if b.fingerprints[3].Load() == fingerprint {
+		i = 3
+	}
+	return i
 }
 
 // add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0 if
 // it was not in the table.
 func (t *table) add(key uint64, c *engine.ClientView, rule *ruleStats, requests uint32) (weight uint32) {
 	at, fingerprint := t.place(key)
-	if i := t.find(at, fingerprint); i < ways {
-		return t.buckets[at].count(i, requests, c.Denied)
+	b := &t.buckets[at]
+	if i := b.find(fingerprint); i < ways {
+		return b.count(i, requests, c.Denied)
 	}
-	if chance(requests*weightOf(c.Denied), t.heads[at].least.Load()) {
+	if chance(requests*weightOf(c.Denied), b.least.Load()) {
 		t.enter(at, fingerprint, c, rule, requests)
 	}
 	return 0
@@ -150,11 +130,28 @@ func (b *bucket) count(i int, requests uint32, denied bool) uint32 {
 	return b.weights[i].Add(requests * weightOf(denied))
 }
 
+// requestsAt returns the number of requests of the i-th client of a bucket since it entered.
+func (t *table) requestsAt(at uint64, i int) uint32 {
+	b := &t.buckets[at]
+	denied, missed := b.denied[i].Load(), t.slotAt(at, i).missed.Load() // the weight may be written later
+	weight := b.weights[i].Load()
+	return weight - min(weight, missed+(deniedWeight-1)*denied)
+}
+
+// missedRequests returns the estimated requests of a client before it entered, of which as many were denied as since.
+func (t *table) missedRequests(at uint64, i int) uint32 {
+	missed := uint64(t.slotAt(at, i).missed.Load())
+	since := uint64(t.buckets[at].weights[i].Load()) - missed
+	return uint32(missed * uint64(t.requestsAt(at, i)) / max(since, 1))
+}
+
+func (t *table) slotAt(at uint64, i int) *slot { return &t.slots[at*ways+uint64(i)] }
+
 // requests returns how often a client was counted, 0 if it is not in the table.
 func (t *table) requests(key uint64) uint32 {
 	at, fingerprint := t.place(key)
-	if i := t.find(at, fingerprint); i < ways {
-		return t.buckets[at].requests(i)
+	if i := t.buckets[at].find(fingerprint); i < ways {
+		return t.requestsAt(at, i)
 	}
 	return 0
 }
@@ -163,12 +160,12 @@ func (t *table) requests(key uint64) uint32 {
 // w/(weight+w), so that the weight of the replaced client is the expected weight that the new client had before. It is
 // called with the probability w/(least+w).
 func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule *ruleStats, requests uint32) {
-	b, h := &t.buckets[at], &t.heads[at]
-	if !h.lock.CompareAndSwap(0, 1) {
+	b := &t.buckets[at]
+	if !b.lock.CompareAndSwap(0, 1) {
 		return // another client enters the bucket
 	}
 	defer t.unlock(at)
-	if i := t.find(at, fingerprint); i < ways { // it has entered since
+	if i := b.find(fingerprint); i < ways { // it has entered since
 		b.count(i, requests, c.Denied)
 		return
 	}
@@ -178,29 +175,28 @@ func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule 
 			lightest, weight = i, w
 		}
 	}
-	w, least := requests*weightOf(c.Denied), h.least.Swap(weight)
+	w, least := requests*weightOf(c.Denied), b.least.Swap(weight)
 	if weight > least && !chance(least+w, weight-least) {
 		return // its chance was w/(least+w) so far
 	}
+	s := t.slotAt(at, lightest)
 	b.weights[lightest].Store(weight)
-	b.missed[lightest].Store(weight)
+	s.missed.Store(weight)
 	b.denied[lightest].Store(0)
 	b.count(lightest, requests, c.Denied)
 	b.fingerprints[lightest].Store(fingerprint)
-	h.set(lightest, fingerprint)
-	s := &t.slots[at*ways+uint64(lightest)]
 	s.rule, s.shadow = rule, c.Shadow
 	s.set(c)
 }
 
 // lock waits for the lock of a bucket. It is held for nanoseconds.
 func (t *table) lock(at uint64) {
-	for !t.heads[at].lock.CompareAndSwap(0, 1) {
+	for !t.buckets[at].lock.CompareAndSwap(0, 1) {
 		runtime.Gosched()
 	}
 }
 
-func (t *table) unlock(at uint64) { t.heads[at].lock.Store(0) }
+func (t *table) unlock(at uint64) { t.buckets[at].lock.Store(0) }
 
 // set copies the values of a client, because the verdict's buffer is reused.
 func (v *slotValues) set(c *engine.ClientView) {
@@ -243,24 +239,25 @@ func (c *counted) error() (bound uint64) {
 }
 
 // each calls f with each client of the table that has a rule, while its bucket is locked.
-func (t *table) each(f func(at, i int, s *slot)) {
-	for at := range t.buckets {
-		t.lock(uint64(at))
+func (t *table) each(f func(at uint64, i int, s *slot)) {
+	for at := range uint64(len(t.buckets)) {
+		t.lock(at)
 		for i := range ways {
-			if s := &t.slots[at*ways+i]; s.rule != nil {
+			if s := t.slotAt(at, i); s.rule != nil {
 				f(at, i, s)
 			}
 		}
-		t.unlock(uint64(at))
+		t.unlock(at)
 	}
 }
 
 // clients returns all clients of the table.
 func (t *table) clients() []counted {
 	var list []counted
-	t.each(func(at, i int, s *slot) {
-		c, b := s.counted(s.rule), &t.buckets[at]
-		c.shadow, c.requests, c.denied, c.missed = s.shadow, b.requests(i), b.denied[i].Load(), b.missedRequests(i)
+	t.each(func(at uint64, i int, s *slot) {
+		c := s.counted(s.rule)
+		c.shadow, c.denied = s.shadow, t.buckets[at].denied[i].Load()
+		c.requests, c.missed = t.requestsAt(at, i), t.missedRequests(at, i)
 		c.oneIn = t.oneIn.Load()
 		list = append(list, c)
 	})
@@ -269,21 +266,20 @@ func (t *table) clients() []counted {
 
 // erase removes the clients that meet a condition.
 func (t *table) erase(condition func(*counted) bool) {
-	t.each(func(at, i int, s *slot) {
+	t.each(func(at uint64, i int, s *slot) {
 		if c := s.counted(s.rule); condition(&c) {
 			t.clear(at, i, s)
 		}
 	})
 }
 
-func (t *table) clear(at, i int, s *slot) {
-	b, h := &t.buckets[at], &t.heads[at]
-	h.set(i, 0)
-	h.least.Store(0)
+func (t *table) clear(at uint64, i int, s *slot) {
+	b := &t.buckets[at]
+	b.least.Store(0)
 	b.fingerprints[i].Store(0)
 	b.weights[i].Store(0)
 	b.denied[i].Store(0)
-	b.missed[i].Store(0)
+	s.missed.Store(0)
 	s.rule, s.size = nil, 0
 }
 
