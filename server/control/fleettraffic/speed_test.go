@@ -57,11 +57,11 @@ func BenchmarkSecondOf50Nodes(b *testing.B) {
 		bodies := reportsOfASecond(b, now.Load(), zipf.Uint64)
 		b.StartTimer()
 		for _, body := range bodies {
-			var r traffic.Report
-			if err := json.Unmarshal(body, &r); err != nil {
+			r, err := traffic.ParseReport(body)
+			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := s.Report(b.Context(), "default", &r); err != nil {
+			if _, err := s.Report(b.Context(), "default", r); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -195,8 +195,8 @@ func (h *Handlers) Report(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	var r traffic.Report
-	if err := json.Unmarshal(data, &r); err != nil {
+	r, err := traffic.ParseReport(data)
+	if err != nil {
 		return problem.New(http.StatusBadRequest, "The report cannot be read: %v.", err)
 	}
 	if !control.IsName(r.Node) {
@@ -214,7 +214,7 @@ func (h *Handlers) Report(c *call.Call) error {
 	} else if !ok {
 		return problem.New(http.StatusForbidden, "The node %s is registered by another token than %s.", r.Node, c.Caller.ID)
 	}
-	erasures, err := h.options.Store.Report(c.R.Context(), c.Namespace, &r)
+	erasures, err := h.options.Store.Report(c.R.Context(), c.Namespace, r)
 	if errors.Is(err, fleettraffic.ErrTooMany) {
 		return problem.New(http.StatusServiceUnavailable, "There is no room for the traffic of another namespace.")
 	} else if err != nil {
