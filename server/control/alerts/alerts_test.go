@@ -45,9 +45,12 @@ func TestEveryConditionIsFound(t *testing.T) {
 			n.Fleet = &control.FleetFigures{Sync: []control.SyncFigures{{Mode: "gossip"}}}
 		}},
 		{"denial_spike/all requests 0.4", func(in *alerts.Input, _ *control.Node) {
-			in.Requests, in.DeniedShare, in.HourShare = 100, 0.4, 0.1
+			in.Requests, in.DeniedShare, in.HourShare, in.Comparable = 100, 0.4, 0.1, true
 		}},
-		{"", func(in *alerts.Input, _ *control.Node) { in.Requests, in.DeniedShare, in.HourShare = 100, 0.4, 0.2 }},
+		{"", func(in *alerts.Input, _ *control.Node) {
+			in.Requests, in.DeniedShare, in.HourShare, in.Comparable = 100, 0.4, 0.2, true
+		}},
+		{"", func(in *alerts.Input, _ *control.Node) { in.Requests, in.DeniedShare = 100, 0.4 }}, // a new service
 		{"memory_near_cap/the nodes 0.91", func(_ *alerts.Input, n *control.Node) { n.Health.MemoryBytes = 91 }},
 		{"memory_near_cap/r1 0.95", func(_ *alerts.Input, n *control.Node) {
 			n.Health.Servers = []control.ServerFigures{primary("r1", 1)}

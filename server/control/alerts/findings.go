@@ -32,6 +32,8 @@ type Input struct {
 	// the number of requests in the last minute.
 	DeniedShare, HourShare float64
 	Requests               uint64
+	// Comparable reports whether the day before has requests. A new service has nothing to compare a minute with.
+	Comparable bool
 }
 
 // collector gathers findings by condition and subject.
@@ -85,7 +87,7 @@ func Find(in *Input, now time.Time) []Finding {
 		})
 	}
 	c.servers(Servers(in.Nodes, now))
-	if in.Requests >= minDenialVolume && in.DeniedShare > denialShare && in.DeniedShare > denialFactor*in.HourShare {
+	if in.isDenialSpike() {
 		c.add(DenialSpike, "all requests", "", in.DeniedShare,
 			fmt.Sprintf("%.0f %% of all requests are denied, %.0f %% in the hour before", 100*in.DeniedShare, 100*in.HourShare))
 	}
@@ -93,6 +95,11 @@ func Find(in *Input, now time.Time) []Finding {
 		return cmp.Or(cmp.Compare(a.Condition.Name, b.Condition.Name), cmp.Compare(a.Subject, b.Subject))
 	})
 	return c.list
+}
+
+func (in *Input) isDenialSpike() bool {
+	return in.Comparable && in.Requests >= minDenialVolume &&
+		in.DeniedShare > denialShare && in.DeniedShare > denialFactor*in.HourShare
 }
 
 // node adds what one node reports.

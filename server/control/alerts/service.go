@@ -64,6 +64,7 @@ type share struct {
 	read         time.Time
 	denied, hour float64
 	requests     uint64
+	comparable   bool
 }
 
 // NewService returns a Service.
@@ -192,6 +193,7 @@ func (s *Service) evaluate(ctx context.Context, namespace string, now time.Time)
 			return err
 		}
 		in.DeniedShare, in.HourShare, in.Requests = shares.denied, shares.hour, shares.requests
+		in.Comparable = shares.comparable
 	}
 	changes := book.Update(Find(&in, now), now)
 	var errs []error
@@ -258,17 +260,20 @@ func (s *Service) share(ctx context.Context, namespace string, now time.Time) (*
 	result.denied = ratio(series.Total.Denied[last:last+1], series.Total.Requests[last:last+1])
 	const offset = 5 // minutes
 	result.hour = ratio(series.Total.Denied[:last-offset], series.Total.Requests[:last-offset])
+	day := history.Series(traffic.SeriesQuery{Window: 24 * time.Hour, Limit: 1}, now)
+	result.comparable = sum(day.Total.Requests) >= minDenialVolume+sum(series.Total.Requests[last-offset:])
 	s.shares[namespace] = result
 	return result, nil
 }
 
-func ratio(part, whole []uint64) float64 {
-	var a, b uint64
-	for i := range whole {
-		a, b = a+part[i], b+whole[i]
+func sum(list []uint64) (n uint64) {
+	for _, v := range list {
+		n += v
 	}
-	return float64(a) / float64(max(b, 1))
+	return n
 }
+
+func ratio(part, whole []uint64) float64 { return float64(sum(part)) / float64(max(sum(whole), 1)) }
 
 // stateID returns the ID of an alert's state: a hash, because subjects may be long or have any characters.
 func stateID(id string) string {

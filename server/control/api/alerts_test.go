@@ -129,6 +129,30 @@ func TestOneProcessEvaluatesAlerts(t *testing.T) {
 	receiver.awaitEvents(t, "alert.fired node_silent/n1 firing")
 }
 
+// A new service that denies many requests from the beginning, as the demo does, has no denial spike.
+func TestDenialSpikeNeedsTrafficToCompareWith(t *testing.T) {
+	now := newClock()
+	s := open(t, api.Config{Now: now.time})
+	serve := func(minutes int, denied uint64) {
+		t.Helper()
+		for range 3 * minutes {
+			if _, err := s.server.Heartbeat(t.Context(), control.Node{ID: "n1", Namespace: "default", Store: "ok"}); err != nil {
+				t.Fatal(err)
+			}
+			s.call("POST", "/v1/traffic:report", trafficReport(t, "n2", now.time(), 100, denied)).wants(200)
+			if err := s.server.EvaluateAlerts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			now.add(20 * time.Second)
+		}
+	}
+	serve(20, 40)
+	s.call("GET", "/v1/alerts", "").wants(200, `{"firing":0,"alerts":[]}`)
+	serve(40, 0)
+	serve(8, 90)
+	s.call("GET", "/v1/alerts", "").wants(200, `"firing":1`, `"id":"denial_spike/all requests"`)
+}
+
 func TestStoresListTheServersOfAllNodes(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
