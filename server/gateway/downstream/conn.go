@@ -126,9 +126,11 @@ func (c *conn) serveRequests() (ended bool) {
 				return true
 			}
 		case connQuiet: // idle for so long that a goroutine with a smaller stack waits
+			c.turn.Leave(c.server.Turns)
 			go c.serveQuiet()
 			return false
 		case forNetHTTP:
+			c.turn.Leave(c.server.Turns)
 			if c.isHTTP2() {
 				go c.serveHTTP2(bytes.Clone(c.in.bytes()))
 				return false

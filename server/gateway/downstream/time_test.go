@@ -188,3 +188,21 @@ func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
 		<-done
 	})
 }
+
+// A connection that goes to net/http does not keep its turn.
+func TestConnectionsOfNetHTTPHaveNoTurn(t *testing.T) {
+	s := start(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }, func(s *Server) {
+		s.Turns = new(turns.Queue)
+		s.Turns.Adjust(time.Second)
+	})
+	for range 3 {
+		c, r := dial(t, s.addr)
+		send(t, c, lines("POST / HTTP/1.1", "Host: x", "Transfer-Encoding: chunked", "Connection: close", "", "0", "", ""))
+		if a := receive(t, r, "POST"); a.body != "ok" {
+			t.Errorf("got %+v, want ok", a)
+		}
+	}
+	if got := s.Turns.Stats().Active; got != 0 {
+		t.Errorf("%d turns are left, want 0", got)
+	}
+}

@@ -53,6 +53,8 @@ type Queue struct {
 type Stats struct {
 	// Limit is the number of connections that may have a turn at the same time, 0 if there is no limit.
 	Limit int
+	// Active is the number of connections that have a turn.
+	Active int
 	// Waiting is the number of connections that wait for a turn.
 	Waiting int
 	// Waits counts the requests that had to wait.
@@ -65,7 +67,7 @@ type Stats struct {
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Stats{Limit: q.limit, Waiting: q.waiting.length, Waits: q.waits.Load(), Overdue: q.overdue.Load()}
+	return Stats{Limit: q.limit, Active: q.active, Waiting: q.waiting.length, Waits: q.waits.Load(), Overdue: q.overdue.Load()}
 }
 
 // Adjust adapts the limit to how long goroutines wait for a core. It must be called regularly. The limit shrinks while
