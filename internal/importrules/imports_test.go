@@ -50,23 +50,37 @@ var library = []libraryPackage{
 var platforms = []string{"linux", "darwin", "windows"}
 
 func TestLibraryDependsOnlyOnTheStandardLibrary(t *testing.T) {
-	for _, p := range present(t, moduleRoot) {
-		for _, goos := range platforms {
-			for _, v := range foreign(listDeps(t, moduleRoot, goos, p.dir)) {
-				t.Errorf("GOOS=%s: %s", goos, v)
-			}
+	t.Parallel()
+	for goos, deps := range libraryDeps(t) {
+		for _, v := range foreign(deps) {
+			t.Errorf("GOOS=%s: %s", goos, v)
 		}
 	}
 }
 
 func TestLibraryPackagesImportOnlyTheOnesBelowThem(t *testing.T) {
-	for _, p := range present(t, moduleRoot) {
-		for _, goos := range platforms {
-			for _, v := range misdirected(listDeps(t, moduleRoot, goos, p.dir)) {
-				t.Errorf("GOOS=%s: %s", goos, v)
+	t.Parallel()
+	for goos, deps := range libraryDeps(t) {
+		for _, v := range misdirected(deps) {
+			t.Errorf("GOOS=%s: %s", goos, v)
+		}
+	}
+}
+
+// libraryDeps returns what the library packages depend on, by platform.
+func libraryDeps(t *testing.T) map[string]graph {
+	t.Helper()
+	dirs := present(t, moduleRoot)
+	byPlatform := map[string]graph{}
+	for _, goos := range platforms {
+		byPlatform[goos] = listDeps(t, moduleRoot, goos, dirs...)
+		for _, dir := range dirs {
+			if _, ok := byPlatform[goos][importPath(dir)]; !ok {
+				t.Errorf("GOOS=%s: got no dependencies of %s", goos, importPath(dir))
 			}
 		}
 	}
+	return byPlatform
 }
 
 func TestForeignDependenciesAreFound(t *testing.T) {
@@ -238,20 +252,21 @@ func findLibrary(imported string) *libraryPackage {
 
 func importPath(dir string) string { return path.Join(module, dir) }
 
-// present returns the library packages that exist below root, and fails the test for one that should and does not.
+// present returns the directories of the library packages that exist below root, and fails the test for one that should
+// and does not.
 //
 // It reads each directory in this process, which makes the test cache notice when a file in it changes: what a child
 // process such as go list reads is not seen by the cache.
-func present(t *testing.T, root string) []libraryPackage {
+func present(t *testing.T, root string) []string {
 	t.Helper()
-	var found []libraryPackage
+	var found []string
 	for _, p := range library {
 		ok, err := hasGoFiles(filepath.Join(root, p.dir))
 		switch {
 		case err != nil:
 			t.Fatal(err)
 		case ok:
-			found = append(found, p)
+			found = append(found, p.dir)
 		case !p.planned:
 			t.Errorf("%s: no Go files", importPath(p.dir))
 		}
@@ -269,12 +284,15 @@ func hasGoFiles(dir string) (bool, error) {
 	}), err
 }
 
-// listDeps returns the package in dir below root and everything it depends on outside the standard library, as they are
-// built for goos.
-func listDeps(t *testing.T, root, goos, dir string) graph {
+// listDeps returns the packages in dirs below root and everything they depend on outside the standard library, as they
+// are built for goos.
+func listDeps(t *testing.T, root, goos string, dirs ...string) graph {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
-		`{{if not .Standard}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}`, "./"+dir)
+	args := []string{"list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{end}}`}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root
 	cmd.Env = append(cmd.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off")
 	out, err := cmd.Output()
@@ -283,7 +301,7 @@ func listDeps(t *testing.T, root, goos, dir string) graph {
 		if errors.As(err, &exit) {
 			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
 		}
-		t.Fatalf("go list -deps ./%s: %v", dir, err)
+		t.Fatalf("go list -deps %v: %v", dirs, err)
 	}
 	deps := graph{}
 	for line := range strings.Lines(string(out)) {
