@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,59 +12,37 @@ import (
 	"time"
 )
 
-// An outside is the environment of a user who has only released modules: a module proxy made of the tree, and a
-// directory in which the user's programs are.
+// released is the version of the modules. It does not change with them, so that the build cache has what a change leaves
+// as it is.
+const released = Version + "-test"
+
+// An outside is the environment of a user who has only released modules: a module proxy made of the tree, an empty
+// module cache, and a directory in which the user's programs are.
 type outside struct {
-	t       *testing.T
-	version string
-	env     []string
+	t   *testing.T
+	env []string
 }
 
 func newOutside(t *testing.T) *outside {
 	t.Helper()
-	o := &outside{t: t, version: fmt.Sprintf("%s-test.%d", Version, time.Now().UnixNano())}
+	o := &outside{t: t}
 	proxy := t.TempDir()
 	modules, err := Modules("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range modules {
-		if err := m.Write(proxy, o.version); err != nil {
+		if err := m.Write(proxy, released); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cache := strings.TrimSpace(o.run("", "go", "env", "GOMODCACHE"))
-	t.Cleanup(func() { o.forget(cache) })
 	// Modules of others come from the cache of the machine where it has them.
+	downloads := filepath.Join(strings.TrimSpace(o.run("", "go", "env", "GOMODCACHE")), "cache", "download")
 	usual := strings.TrimSpace(o.run("", "go", "env", "GOPROXY"))
-	o.env = append(os.Environ(), "GOWORK=off", "GONOSUMDB=*", "GONOSUMCHECK=1", "GOFLAGS=-mod=mod",
-		"GOPROXY=file://"+proxy+",file://"+filepath.Join(cache, "cache", "download")+","+usual)
+	// With -trimpath, packages are found in the build cache again although each test's module cache is elsewhere.
+	o.env = append(os.Environ(), "GOWORK=off", "GONOSUMDB=*", "GONOSUMCHECK=1", "GOFLAGS=-mod=mod -trimpath -modcacherw",
+		"GOMODCACHE="+t.TempDir(), "GOPROXY=file://"+proxy+",file://"+downloads+","+usual)
 	return o
-}
-
-// forget removes the modules of this test from the module cache.
-func (o *outside) forget(cache string) {
-	for _, dir := range []string{"github.com/headgate", "cache/download/github.com/headgate"} {
-		var stale []string
-		err := filepath.WalkDir(filepath.Join(cache, dir), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && strings.Contains(filepath.Base(path), o.version) {
-				stale = append(stale, path)
-				if d.IsDir() {
-					return fs.SkipDir
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			o.t.Errorf("cleaning the module cache: %v", err)
-		}
-		for _, path := range stale {
-			o.run("", "chmod", "-R", "u+w", path)
-			if err := os.RemoveAll(path); err != nil {
-				o.t.Errorf("cleaning the module cache: %v", err)
-			}
-		}
-	}
 }
 
 func (o *outside) run(dir, name string, args ...string) string {
@@ -97,7 +74,7 @@ func (o *outside) program(modules []string, packages ...string) (dir string) {
 	}
 	o.run(dir, "go", "mod", "init", "example.com/program")
 	for _, m := range modules {
-		o.run(dir, "go", "get", m+"@"+o.version)
+		o.run(dir, "go", "get", m+"@"+released)
 	}
 	o.run(dir, "go", "build", "-o", os.DevNull, ".")
 	return dir
@@ -118,7 +95,7 @@ func TestLibraryProgramRequiresOnlyTheLibrary(t *testing.T) {
 	dir := o.program([]string{repository}, repository, repository+"/memstore", repository+"/rules",
 		repository+"/engine", repository+"/httplimit")
 	got := strings.Split(strings.TrimSpace(o.run(dir, "go", "list", "-m", "all")), "\n")
-	if want := []string{"example.com/program", repository + " " + o.version}; !slices.Equal(got, want) {
+	if want := []string{"example.com/program", repository + " " + released}; !slices.Equal(got, want) {
 		t.Errorf("go list -m all:\n got %q\nwant %q", got, want)
 	}
 }
@@ -153,8 +130,8 @@ func TestCommandInstallsFromAProxy(t *testing.T) {
 	o := newOutside(t)
 	bin := t.TempDir()
 	o.env = append(o.env, "GOBIN="+bin)
-	o.run(t.TempDir(), "go", "install", repository+"/server/cmd/headgate@"+o.version)
-	if out := o.run("", filepath.Join(bin, "headgate"), "version"); !strings.Contains(out, o.version) {
-		t.Errorf("headgate version prints %q, want it to contain %s", out, o.version)
+	o.run(t.TempDir(), "go", "install", repository+"/server/cmd/headgate@"+released)
+	if out := o.run("", filepath.Join(bin, "headgate"), "version"); !strings.Contains(out, released) {
+		t.Errorf("headgate version prints %q, want it to contain %s", out, released)
 	}
 }
