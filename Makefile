@@ -33,11 +33,31 @@ linter = $(shell GOWORK=off go tool -modfile="$(CURDIR)/tools/go.mod" -n golangc
 # watched, too; it is not ours to find races in.
 race = $(shell go list -race std >/dev/null 2>&1 && echo -race '-gcflags=modernc.org/sqlite/lib=-race=false')
 
+# With the race detector every program sleeps a second before it ends, in case another goroutine has not finished a report. Tests start
+# hundreds of programs.
+export GORACE := atexit_sleep_ms=20
+
+# Every run of the tests: a result in the test cache says nothing about servers and timing, so it never stands for a run; and go vet has
+# run already.
+run := -count=1 -vet=off -timeout 20m
+
 # How many packages are tested at once. Most of the time their tests wait for servers, so there may be more than cores.
 packages = $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 
+# The directories of packages with tests.
+tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' work)
+
+# The packages that use neither goroutines nor what synchronizes them, and whose tests do not, either: the race detector cannot find
+# anything in them, and takes up to ten times as long. In algorithm, only the tests have goroutines, which share nothing; its one type for
+# concurrent use is tested with the race detector in memstore.
+sequential = $(shell for dir in $(tested); do \
+	[[ $$dir != $(CURDIR)/algorithm ]] && grep -qE '^\s*go [a-z]|\.Go\b|"sync(/atomic)?"|"testing/synctest"|"net/http' "$$dir"/*.go || echo "$$dir"; done)
+
+# The packages that are tested with the race detector.
+concurrent = $(filter-out $(sequential),$(tested))
+
 # The packages whose tests do more, or hold tighter bounds, without the race detector.
-withoutrace = $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race' . | xargs -n1 dirname | sort -u)
+withoutrace = $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race' . | xargs -n1 dirname | sort -u | sed 's|^\.|$(CURDIR)|')
 
 # The packages whose tests start no server: they neither import the helpers that do nor look for a program.
 serverless = $(shell go list -f '{{.Dir}} {{.TestImports}} {{.XTestImports}}' work | grep -vE '/(redistest|pgtest)\b' | \
@@ -109,18 +129,25 @@ docs: need-go ## Write the documentation as a web site into bin/docs
 .PHONY: check
 check: need-go ## Vet everything and run the tests that need no server, in about a minute
 	go vet work
-	go test $(GOTEST_FLAGS) $(serverless)
+	go test $(run) $(GOTEST_FLAGS) $(serverless)
 
+# Two lines of steps run at once, since tests wait more than they compute.
 .PHONY: test
-test: need-go need-proxies ui-test ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
-	go vet work
+test: need-go need-proxies ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
+	@$(MAKE) --no-print-directory -k -j 2 test-concurrent test-others
+
+.PHONY: test-concurrent test-others
+test-concurrent: need-go need-proxies
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
-	$(GO_TEST) -timeout 20m -p $(packages) $(race) $(GOTEST_FLAGS) work
-	@echo "test: once more without the race detector, where tests tell the difference: at full size, and with what it would distort"
-	$(GO_TEST) -timeout 20m -p $(packages) $(GOTEST_FLAGS) $(withoutrace)
-	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...
-	cd tools/release && export $(alone) && go vet ./... && $(GO_TEST) $(GOTEST_FLAGS) ./...
-	printf '%s\n' $(examples) | xargs -P 2 -I{} sh -c 'cd {} && export $(alone) && go vet ./... && $(GO_TEST) -timeout 20m $(GOTEST_FLAGS) ./...'
+	$(GO_TEST) $(run) -p $(packages) $(race) $(GOTEST_FLAGS) $(concurrent)
+
+# Without the race detector: packages in which it finds nothing, and tests that it would distort, or that are at full size only here.
+test-others: need-go need-proxies ui-test
+	go vet work
+	$(GO_TEST) $(run) -p $(packages) $(GOTEST_FLAGS) $(sort $(sequential) $(withoutrace))
+	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
+	cd tools/release && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
+	printf '%s\n' $(examples) | xargs -P 2 -I{} sh -c 'cd {} && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...'
 
 .PHONY: lint
 lint: need-go ## Check words, formatting, code and import rules (the first run builds the linter)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestStoreIsALimiter(t *testing.T) {
-	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
+	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		s, err := memstore.New(memstore.Options{Clock: now})
 		if err != nil {
 			t.Fatal(err)
@@ -21,5 +21,5 @@ func TestStoreIsALimiter(t *testing.T) {
 			}
 		})
 		return s
-	})
+	}, limittest.Options{Steps: 500 / memstore.Slower})
 }

@@ -109,7 +109,7 @@ func TestGossipHostsAgreeTwoRoundsAfterADisturbance(t *testing.T) {
 	t.Parallel()
 	for _, dis := range disturbances {
 		t.Run(dis.name, func(t *testing.T) {
-			for seed := range uint64(60 / fewer) {
+			for seed := range uint64(60) {
 				w := newGossipWorld(t, 1000+seed)
 				w.delay, w.sharing = time.Millisecond, seed%3 == 0
 				limit := headgate.Limit{Count: 2 + w.random.Int64N(100), Period: time.Second, Burst: 5 + w.random.Int64N(200)}

@@ -2,4 +2,4 @@
 
 package gossip
 
-const fewer = 1
+const racing = false

@@ -2,5 +2,5 @@
 
 package gossip
 
-// fewer divides the number of repetitions of simulations. They run in one goroutine, without races to find.
-const fewer = 10
+// racing reports whether the race detector is on.
+const racing = true
