@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -188,6 +189,7 @@ func TestTutorialWorks(t *testing.T) {
 	service := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(dir, "site"))))
 	t.Cleanup(service.Close)
 	var running *process
+	var burst string
 	for _, m := range block.FindAllStringSubmatch(string(text), -1) {
 		if m[1] == "yaml" {
 			writeFile(t, filepath.Join(dir, "rules.yaml"), m[2])
@@ -199,14 +201,10 @@ func TestTutorialWorks(t *testing.T) {
 			case strings.HasPrefix(line, "python3"): // the test's own server has the same files, on a free port
 			case strings.HasPrefix(line, "headgate serve"):
 				running = serve(t, onFreePort("--upstream", service.URL, "--rules", filepath.Join(dir, "rules.yaml"))...)
-			case running != nil:
-				out := runIn(t, dir, strings.ReplaceAll(line, "127.0.0.1:8080", running.gateway))
-				switch {
-				case strings.HasPrefix(line, "for ") && !strings.HasPrefix(out, "200 200 200 200 200 429"):
-					t.Errorf("%s: got %s, want five times 200, then 429", line, out)
-				case strings.HasPrefix(line, "curl") && !strings.Contains(strings.ToLower(out), "retry-after: 1"):
-					t.Errorf("%s: got %s, want Retry-After", line, out)
-				}
+			case strings.HasPrefix(line, "for "):
+				burst = line
+			case strings.HasPrefix(line, "curl "):
+				wantBurstAndRejection(t, dir, running.gateway, burst, line)
 			default:
 				runIn(t, dir, line)
 			}
@@ -214,6 +212,25 @@ func TestTutorialWorks(t *testing.T) {
 	}
 	c := newClient(t, running.gateway)
 	await.True(t, "the raised limit lets requests pass", func() bool { return c.must("/").Header.Get("X-RateLimit-Limit") == "50" })
+}
+
+// wantBurstAndRejection runs the command that uses up a burst of five, then the one that is rejected for it. On a busy
+// machine both can take longer than a unit needs to come back. Then they run again as another client, which has its
+// whole burst.
+func wantBurstAndRejection(t *testing.T, dir, gateway, burst, rejected string) {
+	t.Helper()
+	clients := 0
+	await.NoError(t, "the commands of the tutorial show five requests passed, then 429", func() error {
+		clients = clients%250 + 1
+		asClient := strings.NewReplacer("127.0.0.1:8080", gateway, "curl ", fmt.Sprintf("curl --interface 127.0.0.%d ", clients))
+		if out := runIn(t, dir, asClient.Replace(burst)); !strings.HasPrefix(out, "200 200 200 200 200 429") {
+			return fmt.Errorf("%s: got %s, want five times 200, then 429", burst, out)
+		}
+		if out := runIn(t, dir, asClient.Replace(rejected)); !strings.Contains(strings.ToLower(out), "retry-after: 1") {
+			return fmt.Errorf("%s: got %s, want Retry-After", rejected, out)
+		}
+		return nil
+	})
 }
 
 // The search finds a section in a real browser, and leads to it.
