@@ -133,7 +133,7 @@ check: need-go ## Vet everything and run the tests that need no server, in about
 
 # Two lines of steps run at once, since tests wait more than they compute.
 .PHONY: test
-test: need-go need-proxies ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
+test: need-go ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
 	@$(MAKE) --no-print-directory -k -j 2 test-concurrent test-others
 
 .PHONY: test-concurrent test-others
