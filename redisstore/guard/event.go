@@ -3,8 +3,6 @@ package guard
 import (
 	"log/slog"
 	"time"
-
-	"github.com/headgate/headgate/internal/clock"
 )
 
 // An Event is a change in the state of the store.
@@ -67,32 +65,8 @@ const maxEvents = 64
 // send queues an event, or drops it if the queue is full.
 func (g *Guard) send(e Event) {
 	e.At = g.clock.Now()
-	select {
-	case g.events <- e:
-	default:
+	if !g.events.Add(e) {
 		g.counters.eventsDropped.Add(1)
-	}
-}
-
-// deliverEvents calls a function for events until the guard is closed.
-func (g *Guard) deliverEvents(deliver func(Event)) {
-	for {
-		if s, ok := g.clock.(clock.Scheduler); ok {
-			s.Wait(func() bool { return len(g.events) > 0 || g.background.Stopped() })
-		}
-		select {
-		case e := <-g.events:
-			deliver(e)
-		case <-g.background.Context().Done():
-			for { // deliver the events from before Close
-				select {
-				case e := <-g.events:
-					deliver(e)
-				default:
-					return
-				}
-			}
-		}
 	}
 }
 

@@ -35,8 +35,8 @@ type Guard struct {
 	batches sync.Pool // of *batch
 
 	counters counters
-	events   chan Event
-	refunds  chan refund
+	events   *background.Queue[Event]
+	refunds  *background.Queue[refund]
 
 	background *background.Group
 }
@@ -52,7 +52,6 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	g := &Guard{
 		inner: inner, options: o, clock: o.Clock, start: o.Clock.Now(), local: o.Local,
 		background: background.New(o.Clock),
-		events:     make(chan Event, maxEvents), refunds: make(chan refund, maxRefunds),
 	}
 	if g.local == nil {
 		store, err := memstore.New(memstore.Options{MaxBytes: localBytes, Clock: o.Now})
@@ -76,10 +75,8 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 	if onEvent == nil {
 		onEvent = logEvent
 	}
-	g.background.Start(func() { g.deliverEvents(onEvent) })
-	for range refunders {
-		g.background.Start(g.refundAll)
-	}
+	g.events = background.NewQueue(g.background, maxEvents, 1, onEvent)
+	g.refunds = background.NewQueue(g.background, maxRefunds, refunders, g.refund)
 	return g, nil
 }
 
@@ -99,7 +96,6 @@ func (g *Guard) Close() error {
 		return nil
 	}
 	g.background.Wait()
-	g.dropRefunds()
 	if g.created != nil {
 		return g.created.Close()
 	}

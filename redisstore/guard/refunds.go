@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/clock"
 )
 
 // Units that TakeAll took from one shard before another denied are returned in the background.
@@ -24,27 +23,19 @@ type refund struct {
 func (g *Guard) refundLater(s *shard, c *headgate.Check, receipt headgate.Receipt) {
 	r := refund{shard: s, check: *c, receipt: receipt}
 	r.check.Cost = receipt.Units
-	select {
-	case g.refunds <- r:
-	default:
+	if !g.refunds.Add(r) {
 		g.counters.refundsDropped.Add(1)
 	}
 }
 
-// refundAll makes refunds until the guard is closed.
-func (g *Guard) refundAll() {
-	for {
-		if s, ok := g.clock.(clock.Scheduler); ok {
-			s.Wait(func() bool { return len(g.refunds) > 0 || g.background.Stopped() })
-		}
-		select {
-		case <-g.background.Context().Done():
-			return
-		case r := <-g.refunds:
-			result, err := g.give(g.background.Context(), r.shard, &r.check, r.receipt)
-			g.countRefund(result == responded && err == nil)
-		}
+// refund returns units to the store, unless the guard is closed.
+func (g *Guard) refund(r refund) {
+	if g.background.Stopped() {
+		g.counters.refundsDropped.Add(1)
+		return
 	}
+	result, err := g.give(g.background.Context(), r.shard, &r.check, r.receipt)
+	g.countRefund(result == responded && err == nil)
 }
 
 func (g *Guard) countRefund(ok bool) {
@@ -52,18 +43,6 @@ func (g *Guard) countRefund(ok bool) {
 		g.counters.refunds.Add(1)
 	} else {
 		g.counters.refundsDropped.Add(1)
-	}
-}
-
-// dropRefunds counts the refunds that are still queued when the guard is closed.
-func (g *Guard) dropRefunds() {
-	for {
-		select {
-		case <-g.refunds:
-			g.counters.refundsDropped.Add(1)
-		default:
-			return
-		}
 	}
 }
 
