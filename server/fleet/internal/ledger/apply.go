@@ -316,23 +316,24 @@ func (r *record) maxOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
 // peerTotal returns the entry of a peer, and whether it is new.
 func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool) {
-	oldest := 0
 	for i := range r.peers {
-		peer := &r.peers[i]
-		if peer.slot == slot {
+		if peer := &r.peers[i]; peer.slot == slot {
 			if peer.gen == gen {
 				return peer, false
 			}
 			*peer = peerTotal{slot: slot, gen: gen}
 			return peer, true
 		}
-		if peer.updatedAt < r.peers[oldest].updatedAt {
-			oldest = i
-		}
 	}
 	if len(r.peers) < MaxPeers {
 		r.peers = append(r.peers, peerTotal{slot: slot, gen: gen})
 		return &r.peers[len(r.peers)-1], true
+	}
+	oldest := 0
+	for i := range r.peers {
+		if r.peers[i].updatedAt < r.peers[oldest].updatedAt {
+			oldest = i
+		}
 	}
 	l.counters.peersDropped.Add(1)
 	r.peers[oldest] = peerTotal{slot: slot, gen: gen}
