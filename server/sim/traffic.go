@@ -19,6 +19,7 @@ type source struct {
 	replay *replay       // nil if requests are generated
 	next   uint64        // client of the next request
 	shape  float64       // of the pattern diurnal; see rateAt
+	rates  []float64     // of the pattern diurnal; see isBelowRate
 	bursts *clientBursts // nil if clients do not pause
 	send   func()        // sends the next request, and schedules the one after it
 }
@@ -86,7 +87,7 @@ func (s *source) advanceTime() bool {
 		case scenario.Diurnal:
 			peak := float64(s.spec.Peak)
 			s.at += s.interval(peak)
-			if s.random.Float64()*peak < s.rateAt(s.at) {
+			if s.isBelowRate(s.random.Float64()*peak, s.at) {
 				return true
 			}
 		default:
@@ -114,6 +115,29 @@ func (s *source) rateAt(t time.Duration) float64 {
 		return mean - (peak-mean)*cosine
 	}
 	return peak * math.Pow((1-cosine)/2, s.shape)
+}
+
+// rateSteps is the number of steps from the lowest rate to the highest.
+const rateSteps = 1024
+
+// isBelowRate reports whether x is less than the rate of the pattern diurnal at a time. It computes that rate, which takes
+// long, only if x is close to it.
+func (s *source) isBelowRate(x float64, t time.Duration) bool {
+	half := float64(s.spec.Period) / 2
+	if s.rates == nil {
+		for i := range rateSteps + 1 {
+			s.rates = append(s.rates, s.rateAt(time.Duration(half*float64(i)/rateSteps)))
+		}
+	}
+	step := int((1 - math.Abs(float64(t%s.spec.Period)/half-1)) * rateSteps)
+	switch { // the rate is between those of the steps around it, and one more as numbers are rounded
+	case x < s.rates[max(step-1, 0)]:
+		return true
+	case x >= s.rates[min(step+2, rateSteps)]:
+		return false
+	default:
+		return x < s.rateAt(t)
+	}
 }
 
 // diurnalShape returns the power of a sine from 0 to 1 that makes its mean a part of its peak. It is 1 for a half, and

@@ -28,6 +28,22 @@ func TestDiurnalTrafficHasItsMeanAndPeak(t *testing.T) {
 	}
 }
 
+func TestRatesAreComparedExactly(t *testing.T) {
+	t.Parallel()
+	for _, peak := range []float64{150, 300, 1000} {
+		spec := &scenario.Source{Rate: 100, Peak: scenario.Number(peak), Period: time.Minute + 1}
+		s := &source{spec: spec, shape: diurnalShape(100 / peak)}
+		for at := time.Duration(0); at < 2*time.Minute; at += 7 * time.Millisecond {
+			rate := s.rateAt(at)
+			for _, x := range []float64{0, 0.9 * rate, math.Nextafter(rate, 0), rate, 1.1 * rate, peak} {
+				if got, want := s.isBelowRate(x, at), x < rate; got != want {
+					t.Fatalf("peak %g at %v: %g is below the rate %g: got %t, want %t", peak, at, x, rate, got, want)
+				}
+			}
+		}
+	}
+}
+
 func TestClientsSendOnlyInTheirBursts(t *testing.T) {
 	t.Parallel()
 	spec := &scenario.Source{Clients: 50, Zipf: 1.1, ClientOn: 3 * time.Second, ClientOff: 7 * time.Second}
