@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/server/sim"
@@ -43,21 +44,31 @@ func (f Figure) of(s *sim.Series) []int64 {
 // variant names a result in charts.
 func variant(r *sim.Result) string { return r.Algorithm + " " + r.Mode }
 
-// overTime returns the chart of a figure, or nil if it is 0 all the time.
+// rates returns a line of counts per step as rates per second. It ends where a partial result does.
+func rates(name string, r *sim.Result, counts []int64) chart.Series {
+	step := r.Series.StepSeconds
+	series := chart.Series{Name: name}
+	for i, n := range counts {
+		if r.Partial && float64(i)*step >= r.Simulated {
+			break
+		}
+		series.Values = append(series.Values, float64(n)/step)
+	}
+	return series
+}
+
+// overTime returns the chart of a figure, or nil if it is 0 all the time. What one result admits is shown beside all of
+// its requests.
 func overTime(results *sim.Results, f Figure) *chart.LineChart {
 	c := &chart.LineChart{Title: titles[f], XUnit: "s"}
 	used := false
 	for _, r := range results.Results {
-		step := r.Series.StepSeconds
-		series := chart.Series{Name: variant(r)}
-		for i, n := range f.of(&r.Series) {
-			if r.Partial && float64(i)*step >= r.Simulated {
-				break
-			}
-			used = used || n > 0
-			series.Values = append(series.Values, float64(n)/step)
+		counts := f.of(&r.Series)
+		used = used || slices.ContainsFunc(counts, func(n int64) bool { return n > 0 })
+		if f == Admitted && len(results.Results) == 1 {
+			c.Series = append(c.Series, rates("all requests", r, r.Series.Requests))
 		}
-		c.Series, c.Step = append(c.Series, series), step
+		c.Series, c.Step = append(c.Series, rates(variant(r), r, counts)), r.Series.StepSeconds
 		if len(r.Marks) > len(c.Marks) {
 			c.Marks = nil
 			for _, m := range r.Marks {

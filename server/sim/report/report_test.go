@@ -52,6 +52,21 @@ func TestThePageIsCompleteAndSelfContained(t *testing.T) {
 	}
 }
 
+func TestOneResultIsShownBesideItsRequests(t *testing.T) {
+	all := results()
+	if got := report.Picture(all, report.Admitted); strings.Contains(got, "all requests") {
+		t.Errorf("got %s, want no line of requests beside two results", got)
+	}
+	all.Results = all.Results[:1]
+	all.Results[0].Series.Requests = []int64{700000, 600000}
+	if got := report.Picture(all, report.Admitted); !strings.Contains(got, "all requests") {
+		t.Errorf("got %s, want a line of all requests", got)
+	}
+	if got := report.Picture(all, report.RedisCalls); strings.Contains(got, "all requests") {
+		t.Errorf("got %s, want no line of requests beside calls of Redis", got)
+	}
+}
+
 func TestPicturesStandAlone(t *testing.T) {
 	got := report.Picture(results(), report.Admitted)
 	if !strings.HasPrefix(got, "<svg ") || !strings.Contains(got, "<style>") || !strings.Contains(got, "token-bucket exact") {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 	"github.com/headgate/headgate/server/ladder"
 	"github.com/headgate/headgate/server/loadgen/target"
+	"github.com/headgate/headgate/server/sim/chart"
 )
 
 // allAlgorithms is the value of --algorithm for all algorithms with a rate.
@@ -30,6 +32,7 @@ type rampFlags struct {
 	limit     string
 	steps     []string
 	virtual   bool
+	svg       string // file of a picture, "" for none
 	out       output.Format
 }
 
@@ -79,6 +82,7 @@ the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with t
 	flags.StringVar(&f.limit, "limit", "20/s", "`LIMIT` that the target applies")
 	flags.StringArrayVar(&f.steps, "step", nil, "`REQUESTS@RATE` of a step; can be repeated; default the whole ladder")
 	flags.BoolVar(&f.virtual, "virtual", false, "run in virtual time, in this process")
+	flags.StringVar(&f.svg, "svg", "", "also write a picture of the durations to this file")
 	output.AddFlag(c, &f.out)
 	output.CompleteFlag(c, "target", target.Addresses...)
 	names := []string{allAlgorithms}
@@ -215,8 +219,30 @@ func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
 
 // showRamp prints the report. Steps that are not within one period determine the exit code.
 func (p *commands) showRamp(f *rampFlags, report *rampReport) error {
+	if f.svg != "" {
+		if err := os.WriteFile(f.svg, []byte(rampChart(report).SVG(true)), 0o644); err != nil {
+			return err
+		}
+	}
 	outside := slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.Within })
 	return p.showMeasured(f.out, report, report.Interrupted, outside, func() error { return p.printRamp(report) })
+}
+
+// rampChart returns a chart of how long the steps took, beside the time of the oracle.
+func rampChart(report *rampReport) *chart.BarChart {
+	c := &chart.BarChart{
+		Title: "How long a step takes with a limit of " + report.Limit, Parts: []string{"the oracle's time", "more than that"},
+	}
+	for _, r := range report.Steps {
+		text := fmt.Sprintf("%.2f s, %+.2f s; %.1f/s", r.Seconds, r.Seconds-r.Oracle, r.Achieved)
+		if r.Admitted < r.Requests {
+			text += ", interrupted"
+		}
+		c.Bars = append(c.Bars, chart.Bar{
+			Name: r.Algorithm + " " + r.Step, Parts: []float64{min(r.Seconds, r.Oracle), max(0, r.Seconds-r.Oracle)}, Text: text,
+		})
+	}
+	return c
 }
 
 func (p *commands) printRamp(report *rampReport) error {

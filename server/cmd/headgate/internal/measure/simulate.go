@@ -60,6 +60,9 @@ The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so f
 				}
 				s.Seed = o.seed
 			}
+			if err := o.choose(s); err != nil {
+				return err
+			}
 			if o.parallel < 0 {
 				return fmt.Errorf("--parallel %d: want 1 or more, or 0 for one per processor", o.parallel)
 			}
@@ -71,13 +74,15 @@ The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so f
 	}
 	output.AddFlag(c, &o.out)
 	c.Flags().IntVar(&o.seed, "seed", o.seed, "seed instead of that of the scenario")
+	c.Flags().StringVar(&o.algorithm, "algorithm", "", "`NAME` of the one algorithm of the scenario to simulate")
+	c.Flags().StringVar(&o.mode, "mode", "", "`NAME` of the one mode of the scenario to simulate")
 	c.Flags().StringVar(&o.html, "html", "", "also write a report with charts to this file")
 	c.Flags().IntVar(&o.parallel, "parallel", 0, "how many modes and algorithms to simulate at the same time; each needs its own "+
 		"memory (default one per processor)")
 	c.Flags().StringVar(&o.svg, "svg", "", "also write a picture of a figure over time to this file")
 	c.Flags().StringVar(&o.figure, "figure", o.figure, "figure in the picture: "+strings.Join(figureNames(), ", "))
 	_ = c.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"seed", "parallel"} {
+	for _, name := range []string{"seed", "parallel", "algorithm", "mode"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag exists
 	}
 	return c
@@ -85,12 +90,37 @@ The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so f
 
 // simulateOptions are the flags of headgate simulate.
 type simulateOptions struct {
-	out      output.Format
-	seed     int
-	html     string // file of the report, "" for none
-	svg      string // file of a picture, "" for none
-	figure   string // in the picture
-	parallel int
+	out       output.Format
+	seed      int
+	algorithm string // the only one to simulate, "" for all of the scenario
+	mode      string // the same
+	html      string // file of the report, "" for none
+	svg       string // file of a picture, "" for none
+	figure    string // in the picture
+	parallel  int
+}
+
+// choose leaves the algorithm and the mode in a scenario that were asked for.
+func (o *simulateOptions) choose(s *scenario.Scenario) error {
+	var err error
+	if o.algorithm != "" {
+		if s.Algorithms, err = only("algorithm", o.algorithm, s.Algorithms); err != nil {
+			return err
+		}
+	}
+	if o.mode != "" {
+		s.Modes, err = only("mode", o.mode, s.Modes)
+	}
+	return err
+}
+
+// only returns the item of a list that has a name.
+func only[T fmt.Stringer](what, name string, list []T) ([]T, error) {
+	i := slices.IndexFunc(list, func(item T) bool { return item.String() == name })
+	if i < 0 {
+		return nil, fmt.Errorf("--%s %q: want one of the %ss of the scenario: %v", what, name, what, list)
+	}
+	return list[i : i+1], nil
 }
 
 // writePictures writes the report and the picture that were asked for.
