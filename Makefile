@@ -57,7 +57,7 @@ sequential = $(shell for dir in $(tested); do \
 concurrent = $(filter-out $(sequential),$(tested))
 
 # The packages whose tests do more, or hold tighter bounds, without the race detector.
-withoutrace = $(shell grep -rl --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race' . | xargs -n1 dirname | sort -u | sed 's|^\.|$(CURDIR)|')
+withoutrace = $(shell grep -rlE --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race|RaceEnabled' . | xargs -n1 dirname | sort -u | sed 's|^\.|$(CURDIR)|')
 
 # The packages whose tests start no server: they neither import the helpers that do nor look for a program.
 serverless = $(shell go list -f '{{.Dir}} {{.TestImports}} {{.XTestImports}}' work | grep -vE '/(redistest|pgtest)\b' | \

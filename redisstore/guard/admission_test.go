@@ -131,6 +131,9 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 		{5000, "Grant"},
 	} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			if slower > 1 && (tt.callers > 1000 || tt.by == "Charge") {
+				t.Skip("races show with fewer callers, and the run without the race detector has all")
+			}
 			inBubble(t, func(t *testing.T) {
 				const each, lasts = 80 * time.Microsecond, 2 * time.Second
 				s := newBusy(t, each)

@@ -34,6 +34,9 @@ func allocated(f func()) int {
 }
 
 func TestNoBodyTakesMoreThan64MB(t *testing.T) {
+	if raceEnabled {
+		t.Skip("it measures memory, of which the race detector takes much")
+	}
 	s := open(t, api.Config{Node: engineOf(t, explained)})
 	viewer := s.token("v", "viewer", "default")
 	const yaml, json = "application/yaml", "application/json"

@@ -279,7 +279,10 @@ func TestANetworkThatLosesAndRepeatsDoesNotDrift(t *testing.T) {
 			}
 			var way []letter
 			j := &fleettest.Meter{Burst: float64(limit.Capacity()), Rate: float64(limit.Count)}
-			const step, length = 5 * time.Millisecond, 20 * time.Second
+			step, length := 5*time.Millisecond, 20*time.Second
+			if fleettest.RaceEnabled { // it runs in one goroutine
+				length = 8 * time.Second
+			}
 			for at := time.Duration(0); at < length; at += step {
 				j.Advance(at)
 				quiet := at > length-5*time.Second
