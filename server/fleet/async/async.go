@@ -109,15 +109,12 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 		return nil, err
 	}
 	shared.ForLedger(&lo)
-	l, err := ledger.New(lo, true)
+	self := fleet.Peer{Name: o.Name, Incarnation: o.Incarnation}
+	l, err := ledger.New(lo, self, true)
 	if err != nil {
 		return nil, err
 	}
-	a := &Limiter{
-		Decider: l, ledger: l, link: exchange.NewLink(x, l, shared), clock: l.Clock(),
-		self: fleet.Peer{Name: o.Name, Incarnation: o.Incarnation},
-	}
-	l.CompareSums(a.self)
+	a := &Limiter{Decider: l, ledger: l, link: exchange.NewLink(x, l, shared), self: self, clock: l.Clock()}
 	l.StartLookups(a.rounds.Hurry)
 	a.rounds.Start(a.clock, shared.Pauses(), a.regularRound)
 	return a, nil

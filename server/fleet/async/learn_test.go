@@ -257,7 +257,7 @@ func TestADecisionThatWaitsEndsWithItsContext(t *testing.T) {
 func TestAKeyThatWasEvictedIsLearnedAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Standalone(t, redistest.Options{})
-	all := onRedis(t, server.URL(), 2, nil)
+	all := onRedis(t, server.URL(), 2, func(o *fleet.LedgerOptions, _ *Options) { o.MaxKeys = 1024 })
 	limit := headgate.MustParseLimit("20/30d fixed-window")
 	takeAsync(t, all[0], "k", limit, 20)
 	await.True(t, "the note to be left", func() bool { return all[0].Stats().Waiting == 0 && all[0].Stats().Sent > 0 })
@@ -267,7 +267,20 @@ func TestAKeyThatWasEvictedIsLearnedAgain(t *testing.T) {
 	})
 
 	l := all[1].ledger
-	l.Drop(l.ObservedKey(&headgate.Check{Key: "k", Limit: limit}).Key)
+	key := l.ObservedKey(&headgate.Check{Key: "k", Limit: limit}).Key
+	for i := range 10_000 { // as many keys as the key's group has room for
+		check := headgate.Check{Key: fmt.Sprint("other ", i), Limit: headgate.Per(20, 300*24*time.Hour), Cost: 20}
+		other := l.ObservedKey(&check).Key
+		if p, _ := l.LevelOf(key); p == nil || ledger.GroupOf(&other) != ledger.GroupOf(&key) {
+			continue
+		}
+		if _, err := all[1].Take(t.Context(), check); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _ := l.LevelOf(key); p != nil {
+		t.Fatal("the key was not evicted, want other keys to take its room")
+	}
 	takeAsync(t, all[1], "k", limit, 1)
 	if got := takeAsync(t, all[1], "k", limit, 10); got != 0 {
 		t.Errorf("passed after the key was forgotten and seen once: got %d, want none", got)

@@ -15,7 +15,7 @@ type Local struct {
 
 // NewLocal returns a Local.
 func NewLocal(o fleet.LedgerOptions) (*Local, error) {
-	l, err := ledger.New(o, false)
+	l, err := ledger.New(o, fleet.Peer{}, false)
 	if err != nil {
 		return nil, err
 	}

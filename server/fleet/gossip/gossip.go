@@ -240,12 +240,11 @@ func New(lo fleet.LedgerOptions, o Options) (*Limiter, error) {
 	if g.sender, err = newSender(g); err != nil {
 		return nil, err
 	}
-	if g.ledger, err = ledger.New(lo, false); err != nil {
+	if g.ledger, err = ledger.New(lo, g.self, false); err != nil {
 		return nil, err
 	}
 	g.clock = g.ledger.Clock()
 	g.Decider = g.ledger
-	g.ledger.CompareSums(g.self)
 	g.events = newNotifier(g.clock, o.OnEvent)
 	open := o.Mesh
 	if open == nil {

@@ -106,7 +106,7 @@ func New(
 	}
 	shared.ForLedger(&lo)
 	lo.LocalCap = 0
-	l, err := ledger.New(lo, true)
+	l, err := ledger.New(lo, fleet.Peer{}, true)
 	if err != nil {
 		return nil, err
 	}

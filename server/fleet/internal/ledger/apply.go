@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -27,7 +28,6 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 	in := arrival{uptime: uptime}
 	in.slot, in.gen = l.peers.Slot(from, now.micros)
 	in.lag = l.peers.Lag(in.slot, now.uptime, uptime)
-	in.late = in.lag + l.options.Lag/4
 	for i := range tallies {
 		t := &tallies[i]
 		if reason := t.Impossible(uptime); reason != "" {
@@ -51,10 +51,10 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
 
 // An arrival is when and from which peer tallies were received.
 type arrival struct {
-	slot      int32         // of the peer in Ledger.peers
-	gen       uint32        // of the slot
-	uptime    time.Duration // of the peer's ledger when it sent the tallies
-	lag, late time.Duration // the shortest delay of tallies from this peer, and usually the longest
+	slot   int32         // of the peer in Ledger.peers
+	gen    uint32        // of the slot
+	uptime time.Duration // of the peer's ledger when it sent the tallies
+	lag    time.Duration // by how much longer than the peer's fastest tallies these took
 }
 
 // Impossible returns why a tally cannot be true, or "".
@@ -80,12 +80,25 @@ const (
 	reasonNoLimit = "an invalid limit"
 )
 
-// applyTally applies one tally. It returns a reason if it refuses a part of it.
+// An update is a tally that is being applied to a record.
+type update struct {
+	*Tally
+	*arrival
+	peer    *peerTotal
+	first   bool          // nothing was known of the peer
+	isNew   bool          // nothing was known of the peer's record
+	cut     bool          // the tally is only the part of the received one that can be true
+	age     time.Duration // of the peer's record
+	silence time.Duration // time between the peer's previous tally and this one
+	units   int64         // that are not charged yet
+}
+
+// applyTally charges the units of a tally that are not charged yet. It returns a reason if it refuses a part of them.
 func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reason string) {
-	age := max(0, in.uptime-t.Start) + t.Age
+	u := update{Tally: t, arrival: in, age: max(0, in.uptime-t.Start) + t.Age}
 	r := sh.records[t.Key]
 	if r == nil {
-		if r, reason = l.addFromTally(sh, t, age, now); r == nil {
+		if r, reason = l.addFromTally(sh, &u, now); r == nil {
 			return reason
 		}
 	}
@@ -94,127 +107,150 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	}
 	r.updatedAt = r.at(now)
 	l.advance(r, now)
+	u.peer, u.first = r.peerTotal(in.slot, in.gen, l)
+	u.isNew = u.first || t.Start > u.peer.start
+	r.alignWindow(&u, now)
+	reason = r.cutTally(&u)
+	refused, ok := l.findNewUnits(r, &u, now)
+	if !ok {
+		return refused
+	}
+	reason = cmp.Or(refused, reason)
+	l.counters.applied.Add(max(0, u.units))
 	if r.replaced() {
-		return l.applyToReplaced(r, t, in, age, now)
+		l.chargeReplacement(r, &u, now)
+	} else {
+		l.chargeUpdate(sh, r, &u, now)
 	}
-	t = r.alignWindow(t, now)
-	peer, first := r.peerTotal(in.slot, in.gen, l)
-	received := t
-	t, reason = r.plausiblePart(t, first, age)
-	known := peer.total // how much of the peer's total is charged here
-	switch {
-	case first || t.Start > peer.start:
-		if t.Reset && age < now.uptime-r.addedAt+l.options.Lag {
-			r.reset(now)
-		}
-		known = l.meetPeer(r, peer, t, first, age, in.late, now)
-		if first {
-			peer.emptyTime, peer.updatedAt = 0, r.at(now)-min(age, l.observedFor(r, now)).Microseconds()
-		}
-		peer.impossible = false
-	case t.Start < peer.start:
-		return "" // a late tally of an earlier record
-	case t.Total < known && in.uptime < peer.sentAt:
-		return "" // late
-	case t.Total < known:
-		peer.impossible = false // the total is plausible again
-		return ReasonFell
-	default:
-		known += r.alreadyCounted(t.Total-known, peer.updatedAt, now)
-	}
-	gap := in.uptime - peer.sentAt
-	if first || t.Start > peer.start {
-		gap = age
-	}
-	growth := t.Total - known
-	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.at(now)-peer.updatedAt), headgate.MaxCount)
-	tooMuch := growth > most
-	if tooMuch {
-		growth, reason = most, ReasonLeaped
-		if peer.impossible {
-			growth = 0 // the previous tally was impossible too, and the maximum was charged then
-		}
-	}
-	switch {
-	case !t.Recent:
-		peer.grewAt = 0
-	case t.Total > peer.total || t.Start > peer.start:
-		peer.grewAt = r.at(now) - max(in.lag, t.Age).Microseconds()
-	}
-	// The stored total is the charged one, so that later plausible totals count as soon as they are above it.
-	peer.start, peer.total, peer.impossible = t.Start, known+growth, tooMuch
-	peer.updatedAt = r.at(now)
-	if l.gossips() {
-		peer.updatedAt -= in.lag.Microseconds() // packets that waited during a stall arrive all at once
-	}
-	peer.setWindow(r, t.Window)
-	l.counters.applied.Add(max(0, growth))
-	if r.optional.share != nil && !peer.pastWindow {
-		r.optional.share.add(growth, r.at(now))
-	}
-	charged := growth
-	if r.plan.IsBucket() {
-		charged -= r.drainedWhileApart(peer, t, growth, gap)
-	}
-	if tooMuch || t != received || !l.applySum(sh, r, peer, t, charged, in.lag, now) {
-		l.chargeUpdate(r, peer, t, charged, age, now)
-	}
-	if r.plan.HasWindows() && t.Window == r.window.start && !r.tookOver() {
-		r.raiseCarried(t.Carried, now)
-	}
-	// The bucket may have been empty since the tally was sent because of units that the peer does not know yet.
-	peer.emptyTime = max(min(peer.emptyTime, r.emptyTime), r.emptyTime-in.lag.Microseconds())
-	if !first && in.uptime >= peer.sentAt && r.plan.IsBucket() {
-		late := in.late
-		if t.Age > 0 {
-			late = t.Age
-		}
-		l.catchUp(sh, r, peer, t, late, now)
-	}
-	peer.sentAt = max(in.uptime, peer.sentAt)
+	u.peer.sentAt = max(u.uptime, u.peer.sentAt)
 	return reason
 }
 
-// plausiblePart returns a tally reduced to what can be true, and a reason if that is less. The first level of a peer may
-// be adopted, so it must not be above the largest debt, nor the total above what could be consumed since the record
-// started.
-func (r *record) plausiblePart(t *Tally, first bool, age time.Duration) (_ *Tally, reason string) {
+// cutTally reduces a first tally to what can be true, and returns a reason if that is less. The level may be adopted, so
+// it must not be above the largest debt, nor the total above what could be consumed since the record started.
+func (r *record) cutTally(u *update) (reason string) {
 	maxLevel := (1 + headgate.MaxDebt) * r.plan.Capacity()
-	if t.Level > maxLevel+r.maxOwed() {
+	if u.Level > maxLevel+r.maxOwed() {
 		reason = reasonLevel
 	}
-	if !first || t.Level <= maxLevel && t.Total <= maxLevel {
-		return t, reason
+	if !u.first || u.Level <= maxLevel && u.Total <= maxLevel {
+		return reason
 	}
-	cut := *t
-	cut.Level = min(cut.Level, maxLevel)
-	if most := maxLevel + r.plan.UnitsIn(2*age.Microseconds(), headgate.MaxCount); cut.Total > most {
-		cut.Total, reason = most, ReasonLeaped
+	part := *u.Tally
+	part.Level = min(part.Level, maxLevel)
+	if most := maxLevel + r.plan.UnitsIn(2*u.age.Microseconds(), headgate.MaxCount); part.Total > most {
+		part.Total, reason = most, ReasonLeaped
 	}
-	return &cut, reason
+	u.Tally, u.cut = &part, true
+	return reason
+}
+
+// findNewUnits finds the units of an update that are not charged yet, and stores the peer's new total. It returns a
+// reason if not all of them can be true. ok is false for a total below the known one, which is late or wrong.
+func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, ok bool) {
+	peer := u.peer
+	known := peer.total // the part of the peer's total that is charged
+	u.silence = u.uptime - peer.sentAt
+	switch {
+	case u.isNew:
+		if u.Reset && u.age < now.uptime-r.addedAt+l.options.Lag {
+			r.current().reset(now)
+		}
+		known = l.meetPeer(r, u, now)
+		if u.first {
+			peer.emptyTime, peer.updatedAt = 0, r.at(now)-min(u.age, l.observedFor(r, now)).Microseconds()
+		}
+		peer.impossible, u.silence = false, u.age
+	case u.Start < peer.start, u.Total < known && u.uptime < peer.sentAt:
+		return "", false
+	case u.Total < known:
+		peer.impossible = false // the total is plausible again
+		return ReasonFell, false
+	default:
+		known += r.alreadyCounted(u.Total-known, peer.updatedAt, now)
+	}
+	u.units = u.Total - known
+	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.at(now)-peer.updatedAt), headgate.MaxCount)
+	tooMuch := u.units > most
+	if tooMuch {
+		u.units, u.cut, reason = most, true, ReasonLeaped
+		if peer.impossible {
+			u.units = 0 // the previous tally was impossible too, and the maximum was charged then
+		}
+	}
+	switch {
+	case !u.Recent:
+		peer.grewAt = 0
+	case u.isNew || u.Total > peer.total:
+		peer.grewAt = r.at(now) - max(u.lag, u.Age).Microseconds()
+	}
+	// The stored total is the charged one, so that later plausible totals count as soon as they are above it.
+	peer.start, peer.total, peer.impossible = u.Start, known+u.units, tooMuch
+	peer.updatedAt = r.at(now)
+	if !l.pulls {
+		peer.updatedAt -= u.lag.Microseconds() // packets that waited during a stall arrive all at once
+	}
+	peer.setWindow(r, u.Window)
+	return reason, true
+}
+
+// chargeUpdate charges the new units of an update, and compares the peer's level with this node's.
+func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
+	peer, units := u.peer, u.units
+	if r.optional.share != nil && !peer.pastWindow {
+		r.optional.share.add(units, r.at(now))
+	}
+	if r.plan.IsBucket() && (u.silence >= unreachableAfter || u.first && l.pulls) {
+		units -= r.drainedSeparately(u)
+	}
+	if u.cut || !l.applySum(sh, r, u, units, now) {
+		l.chargeWindow(r, u, units, now)
+	}
+	if r.plan.HasWindows() && u.Window == r.window.start && !r.tookOver() {
+		r.raiseCarried(u.Carried, now)
+	}
+	// The bucket may have been empty since the tally was sent because of units that the peer does not know yet.
+	peer.emptyTime = max(min(peer.emptyTime, r.emptyTime), r.emptyTime-u.lag.Microseconds())
+	if !u.first && u.uptime >= peer.sentAt && r.plan.IsBucket() {
+		l.catchUp(sh, r, u, now)
+	}
+}
+
+// chargeReplacement charges the new units of an update to the record that replaced r.
+func (l *Ledger) chargeReplacement(r *record, u *update, now moment) {
+	if u.peer.pastWindow {
+		return
+	}
+	in := r.current()
+	l.advance(in, now)
+	if in.optional.share != nil {
+		in.optional.share.add(u.units, in.at(now))
+	}
+	l.chargePeers(in, u.units, in.window.start, now)
+	if in.optional.kinds == nil {
+		in.optional.kinds = &otherKinds{}
+	}
 }
 
 // alignWindow converts a tally whose windows have another period or alignment than this record's. It becomes one of the
 // open window if the peer's window is still open, otherwise one of the window before.
-func (r *record) alignWindow(t *Tally, now moment) *Tally {
-	if !r.plan.HasWindows() {
-		return t
+func (r *record) alignWindow(u *update, now moment) {
+	period := u.Limit.Period.Microseconds()
+	if !r.plan.HasWindows() || period == 0 || period == r.plan.Period && u.Offset == r.offset {
+		return
 	}
-	period := t.Limit.Period.Microseconds()
-	if t.Limit == (headgate.Limit{}) || period == r.plan.Period && t.Offset == r.offset {
-		return t
+	aligned := *u.Tally
+	aligned.Window = r.window.start
+	if u.Window+period <= r.at(now)+r.offset-u.Offset {
+		aligned.Window -= r.plan.Period
 	}
-	other := *t
-	other.Window = r.window.start
-	if t.Window+period <= r.at(now)+r.offset-t.Offset {
-		other.Window -= r.plan.Period
-	}
-	return &other
+	u.Tally = &aligned
 }
 
 // addFromTally adds a record for a key that a peer consumed. It returns nil if the tally has no limit, if the ledger is
 // full, or, with a reason, if the tally is wrong.
-func (l *Ledger) addFromTally(sh *shard, t *Tally, age time.Duration, now moment) (r *record, reason string) {
+func (l *Ledger) addFromTally(sh *shard, u *update, now moment) (r *record, reason string) {
+	t := u.Tally
 	if t.Limit == (headgate.Limit{}) {
 		return nil, ""
 	}
@@ -227,15 +263,15 @@ func (l *Ledger) addFromTally(sh *shard, t *Tally, age time.Duration, now moment
 		l.counters.ignored.Add(1)
 		return nil, ""
 	}
-	if !l.gossips() {
-		r.emptyTime = min(age, l.observedFor(r, now)).Microseconds() // the bucket was empty until now
+	if l.pulls {
+		r.emptyTime = min(u.age, l.observedFor(r, now)).Microseconds() // the bucket was empty until now
 	}
 	return r, ""
 }
 
 // observedFor returns for how long this node has been able to receive updates of a key.
 func (l *Ledger) observedFor(r *record, now moment) time.Duration {
-	if l.asks {
+	if l.pulls {
 		return now.uptime - r.addedAt
 	}
 	if forgot := time.Duration(l.evictedAt.Load()); forgot != 0 {
@@ -244,41 +280,19 @@ func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 	return now.uptime
 }
 
-// chargeUpdate charges units of an update.
-func (l *Ledger) chargeUpdate(r *record, peer *peerTotal, t *Tally, units int64, age time.Duration, now moment) {
-	if units <= 0 {
-		return
-	}
-	if !r.plan.HasWindows() {
-		if !l.gossips() {
-			units -= r.drainedWhileEmpty(peer, t, units, age)
-		}
+// chargeWindow charges units of an update, in their window if there are windows.
+func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
+	switch w := r.plan.WindowOf(u.Window); {
+	case units <= 0:
+	case !r.plan.HasWindows(), w > r.window.start+r.plan.Period: // the peer's clock is wrong
 		l.chargePeers(r, units, r.window.start, now)
-		return
-	}
-	switch w := r.plan.WindowOf(t.Window); {
-	case w > r.window.start+r.plan.Period:
-		l.chargePeers(r, units, r.window.start, now) // the peer's clock is wrong
 	case w >= r.window.start:
 		l.chargePeers(r, units, w, now)
 	case r.plan.Kind == algorithm.KindWindows && w >= r.window.start-r.plan.Period:
 		r.consumed.ChargePrevious(r.plan, r.window.start, r.at(now), units)
 	case r.carries() && w == r.window.start-r.plan.Period:
-		r.chargePastWindow(t.Total-units, t.Total, now)
+		r.chargePastWindow(u.Total-units, u.Total, now)
 	}
-}
-
-// drainedWhileEmpty returns how many of the units have drained while this node's bucket was empty, and subtracts the
-// time from emptyTime. Units that the peer reports as still in its bucket have not drained.
-func (r *record) drainedWhileEmpty(peer *peerTotal, t *Tally, units int64, age time.Duration) int64 {
-	empty := min(r.emptyTime-peer.emptyTime, age.Microseconds())
-	if empty <= 0 {
-		return 0
-	}
-	still := t.Level - r.plan.UnitsIn(t.Age.Microseconds(), t.Level)
-	drained := r.plan.UnitsIn(empty, max(0, units-max(0, still)))
-	r.emptyTime -= r.plan.TimeFor(drained)
-	return drained
 }
 
 // chargePeers charges units that peers consumed in a window. Those that cannot be charged yet become owed.

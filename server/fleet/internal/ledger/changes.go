@@ -57,7 +57,7 @@ func (l *Ledger) changesInClass(dst []Tally, class int8, turn, end int, now mome
 			l.advance(r, now)
 			dst = append(dst, l.tallyToSend(r, now))
 			r.status.class, r.delivered, r.status.sendLevel = none, r.total, false
-			if !l.gossips() {
+			if l.pulls {
 				r.exchangedAt = r.at(now)
 			}
 			if l.recentlyRequested(r, now) {

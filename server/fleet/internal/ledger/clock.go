@@ -23,7 +23,7 @@ func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
 	r.consumed = quota.Counter{}
 	r.consumed.Charge(r.plan, at, min(r.plan.Capacity(), headgate.MaxCount))
 	if r.optional.local != nil {
-		*r.optional.local = quota.Counter{}
+		r.optional.local.Counter = quota.Counter{}
 	}
 	r.owed, r.debt.deepest, r.window.carried, r.window.previous = 0, 0, 0, 0
 	r.restart(now)

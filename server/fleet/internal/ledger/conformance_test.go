@@ -26,7 +26,7 @@ func TestALedgerAloneIsAnExactLimiter(t *testing.T) {
 		o.Steps = 20
 	}
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		l, err := New(fleet.LedgerOptions{Clock: suiteClock{now: now}}, false)
+		l, err := New(fleet.LedgerOptions{Clock: suiteClock{now: now}}, fleet.Peer{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

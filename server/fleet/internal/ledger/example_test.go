@@ -17,7 +17,7 @@ func ExampleLedger() {
 	limit := headgate.Per(4, 30*24*time.Hour)
 	hosts := make(map[string]*ledger.Ledger)
 	for _, name := range []string{"a", "b", "c"} {
-		l, err := ledger.New(fleet.LedgerOptions{Secret: []byte("the same on all hosts")}, false)
+		l, err := ledger.New(fleet.LedgerOptions{Secret: []byte("the same on all hosts")}, fleet.Peer{Name: name}, false)
 		if err != nil {
 			log.Fatal(err)
 		}

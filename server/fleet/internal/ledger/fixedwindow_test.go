@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
 )
 
 func TestAnUpdateOfAPastWindowCountsOnlyIfItIsExcess(t *testing.T) {
@@ -38,7 +39,7 @@ func TestUpdateFromAnEndedWindowCountsOnlyItsExcess(t *testing.T) {
 
 func TestAnUpdateOfAFutureWindowCountsWhenItStarts(t *testing.T) {
 	_, all := hosts(t, 1, false, nil)
-	ahead := newHost(t, &handClock{}, "ahead", false, nil)
+	ahead := newHost(t, &handClock{}, fleet.Peer{Name: "ahead", Incarnation: 1}, false, nil)
 	limit := headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
 	behind := all[0]
 	behind.clock.Advance(59980 * time.Millisecond)

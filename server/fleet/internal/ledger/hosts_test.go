@@ -40,25 +40,26 @@ func hosts(t testing.TB, n int, asks bool, change func(*fleet.LedgerOptions)) (*
 	clock := &handClock{}
 	var all []*host
 	for i := range n {
-		all = append(all, newHost(t, clock, fmt.Sprint("host ", i), asks, change))
+		self := fleet.Peer{Name: fmt.Sprint("host ", i), Incarnation: 1}
+		all = append(all, newHost(t, clock, self, asks, change))
 	}
 	return clock, all
 }
 
-func newHost(t testing.TB, clock *handClock, name string, asks bool, change func(*fleet.LedgerOptions)) *host {
+func newHost(t testing.TB, clock *handClock, self fleet.Peer, asks bool, change func(*fleet.LedgerOptions)) *host {
 	t.Helper()
 	o := fleet.LedgerOptions{
 		Secret: fleettest.Secret, Clock: clock,
-		OnRefused: func(from fleet.Peer, why string) { t.Errorf("%s refused a tally of %v: %s", name, from, why) },
+		OnRefused: func(from fleet.Peer, why string) { t.Errorf("%s refused a tally of %v: %s", self.Name, from, why) },
 	}
 	if change != nil {
 		change(&o)
 	}
-	l, err := New(o, asks)
+	l, err := New(o, self, asks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &host{TB: t, Ledger: l, Peer: fleet.Peer{Name: name, Incarnation: 1}, clock: clock}
+	return &host{TB: t, Ledger: l, Peer: self, clock: clock}
 }
 
 // take takes units one by one and returns how many passed.

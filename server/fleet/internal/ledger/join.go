@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"time"
-
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 )
@@ -25,38 +23,41 @@ import (
 // only, starts at their level.
 
 // meetPeer starts the account of a peer or of its new record, and returns how much of its total is counted already.
-func (l *Ledger) meetPeer(
-	r *record, peer *peerTotal, t *Tally, first bool, age, late time.Duration, now moment,
-) (known int64) {
-	if !first || !r.plan.IsBucket() && !l.startedInWindow(r, t, now) {
+func (l *Ledger) meetPeer(r *record, u *update, now moment) (known int64) {
+	switch {
+	case !u.first:
+		return 0
+	case r.replaced():
+		return u.Total - r.undrained(u)
+	case !r.plan.IsBucket() && !l.startedInWindow(r, u.Tally, now):
 		return 0
 	}
 	at := r.at(now)
-	began := at - age.Microseconds()
+	began := at - u.age.Microseconds()
 	earlier := max(0, r.join.oldest-began)
 	r.join.oldest -= earlier
-	r.join.totalsVoid = r.join.totalsVoid || t.Reset
-	newcomer := age > l.observedFor(r, now)
-	if newcomer && !l.gossips() && r.drainedSinceOldest(now) > 0 { // times matter, and are not known more exactly
-		newcomer = age > l.observedFor(r, now)+l.options.Lag
+	r.join.totalsVoid = r.join.totalsVoid || u.Reset
+	newcomer := u.age > l.observedFor(r, now)
+	if newcomer && l.pulls && r.drainedSinceOldest(now) > 0 { // times matter, and are not known more exactly
+		newcomer = u.age > l.observedFor(r, now)+l.options.Lag
 	}
 	if newcomer {
-		l.adoptLevel(r, t, late, now)
+		l.adoptLevel(r, u, now)
 		r.join.at = at
-		r.window.carried = max(r.window.carried, min(t.Carried, r.maxOwed())) // it is part of the level
-		r.join.guessed, peer.older = r.plan.IsBucket() && l.self != 0, true
-		return t.Total
+		r.window.carried = max(r.window.carried, min(u.Carried, r.maxOwed())) // it is part of the level
+		r.join.guessed, u.peer.older = r.plan.IsBucket(), true
+		return u.Total
 	}
-	if !l.gossips() {
+	if l.pulls {
 		r.emptyTime += earlier // there was no record, and units of the peer may have drained
 	}
-	return r.alreadyCounted(t.Total, began, now)
+	return r.alreadyCounted(u.Total, began, now)
 }
 
 // startedInWindow reports whether this record started in the fixed window of the tally, so that all updates are of that
 // window. A ledger that asks also receives totals of nodes that are gone, and uses totals.
 func (l *Ledger) startedInWindow(r *record, t *Tally, now moment) bool {
-	return r.plan.Kind == algorithm.KindWindow && !l.asks && t.Window == r.window.start &&
+	return r.plan.Kind == algorithm.KindWindow && !l.pulls && t.Window == r.window.start &&
 		r.at(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
 }
 
@@ -88,11 +89,12 @@ func (r *record) peersConsumed() (units int64) {
 }
 
 // adoptLevel raises the level to the peer's level plus the units of this node that the peer cannot know.
-func (l *Ledger) adoptLevel(r *record, t *Tally, late time.Duration, now moment) {
+func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
+	t := u.Tally
 	level := r.level(now)
 	sum := r.peersConsumed() + min(t.Total, headgate.MaxCount)
 	drained := r.drainedSinceOldest(now)
-	own := l.unknownToPeer(r, t, late, now)
+	own := l.unknownToPeer(r, u, now)
 	if drained == 0 && !r.join.totalsVoid {
 		own = r.total - max(0, min(r.mayKnow(t), t.Level-sum))
 	}
@@ -123,16 +125,16 @@ func (r *record) mayKnow(t *Tally) int64 {
 
 // unknownToPeer returns how many of this node's units are not in a peer's level: all if the peer wrote it before
 // anything was sent, otherwise those that were not sent.
-func (l *Ledger) unknownToPeer(r *record, t *Tally, late time.Duration, now moment) int64 {
-	age := t.Age
+func (l *Ledger) unknownToPeer(r *record, u *update, now moment) int64 {
+	age := u.Age
 	if age == 0 {
-		age = late - l.options.Lag/4
+		age = u.lag
 	}
-	if l.asks {
+	if l.pulls {
 		age += l.options.Lag / 16 // a node that asks sends what it received in a later exchange
 	}
 	if r.sent.firstAt == 0 || r.at(now)-age.Microseconds() <= r.sent.firstAt {
 		return r.total
 	}
-	return r.total - r.mayKnow(t)
+	return r.total - r.mayKnow(u.Tally)
 }

@@ -118,8 +118,7 @@ func TestAHostThatStartsAgainAtOnceKnowsWhatItsFirstLifeConsumed(t *testing.T) {
 				all[0].take("k", limit, 3)
 				shareAll(all...)
 				clock.Advance(fleet.DefaultLag / 10)
-				again := newHost(t, clock, all[2].Peer.Name, false, nil)
-				again.Incarnation = 2
+				again := newHost(t, clock, fleet.Peer{Name: all[2].Peer.Name, Incarnation: 2}, false, nil)
 				clock.Advance(fleet.DefaultLag / 10)
 				all[0].take("k", limit, 2) // nobody else knows
 				again.take("k", limit, 1)

@@ -61,15 +61,15 @@ type Decider interface {
 // new key is refused with headgate.ErrFull.
 type Ledger struct {
 	options fleet.LedgerOptions
-	// asks is set if this node receives updates only of keys that it asks for, as in async. Then Changes also returns keys
-	// that were requested and not consumed, and tallies do not cover the time before this node first asked. In gossip,
-	// nodes receive updates of all keys.
-	asks       bool
+	// pulls is set if this node receives updates only of keys that it requests from its peers, as in async. Then Changes
+	// also returns keys that callers used without consuming anything, and tallies do not cover the time before the key's
+	// record was added. In gossip, nodes receive updates of all keys.
+	pulls      bool
 	k0, k1     uint64
 	clock      clock.Stopwatch
 	epoch      int64        // µs since 1970 when the clock was started
 	clockAhead atomic.Int64 // µs that the fleet's clock, which windows use, is ahead
-	self       uint64       // hash of this node in digests; 0 if nodes do not compare sums, as in region
+	self       uint64       // hash of this node in digests
 	plans      algorithm.Cache[*quota.Plan]
 	closed     atomic.Bool
 
@@ -90,12 +90,14 @@ type Ledger struct {
 // shards is KeyGroups, so that the keys of a group are in one shard.
 const shards = fleet.KeyGroups
 
-// New returns an empty ledger. asks is whether it receives updates only of keys that it asks for.
-func New(o fleet.LedgerOptions, asks bool) (*Ledger, error) {
+// New returns an empty ledger of the node self. pulls is whether the node receives updates only of keys that it
+// requests from its peers. If there are no peers, self may be the zero Peer.
+func New(o fleet.LedgerOptions, self fleet.Peer, pulls bool) (*Ledger, error) {
 	if err := validate(&o); err != nil {
 		return nil, err
 	}
-	l := &Ledger{options: o, asks: asks, clock: clock.NewStopwatch(o.Clock)}
+	l := &Ledger{options: o, self: peers.Hash(self), pulls: pulls, clock: clock.NewStopwatch(o.Clock)}
+	l.peers.KeepEnded = pulls
 	l.SetLookupAge(o.Lag / 2)
 	l.epoch = l.clock.Start.UnixMicro()
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
@@ -292,7 +294,7 @@ func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (
 	r := sh.records[q.key]
 	isNew := r == nil
 	if isNew {
-		if l.asks && q.peek && q.plan.Shared {
+		if l.pulls && q.peek && q.plan.Shared {
 			r, _ = l.add(sh, q.key, q.plan, q.offset, now) // so that it is looked up, if there is room
 		} else if !q.peeks() {
 			if r, err = l.add(sh, q.key, q.plan, q.offset, now); err != nil {
@@ -325,9 +327,7 @@ func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (
 		r.setEmptyAt(d, now)
 		r.status.denied = false
 		r.addOwed(d, q.units)
-		if r.optional.share != nil {
-			r.optional.share.tighten(d, 0, at)
-		}
+		r.tightenByExtraCounters(d, 0, at)
 	} else {
 		r.status.denied = true
 		l.queueLookup(sh, r)
@@ -341,12 +341,3 @@ func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (
 
 // Options returns the options, with defaults for those that were zero.
 func (l *Ledger) Options() fleet.LedgerOptions { return l.options }
-
-// Drop forgets a key. It is for tests.
-func (l *Ledger) Drop(k Key) {
-	sh, r := l.lock(&k)
-	defer sh.mu.Unlock()
-	if r != nil {
-		l.drop(sh, r)
-	}
-}

@@ -98,7 +98,7 @@ func TestANewcomerBesideTwoOldHostsBeginsAtTheirLevel(t *testing.T) {
 			t.Fatalf("the old hosts have %d left, want next to nothing", before)
 		}
 		clock.Advance(300 * time.Millisecond) // so that each has something to tell
-		third := newHost(t, clock, "newcomer", asks, nil)
+		third := newHost(t, clock, fleet.Peer{Name: "newcomer", Incarnation: 1}, asks, nil)
 		third.take("k", limit, 1)
 		all[0].take("k", limit, 1)
 		all[1].take("k", limit, 1)
@@ -120,7 +120,7 @@ func TestNewNodesEarlyConsumptionAddsToItsPeersDebt(t *testing.T) {
 			shareAll(all...)
 			clock.Advance(100 * time.Millisecond)
 		}
-		third := newHost(t, clock, "newcomer", asks, nil)
+		third := newHost(t, clock, fleet.Peer{Name: "newcomer", Incarnation: 1}, asks, nil)
 		if got := third.take("k", limit, 60); got != 60 {
 			t.Fatalf("passed on the newcomer: got %d, want 60", got)
 		}
@@ -145,7 +145,7 @@ func TestWhatANewcomerConsumedIsNotAddedToALevelThatContainsIt(t *testing.T) {
 		old.take("k", limit, 60)
 		shareAll(all...)
 		clock.Advance(3 * time.Second)
-		third := newHost(t, clock, "newcomer", asks, nil)
+		third := newHost(t, clock, fleet.Peer{Name: "newcomer", Incarnation: 1}, asks, nil)
 		third.take("k", limit, 60)
 		old.Apply(third.Peer, third.Uptime(), third.Changes(nil, 10))
 		clock.Advance(time.Second)
@@ -214,8 +214,7 @@ func TestANewIncarnationBeginsAtZero(t *testing.T) {
 		all[1].take("k", limit, 10)
 		shareAll(all...)
 		clock.Advance(time.Second)
-		again := newHost(t, clock, all[1].Peer.Name, asks, nil)
-		again.Incarnation = 2
+		again := newHost(t, clock, fleet.Peer{Name: all[1].Peer.Name, Incarnation: 2}, asks, nil)
 		again.take("k", limit, 5)
 		all[0].take("k", limit, 1)
 		shareAll(all[0], again)

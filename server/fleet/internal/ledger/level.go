@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"time"
-
 	"github.com/headgate/headgate"
 )
 
@@ -20,8 +18,12 @@ import (
 const minComparisons = 4
 
 // catchUp raises a record to the level of a peer that was above it for some time, or queues its level for a peer below.
-func (l *Ledger) catchUp(sh *shard, r *record, peer *peerTotal, t *Tally, late time.Duration, now moment) {
-	theirs := min(t.Level-r.plan.UnitsIn(late.Microseconds()+1, t.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
+func (l *Ledger) catchUp(sh *shard, r *record, u *update, now moment) {
+	peer, late := u.peer, u.lag+l.options.Lag/4
+	if u.Age > 0 {
+		late = u.Age
+	}
+	theirs := min(u.Level-r.plan.UnitsIn(late.Microseconds()+1, u.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
 	above := theirs - r.level(now) - 1 // rounding may differ by one
 	at := r.at(now)
 	if peer.compared == 0 {

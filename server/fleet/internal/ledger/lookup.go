@@ -64,7 +64,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, q *request, now moment) *Look
 	if !q.mayWait || l.lookups.request == nil {
 		return nil
 	}
-	if !q.peek && !l.peekRecord(r, q.units, now).Allowed {
+	if !q.peek && !r.peek(q.units, now).Allowed {
 		return nil // the consumption of peers does not change a denial
 	}
 	if l.unreachable.Load() || l.lookups.failed.Load()>>GroupOf(&r.key)&1 == 1 || l.lookups.waiting.Load() >= MaxWaiting {

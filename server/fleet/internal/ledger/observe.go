@@ -24,7 +24,7 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 	l.noteRequest(sh, r, now)
 	r.optional.observed.level, r.optional.observed.at = p.Capacity()-d.Remaining, r.at(now)
 	if units := d.Receipt.Units; units > 0 {
-		own := l.charge(r, units, now)
+		own := r.charge(units, now)
 		r.setEmptyAt(&own, now)
 		l.countConsumed(sh, r, units, now)
 		r.status.denied = false
@@ -113,7 +113,7 @@ func (l *Ledger) Refund(c *headgate.Check) {
 	defer sh.mu.Unlock()
 	if r != nil {
 		l.advance(r, now)
-		l.give(r, r.plan, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
+		r.give(r.plan, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
 	}
 }
 

@@ -91,10 +91,10 @@ type joinState struct {
 
 // An optionalState has the parts of a record that most records do not have.
 type optionalState struct {
-	local    *quota.Counter // what this node consumed, if LocalCap bounds it
-	kinds    *otherKinds    // if the key has records of other kinds
-	share    *shareCounter  // what was consumed on this side of a partition, if nodes use only their share
-	observed *observation   // if another limiter decides, as in region
+	local    *extraCounter
+	share    *extraCounter
+	kinds    *otherKinds  // if the key has records of other kinds
+	observed *observation // if another limiter decides, as in region
 }
 
 // An observation is the latest decision of another limiter.
@@ -139,6 +139,9 @@ func (l *Ledger) advance(r *record, now moment) {
 			r.emptyTime += at - r.emptyAt
 			r.emptyAt = at
 			r.debt.deepest, r.join.guessed, r.join.charged = 0, false, 0
+			if !r.replaced() {
+				r.optional.kinds = nil
+			}
 			if r.total > 0 && r.delivered == r.total && at-r.requestedAt >= l.options.Idle.Microseconds() {
 				r.restart(now)
 			}
@@ -180,7 +183,7 @@ func (r *record) restart(now moment) {
 func (r *record) reset(now moment) {
 	r.consumed = quota.Counter{}
 	if r.optional.local != nil {
-		*r.optional.local = quota.Counter{}
+		r.optional.local.Counter = quota.Counter{}
 	}
 	r.optional.share = nil
 	r.owed, r.status.denied, r.status.protected, r.join.totalsVoid = 0, false, false, true
@@ -201,14 +204,8 @@ func (r *record) forgetEmptyTime() {
 // tryTake takes n units if that is allowed, and sets the decision.
 func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) bool {
 	at := r.at(now)
-	if l.options.LocalCap < 100 && r.optional.local != nil {
-		if own := r.optional.local.Decide(l.localPlan(r.plan), at, n); !own.Allowed {
-			*d = l.peekRecord(r, n, now)
-			return false
-		}
-	}
-	if r.optional.share != nil && !r.optional.share.Decide(r.optional.share.plan, at, n).Allowed {
-		*d = l.peekRecord(r, n, now)
+	if !r.allowedByExtraCounters(n, at) {
+		*d = r.peek(n, now)
 		return false
 	}
 	var lease uint64
@@ -217,32 +214,18 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 	}
 	if !r.consumed.Take(r.plan, at, n, lease, d) {
 		r.addOwed(d, n)
-		if r.optional.share != nil {
-			r.optional.share.tighten(d, n, at)
-		}
+		r.tightenByExtraCounters(d, n, at)
 		return false
 	}
-	if r.optional.share != nil {
-		r.optional.share.add(n, at)
-	}
-	if l.options.LocalCap < 100 && r.optional.local != nil {
-		var own headgate.Decision
-		r.optional.local.Take(l.localPlan(r.plan), at, n, 0, &own)
-	}
+	r.addToExtraCounters(n, at)
 	return true
 }
 
 // peekRecord returns the decision on n units without taking them, or the state of the key for 0 units.
-func (l *Ledger) peekRecord(r *record, n int64, now moment) headgate.Decision {
+func (r *record) peek(n int64, now moment) headgate.Decision {
 	d := r.consumed.Decide(r.plan, r.at(now), n)
 	r.addOwed(&d, n)
-	if r.optional.share != nil {
-		r.optional.share.tighten(&d, n, r.at(now))
-	}
-	if r.optional.local != nil {
-		own := r.optional.local.Decide(l.localPlan(r.plan), r.at(now), n)
-		tighten(&d, &own)
-	}
+	r.tightenByExtraCounters(&d, n, r.at(now))
 	return d
 }
 
@@ -266,15 +249,10 @@ func (r *record) addOwed(d *headgate.Decision, n int64) {
 }
 
 // charge takes n units regardless of the limit.
-func (l *Ledger) charge(r *record, n int64, now moment) headgate.Decision {
+func (r *record) charge(n int64, now moment) headgate.Decision {
 	d := r.consumed.Charge(r.plan, r.at(now), n)
 	r.changedAt = r.at(now)
-	if r.optional.share != nil {
-		r.optional.share.add(d.Receipt.Units, r.at(now))
-	}
-	if r.optional.local != nil {
-		r.optional.local.Charge(l.localPlan(r.plan), r.at(now), n)
-	}
+	r.addToExtraCounters(d.Receipt.Units, r.at(now))
 	return d
 }
 
@@ -304,16 +282,15 @@ func (r *record) useRefund(n, at int64) int64 {
 }
 
 // give returns n units that this node took.
-func (l *Ledger) give(r *record, own *quota.Plan, n int64, receipt headgate.Receipt, now moment) {
+func (r *record) give(own *quota.Plan, n int64, receipt headgate.Receipt, now moment) {
 	at := r.at(now)
 	before := r.consumed.Decide(r.plan, at, 0).Remaining
 	r.consumed.Give(r.plan, own, at, n, receipt)
 	r.changedAt = at
-	if r.optional.share != nil {
-		r.optional.share.Give(r.optional.share.plan, own, at, n, receipt)
-	}
-	if r.optional.local != nil {
-		r.optional.local.Give(l.localPlan(r.plan), own, at, n, receipt)
+	for _, c := range r.extraCounters() {
+		if c != nil {
+			c.Give(c.plan, own, at, n, receipt)
+		}
 	}
 	d := r.consumed.Decide(r.plan, at, 0)
 	r.setEmptyAt(&d, now)
@@ -366,7 +343,7 @@ func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 	if r.sent.firstAt == 0 && r.total > 0 {
 		r.sent.firstAt = r.at(now)
 	}
-	if l.self != 0 && r.total != r.sent.highest {
+	if r.total != r.sent.highest {
 		r.join.grewAt = stampOf(r.at(now))
 	}
 	t := r.tally(now)

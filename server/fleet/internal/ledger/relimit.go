@@ -32,13 +32,15 @@ func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 	case old.IsBucket():
 		if !p.SameRate(old) {
 			l.changeRate(r, old, now)
+		} else if r.optional.local != nil {
+			r.optional.local.plan = l.localPlan(p)
 		}
 	case old.Shape() != p.Shape():
 		at := r.at(now)
 		shift := at - before
 		r.consumed.Adopt(old, p, shift, at)
 		if r.optional.local != nil {
-			r.optional.local.Adopt(l.localPlan(old), l.localPlan(p), shift, at)
+			r.optional.local.relimit(l.localPlan(p), at, shift, at)
 		}
 		r.requestedAt, r.changedAt, r.updatedAt = r.requestedAt+shift, r.changedAt+shift, r.updatedAt+shift
 		if old.Period != p.Period || shift != 0 {
@@ -66,6 +68,6 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 		peer.emptyTime, peer.emptyAtLevel = rescale(peer.emptyTime), rescale(peer.emptyAtLevel)
 	}
 	if r.optional.local != nil {
-		r.optional.local.ChangeRate(l.localPlan(old), l.localPlan(r.plan), last, at)
+		r.optional.local.relimit(l.localPlan(r.plan), last, 0, at)
 	}
 }

@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"slices"
-	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
@@ -135,9 +133,10 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	// None of these units drained while the bucket was empty.
 	r.forgetEmptyTime()
 	if r.optional.local != nil && old.optional.local != nil {
-		at, units := old.consumedAt(old.optional.local, l.localPlan(old.plan), now)
-		r.optional.local.Set(l.localPlan(p), at+shift, units)
-		*old.optional.local = quota.Counter{}
+		at, units := old.consumedAt(&old.optional.local.Counter, old.optional.local.plan, now)
+		r.optional.local.plan = l.localPlan(p)
+		r.optional.local.Set(r.optional.local.plan, at+shift, units)
+		old.optional.local.Counter = quota.Counter{}
 	}
 	r.status.protected, r.status.denied = old.status.protected || old.status.denied, false
 	old.consumed, old.owed, old.debt.deepest, old.window.carried, old.window.previous = quota.Counter{}, 0, 0, 0, 0
@@ -174,7 +173,7 @@ func (l *Ledger) asIfReplaced(old *record, key Key, p *quota.Plan, offset int64,
 		status: recordStatus{class: none, gap: none}, window: windowState{clockAhead: now.clockAhead},
 	}
 	if old.optional.local != nil {
-		r.optional.local = &quota.Counter{}
+		r.optional.local = &extraCounter{}
 	}
 	l.replace(old.clone(), r, p, offset, now)
 	return r
@@ -186,8 +185,7 @@ func (r *record) clone() *record {
 	other.peers = slices.Clone(r.peers)
 	other.consumed = r.consumed.Clone()
 	if r.optional.local != nil {
-		local := r.optional.local.Clone()
-		other.optional.local = &local
+		other.optional.local = &extraCounter{Counter: r.optional.local.Clone(), plan: r.optional.local.plan}
 	}
 	if r.optional.kinds != nil {
 		kinds := *r.optional.kinds
@@ -200,42 +198,10 @@ func (r *record) clone() *record {
 	return &other
 }
 
-// applyToReplaced charges units that a peer consumed under a limit of another kind to the record in force.
-func (l *Ledger) applyToReplaced(r *record, t *Tally, in *arrival, age time.Duration, now moment) (reason string) {
-	cur := r.current()
-	peer, first := r.peerTotal(in.slot, in.gen, l)
-	growth := t.Total - peer.total
-	switch {
-	case first || t.Start > peer.start:
-		if t.Reset && age < now.uptime-r.addedAt+l.options.Lag {
-			cur.reset(now)
-		}
-		if growth = t.Total; first {
-			growth = r.undrained(t, age)
-		}
-	case t.Start < peer.start || growth < 0 && in.uptime < peer.sentAt:
-		return "" // late
-	case growth < 0:
-		return ReasonFell
-	}
-	if most := (1 + headgate.MaxDebt) * r.plan.Capacity(); growth > most {
-		growth, reason = most, ReasonLeaped
-	}
-	if r.plan.HasWindows() && t.Window < r.window.start {
-		growth = 0
-	}
-	peer.start, peer.total, peer.updatedAt, peer.grewAt, peer.sentAt = t.Start, t.Total, r.at(now), 0, max(in.uptime, peer.sentAt)
-	peer.setWindow(r, t.Window)
-	l.counters.applied.Add(growth)
-	l.advance(cur, now)
-	l.chargePeers(cur, growth, cur.window.start, now)
-	return reason
-}
-
 // undrained returns how many units of a peer's first tally still count.
-func (r *record) undrained(t *Tally, age time.Duration) int64 {
+func (r *record) undrained(u *update) int64 {
 	if !r.plan.IsBucket() {
-		return t.Total
+		return u.Total
 	}
-	return max(min(t.Total, t.Level), t.Total-r.plan.UnitsIn(age.Microseconds(), t.Total))
+	return max(min(u.Total, u.Level), u.Total-r.plan.UnitsIn(u.age.Microseconds(), u.Total))
 }

@@ -28,7 +28,7 @@ func TestChangedLimitsOfALedgerAgreeWithOracle(t *testing.T) {
 		if run%16 == 0 { // before the clock has come to where times end
 			var err error
 			clock = limittest.NewClock()
-			if l, err = New(fleet.LedgerOptions{Clock: suiteClock{now: clock.Now}}, false); err != nil {
+			if l, err = New(fleet.LedgerOptions{Clock: suiteClock{now: clock.Now}}, fleet.Peer{}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -117,7 +117,7 @@ func TestANodeThatJoinsAfterAChangeLearnsWhatWasConsumed(t *testing.T) {
 		clock.Advance(time.Second)
 		shareAll(all...)
 		wantRemaining(t, "those that were there", "k", to, 40, all...)
-		late := newHost(t, clock, "late", asks, nil)
+		late := newHost(t, clock, fleet.Peer{Name: "late", Incarnation: 1}, asks, nil)
 		clock.Advance(2 * time.Second)
 		late.take("k", to, 1)
 		for _, h := range all {

@@ -23,14 +23,14 @@ const (
 // recentlyRequested reports whether updates of units that were consumed at the time of the latest request may still
 // arrive.
 func (l *Ledger) recentlyRequested(r *record, now moment) bool {
-	return l.asks && r.at(now)-r.requestedAt < l.askFor.Microseconds()
+	return l.pulls && r.at(now)-r.requestedAt < l.askFor.Microseconds()
 }
 
 // SetLookupAge makes keys be exchanged in every second call of Changes for this time after a request, and be looked up
 // again after a longer pause.
 func (l *Ledger) SetLookupAge(d time.Duration) {
 	l.askFor, l.lookups.maxAge = d, d.Microseconds()
-	if !l.asks {
+	if !l.pulls {
 		l.lookups.maxAge = math.MaxInt64
 	}
 }

@@ -36,13 +36,11 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	}
 	l.update(r, q.plan, q.offset, now)
 	l.noteRequest(sh, r, now)
-	d = l.charge(r, q.units, now)
+	d = r.charge(q.units, now)
 	l.countConsumed(sh, r, d.Receipt.Units, now)
 	r.setEmptyAt(&d, now)
 	r.addOwed(&d, 0)
-	if r.optional.share != nil {
-		r.optional.share.tighten(&d, 0, r.at(now))
-	}
+	r.tightenByExtraCounters(&d, 0, r.at(now))
 	d.Degraded = q.degraded
 	if q.otherKind {
 		d.Receipt.Lease = leaseOfKind(q.plan.Kind)
@@ -116,7 +114,7 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 		if kind == p.Kind {
 			r.At += rec.at(now) - now.at(p, p.Offset(c.Key)) // by the record's clock
 		}
-		l.give(rec, p, c.Cost, r, now)
+		rec.give(p, c.Cost, r, now)
 	}
 	return nil
 }

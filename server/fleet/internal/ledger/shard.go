@@ -76,14 +76,14 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 	r.sent.start = max(0, now.uptime.Truncate(time.Microsecond))
 	at := r.at(now)
 	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldest = at, at, at, at
-	if l.gossips() {
+	if !l.pulls {
 		r.emptyTime = l.observedFor(r, now).Microseconds() // the bucket was empty until now
 	}
 	if p.HasWindows() {
 		r.window.start = p.WindowOf(at)
 	}
 	if l.options.LocalCap < 100 && p.Kind != algorithm.KindLeases {
-		r.optional.local = &quota.Counter{}
+		r.optional.local = &extraCounter{plan: l.localPlan(p)}
 	}
 	if cur := sh.inForce(key, p.Kind); cur != nil {
 		r.optional.kinds = &otherKinds{replacedBy: cur}
@@ -91,7 +91,7 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 	sh.kinds |= 1 << p.Kind
 	sh.records[key] = r
 	sh.list = append(sh.list, r)
-	if l.asks && p.Shared {
+	if l.pulls && p.Shared {
 		l.markUnlearned(sh, r)
 	}
 	return r, nil
@@ -177,7 +177,7 @@ func heat(p *quota.Plan, units int64, capacityClass int) int8 {
 
 // queueLookup queues a record for an exchange after a denial.
 func (l *Ledger) queueLookup(sh *shard, r *record) {
-	if l.asks && r.plan.Shared {
+	if l.pulls && r.plan.Shared {
 		sh.push(r, askClass)
 	}
 }

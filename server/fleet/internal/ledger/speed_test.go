@@ -58,7 +58,7 @@ func BenchmarkLedgerTake(b *testing.B) {
 	for _, keys := range []int{1, 10_000, 1_000_000} {
 		for _, limit := range []headgate.Limit{headgate.PerSecond(1_000_000), headgate.PerSecond(10)} {
 			b.Run(fmt.Sprintf("keys=%d/limit=%v", keys, limit.Count), func(b *testing.B) {
-				l, err := New(fleet.LedgerOptions{Secret: fleettest.Secret, MaxKeys: 1 << 21}, true)
+				l, err := New(fleet.LedgerOptions{Secret: fleettest.Secret, MaxKeys: 1 << 21}, fleet.Peer{}, true)
 				if err != nil {
 					b.Fatal(err)
 				}

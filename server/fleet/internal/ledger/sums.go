@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/peers"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
@@ -23,6 +21,9 @@ import (
 //
 // A peer cannot lower a level at will: F cannot have grown by more than what would have drained while the bucket was
 // empty, and roundedUnits.
+//
+// Sums do not have units that were consumed under a limit of another kind, and levels do. So levels are not compared
+// until such units have drained.
 
 // roundedUnits is the difference between levels that rounding can cause.
 const roundedUnits = 2
@@ -36,16 +37,6 @@ func digestOf(peer uint64, start time.Duration) uint16 {
 	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
 	return uint16(x >> 48)
 }
-
-// CompareSums makes the ledger of this node send sums and digests, and compare those that it receives. It must be
-// called before the first update.
-func (l *Ledger) CompareSums(self fleet.Peer) {
-	l.self = peers.Hash(self)
-	l.peers.KeepEnded = l.asks
-}
-
-// gossips reports whether this node receives updates of all keys, and compares sums.
-func (l *Ledger) gossips() bool { return l.self != 0 && !l.asks }
 
 // sumAndDigest returns the sum of the units in recent records of this node and its peers, and a digest of the records.
 func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) {
@@ -67,7 +58,7 @@ func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) 
 			digest ^= digestOf(mark.Hash, peer.start)
 		}
 	}
-	if l.asks { // notes do not have the limit
+	if l.pulls { // notes do not have the limit
 		digest ^= digestOf(uint64(r.plan.Limit.Count)<<20^uint64(r.plan.Capacity()), r.plan.Limit.Period)
 	}
 	return sum, digest
@@ -89,20 +80,19 @@ func stampOf(micros int64) stamp { return stamp(micros >> 17) }
 
 // addSum adds to a tally the fields that peers compare.
 func (l *Ledger) addSum(t *Tally, r *record, now moment) {
-	if l.self == 0 || !r.plan.IsBucket() {
+	if !r.plan.IsBucket() {
 		return
 	}
 	t.DrainedPart = r.partDrained(t.Level, now)
 	t.Sum, t.Digest = l.sumAndDigest(r, now)
-	t.SumValid, t.Recent = !r.join.guessed && !r.replaced(), r.isRecent(now)
+	t.SumValid, t.Recent = !r.join.guessed && r.optional.kinds == nil, r.isRecent(now)
 }
 
 // applySum charges units reported by a peer that counts the same records, and adopts the peer's drained units if they
 // are more. It returns false for a peer that counts other records.
-func (l *Ledger) applySum(
-	sh *shard, r *record, peer *peerTotal, t *Tally, units int64, lag time.Duration, now moment,
-) bool {
-	if l.self == 0 || !t.SumValid || !r.plan.IsBucket() || !l.asks && t.Limit != r.plan.Limit {
+func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now moment) bool {
+	t, peer := u.Tally, u.peer
+	if !t.SumValid || !r.plan.IsBucket() || r.optional.kinds != nil || !l.pulls && t.Limit != r.plan.Limit {
 		return false
 	}
 	sum, digest := l.sumAndDigest(r, now)
@@ -133,7 +123,7 @@ func (l *Ledger) applySum(
 		r.setTimeToEmpty(target-credit, now)
 	}
 	if over -= credit; over <= 0 {
-		peer.emptyAtLevel = max(peer.emptyAtLevel, r.emptyTime-lag.Microseconds())
+		peer.emptyAtLevel = max(peer.emptyAtLevel, r.emptyTime-u.lag.Microseconds())
 		r.join.charged = 0
 	}
 	if r.plan.UnitsIn(-over, 1) > 0 {
@@ -147,19 +137,19 @@ func (l *Ledger) applySum(
 // meet again. Units that one side consumed and drained then count as drained while the other's bucket was empty, at
 // most. Two sides that stayed within the limit together owe nothing, and two that each used all of it owe the excess.
 
-// apartAfter is the time without an update after which a peer was unreachable.
-const apartAfter = 500 * time.Millisecond
+// unreachableAfter is the time without an update after which a peer was unreachable.
+const unreachableAfter = 500 * time.Millisecond
 
-// drainedWhileApart returns how many of the units of a peer that was unreachable have drained meanwhile. The peer's
+// drainedSeparately returns how many units of an update have drained while this node did not know of them. The peer's
 // level has not: it belongs to all nodes on its side, and is charged once for all of them.
-func (r *record) drainedWhileApart(peer *peerTotal, t *Tally, units int64, gap time.Duration) int64 {
-	empty := min(r.emptyTime-peer.emptyTime, gap.Microseconds())
-	if gap < apartAfter || empty <= 0 || units <= 0 {
+func (r *record) drainedSeparately(u *update) int64 {
+	empty := min(r.emptyTime-u.peer.emptyTime, u.silence.Microseconds())
+	if empty <= 0 || u.units <= 0 {
 		return 0
 	}
-	still := max(0, t.Level-int64(r.join.charged))
-	drained := r.plan.UnitsIn(empty, max(0, units-still))
-	r.join.charged = int32(min(int64(r.join.charged)+units-drained, math.MaxInt32))
+	still := max(0, u.Level-r.plan.UnitsIn(u.Age.Microseconds(), u.Level)-int64(r.join.charged))
+	drained := r.plan.UnitsIn(empty, max(0, u.units-still))
+	r.join.charged = int32(min(int64(r.join.charged)+u.units-drained, math.MaxInt32))
 	r.useEmptyTime(r.plan.TimeFor(drained))
 	return drained
 }

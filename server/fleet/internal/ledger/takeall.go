@@ -135,7 +135,7 @@ func (l *Ledger) peek(q *request, now moment) headgate.Decision {
 	default:
 		l.update(r, q.plan, q.offset, now)
 	}
-	d := l.peekRecord(r, q.units, now)
+	d := r.peek(q.units, now)
 	d.Degraded = q.degraded
 	return d
 }
@@ -159,7 +159,7 @@ func (l *Ledger) denyWithOthers(q *request, d *headgate.Decision, now moment) {
 func (l *Ledger) undo(requests []request, taken []headgate.Decision, now moment) {
 	for i := range requests {
 		if r := l.shardOf(&requests[i].key).records[requests[i].key]; r != nil && taken[i].Receipt.Units > 0 {
-			l.give(r, r.plan, taken[i].Receipt.Units, taken[i].Receipt, now)
+			r.give(r.plan, taken[i].Receipt.Units, taken[i].Receipt, now)
 		}
 	}
 }
