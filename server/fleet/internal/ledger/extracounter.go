@@ -56,6 +56,9 @@ func (c *extraCounter) relimit(p *quota.Plan, last, shift, at int64) {
 	}
 }
 
+// hasExtraCounters reports whether a record has any. Most have none, and their decisions are faster without the loops.
+func (r *record) hasExtraCounters() bool { return r.optional.local != nil || r.optional.share != nil }
+
 // allowedByExtraCounters reports whether the extra counters allow n units.
 func (r *record) allowedByExtraCounters(n, at int64) bool {
 	for _, c := range r.extraCounters() {

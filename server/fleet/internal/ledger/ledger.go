@@ -327,7 +327,6 @@ func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (
 		r.setEmptyAt(d, now)
 		r.status.denied = false
 		r.addOwed(d, q.units)
-		r.tightenByExtraCounters(d, 0, at)
 	} else {
 		r.status.denied = true
 		l.queueLookup(sh, r)

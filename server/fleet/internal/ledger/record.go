@@ -204,7 +204,8 @@ func (r *record) forgetEmptyTime() {
 // tryTake takes n units if that is allowed, and sets the decision.
 func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) bool {
 	at := r.at(now)
-	if !r.allowedByExtraCounters(n, at) {
+	extra := r.hasExtraCounters()
+	if extra && !r.allowedByExtraCounters(n, at) {
 		*d = r.peek(n, now)
 		return false
 	}
@@ -214,10 +215,15 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 	}
 	if !r.consumed.Take(r.plan, at, n, lease, d) {
 		r.addOwed(d, n)
-		r.tightenByExtraCounters(d, n, at)
+		if extra {
+			r.tightenByExtraCounters(d, n, at)
+		}
 		return false
 	}
-	r.addToExtraCounters(n, at)
+	if extra {
+		r.addToExtraCounters(n, at)
+		r.tightenByExtraCounters(d, 0, at)
+	}
 	return true
 }
 
