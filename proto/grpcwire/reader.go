@@ -104,16 +104,16 @@ func (r *Reader) Text() string {
 	return Borrow(v)
 }
 
-// Enter returns a reader of an embedded message. When it has been read, Leave passes its error to r.
+// Enter returns a reader of the embedded message that comes next. Its Err is passed to Leave when it has been read.
 func (r *Reader) Enter() Reader {
 	b := r.Bytes()
 	return Reader{b: b, err: r.err}
 }
 
-// Leave ends the reading of an embedded message.
-func (r *Reader) Leave(inner *Reader) {
-	if inner.err != nil {
-		r.err, r.b = inner.err, nil
+// Leave ends the reading of an embedded message with its error.
+func (r *Reader) Leave(err error) {
+	if err != nil {
+		r.err, r.b = err, nil
 	}
 }
 

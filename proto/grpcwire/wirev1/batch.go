@@ -28,9 +28,7 @@ func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
 		}
 		q := m.add()
 		q.reset()
-		inner := r.Enter()
-		q.read(&inner)
-		r.Leave(&inner)
+		r.Leave(q.read(r.Enter()))
 	}
 	return r.Err()
 }
@@ -93,9 +91,7 @@ func (m *BatchRateLimitResponse) UnmarshalWire(b []byte) error {
 			return nil
 		}
 		m.Responses = append(m.Responses, RateLimitResponse{})
-		inner := r.Enter()
-		m.Responses[len(m.Responses)-1].read(&inner)
-		r.Leave(&inner)
+		r.Leave(m.Responses[len(m.Responses)-1].read(r.Enter()))
 	}
 	return r.Err()
 }
@@ -127,9 +123,7 @@ func (m *StreamRequest) UnmarshalWire(b []byte) error {
 		case 1<<3 | grpcwire.VarintType:
 			m.ID = r.Varint()
 		case 2<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			m.Request.read(&inner)
-			r.Leave(&inner)
+			r.Leave(m.Request.read(r.Enter()))
 		default:
 			r.Skip(tag)
 		}
@@ -162,9 +156,7 @@ func (m *StreamResponse) UnmarshalWire(b []byte) error {
 		case 1<<3 | grpcwire.VarintType:
 			m.ID = r.Varint()
 		case 2<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			m.Response.read(&inner)
-			r.Leave(&inner)
+			r.Leave(m.Response.read(r.Enter()))
 		default:
 			r.Skip(tag)
 		}

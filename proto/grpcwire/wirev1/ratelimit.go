@@ -1,8 +1,6 @@
 package wirev1
 
 import (
-	"slices"
-
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/headgate/headgate/proto/grpcwire"
@@ -30,9 +28,7 @@ type RateLimitRequest struct {
 func (m *RateLimitRequest) UnmarshalWire(b []byte) error {
 	m.buffer = append(m.buffer[:0], b...)
 	m.reset()
-	r := grpcwire.NewReader(m.buffer)
-	m.read(&r)
-	return r.Err()
+	return m.read(grpcwire.NewReader(m.buffer))
 }
 
 // BufferSize returns the bytes that the message keeps for reuse.
@@ -43,28 +39,25 @@ func (m *RateLimitRequest) reset() {
 	m.Attributes = m.Attributes[:0]
 }
 
-func (m *RateLimitRequest) read(r *grpcwire.Reader) {
+func (m *RateLimitRequest) read(r grpcwire.Reader) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.BytesType:
 			m.Rule = r.Text()
 		case 2<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			m.readClient(&inner)
-			r.Leave(&inner)
+			r.Leave(m.readClient(r.Enter()))
 		case 3<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			m.readAttribute(&inner)
-			r.Leave(&inner)
+			r.Leave(m.readAttribute(r.Enter()))
 		case 4<<3 | grpcwire.VarintType:
 			m.Cost, m.HasCost = int64(r.Varint()), true
 		default:
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func (m *RateLimitRequest) readClient(r *grpcwire.Reader) {
+func (m *RateLimitRequest) readClient(r grpcwire.Reader) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.BytesType:
@@ -77,11 +70,12 @@ func (m *RateLimitRequest) readClient(r *grpcwire.Reader) {
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func (m *RateLimitRequest) readAttribute(r *grpcwire.Reader) {
+func (m *RateLimitRequest) readAttribute(r grpcwire.Reader) error {
 	if m.TooMany { // searching each name among so many would take long
-		return
+		return r.Err()
 	}
 	var a Attribute
 	for tag := r.Next(); tag != 0; tag = r.Next() {
@@ -97,14 +91,15 @@ func (m *RateLimitRequest) readAttribute(r *grpcwire.Reader) {
 	for i := range m.Attributes {
 		if m.Attributes[i].Name == a.Name {
 			m.Attributes[i].Value = a.Value
-			return
+			return r.Err()
 		}
 	}
 	if len(m.Attributes) == MaxAttributes {
 		m.TooMany = true
-		return
+		return r.Err()
 	}
 	m.Attributes = append(m.Attributes, a)
+	return r.Err()
 }
 
 // MarshalWire appends the message.
@@ -154,12 +149,10 @@ type RateLimitResponse struct {
 func (m *RateLimitResponse) UnmarshalWire(b []byte) error {
 	*m = RateLimitResponse{buffer: m.buffer[:0]}
 	m.buffer = append(m.buffer, b...)
-	r := grpcwire.NewReader(m.buffer)
-	m.read(&r)
-	return r.Err()
+	return m.read(grpcwire.NewReader(m.buffer))
 }
 
-func (m *RateLimitResponse) read(r *grpcwire.Reader) {
+func (m *RateLimitResponse) read(r grpcwire.Reader) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -170,9 +163,7 @@ func (m *RateLimitResponse) read(r *grpcwire.Reader) {
 			m.Remaining = int64(r.Varint())
 		case 4<<3 | grpcwire.BytesType:
 			m.HasReset = true
-			inner := r.Enter()
-			m.readReset(&inner)
-			r.Leave(&inner)
+			r.Leave(m.readReset(r.Enter()))
 		case 5<<3 | grpcwire.VarintType:
 			m.RetryAfterMs = int64(r.Varint())
 		case 6<<3 | grpcwire.VarintType:
@@ -191,16 +182,15 @@ func (m *RateLimitResponse) read(r *grpcwire.Reader) {
 		case 12<<3 | grpcwire.VarintType:
 			m.Drop = r.Varint() != 0
 		case 15<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			m.readError(&inner)
-			r.Leave(&inner)
+			r.Leave(m.readError(r.Enter()))
 		default:
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func (m *RateLimitResponse) readReset(r *grpcwire.Reader) {
+func (m *RateLimitResponse) readReset(r grpcwire.Reader) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -211,9 +201,10 @@ func (m *RateLimitResponse) readReset(r *grpcwire.Reader) {
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func (m *RateLimitResponse) readError(r *grpcwire.Reader) {
+func (m *RateLimitResponse) readError(r grpcwire.Reader) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -224,42 +215,31 @@ func (m *RateLimitResponse) readError(r *grpcwire.Reader) {
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
 // MarshalWire appends the message.
 func (m *RateLimitResponse) MarshalWire(dst []byte) ([]byte, error) { return m.append(dst), nil }
 
 func (m *RateLimitResponse) append(dst []byte) []byte {
-	// Reserve the maximum size of all numbers at once.
-	const room = 16 * 11
-	dst = slices.Grow(dst, room)
-	b, n := dst[len(dst):len(dst)+room], 0
-	if m.Passed {
-		b[0], b[1], n = 1<<3, 1, 2
-	}
-	n = putVarint(b, n, 2, uint64(m.Limit))
-	n = putVarint(b, n, 3, uint64(m.Remaining))
+	dst = grpcwire.AppendBool(dst, 1, m.Passed)
+	dst = grpcwire.AppendVarint(dst, 2, uint64(m.Limit))
+	dst = grpcwire.AppendVarint(dst, 3, uint64(m.Remaining))
 	if m.HasReset {
-		start := n + 2
-		n = putVarint(b, start, 1, uint64(m.ResetSeconds))
-		n = putVarint(b, n, 2, uint64(m.ResetNanos))
-		b[start-2], b[start-1] = 4<<3|byte(grpcwire.BytesType), byte(n-start)
+		var start int
+		dst, start = grpcwire.Begin(dst, 4)
+		dst = grpcwire.AppendVarint(dst, 1, uint64(m.ResetSeconds))
+		dst = grpcwire.AppendVarint(dst, 2, uint64(m.ResetNanos))
+		dst = grpcwire.End(dst, start)
 	}
-	n = putVarint(b, n, 5, uint64(m.RetryAfterMs))
-	n = putVarint(b, n, 6, uint64(m.DelayMs))
-	if m.Degraded {
-		b[n], b[n+1] = 9<<3, 1
-		n += 2
-	}
-	n = putVarint(b, n, 10, uint64(m.Reason))
-	n = putVarint(b, n, 11, uint64(m.HTTPStatus))
-	if m.Drop {
-		b[n], b[n+1] = 12<<3, 1
-		n += 2
-	}
-	dst = dst[:len(dst)+n]
+	dst = grpcwire.AppendVarint(dst, 5, uint64(m.RetryAfterMs))
+	dst = grpcwire.AppendVarint(dst, 6, uint64(m.DelayMs))
 	dst = grpcwire.AppendText(dst, 7, m.Rule)
 	dst = grpcwire.AppendText(dst, 8, m.Lease)
+	dst = grpcwire.AppendBool(dst, 9, m.Degraded)
+	dst = grpcwire.AppendVarint(dst, 10, uint64(m.Reason))
+	dst = grpcwire.AppendVarint(dst, 11, uint64(m.HTTPStatus))
+	dst = grpcwire.AppendBool(dst, 12, m.Drop)
 	if m.ErrorCode != 0 {
 		var start int
 		dst, start = grpcwire.Begin(dst, 15)

@@ -66,9 +66,7 @@ func (m *DoResponse) UnmarshalWire(b []byte) error {
 		from := len(m.decisions)
 		m.Results = append(m.Results, Result{})
 		result := &m.Results[len(m.Results)-1]
-		inner := r.Enter()
-		m.readResult(&inner, result)
-		r.Leave(&inner)
+		r.Leave(m.readResult(r.Enter(), result))
 		result.Decisions = m.decisions[from:len(m.decisions):len(m.decisions)]
 		if m.TooMany {
 			return nil
@@ -77,31 +75,28 @@ func (m *DoResponse) UnmarshalWire(b []byte) error {
 	return r.Err()
 }
 
-func (m *DoResponse) readResult(r *grpcwire.Reader, result *Result) {
+func (m *DoResponse) readResult(r grpcwire.Reader, result *Result) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.BytesType:
 			if len(m.decisions) == m.Max {
 				m.TooMany = true
-				return
+				return r.Err()
 			}
 			m.decisions = append(m.decisions, headgate.Decision{})
 			d := &m.decisions[len(m.decisions)-1]
-			inner := r.Enter()
-			readDecision(&inner, d)
-			r.Leave(&inner)
+			r.Leave(readDecision(r.Enter(), d))
 		case 2<<3 | grpcwire.BytesType:
 			result.Failed = true
-			inner := r.Enter()
-			readFailure(&inner, &result.Failure)
-			r.Leave(&inner)
+			r.Leave(readFailure(r.Enter(), &result.Failure))
 		default:
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func readDecision(r *grpcwire.Reader, d *headgate.Decision) {
+func readDecision(r grpcwire.Reader, d *headgate.Decision) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -122,16 +117,15 @@ func readDecision(r *grpcwire.Reader, d *headgate.Decision) {
 		case 7<<3 | grpcwire.VarintType:
 			d.Delay = time.Duration(r.Varint())
 		case 8<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			readReceipt(&inner, &d.Receipt)
-			r.Leave(&inner)
+			r.Leave(readReceipt(r.Enter(), &d.Receipt))
 		default:
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func readFailure(r *grpcwire.Reader, f *Failure) {
+func readFailure(r grpcwire.Reader, f *Failure) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -148,6 +142,7 @@ func readFailure(r *grpcwire.Reader, f *Failure) {
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
 // MarshalWire appends the message.

@@ -61,9 +61,7 @@ func (m *DoRequest) UnmarshalWire(b []byte) error {
 		from := len(m.checks)
 		m.Operations = append(m.Operations, Operation{})
 		op := &m.Operations[len(m.Operations)-1]
-		inner := r.Enter()
-		m.readOperation(&inner, op)
-		r.Leave(&inner)
+		r.Leave(m.readOperation(r.Enter(), op))
 		op.Checks = m.checks[from:len(m.checks):len(m.checks)]
 		if m.TooMany {
 			return nil
@@ -72,7 +70,7 @@ func (m *DoRequest) UnmarshalWire(b []byte) error {
 	return r.Err()
 }
 
-func (m *DoRequest) readOperation(r *grpcwire.Reader, op *Operation) {
+func (m *DoRequest) readOperation(r grpcwire.Reader, op *Operation) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -80,21 +78,18 @@ func (m *DoRequest) readOperation(r *grpcwire.Reader, op *Operation) {
 		case 2<<3 | grpcwire.BytesType:
 			if len(m.checks) == m.Max {
 				m.TooMany = true
-				return
+				return r.Err()
 			}
 			m.checks = append(m.checks, headgate.Check{})
 			c := &m.checks[len(m.checks)-1]
-			inner := r.Enter()
-			readCheck(&inner, c)
-			r.Leave(&inner)
+			r.Leave(readCheck(r.Enter(), c))
 		case 3<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			readReceipt(&inner, &op.Receipt)
-			r.Leave(&inner)
+			r.Leave(readReceipt(r.Enter(), &op.Receipt))
 		default:
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
 // smallEnum returns an enum value; all unknown ones become 0xff.
@@ -105,15 +100,13 @@ func smallEnum(v uint64) uint8 {
 	return 0xff
 }
 
-func readCheck(r *grpcwire.Reader, c *headgate.Check) {
+func readCheck(r grpcwire.Reader, c *headgate.Check) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.BytesType:
 			c.Key = grpcwire.Borrow(r.Bytes())
 		case 2<<3 | grpcwire.BytesType:
-			inner := r.Enter()
-			readLimit(&inner, &c.Limit)
-			r.Leave(&inner)
+			r.Leave(readLimit(r.Enter(), &c.Limit))
 		case 3<<3 | grpcwire.VarintType:
 			c.Cost = int64(r.Varint())
 		case 4<<3 | grpcwire.BytesType:
@@ -126,16 +119,15 @@ func readCheck(r *grpcwire.Reader, c *headgate.Check) {
 			if c.Safe == nil {
 				c.Safe = new(headgate.Limit)
 			}
-			inner := r.Enter()
-			readLimit(&inner, c.Safe)
-			r.Leave(&inner)
+			r.Leave(readLimit(r.Enter(), c.Safe))
 		default:
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func readLimit(r *grpcwire.Reader, l *headgate.Limit) {
+func readLimit(r grpcwire.Reader, l *headgate.Limit) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -156,9 +148,10 @@ func readLimit(r *grpcwire.Reader, l *headgate.Limit) {
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
-func readReceipt(r *grpcwire.Reader, dst *headgate.Receipt) {
+func readReceipt(r grpcwire.Reader, dst *headgate.Receipt) error {
 	for tag := r.Next(); tag != 0; tag = r.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -171,6 +164,7 @@ func readReceipt(r *grpcwire.Reader, dst *headgate.Receipt) {
 			r.Skip(tag)
 		}
 	}
+	return r.Err()
 }
 
 // BufferSize returns the bytes that the message keeps for reuse.

@@ -67,9 +67,7 @@ func (r *request) UnmarshalWire(b []byte) error {
 		case 1<<3 | grpcwire.BytesType:
 			r.domain = in.Text()
 		case 2<<3 | grpcwire.BytesType:
-			inner := in.Enter()
-			r.readDescriptor(&inner)
-			in.Leave(&inner)
+			in.Leave(r.readDescriptor(in.Enter()))
 		case 3<<3 | grpcwire.VarintType:
 			r.hits = uint32(in.Varint())
 		default:
@@ -79,10 +77,10 @@ func (r *request) UnmarshalWire(b []byte) error {
 	return in.Err()
 }
 
-func (r *request) readDescriptor(in *grpcwire.Reader) {
+func (r *request) readDescriptor(in grpcwire.Reader) error {
 	if len(r.descriptors) == r.limits.Descriptors {
 		r.tooMany = "descriptors"
-		return
+		return in.Err()
 	}
 	at := int32(len(r.entries))
 	r.descriptors = append(r.descriptors, descriptor{from: at, to: at})
@@ -90,29 +88,26 @@ func (r *request) readDescriptor(in *grpcwire.Reader) {
 	for tag := in.Next(); tag != 0 && r.tooMany == ""; tag = in.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.BytesType:
-			inner := in.Enter()
-			r.readEntry(&inner, d)
-			in.Leave(&inner)
+			in.Leave(r.readEntry(in.Enter(), d))
 		case 2<<3 | grpcwire.BytesType:
 			d.override.present = true
-			inner := in.Enter()
-			d.override.read(&inner)
-			in.Leave(&inner)
+			in.Leave(d.override.read(in.Enter()))
 		case 3<<3 | grpcwire.BytesType:
 			d.hasHits = true
-			d.hits = readWrapper(in, d.hits)
+			d.hits = readWrapper(&in, d.hits)
 		case 4<<3 | grpcwire.VarintType:
 			d.negative = in.Varint() != 0
 		default:
 			in.Skip(tag)
 		}
 	}
+	return in.Err()
 }
 
-func (r *request) readEntry(in *grpcwire.Reader, d *descriptor) {
+func (r *request) readEntry(in grpcwire.Reader, d *descriptor) error {
 	if int(d.to-d.from) == r.limits.Entries {
 		r.tooMany = "entries of a descriptor"
-		return
+		return in.Err()
 	}
 	var e entry
 	for tag := in.Next(); tag != 0; tag = in.Next() {
@@ -120,13 +115,14 @@ func (r *request) readEntry(in *grpcwire.Reader, d *descriptor) {
 		case 1<<3 | grpcwire.BytesType:
 			e.key = in.Text()
 		case 2<<3 | grpcwire.BytesType:
-			e.value = readValue(in)
+			e.value = readValue(&in)
 		default:
 			in.Skip(tag)
 		}
 	}
 	r.entries = append(r.entries, e)
 	d.to++
+	return in.Err()
 }
 
 // readValue reads the value of an entry. Clients may choose it, for example as a header. An error would let clients
@@ -139,7 +135,7 @@ func readValue(in *grpcwire.Reader) string {
 	return grpcwire.Borrow(value)
 }
 
-func (o *override) read(in *grpcwire.Reader) {
+func (o *override) read(in grpcwire.Reader) error {
 	for tag := in.Next(); tag != 0; tag = in.Next() {
 		switch tag {
 		case 1<<3 | grpcwire.VarintType:
@@ -147,11 +143,12 @@ func (o *override) read(in *grpcwire.Reader) {
 		case 2<<3 | grpcwire.VarintType:
 			o.unit = uint32(in.Varint())
 		case 3<<3 | grpcwire.BytesType:
-			o.multiplier = uint32(readWrapper(in, uint64(o.multiplier)))
+			o.multiplier = uint32(readWrapper(&in, uint64(o.multiplier)))
 		default:
 			in.Skip(tag)
 		}
 	}
+	return in.Err()
 }
 
 // readWrapper reads the number of a protobuf wrapper message. Without one, it returns the number so far.
@@ -164,7 +161,7 @@ func readWrapper(in *grpcwire.Reader, number uint64) uint64 {
 			inner.Skip(tag)
 		}
 	}
-	in.Leave(&inner)
+	in.Leave(inner.Err())
 	return number
 }
 
