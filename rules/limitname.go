@@ -13,13 +13,6 @@ func LimitNameUnder(rule, limits []Limit, at int) string {
 	if hasOwnName(&limits[at]) {
 		return limits[at].Name
 	}
-	if len(limits) == 1 {
-		for i := range rule { // replacedLimit for the common case
-			if sameKind(&rule[i], &limits[0]) {
-				return rule[i].Name
-			}
-		}
-	}
 	if i := replacedLimit(rule, limits, at); i >= 0 {
 		return rule[i].Name
 	}
