@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -26,16 +25,12 @@ func (r *serverReport) readClock(ctx context.Context, server *topology.Server, b
 		before := clk.Now()
 		fields, err := server.Do(ctx, b.Time().Build()).AsStrSlice()
 		took := clk.Since(before)
-		if err != nil || len(fields) < 2 {
-			return
-		}
-		seconds, err1 := strconv.ParseInt(fields[0], 10, 64)
-		micros, err2 := strconv.ParseInt(fields[1], 10, 64)
-		if err1 != nil || err2 != nil {
+		now, ok := parseTime(fields)
+		if err != nil || !ok {
 			return
 		}
 		if tolerance := took / 2; !c.known || tolerance < c.tolerance {
-			skew := time.Unix(seconds, micros*1000).Sub(before.Add(tolerance))
+			skew := now.Sub(before.Add(tolerance))
 			*c = clockReading{known: true, skew: skew, tolerance: tolerance}
 		}
 	}

@@ -112,9 +112,6 @@ func appendNumber(dst []byte, n int64) []byte {
 // is made once more here, to find out what remains and when to retry.
 func (r *request) decide(now int64, packed string, allowed bool) (headgate.Decision, error) {
 	now -= r.offset
-	if allowed && r.plan.IsPair() { // nearly all are
-		return r.decidePair(now, packed)
-	}
 	var array [8]int64
 	state, ok := r.plan.DecodeState(packed, array[:0])
 	if !ok {
@@ -149,28 +146,9 @@ func (f foundState) untaken() headgate.Decision {
 	return f.plan.Decide(state, f.now, 0)
 }
 
-func (r *request) decidePair(now int64, packed string) (headgate.Decision, error) {
-	pair, ok := r.pair(packed)
-	if ok {
-		pair, ok = r.plan.TakePair(pair, now, r.cost)
-	}
-	if !ok {
-		return headgate.Decision{}, errMalformed
-	}
-	return r.plan.DescribeTaken(pair, now, r.cost), nil
-}
-
 // decideCharge returns the decision of a charge.
 func (r *request) decideCharge(now int64, packed string) (headgate.Decision, error) {
 	now -= r.offset
-	if r.plan.IsPair() {
-		pair, ok := r.pair(packed)
-		if !ok {
-			return headgate.Decision{}, errMalformed
-		}
-		_, d := r.plan.ChargePair(pair, now, r.cost)
-		return d, nil
-	}
 	var array [8]int64
 	state, ok := r.plan.DecodeState(packed, array[:0])
 	if !ok {
@@ -178,16 +156,6 @@ func (r *request) decideCharge(now int64, packed string) (headgate.Decision, err
 	}
 	_, d, err := r.plan.Charge(state, now, r.cost)
 	return d, err
-}
-
-// pair parses a state of two numbers. Unlike other states it can stay on the stack.
-func (r *request) pair(packed string) (pair algorithm.Pair, ok bool) {
-	var array [8]int64
-	state, ok := r.plan.DecodeState(packed, array[:0])
-	if ok && len(state) > 0 {
-		pair = algorithm.PairOf(state)
-	}
-	return pair, ok
 }
 
 // errMalformed is the error of a reply that is not from a script of this version.

@@ -98,14 +98,21 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, s.explain(err, "")
 	}
-	if len(parts) == 2 {
-		seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
-		micros, err2 := strconv.ParseInt(parts[1], 10, 64)
-		if err1 == nil && err2 == nil {
-			return time.Unix(seconds, micros*int64(time.Microsecond)), nil
-		}
+	now, ok := parseTime(parts)
+	if !ok {
+		return time.Time{}, s.MalformedReply("")
 	}
-	return time.Time{}, s.MalformedReply("")
+	return now, nil
+}
+
+// parseTime returns the time in a reply to TIME, which has seconds and microseconds.
+func parseTime(parts []string) (now time.Time, ok bool) {
+	if len(parts) != 2 {
+		return time.Time{}, false
+	}
+	seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
+	micros, err2 := strconv.ParseInt(parts[1], 10, 64)
+	return time.Unix(seconds, micros*int64(time.Microsecond)), err1 == nil && err2 == nil
 }
 
 // DeriveSecret returns a secret for a purpose, derived from the store's own. It is the same for all stores that share
