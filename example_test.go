@@ -15,7 +15,7 @@ import (
 // program leaves Options.Clock alone.
 func newStore() (*memstore.Store, *limittest.Clock) {
 	clock := limittest.NewClock()
-	store, err := memstore.New(memstore.Options{Clock: clock.Now})
+	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}

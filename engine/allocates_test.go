@@ -37,7 +37,7 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := limittest.NewClock()
-			store := newStore(t, memstore.Options{Clock: clock.Now})
+			store := newStore(t, memstore.Options{Now: clock.Now})
 			observed := 0
 			e := newEngine(t, engine.Config{Store: store, Rules: compile(t, list), Observe: func(v *engine.Verdict) {
 				observed += len(v.Outcomes()) + len(v.Limits())

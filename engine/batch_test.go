@@ -83,10 +83,10 @@ func compareBatch(t *testing.T, list []rules.Rule, together bool) {
 	clock := limittest.NewClock()
 	var observed [2][]string
 	var engines [2]*engine.Engine
-	counting := &eachStore{Store: newStore(t, memstore.Options{Clock: clock.Now})}
+	counting := &eachStore{Store: newStore(t, memstore.Options{Now: clock.Now})}
 	for i := range engines {
 		c := engine.Config{
-			Store: newStore(t, memstore.Options{Clock: clock.Now}), Rules: compile(t, list),
+			Store: newStore(t, memstore.Options{Now: clock.Now}), Rules: compile(t, list),
 			Observe: func(v *engine.Verdict) { observed[i] = append(observed[i], told(v, nil)) },
 		}
 		if i == 1 && together {

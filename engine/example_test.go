@@ -15,7 +15,7 @@ import (
 // anEngine returns an engine with one rule, on a store whose clock stands still so that the output is always the same.
 func anEngine(r rules.Rule) (e *engine.Engine, end func()) {
 	now := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	store, err := memstore.New(memstore.Options{Clock: func() time.Time { return now }})
+	store, err := memstore.New(memstore.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		panic(err)
 	}

@@ -102,7 +102,7 @@ func newBench(t testing.TB, list ...rules.Rule) *bench {
 func newBenchWith(t testing.TB, c engine.Config, list ...rules.Rule) *bench {
 	t.Helper()
 	b := &bench{Clock: limittest.NewClock(), t: t}
-	b.store = newStore(t, memstore.Options{Clock: b.Now})
+	b.store = newStore(t, memstore.Options{Now: b.Now})
 	if c.Store == nil {
 		c.Store = b.store
 	}

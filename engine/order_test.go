@@ -20,7 +20,7 @@ func stores(t testing.TB, now *bench) (local, lease, exact *recorder, log *[]str
 	log = new([]string)
 	list := make([]*recorder, 3)
 	for i, name := range []string{"local", "lease", "exact"} {
-		list[i] = &recorder{Limiter: newStore(t, memstore.Options{Clock: now.Now}), name: name, log: log}
+		list[i] = &recorder{Limiter: newStore(t, memstore.Options{Now: now.Now}), name: name, log: log}
 	}
 	return list[0], list[1], list[2], log
 }

@@ -244,7 +244,7 @@ func TestOnlyWhatTheRuleDeniesItselfCounts(t *testing.T) {
 func TestPenaltiesCostOneLook(t *testing.T) {
 	log := new([]string)
 	b := newBench(t)
-	store := &recorder{Limiter: newStore(t, memstore.Options{Clock: b.Now}), name: "s", log: log}
+	store := &recorder{Limiter: newStore(t, memstore.Options{Now: b.Now}), name: "s", log: log}
 	e := newEngine(t, engine.Config{Store: store, Rules: compile(t, []rules.Rule{
 		{ID: "a", Key: by(user), Limits: limits("9/h"), Penalty: aPenalty}, {ID: "b", Key: by(user), Limits: limits("9/h")},
 	})})

@@ -71,7 +71,7 @@ func TestRulesThatCannotBeKeptAreRefused(t *testing.T) {
 // One request sees one set of rules, whatever happens meanwhile; and no counter is lost.
 func TestReloadUnderLoad(t *testing.T) {
 	now := time.Now() // all the time, so that nothing comes back meanwhile
-	store := newStore(t, memstore.Options{Clock: func() time.Time { return now }})
+	store := newStore(t, memstore.Options{Now: func() time.Time { return now }})
 	const users, count = 4, 2000
 	// Both limits of the rule are of the same revision, and so is its status.
 	set := func(revision int) *match.Set {

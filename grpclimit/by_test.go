@@ -50,7 +50,7 @@ func always(key string, limit headgate.Limit) func(context.Context, string) (str
 
 func TestByLimitsEachKey(t *testing.T) {
 	clock := limittest.NewClock()
-	store := memstore.MustNew(memstore.Options{Clock: clock.Now})
+	store := memstore.MustNew(memstore.Options{Now: clock.Now})
 	defer store.Close()
 	var methods []string
 	l := grpclimit.By(store, func(_ context.Context, method string) (string, headgate.Limit) {

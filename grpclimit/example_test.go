@@ -26,7 +26,7 @@ import (
 // Each API key may ask for the health of a service twice a minute.
 func Example() {
 	clock := limittest.NewClock() // stands still, so that the output is always the same
-	store, err := memstore.New(memstore.Options{Clock: clock.Now})
+	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}

@@ -41,7 +41,7 @@ func newGate(t testing.TB, rule rules.Rule, c grpclimit.Config) *gate {
 	t.Helper()
 	clock := limittest.NewClock()
 	g := &gate{clock: clock}
-	g.init(t, rule, c, memstore.Options{Clock: clock.Now})
+	g.init(t, rule, c, memstore.Options{Now: clock.Now})
 	return g
 }
 
@@ -60,7 +60,7 @@ func (g *gate) init(t testing.TB, rule rules.Rule, c grpclimit.Config, o memstor
 		list = append(list, rule)
 	}
 	g.engine, g.store = enginetest.New(t, list, o)
-	c.Engine, c.Now = g.engine, o.Clock
+	c.Engine, c.Now = g.engine, o.Now
 	c.OnError = func(_ context.Context, err error) {
 		g.mu.Lock()
 		defer g.mu.Unlock()

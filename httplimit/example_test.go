@@ -19,7 +19,7 @@ import (
 // example returns an engine with one rule, on a clock that stands still so that the outputs below never change.
 func example(rule rules.Rule) (e *engine.Engine, clock *limittest.Clock, done func()) {
 	clock = limittest.NewClock()
-	store, err := memstore.New(memstore.Options{Clock: clock.Now})
+	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}

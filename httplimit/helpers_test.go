@@ -45,7 +45,7 @@ func onPath(path string) rules.Condition {
 func newGate(t testing.TB, list []rules.Rule, c httplimit.Config) *gate {
 	t.Helper()
 	g := &gate{clock: limittest.NewClock()}
-	g.init(t, list, c, memstore.Options{Clock: g.clock.Now})
+	g.init(t, list, c, memstore.Options{Now: g.clock.Now})
 	return g
 }
 
@@ -62,7 +62,7 @@ func (g *gate) init(t testing.TB, list []rules.Rule, c httplimit.Config, o memst
 	g.engine, g.store = enginetest.New(t, list, o)
 	c.Engine = g.engine
 	if c.Now == nil {
-		c.Now = o.Clock
+		c.Now = o.Now
 	}
 	if c.OnError == nil {
 		c.OnError = func(r *http.Request, err error) { t.Errorf("OnError: %s %s: %v", r.Method, r.URL, err) }

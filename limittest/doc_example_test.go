@@ -12,7 +12,7 @@ import (
 // The example of the package comment.
 func TestConformance(t *testing.T) {
 	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		store := memstore.MustNew(memstore.Options{Clock: now})
+		store := memstore.MustNew(memstore.Options{Now: now})
 		t.Cleanup(func() { store.Close() })
 		return store
 	})

@@ -85,7 +85,7 @@ at 0s take alice 2 -> allow remaining=0
 at 59m take alice 1 -> deny retry=1m
 at 1h take alice 1 -> allow remaining=0
 `, func(_ testing.TB, now func() time.Time) headgate.Limiter {
-		store := memstore.MustNew(memstore.Options{Clock: now})
+		store := memstore.MustNew(memstore.Options{Now: now})
 		t.Cleanup(func() { store.Close() })
 		return store
 	})

@@ -56,7 +56,7 @@ func testCooldown(t *testing.T) {
 		at 72s take alice 1 -> deny`,
 		func(t testing.TB, now func() time.Time) headgate.Limiter {
 			store := memstore.MustNew(memstore.Options{
-				Clock: now, Algorithms: map[headgate.Algorithm]algorithm.Custom{headgate.FirstCustom: cooldown{}},
+				Now: now, Algorithms: map[headgate.Algorithm]algorithm.Custom{headgate.FirstCustom: cooldown{}},
 			})
 			t.Cleanup(func() { store.Close() })
 			return store

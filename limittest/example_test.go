@@ -15,7 +15,7 @@ import (
 func ExampleRun() {
 	testConformance := func(t *testing.T) {
 		limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-			store, err := memstore.New(memstore.Options{Clock: now})
+			store, err := memstore.New(memstore.Options{Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +34,7 @@ func ExampleRun() {
 // A Clock stands still until it is set, which makes the time part of a test.
 func ExampleClock() {
 	clock := limittest.NewClock()
-	store, err := memstore.New(memstore.Options{Clock: clock.Now})
+	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		fmt.Println(err)
 		return

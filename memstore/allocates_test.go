@@ -13,7 +13,7 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 	ctx := context.Background()
 	for _, limit := range everyAlgorithm {
 		clock := &fakeClock{}
-		s := newStore(t, Options{Clock: clock.Now})
+		s := newStore(t, Options{Now: clock.Now})
 		b := bind(t, s, limit)
 		check := headgate.Check{Key: "alice", Limit: b.Limit(), Cost: 1}
 		all := []headgate.Check{check, {Key: "bob", Limit: b.Limit(), Cost: 1}, {Key: "carol", Limit: headgate.PerSecond(10), Cost: 1}}

@@ -64,7 +64,7 @@ func followChanges(t *testing.T, steps int, options func(*Store) changetest.Opti
 	seen, err := changetest.Run(t.Context(), steps, func(run uint64) *changetest.History {
 		if run%16 == 0 { // before the clock has come to where times end
 			clock = limittest.NewClock()
-			s = newStore(t, Options{Clock: clock.Now})
+			s = newStore(t, Options{Now: clock.Now})
 			o = options(s)
 		}
 		return changetest.New(s, clock, fmt.Sprint("key-", run), rand.New(rand.NewPCG(20260101, run)), o)

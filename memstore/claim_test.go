@@ -71,7 +71,7 @@ func TestClaimsTakeAllOrNoneAmongOthers(t *testing.T) {
 	for _, limit := range limits {
 		t.Run(limit.second, func(t *testing.T) {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			both := func(pair int, cost int64) []headgate.Check {
 				return []headgate.Check{
 					{Key: "a" + strconv.Itoa(pair), Limit: headgate.MustParseLimit(limit.first), Cost: cost},
@@ -158,7 +158,7 @@ func TestClaimsTakeAllOrNoneAmongOthers(t *testing.T) {
 // A call that is denied by its last key leaves the others as they were, the more so if they were claimed.
 func TestDeniedClaimsArePutBack(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	checks := append(checksOf("5/h", "alice", "bob"), checksOf("2/h", "carol")...)
 	for range 2 {
 		takeAll(t, s, checks)

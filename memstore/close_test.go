@@ -34,7 +34,7 @@ func TestCloseEndsWhatTheStoreStarted(t *testing.T) {
 // A store that is closed decides nothing more, and says so.
 func TestClosedStoreDecidesNothing(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, "5/h")
 	c := headgate.Check{Key: "alice", Limit: b.Limit(), Cost: 1}
 	taken := take(t, s, c.Key, "5/h", 1)

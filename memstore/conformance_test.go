@@ -11,7 +11,7 @@ import (
 
 func TestStoreIsALimiter(t *testing.T) {
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		s, err := memstore.New(memstore.Options{Clock: now})
+		s, err := memstore.New(memstore.Options{Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func (w alignedWindow) Give(l headgate.Limit, s algorithm.Numbers, now, n, taken
 func newCustomStore(t testing.TB, now func() time.Time) *memstore.Store {
 	t.Helper()
 	store, err := memstore.New(memstore.Options{
-		Clock: now, Algorithms: map[headgate.Algorithm]algorithm.Custom{customWindow: alignedWindow{}},
+		Now: now, Algorithms: map[headgate.Algorithm]algorithm.Custom{customWindow: alignedWindow{}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,10 @@ import (
 )
 
 // example returns a store with a clock that stands still until it is set, so that the outputs below are always the
-// same. A program leaves Options.Clock alone.
+// same. A program leaves Options.Now alone.
 func example() (store *memstore.Store, clock *limittest.Clock, done func()) {
 	clock = limittest.NewClock()
-	store, err := memstore.New(memstore.Options{Clock: clock.Now})
+	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}

@@ -33,7 +33,7 @@ func fill(t *testing.T, s *Store, limit string) (refused string) {
 func newSmallStore(t *testing.T) (*Store, *fakeClock) {
 	t.Helper()
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
+	s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 	s.budget.limit = 1 << 19
 	return s, clock
 }

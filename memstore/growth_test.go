@@ -16,7 +16,7 @@ func TestGrowthLosesNothing(t *testing.T) {
 			t.Parallel()
 			const keys, goroutines, each, want = 40_000 / slower, 8, 2, 5
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			b := bind(t, s, limit)
 			admitted := make([]atomic.Int32, keys)
 			var wg sync.WaitGroup
@@ -48,7 +48,7 @@ func TestGrowthLosesNothing(t *testing.T) {
 // Sweeping, merging and growing again all go on while goroutines decide.
 func TestSweepingLosesNothing(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	const steady = 2_000 / slower
 	long, short := bind(t, s, "50/d"), bind(t, s, "1000/s")
 	admitted := make([]atomic.Int32, steady)
@@ -94,7 +94,7 @@ func TestSweepingLosesNothing(t *testing.T) {
 
 func TestTableShrinksWhenKeysDie(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, "10/s")
 	const keys = 600_000 / slower
 	for i := range keys {

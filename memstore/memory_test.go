@@ -16,7 +16,7 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
+			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 			s.budget.limit /= slower
 			b := bind(t, s, limit)
 			const perGoroutine = 120_000 / slower
@@ -103,7 +103,7 @@ func TestMemoryPressureSparesDeniedKeys(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
+			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 			s.budget.limit /= slower
 			b := bind(t, s, limit)
 			const abusers = 500 / slower
@@ -133,7 +133,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
+			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 			s.budget.limit /= slower
 			b := bind(t, s, limit)
 			refused := -1
@@ -179,7 +179,7 @@ func TestMemoryOfRecordsIsGivenBack(t *testing.T) {
 	for _, limit := range []string{"5/s sliding-window", "5/s sliding-buckets 5", "50/s sliding-log", "5 concurrent ttl 1s", "5000000/s burst 5000000"} {
 		t.Run(limit, func(t *testing.T) {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			for i := range 5_000 / slower {
 				for range 5 {
 					take(t, s, key(i), limit, 1)

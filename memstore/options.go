@@ -19,11 +19,11 @@ type Options struct {
 	// MaxBytes is the memory limit of the counters, at least 8 MiB. Default DefaultMaxBytes, which is enough for 25
 	// to 50 million token buckets.
 	MaxBytes int64
-	// Clock returns the time, which is after 1970. Default: the system's monotonic clock, set to its wall clock in New; in
-	// a bubble of testing/synctest that is the bubble's clock. Other tests may use a limittest.Clock: Clock: clock.Now. A
+	// Now returns the time, which is after 1970. Default: the system's monotonic clock, set to its wall clock in New; in
+	// a bubble of testing/synctest that is the bubble's clock. Other tests may use a limittest.Clock: Now: clock.Now. A
 	// clock that goes back adds no capacity. After a clock has jumped ahead and back, time stands still for the keys used
-	// meanwhile until it has caught up. Clock is called by every goroutine that decides and by those of the store.
-	Clock func() time.Time
+	// meanwhile until it has caught up. Now is called by every goroutine that decides and by those of the store.
+	Now func() time.Time
 	// Algorithms are algorithms of the program's own, by their numbers from headgate.FirstCustom on. Default none. A limit
 	// names one in its field Algorithm. Each key of such a limit has a record of 128 bytes.
 	Algorithms map[headgate.Algorithm]algorithm.Custom

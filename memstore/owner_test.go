@@ -25,7 +25,7 @@ type owned struct {
 
 func newOwned(t *testing.T, limit string) *owned {
 	clock := &fakeClock{}
-	o := &owned{Store: newStore(t, Options{Clock: clock.Now}), t: t, clock: clock, limit: headgate.MustParseLimit(limit)}
+	o := &owned{Store: newStore(t, Options{Now: clock.Now}), t: t, clock: clock, limit: headgate.MustParseLimit(limit)}
 	p, err := o.newPlan(o.limit)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 func TestPauseOfASplitIsShort(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	p, err := s.newPlan(headgate.MustParseLimit("1000/h"))
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPauseOfASplitIsShort(t *testing.T) {
 
 func TestMemoryPerKey(t *testing.T) {
 	clock := &fakeClock{} // nothing dies meanwhile
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, "1000/h")
 	next, least, most := 0, 1e9, 0.0
 	for _, size := range []int{1_000_000, 1_200_000, 1_400_000, 1_600_000, 1_800_000, 2_000_000} {
@@ -73,7 +73,7 @@ func TestCollectionHasNothingToScan(t *testing.T) {
 	const keys, most = 1_000_000, 1 << 20
 	before := scanned()
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, "1000/h")
 	for i := range keys {
 		b.Allow(key(i))

@@ -17,7 +17,7 @@ import (
 func TestTakeAllKeepsItsKeysWhileItMakesRoom(t *testing.T) {
 	for _, limit := range []string{"10/s", "10/s sliding-window"} {
 		clock := &fakeClock{}
-		s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
+		s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 		r := rand.New(rand.NewPCG(1, 4))
 		var dst []headgate.Decision
 		for range 200_000 / slower {
@@ -60,7 +60,7 @@ func (s *Store) heldEntries() (n int) {
 func TestMovedEntryIsChargedOnce(t *testing.T) {
 	const hot, most = 64, 90_000
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, strconv.Itoa(most)+"/d")
 	var admitted [hot]atomic.Int64
 	stop := make(chan struct{})
@@ -101,7 +101,7 @@ func TestLoweredLimitIsRemembered(t *testing.T) {
 		{"5000000/s", "10/h"},
 	} {
 		clock := &fakeClock{}
-		s := newStore(t, Options{Clock: clock.Now})
+		s := newStore(t, Options{Now: clock.Now})
 		take(t, s, "alice", limits[0], 100)
 		denied := take(t, s, "alice", limits[1], 1)
 		if denied.Allowed {
@@ -119,7 +119,7 @@ func TestFullMemoryStillServesKnownKeysAndOtherKinds(t *testing.T) {
 	for _, flood := range []string{"10/h sliding-window", "10/h burst 300000", "10/h"} {
 		t.Run(flood, func(t *testing.T) {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now, MaxBytes: minBytes})
+			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 			b := bind(t, s, flood)
 			for i := range 500_000 / slower {
 				if _, err := b.Take(context.Background(), key(i), 1); err != nil {
@@ -155,12 +155,12 @@ func TestTimeIsKeptWhenNothingIsLeft(t *testing.T) {
 		for _, how := range []string{"give", "reset"} {
 			clock := &fakeClock{}
 			clock.advance(time.Minute)
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			c := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit(limit), Cost: 10}
 			d := take(t, s, "alice", limit, 10)
 			err := s.Reset(ctx, headgate.Check{Key: "alice"})
 			if how == "give" {
-				s = newStore(t, Options{Clock: clock.Now})
+				s = newStore(t, Options{Now: clock.Now})
 				d = take(t, s, "alice", limit, 10)
 				err = s.Give(ctx, c, d.Receipt)
 			}
@@ -182,7 +182,7 @@ func TestTimeIsKeptWhenNothingIsLeft(t *testing.T) {
 func TestGiveUnderMoreBucketsKeepsTheRest(t *testing.T) {
 	clock := &fakeClock{}
 	clock.advance(40 * time.Second)
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	d := take(t, s, "alice", "100/100s sliding-buckets 2", 100)
 	finer := headgate.Check{Key: "alice", Limit: headgate.MustParseLimit("100/100s sliding-buckets 100"), Cost: 1}
 	if err := s.Give(context.Background(), finer, d.Receipt); err != nil {
@@ -197,7 +197,7 @@ func TestGiveUnderMoreBucketsKeepsTheRest(t *testing.T) {
 // At each of its times a daily limit of one admits one, however many ask while the clock jumps on.
 func TestClockJumpsWhileDecisionsAreUnderWay(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, "1/d")
 	var admitted atomic.Int64
 	stop := make(chan struct{})

@@ -73,7 +73,7 @@ const (
 func newTakeAllSoak(t *testing.T, full bool) *takeAllSoak {
 	clock := newShuffledClock()
 	s := &takeAllSoak{
-		Store: newStore(t, Options{Clock: clock.Now}), t: t, clock: clock, full: full,
+		Store: newStore(t, Options{Now: clock.Now}), t: t, clock: clock, full: full,
 		clients: make([]soakClient, 20_000/slower), shared: make([]soakKey, soakShared),
 	}
 	records := len(s.clients) / 2

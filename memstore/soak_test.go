@@ -57,7 +57,7 @@ func TestSoakNeverMoreThanBurstPlusRate(t *testing.T) {
 	limits := []string{"100/s burst 50", "300/s", "7/s gcra burst 3", "20/s leaky-bucket", "1000000/m"}
 	type counter struct{ admitted [5]atomic.Int64 }
 	clock := &shuffledClock{jumps: 1 << 22}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	bounds := make([]*headgate.Bound, len(limits))
 	for i, l := range limits {
 		bounds[i] = bind(t, s, l)

@@ -18,7 +18,7 @@ func TestStaggeredWindowsOfAnyPeriodAreDecided(t *testing.T) {
 	} {
 		for _, back := range []time.Duration{0, 18 * time.Hour, 20 * time.Hour, 40 * time.Hour, 56 * time.Hour, 60 * time.Hour, 600 * time.Hour} {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			clock.advance(-back)
 			done := make(chan struct{})
 			go func() {
@@ -66,7 +66,7 @@ func TestStaggeringForLongKeepsWhatWasConsumed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			for i := range 20 {
 				take(t, s, key(i), "5/d fixed-window", 3)
 				if d := look(t, s, headgate.Check{Key: key(i), Limit: long, Cost: 1}); d.Remaining != 2 {
@@ -86,7 +86,7 @@ func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 	for _, limit := range []string{"1000003/s", "10000019/s", "999983/s burst 1", "3/366d burst 2", "1000000007/366d", "1000/d", "100000/d fixed-window"} {
 		for _, full := range []bool{false, true} {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			d := take(t, s, "alice", small, first)
 			clock.advance(later * time.Microsecond)
 			take(t, s, "alice", small, second)

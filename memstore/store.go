@@ -54,7 +54,7 @@ func New(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		clock:  newClock(o.Clock),
+		clock:  newClock(o.Now),
 		custom: maps.Clone(o.Algorithms),
 		stop:   make(chan struct{}),
 	}
@@ -69,7 +69,7 @@ func New(o Options) (*Store, error) {
 	s.seeds[algorithm.KindLeases] = maphash.MakeSeed()
 	now := s.clock.micros()
 	if now < 0 {
-		return nil, fmt.Errorf("memstore: Clock is at %s: want a time after 1970", time.UnixMicro(now).UTC())
+		return nil, fmt.Errorf("memstore: Now is at %s: want a time after 1970", time.UnixMicro(now).UTC())
 	}
 	s.validFrom.Store(now - validBefore)
 	s.running.Add(2)

@@ -11,7 +11,7 @@ import (
 // where they are then.
 func TestTakeAllWhileItsOwnKeysAreMoved(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	ctx := context.Background()
 	limit := headgate.MustParseLimit("90000/d")
 	const old, rounds = 15, 8_000 + 32_000/slower
@@ -54,7 +54,7 @@ func TestDeniedTakeAllLeavesRecordsAsTheyWere(t *testing.T) {
 	for _, limit := range everyAlgorithm {
 		for _, before := range []int64{0, 2} { // units taken earlier
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			if before > 0 {
 				take(t, s, "alice", limit, before)
 			}

@@ -19,7 +19,7 @@ func TestTakeEachAnswersAsTakeDoes(t *testing.T) {
 	clock := limittest.NewClock()
 	var stores [2]*memstore.Store
 	for i := range stores {
-		store, err := memstore.New(memstore.Options{Clock: clock.Now})
+		store, err := memstore.New(memstore.Options{Now: clock.Now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 // A word keeps a pair, and when the latest decision was to the grain of its layout.
 func TestWordKeepsPair(t *testing.T) {
-	s := newStore(t, Options{Clock: (&fakeClock{}).Now})
+	s := newStore(t, Options{Now: (&fakeClock{}).Now})
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, limit := range []string{"10/s", "777/h burst 10", "1000/d", "1001/m burst 1000", "1/us", "1000000/s", "10/d fixed-window"} {
 		p, err := s.newPlan(headgate.MustParseLimit(limit))
@@ -78,7 +78,7 @@ func TestLifeCoversTheLimit(t *testing.T) {
 		{"10/s sliding-window", false},
 		{"10 concurrent", false},
 	}
-	s := newStore(t, Options{Clock: (&fakeClock{}).Now})
+	s := newStore(t, Options{Now: (&fakeClock{}).Now})
 	for _, test := range tests {
 		p, err := s.newPlan(headgate.MustParseLimit(test.limit))
 		if err != nil {
@@ -112,7 +112,7 @@ func TestClockJumps(t *testing.T) {
 	for _, limit := range []string{"10/s", "10/s fixed-window", "10/s sliding-window"} {
 		for _, jump := range jumps {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			b := bind(t, s, limit)
 			take(t, s, "alice", limit, 10)
 			clock.advance(jump)
@@ -137,7 +137,7 @@ func TestClockJumps(t *testing.T) {
 // What is dead is dropped before its time could be taken for a later one, however few there are.
 func TestDeadEntriesDoNotComeBack(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, "10/s")
 	take(t, s, "alice", "10/s", 10)
 	for range 60 {
@@ -158,7 +158,7 @@ func TestLimitThatOutgrowsItsWordKeepsWhatWasConsumed(t *testing.T) {
 		{"10/h", "1000000/h"},
 		{"10/d fixed-window", "1000000/d fixed-window"},
 	} {
-		s := newStore(t, Options{Clock: clock.Now})
+		s := newStore(t, Options{Now: clock.Now})
 		small, large := limits[0], limits[1]
 		take(t, s, "alice", small, 8)
 		if d := take(t, s, "alice", large, 1); d.Remaining != 1_000_000-9 {
@@ -178,7 +178,7 @@ func TestLimitThatOutgrowsItsWordKeepsWhatWasConsumed(t *testing.T) {
 
 func TestLifeIsRaisedWithTheLimit(t *testing.T) {
 	clock := &fakeClock{}
-	s := newStore(t, Options{Clock: clock.Now})
+	s := newStore(t, Options{Now: clock.Now})
 	take(t, s, "alice", "10/s", 1)
 	take(t, s, "alice", "10/h", 9)
 	clock.advance(time.Minute) // by the first limit it would be dead
@@ -194,7 +194,7 @@ func TestASweepFromBeforeAJumpForgetsNothing(t *testing.T) {
 	for _, limit := range []string{"10/h", "10/d fixed-window", "10/h sliding-window"} {
 		for _, jump := range []time.Duration{day, 4 * day, 5 * day, 20 * day, 30 * day} {
 			clock := &fakeClock{}
-			s := newStore(t, Options{Clock: clock.Now})
+			s := newStore(t, Options{Now: clock.Now})
 			before := s.now()
 			clock.advance(jump)
 			take(t, s, "alice", limit, 10)
@@ -211,12 +211,12 @@ func TestASweepFromBeforeAJumpForgetsNothing(t *testing.T) {
 // Times before 1970 are refused at once: no key has been seen then, and none ever would be forgotten.
 func TestAClockBefore1970IsRefused(t *testing.T) {
 	for _, at := range []time.Time{{}, time.UnixMicro(-1)} {
-		if s, err := New(Options{Clock: func() time.Time { return at }}); err == nil {
+		if s, err := New(Options{Now: func() time.Time { return at }}); err == nil {
 			t.Errorf("a clock at %s: got a store, want an error", at)
 			_ = s.Close()
 		}
 	}
-	s := newStore(t, Options{Clock: func() time.Time { return time.UnixMicro(0) }})
+	s := newStore(t, Options{Now: func() time.Time { return time.UnixMicro(0) }})
 	if d := take(t, s, "alice", "5/s", 1); !d.Allowed {
 		t.Errorf("a clock at 1970: %+v, want it allowed", d)
 	}

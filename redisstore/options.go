@@ -56,7 +56,7 @@ type Options struct {
 	HangTimeout time.Duration
 	// Logger receives lost and restored connections, and settings that break limits. Default slog.Default().
 	Logger *slog.Logger
-	// Now, if set, is used for decisions instead of the servers' clocks. It is for tests.
+	// Now, if set, returns the time of decisions in place of the servers' clocks. It is for tests.
 	Now func() time.Time
 	// Clock is the clock of this process: of retries, and of the times in Health and Warnings. Default clock.System.
 	Clock clock.Clock

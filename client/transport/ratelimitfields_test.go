@@ -28,7 +28,7 @@ type server struct {
 func newServer(t *testing.T, list []rules.Rule, fields httplimit.Fields) server {
 	t.Helper()
 	clock := limittest.NewClock()
-	e, _ := enginetest.New(t, list, memstore.Options{Clock: clock.Now})
+	e, _ := enginetest.New(t, list, memstore.Options{Now: clock.Now})
 	limit, err := httplimit.New(httplimit.Config{Engine: e, Fields: fields, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)

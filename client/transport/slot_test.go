@@ -19,7 +19,7 @@ func TestTransportRenewsItsSlotWhileTheResponseIsRead(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
 	t.Cleanup(up.Close)
 	clock := limittest.NewClock()
-	counters, err := memstore.New(memstore.Options{Clock: clock.Now})
+	counters, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

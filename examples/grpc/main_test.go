@@ -18,7 +18,7 @@ import (
 )
 
 func TestEachUserHasItsLimits(t *testing.T) {
-	store := memstore.MustNew(memstore.Options{Clock: limittest.NewClock().Now})
+	store := memstore.MustNew(memstore.Options{Now: limittest.NewClock().Now})
 	defer store.Close()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func guarded(t testing.TB, now func() time.Time, o Options) (*Guard, *memstore.Store) {
-	store, err := memstore.New(memstore.Options{Clock: now})
+	store, err := memstore.New(memstore.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (r *remote) Take(ctx context.Context, c headgate.Check) (headgate.Decision,
 // always the same.
 func example(o guard.Options) (g *guard.Guard, r *remote, clock *limittest.Clock, done func()) {
 	clock = limittest.NewClock()
-	store, err := memstore.New(memstore.Options{Clock: clock.Now})
+	store, err := memstore.New(memstore.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}

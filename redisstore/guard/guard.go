@@ -54,7 +54,7 @@ func New(inner headgate.Limiter, o Options) (*Guard, error) {
 		background: background.New(o.Clock),
 	}
 	if g.local == nil {
-		store, err := memstore.New(memstore.Options{MaxBytes: localBytes, Clock: o.Now})
+		store, err := memstore.New(memstore.Options{MaxBytes: localBytes, Now: o.Now})
 		if err != nil {
 			return nil, fmt.Errorf("guard: create the local store: %w", err)
 		}

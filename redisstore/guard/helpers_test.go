@@ -37,7 +37,7 @@ type fakeStore struct {
 
 func newFake(t testing.TB, now func() time.Time) *fakeStore {
 	t.Helper()
-	store, err := memstore.New(memstore.Options{Clock: now})
+	store, err := memstore.New(memstore.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

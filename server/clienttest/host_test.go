@@ -59,7 +59,7 @@ type host struct {
 // newHost runs a service with rules and a store until the test ends.
 func newHost(t testing.TB, now func() time.Time, c grpcapi.Config) *host {
 	t.Helper()
-	store, err := memstore.New(memstore.Options{Clock: now, MaxBytes: 8 << 20})
+	store, err := memstore.New(memstore.Options{Now: now, MaxBytes: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ rules:
 		c := before(up.URL)
 		c.Routes[0].MaxBody = 8
 		c.Identity = identify(t, identity.Config{Tokens: tokens})
-		c.Limit = limitIn(t, newStore(t, memstore.Options{Clock: s.clock.Now}), c.Identity, rules)
+		c.Limit = limitIn(t, newStore(t, memstore.Options{Now: s.clock.Now}), c.Identity, rules)
 		s.g = start(t, c)
 		return s
 	}

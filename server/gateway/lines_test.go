@@ -21,7 +21,7 @@ func stillLimit(t testing.TB, id *identity.Identifier, text string) func(http.Ha
 	t.Helper()
 	at := time.Unix(1_800_000_000, 0)
 	now := func() time.Time { return at }
-	store, err := memstore.New(memstore.Options{Clock: now})
+	store, err := memstore.New(memstore.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (w *world) assemble(n *node) error {
 	mode := w.variant.Mode
 	local := w.fallback
 	if mode == rules.Local || w.scenario.OnFailure == headgate.Local {
-		store, err := memstore.New(memstore.Options{Clock: n.host.Now, MaxBytes: nodeMemory})
+		store, err := memstore.New(memstore.Options{Now: n.host.Now, MaxBytes: nodeMemory})
 		if err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func (w *world) start() (err error) {
 	if w.rules, err = match.Compile([]rules.Rule{rule}); err != nil {
 		return err
 	}
-	if w.fallback, err = memstore.New(memstore.Options{Clock: w.loop.Time}); err != nil {
+	if w.fallback, err = memstore.New(memstore.Options{Now: w.loop.Time}); err != nil {
 		return err
 	}
 	skew := rand.New(rand.NewPCG(uint64(w.scenario.Seed), 3)) // the same in all groups

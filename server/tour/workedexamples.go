@@ -21,7 +21,7 @@ func (c *virtualClock) now() time.Time { return midnight.Add(time.Duration(c.sin
 func (c *virtualClock) set(sinceMidnight time.Duration) { c.sinceMidnight.Store(int64(sinceMidnight)) }
 
 func (c *virtualClock) newStore() (*memstore.Store, error) {
-	return memstore.New(memstore.Options{Clock: c.now})
+	return memstore.New(memstore.Options{Now: c.now})
 }
 
 // showWorkedExamples is the third scene: the examples that the documentation calculates, decided by the real store in

@@ -24,7 +24,7 @@ func record(t *testing.T, set *match.Set, list []request, nodes, sampleBytes int
 	now := limittest.NewClock()
 	now.Set(start)
 	clock := now.Now
-	store, err := memstore.New(memstore.Options{Clock: clock, MaxBytes: 64 << 20})
+	store, err := memstore.New(memstore.Options{Now: clock, MaxBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

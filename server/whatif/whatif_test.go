@@ -66,7 +66,7 @@ func enforce(t *testing.T, set *match.Set, list []request) (denied, affected int
 	t.Helper()
 	now := limittest.NewClock()
 	now.Set(start)
-	store, err := memstore.New(memstore.Options{Clock: now.Now, MaxBytes: 64 << 20})
+	store, err := memstore.New(memstore.Options{Now: now.Now, MaxBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ at 91s give alice 1 of first
 at 91s peek alice -> allow remaining=1
 `
 	limittest.RunScript(t, "window.txt", script, func(t testing.TB, now func() time.Time) headgate.Limiter {
-		store := memstore.MustNew(memstore.Options{Clock: now, Algorithms: algorithms})
+		store := memstore.MustNew(memstore.Options{Now: now, Algorithms: algorithms})
 		t.Cleanup(func() { store.Close() })
 		return store
 	})

@@ -39,7 +39,7 @@ func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Cons
 	t.Helper()
 	clocks := func(t *testing.T) (*bench, *memstore.Store) {
 		b := &bench{Clock: limittest.NewClock(), t: t}
-		return b, newStore(t, memstore.Options{Clock: b.Now})
+		return b, newStore(t, memstore.Options{Now: b.Now})
 	}
 	t.Run("memstore", func(t *testing.T) {
 		b, local := clocks(t)

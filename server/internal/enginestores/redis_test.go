@@ -33,7 +33,7 @@ func newFleet(t *testing.T, list ...rules.Rule) *fleet {
 			t.Fatal(err)
 		}
 		closing(t, store)
-		local := newStore(t, memstore.Options{Clock: f.Now})
+		local := newStore(t, memstore.Options{Now: f.Now})
 		g, err := guard.New(store, guard.Options{
 			Deadline: 10 * time.Second, DenyCache: -1, Local: local, OnEvent: func(guard.Event) {},
 		})

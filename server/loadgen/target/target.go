@@ -71,7 +71,7 @@ func Open(ctx context.Context, o Options) (Target, error) {
 		if err := o.Limit.Validate(); err != nil {
 			return nil, err
 		}
-		store, err := memstore.New(memstore.Options{Clock: o.Now})
+		store, err := memstore.New(memstore.Options{Now: o.Now})
 		if err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ import (
 func TestCasesInMemory(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, now func() time.Time) headgate.Limiter {
-		s, err := memstore.New(memstore.Options{MaxBytes: 8 << 20, Clock: now})
+		s, err := memstore.New(memstore.Options{MaxBytes: 8 << 20, Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ descriptors:
 - {key: file, value: f*, share_threshold: true, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 10}}
 `)
 	now := func() time.Time { return begin }
-	s := newServer(t, envoyrls.Config{Path: dir, CountDenied: true, Now: now, Store: newStore(t, memstore.Options{MaxBytes: 16 << 20, Clock: now})})
+	s := newServer(t, envoyrls.Config{Path: dir, CountDenied: true, Now: now, Store: newStore(t, memstore.Options{MaxBytes: 16 << 20, Now: now})})
 	client := dial(t, s)
 	ask := func(hits uint32, pairs ...string) {
 		r := &rlspb.RateLimitRequest{Domain: "api", HitsAddend: hits, Descriptors: []*ratelimitpb.RateLimitDescriptor{{}}}

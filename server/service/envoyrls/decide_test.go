@@ -104,7 +104,7 @@ func TestConcurrentCallersGetExactlyTheLimit(t *testing.T) {
 	write(t, dir, "a.yaml", "domain: api\ndescriptors:\n- {key: user, rate_limit: {unit: year, requests_per_unit: 100}}\n")
 	now := time.Unix(1_700_000_000, 0)
 	client := dial(t, newServer(t, envoyrls.Config{
-		Path: dir, CountDenied: true, Store: newStore(t, memstore.Options{MaxBytes: 8 << 20, Clock: func() time.Time { return now }}),
+		Path: dir, CountDenied: true, Store: newStore(t, memstore.Options{MaxBytes: 8 << 20, Now: func() time.Time { return now }}),
 	}))
 	var passed [3]atomic.Int64
 	var group sync.WaitGroup

@@ -69,7 +69,7 @@ func TestShippedEnvoyConfiguration(t *testing.T) {
 
 	now := func() time.Time { return begin }
 	client := dial(t, newServer(t, envoyrls.Config{
-		Path: deployed + "limits", CountDenied: true, Now: now, Store: newStore(t, memstore.Options{MaxBytes: 8 << 20, Clock: now}),
+		Path: deployed + "limits", CountDenied: true, Now: now, Store: newStore(t, memstore.Options{MaxBytes: 8 << 20, Now: now}),
 	}))
 	for _, c := range []struct{ path, want string }{
 		{"/", "OK: OK 599 of 600/MINUTE in 60s | OK 999 of 1000/MINUTE in 90s | OK"},

@@ -32,7 +32,7 @@ func TestJSON(t *testing.T) {
 	}
 	now := func() time.Time { return begin }
 	config := envoyrls.Config{
-		Path: dir, CountDenied: true, Now: now, Limits: envoyrls.Limits{Body: 1000}, Store: newStore(t, memstore.Options{MaxBytes: 8 << 20, Clock: now}),
+		Path: dir, CountDenied: true, Now: now, Limits: envoyrls.Limits{Body: 1000}, Store: newStore(t, memstore.Options{MaxBytes: 8 << 20, Now: now}),
 	}
 	open := newServer(t, config).Handler()
 	config.Token = token

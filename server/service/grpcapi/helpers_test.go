@@ -73,7 +73,7 @@ func parseRules(t testing.TB, text string) *match.Set {
 
 func newStore(t testing.TB, now func() time.Time) *memstore.Store {
 	t.Helper()
-	store, err := memstore.New(memstore.Options{Clock: now, MaxBytes: 32 << 20})
+	store, err := memstore.New(memstore.Options{Now: now, MaxBytes: 32 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

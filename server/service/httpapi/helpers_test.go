@@ -32,7 +32,7 @@ type api struct {
 func newAPI(t testing.TB, text string, c httpapi.Config) *api {
 	t.Helper()
 	a := &api{clock: limittest.NewClock()}
-	a.init(t, text, c, memstore.Options{Clock: a.clock.Now})
+	a.init(t, text, c, memstore.Options{Now: a.clock.Now})
 	return a
 }
 
@@ -51,7 +51,7 @@ func (a *api) init(t testing.TB, text string, c httpapi.Config, o memstore.Optio
 	a.store.Limiter = a.inner
 	c.Engine = a.engine
 	if c.Now == nil {
-		c.Now = o.Clock
+		c.Now = o.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -39,7 +39,7 @@ func TestDocsMatchRedisCLI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := newStore(t, memstore.Options{Clock: limittest.NewClock().Now})
+	store := newStore(t, memstore.Options{Now: limittest.NewClock().Now})
 	e, err := engine.New(engine.Config{Store: store, Rules: set})
 	if err != nil {
 		t.Fatal(err)

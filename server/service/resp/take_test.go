@@ -105,7 +105,7 @@ func TestTakeDecidesByRules(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			clock := limittest.NewClock()
-			converse(t, dial(t, serve(t, onMemory(t, memstore.Options{Clock: clock.Now})).address), test.list)
+			converse(t, dial(t, serve(t, onMemory(t, memstore.Options{Now: clock.Now})).address), test.list)
 		})
 	}
 }

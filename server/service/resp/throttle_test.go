@@ -98,12 +98,12 @@ func replay(t *testing.T, start func(t *testing.T, clock *limittest.Clock) resp.
 func TestThrottleRepliesLikeRedisCell(t *testing.T) {
 	t.Run("bound", func(t *testing.T) {
 		replay(t, func(t *testing.T, clock *limittest.Clock) resp.Config {
-			return onMemory(t, memstore.Options{Clock: clock.Now})
+			return onMemory(t, memstore.Options{Now: clock.Now})
 		})
 	})
 	t.Run("not bound", func(t *testing.T) {
 		replay(t, func(t *testing.T, clock *limittest.Clock) resp.Config {
-			c := onMemory(t, memstore.Options{Clock: clock.Now})
+			c := onMemory(t, memstore.Options{Now: clock.Now})
 			c.Bind = nil
 			return c
 		})
@@ -153,7 +153,7 @@ func TestThrottleSharesNothingWithRules(t *testing.T) {
 
 func TestLongKeysAreDistinct(t *testing.T) {
 	now := time.Now() // for as long as this takes
-	c := dial(t, serve(t, onMemory(t, memstore.Options{Clock: func() time.Time { return now }})).address)
+	c := dial(t, serve(t, onMemory(t, memstore.Options{Now: func() time.Time { return now }})).address)
 	long := strings.Repeat("k", 5000)
 	c.wants("0 1 0 -1 60", "CL.THROTTLE", long+"a", "0", "1", "60")
 	c.wants("0 1 0 -1 60", "CL.THROTTLE", long+"b", "0", "1", "60")
