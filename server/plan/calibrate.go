@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -58,20 +59,35 @@ func MeasureNode(ctx context.Context, c *Constants, t target.Target, lasts time.
 	return nil
 }
 
-// saturate returns the requests per second that a target answers.
+// rounds is how many parts a measurement of throughput has. The median leaves out those in which the machine did
+// something else.
+const rounds = 5
+
+// saturate returns the requests per second that a target answers, after a warm-up.
 func saturate(ctx context.Context, t target.Target, lasts time.Duration) (float64, error) {
-	run, err := loadgen.New(loadgen.Options{Target: t, Duration: lasts, Connections: senders, Prefix: "plan-"})
-	if err != nil {
-		return 0, err
+	var answered []float64
+	for range 1 + rounds {
+		run, err := loadgen.New(loadgen.Options{
+			Target: t, Duration: lasts / rounds, Connections: senders, Prefix: "plan-",
+		})
+		if err != nil {
+			return 0, err
+		}
+		r := run.Do(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case r.Errors > 0:
+			return 0, fmt.Errorf("%d of %d requests failed: %s", r.Errors, r.Sent, r.FirstError)
+		}
+		answered = append(answered, r.Achieved)
 	}
-	r := run.Do(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return 0, ctx.Err()
-	case r.Errors > 0:
-		return 0, fmt.Errorf("%d of %d requests failed: %s", r.Errors, r.Sent, r.FirstError)
-	}
-	return r.Achieved, nil
+	return median(answered[1:]), nil
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
 }
 
 // MeasureShard measures Redis: calls per second with one limit, as bench load --rate max does, the same with the limits

@@ -5,8 +5,10 @@
 package plan
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -46,4 +48,28 @@ func TestCalibrationReplacesTheConstants(t *testing.T) {
 			t.Errorf("got %+v, want it measured", m)
 		}
 	}
+}
+
+// A stallingTarget answers after a millisecond, but much later for a time, as on a machine that does something else.
+type stallingTarget struct {
+	target.Target
+	began time.Time
+}
+
+func (t *stallingTarget) Take(context.Context, string) (target.Outcome, error) {
+	wait := time.Millisecond
+	if ran := time.Since(t.began); ran > 2*time.Second && ran < 3*time.Second {
+		wait *= 50
+	}
+	time.Sleep(wait)
+	return target.Outcome{}, nil
+}
+
+func TestThroughputIsTheUsualOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := saturate(t.Context(), &stallingTarget{began: time.Now()}, 5*time.Second)
+		if want := 1000.0 * senders; err != nil || got < 0.99*want || got > want {
+			t.Errorf("got %.0f/s, error %v, want %.0f/s as if nothing stalled", got, err, want)
+		}
+	})
 }
