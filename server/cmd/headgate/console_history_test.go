@@ -24,7 +24,7 @@ func (g *consoleGallery) addHistory(t *testing.T) {
 	}
 	const kept = 620
 	for minute := now - now%60 - 59*60; minute < now-60; minute += 60 {
-		load := 0.6 + 0.4*random.Float64()
+		load := 0.85 + 0.15*random.Float64()
 		count := func(client, rule string, requests, denied float64) traffic.ClientCount {
 			return traffic.ClientCount{
 				Client: traffic.NewClient(map[string]string{"host": client + ".demo.test"}), Rule: rule,
@@ -32,7 +32,7 @@ func (g *consoleGallery) addHistory(t *testing.T) {
 			}
 		}
 		send(traffic.Report{Minute: minute, Clients: []traffic.ClientCount{
-			count("noisy", "demo-per-client", 3000, 2400), count("noisy", "demo-search-shadow", 3000, 2900),
+			count("noisy", "demo-per-client", 1900, 1480), count("noisy", "demo-search-shadow", 1900, 1740),
 			count("nightly-export", "demo-per-client", 160, 130), count("carol", "demo-per-client", 290, 0),
 			count("carol", "demo-search-shadow", 290, 190), count("alice", "demo-per-client", 180, 0), count("bob", "demo-per-client", 110, 0),
 		}})

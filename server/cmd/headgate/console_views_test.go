@@ -52,6 +52,9 @@ func TestConsoleViews(t *testing.T) {
 			b.colours("light")
 			b.width(1280)
 			view.show(g, t)
+			if cut := ask[string](b, `[...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText.slice(0, 99)).join()`); cut != "" {
+				t.Errorf("at 1280 pixels these tables are cut: %s", cut)
+			}
 			for _, wrong := range b.axe(string(axe), "") {
 				t.Errorf("light: %s", wrong)
 			}

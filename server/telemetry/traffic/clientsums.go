@@ -26,6 +26,15 @@ func (s clientSums) add(c *ClientCount) {
 	sum.Shadow = sum.Shadow || c.Shadow
 }
 
+// part returns part of the counts, for as many of some seconds.
+func (c *ClientCount) part(part, seconds int64) ClientCount {
+	result := *c
+	for _, n := range []*uint64{&result.Requests, &result.Denied, &result.Error} {
+		*n = (*n*uint64(part) + uint64(seconds)/2) / uint64(seconds)
+	}
+	return result
+}
+
 // list returns all clients.
 func (s clientSums) list() []ClientCount {
 	list := make([]ClientCount, 0, len(s))

@@ -213,38 +213,38 @@ type ClientRow struct {
 	Series *ClientSeries `json:"series,omitempty"`
 }
 
-// Clients returns the heaviest or the most denied clients in a window up to now. Windows up to an hour count whole
-// minutes, longer ones whole hours.
+// Clients returns the heaviest or the most denied clients in a window up to now. Clients are kept by the minute and, for
+// windows of more than an hour, by the hour. The first one counts with the share that is in the window, so that a client
+// does not have more requests than its rule.
 func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 	sums, series := clientSums{}, newSeriesSums(&q, now)
-	add := func(at int64, list clientSums) {
+	from := now.Add(-q.Window).Unix()
+	add := func(at, seconds int64, list clientSums) {
+		part := at + seconds - from
+		if part <= 0 {
+			return
+		}
 		for key, c := range list {
 			if (q.Rule == "" || key.rule == q.Rule) && (q.Search == "" || h.options.Namer.Matches(key.client, q.Search)) &&
 				(len(q.Client) == 0 || key.client.Agrees(q.Client)) {
-				sums.add(c)
+				counted := c.part(min(part, seconds), seconds)
+				sums.add(&counted)
 				series.add(key, at, c)
 			}
 		}
 	}
-	from := now.Add(-q.Window).Unix()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q.Window <= keptMinutes*time.Minute {
 		for minute, list := range h.byMin {
-			if minute+60 > from {
-				add(minute, list)
-			}
+			add(minute, 60, list)
 		}
 	} else {
 		for hour, list := range h.byHour {
-			if hour+3600 > from {
-				add(hour, list)
-			}
+			add(hour, 3600, list)
 		}
 		for at, list := range h.stored {
-			if at.hour+3600 > from {
-				add(at.hour, list)
-			}
+			add(at.hour, 3600, list)
 		}
 	}
 	for _, n := range h.nodes {
@@ -252,9 +252,7 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 		for i := range n.clients {
 			current.add(&n.clients[i])
 		}
-		if n.minute+60 > from {
-			add(n.minute, current)
-		}
+		add(n.minute, 60, current)
 	}
 	result := &Clients{Window: Short(q.Window), Order: "denied", Clients: []ClientRow{}}
 	if q.Requests {

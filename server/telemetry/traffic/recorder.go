@@ -209,13 +209,13 @@ func (r *Recorder) observe(index *ruleIndex, v *engine.Verdict, c *engine.Client
 		weight = t.add(key, c, stats, all)
 	}
 	if weight <= deniedWeight*maxPerMinute && stats.sampling.sampledNow(key) && r.sampler != nil {
-		r.sample(t, key, c, stats)
+		r.sample(t, key, weight, c, stats)
 	}
 }
 
-// sample samples a request of a client that is sampled, unless it sends too many.
-func (r *Recorder) sample(t *table, key uint64, c *engine.ClientView, stats *ruleStats) {
-	if t.requests(key) <= maxPerMinute {
+// sample samples a request of a client that is sampled, unless it sends too many. Its weight is at least its requests.
+func (r *Recorder) sample(t *table, key uint64, weight uint32, c *engine.ClientView, stats *ruleStats) {
+	if weight <= maxPerMinute || t.requests(key) <= maxPerMinute {
 		r.sampler.put(stats, key, c)
 	}
 }

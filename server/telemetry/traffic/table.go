@@ -96,6 +96,10 @@ func (b *bucket) find(fingerprint uint32) int {
 	return i
 }
 
+func (b *bucket) empty() bool {
+	return b.fingerprints[0].Load()|b.fingerprints[1].Load()|b.fingerprints[2].Load()|b.fingerprints[3].Load() == 0
+}
+
 // add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0 if
 // it was not in the table.
 func (t *table) add(key uint64, c *engine.ClientView, rule *ruleStats, requests uint32) (weight uint32) {
@@ -241,6 +245,9 @@ func (c *counted) error() (bound uint64) {
 // each calls f with each client of the table that has a rule, while its bucket is locked.
 func (t *table) each(f func(at uint64, i int, s *slot)) {
 	for at := range uint64(len(t.buckets)) {
+		if t.buckets[at].empty() {
+			continue
+		}
 		t.lock(at)
 		for i := range ways {
 			if s := t.slotAt(at, i); s.rule != nil {

@@ -175,16 +175,18 @@ function columns(now: number): Column<Row>[] {
     { name: "Circuit", means: "Open: the server gets no requests, and on_failure decides", cell: (r) => <CircuitCell of={r} /> },
     {
       name: "Ops/s",
-      means: "Operations per second; hot: more than 5000 and twice the average of the primaries",
+      means: "Operations per second, now and while this page is open; hot: more than 5000 and twice the average of the primaries",
       num: true,
       cell: (r) => (
         <>
           {r.operations === undefined ? "–" : rate(r.operations)}
           {r.fleet?.hot && <Badge tone="warn">hot</Badge>}
+          <span class="row-note">
+            <Sparkline values={r.history} label={`Operations per second of ${r.name}`} />
+          </span>
         </>
       ),
     },
-    { name: "Over time", means: "Operations per second while this page is open", cell: (r) => <Sparkline values={r.history} label={`Operations per second of ${r.name}`} /> },
     figure("CPU", (r) => r.cpu, (n) => `${Math.round(100 * n)}\u202f%`, "Of one core"),
     figure("Memory", (r) => r.memory, (n, r) => (r.memoryMax ? `${bytes(n)} of ${bytes(r.memoryMax)}` : bytes(n))),
     {

@@ -1,0 +1,34 @@
+package traffic_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/server/telemetry/traffic"
+)
+
+// A client never has more requests in a window than its rule: the first minute counts with the part in the window.
+func TestClientsAreCountedInTheirWindowOnly(t *testing.T) {
+	h := traffic.NewHistory(traffic.HistoryOptions{})
+	const perSecond = 10
+	now := start
+	for range 15 * 60 {
+		minute := now.Unix() - now.Unix()%60
+		sent := uint64(now.Unix()-minute+1) * perSecond
+		now = now.Add(time.Second)
+		h.Add(&traffic.Report{
+			Node: "a", Started: 1, Minute: minute,
+			Seconds: []traffic.Second{{Unix: now.Unix() - 1, Rows: []traffic.Row{{Rule: "r", Counts: traffic.Counts{Requests: perSecond}}}}},
+			Clients: []traffic.ClientCount{{Client: `{"user":"a"}`, Rule: "r", Requests: sent, Denied: sent / 2}},
+		}, now)
+	}
+	for _, after := range []time.Duration{0, 15 * time.Second, 45 * time.Second} {
+		for _, window := range []time.Duration{time.Minute, 5 * time.Minute, 10 * time.Minute} {
+			got := h.Clients(traffic.ClientsQuery{Window: window, Limit: 1}, now.Add(after)).Clients
+			want := uint64((window - after).Seconds()) * perSecond
+			if len(got) != 1 || got[0].Requests != want || got[0].Denied != want/2 || got[0].Allowed != want/2 {
+				t.Errorf("%v after the last request, in %v: got %+v, want %d requests, half of them denied", after, window, got, want)
+			}
+		}
+	}
+}
