@@ -19,11 +19,18 @@ import (
 // measured is the source of calibrated constants.
 const measured = "measured on this machine"
 
-// counterKeys is how many keys a node's memory is measured with.
-const counterKeys = 1_000_000
+// maxCounterKeys is how many keys a node's memory is measured with at most.
+const maxCounterKeys = 1_000_000
 
-// MeasureCounters measures the memory of a counter in a node, with a million keys.
-func MeasureCounters(ctx context.Context, c *Constants) error {
+// NodeCounters returns how many counters a node has that sees all clients of its region.
+func (in *Input) NodeCounters() float64 { return in.Clients * float64(in.Limits) / float64(in.Regions) }
+
+// MeasureCounters measures the memory of a counter in a node with so many counters. A table that grows is half empty
+// after that, and as full again with twice as many keys, so it measures a table that is as full with at most a million.
+func MeasureCounters(ctx context.Context, c *Constants, counters float64) error {
+	for counters > maxCounterKeys {
+		counters /= 2
+	}
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		return err
@@ -33,7 +40,7 @@ func MeasureCounters(ctx context.Context, c *Constants) error {
 	if err != nil {
 		return err
 	}
-	for i := range counterKeys {
+	for i := range max(1, int(counters)) {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -41,7 +48,7 @@ func MeasureCounters(ctx context.Context, c *Constants) error {
 	}
 	stats := store.Stats()
 	c.NodeBytes.Value = float64(stats.Bytes) / float64(stats.Keys)
-	c.NodeBytes.Source = measured + ": memstore with a million keys"
+	c.NodeBytes.Source = fmt.Sprintf("%s: memstore with %d keys", measured, stats.Keys)
 	return nil
 }
 

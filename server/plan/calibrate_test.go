@@ -6,6 +6,7 @@ package plan
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,7 +19,7 @@ import (
 
 func TestCalibrationReplacesTheConstants(t *testing.T) {
 	c := Defaults()
-	if err := MeasureCounters(t.Context(), &c); err != nil {
+	if err := MeasureCounters(t.Context(), &c, 1e6); err != nil {
 		t.Fatal(err)
 	}
 	if c.NodeBytes.Value < 16 || c.NodeBytes.Value > 40 || !strings.HasPrefix(c.NodeBytes.Source, measured) {
@@ -72,4 +73,31 @@ func TestThroughputIsTheUsualOne(t *testing.T) {
 			t.Errorf("got %.0f/s, error %v, want %.0f/s as if nothing stalled", got, err, want)
 		}
 	})
+}
+
+func TestMemoryIsThatOfAsManyCounters(t *testing.T) {
+	t.Parallel()
+	for _, counters := range []int{1_200_000, 1_600_000} { // tables are half empty, and full
+		store, err := memstore.New(memstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		limit, err := store.Bind(headgate.PerHour(100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range counters {
+			limit.Allow(strconv.Itoa(i))
+		}
+		stats := store.Stats()
+		want := float64(stats.Bytes) / float64(stats.Keys)
+		var c Constants
+		if err := MeasureCounters(t.Context(), &c, float64(counters)); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.NodeBytes.Value; got < 0.85*want || got > 1.15*want {
+			t.Errorf("%d counters: got %.1f bytes, want about %.1f", counters, got, want)
+		}
+	}
 }

@@ -113,7 +113,7 @@ func (p *commands) plan(ctx context.Context, f *planFlags) error {
 	if f.calibrate {
 		ctx, stop := cli.UntilInterrupted(ctx)
 		defer stop()
-		err := p.calibrate(ctx, f, in.Limits, &constants)
+		err := p.calibrate(ctx, f, &in, &constants)
 		if ctx.Err() != nil {
 			return cli.ExitError(cli.ExitInterrupted)
 		}
@@ -168,12 +168,12 @@ func (p *commands) printPlan(result *plan.Plan) error {
 const calibrateRules = "rules:\n  - { id: calibrate, key: user, limits: 1000/s }\n"
 
 // calibrate measures constants and shows what it is doing on standard error.
-func (p *commands) calibrate(ctx context.Context, f *planFlags, limits int, c *plan.Constants) error {
+func (p *commands) calibrate(ctx context.Context, f *planFlags, in *plan.Input, c *plan.Constants) error {
 	if f.duration <= 0 || f.duration > 10*time.Minute {
 		return fmt.Errorf("--calibrate-time %v: want a time up to 10m", f.duration)
 	}
 	fmt.Fprintln(p.Stderr, "headgate: measuring the memory of counters")
-	if err := plan.MeasureCounters(ctx, c); err != nil {
+	if err := plan.MeasureCounters(ctx, c, in.NodeCounters()); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Stderr, "headgate: measuring a node for %v\n", f.duration)
@@ -184,7 +184,7 @@ func (p *commands) calibrate(ctx context.Context, f *planFlags, limits int, c *p
 		return nil
 	}
 	fmt.Fprintf(p.Stderr, "headgate: measuring Redis for about %v\n", 3*f.duration+f.duration/4)
-	return calibrateShard(ctx, f, limits, c)
+	return calibrateShard(ctx, f, in.Limits, c)
 }
 
 // calibrateShard measures the Redis server of --redis.
