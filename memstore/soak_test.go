@@ -51,6 +51,9 @@ func (c *shuffledClock) Now() time.Time {
 func TestSoakNeverMoreThanBurstPlusRate(t *testing.T) {
 	const keys, goroutines = 5_000, 1_000
 	decisions := 10_000_000 / slower
+	if testing.Short() {
+		decisions /= 10
+	}
 	if soaking() {
 		decisions = 1_000_000_000
 	}

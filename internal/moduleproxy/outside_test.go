@@ -25,6 +25,9 @@ type outside struct {
 
 func newOutside(t *testing.T) *outside {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("builds programs as their users do")
+	}
 	o := &outside{t: t}
 	proxy := t.TempDir()
 	modules, err := Modules("../..")

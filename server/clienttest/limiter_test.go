@@ -12,7 +12,12 @@ import (
 )
 
 // suite is small because each step is a call, and each of about a hundred cases starts a service.
-var suite = limittest.Options{Steps: 20, Goroutines: 100}
+func suite() limittest.Options {
+	if testing.Short() {
+		return limittest.Options{Steps: 20, Goroutines: 10}
+	}
+	return limittest.Options{Steps: 20, Goroutines: 100}
+}
 
 // tooSlow is why the suite is skipped with the race detector.
 const tooSlow = "too slow with the race detector; TestConcurrentCallsAreBatchedAndAllCounted looks for races"
@@ -23,7 +28,7 @@ func TestStoreIsALimiter(t *testing.T) {
 	}
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		return newHost(t, now, grpcapi.Config{}).client(client.Options{}).Store()
-	}, suite)
+	}, suite())
 }
 
 func TestGuardedStoreIsALimiter(t *testing.T) {
@@ -42,5 +47,5 @@ func TestGuardedStoreIsALimiter(t *testing.T) {
 			}
 		})
 		return g
-	}, suite)
+	}, suite())
 }

@@ -10,7 +10,7 @@ import (
 // TestMain makes this binary the command headgate as well, which scripts and tests run as a process of its own.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"headgate": main}) }
 
-func TestScripts(t *testing.T) {
+func TestCommandScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
