@@ -100,7 +100,7 @@ func (c *ClusterSet) form() error {
 			return err
 		}
 	}
-	return waitUntil("form a cluster", c.settled)
+	return c.waitUntil("form a cluster", c.settled)
 }
 
 // meetAgain is the time after which servers that do not know each other are introduced again: on a busy machine they
@@ -173,7 +173,7 @@ func (c *ClusterSet) Failover(replica *Server) {
 		}
 		return fmt.Errorf("%s is a replica still", replica)
 	}
-	if err := waitUntil("fail over", promoted); err != nil {
+	if err := c.waitUntil("fail over", promoted); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -199,7 +199,7 @@ func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
 		}
 		return c.settled()
 	}
-	if err := waitUntil("fail over", replaced); err != nil {
+	if err := c.waitUntil("fail over", replaced); err != nil {
 		c.t.Fatal(err)
 	}
 	return now
@@ -209,7 +209,7 @@ func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
 // primary.
 func (c *ClusterSet) Settle() {
 	c.t.Helper()
-	if err := waitUntil("settle", c.settled); err != nil {
+	if err := c.waitUntil("settle", c.settled); err != nil {
 		c.t.Fatal(err)
 	}
 }

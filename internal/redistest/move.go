@@ -70,7 +70,7 @@ func (m *Move) Finish() {
 	// What the old one has said on its way may reach others later than the new one's claim, and undo it. Then the cluster
 	// itself never agrees, and all primaries are told once more, as redis-cli --cluster fix does.
 	told := time.Now()
-	err := waitUntil("settle slot "+m.slot, func() error {
+	err := m.c.waitUntil("settle slot "+m.slot, func() error {
 		err := m.c.settled()
 		if err != nil && time.Since(told) > tellAgain {
 			m.tellAll()

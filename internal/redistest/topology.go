@@ -119,6 +119,23 @@ func (c *ClusterSet) settled() error {
 	return nil
 }
 
+// waitUntil is like the function. Its error has what each server knows of the cluster.
+func (c *ClusterSet) waitUntil(what string, try func() error) error {
+	err := waitUntil(what, try)
+	if err == nil {
+		return nil
+	}
+	for _, s := range running(c.servers) {
+		info, infoErr := s.Do("CLUSTER", "INFO")
+		nodes, nodesErr := s.Do("CLUSTER", "NODES")
+		err = fmt.Errorf("%w\n%s:\n%v%v", err, s, info, nodes)
+		if askErr := errors.Join(infoErr, nodesErr); askErr != nil {
+			err = fmt.Errorf("%w\n%w", err, askErr)
+		}
+	}
+	return err
+}
+
 // complete returns an error unless the server accepts requests and knows all the others.
 func (c *ClusterSet) complete(s *Server) error {
 	reply, err := s.Do("CLUSTER", "INFO")
