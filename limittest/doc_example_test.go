@@ -1,3 +1,5 @@
+//go:build !race
+
 package limittest_test
 
 import (
@@ -9,7 +11,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// The example of the package comment.
+// The example of the package comment. memstore runs the same suite with the race detector.
 func TestConformance(t *testing.T) {
 	limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		store := memstore.MustNew(memstore.Options{Now: now})
