@@ -20,10 +20,16 @@ func (s clientSums) add(c *ClientCount) {
 		sum = &ClientCount{Client: c.Client, Rule: c.Rule}
 		s[key] = sum
 	}
+	// A rule that was a shadow rule for a time has clients with denials of both kinds: they are not those of a shadow rule.
+	switch {
+	case sum.Denied == 0:
+		sum.Shadow = c.Shadow
+	case c.Denied > 0:
+		sum.Shadow = sum.Shadow && c.Shadow
+	}
 	sum.Requests += c.Requests
 	sum.Denied += c.Denied
 	sum.Error += c.Error
-	sum.Shadow = sum.Shadow || c.Shadow
 }
 
 // part returns part of the counts, for as many of some seconds.

@@ -32,3 +32,25 @@ func TestClientsAreCountedInTheirWindowOnly(t *testing.T) {
 		}
 	}
 }
+
+// A rule whose enforcement was off for a minute is not shown as a shadow rule, which denies nothing.
+func TestClientOfARuleThatWasShadowForATimeIsDenied(t *testing.T) {
+	h := traffic.NewHistory(traffic.HistoryOptions{})
+	for i, c := range []traffic.ClientCount{
+		{Requests: 10, Denied: 9}, {Requests: 10, Denied: 9, Shadow: true}, {Requests: 10, Denied: 0, Shadow: true}, {Requests: 10, Denied: 1},
+	} {
+		now := start.Add(time.Duration(i) * time.Minute)
+		c.Client, c.Rule = `{"user":"a"}`, "r"
+		h.Add(&traffic.Report{Node: "a", Started: 1, Minute: now.Unix(), Clients: []traffic.ClientCount{c}}, now)
+	}
+	for _, test := range []struct {
+		window time.Duration
+		shadow bool
+		denied uint64
+	}{{10 * time.Minute, false, 19}, {time.Minute, false, 1}} {
+		got := h.Clients(traffic.ClientsQuery{Window: test.window, Limit: 1}, start.Add(4*time.Minute)).Clients
+		if len(got) != 1 || got[0].Shadow != test.shadow || got[0].Denied != test.denied {
+			t.Errorf("in %v: got %+v, want %d denials, shadow %v", test.window, got, test.denied, test.shadow)
+		}
+	}
+}
