@@ -6,8 +6,17 @@ import (
 	"time"
 )
 
-// acquire waits for n permits.
-func (l *callerQueue) acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
+// Acquire takes n permits. It waits until they may be used, and returns how long it waited.
+//
+// It returns at once and takes nothing
+//
+//   - with a [*DeadlineError], if ctx has a deadline before the end of the wait,
+//   - with ErrNever, if n is above the pacer's capacity,
+//   - with ErrQueueFull, if n does not fit behind the waiting items of a [Queue].
+//
+// If ctx is cancelled while it waits, it returns ctx's error, and callers behind it move up. If the pacer is closed, it
+// returns ErrClosed. With an error it has taken nothing.
+func (l *callerQueue) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
 	if ctx == nil {
 		return 0, ErrNilContext
 	}
@@ -36,8 +45,9 @@ func (l *callerQueue) acquire(ctx context.Context, n int64) (waited time.Duratio
 	return waited, w.err
 }
 
-// tryAcquire waits for n permits unless that would take longer than timeout.
-func (l *callerQueue) tryAcquire(n int64, timeout time.Duration) bool {
+// TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer, it
+// returns false at once and takes nothing, as it does where Acquire returns an error.
+func (l *callerQueue) TryAcquire(n int64, timeout time.Duration) bool {
 	l.mu.Lock()
 	if l.validate(n) != nil {
 		l.mu.Unlock()

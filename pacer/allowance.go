@@ -1,7 +1,6 @@
 package pacer
 
 import (
-	"context"
 	"time"
 )
 
@@ -13,11 +12,12 @@ import (
 // by callers that want few. The first period starts when the Allowance is created, and each other one when the previous
 // one ends.
 //
-// Most callers want [Allowance.Acquire]. There is no goroutine and nothing to close. The methods of the zero Allowance
-// return ErrUninitialized or false. It is safe for concurrent use.
+// Most callers want [Allowance.Acquire]. It takes all n permits from one period, so n is at most a period's permits.
+// There is no goroutine and nothing to close. The methods of the zero Allowance return ErrUninitialized or false. It is
+// safe for concurrent use.
 type Allowance struct {
-	queue callerQueue
-	rate  Rate
+	callerQueue
+	rate Rate
 }
 
 var _ Pacer = (*Allowance)(nil)
@@ -34,46 +34,19 @@ func NewAllowance(o AllowanceOptions) (*Allowance, error) {
 		return nil, err
 	}
 	sched := &window{period: int64(o.Rate.Per), limit: o.Rate.Permits}
-	return &Allowance{queue: callerQueue{epoch: time.Now(), sched: sched, maxCount: sched.limit}, rate: o.Rate}, nil
+	return &Allowance{callerQueue: callerQueue{epoch: time.Now(), sched: sched, maxCount: sched.limit}, rate: o.Rate}, nil
 }
-
-// Acquire takes n permits of one period, and waits until there is one that has them. It returns how long it waited.
-//
-// If ctx has a deadline before that period it returns a [*DeadlineError] at once; if n is above a period's permits,
-// ErrNever. If ctx is cancelled while it waits it returns ctx's error, and callers behind it move up. With an error it
-// has taken nothing.
-func (a *Allowance) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
-	return a.queue.acquire(ctx, n)
-}
-
-// TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer it
-// returns false at once and takes nothing, as it does if n is less than 1 or above a period's permits.
-func (a *Allowance) TryAcquire(n int64, timeout time.Duration) bool {
-	return a.queue.tryAcquire(n, timeout)
-}
-
-// Reserve takes n permits of the first period that has them for new callers, without waiting for it. See [Reservation]
-// for its guarantees. If n is above a period's permits it is not OK, with ErrNever.
-func (a *Allowance) Reserve(n int64) Reservation { return a.queue.reserve(n) }
 
 // Available returns the number of permits left in this period. While a caller waits, or holds a reservation for a later
 // period, a new caller gets none of them.
 func (a *Allowance) Available() int64 {
-	l := &a.queue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sched == nil {
-		return 0
-	}
-	_, now := l.clock()
-	l.grantDue(now)
-	return max(0, a.rate.Permits-l.sched.advance(l.head, now).used)
+	return a.read(func(now int64) int64 { return max(0, a.rate.Permits-a.sched.advance(a.head, now).used) })
 }
 
 // Rate returns the current rate.
 func (a *Allowance) Rate() Rate {
-	a.queue.mu.Lock()
-	defer a.queue.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.rate
 }
 
@@ -88,7 +61,7 @@ func (a *Allowance) SetRate(r Rate) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	l := &a.queue
+	l := &a.callerQueue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sched == nil {

@@ -1,7 +1,6 @@
 package pacer
 
 import (
-	"context"
 	"math/big"
 	"time"
 )
@@ -21,7 +20,7 @@ const NoBurst int64 = -1
 // It starts with nothing saved. Most callers want [Bursty.Acquire]. The methods of the zero Bursty return
 // ErrUninitialized or false. It is safe for concurrent use, and serves callers in order of arrival.
 type Bursty struct {
-	queue   callerQueue
+	callerQueue
 	options BurstyOptions
 }
 
@@ -42,7 +41,7 @@ func NewBursty(o BurstyOptions) (*Bursty, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bursty{queue: callerQueue{epoch: time.Now(), sched: sched}, options: o}, nil
+	return &Bursty{callerQueue: callerQueue{epoch: time.Now(), sched: sched}, options: o}, nil
 }
 
 func (o BurstyOptions) bucket() (*bucket, error) {
@@ -65,27 +64,10 @@ func (o BurstyOptions) bucket() (*bucket, error) {
 	return &b, nil
 }
 
-// Acquire takes n permits, and waits until the permits before them are paid off. It returns how long it waited.
-//
-// If ctx has a deadline before the wait would end it returns a [*DeadlineError] at once. If ctx is cancelled while it
-// waits it returns ctx's error, and callers behind it move up. With an error it has taken nothing.
-func (b *Bursty) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
-	return b.queue.acquire(ctx, n)
-}
-
-// TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer it
-// returns false at once and takes nothing, as it does if n is less than 1.
-func (b *Bursty) TryAcquire(n int64, timeout time.Duration) bool {
-	return b.queue.tryAcquire(n, timeout)
-}
-
-// Reserve takes n permits for a later time, without waiting for it. See [Reservation] for its guarantees.
-func (b *Bursty) Reserve(n int64) Reservation { return b.queue.reserve(n) }
-
 // Rate returns the current rate.
 func (b *Bursty) Rate() Rate {
-	b.queue.mu.Lock()
-	defer b.queue.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return b.options.Rate
 }
 
@@ -98,7 +80,7 @@ func (b *Bursty) Rate() Rate {
 //
 // The number of saved permits stays the same if MaxBurst was given; otherwise the saved time does.
 func (b *Bursty) SetRate(r Rate) error {
-	l := &b.queue
+	l := &b.callerQueue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sched == nil {

@@ -67,6 +67,18 @@ func (l *callerQueue) clock() (time.Time, int64) {
 	return t, int64(t.Sub(l.epoch))
 }
 
+// read returns a figure after granting the callers that are due, or 0 if the pacer is uninitialized.
+func (l *callerQueue) read(figure func(now int64) int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sched == nil {
+		return 0
+	}
+	_, now := l.clock()
+	l.grantDue(now)
+	return figure(now)
+}
+
 // validate returns why n permits can never be taken.
 func (l *callerQueue) validate(n int64) error {
 	switch {

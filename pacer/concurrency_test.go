@@ -195,7 +195,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	if ran.Load() != submitted.Load() {
 		t.Errorf("%d jobs ran, want %d", ran.Load(), submitted.Load())
 	}
-	for name, l := range map[string]*callerQueue{"Bursty": &b.queue, "WarmingUp": &w.queue, "Allowance": &a.queue, "Queue": &q.queue, "TokenQueue": &tokens.queue} {
+	for name, l := range map[string]*callerQueue{"Bursty": &b.callerQueue, "WarmingUp": &w.callerQueue, "Allowance": &a.callerQueue, "Queue": &q.callerQueue, "TokenQueue": &tokens.callerQueue} {
 		l.mu.Lock()
 		if l.waiting != 0 {
 			t.Errorf("%s: %d still in line, want 0", name, l.waiting)

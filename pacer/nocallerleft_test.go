@@ -74,7 +74,7 @@ func TestNobodyIsForgotten(t *testing.T) {
 			}
 			wg.Wait()
 			time.Sleep(24 * time.Hour)
-			for i, l := range []*callerQueue{&b.queue, &w.queue, &a.queue, &tokens.queue, &q.queue} {
+			for i, l := range []*callerQueue{&b.callerQueue, &w.callerQueue, &a.callerQueue, &tokens.callerQueue, &q.callerQueue} {
 				l.mu.Lock()
 				_, now := l.clock()
 				l.grantDue(now)

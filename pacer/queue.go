@@ -15,10 +15,13 @@ import (
 // pass late, because the machine was busy, do not delay those behind them, so all overdue items pass together; only
 // jobs still run one at a time.
 //
+// A reservation counts as waiting until its time has come. Its time depends on the sizes of the items before it, but it
+// does not wait for a job that overruns.
+//
 // Most callers want [Queue.Acquire]. One goroutine serves the queue until [Queue.Close]. The methods of the zero Queue
 // return ErrUninitialized or false. It is safe for concurrent use.
 type Queue struct {
-	queue callerQueue
+	callerQueue
 }
 
 var _ Pacer = (*Queue)(nil)
@@ -40,38 +43,10 @@ func NewQueue(o QueueOptions) (*Queue, error) {
 	if err := validateCapacity(&sched, o.Capacity, o.Rate); err != nil {
 		return nil, err
 	}
-	q := &Queue{queue: callerQueue{epoch: time.Now(), sched: &sched, maxCount: o.Capacity, capacity: o.Capacity}}
-	q.queue.startWorker()
+	q := &Queue{callerQueue: callerQueue{epoch: time.Now(), sched: &sched, maxCount: o.Capacity, capacity: o.Capacity}}
+	q.startWorker()
 	return q, nil
 }
-
-// Acquire waits until an item of the given size may pass. It returns how long it waited. It returns at once and takes
-// nothing
-//
-//   - with ErrQueueFull, if the item doesn't fit behind the waiting ones,
-//   - with a [*DeadlineError], if its time comes after ctx's deadline,
-//   - with ErrNever, if size is above the queue's capacity.
-//
-// If ctx is cancelled while the item waits, it leaves the queue, items behind it move up, and Acquire returns ctx's
-// error. If the queue is closed, it returns ErrClosed. With an error it has taken nothing.
-func (q *Queue) Acquire(ctx context.Context, size int64) (waited time.Duration, err error) {
-	return q.queue.acquire(ctx, size)
-}
-
-// TryAcquire waits until an item of the given size may pass, for at most timeout, and returns true. If the wait would
-// be longer it returns false at once and takes nothing, as it does if the item doesn't fit behind the waiting ones, if
-// size is less than 1 or above the capacity, or if the queue is closed.
-func (q *Queue) TryAcquire(size int64, timeout time.Duration) bool {
-	return q.queue.tryAcquire(size, timeout)
-}
-
-// Reserve takes the time of an item of the given size, without waiting for it. See [Reservation] for its guarantees.
-// Until its time has come the item counts as waiting. If it doesn't fit it is not OK, with ErrQueueFull; if size is
-// above the capacity, with ErrNever; if the queue is closed, with ErrClosed.
-//
-// The time depends on the sizes of the items before it. If one of them is a job that overruns, the reservation doesn't
-// wait for it.
-func (q *Queue) Reserve(size int64) Reservation { return q.queue.reserve(size) }
 
 // Submit adds an item whose job the queue's goroutine runs when it may pass, one job at a time. It returns at once,
 // with the errors of [Queue.Acquire] if it refuses the item.
@@ -90,7 +65,7 @@ func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Cont
 	if do == nil {
 		return nil, ErrNilJob
 	}
-	l := &q.queue
+	l := &q.callerQueue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, after, grant, err := l.quoteFor(ctx, size)
@@ -112,21 +87,13 @@ func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Cont
 
 // Waiting returns the number of units that are waiting or reserved, from 0 to the capacity.
 func (q *Queue) Waiting() int64 {
-	l := &q.queue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sched == nil {
-		return 0
-	}
-	_, now := l.clock()
-	l.grantDue(now)
-	return l.waitingUnits
+	return q.read(func(_ int64) int64 { return q.waitingUnits })
 }
 
 // Close refuses new items, rejects waiting ones with ErrClosed, cancels the context of the running job, and returns
 // when the queue's goroutine has ended. A job must not close its own queue: Close would wait for it. Close may be
 // called again and waits as well; closing the zero Queue does nothing.
-func (q *Queue) Close() { q.queue.close() }
+func (q *Queue) Close() { q.close() }
 
 // validateCapacity checks the number of permits that a bucket is to hold.
 func validateCapacity(b *bucket, capacity int64, r Rate) error {

@@ -63,8 +63,9 @@ func (r Reservation) Cancel() {
 	r.queue.withdraw(r.waiter)
 }
 
-// reserve books n permits for a caller that does not wait here.
-func (l *callerQueue) reserve(n int64) Reservation {
+// Reserve takes n permits for a later time, without waiting for it. See [Reservation] for its guarantees. Where Acquire
+// would return an error, the reservation is not OK and has that error.
+func (l *callerQueue) Reserve(n int64) Reservation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.validate(n); err != nil {

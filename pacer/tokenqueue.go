@@ -1,7 +1,6 @@
 package pacer
 
 import (
-	"context"
 	"time"
 )
 
@@ -17,7 +16,7 @@ import (
 // Most callers want [TokenQueue.Acquire]. The producer is one goroutine, until [TokenQueue.Close]. The methods of the
 // zero TokenQueue return ErrUninitialized or false. It is safe for concurrent use.
 type TokenQueue struct {
-	queue  callerQueue
+	callerQueue
 	bucket bucket
 }
 
@@ -44,47 +43,20 @@ func NewTokenQueue(o TokenQueueOptions) (*TokenQueue, error) {
 	}
 	b.prepaid = true
 	b.maxSaved = b.timeFor(o.Capacity)
-	q := &TokenQueue{bucket: b, queue: callerQueue{epoch: time.Now(), maxCount: o.Capacity}}
-	q.queue.sched = &q.bucket
+	q := &TokenQueue{bucket: b, callerQueue: callerQueue{epoch: time.Now(), maxCount: o.Capacity}}
+	q.sched = &q.bucket
 	if o.StartFull {
-		q.queue.head.saved = b.maxSaved
+		q.head.saved = b.maxSaved
 	}
-	q.queue.startWorker()
+	q.startWorker()
 	return q, nil
 }
 
-// Acquire takes n tokens, and waits until they are available. It returns how long it waited.
-//
-// If ctx has a deadline before the tokens are available it returns a [*DeadlineError] at once; if n is above the
-// capacity, ErrNever. If ctx is cancelled while it waits it returns ctx's error, and if the queue is closed, ErrClosed.
-// With an error it has taken nothing.
-func (q *TokenQueue) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
-	return q.queue.acquire(ctx, n)
-}
-
-// TryAcquire takes n tokens and returns true, after waiting for at most timeout. If the wait would be longer it returns
-// false at once and takes nothing, as it does if the queue is closed or if n is less than 1 or above the capacity.
-func (q *TokenQueue) TryAcquire(n int64, timeout time.Duration) bool {
-	return q.queue.tryAcquire(n, timeout)
-}
-
-// Reserve takes n tokens for the time when they are available, without waiting for it. See [Reservation] for its
-// guarantees. If n is above the capacity it is not OK, with ErrNever; if the queue is closed, with ErrClosed.
-func (q *TokenQueue) Reserve(n int64) Reservation { return q.queue.reserve(n) }
-
 // Available returns the number of tokens in the queue. While consumers wait, the tokens are for the first of them.
 func (q *TokenQueue) Available() int64 {
-	l := &q.queue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sched == nil {
-		return 0
-	}
-	_, now := l.clock()
-	l.grantDue(now)
-	return q.bucket.permitsIn(q.bucket.advance(l.head, now).saved)
+	return q.read(func(now int64) int64 { return q.bucket.permitsIn(q.bucket.advance(q.head, now).saved) })
 }
 
 // Close stops the producer, rejects waiting consumers with ErrClosed, and returns when the producer has ended. Close
 // may be called again and waits as well; closing the zero TokenQueue does nothing.
-func (q *TokenQueue) Close() { q.queue.close() }
+func (q *TokenQueue) Close() { q.close() }

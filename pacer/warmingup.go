@@ -1,7 +1,6 @@
 package pacer
 
 import (
-	"context"
 	"math"
 	"strconv"
 	"time"
@@ -20,7 +19,7 @@ import (
 // It starts cold. Most callers want [WarmingUp.Acquire]. The methods of the zero WarmingUp return ErrUninitialized or
 // false. It is safe for concurrent use, and serves callers in order of arrival.
 type WarmingUp struct {
-	queue   callerQueue
+	callerQueue
 	options WarmingUpOptions
 }
 
@@ -47,8 +46,8 @@ func NewWarmingUp(o WarmingUpOptions) (*WarmingUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &WarmingUp{queue: callerQueue{epoch: time.Now(), sched: sched}, options: o}
-	w.queue.head.saved = sched.maxSaved
+	w := &WarmingUp{callerQueue: callerQueue{epoch: time.Now(), sched: sched}, options: o}
+	w.head.saved = sched.maxSaved
 	return w, nil
 }
 
@@ -72,27 +71,10 @@ func (o WarmingUpOptions) schedule() (*warmUpSchedule, error) {
 	return w, nil
 }
 
-// Acquire takes n permits, and waits until the permits before them are paid off. It returns how long it waited.
-//
-// If ctx has a deadline before the wait would end it returns a [*DeadlineError] at once. If ctx is cancelled while it
-// waits it returns ctx's error, and callers behind it move up. With an error it has taken nothing.
-func (w *WarmingUp) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
-	return w.queue.acquire(ctx, n)
-}
-
-// TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer it
-// returns false at once and takes nothing, as it does if n is less than 1.
-func (w *WarmingUp) TryAcquire(n int64, timeout time.Duration) bool {
-	return w.queue.tryAcquire(n, timeout)
-}
-
-// Reserve takes n permits for a later time, without waiting for it. See [Reservation] for its guarantees.
-func (w *WarmingUp) Reserve(n int64) Reservation { return w.queue.reserve(n) }
-
 // Rate returns the current rate of the warm pacer.
 func (w *WarmingUp) Rate() Rate {
-	w.queue.mu.Lock()
-	defer w.queue.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.options.Rate
 }
 
@@ -105,7 +87,7 @@ func (w *WarmingUp) Rate() Rate {
 //
 // The pacer stays as warm as it is.
 func (w *WarmingUp) SetRate(r Rate) error {
-	l := &w.queue
+	l := &w.callerQueue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sched == nil {
