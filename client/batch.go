@@ -42,7 +42,7 @@ type batcher struct {
 	closed   bool
 	ctx      context.Context //nolint:containedctx // ends the calls when the batcher is closed
 	cancel   context.CancelFunc
-	underway sync.WaitGroup // senders, and callers that send for themselves
+	running  sync.WaitGroup // senders, and callers that send for themselves
 
 	work      chan []*task // for idle senders
 	wakeLock  sync.Mutex   // held by a sender while it wakes its callers
@@ -77,7 +77,7 @@ func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 		// A single task is sent in the caller's own goroutine, so that no other has to be woken.
 		b.calls++
 		b.inflight++
-		b.underway.Add(1)
+		b.running.Add(1)
 		t.sent = true
 		b.mu.Unlock()
 		b.sendSingle(ctx, t)
@@ -122,7 +122,7 @@ func (b *batcher) sendSingle(ctx context.Context, t *task) {
 	b.calls--
 	b.afterCall()
 	b.mu.Unlock()
-	b.underway.Done()
+	b.running.Done()
 }
 
 // leave is called by a caller that stops waiting. It returns whether the caller owns the task, because it was not sent
@@ -221,18 +221,18 @@ func (b *batcher) flush() {
 }
 
 // start lets a sender send tasks. Idle senders are reused, because their stacks have grown already.
-func (b *batcher) start(together []*task) {
+func (b *batcher) start(batch []*task) {
 	b.calls++
 	select {
-	case b.work <- together:
+	case b.work <- batch:
 	default:
 		b.senders++
-		b.underway.Go(func() { b.serve(together) })
+		b.running.Go(func() { b.serve(batch) })
 	}
 }
 
 // serve sends tasks, and then further pending ones.
-func (b *batcher) serve(together []*task) {
+func (b *batcher) serve(batch []*task) {
 	var l lane
 	defer func() {
 		l.close()
@@ -243,11 +243,11 @@ func (b *batcher) serve(together []*task) {
 	idle := time.NewTimer(laneIdle)
 	defer idle.Stop()
 	for {
-		b.call(&l, together)
-		b.finish(together)
+		b.call(&l, batch)
+		b.finish(batch)
 		idle.Reset(laneIdle)
 		select {
-		case together = <-b.work:
+		case batch = <-b.work:
 		case <-idle.C:
 			return
 		case <-b.ctx.Done():
@@ -266,31 +266,31 @@ func (b *batcher) takePending(maxTasks int) []*task {
 		b.pending[n].sent = true
 		n++
 	}
-	together := make([]*task, n)
-	copy(together, b.pending)
+	batch := make([]*task, n)
+	copy(batch, b.pending)
 	b.pending = append(b.pending[:0], b.pending[n:]...)
 	clear(b.pending[len(b.pending) : len(b.pending)+n])
 	b.weight -= weight
 	b.inflight += n
-	return together
+	return batch
 }
 
 // finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders take turns, each until the
 // next tasks of its callers are sent: if several responses arrive at once, the service has work before the last callers
 // are woken. Otherwise all callers would soon send at the same time, and then wait at the same time.
-func (b *batcher) finish(together []*task) {
+func (b *batcher) finish(batch []*task) {
 	inTurn := b.skipTurns.Load() <= 0
 	if inTurn {
 		b.wakeLock.Lock()
 		defer b.wakeLock.Unlock()
 	}
 	b.mu.Lock()
-	done, retries := b.settle(together)
+	done, retries := b.settle(batch)
 	b.pending = append(retries, b.pending...)
 	for _, t := range retries {
 		b.weight += t.weight()
 	}
-	b.inflight -= len(together)
+	b.inflight -= len(batch)
 	b.mu.Unlock()
 	for _, t := range done { // without the lock, which callers take as soon as they wake
 		t.done <- struct{}{}
@@ -322,18 +322,18 @@ const (
 	skippedTurns = 64
 )
 
-func (b *batcher) call(l *lane, together []*task) {
-	deadline := together[0].deadline
-	for _, t := range together[1:] {
+func (b *batcher) call(l *lane, batch []*task) {
+	deadline := batch[0].deadline
+	for _, t := range batch[1:] {
 		if t.deadline.After(deadline) {
 			deadline = t.deadline
 		}
 	}
-	b.send(b.ctx, l, deadline, together)
+	b.send(b.ctx, l, deadline, batch)
 	if b.ctx.Err() == nil {
 		return
 	}
-	for _, t := range together {
+	for _, t := range batch {
 		if t.err != nil {
 			t.err = headgate.ErrClosed
 		}
@@ -342,9 +342,9 @@ func (b *batcher) call(l *lane, together []*task) {
 
 // settle sorts tasks that were sent: done are those with a waiting caller, retries those that failed and may be sent
 // again.
-func (b *batcher) settle(together []*task) (done, retries []*task) {
-	done = together[:0]
-	for _, t := range together {
+func (b *batcher) settle(batch []*task) (done, retries []*task) {
+	done = batch[:0]
+	for _, t := range batch {
 		switch {
 		case t.abandoned:
 			b.onLost(t)
@@ -380,5 +380,5 @@ func (b *batcher) close() {
 	b.failPending()
 	b.mu.Unlock()
 	b.cancel()
-	b.underway.Wait()
+	b.running.Wait()
 }

@@ -41,8 +41,8 @@ type Client struct {
 	}
 }
 
-// probeEvery is how often an unreachable service is probed.
-const probeEvery = 500 * time.Millisecond
+// probeInterval is how often an unreachable service is probed.
+const probeInterval = 500 * time.Millisecond
 
 // New returns a Client. It does not wait for the service. The error describes invalid Options.
 func New(o Options) (*Client, error) {
@@ -59,7 +59,7 @@ func New(o Options) (*Client, error) {
 	c.ruleCalls = newBatcher(&c.options, c.sendRequests, c.releaseLost)
 	c.storeCalls = newBatcher(&c.options, c.sendOperations, c.giveBackLost)
 	c.circuit = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-		Name: o.Address, MaxRequests: 1, Timeout: probeEvery,
+		Name: o.Address, MaxRequests: 1, Timeout: probeInterval,
 		ReadyToTrip:   func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= 5 },
 		IsExcluded:    func(err error) bool { return errors.Is(err, errCallerGone) },
 		OnStateChange: c.logCircuit,

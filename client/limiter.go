@@ -181,17 +181,17 @@ func (o operations) MarshalWire(dst []byte) ([]byte, error) {
 func (operations) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
 
 // sendOperations sends operations in one call.
-func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time, together []*task) {
+func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time, batch []*task) {
 	maxDecisions := 0
-	for _, t := range together {
+	for _, t := range batch {
 		maxDecisions += t.weight()
 	}
 	response := wirev1.DoResponse{Max: maxDecisions}
-	err := c.invoke(ctx, deadline, headgatev1.Store_Do_FullMethodName, operations(together), &response)
-	if err == nil && (len(response.Results) != len(together) || response.TooMany) {
+	err := c.invoke(ctx, deadline, headgatev1.Store_Do_FullMethodName, operations(batch), &response)
+	if err == nil && (len(response.Results) != len(batch) || response.TooMany) {
 		err = errResultCount
 	}
-	for i, t := range together {
+	for i, t := range batch {
 		if t.err = err; err == nil {
 			t.setResult(&response.Results[i])
 		}

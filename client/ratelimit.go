@@ -151,7 +151,7 @@ func (c *Client) degraded() Decision {
 	if c.options.OnFailure == headgate.Open {
 		return Decision{Passed: true, Degraded: true}
 	}
-	return Decision{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeEvery}
+	return Decision{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeInterval}
 }
 
 // decide requests a decision.
@@ -239,9 +239,9 @@ var (
 )
 
 // sendRequests sends requests in one call.
-func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, together []*task) {
-	if len(together) == 1 {
-		t, m := together[0], decisionPool.Get().(*wirev1.RateLimitResponse)
+func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, batch []*task) {
+	if len(batch) == 1 {
+		t, m := batch[0], decisionPool.Get().(*wirev1.RateLimitResponse)
 		if t.err = c.invoke(ctx, deadline, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
 			t.decision = newDecision(m, c.ruleID(m.Rule))
 		}
@@ -250,16 +250,16 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 	}
 	m := batchPool.Get().(*wirev1.BatchRateLimitResponse)
 	defer batchPool.Put(m)
-	m.Max = len(together)
-	err := c.callBatch(ctx, l, deadline, requests(together), m)
-	if err == nil && (len(m.Responses) != len(together) || m.TooMany) {
+	m.Max = len(batch)
+	err := c.callBatch(ctx, l, deadline, requests(batch), m)
+	if err == nil && (len(m.Responses) != len(batch) || m.TooMany) {
 		err = status.Error(codes.Internal, "the number of results in the service's response is wrong")
 		if l != nil {
 			l.close() // the rest of the responses may follow on it
 		}
 	}
 	var rule string
-	for i, t := range together {
+	for i, t := range batch {
 		if t.err = err; err != nil {
 			continue
 		}

@@ -140,9 +140,9 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 func (v *Verdict) copyStrings() {
 	allKeys := string(v.keys)
 	for i := range v.checks {
-		a, c := &v.infos[i], &v.checks[i]
+		info, c := &v.infos[i], &v.checks[i]
 		if !v.store(i).borrowsKeys {
-			c.Key, c.Owner = allKeys[a.key.from:a.key.to], allKeys[a.owner.from:a.owner.to]
+			c.Key, c.Owner = allKeys[info.key.from:info.key.to], allKeys[info.owner.from:info.owner.to]
 		}
 	}
 }

@@ -114,33 +114,33 @@ func (e *Engine) appendCounters(list []counter, m *match.Result, s rules.Subject
 		limit string
 	}
 	added := map[name]bool{}
-	add := func(at *store, limit string) {
-		if n := (name{at, limit}); !added[n] {
+	add := func(st *store, limit string) {
+		if n := (name{st, limit}); !added[n] {
 			added[n] = true
-			list = append(list, counter{store: at, rule: r.ID, key: base + limit, owner: owner, split: r.Split})
+			list = append(list, counter{store: st, rule: r.ID, key: base + limit, owner: owner, split: r.Split})
 		}
 	}
-	at := &e.stores.list[e.stores.forRule(r)]
-	limit := func(name string) {
-		add(at, name)
+	ruleStore := &e.stores.list[e.stores.forRule(r)]
+	addLimit := func(name string) {
+		add(ruleStore, name)
 		if r.OnFailure == headgate.Local {
 			add(e.local(), name) // it counts while the store is unreachable
 		}
 	}
 	for i := range m.Limits {
-		limit(m.LimitName(i))
+		addLimit(m.LimitName(i))
 	}
-	named := func(limits []rules.Limit) {
+	addLimits := func(limits []rules.Limit) {
 		for i := range limits {
-			limit(limits[i].Name)
+			addLimit(limits[i].Name)
 		}
 	}
-	named(r.Limits)
+	addLimits(r.Limits)
 	for i := range r.Overrides {
-		named(r.Overrides[i].Limits)
+		addLimits(r.Overrides[i].Limits)
 	}
 	if r.Penalty != nil {
-		named(r.Penalty.Limits)
+		addLimits(r.Penalty.Limits)
 		add(e.local(), denialsName)
 		add(e.local(), markName)
 	}

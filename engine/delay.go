@@ -64,21 +64,21 @@ func mulDiv(a, b, c int64) int64 {
 // setDelays sets how long each check of a rule that delays delays the request.
 func (v *Verdict) setDelays() {
 	for i := range v.decisions[:v.enforced] {
-		d, a := &v.decisions[i], &v.infos[i]
-		m := &v.matched[a.matched]
+		d, info := &v.decisions[i], &v.infos[i]
+		m := &v.matched[info.matched]
 		if m.Rule.OnLimit.Action != rules.Delay || d.Limit == 0 {
 			continue
 		}
 		if d.Receipt.Units > 0 {
-			l := &v.limit(a).Limit
+			l := &v.limit(info).Limit
 			switch {
 			case l.Algorithm == headgate.LeakyBucket:
-				a.wait = d.Delay
-			case d.Remaining < a.extended: // more units are consumed than the rule's own capacity
+				info.wait = d.Delay
+			case d.Remaining < info.extended: // more units are consumed than the rule's own capacity
 				// After ResetAfter everything is restored; this is when no more than the capacity is consumed.
-				a.wait = max(0, d.ResetAfter-timeFor(l, l.Capacity()))
+				info.wait = max(0, d.ResetAfter-timeFor(l, l.Capacity()))
 			}
-			a.wait = min(a.wait, m.Rule.OnLimit.MaxWait)
+			info.wait = min(info.wait, m.Rule.OnLimit.MaxWait)
 		}
 		v.useOwnLimit(i)
 	}
@@ -86,14 +86,14 @@ func (v *Verdict) setDelays() {
 
 // useOwnLimit adjusts a decision to the rule's own limit.
 func (v *Verdict) useOwnLimit(i int) {
-	d, a := &v.decisions[i], &v.infos[i]
-	if l := v.limit(a); l.Algorithm == headgate.LeakyBucket {
+	d, info := &v.decisions[i], &v.infos[i]
+	if l := v.limit(info); l.Algorithm == headgate.LeakyBucket {
 		d.Limit = l.Capacity()
 		return
 	}
-	d.Limit -= a.extended
-	if d.Remaining -= a.extended; d.Remaining < 0 {
-		d.Remaining = min(0, d.Remaining+a.extended) // units of the queue are not a debt
+	d.Limit -= info.extended
+	if d.Remaining -= info.extended; d.Remaining < 0 {
+		d.Remaining = min(0, d.Remaining+info.extended) // units of the queue are not a debt
 	}
 }
 

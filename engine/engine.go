@@ -46,12 +46,12 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	seals, err := newSealer(c.Secret, c.SecondSecret, c.Shared)
+	sealer, err := newSealer(c.Secret, c.SecondSecret, c.Shared)
 	if err != nil {
 		return nil, err
 	}
 	c.Secret, c.SecondSecret = nil, nil
-	e := &Engine{config: c, stores: s, registry: registry, sealer: seals}
+	e := &Engine{config: c, stores: s, registry: registry, sealer: sealer}
 	if err := e.SetRules(c.Rules); err != nil {
 		return nil, err
 	}

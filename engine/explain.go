@@ -122,7 +122,7 @@ func keyOf(m *match.Result, s rules.Subject) []KeyPart {
 
 // predictCheck predicts the decision of a check by reading its counter.
 func (v *Verdict) predictCheck(ctx context.Context, i int) error {
-	a, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
+	info, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
 	c.Cost = 0
 	peeked, err := v.store(i).Peek(ctx, c)
@@ -130,7 +130,7 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	case err != nil:
 		peeked = policyDecision(&c)
 	case peeked.Degraded:
-		err = v.engine.fault(a.store, c)
+		err = v.engine.fault(info.store, c)
 	}
 	*d = peeked
 	switch {
@@ -147,12 +147,12 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 		return err
 	}
 	if l := &c.Limit; d.Allowed && l.Algorithm == headgate.LeakyBucket {
-		a.wait = d.ResetAfter
-	} else if d.Allowed && d.Remaining-a.extended < cost {
-		plain := v.limit(a).Limit
-		a.wait = retryAfter(&plain, d, cost)
+		info.wait = d.ResetAfter
+	} else if d.Allowed && d.Remaining-info.extended < cost {
+		plain := v.limit(info).Limit
+		info.wait = retryAfter(&plain, d, cost)
 	}
-	d.Delay = a.wait
+	d.Delay = info.wait
 	v.useOwnLimit(i)
 	return err
 }

@@ -64,9 +64,9 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 
 // appendSlot appends the slot of a check.
 func (v *Verdict) appendSlot(dst []byte, i int) []byte {
-	c, a, r := &v.checks[i], &v.infos[i], &v.decisions[i].Receipt
+	c, info, r := &v.checks[i], &v.infos[i], &v.decisions[i].Receipt
 	mode := rules.Exact
-	if a.store == v.engine.stores.local {
+	if info.store == v.engine.stores.local {
 		mode = rules.Local
 	}
 	dst = append(dst, byte(mode))

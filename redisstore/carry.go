@@ -57,9 +57,9 @@ func (s *Store) changingLimits(key string) error {
 	}
 }
 
-// giveTo returns how to give units back under the limit of a state, which is not that of the request: the algorithm of
+// giveArgs returns how to give units back under the limit of a state, which is not that of the request: the algorithm of
 // the script and its packed arguments. It returns false if the text is not such a state.
-func (r *request) giveTo(stored string, receipt headgate.Receipt) (name headgate.Algorithm, packed string, ok bool) {
+func (r *request) giveArgs(stored string, receipt headgate.Receipt) (name headgate.Algorithm, packed string, ok bool) {
 	var array [8]int64
 	state, ok := r.plan.DecodeState(stored, array[:0])
 	if !ok || r.plan.Owns(state) {

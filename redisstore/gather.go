@@ -60,18 +60,18 @@ func (s *Store) runGathered(ctx context.Context, sc *script, op, key, arg string
 	q.next[sc] = call
 	q.mu.Unlock()
 	runtime.Gosched() // the others that are about to make the same call add their keys
-	var life context.Context
+	var callCtx context.Context
 	q.mu.Lock()
 	if q.next[sc] == call {
 		delete(q.next, sc)
 	}
-	life, call.cancel = context.WithCancel(s.background.Context())
+	callCtx, call.cancel = context.WithCancel(s.background.Context())
 	q.mu.Unlock()
 	if len(call.keys) == 1 {
 		call.cancel()
 		return s.runAlone(ctx, sc, op, key, arg)
 	}
-	if !s.background.Start(func() { s.sendGathered(life, sc, call) }) {
+	if !s.background.Start(func() { s.sendGathered(callCtx, sc, call) }) {
 		call.err = headgate.ErrClosed
 		close(call.done)
 	}
@@ -79,11 +79,11 @@ func (s *Store) runGathered(ctx context.Context, sc *script, op, key, arg string
 }
 
 // sendGathered sends a call for several keys. It ends when no caller waits any more.
-func (s *Store) sendGathered(life context.Context, sc *script, call *gatheredCall) {
+func (s *Store) sendGathered(callCtx context.Context, sc *script, call *gatheredCall) {
 	defer close(call.done)
 	defer call.cancel()
 	args := append(make([]string, 0, 2+len(call.args)), call.op)
-	reply, err := s.run(life, sc, call.keys, s.withTime(append(args, call.args...)))
+	reply, err := s.run(callCtx, sc, call.keys, s.withTime(append(args, call.args...)))
 	if err == nil {
 		call.replies, err = splitGathered(reply, len(call.keys))
 	}

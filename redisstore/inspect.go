@@ -168,7 +168,7 @@ func (r *serverReport) readCoverage(ctx context.Context, server *topology.Server
 
 // checkScripts checks that the server runs Lua for its user, with EVAL and EVALSHA.
 func checkScripts(ctx context.Context, server *topology.Server, b rueidis.Builder) error {
-	check := newScript(0, writes, readyBody)
+	check := newScript(0, writeLine, readyBody)
 	err := server.Do(ctx, b.Eval().Script(check.body).Numkeys(0).Build()).Error()
 	if err == nil {
 		err = server.Do(ctx, b.Evalsha().Sha1(check.sha).Numkeys(0).Build()).Error()

@@ -85,14 +85,14 @@ func (s *Store) connect(ctx context.Context) error {
 }
 
 // The delay between two attempts of connectLater doubles each time.
-const firstLaterDelay, maxLaterDelay = 100 * time.Millisecond, 2 * time.Second
+const firstRetryDelay, maxRetryDelay = 100 * time.Millisecond, 2 * time.Second
 
 // connectLater connects a store that was opened while the servers were unreachable. It retries until it succeeds or the
 // store is closed.
 func (s *Store) connectLater() {
 	timeout := 2 * s.client.Endpoint().DialTimeout
 	var lastError string
-	for delay := firstLaterDelay; ; delay = min(2*delay, maxLaterDelay) {
+	for delay := firstRetryDelay; ; delay = min(2*delay, maxRetryDelay) {
 		if clock.Sleep(s.background.Context(), s.clock, delay) != nil {
 			return
 		}

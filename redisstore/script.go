@@ -18,7 +18,7 @@ type Script struct {
 // NewScript returns a script that reads or writes the keys it is called with. Its reply is a list of strings and
 // integers.
 func (s *Store) NewScript(lua string) *Script {
-	return &Script{store: s, script: newScript(s.currentScripts().major, writes, lua)}
+	return &Script{store: s, script: newScript(s.currentScripts().major, writeLine, lua)}
 }
 
 // A ScriptCall is one call of a Script. Its keys are in one slot of a cluster.

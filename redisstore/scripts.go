@@ -24,9 +24,9 @@ type script struct {
 // First lines of scripts for Redis 7 and later. Without allow-oom, a server whose memory is full refuses the script
 // before it has done anything.
 const (
-	writes  = "#!lua\n"
-	frees   = "#!lua flags=allow-oom\n"
-	noWrite = "#!lua flags=no-writes\n"
+	writeLine = "#!lua\n"                 // the script takes units
+	freeLine  = "#!lua flags=allow-oom\n" // it gives units back
+	readLine  = "#!lua flags=no-writes\n" // it only reads
 )
 
 // readyBody makes the call that every script makes, and nothing else.
@@ -38,7 +38,7 @@ func newScript(major int, firstLine, body string) *script {
 		body = firstLine + body
 	}
 	sum := sha1.Sum([]byte(body))
-	return &script{body: body, sha: hex.EncodeToString(sum[:]), readOnly: firstLine == noWrite && major >= 7}
+	return &script{body: body, sha: hex.EncodeToString(sum[:]), readOnly: firstLine == readLine && major >= 7}
 }
 
 // scripts are the scripts for one major version of Redis.
@@ -54,20 +54,20 @@ func newScripts(major int) *scripts {
 	s := &scripts{major: major}
 	for _, a := range headgate.Algorithms() {
 		body := algorithm.Lua(a)
-		s.step = append(s.step, newScript(major, writes, body))
-		s.give = append(s.give, newScript(major, frees, algorithm.LuaGive(a)))
-		s.peek = append(s.peek, newScript(major, noWrite, body))
+		s.step = append(s.step, newScript(major, writeLine, body))
+		s.give = append(s.give, newScript(major, freeLine, algorithm.LuaGive(a)))
+		s.peek = append(s.peek, newScript(major, readLine, body))
 		var grant, giveAll *script
 		if algorithm.Grantable(a) {
-			grant = newScript(major, writes, algorithm.LuaGrant(a))
-			giveAll = newScript(major, frees, algorithm.LuaGrant(a))
+			grant = newScript(major, writeLine, algorithm.LuaGrant(a))
+			giveAll = newScript(major, freeLine, algorithm.LuaGrant(a))
 		}
 		s.grant, s.giveAll = append(s.grant, grant), append(s.giveAll, giveAll)
 	}
 	all := algorithm.LuaAll()
-	s.takeAll = newScript(major, writes, all)
-	s.peekAll = newScript(major, noWrite, all)
-	s.ready = newScript(major, writes, readyBody)
+	s.takeAll = newScript(major, writeLine, all)
+	s.peekAll = newScript(major, readLine, all)
+	s.ready = newScript(major, writeLine, readyBody)
 	return s
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// keptInfo is how many times the age of SharedHealth a report of a server is kept. A report that is too old is still
+// infoAges is how many ages of SharedHealth a report of a server is kept in Redis. A report that is too old is still
 // used while another store asks for a new one.
-const keptInfo = 3
+const infoAges = 3
 
 // SharedHealth is like Health, but all stores with the same prefix together ask each server for its figures at most once
 // within an age, and share the report in Redis. Err, Ping and Counts are this store's.
@@ -48,7 +48,7 @@ func (s *Store) sharedInfo(ctx context.Context, server *topology.Server, age tim
 	}
 	value := strconv.FormatInt(s.clock.Now().UnixMilli(), 10) + "\n" + text
 	// If it cannot be shared, the other stores ask themselves.
-	_ = s.client.Do(ctx, b().Set().Key(key).Value(value).Px(keptInfo*age).Build()).Error()
+	_ = s.client.Do(ctx, b().Set().Key(key).Value(value).Px(infoAges*age).Build()).Error()
 	return text, nil
 }
 

@@ -66,8 +66,8 @@ func divide(n int64, parts, part int) int64 {
 	return share
 }
 
-// candidates returns how many parts, from the first on, have a share of at least the cost.
-func candidates(c *headgate.Check, parts int) int {
+// candidateCount returns how many parts, from the first on, have a share of at least the cost.
+func candidateCount(c *headgate.Check, parts int) int {
 	capacity := c.Limit.Capacity()
 	switch {
 	case c.Cost <= divide(capacity, parts, parts-1):
@@ -83,15 +83,15 @@ func candidates(c *headgate.Check, parts int) int {
 func (s *Store) takeSplit(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, parts int,
 ) (headgate.Decision, foundState, error) {
-	among := cmp.Or(candidates(c, parts), parts) // any part returns the denial
-	first := int(s.rand(int64(among)))
+	choices := cmp.Or(candidateCount(c, parts), parts) // any part returns the denial
+	first := int(s.rand(int64(choices)))
 	d, before, err := s.takePart(ctx, keys, c, parts, first)
 	unreachable := errors.Is(err, ErrUnreachable) // so nothing was taken there
 	final := err != nil && !unreachable || d.Allowed || d.RetryAfter == headgate.Never
-	if final || among < 2 {
+	if final || choices < 2 {
 		return d, before, err
 	}
-	second := (first + 1 + int(s.rand(int64(among-1)))) % among
+	second := (first + 1 + int(s.rand(int64(choices-1)))) % choices
 	secondTake, beforeOther, otherErr := s.takePart(ctx, keys, c, parts, second)
 	switch {
 	case otherErr == nil && secondTake.Allowed:

@@ -170,7 +170,7 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	if parts < 2 {
 		return s.chargeOrPeek(ctx, keys, &c, unsplit, opPeek)
 	}
-	part := int(s.rand(int64(cmp.Or(candidates(&c, parts), parts))))
+	part := int(s.rand(int64(cmp.Or(candidateCount(&c, parts), parts))))
 	d, err := s.chargeOrPeek(ctx, keys, shareOf(&c, parts, part), part, opPeek)
 	if err != nil {
 		return headgate.Decision{}, err
@@ -285,7 +285,7 @@ func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receip
 			return s.explainReply(err, r.key)
 		}
 		var ok bool
-		if name, packed, ok = r.giveTo(state, receipt); !ok {
+		if name, packed, ok = r.giveArgs(state, receipt); !ok {
 			return s.foreignKey(r.key)
 		}
 	}

@@ -215,7 +215,7 @@ func TestStoreMayBeUnreachableFromTheBeginning(t *testing.T) {
 		var started atomic.Bool
 		g := newGuard(t, f, Options{OnEvent: func(e Event) {
 			if e.Kind == Opened {
-				started.Store(e.Started)
+				started.Store(e.NeverResponded)
 			}
 		}})
 		var all sync.WaitGroup

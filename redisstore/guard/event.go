@@ -14,8 +14,8 @@ type Event struct {
 	At time.Time
 	// Err is the last error of the shard.
 	Err error
-	// Started reports, for Opened, that the shard has not responded since the guard was created.
-	Started bool
+	// NeverResponded reports, for Opened, that the shard has not responded since the guard was created.
+	NeverResponded bool
 	// For Recovered, Down is how long the circuit was open, and Degraded how many decisions policies made meanwhile. For
 	// Deciding, Down is how long the shard refused to decide, and Degraded how many calls it refused.
 	Down     time.Duration
@@ -77,7 +77,7 @@ func logEvent(e Event) {
 	}
 	switch e.Kind {
 	case Opened:
-		args = append(args, "started", e.Started)
+		args = append(args, "never_responded", e.NeverResponded)
 	case Overloaded:
 		args = append(args, "reason", e.Reason)
 	case Recovered, Deciding:

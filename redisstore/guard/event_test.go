@@ -37,7 +37,7 @@ func TestEventsReportEveryChange(t *testing.T) {
 			t.Fatalf("got %d events, want %d: %+v", len(events), len(want), events)
 		}
 		for i, e := range events {
-			if e.Kind != want[i] || e.Shard != "a" || e.At.IsZero() || e.Started || (e.Err == nil) != (e.Kind == Recovered) {
+			if e.Kind != want[i] || e.Shard != "a" || e.At.IsZero() || e.NeverResponded || (e.Err == nil) != (e.Kind == Recovered) {
 				t.Errorf("event %d: got %+v, want %v of a", i, e, want[i])
 			}
 		}
@@ -84,7 +84,7 @@ func TestEventsAreLoggedByDefault(t *testing.T) {
 		}
 	})
 	for _, want := range []string{
-		"level=WARN", "store is down, policies decide", "connection refused", "started=true", "decisions are exact again", "degraded=1",
+		"level=WARN", "store is down, policies decide", "connection refused", "never_responded=true", "decisions are exact again", "degraded=1",
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())

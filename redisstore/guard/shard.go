@@ -46,7 +46,7 @@ func (g *Guard) openCircuit(s *shard, generation int64) {
 	s.degraded.Store(0)
 	s.used.Store(true)
 	s.queue.Dismiss(admission.Unavailable)
-	g.send(Event{Kind: Opened, Shard: s.name, Err: s.lastErr(), Started: !s.responded.Load()})
+	g.send(Event{Kind: Opened, Shard: s.name, Err: s.lastErr(), NeverResponded: !s.responded.Load()})
 	g.background.Start(func() { g.probeUntilUp(s, wait) })
 }
 

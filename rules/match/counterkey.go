@@ -31,7 +31,7 @@ type keyFormat struct {
 }
 
 func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
-	n := keyFormat{sources: sourcesOf(attributes), owner: ownerOf(attributes)}
+	f := keyFormat{sources: sourcesOf(attributes), owner: ownerOf(attributes)}
 	names := make([]string, len(attributes))
 	for i, a := range attributes {
 		names[i] = a.String()
@@ -45,12 +45,12 @@ func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
 		list = hex.EncodeToString(sum[:])
 	}
 	rulePrefix := r.Namespace + "/" + r.ID + "/"
-	n.prefix = rulePrefix + list + "/"
-	n.ownerPrefix = rulePrefix
-	if n.owner != noNode {
-		n.ownerPrefix = attributes[n.owner].String() + "="
+	f.prefix = rulePrefix + list + "/"
+	f.ownerPrefix = rulePrefix
+	if f.owner != noNode {
+		f.ownerPrefix = attributes[f.owner].String() + "="
 	}
-	return n
+	return f
 }
 
 // identities are the kinds of attributes that identify clients, the most reliable first.
@@ -137,13 +137,13 @@ func (m *Result) AppendKey(dst []byte, s rules.Subject, limit int) []byte {
 
 // AppendKeyBase appends the common prefix of the keys of all limits of this rule and client.
 func (m *Result) AppendKeyBase(dst []byte, s rules.Subject) []byte {
-	n := m.keyFormat()
-	dst = append(dst, n.prefix...)
+	f := m.keyFormat()
+	dst = append(dst, f.prefix...)
 	if m.value != "" { // normalized when the rule matched
 		return appendValue(dst, m.value, false)
 	}
-	for i := range n.sources {
-		dst = n.sources[i].appendTo(dst, s)
+	for i := range f.sources {
+		dst = f.sources[i].appendTo(dst, s)
 	}
 	return dst
 }
@@ -151,12 +151,12 @@ func (m *Result) AppendKeyBase(dst []byte, s rules.Subject) []byte {
 // AppendOwner appends the owner of the keys: a headgate.Check's Owner. Rules that count by the same user have the same
 // owner, whatever else they count by.
 func (m *Result) AppendOwner(dst []byte, s rules.Subject) []byte {
-	n := m.keyFormat()
-	dst = append(dst, n.ownerPrefix...)
-	if n.owner == noNode {
+	f := m.keyFormat()
+	dst = append(dst, f.ownerPrefix...)
+	if f.owner == noNode {
 		return dst
 	}
-	return n.sources[n.owner].appendTo(dst, s)
+	return f.sources[f.owner].appendTo(dst, s)
 }
 
 // appendValue appends a value with its length in front, or its hash if it is long; in lower case if lower is set.

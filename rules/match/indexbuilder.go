@@ -21,9 +21,9 @@ const maxUnindexedPatterns = 8
 const maxHostPathKeys = 256
 
 // newIndex returns an index of conditions and, for each condition, the part that is still to be evaluated after the
-// index has found it. The rank of a condition is its position in the list. further holds, by rank, tests that must hold
+// index has found it. The rank of a condition is its position in the list. extraTests has, by rank, tests that must hold
 // as well; it may be nil.
-func newIndex(conditions []*rules.Condition, further [][]compiledTest, r *compiler) (*index, []compiledCondition) {
+func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *compiler) (*index, []compiledCondition) {
 	b := indexBuilder{
 		compiler:           r,
 		conds:              make([]compiledCondition, len(conditions)),
@@ -55,8 +55,8 @@ func newIndex(conditions []*rules.Condition, further [][]compiledTest, r *compil
 			set, _ = b.bestKeys(c)
 		}
 		b.conds[rank] = r.compileCondition(c, set.implied)
-		if further != nil {
-			b.conds[rank].tests = append(b.conds[rank].tests, further[rank]...)
+		if extraTests != nil {
+			b.conds[rank].tests = append(b.conds[rank].tests, extraTests[rank]...)
 		}
 		h := newHit(int32(rank), b.conds[rank].empty())
 		if set.keys == nil {

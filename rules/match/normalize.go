@@ -68,19 +68,19 @@ type source struct {
 
 // sourceOf returns the source of an attribute that may be normalized.
 func sourceOf(a headgate.Attribute) source {
-	from := source{attribute: a}
+	src := source{attribute: a}
 	switch a.Kind {
 	case headgate.AttrPath, headgate.AttrSegment, headgate.AttrMethod:
 		name, norm, ok := strings.Cut(a.Name, normMark)
-		from.attribute.Name = name
+		src.attribute.Name = name
 		if ok {
-			from.norm = normalization(norm[0])
+			src.norm = normalization(norm[0])
 		}
 		if a.Kind == headgate.AttrMethod {
-			from.norm |= normMethod
+			src.norm |= normMethod
 		}
 	}
-	return from
+	return src
 }
 
 func sourcesOf(attributes []headgate.Attribute) []source {
@@ -92,10 +92,10 @@ func sourcesOf(attributes []headgate.Attribute) []source {
 }
 
 // appendTo appends the normalized value of a subject, as it stands in a key. It allocates nothing for a path.
-func (from *source) appendTo(dst []byte, s rules.Subject) []byte {
-	value, _ := s.Get(from.attribute)
-	lower := from.norm&normLowerCase != 0
-	return appendValue(dst, (from.norm &^ normLowerCase).apply(value), lower)
+func (src *source) appendTo(dst []byte, s rules.Subject) []byte {
+	value, _ := s.Get(src.attribute)
+	lower := src.norm&normLowerCase != 0
+	return appendValue(dst, (src.norm &^ normLowerCase).apply(value), lower)
 }
 
 // apply returns the normalized value.

@@ -40,23 +40,28 @@ func (p *probe) get(slot int) (string, bool) {
 	if p.cached>>slot&1 != 0 {
 		return p.values[slot%cachedSlots], p.present>>slot&1 != 0
 	}
-	from := &p.set.slots[slot]
-	if from.attribute.Kind == headgate.AttrClient {
-		return p.property(slot, from.attribute.Name)
+	src := &p.set.slots[slot]
+	if src.attribute.Kind == headgate.AttrClient {
+		return p.property(slot, src.attribute.Name)
 	}
-	value, ok := p.subject.Get(from.attribute)
-	if from.norm != 0 {
-		value = p.normalized(value, from.norm)
+	value, ok := p.subject.Get(src.attribute)
+	if src.norm != 0 {
+		value = p.normalized(value, src.norm)
 	}
-	if slot < cachedSlots {
-		bit := uint32(1) << slot
-		p.cached |= bit
-		if ok {
-			p.present |= bit
-			p.values[slot] = value
-		}
-	}
+	p.cache(slot, value, ok)
 	return value, ok
+}
+
+// cache stores the value of the attribute in a slot, or that it has none, if the slot is cached.
+func (p *probe) cache(slot int, value string, ok bool) {
+	if slot >= cachedSlots {
+		return
+	}
+	p.cached |= 1 << slot
+	if ok {
+		p.present |= 1 << slot
+		p.values[slot] = value
+	}
 }
 
 // normalized is norm.apply without an allocation for a path.

@@ -18,13 +18,13 @@ type propertySource struct {
 
 // clientSlots returns the slots of those attributes, in the order in which they are read.
 func (p *probe) clientSlots() []int32 {
-	switch w := &p.source; {
-	case w.noClient:
+	switch source := &p.source; {
+	case source.noClient:
 		return nil
-	case w.byIP:
+	case source.byIP:
 		return ipSlots
-	case w.rule != nil:
-		return w.rule.slots[:w.rule.keyCount]
+	case source.rule != nil:
+		return source.rule.slots[:source.rule.keyCount]
 	default:
 		return p.set.clientSlots
 	}
@@ -47,24 +47,18 @@ func (p *probe) property(slot int, name string) (value string, ok bool) {
 			}
 		}
 	}
-	if slot < cachedSlots {
-		p.cached |= 1 << slot
-		if ok {
-			p.present |= 1 << slot
-			p.values[slot] = value
-		}
-	}
+	p.cache(slot, value, ok)
 	return value, ok
 }
 
 // setPropertyRule selects the client that a rule counts as the source of properties. For a rule without a key the
 // source is that of the conditions of rules.
-func (p *probe) setPropertyRule(to *compiledRule) {
+func (p *probe) setPropertyRule(rule *compiledRule) {
 	p.source = propertySource{}
-	if to.keyCount > 0 {
+	if rule.keyCount > 0 {
 		var m Result
-		p.source.noClient = !to.identify(&m, p)
-		p.source.rule, p.source.byIP = to, m.byIP
+		p.source.noClient = !rule.identify(&m, p)
+		p.source.rule, p.source.byIP = rule, m.byIP
 	}
 	p.cached &^= p.set.propertySlots
 	p.present &^= p.set.propertySlots
@@ -85,12 +79,12 @@ func (s *Set) Properties(rule string, subject rules.Subject) []rules.Property {
 		p.setPropertyRule(&s.rules[rank])
 	}
 	var list []rules.Property
-	for slot, from := range s.slots {
-		if from.attribute.Kind != headgate.AttrClient {
+	for slot, src := range s.slots {
+		if src.attribute.Kind != headgate.AttrClient {
 			continue
 		}
 		if value, ok := p.get(slot); ok {
-			list = append(list, rules.Property{Name: from.attribute.Name, Value: value})
+			list = append(list, rules.Property{Name: src.attribute.Name, Value: value})
 		}
 	}
 	p.release(nil)

@@ -204,8 +204,8 @@ func (s *Set) Rules() []*rules.Rule {
 // request is read.
 func (s *Set) Attributes() []headgate.Attribute {
 	var list []headgate.Attribute
-	for _, from := range s.slots {
-		if a := from.attribute; a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
+	for _, src := range s.slots {
+		if a := src.attribute; a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
 			list = append(list, a)
 		}
 	}

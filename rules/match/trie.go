@@ -49,14 +49,14 @@ func (t *trie) walk(text string) *trie {
 			t.children = append(t.children, added)
 			return added
 		}
-		kid := t.children[k]
-		shared := commonPrefix(kid.label, text)
-		if shared < len(kid.label) { // insert a node between t and kid
-			added := &trie{label: text[:shared], children: []*trie{kid}}
-			kid.label = kid.label[shared:]
-			t.children[k], kid = added, added
+		child := t.children[k]
+		shared := commonPrefix(child.label, text)
+		if shared < len(child.label) { // insert a node between t and child
+			added := &trie{label: text[:shared], children: []*trie{child}}
+			child.label = child.label[shared:]
+			t.children[k], child = added, added
 		}
-		t, text = kid, text[shared:]
+		t, text = child, text[shared:]
 	}
 	return t
 }
@@ -95,8 +95,8 @@ func (f *flatTries) add(t *trie) int32 {
 	}
 	if len(t.children) > 0 {
 		low, high := byte(255), byte(0)
-		for _, kid := range t.children {
-			low, high = min(low, kid.label[0]), max(high, kid.label[0])
+		for _, child := range t.children {
+			low, high = min(low, child.label[0]), max(high, child.label[0])
 		}
 		n.low, n.childCount, n.firstChild = low, uint16(high-low)+1, int32(len(f.children))
 		for range n.childCount {
@@ -108,8 +108,8 @@ func (f *flatTries) add(t *trie) int32 {
 		star := f.add(t.star)
 		f.nodes[at].star = star
 	}
-	for _, kid := range t.children {
-		f.children[n.firstChild+int32(kid.label[0]-n.low)] = f.add(kid)
+	for _, child := range t.children {
+		f.children[n.firstChild+int32(child.label[0]-n.low)] = f.add(child)
 	}
 	return at
 }
