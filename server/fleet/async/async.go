@@ -89,7 +89,8 @@ const DefaultInterval = 100 * time.Millisecond
 
 func (o *Options) settings() exchange.Settings {
 	return exchange.Settings{
-		Interval: o.Interval, MaxKeys: o.MaxKeys, Deadline: o.Deadline, MaxMissed: o.MaxMissed, Rand: o.Rand, OnEvent: o.OnEvent,
+		Interval: o.Interval, MaxKeys: o.MaxKeys, Deadline: o.Deadline, MaxMissed: o.MaxMissed, Rand: o.Rand,
+		OnEvent: o.OnEvent,
 	}
 }
 
@@ -194,7 +195,8 @@ func (a *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger
 	}
 	a.link.Counters.Received.Add(1)
 	ours := &a.batch.Tallies[i]
-	t.Key, t.MayKnow, t.Bounded = ours.Key, ours.MayKnow, true // the peer wrote its note before this exchange stored ours
+	// The peer wrote its note before this exchange stored ours.
+	t.Key, t.KnownUnits, t.HasKnownUnits = ours.Key, ours.KnownUnits, true
 	exchange.ReadComparison(&t, &ours.Limit)
 	a.ledger.Apply(from, uptime, []ledger.Tally{t})
 }

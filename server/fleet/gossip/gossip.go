@@ -190,7 +190,7 @@ type Listener interface {
 type Limiter struct {
 	options Options
 	clock   clock.Stopwatch
-	fleet   uint64
+	fleet   uint64 // hash of the cluster's name and secret, in each packet
 	self    fleet.Peer
 	ledger.Decider
 	ledger  *ledger.Ledger

@@ -24,12 +24,13 @@ var _ Listener = receiver{}
 
 // An inbox has the state of other hosts, as received in their packets.
 type inbox struct {
-	mu           sync.Mutex
-	peers        peerStates
-	limits       limitTable
-	scratch      []packetTally
-	packetLimits []headgate.Limit
-	tallies      []ledger.Tally
+	mu     sync.Mutex
+	peers  peerStates
+	limits limitTable
+	// These are the content of the current packet. Their memory is reused.
+	packetTallies []packetTally
+	packetLimits  []headgate.Limit
+	tallies       []ledger.Tally // without aliases
 
 	receivedCount, receivedBytes atomic.Int64
 	duplicates                   atomic.Int64
@@ -47,7 +48,7 @@ func (r receiver) Receive(packet []byte) {
 	if ok {
 		g.sender.forward(packet, from)
 	}
-	if g.sender.received.wantsRound.Swap(false) {
+	if g.sender.received.roundRequested.Swap(false) {
 		g.sender.hurry()
 	}
 }
@@ -84,15 +85,15 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 	peer, first := in.peers.get(name, head.from.Incarnation, now)
 	peer.setIncarnation(head.from.Incarnation)
 	if first || peer.uptime == 0 {
-		g.sender.received.hasNewcomer.Store(true)
+		g.sender.received.hostJoined.Store(true)
 	}
 	if head.kind == requestPacket {
-		g.sender.received.wasAsked.Store(true)
-		g.sender.received.wantsRound.Store(true)
+		g.sender.received.keysRequested.Store(true)
+		g.sender.received.roundRequested.Store(true)
 	}
 	if !first && head.number > peer.newestNumber+missedRounds && now-peer.receivedAt >= g.missedAfter() {
-		g.sender.received.hasMissed.Store(true)
-		g.sender.received.wantsRound.Store(true)
+		g.sender.received.updatesMissed.Store(true)
+		g.sender.received.roundRequested.Store(true)
 	}
 	peer.receivedAt = now
 	if head.number != 0 && peer.isDuplicate(head.number) {
@@ -106,17 +107,28 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		g.hostLeft(peer.peer.Name)
 		return peer.peer.Name, true
 	}
-	in.scratch, in.packetLimits, err = r.tallies(in.scratch[:0], in.packetLimits)
+	in.packetTallies, in.packetLimits, err = r.tallies(in.packetTallies[:0], in.packetLimits)
 	if err != nil {
 		g.countMalformed(err)
 		return "", false
 	}
-	if len(in.scratch) > 0 {
+	if len(in.packetTallies) > 0 {
 		g.sender.received.updateAt.Store(int64(now))
 	}
+	in.resolveAliases(peer)
+	peer.uptime = max(peer.uptime, head.uptime)
+	if peer.addClock(head.wallClock, g.ledger.WallClock(g.ledger.Uptime()), g.clock.Elapsed()) {
+		g.updateClockLocked()
+	}
+	g.ledger.Apply(peer.peer, head.uptime, in.tallies)
+	return peer.peer.Name, true
+}
+
+// resolveAliases sets in.tallies to the tallies of the packet, except for those with unknown aliases.
+func (in *inbox) resolveAliases(peer *peerState) {
 	in.tallies = in.tallies[:0]
-	for i := range in.scratch {
-		t := &in.scratch[i]
+	for i := range in.packetTallies {
+		t := &in.packetTallies[i]
 		switch {
 		case !t.short && t.alias != 0:
 			peer.addAlias(t, in.limits.get(&t.tally.Limit))
@@ -130,12 +142,6 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		peer.recentKeys[binary.LittleEndian.Uint16(t.tally.Key[8:])%maxRecentKeys] = t.tally.Key
 		in.tallies = append(in.tallies, t.tally)
 	}
-	peer.uptime = max(peer.uptime, head.uptime)
-	if peer.addClock(head.wallClock, g.ledger.WallClock(g.ledger.Uptime()), g.clock.Elapsed()) {
-		g.updateClockLocked()
-	}
-	g.ledger.Apply(peer.peer, head.uptime, in.tallies)
-	return peer.peer.Name, true
 }
 
 // isCurrent reports whether a packet is of the current incarnation of its name. If the mesh knows the host of that

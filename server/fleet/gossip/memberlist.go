@@ -127,8 +127,7 @@ func (m *memberMesh) bind(conf *memberlist.Config) error {
 		transport = m.options.Transport(net)
 	}
 	m.streams = newStreamGate(transport, m.isMember, func(addr string, err error) {
-		m.events.notify(NetworkError, addr,
-			err.Error())
+		m.events.notify(NetworkError, addr, err.Error())
 	})
 	conf.Transport = m.streams
 	return nil

@@ -11,8 +11,8 @@ import (
 // These determine what is sent, and how often. A total is sent up to six times: a host that loses every fifth packet
 // then misses one total in 15,000. Most keys change before that and are sent again anyway.
 //
-// An alias is a short number that stands for the fields of a tally that rarely change. A whole tally has all fields, and
-// a short one has the alias instead; see packet.go.
+// An alias is a short number that stands for the fields of a tally that rarely change. A whole tally has all fields,
+// and a short one has the alias instead; see packet.go.
 const (
 	// maxOutbox is the most keys in the outbox: about 5 MB.
 	maxOutbox = 16 << 10
@@ -165,8 +165,8 @@ func (o *outbox) addHot(e *outgoingTally, now time.Duration) {
 	}
 }
 
-// makeRoomFor makes room among the hot keys for one with that rate: it samples some hot keys, and removes the coldest of
-// them if that one is clearly colder.
+// makeRoomFor makes room among the hot keys for one with that rate: it samples some hot keys, and removes the coldest
+// of them if that one is clearly colder.
 func (o *outbox) makeRoomFor(rate float64, now time.Duration) bool {
 	coldest := o.hot[o.randomInt(len(o.hot))]
 	for range 15 {

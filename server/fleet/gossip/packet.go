@@ -42,8 +42,7 @@ const (
 	maxLimits  = maxPacket / 4
 	maxTallies = maxPacket / 3
 
-	hopsAt = 1
-	kindAt = 2
+	hopsAt = 1 // index of the number of hops in a packet
 )
 
 type packetKind uint8

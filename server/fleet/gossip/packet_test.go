@@ -180,7 +180,7 @@ func FuzzHear(f *testing.F) {
 		if n := len(g.inbox.peers); n > maxPeers {
 			t.Errorf("listens to %d hosts, want at most %d", n, maxPeers)
 		}
-		if n := cap(g.inbox.scratch); n > 4*maxTallies {
+		if n := cap(g.inbox.packetTallies); n > 4*maxTallies {
 			t.Errorf("keeps room for %d tallies, want at most %d", n, 4*maxTallies)
 		}
 		for _, peer := range g.inbox.peers {

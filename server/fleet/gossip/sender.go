@@ -17,8 +17,8 @@ const packetOverhead = 80
 // minPacket is the least size that a round sends, as smaller packets are mostly header.
 const minPacket = 256
 
-// A sender sends this host's updates to the others in rounds, and forwards updates of others in fleets that are too
-// large for a full mesh.
+// A sender sends this host's updates to the others in rounds, one per Options.Interval. In fleets that are too large
+// for a full mesh, it also forwards the updates of others.
 type sender struct {
 	gossip        *Limiter
 	ownBudget     budget // for this host's updates, and for forwarding them on other hosts
@@ -46,11 +46,11 @@ type sender struct {
 
 // receiveSignals are set when packets are received, and tell the next round what to do.
 type receiveSignals struct {
-	hasNewcomer atomic.Bool  // a host sent for the first time: it knows neither aliases nor earlier updates
-	wasAsked    atomic.Bool  // a host requests all keys
-	hasMissed   atomic.Bool  // another host was silent for some rounds: this host has to request all keys
-	wantsRound  atomic.Bool  // the next round should start at once
-	updateAt    atomic.Int64 // uptime when a packet with tallies was last received
+	hostJoined     atomic.Bool  // a host sent for the first time: it knows neither aliases nor earlier updates
+	keysRequested  atomic.Bool  // a host requests all keys
+	updatesMissed  atomic.Bool  // another host was silent for some rounds: this host has to request all keys
+	roundRequested atomic.Bool  // the next round should start at once
+	updateAt       atomic.Int64 // uptime when a packet with tallies was last received
 }
 
 // A roundState is what a round knows of the rounds before it.
@@ -117,7 +117,7 @@ func (s *sender) runRound() {
 		return
 	}
 	late := s.gossip.clock.Elapsed() - s.round.due
-	if s.received.hasMissed.Swap(false) || late >= s.gossip.missedAfter() {
+	if s.received.updatesMissed.Swap(false) || late >= s.gossip.missedAfter() {
 		s.round.requestRounds = requestRepeats
 	}
 	if late >= s.gossip.lostAfter() {
@@ -135,9 +135,9 @@ func (s *sender) sendUpdates() {
 	others := s.gossip.members.live()
 	now := s.gossip.clock.Elapsed()
 	s.round.uptime = s.gossip.ledger.Uptime()
-	asked := s.received.wasAsked.Swap(false)
-	s.resend.requested = s.resend.requested || asked
-	if s.received.hasNewcomer.Swap(false) || asked || len(others) > s.round.peerCount {
+	requested := s.received.keysRequested.Swap(false)
+	s.resend.requested = s.resend.requested || requested
+	if s.received.hostJoined.Swap(false) || requested || len(others) > s.round.peerCount {
 		s.out.generation++
 		s.resend.wanted = true
 		s.round.packetSentAt = 0
@@ -236,7 +236,7 @@ func (s *sender) gather(now time.Duration, size int) {
 	for i := range s.changes {
 		s.out.put(&s.changes[i], false, s.round.uptime, now)
 	}
-	want := min(size/wholeSize+1-len(s.out.unsent[1]), s.out.room())
+	want := min(size/wholeSize+1-len(s.out.unsent[coldQueue]), s.out.room())
 	if want <= 0 {
 		return
 	}

@@ -29,6 +29,7 @@ func maxSilenceInLarge(others int) time.Duration {
 func (g *Limiter) missedAfter() time.Duration { return missedRounds * g.options.Interval }
 
 const (
+	// missedRounds is the number of rounds after which a silent host has probably missed updates, or its were lost.
 	missedRounds = 5
 	// requestRepeats is how often a request for all keys is sent, as a packet may be lost.
 	requestRepeats = 3

@@ -51,8 +51,9 @@ func (g *Limiter) Stats() Stats {
 	stats := Stats{
 		Live: g.Live(), Known: g.Known(),
 		Sent: s.counts.sent.Load(), SentBytes: s.counts.sentBytes.Load(),
-		Forwarded: s.counts.forwarded.Load(), NotForwarded: s.counts.notForwarded.Load(), SendErrors: s.counts.sendErrors.Load(),
-		Received: in.receivedCount.Load(), ReceivedBytes: in.receivedBytes.Load(),
+		Forwarded: s.counts.forwarded.Load(), NotForwarded: s.counts.notForwarded.Load(),
+		SendErrors: s.counts.sendErrors.Load(),
+		Received:   in.receivedCount.Load(), ReceivedBytes: in.receivedBytes.Load(),
 		Duplicates: in.duplicates.Load(), Outdated: in.outdated.Load(),
 		Malformed: in.malformed.Load(), UnknownAliases: in.unknownAliases.Load(),
 		Waiting: s.counts.backlog.Load(), Skipped: s.counts.skipped.Load(),

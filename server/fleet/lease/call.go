@@ -9,20 +9,10 @@ import (
 )
 
 const (
-	failurePause = 50 * time.Millisecond
-	slowPause    = time.Second
-	maxDenial    = time.Second // so that a reset or a refund on another node takes effect
+	failurePause = 50 * time.Millisecond // without calls, after a failed one
+	slowPause    = time.Second           // without grants, after a call that took longer than their TTL
+	maxDenial    = time.Second           // without a call, so that a reset or a refund on another node takes effect
 )
-
-// putBack returns units to their grant, and returns how many that were.
-func (h *holding) putBack(r headgate.Receipt) (n int64) {
-	for _, g := range h.grants {
-		if g.at == r.At && g.lease == r.Lease && n < r.Units {
-			n += g.putBack(r.Units - n)
-		}
-	}
-	return n
-}
 
 // callWhenAllowed calls the store for the waiters, or starts a timer until it may be called. The holding is locked.
 func (l *Limiter) callWhenAllowed(h *holding, now time.Duration) {
@@ -213,12 +203,12 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	case now >= g.expires:
 		h.fault.slowUntil = now + slowPause
 		l.queueReturn(h, g, units, now)
-		h.answerAll(answer{outcome: askStore})
+		h.answerAll(answer{outcome: callStoreAlone})
 		return
 	}
 	h.updateShare(q, d.Remaining, units, rtt)
-	// From a half-full bucket a node may get too little because others asked at the same time. But if not all waiters get
-	// something, there are too many of them.
+	// A node may get less than it wants from a half-full bucket because others request units at the same time. That is not
+	// scarcity, unless there is not enough for its waiters.
 	h.store.scarce, h.store.left = units < q.want && (2*d.Remaining < h.capacity || units < h.queue.units), d.Remaining
 	h.denial.Store(nil)
 	h.grants = append(h.grants, g)

@@ -55,13 +55,13 @@ type callState struct {
 
 // A storeState is what the store returned last.
 type storeState struct {
-	scarce  bool          // there was not enough for all
-	left    int64         // units remaining in the store
-	askedAt time.Duration // when; 0 if never
-	share   int64         // at most 1/share of the remaining units are requested; 0 if not known. See updateShare
+	scarce      bool          // there was not enough for all
+	left        int64         // units remaining in the store
+	requestedAt time.Duration // when the store received the request; 0 if never
+	share       int64         // at most 1/share of the remaining units are requested; 0 if not known. See updateShare
 }
 
-// A faultState says why a store is not asked for grants.
+// A faultState says why the store is not called for grants.
 type faultState struct {
 	until     time.Duration // after a failure, it is not called until then
 	slowUntil time.Duration // after a late response, it is called for every check until then
@@ -230,6 +230,16 @@ const (
 	shortSample = 5 * time.Millisecond   // shorter samples do not lower the estimated rate
 	demandDecay = 250 * time.Millisecond // in which a peak of demand falls by two thirds
 )
+
+// putBack returns units to their grant, and returns how many that were.
+func (h *holding) putBack(r headgate.Receipt) (n int64) {
+	for _, g := range h.grants {
+		if g.at == r.At && g.lease == r.Lease && n < r.Units {
+			n += g.putBack(r.Units - n)
+		}
+	}
+	return n
+}
 
 // expected returns the units that will be requested within a time: by the recent peak, or by the mean if the store has
 // little left, so that fewer are held unused.

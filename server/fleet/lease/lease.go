@@ -272,7 +272,7 @@ func (l *Limiter) take(ctx context.Context, c *headgate.Check) (headgate.Decisio
 		case removed:
 			l.table.remove(h)
 			continue
-		case askStore:
+		case callStoreAlone:
 			return l.takeExact(ctx, h.ownStrings(c))
 		case storeFailed:
 			return l.degrade(ctx, h, c)

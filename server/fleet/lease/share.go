@@ -6,7 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// minShare is for a node that is alone with a key: it requests half of the remaining units, since others may come.
+// minShare is the share of a node that is alone with a key: it requests at most 1/minShare of the remaining units, as
+// other nodes may start to use the key.
 const minShare = 2
 
 // updateShare finds out from a response whether other nodes take from the key as well. While they do, each node leaves
@@ -16,16 +17,16 @@ func (h *holding) updateShare(q *request, remaining, units int64, rtt time.Durat
 	found := remaining + units
 	expected, slack := h.store.left, 1+h.capacity/32
 	if h.limit.Algorithm == headgate.TokenBucket || h.limit.Algorithm == headgate.GCRA {
-		expected += h.refill(q.at - h.store.askedAt)
+		expected += h.refill(q.at - h.store.requestedAt)
 		slack += h.refill(2 * rtt)
 	}
 	switch {
-	case h.store.askedAt > 0 && min(expected, h.capacity)-found > slack:
+	case h.store.requestedAt > 0 && min(expected, h.capacity)-found > slack:
 		h.store.share = q.maxShare
 	case units > 0 && units < q.want:
 		h.store.share = max(minShare, q.share/4)
 	}
-	h.store.askedAt = max(q.at, 1)
+	h.store.requestedAt = max(q.at, 1)
 }
 
 // refill returns the units that refill in a time, at most the capacity.

@@ -25,12 +25,12 @@ type answer struct {
 type outcome uint8
 
 const (
-	decided     outcome = iota
-	waiting             // for an answer
-	removed             // the holding is no longer in the table: look it up again
-	askStore            // the source has to be called for this check alone
-	storeFailed         // the source has just failed
-	closed              // the limiter is closed
+	decided        outcome = iota
+	waiting                // for an answer
+	removed                // the holding is no longer in the table: look it up again
+	callStoreAlone         // the source has to be called for this check alone
+	storeFailed            // the source has just failed
+	closed                 // the limiter is closed
 )
 
 // decideOrWait decides a check with what is known, or adds it to the queue.
@@ -54,7 +54,7 @@ func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision
 	}
 	switch slot := h.nextSlot(); {
 	case now < h.fault.slowUntil:
-		return d, nil, askStore
+		return d, nil, callStoreAlone
 	case now < h.fault.until:
 		return d, nil, storeFailed
 	case h.store.scarce && !h.calls.running && len(h.queue.waiters) == 0 && now < slot:
@@ -93,7 +93,7 @@ func (l *Limiter) wait(ctx context.Context, h *holding, w *waiter, c *headgate.C
 	select {
 	case ans := <-w.answers:
 		switch ans.outcome {
-		case askStore:
+		case callStoreAlone:
 			return l.takeExact(ctx, h.ownStrings(c))
 		case storeFailed:
 			return l.degrade(ctx, h, c)

@@ -29,7 +29,7 @@ var _ headgate.Limiter = (*Limiter)(nil)
 // Redis too, and a script returns each growth to one node, once. This node charges it; if it fails at that moment, the
 // charge is lost, and at most what was consumed elsewhere in an interval passes here too.
 //
-// It needs no election: only nodes that count a key know its name, so only they can charge it.
+// A charge needs the name of the key, and other regions only send its hash. So a key is charged by a node that uses it.
 type Limiter struct {
 	store       headgate.Limiter
 	regionStore fleet.RegionStore
@@ -280,9 +280,9 @@ type Stats struct {
 // Stats returns the current figures.
 func (g *Limiter) Stats() Stats {
 	return Stats{
-		ExchangeStats: g.link.Stats(g.ledger.Stats()), Charged: g.charges.charged.Load(),
-		Lost: g.charges.lost.Load(),
-		Owed: g.charges.owed.Load(), SentKeys: g.charges.sentKeys.Load(),
+		ExchangeStats: g.link.Stats(g.ledger.Stats()),
+		Charged:       g.charges.charged.Load(), Lost: g.charges.lost.Load(), Owed: g.charges.owed.Load(),
+		SentKeys:      g.charges.sentKeys.Load(),
 		StoreClockOff: time.Duration(g.storeClockOff.Load()),
 	}
 }

@@ -22,8 +22,8 @@ type keyState struct {
 	sentStart int64         // of sentTotal
 
 	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent. unused is
-	// the number of units that have drained unused in the region since: units that other regions consumed meanwhile were
-	// no excess.
+	// the number of units that did not drain in this region because its bucket was empty. So many units of other regions
+	// are not charged, as all regions together stayed within the limit.
 	level, levelAt, regionTotal int64
 	unused                      int64
 

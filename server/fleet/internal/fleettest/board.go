@@ -34,7 +34,7 @@ type NodeBoard struct {
 }
 
 // Node returns the access of the node with that author.
-func (s *Board) Node(author string) NodeBoard { return NodeBoard{s, author} }
+func (b *Board) Node(author string) NodeBoard { return NodeBoard{b, author} }
 
 // ErrDown is the error of a Board that is down.
 var ErrDown = errors.New("the board is down")
@@ -45,17 +45,17 @@ func NewBoard(delay time.Duration) *Board {
 }
 
 // SetDown makes exchanges fail, or succeed again.
-func (s *Board) SetDown(down bool) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.down = down
+func (b *Board) SetDown(down bool) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.down = down
 }
 
 // Wipe loses all notes.
-func (s *Board) Wipe() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	clear(s.Notes)
+func (b *Board) Wipe() {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	clear(b.Notes)
 }
 
 // Time implements fleet.ClockSource.
@@ -82,10 +82,10 @@ func (u WithoutClock) Exchange(
 }
 
 // Lose makes notes of some keys get lost from now on.
-func (s *Board) Lose(lost func(key string) bool) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.lost = lost
+func (b *Board) Lose(lost func(key string) bool) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.lost = lost
 }
 
 // Exchange implements fleet.Exchange.

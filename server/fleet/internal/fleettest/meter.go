@@ -18,26 +18,26 @@ type Meter struct {
 }
 
 // Advance drains the bucket until now.
-func (j *Meter) Advance(now time.Duration) {
-	j.level = max(0, j.level-j.Rate*(now-j.Last).Seconds())
-	j.Last = now
+func (m *Meter) Advance(now time.Duration) {
+	m.level = max(0, m.level-m.Rate*(now-m.Last).Seconds())
+	m.Last = now
 }
 
 // Pass counts n admitted units.
-func (j *Meter) Pass(n int) {
-	j.Passed += n
-	j.level += float64(n)
-	j.Over = max(j.Over, j.level-j.Burst)
+func (m *Meter) Pass(n int) {
+	m.Passed += n
+	m.level += float64(n)
+	m.Over = max(m.Over, m.level-m.Burst)
 }
 
 // peak returns the most arrivals per second within any period of length Within.
-func (j *Meter) peak() float64 {
-	width := int((j.Within + time.Millisecond - 1) / time.Millisecond)
+func (m *Meter) peak() float64 {
+	width := int((m.Within + time.Millisecond - 1) / time.Millisecond)
 	sum, most := 0, 0
-	for i, n := range j.Arrivals {
+	for i, n := range m.Arrivals {
 		sum += n
 		if i >= width {
-			sum -= j.Arrivals[i-width]
+			sum -= m.Arrivals[i-width]
 		}
 		most = max(most, sum)
 	}
@@ -45,9 +45,9 @@ func (j *Meter) peak() float64 {
 }
 
 // Bound returns the over-admission that is allowed at any time.
-func (j *Meter) Bound(nodes int) float64 {
-	s := j.Within.Seconds()
-	return min(float64(nodes-1)*(j.Burst+j.Rate*s), (j.peak()-j.Rate)*s)
+func (m *Meter) Bound(nodes int) float64 {
+	s := m.Within.Seconds()
+	return min(float64(nodes-1)*(m.Burst+m.Rate*s), (m.peak()-m.Rate)*s)
 }
 
 // Poisson draws a number of arrivals from a Poisson distribution.

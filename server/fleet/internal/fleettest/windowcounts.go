@@ -18,29 +18,29 @@ var WrongClocks = []time.Duration{0, 7 * time.Second, -7 * time.Second}
 type WindowCounts map[int64]int
 
 // Add counts n units at a time.
-func (p WindowCounts) Add(date time.Time, n int) { p[date.Unix()/10] += n }
+func (c WindowCounts) Add(at time.Time, n int) { c[at.Unix()/10] += n }
 
 // Check checks all windows but the first and the last, which are not complete.
-func (p WindowCounts) Check(t *testing.T, least, most int) {
+func (c WindowCounts) Check(t *testing.T, least, most int) {
 	t.Helper()
 	var windows []int64
-	for w := range p {
+	for w := range c {
 		windows = append(windows, w)
 	}
 	slices.Sort(windows)
 	if len(windows) < 5 {
-		t.Fatalf("%d windows, want at least 5: %v", len(windows), p)
+		t.Fatalf("%d windows, want at least 5: %v", len(windows), c)
 	}
 	for _, w := range windows[1 : len(windows)-1] {
-		if p[w] < least || p[w] > most {
-			t.Errorf("window %d: %d passed, want %d to %d", w, p[w], least, most)
+		if c[w] < least || c[w] > most {
+			t.Errorf("window %d: %d passed, want %d to %d", w, c[w], least, most)
 		}
 	}
 }
 
 // Most returns the most units of any window.
-func (p WindowCounts) Most() (most int) {
-	for _, n := range p {
+func (c WindowCounts) Most() (most int) {
+	for _, n := range c {
 		most = max(most, n)
 	}
 	return most

@@ -126,8 +126,8 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	return reason
 }
 
-// cutTally reduces a first tally to what can be true, and returns a reason if that is less. The level may be adopted, so
-// it must not be above the largest debt, nor the total above what could be consumed since the record started.
+// cutTally reduces a peer's first tally to what can be true, and returns a reason if that is less. The level may be
+// adopted, so it must not be above the largest debt, nor the total above what could be consumed since the record started.
 func (r *record) cutTally(u *update) (reason string) {
 	maxLevel := (1 + headgate.MaxDebt) * r.plan.Capacity()
 	if u.Level > maxLevel+r.maxOwed() {
@@ -221,22 +221,25 @@ func (l *Ledger) chargeReplacement(r *record, u *update, now moment) {
 	if u.peer.pastWindow {
 		return
 	}
-	in := r.current()
-	l.advance(in, now)
-	if in.optional.share != nil {
-		in.optional.share.add(u.units, in.at(now))
+	current := r.current()
+	l.advance(current, now)
+	if current.optional.share != nil {
+		current.optional.share.add(u.units, current.at(now))
 	}
-	l.chargePeers(in, u.units, in.window.start, now)
-	if in.optional.kinds == nil {
-		in.optional.kinds = &otherKinds{}
+	l.chargePeers(current, u.units, current.window.start, now)
+	if current.optional.kinds == nil {
+		current.optional.kinds = &otherKinds{}
 	}
 }
 
 // alignWindow converts a tally whose windows have another period or alignment than this record's. It becomes one of the
 // open window if the peer's window is still open, otherwise one of the window before.
 func (r *record) alignWindow(u *update, now moment) {
+	if !r.plan.HasWindows() {
+		return
+	}
 	period := u.Limit.Period.Microseconds()
-	if !r.plan.HasWindows() || period == 0 || period == r.plan.Period && u.Offset == r.offset {
+	if period == 0 || period == r.plan.Period && u.Offset == r.offset {
 		return
 	}
 	aligned := *u.Tally
@@ -282,9 +285,15 @@ func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 
 // chargeWindow charges units of an update, in their window if there are windows.
 func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
+	if units <= 0 {
+		return
+	}
+	if !r.plan.HasWindows() {
+		l.chargePeers(r, units, r.window.start, now)
+		return
+	}
 	switch w := r.plan.WindowOf(u.Window); {
-	case units <= 0:
-	case !r.plan.HasWindows(), w > r.window.start+r.plan.Period: // the peer's clock is wrong
+	case w > r.window.start+r.plan.Period: // the peer's clock is wrong
 		l.chargePeers(r, units, r.window.start, now)
 	case w >= r.window.start:
 		l.chargePeers(r, units, w, now)
@@ -316,8 +325,8 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 	}
 }
 
-// owe adds units that cannot be charged yet, because they belong to a window or because the debt is at its deepest. They
-// replace those of another window.
+// owe adds units that cannot be charged yet, because their window has not started here or because the debt is at its
+// deepest. They replace those of another window.
 func (r *record) owe(n, window int64) {
 	if r.debt.window != window {
 		r.owed = 0

@@ -24,10 +24,10 @@ func (r *record) takenByAll() int64 {
 	if r.join.totalsVoid {
 		return 0 // totals include units that do not count
 	}
-	sum := r.window.carried + r.plan.Takable(r.total)
+	sum := r.window.carried + r.plan.AllowedPart(r.total)
 	for i := range r.peers {
 		if peer := &r.peers[i]; !peer.pastWindow && !peer.nextWindow {
-			sum += r.plan.Takable(peer.total)
+			sum += r.plan.AllowedPart(peer.total)
 		}
 	}
 	return min(sum, r.maxOwed())
@@ -73,7 +73,7 @@ func (r *record) raiseCarried(to int64, now moment) {
 
 // chargePastWindow applies an update of the previous window: a node's total in it grew.
 func (r *record) chargePastWindow(from, to int64, now moment) {
-	r.window.previous += r.plan.Takable(to) - r.plan.Takable(from)
+	r.window.previous += r.plan.AllowedPart(to) - r.plan.AllowedPart(from)
 	r.raiseCarried(r.window.previous-r.plan.Capacity(), now)
 }
 

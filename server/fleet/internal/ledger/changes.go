@@ -4,9 +4,9 @@ package ledger
 // keys come first: those with the most units consumed since their last tally, relative to the limit. An eighth of the
 // tallies is reserved for other keys, which take turns.
 //
-// If the ledger asks for keys, Changes also returns keys that were requested and not consumed: in every second call for
-// the time that updates may be late, and then, until the key has drained, sixteen times per refill. So the known
-// consumption of peers is never much too old when the key is requested again.
+// A ledger that pulls has to read the updates of peers even if it has nothing to send. So Changes also returns keys
+// that callers used: in every second call while updates may be late, and then, until the key has drained, sixteen times
+// in the time in which the limit refills. So the known consumption of peers is recent when the key is used again.
 func (l *Ledger) Changes(dst []Tally, most int) []Tally {
 	now := l.now()
 	end := len(dst) + most

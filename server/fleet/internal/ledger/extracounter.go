@@ -9,8 +9,8 @@ import (
 //
 //   - local counts what this node consumed, under LedgerOptions.LocalCap percent of the limit.
 //   - share counts what all reachable nodes consumed, under their share of the limit, while some nodes are unreachable
-//     and checks have headgate.PartitionShare. It is dropped when all nodes are reachable again. The record's own counter
-//     goes on under the whole limit, so that nodes can compare it then.
+//     and checks have headgate.PartitionShare. It is dropped when all nodes are reachable again. The record's own
+//     counter goes on under the whole limit, so that nodes can compare it then.
 type extraCounter struct {
 	quota.Counter
 	plan *quota.Plan

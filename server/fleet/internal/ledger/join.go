@@ -55,7 +55,7 @@ func (l *Ledger) meetPeer(r *record, u *update, now moment) (known int64) {
 }
 
 // startedInWindow reports whether this record started in the fixed window of the tally, so that all updates are of that
-// window. A ledger that asks also receives totals of nodes that are gone, and uses totals.
+// window. A ledger that pulls also receives totals of nodes that are gone, so it can count by totals instead.
 func (l *Ledger) startedInWindow(r *record, t *Tally, now moment) bool {
 	return r.plan.Kind == algorithm.KindWindow && !l.pulls && t.Window == r.window.start &&
 		r.at(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
@@ -96,7 +96,7 @@ func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 	drained := r.drainedSinceOldest(now)
 	own := l.unknownToPeer(r, u, now)
 	if drained == 0 && !r.join.totalsVoid {
-		own = r.total - max(0, min(r.mayKnow(t), t.Level-sum))
+		own = r.total - max(0, min(r.knownUnits(t), t.Level-sum))
 	}
 	own = min(own, level)
 	more := t.Level + own - level
@@ -115,10 +115,10 @@ func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 	l.chargePeers(r, more, r.window.start, now)
 }
 
-// mayKnow returns how many of this node's units a peer may know.
-func (r *record) mayKnow(t *Tally) int64 {
-	if t.Bounded {
-		return min(t.MayKnow, r.sent.highest)
+// knownUnits returns how many of this node's units a peer may know.
+func (r *record) knownUnits(t *Tally) int64 {
+	if t.HasKnownUnits {
+		return min(t.KnownUnits, r.sent.highest)
 	}
 	return r.sent.highest
 }
@@ -131,10 +131,10 @@ func (l *Ledger) unknownToPeer(r *record, u *update, now moment) int64 {
 		age = u.lag
 	}
 	if l.pulls {
-		age += l.options.Lag / 16 // a node that asks sends what it received in a later exchange
+		age += l.options.Lag / 16 // a node that pulls sends in a later exchange what it received
 	}
 	if r.sent.firstAt == 0 || r.at(now)-age.Microseconds() <= r.sent.firstAt {
 		return r.total
 	}
-	return r.total - r.mayKnow(u.Tally)
+	return r.total - r.knownUnits(u.Tally)
 }

@@ -76,8 +76,8 @@ type Ledger struct {
 	unreachable       atomic.Bool   // see SetUnreachable
 	unreachableGroups atomic.Uint64 // see SetGroupsUnreachable
 	retryAt           atomic.Int64  // uptime when callers may retry that were denied because peers are unreachable
-	// askFor is how long after a request Changes returns a key in every second call.
-	askFor  time.Duration
+	// pullFor is how long Changes returns a key in every second call after a request for it.
+	pullFor time.Duration
 	lookups lookupState
 
 	evictedAt atomic.Int64 // uptime when a record was last evicted; 0 if never
@@ -327,6 +327,9 @@ func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (
 		r.setEmptyAt(d, now)
 		r.status.denied = false
 		r.addOwed(d, q.units)
+		if r.hasExtraCounters() {
+			r.tightenByExtraCounters(d, 0, at)
+		}
 	} else {
 		r.status.denied = true
 		l.queueLookup(sh, r)

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A ledger that asks for keys does not know what peers consumed of a new key, or of one that was unused for a while.
-// Such a key is unlearned until the next exchange has returned the peers' notes.
+// A ledger that pulls does not know how much peers consumed of a new key, or of one that was unused for a while. Such a
+// key is unlearned until an exchange has returned the peers' notes.
 //
 // The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
 // would allow wait for the lookup, for at most MaxLookup, and not at all while lookups fail or too many decisions wait.
@@ -27,10 +27,10 @@ const MaxWaiting = 4096
 // lookupClass is the queue of keys that decisions wait for. It is sent first.
 const lookupClass = classes - 1
 
-// lookupState is the state of lookups in a ledger that asks.
+// lookupState is the state of lookups in a ledger that pulls.
 type lookupState struct {
-	// request asks for an exchange of the keys in lookupClass. If it is nil, no decision waits.
-	request func()
+	// startExchange starts an exchange of the keys in lookupClass. If it is nil, no decision waits.
+	startExchange func()
 	// maxAge is how long a key may be unused before it has to be looked up again, in µs.
 	maxAge int64
 
@@ -40,14 +40,14 @@ type lookupState struct {
 	done, waits, dropped atomic.Int64
 }
 
-// A Lookup asks peers for their consumption of a key. Decisions wait for it.
+// A Lookup reads from an exchange how much peers consumed of a key. Decisions wait for it.
 type Lookup struct {
 	key   Key
 	ended chan struct{}
 }
 
 // StartLookups makes decisions wait for lookups. start must start an exchange of [Ledger.Lookups].
-func (l *Ledger) StartLookups(start func()) { l.lookups.request = start }
+func (l *Ledger) StartLookups(start func()) { l.lookups.startExchange = start }
 
 // checkLookup is called before a decision on a record. It returns the lookup to wait for, or nil. The shard is locked.
 func (l *Ledger) checkLookup(sh *shard, r *record, q *request, now moment) *Lookup {
@@ -55,13 +55,13 @@ func (l *Ledger) checkLookup(sh *shard, r *record, q *request, now moment) *Look
 		if r.at(now)-max(r.requestedAt, r.exchangedAt) <= l.lookups.maxAge || !r.plan.Shared {
 			return nil
 		}
-		l.markUnlearned(sh, r)
+		r.status.unlearned = true
 		if q.peek {
 			sh.push(r, lookupClass) // a peek queues nothing else
 		}
 		return nil // the first decision does not wait
 	}
-	if !q.mayWait || l.lookups.request == nil {
+	if !q.mayWait || l.lookups.startExchange == nil {
 		return nil
 	}
 	if !q.peek && !r.peek(q.units, now).Allowed {
@@ -91,21 +91,14 @@ func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
 	r.requestedAt = r.at(now)
 }
 
-// markUnlearned marks the consumption of peers as unknown.
-func (l *Ledger) markUnlearned(sh *shard, r *record) {
-	r.status.unlearned = true
-	sh.unlearned.Add(1)
-}
-
 // endLookup ends the wait for a lookup, whether it succeeded or not.
 func (sh *shard) endLookup(r *record, learned bool) {
 	if lookup := sh.lookups[r.key]; lookup != nil {
 		close(lookup.ended)
 		delete(sh.lookups, r.key)
 	}
-	if learned && r.status.unlearned {
+	if learned {
 		r.status.unlearned = false
-		sh.unlearned.Add(-1)
 	}
 }
 
@@ -118,7 +111,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 	n.waiting.Add(1)
 	defer n.waiting.Add(-1)
 	n.waits.Add(1)
-	n.request()
+	n.startExchange()
 	expired := make(chan struct{})
 	timer := l.clock.AfterFunc(MaxLookup, func() { close(expired) })
 	defer timer.Stop()

@@ -11,7 +11,7 @@ import (
 // A record is what a node knows of one key. Its shard's lock guards it. Times are in µs since 1970, minus the key's
 // offset, unless a field says otherwise.
 type record struct {
-	// Every decision needs these. They are in the first two cache lines.
+	// Every decision reads these. They fit into the first two cache lines.
 	plan        *quota.Plan
 	emptyAt     int64 // when the bucket is or was empty
 	emptyTime   int64 // how long the bucket has been empty in all; see drainedWhileEmpty
@@ -26,7 +26,7 @@ type record struct {
 
 	key         Key
 	offset      int64         // by which the clock of a staggered limit is behind
-	addedAt     time.Duration // uptime
+	addedAt     time.Duration // uptime when the record was added
 	updatedAt   int64         // when a peer last sent an update
 	exchangedAt int64         // time of the latest exchange; 0 before the first response, and in gossip
 	sent        sentTotal
@@ -222,7 +222,6 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 	}
 	if extra {
 		r.addToExtraCounters(n, at)
-		r.tightenByExtraCounters(d, 0, at)
 	}
 	return true
 }
@@ -353,7 +352,7 @@ func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 		r.join.grewAt = stampOf(r.at(now))
 	}
 	t := r.tally(now)
-	t.MayKnow, r.sent.highest = r.sent.highest, r.total
+	t.KnownUnits, r.sent.highest = r.sent.highest, r.total
 	l.addSum(&t, r, now)
 	return t
 }

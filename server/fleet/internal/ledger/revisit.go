@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// A ledger that asks for keys goes on asking for a while after a request: peers may send units that they consumed at
-// the same time, and units that they consume meanwhile count when the key is requested again. Records to revisit are in
-// lists by the gap between two exchanges: the list of gap g is exchanged in every 2^g-th call of Changes.
+// A ledger that pulls goes on exchanging a key for a while after a request: peers may report units that they consumed
+// at the same time, and units that they consume later count when the key is requested again. Records to revisit are in
+// lists by the gap between two exchanges: those in the list of gap g are exchanged in every 2^g-th call of Changes.
 const (
 	revisitGaps = 13
 	shortGap    = 1
@@ -23,13 +23,13 @@ const (
 // recentlyRequested reports whether updates of units that were consumed at the time of the latest request may still
 // arrive.
 func (l *Ledger) recentlyRequested(r *record, now moment) bool {
-	return l.pulls && r.at(now)-r.requestedAt < l.askFor.Microseconds()
+	return l.pulls && r.at(now)-r.requestedAt < l.pullFor.Microseconds()
 }
 
 // SetLookupAge makes keys be exchanged in every second call of Changes for this time after a request, and be looked up
 // again after a longer pause.
 func (l *Ledger) SetLookupAge(d time.Duration) {
-	l.askFor, l.lookups.maxAge = d, d.Microseconds()
+	l.pullFor, l.lookups.maxAge = d, d.Microseconds()
 	if !l.pulls {
 		l.lookups.maxAge = math.MaxInt64
 	}
@@ -77,7 +77,7 @@ func (l *Ledger) queueRevisits(sh *shard, turn int, now moment) {
 				sh.stopRevisits(r)
 				continue
 			}
-			sh.push(r, heat(r.plan, r.level(now), askClass))
+			sh.push(r, heat(r.plan, r.level(now), pullClass))
 			if later := l.revisitGap(r.plan); !fresh && gap <= shortGap && later > gap {
 				sh.revisitEvery(r, later)
 			}

@@ -18,7 +18,7 @@ type shard struct {
 	records  map[Key]*record
 	list     []*record // the same records, for iteration
 	capacity int
-	cursor   int   // of the sweep
+	cursor   int   // index in list of the record that sweep and evict look at next
 	kinds    uint8 // of all records there ever were, one bit each
 
 	// Records with units to send are in queues by heat class, so that the hottest are found at once. A record whose heat
@@ -26,8 +26,7 @@ type shard struct {
 	queues [classes]queue
 	ready  atomic.Uint32 // which queues are not empty
 
-	unlearned atomic.Int32    // number of unlearned records
-	lookups   map[Key]*Lookup // that decisions wait for
+	lookups map[Key]*Lookup // that decisions wait for
 
 	revisits [revisitGaps][]*record // by gap; see revisitGaps
 	_        [64]byte               // keeps shards on separate cache lines
@@ -43,9 +42,10 @@ const (
 	classes = 16
 	// capacityClass is the class of a key whose whole capacity was consumed and not sent.
 	capacityClass = 9
-	// askClass is the class of a key with nothing left and nothing to send: peers may have much to report.
-	askClass = capacityClass - 2
-	none     = -1
+	// pullClass is the class of a key with no units remaining and nothing to send. It is high, as peers may have consumed
+	// many units of such a key.
+	pullClass = capacityClass - 2
+	none      = -1 // for a record that is in no queue, or in no list of revisits
 )
 
 func (sh *shard) init(most int) {
@@ -92,12 +92,12 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 	sh.records[key] = r
 	sh.list = append(sh.list, r)
 	if l.pulls && p.Shared {
-		l.markUnlearned(sh, r)
+		r.status.unlearned = true
 	}
 	return r, nil
 }
 
-// evict drops the record with the least left to drain among several. It reports whether it found one.
+// evict drops, of the next few records, the one that drains first. It reports whether it dropped one.
 func (l *Ledger) evict(sh *shard, now moment) bool {
 	const tries = 32
 	var victim *record
@@ -126,9 +126,9 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 	return true
 }
 
-// sweep checks the next records, as many as given, and drops those that are drained and unused.
-func (l *Ledger) sweep(sh *shard, now moment, some int) {
-	for range min(some, len(sh.list)) {
+// sweep drops those of the next n records that are drained and unused.
+func (l *Ledger) sweep(sh *shard, now moment, n int) {
+	for range min(n, len(sh.list)) {
 		r := sh.next()
 		if quiet := r.at(now) - max(r.requestedAt, r.updatedAt); quiet >= 0 && quiet < 2*l.options.Idle.Microseconds() {
 			continue
@@ -178,7 +178,7 @@ func heat(p *quota.Plan, units int64, capacityClass int) int8 {
 // queueLookup queues a record for an exchange after a denial.
 func (l *Ledger) queueLookup(sh *shard, r *record) {
 	if l.pulls && r.plan.Shared {
-		sh.push(r, askClass)
+		sh.push(r, pullClass)
 	}
 }
 

@@ -47,10 +47,10 @@ type Tally struct {
 type Delivery struct {
 	Delivered int64 // the part of Total that was sent before
 	SendLevel bool  // the level has to be sent even if peers know the total
-	// MayKnow is the highest total that was sent before. In a tally that was received through an exchange, with Bounded
-	// set, it is how many of the receiver's units the sender may know.
-	MayKnow int64
-	Bounded bool
+	// KnownUnits is the highest total that was sent before: peers may know so many of this node's units. In a tally that
+	// was received through an exchange, it is how many of the receiver's units the sender may know, if HasKnownUnits.
+	KnownUnits    int64
+	HasKnownUnits bool
 	// Unlearned is set if the consumption of peers is not known, and AllNotes if no notes of peers were received yet.
 	Unlearned, AllNotes bool
 	Added               time.Duration // uptime when the record was added
@@ -79,7 +79,7 @@ type peerTotal struct {
 
 	above      levelGap
 	compared   int32 // how often levels were compared since above.since
-	impossible bool  // the latest total cannot be true
+	impossible bool  // the latest total was larger than possible
 	pastWindow bool  // the latest total is of a window that has ended
 	nextWindow bool  // the latest total is of a window that has not started here
 	older      bool  // the peer's record is older than what this node knows

@@ -100,3 +100,22 @@ func TestALocalCapBoundsWhatOneHostDoesAlone(t *testing.T) {
 		t.Errorf("a cost above the cap: got %+v, %v, want never", d, err)
 	}
 }
+
+// The decision says when the node's own part is refilled, and the bucket of all nodes drains sooner.
+func TestALocalCapDoesNotDelayWhenTheBucketIsEmpty(t *testing.T) {
+	_, all := hosts(t, 1, false, func(o *fleet.LedgerOptions) { o.LocalCap = 50 })
+	h, check := all[0], headgate.Check{Key: "k", Limit: headgate.PerSecond(100), Cost: 50}
+	d, err := h.Take(context.Background(), check)
+	if err != nil || d.Limit != 50 || d.Remaining != 0 || d.ResetAfter != time.Second {
+		t.Errorf("got %+v, %v, want limit 50, remaining 0, reset after 1s", d, err)
+	}
+	key, err := h.KeyOf(check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r := h.lock(&key)
+	defer h.shardOf(&key).mu.Unlock()
+	if got, want := r.timeToEmpty(h.now()), (500 * time.Millisecond).Microseconds(); got != want {
+		t.Errorf("time until the bucket is empty: got %d µs, want %d µs", got, want)
+	}
+}

@@ -13,8 +13,8 @@ import (
 // A Table holds the known peers. Each has a slot by which records refer to it. If there are too many, the one that was
 // silent for longest loses its slot.
 type Table struct {
-	// KeepEnded keeps the IDs of incarnations that have ended, as their updates can still be received: also after those of
-	// the next one. It must not change after the first call of Slot.
+	// KeepEnded keeps the IDs of incarnations that have ended, as their notes stay in an exchange: they can be received
+	// even after notes of the next incarnation. It must not change after the first call of Slot.
 	KeepEnded bool
 
 	mu     sync.Mutex
@@ -100,12 +100,11 @@ func (p *Table) Lag(slot int32, ours, theirs time.Duration) time.Duration {
 	const drift = 5000 // one part in so many
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := &p.slots[slot]
+	peer := &p.slots[slot]
 	ahead := ours - theirs
-	at.ahead += (ours - at.aheadAt) / drift
-	at.aheadAt = ours
-	at.ahead = min(at.ahead, ahead)
-	return ahead - at.ahead
+	peer.ahead = min(peer.ahead+(ours-peer.aheadAt)/drift, ahead)
+	peer.aheadAt = ours
+	return ahead - peer.ahead
 }
 
 // Count returns the number of known peers.

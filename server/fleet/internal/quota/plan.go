@@ -200,8 +200,8 @@ func (c *Counter) ChangeRate(from, to *Plan, then, now int64) bool {
 	return used
 }
 
-// Takable returns the part of a node's total in one window that its own counter can have allowed.
-func (p *Plan) Takable(total int64) int64 { return max(0, min(total, p.Capacity())) }
+// AllowedPart returns the part of a node's total in one window that its own counter can have allowed.
+func (p *Plan) AllowedPart(total int64) int64 { return max(0, min(total, p.Capacity())) }
 
 // Set makes the counter that of a key that consumed units at a time and nothing before.
 func (c *Counter) Set(p *Plan, at, units int64) {

@@ -26,8 +26,8 @@ const (
 	Drift = 5000
 )
 
-// IsOff reports whether a clock is off by MaxClockSkew or more. One that was off stays so until it is 10 % closer, so
-// that the report does not flap.
+// IsOff reports whether a clock is off by MaxClockSkew or more. A clock that was off counts as off until it is 10 %
+// closer, so that it is not reported again and again.
 func IsOff(off time.Duration, wasOff bool) bool {
 	if wasOff {
 		return off.Abs() >= fleet.MaxClockSkew*9/10
