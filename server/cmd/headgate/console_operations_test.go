@@ -37,6 +37,20 @@ func (d *consoleDesk) stopsEnforcing(t *testing.T) {
 	b.see("that the banner is gone", banner+` === null`)
 }
 
+func (d *consoleDesk) webhook(t *testing.T) {
+	b := d.browser
+	d.as(consoleAdmin)
+	b.open("/webhooks")
+	b.click("main button", "New webhook")
+	b.write("#w-url", "https://hooks.example.com/pager")
+	b.write("#w-id", "pager")
+	ask[bool](b, `(() => { const e = document.querySelector("#w-events"); e.value = "alert"; e.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`)
+	b.click("main button", "Create")
+	b.seeText("The webhook pager was created")
+	b.see("its events", `document.querySelector("[data-table=webhooks] [data-label=Events]")?.textContent === "alerts"`)
+	d.has(t, "/v1/webhooks", `"events":["alert"]`)
+}
+
 func (d *consoleDesk) registersClients(t *testing.T) {
 	b := d.browser
 	row := func(id, text string) string {

@@ -64,6 +64,7 @@ func TestConsoleWrites(t *testing.T) {
 		{"RegistersChangesAndImportsClients", (*consoleDesk).registersClients},
 		{"ShowsWhoChangedWhat", (*consoleDesk).audit},
 		{"ShowsATokenOnceAndRevokesIt", (*consoleDesk).tokensMadeAndRevoked},
+		{"CreatesAWebhookForAlerts", (*consoleDesk).webhook},
 		{"FormsFitASmallScreenInLightAndDark", (*consoleDesk).fits},
 		{"KeepsShortcutsOff", (*consoleDesk).shortcuts},
 	} {

@@ -337,6 +337,8 @@ export interface Webhook {
   id: string;
   url: string;
   description?: string;
+  /** The kinds of events that it receives: revision, alert or both; revision if there are none. */
+  events?: string[];
   created: string;
   by: string;
 }
@@ -348,6 +350,10 @@ export interface WebhooksPage {
 
 export interface Delivery {
   revision: number;
+  /** The event of a delivery about an alert, such as alert.fired; number identifies it instead of the revision. */
+  event?: string;
+  number?: number;
+  alert?: { id: string };
   state: "pending" | "delivered" | "dead";
   attempts: number;
   last?: string;

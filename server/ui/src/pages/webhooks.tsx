@@ -95,6 +95,9 @@ export function Webhooks({ namespace }: { namespace: string }) {
   );
 }
 
+/** What a webhook can be notified of. */
+const eventNames: Record<string, string> = { revision: "rule changes", alert: "alerts" };
+
 function columns(now: number, onShow: (w: Webhook) => void, onDelete: (w: Webhook) => void): Column<Webhook>[] {
   return [
     {
@@ -107,6 +110,7 @@ function columns(now: number, onShow: (w: Webhook) => void, onDelete: (w: Webhoo
       ),
     },
     { name: "URL", cell: (w) => <code class="wrap">{w.url}</code> },
+    { name: "Events", cell: (w) => (w.events ?? ["revision"]).map((e) => eventNames[e] ?? e).join(", ") },
     {
       name: "Created",
       full: (w) => stamp(w.created),
@@ -138,11 +142,21 @@ function Deliveries({ namespace, of, now }: { namespace: string; of: Webhook; no
   const attempt = useAttempt();
   const retry = (d: Delivery): void =>
     void attempt.run(async () => {
-      await call(`${at}/${d.revision}:retry`, { method: "POST", query: { namespace }, stay: true });
+      await call(`${at}/${d.number ?? d.revision}:retry`, { method: "POST", query: { namespace }, stay: true });
       again();
     });
   const list: Column<Delivery>[] = [
-    { name: "Revision", cell: (d) => count(d.revision) },
+    {
+      name: "Event",
+      cell: (d) =>
+        d.alert ? (
+          <>
+            {d.event} <span class="row-note">{d.alert.id}</span>
+          </>
+        ) : (
+          `revision ${count(d.revision)}`
+        ),
+    },
     { name: "State", cell: (d) => <Badge tone={d.state === "delivered" ? "good" : d.state === "dead" ? "bad" : "warn"}>{d.state === "dead" ? "given up" : d.state}</Badge> },
     { name: "Attempts", num: true, cell: (d) => count(d.attempts) },
     { name: "Last attempt", cell: (d) => (d.last ? ago(d.last, now) : "–") },
@@ -158,7 +172,7 @@ function Deliveries({ namespace, of, now }: { namespace: string; of: Webhook; no
       name: "Actions",
       cell: (d) =>
         d.state === "pending" ? null : (
-          <button type="button" aria-label={`Send the delivery of revision ${d.revision} again`} onClick={() => retry(d)}>
+          <button type="button" aria-label={`Send the delivery of ${d.alert ? d.alert.id : `revision ${d.revision}`} again`} onClick={() => retry(d)}>
             Send again
           </button>
         ),
@@ -170,28 +184,38 @@ function Deliveries({ namespace, of, now }: { namespace: string; of: Webhook; no
       {error && <ErrorNotice error={error} />}
       {attempt.error && <ErrorNotice error={attempt.error} />}
       {!data && !error && <Loading what="the deliveries" />}
-      {data && <Table name="deliveries" label={{ by: "deliveries-title" }} columns={list} rows={data.deliveries ?? []} keyOf={(d) => `${d.revision}`} empty={<p class="muted">Nothing was sent yet.</p>} />}
+      {data && <Table name="deliveries" label={{ by: "deliveries-title" }} columns={list} rows={data.deliveries ?? []} keyOf={(d) => `${d.revision}/${d.number ?? ""}`} empty={<p class="muted">Nothing was sent yet.</p>} />}
     </section>
   );
 }
 
 function NewWebhook({ namespace, onDone, onCancel }: { namespace: string; onDone: (id: string, secret: string) => void; onCancel: () => void }) {
   const [form, setForm] = useState({ id: "", url: "", description: "" });
+  const [events, setEvents] = useState("revision");
   const attempt = useAttempt();
   const { error } = attempt;
   const create = (): void =>
     void attempt.run(async () => {
-      const made = await call<{ webhook: Webhook; secret: string }>("/v1/webhooks", { method: "POST", query: { namespace }, json: given(form), stay: true });
+      const made = await call<{ webhook: Webhook; secret: string }>("/v1/webhooks", { method: "POST", query: { namespace }, json: { ...given(form), events: events.split(" ") }, stay: true });
       onDone(made.webhook.id, made.secret);
     });
   return (
-    <Form attempt={attempt} fields={["id", "url", "description"]} onSubmit={create} submit="Create" onCancel={onCancel}>
+    <Form attempt={attempt} fields={["id", "url", "description", "events"]} onSubmit={create} submit="Create" onCancel={onCancel}>
       <div class="fields">
         <Field id="w-url" label="URL" class="wide" help="Such as https://example.com/hooks/headgate." errors={errorsAt(error, "url")}>
           {(props) => <input {...props} autocomplete="off" spellcheck={false} value={form.url} onInput={(e) => setForm({ ...form, url: e.currentTarget.value })} />}
         </Field>
         <Field id="w-id" label="Name" help="Empty: a random one." errors={errorsAt(error, "id")}>
           {(props) => <input {...props} autocomplete="off" spellcheck={false} value={form.id} onInput={(e) => setForm({ ...form, id: e.currentTarget.value })} />}
+        </Field>
+        <Field id="w-events" label="Events" errors={errorsAt(error, "events")}>
+          {(props) => (
+            <select {...props} value={events} onChange={(e) => setEvents(e.currentTarget.value)}>
+              <option value="revision">rule changes</option>
+              <option value="alert">alerts</option>
+              <option value="revision alert">both</option>
+            </select>
+          )}
         </Field>
         <Field id="w-description" label="Description" class="wide" errors={errorsAt(error, "description")}>
           {(props) => <input {...props} maxLength={1000} value={form.description} onInput={(e) => setForm({ ...form, description: e.currentTarget.value })} />}
