@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestAccessLogTellsWhatHappenedAndNoSecrets(t *testing.T) {
+func TestAccessLogContainsNoSecrets(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -31,7 +31,7 @@ func TestAccessLogTellsWhatHappenedAndNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(book.String(), "secret") {
-		t.Errorf("the log tells secrets:\n%s", &book)
+		t.Errorf("the log contains secrets:\n%s", &book)
 	}
 	all := book.each(t, "request")
 	if len(all) != 3 {
@@ -59,7 +59,7 @@ func TestAccessLogTellsWhatHappenedAndNoSecrets(t *testing.T) {
 	}
 }
 
-func TestAccessLogIsSampledButTellsAllErrors(t *testing.T) {
+func TestAccessLogSamplesRequestsButLogsAllErrors(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -90,8 +90,8 @@ func TestAccessLogIsSampledButTellsAllErrors(t *testing.T) {
 	}
 }
 
-// A log that does not keep up costs lines, not requests.
-func TestSlowLogHoldsUpNobody(t *testing.T) {
+// A log that does not keep up drops lines and delays no request.
+func TestSlowLogDelaysNoRequest(t *testing.T) {
 	up := newRecorder(t)
 	release := make(chan struct{})
 	slow := &slowHandler{release: release, Handler: slog.DiscardHandler}
@@ -116,7 +116,7 @@ func (h *slowHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h *slowHandler) Handle(context.Context, slog.Record) error { <-h.release; return nil }
 
-func TestObserveIsToldOfEveryRequest(t *testing.T) {
+func TestObserveIsCalledForEveryRequest(t *testing.T) {
 	up := newRecorder(t)
 	var mu sync.Mutex
 	var seen []Observation

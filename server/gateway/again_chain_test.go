@@ -11,7 +11,7 @@ import (
 
 // A handler in front of the limiter, or between two limiters, may add different attributes to equal requests, and rules
 // must see them.
-func TestRepeatedRequestsAreDecidedByWhatIsSaidOfThemNow(t *testing.T) {
+func TestRepeatedRequestsUseCurrentAttributes(t *testing.T) {
 	const rules = `
 rules:
   - { id: all, key: ip, limits: 1000/h }

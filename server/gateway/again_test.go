@@ -32,7 +32,7 @@ func (t *tokensUntil) Verify(token string) (identity.Claims, error) {
 
 // An equal request on the same connection is decided with less work but in the same way: it makes no difference whether
 // all requests come on one connection or each on its own.
-func TestRepeatedRequestsAreDecidedAsOthersAre(t *testing.T) {
+func TestRepeatedRequestsAreDecidedLikeOthers(t *testing.T) {
 	const rules = `
 rules:
   - { id: each, when: { path: /a }, key: ip, limits: [40/s burst 10, 200/m sliding-window] }
@@ -109,7 +109,7 @@ rules:
 	t.Log(statuses)
 	for _, status := range []int{200, 400, 403, 413, 429} {
 		if statuses[status] < 20 {
-			t.Errorf("%d answers of %d: want more, or the comparison means little", statuses[status], status)
+			t.Errorf("%d responses of %d: want more, or the comparison means little", statuses[status], status)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // For a rejected request the gateway allocates only the id.
-func TestRejectingAllocatesTheIDAlone(t *testing.T) {
+func TestRejectionAllocatesOnlyID(t *testing.T) {
 	g := create(t, rejecting())
 	w, r := newNullFront(), benchRequest()
 	serve := func() {

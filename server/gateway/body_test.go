@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestBodiesThatAreTooLargeAre413(t *testing.T) {
+func TestOversizedBodiesGet413(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.MaxBody = 100
@@ -58,7 +58,7 @@ func TestBodiesThatAreTooLargeAre413(t *testing.T) {
 	}
 }
 
-func TestSlowBodiesAre408(t *testing.T) {
+func TestSlowBodiesGet408(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.BodyTimeout = 200 * time.Millisecond
@@ -107,7 +107,7 @@ func TestSlowBodiesAre408(t *testing.T) {
 }
 
 // If the upstream responds before it has read the body, the client gets the response, and the rest is not waited for.
-func TestEarlyAnswersArriveWhileTheBodyIsSent(t *testing.T) {
+func TestEarlyResponsesArriveWhileBodyIsSent(t *testing.T) {
 	url := fake(t, func(conn net.Conn, r *bufio.Reader) {
 		if _, err := http.ReadRequest(r); err == nil {
 			_, _ = io.WriteString(conn, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")
@@ -160,7 +160,7 @@ func TestFullDuplexOverHTTP1(t *testing.T) {
 	}
 }
 
-func TestExpectContinueIsAskedOfTheUpstream(t *testing.T) {
+func TestExpectContinueIsForwarded(t *testing.T) {
 	t.Run("it wants the body", func(t *testing.T) {
 		up := newRecorder(t)
 		g := start(t, before(up.URL))
@@ -189,7 +189,7 @@ func TestExpectContinueIsAskedOfTheUpstream(t *testing.T) {
 }
 
 // Some services take trailers for headers, so headers that a client may not send are removed from trailers too.
-func TestTrailersOfRequestsPassUnlessTheyAreSpoofs(t *testing.T) {
+func TestRequestTrailersPassUnlessSpoofed(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
 	a := exchangeRaw(t, g, lines("POST / HTTP/1.1", "Host: a.example", "Transfer-Encoding: chunked", "Trailer: X-Sum, X-Forwarded-For, X-Forwarded-Proto, X-User-ID")+

@@ -56,7 +56,7 @@ func makeCertificate(t testing.TB, dir, owner string, hosts ...string) Certifica
 	for path, block := range map[string]*pem.Block{
 		files.CertFile: {Type: "CERTIFICATE", Bytes: cert}, files.KeyFile: {Type: "PRIVATE KEY", Bytes: secret},
 	} {
-		// As a careful operator does: a new file in the place of the old.
+		// As a careful operator does: a new file replaces the old one.
 		if err := os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestCertificatesAreReloadedUnderLoad(t *testing.T) {
 		makeCertificate(t, dir, name, "localhost")
 		await.True(t, "the certificate of "+name, func() bool { return owner(t, g, "localhost") == name })
 	}
-	// Bad files leave what is in use.
+	// After invalid files, the old certificate stays in use.
 	for _, bad := range []string{"", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
 		was := g.Stats().CertificatesFailed
 		if err := os.WriteFile(files.CertFile, []byte(bad), 0o600); err != nil {
@@ -139,7 +139,7 @@ func TestCertificatesAreReloadedUnderLoad(t *testing.T) {
 		t.Error("Reload of bad files: no error")
 	}
 	if n := len(book.each(t, "certificates not loaded, the old ones stay in use")); n == 0 || n > 6 {
-		t.Errorf("the log tells %d times of bad files, want each once:\n%s", n, &book)
+		t.Errorf("the log has %d lines about invalid files, want each once:\n%s", n, &book)
 	}
 	makeCertificate(t, dir, "last", "localhost")
 	if err := g.Reload(); err != nil {
@@ -175,7 +175,7 @@ func TestCertificateIsChosenByName(t *testing.T) {
 	}
 }
 
-func TestHandshakesThatFailAreLoggedSparingly(t *testing.T) {
+func TestFailedHandshakesAreRateLimitedInLog(t *testing.T) {
 	files := makeCertificate(t, t.TempDir(), "one", "localhost")
 	up := newRecorder(t)
 	var book logBook
@@ -191,8 +191,8 @@ func TestHandshakesThatFailAreLoggedSparingly(t *testing.T) {
 		_ = conn.Close()
 	}
 	count := func() int { return strings.Count(book.String(), "TLS handshake error") }
-	await.True(t, "the log tells of it", func() bool { return count() > 0 })
-	// So many in each second that has begun, also in that of the first and that of the last.
+	await.True(t, "the log has it", func() bool { return count() > 0 })
+	// So many in each second that has begun, including the first and the last.
 	n, most := count(), clientErrorLines*(2+int(time.Since(begun)/time.Second))
 	if n > most {
 		t.Errorf("%d lines about 200 handshakes in %v, want at most %d", n, time.Since(begun), most)

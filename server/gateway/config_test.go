@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestConfigErrorsNameTheFieldAndWhatWouldBeRight(t *testing.T) {
+func TestConfigErrorsNameFieldAndValidValues(t *testing.T) {
 	files := makeCertificate(t, t.TempDir(), "one", "localhost")
 	nonsense := t.TempDir() + "/nonsense.pem"
 	if err := os.WriteFile(nonsense, []byte("nonsense"), 0o600); err != nil {
@@ -98,13 +98,13 @@ func TestConfigErrorsNameTheFieldAndWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestConfigErrorsAreAllTold(t *testing.T) {
+func TestAllConfigErrorsAreReturned(t *testing.T) {
 	c := before("nonsense")
 	c.MaxConns, c.Via = -1, "a b"
 	err := c.Validate()
 	for _, field := range []string{"MaxConns", "Via", "Routes[0].Upstreams[0].URL"} {
 		if !strings.Contains(errText(err), field) {
-			t.Errorf("%v: says nothing of %s", err, field)
+			t.Errorf("%v: does not name %s", err, field)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestConfigIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestARefusedUpstreamIsShownWithoutItsPassword(t *testing.T) {
+func TestUpstreamErrorOmitsPassword(t *testing.T) {
 	for _, url := range []string{
 		"http://user:hunter2@a", "ftp://user:hunter2@a/x", "http://user:hunter2%zz@a", "user:hunter2@a:80", "http://user:hunt@er2@a", "//user:hunter2@a",
 	} {

@@ -39,7 +39,7 @@ func deny(t testing.TB) func(http.Handler) http.Handler {
 	}
 }
 
-// A client is one that connects from an address of its own.
+// A client connects from its own address.
 type client struct {
 	t    testing.TB
 	g    *Gateway
@@ -87,7 +87,7 @@ func (c client) hold(n int) {
 	await.True(c.t, "the requests are in flight", func() bool { return c.g.Stats().InFlight == before+int64(n) })
 }
 
-func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
+func TestConnectionsOverLimitAreClosed(t *testing.T) {
 	c := before(newRecorder(t).URL)
 	c.MaxConns, c.Limit = 2, deny(t)
 	g := start(t, c)
@@ -134,7 +134,7 @@ func TestOneAddressDoesNotLockOutOthers(t *testing.T) {
 	}
 }
 
-// Each address is within its limit, and together they have all connections.
+// Each address is within its limit, and together they use all connections.
 func TestIdleAndDeniedConnectionsMakeRoom(t *testing.T) {
 	c := before(newRecorder(t).URL)
 	c.MaxConns, c.MaxConnsPerAddress, c.Limit = 12, 3, deny(t)
@@ -153,11 +153,11 @@ func TestIdleAndDeniedConnectionsMakeRoom(t *testing.T) {
 		t.Fatalf("got %d connections, want all 12", got)
 	}
 	if got := (client{t, g, "127.0.0.7"}).get("/"); got != 200 {
-		t.Errorf("a newcomer: got %d, want 200", got)
+		t.Errorf("a new client: got %d, want 200", got)
 	}
 	ends(t, denied)
 	if got := (client{t, g, "127.0.0.8"}).get("/"); got != 200 {
-		t.Errorf("another newcomer: got %d, want 200", got)
+		t.Errorf("another new client: got %d, want 200", got)
 	}
 	if s := g.Stats(); s.Reclaimed != 2 || s.Refused != 0 || s.Conns != 12 {
 		t.Errorf("got %d reclaimed, %d refused, %d open; want 2, 0, 12", s.Reclaimed, s.Refused, s.Conns)
@@ -203,7 +203,7 @@ func TestIdleConnectionsOfHTTP2MakeRoom(t *testing.T) {
 	await.True(t, "two requests are in flight", func() bool { return g.Stats().InFlight == 2 })
 	for i := range 5 {
 		from := fmt.Sprintf("127.0.0.%d", 10+i)
-		await.NoError(t, "a newcomer is served as soon as the one before is idle", func() error { return ask(from, "/") })
+		await.NoError(t, "a new client is served as soon as the previous one is idle", func() error { return ask(from, "/") })
 	}
 	if s := g.Stats(); s.Reclaimed < 4 || s.InFlight != 2 {
 		t.Errorf("got %d reclaimed, %d in flight; want 4, 2", s.Reclaimed, s.InFlight)
@@ -224,16 +224,16 @@ func TestTrustedProxiesHaveAnyNumberOfConnections(t *testing.T) {
 	}
 }
 
-func TestClientsOfABalancerAreBoundedByTheirOwnAddress(t *testing.T) {
+func TestLoadBalancerClientsAreLimitedByOwnAddress(t *testing.T) {
 	c := before(newRecorder(t).URL)
 	c.MaxConns, c.MaxConnsPerAddress, c.Limit = 20, 2, deny(t)
 	c.Listeners = []Listener{{ProxyProtocol: mustNets("127.0.0.0/8")}}
 	g := start(t, c)
-	ask := func(from, path string) (answer, error) {
+	ask := func(from, path string) (clientResponse, error) {
 		conn, r := client{t, g, "127.0.0.1"}.connect()
 		send(t, conn, "PROXY TCP4 "+from+" 192.0.2.1 4711 443\r\n"+lines("GET "+path+" HTTP/1.1", "Host: a.example"))
 		if path == "/held" {
-			return answer{}, nil
+			return clientResponse{}, nil
 		}
 		return tryReceive(r, "GET")
 	}
@@ -275,7 +275,7 @@ func TestUpgradedConnectionsCountForTheirAddress(t *testing.T) {
 		t.Errorf("a fourth connection of the address: got %d, want none", got)
 	}
 	if got := (client{t, g, "127.0.0.2"}).get("/"); got == 0 {
-		t.Error("another address: got no answer")
+		t.Error("another address: got no response")
 	}
 	_ = first.Close()
 	await.True(t, "the address has room again", func() bool { return (client{t, g, "127.0.0.1"}).get("/") != 0 })
@@ -295,7 +295,7 @@ func TestUpgradesNeedADescriptorForTheUpstream(t *testing.T) {
 	}
 }
 
-// Uploads that are as slow as they may be hold a connection of the upstream each.
+// Each upload at the minimum rate holds an upstream connection.
 func TestUploadsOfOneClientLeaveConnectionsToOthers(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
@@ -350,8 +350,8 @@ func TestUploadsOfOneClientLeaveConnectionsToOthers(t *testing.T) {
 	}
 }
 
-// A response takes as long as the upstream likes; the upload is over before.
-func TestAnUploadIsOverWhenItsBodyIsRead(t *testing.T) {
+// The upload ends before the response, which may take long.
+func TestUploadEndsWhenBodyIsRead(t *testing.T) {
 	held := make(chan struct{})
 	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

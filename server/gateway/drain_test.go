@@ -30,7 +30,7 @@ func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 		_, _ = w.Write(body)
 	})
 	c := before(up.URL)
-	c.DrainDelay = 2 * time.Second   // longer than anybody takes to connect who has seen that it is ready
+	c.DrainDelay = 2 * time.Second   // longer than connecting takes after Ready was seen
 	c.DrainLinger = 30 * time.Second // it is over when there is no connection left
 	g := start(t, c)
 	var served, failed, refused, late atomic.Int64
@@ -90,7 +90,7 @@ func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 	}
 }
 
-func TestDrainTellsClientsToGo(t *testing.T) {
+func TestDrainAsksClientsToReconnect(t *testing.T) {
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
 	defer free()
@@ -111,7 +111,7 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- g.Shutdown(context.Background()) }()
-	await.True(t, "nobody listens any more", func() bool {
+	await.True(t, "the listener is closed", func() bool {
 		conn, err := net.Dial("tcp", addrOf(g))
 		if err == nil {
 			_ = conn.Close()
@@ -121,7 +121,7 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 	if g.Ready() {
 		t.Error("it is still ready")
 	}
-	// A request on an idle connection is still answered, the last one there.
+	// A request on an idle connection is still served, the last one there.
 	send(t, idle, lines("GET / HTTP/1.1", "Host: a.example"))
 	if a := receive(t, idleAnswer, "GET"); a.status != 200 || !a.close {
 		t.Errorf("while it drains: %d, close %v, want 200 and the end", a.status, a.close)
@@ -138,7 +138,7 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 	}
 }
 
-func TestDrainIsReadyNoMoreBeforeItStopsAccepting(t *testing.T) {
+func TestDrainIsUnreadyBeforeItStopsAccepting(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.DrainDelay = time.Minute // for as long as this takes
@@ -156,7 +156,7 @@ func TestDrainIsReadyNoMoreBeforeItStopsAccepting(t *testing.T) {
 	}
 }
 
-func TestDrainThatTakesTooLongCutsOff(t *testing.T) {
+func TestDrainTimeoutAbortsRequests(t *testing.T) {
 	began := make(chan struct{})
 	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(began)
@@ -247,11 +247,11 @@ func TestShutdownWithoutServe(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", addrOf(g)); err == nil {
 		_ = conn.Close()
-		t.Error("somebody still listens")
+		t.Error("the listener is still open")
 	}
 }
 
-func TestAddressThatIsTakenIsAnError(t *testing.T) {
+func TestAddressInUseIsAnError(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
 	c := before(up.URL)

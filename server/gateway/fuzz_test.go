@@ -45,8 +45,8 @@ func (l *memListener) dial() net.Conn {
 	return client
 }
 
-// Whatever bytes a client sends, each request at the upstream is one that the gateway has seen: with the path that the
-// limiter saw, without hop-by-hop headers, and with the headers that identify the client.
+// Any bytes of a client lead only to requests at the upstream that the gateway has seen: with the path that the limiter
+// saw, without hop-by-hop headers, and with the headers that identify the client.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		lines("GET / HTTP/1.1", "Host: a.example"),
@@ -110,9 +110,9 @@ func FuzzRequests(f *testing.F) {
 			_, _ = conn.Write(data)
 			_, _ = io.WriteString(conn, "\r\n\r\nGET / HTTP/1.1\r\nHost: end\r\nConnection: close\r\n\r\n")
 		}()
-		answers, _ := io.ReadAll(conn)
-		if bytes.Contains(answers, []byte("panic")) {
-			t.Fatalf("%q", answers)
+		responses, _ := io.ReadAll(conn)
+		if bytes.Contains(responses, []byte("panic")) {
+			t.Fatalf("%q", responses)
 		}
 		problems.Range(func(problem, _ any) bool { t.Error(problem); return true })
 		problems.Clear()
@@ -157,7 +157,7 @@ func httpUpstream(f *testing.F, do func(r *http.Request)) string {
 	return "http://" + l.Addr().String()
 }
 
-// Headers that Connection names are removed, whatever else the header contains.
+// Headers that Connection names are removed, with any other headers beside them.
 func FuzzConnection(f *testing.F) {
 	for _, seed := range []string{"", "close", "X-A", "x-a, close", ",,X-A,,", " \tx-A\t ,upgrade", "X-A;q=1", "keep-alive, X-B", "ｘ-a", strings.Repeat("a,", 100)} {
 		f.Add(seed, "")
@@ -239,7 +239,7 @@ func FuzzForwarded(f *testing.F) {
 			return // then it depends on what was there before
 		}
 		if peer == "" {
-			want = who.Peer() // nothing is known of whom the proxy saw
+			want = who.Peer() // the client of the proxy is unknown
 		}
 		if who.Addr() != want {
 			t.Fatalf("%q is read as %v, want %v", r.Header["Forwarded"], who.Addr(), want)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// testService is a service of gRPC that tells what it was sent.
+// testService is a gRPC service that returns what it was sent.
 type testService struct {
 	pb.UnimplementedTestServiceServer
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-func TestHeadersForOneConnectionAreRemovedBeforeAnybodyReadsThem(t *testing.T) {
+func TestHopByHopHeadersAreRemovedBeforeLimiter(t *testing.T) {
 	up := newRecorder(t)
 	var limiterSaw http.Header
 	c := before(up.URL)
@@ -42,7 +42,7 @@ func TestHeadersForOneConnectionAreRemovedBeforeAnybodyReadsThem(t *testing.T) {
 }
 
 // A client must not make proxies remove the header that identifies it.
-func TestConnectionThatNamesTheForwardingHeaderIs400(t *testing.T) {
+func TestForwardingHeaderInConnectionGets400(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.Identity = behindLoopback(t)
@@ -122,12 +122,12 @@ func TestTrustedProxysForwardingHeadersAreContinued(t *testing.T) {
 		}
 	}
 	if got := a.header.Get("X-Request-ID"); got != "edge-42" {
-		t.Errorf("X-Request-ID of the answer %q, want that of the proxy", got)
+		t.Errorf("X-Request-ID of the response %q, want that of the proxy", got)
 	}
 	if got := a.header.Get("Via"); got != "1.1 headgate" {
-		t.Errorf("Via of the answer %q", got)
+		t.Errorf("Via of the response %q", got)
 	}
-	// A proxy that says nothing of the scheme or the host leaves that to us; what it says wrongly is not passed on.
+	// If a proxy sends no scheme or host, the gateway sets it; invalid ones are replaced.
 	exchangeRaw(t, g, lines("GET / HTTP/1.1", "Host: a.example", "X-Forwarded-Proto: gopher", "X-Forwarded-Host: a", "X-Forwarded-Host: b"))
 	h = up.one(t).header
 	if got := h.Get("X-Forwarded-Proto") + " " + strings.Join(h["X-Forwarded-Host"], "|"); got != "http a.example" {
@@ -176,7 +176,7 @@ func TestHeadersWithUnderscoresPassIfConfigured(t *testing.T) {
 	}
 }
 
-func TestHeadersOnlyProxiesMaySendAreConfigurable(t *testing.T) {
+func TestOnlyFromProxiesIsConfigurable(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.OnlyFromProxies = []string{"x-user-id", "True-Client-IP"}
@@ -217,7 +217,7 @@ func TestRequestIDs(t *testing.T) {
 		}
 		seen[got] = true
 	}
-	// Repeated, nobody knows which counts.
+	// Of a repeated header, none is used.
 	a := get(t, g, "/", "X-Request-ID: a", "X-Request-ID: b")
 	if got := a.header["X-Request-Id"]; len(got) != 1 || !made.MatchString(got[0]) {
 		t.Errorf("repeated: got %q, want one of our own", got)
@@ -234,7 +234,7 @@ func TestRequestIDOfTheUpstreamIsReplaced(t *testing.T) {
 }
 
 // With Hops every peer counts as a proxy, and the limiter sees the headers as they were received.
-func TestLimiterReadsForwardingHeadersAsTheyCame(t *testing.T) {
+func TestLimiterSeesOriginalForwardingHeaders(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.Identity = identify(t, identity.Config{Hops: 1})

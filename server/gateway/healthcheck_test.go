@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestHealthChecksTakeUpstreamsOutAndIn(t *testing.T) {
+func TestHealthChecksRemoveAndRestoreUpstreams(t *testing.T) {
 	t.Parallel()
 	var sick [2]atomic.Bool
 	var checks atomic.Int32
@@ -34,7 +34,7 @@ func TestHealthChecksTakeUpstreamsOutAndIn(t *testing.T) {
 	var book logBook
 	c := before(ups[0].URL, ups[1].URL)
 	c.Logger = book.logger()
-	// On a busy machine an upstream that is well may take a while to say so.
+	// On a busy machine a healthy upstream may respond late.
 	c.Routes[0].Health = &Health{Path: "/healthz?deep", Host: "health.example", Interval: time.Second / 2, Timeout: time.Second / 2, Failures: 2, Successes: 2}
 	c.Routes[0].Ejection.SlowReturn = -1
 	g := start(t, c)
@@ -73,14 +73,14 @@ func TestHealthChecksTakeUpstreamsOutAndIn(t *testing.T) {
 	if s := state(0); s.ChecksFailed < 2 || s.Checks <= s.ChecksFailed || s.LastErr == nil {
 		t.Errorf("%+v, want checks that failed and others", s)
 	}
-	// It is written after the state that was seen has changed.
-	await.True(t, "the log tells of both that came back", func() bool { return len(book.each(t, "upstream is back")) >= 2 })
+	// The line is written after the state has changed.
+	await.True(t, "the log has the return of both", func() bool { return len(book.each(t, "upstream is back")) >= 2 })
 	if down, back := len(book.each(t, "upstream is down")), len(book.each(t, "upstream is back")); down != 2 || back != 2 {
-		t.Errorf("the log tells of %d that went and %d that came back, want 2 each:\n%s", down, back, &book)
+		t.Errorf("the log has %d upstreams that went down and %d that returned, want 2 each:\n%s", down, back, &book)
 	}
 }
 
-func TestHealthCheckThatHangsFails(t *testing.T) {
+func TestHangingHealthCheckFails(t *testing.T) {
 	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" {
 			<-r.Context().Done()

@@ -231,8 +231,8 @@ func trickle(ctx context.Context, conn net.Conn, text string) {
 	}
 }
 
-// An answer is a response as a client got it.
-type answer struct {
+// A clientResponse is a response as a client received it.
+type clientResponse struct {
 	status  int
 	header  http.Header
 	body    string
@@ -240,28 +240,28 @@ type answer struct {
 	close   bool
 }
 
-// receive reads one answer to a request of a method.
-func receive(t testing.TB, r *bufio.Reader, method string) answer {
+// receive reads one response to a request of a method.
+func receive(t testing.TB, r *bufio.Reader, method string) clientResponse {
 	t.Helper()
 	a, err := tryReceive(r, method)
 	if err != nil {
-		t.Fatalf("read the answer: %v (so far %+v)", err, a)
+		t.Fatalf("read the response: %v (so far %+v)", err, a)
 	}
 	return a
 }
 
-func tryReceive(r *bufio.Reader, method string) (answer, error) {
+func tryReceive(r *bufio.Reader, method string) (clientResponse, error) {
 	res, err := http.ReadResponse(r, &http.Request{Method: method})
 	if err != nil {
-		return answer{}, err
+		return clientResponse{}, err
 	}
 	body, err := io.ReadAll(res.Body)
-	a := answer{status: res.StatusCode, header: res.Header, body: string(body), trailer: res.Trailer, close: res.Close}
+	a := clientResponse{status: res.StatusCode, header: res.Header, body: string(body), trailer: res.Trailer, close: res.Close}
 	return a, err
 }
 
-// exchangeRaw sends text on a new connection and reads one answer.
-func exchangeRaw(t testing.TB, g *Gateway, text string) answer {
+// exchangeRaw sends text on a new connection and reads one response.
+func exchangeRaw(t testing.TB, g *Gateway, text string) clientResponse {
 	t.Helper()
 	conn, r := dial(t, g)
 	send(t, conn, text)
@@ -270,7 +270,7 @@ func exchangeRaw(t testing.TB, g *Gateway, text string) answer {
 }
 
 // get sends a request to the gateway with an ordinary client.
-func get(t testing.TB, g *Gateway, path string, header ...string) answer {
+func get(t testing.TB, g *Gateway, path string, header ...string) clientResponse {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, urlOf(g)+path, http.NoBody)
 	if err != nil {
@@ -279,7 +279,7 @@ func get(t testing.TB, g *Gateway, path string, header ...string) answer {
 	return do(t, http.DefaultClient, r, header...)
 }
 
-func do(t testing.TB, c *http.Client, r *http.Request, header ...string) answer {
+func do(t testing.TB, c *http.Client, r *http.Request, header ...string) clientResponse {
 	t.Helper()
 	for _, line := range header {
 		name, value, _ := strings.Cut(line, ": ")
@@ -296,13 +296,13 @@ func do(t testing.TB, c *http.Client, r *http.Request, header ...string) answer 
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		t.Fatalf("%s %s: read the answer: %v", r.Method, r.URL, err)
+		t.Fatalf("%s %s: read the response: %v", r.Method, r.URL, err)
 	}
-	return answer{status: res.StatusCode, header: res.Header, body: string(body), trailer: res.Trailer, close: res.Close}
+	return clientResponse{status: res.StatusCode, header: res.Header, body: string(body), trailer: res.Trailer, close: res.Close}
 }
 
 // wantProblem checks a response of the gateway itself.
-func wantProblem(t testing.TB, a answer, status int) problem {
+func wantProblem(t testing.TB, a clientResponse, status int) problem {
 	t.Helper()
 	if a.status != status {
 		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)

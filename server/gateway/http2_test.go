@@ -57,7 +57,7 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 			defer res.Body.Close()
 			got, err := io.ReadAll(res.Body)
 			if err != nil || res.ProtoMajor != 2 || string(got) != "served /y" {
-				t.Errorf("%s %q, %v, want HTTP/2.0 and the answer", res.Proto, got, err)
+				t.Errorf("%s %q, %v, want HTTP/2.0 and the response", res.Proto, got, err)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestHTTP2CanBeTurnedOff(t *testing.T) {
 	}
 }
 
-func TestUpstreamsOfHTTP2(t *testing.T) {
+func TestHTTP2Upstreams(t *testing.T) {
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		one, err := readAll(r)
 		if err != nil {
@@ -133,7 +133,7 @@ func TestUpstreamsOfHTTP2(t *testing.T) {
 }
 
 // An HTTP/2 upstream does not support upgrades, so it gets an ordinary request.
-func TestUpgradesAreNotAskedOfHTTP2(t *testing.T) {
+func TestUpgradesAreNotSentToHTTP2(t *testing.T) {
 	url := serveH2C(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "upgrade "+r.Header.Get("Upgrade"))
 	})
@@ -143,7 +143,7 @@ func TestUpgradesAreNotAskedOfHTTP2(t *testing.T) {
 	}
 }
 
-func TestUpstreamOverTLSMustProveWhoItIs(t *testing.T) {
+func TestUpstreamCertificateIsVerified(t *testing.T) {
 	up := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.TLS.ServerName) }))
 	defer up.Close()
 	up.Config.ErrorLog = nil
@@ -187,7 +187,7 @@ func TestFullDuplexOverHTTP2(t *testing.T) {
 		}
 	})
 	c := before(up)
-	c.BodyTimeout = time.Second // which is over when the answer has begun
+	c.BodyTimeout = time.Second // which is over when the response has begun
 	c.WriteTimeout = time.Second
 	g := start(t, c)
 	in, out := io.Pipe()
@@ -216,7 +216,7 @@ func TestFullDuplexOverHTTP2(t *testing.T) {
 	}
 }
 
-func TestBoundsOfBodiesHoldForHTTP2(t *testing.T) {
+func TestBodyLimitsApplyToHTTP2(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.MaxBody = 1000
@@ -266,7 +266,7 @@ func TestBoundsOfBodiesHoldForHTTP2(t *testing.T) {
 }
 
 // A response that is cut off is recognizable over HTTP/2 too.
-func TestAnswersThatAreCutOffResetTheStream(t *testing.T) {
+func TestTruncatedResponsesResetStream(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000000")
 		_, _ = w.Write(bytes.Repeat([]byte("x"), 100_000))
@@ -293,7 +293,7 @@ func TestAnswersThatAreCutOffResetTheStream(t *testing.T) {
 }
 
 // HTTP/2 clients that do not read their responses hold nothing for long.
-func TestStreamsThatAreNotReadAreCutOff(t *testing.T) {
+func TestUnreadStreamsAreAborted(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.CopyN(w, zeros{}, 64<<20) })
 	c := before(up.URL)
 	c.WriteTimeout = 200 * time.Millisecond
@@ -315,7 +315,7 @@ func TestStreamsThatAreNotReadAreCutOff(t *testing.T) {
 	await.True(t, "nothing is in flight", func() bool { s := g.Stats(); return s.InFlight == 0 && s.Upstreams[0].InFlight == 0 })
 }
 
-func TestInterimAnswersPass(t *testing.T) {
+func TestInterimResponsesAreForwarded(t *testing.T) {
 	handler := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</a.css>; rel=preload")
 		w.WriteHeader(http.StatusEarlyHints)

@@ -21,7 +21,7 @@ func (w limitWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-func TestLimiterMayPutItsWriterAround(t *testing.T) {
+func TestLimiterCanWrapWriter(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.Limit = func(next http.Handler) http.Handler {
@@ -37,7 +37,7 @@ func TestLimiterMayPutItsWriterAround(t *testing.T) {
 	if got := up.one(t).header.Get("X-Forwarded-For"); got != "127.0.0.1" {
 		t.Errorf("X-Forwarded-For %q", got)
 	}
-	// What we answer ourselves behind the limiter has its headers too.
+	// What the gateway responds itself behind the limiter has its headers too.
 	c.Routes[0].Upstreams[0].URL = refusing(t)
 	g = start(t, c)
 	a = get(t, g, "/")
@@ -47,7 +47,7 @@ func TestLimiterMayPutItsWriterAround(t *testing.T) {
 	}
 }
 
-func TestLimiterWithoutUnwrapIsAnErrorThatIsTold(t *testing.T) {
+func TestLimiterWriterWithoutUnwrapIsLogged(t *testing.T) {
 	up := newRecorder(t)
 	var book logBook
 	c := before(up.URL)
@@ -67,7 +67,7 @@ func TestLimiterWithoutUnwrapIsAnErrorThatIsTold(t *testing.T) {
 }
 
 // A limiter that drops takes the connection over, and closes it.
-func TestLimiterMayDropTheConnection(t *testing.T) {
+func TestLimiterCanDropConnection(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.Limit = func(http.Handler) http.Handler {
@@ -87,7 +87,7 @@ func TestLimiterMayDropTheConnection(t *testing.T) {
 	conn, r := dial(t, g)
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
 	if _, err := r.ReadByte(); err == nil {
-		t.Error("something was answered")
+		t.Error("something was served")
 	}
 	await.True(t, "the connection is not counted any more", func() bool { return g.Stats().Conns == 0 })
 	if seen := up.taken(); len(seen) > 0 {
@@ -95,8 +95,8 @@ func TestLimiterMayDropTheConnection(t *testing.T) {
 	}
 }
 
-// A client that disconnects while the limiter delays it is no error of the service, whatever the limiter responds.
-func TestClientThatGoesWhileItIsHeldIsNotCountedAsAnError(t *testing.T) {
+// A client that disconnects while the limiter delays it is no error of the service, for any response of the limiter.
+func TestDisconnectDuringDelayIsNotAnError(t *testing.T) {
 	up := newRecorder(t)
 	held := make(chan struct{})
 	var book logBook
@@ -116,7 +116,7 @@ func TestClientThatGoesWhileItIsHeldIsNotCountedAsAnError(t *testing.T) {
 	_ = conn.Close()
 	await.True(t, "the request is over", func() bool { s := g.Stats(); return s.Requests == 1 && s.InFlight == 0 })
 	if s := g.Stats(); s.Responses[5] != 0 || s.Responses[0] != 1 {
-		t.Errorf("answers %v, want one that there was none", s.Responses)
+		t.Errorf("responses %v, want one that there was none", s.Responses)
 	}
 	if err := g.Shutdown(context.Background()); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestPanicsEndTheirConnectionAlone(t *testing.T) {
 	}
 	await.True(t, "it is counted", func() bool { s := g.Stats(); return s.Aborted == 1 && s.InFlight == 0 })
 	if !strings.Contains(book.String(), "at the disco") {
-		t.Error("the log does not tell of the panic")
+		t.Error("the log does not have the panic")
 	}
 }
 

@@ -56,7 +56,7 @@ rules:
 var ids = regexp.MustCompile(`[0-9a-z]{24}`)
 
 // With package downstream, headers of the limiter and the upstream are set as lines, and clients see no difference.
-func TestAnswersAreTheSameByBothFronts(t *testing.T) {
+func TestResponsesMatchNetHTTPFront(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-RateLimit-Limit", "999")
@@ -108,7 +108,7 @@ func TestAnswersAreTheSameByBothFronts(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD"} {
 			for _, more := range []string{"X-A: b", "X-Plan: gold", "Connection: X-Plan"} {
 				text := lines(method+" "+path+" HTTP/1.1", "Host: a.example", "X-API-Key: "+method, more)
-				var got [2]answer
+				var got [2]clientResponse
 				for i, g := range fronts {
 					conn, r := dial(t, g)
 					send(t, conn, text)
@@ -121,7 +121,7 @@ func TestAnswersAreTheSameByBothFronts(t *testing.T) {
 						got[i].body = ids.ReplaceAllString(got[i].body, "an id")
 					}
 					if got[i].header.Get("Date") != "" {
-						got[i].header.Set("Date", "a date") // of answers of our own
+						got[i].header.Set("Date", "a date") // of responses of our own
 					}
 				}
 				if !reflect.DeepEqual(got[0], got[1]) {
@@ -132,7 +132,7 @@ func TestAnswersAreTheSameByBothFronts(t *testing.T) {
 	}
 }
 
-func TestRejectionsSayWhatTheyShouldByOurFront(t *testing.T) {
+func TestRejectionsHaveLimitHeadersInLines(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.Identity = identify(t, identity.Config{})

@@ -18,49 +18,49 @@ func TestMalformedRequestsNeverReachTheUpstream(t *testing.T) {
 		text   string
 		status int
 	}{
-		"no host":                          {"GET / HTTP/1.1\r\n\r\n", 400},
-		"two hosts":                        {"GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", 400},
-		"a host with a path":               {"GET / HTTP/1.1\r\nHost: a.example/x\r\n\r\n", 400},
-		"a host with a comma":              {"GET / HTTP/1.1\r\nHost: a.example,b.example\r\n\r\n", 400},
-		"a host with a user":               {"GET / HTTP/1.1\r\nHost: user@a.example\r\n\r\n", 400},
-		"a host with a bad port":           {"GET / HTTP/1.1\r\nHost: a.example:99999\r\n\r\n", 400},
-		"a host that is not closed":        {"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
-		"a host with a space":              {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
-		"a space before the colon":         {"GET / HTTP/1.1\r\nHost: a.example\r\nX-Y : 1\r\n\r\n", 400},
-		"a folded header":                  {"GET / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 0},
-		"a line break in a header":         {"GET / HTTP/1.1\r\nHost: a.example\r\nX: a\rb\r\n\r\n", 400},
-		"NUL in a header":                  {"GET / HTTP/1.1\r\nHost: a.example\r\nX: a\x00b\r\n\r\n", 400},
-		"an unknown version":               {"GET / HTTP/3.0\r\nHost: a.example\r\n\r\n", 505},
-		"no version":                       {"GET /\r\n\r\n", 400},
-		"HTTP/2 without its preface":       {"PRI * HTTP/2.0\r\nHost: a.example\r\n\r\n", 405},
-		"two lengths":                      {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400},
-		"a length that is none":            {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: +1\r\n\r\na", 400},
-		"a negative length":                {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: -1\r\n\r\na", 400},
-		"lengths in a list":                {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1, 1\r\n\r\na", 400},
-		"an encoding twice":                {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501},
-		"an encoding that is unknown":      {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
-		"an encoding in disguise":          {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", 400},
-		"identity":                         {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: identity\r\n\r\n", 501},
-		"a bad chunk":                      {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400},
-		"a chunk that overflows":           {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400},
-		"a chunk size with a bare newline": {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n", 400},
-		"a chunk that goes on":             {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", 400},
-		"another expectation":              {"POST / HTTP/1.1\r\nHost: a.example\r\nExpect: miracles\r\nContent-Length: 1\r\n\r\na", 417},
-		"a user in the target":             {"GET http://user@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"another scheme":                   {"GET ftp://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"an opaque target":                 {"GET http:foo HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"a target without a slash":         {"GET foo HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"CONNECT":                          {"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n", 405},
-		"TRACE":                            {"TRACE / HTTP/1.1\r\nHost: a.example\r\nCookie: secret\r\n\r\n", 405},
-		"Connection names who is asking":   {"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close, Cookie\r\nCookie: a=b\r\n\r\n", 400},
-		"Connection is endless":            {"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: " + strings.Repeat("x, ", 1000) + "\r\n\r\n", 400},
-		"an encoded slash":                 {"GET /a%2Fb HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"a backslash":                      {"GET /a\\..\\b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"dots with a parameter":            {"GET /a/..;/b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"a parameter":                      {"GET /admin;a=b/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"a parameter of nothing":           {"GET /;a/admin/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"NUL in the path":                  {"GET /%00 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
-		"half an escape":                   {"GET /%2 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"no host":                                {"GET / HTTP/1.1\r\n\r\n", 400},
+		"two hosts":                              {"GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", 400},
+		"a host with a path":                     {"GET / HTTP/1.1\r\nHost: a.example/x\r\n\r\n", 400},
+		"a host with a comma":                    {"GET / HTTP/1.1\r\nHost: a.example,b.example\r\n\r\n", 400},
+		"a host with a user":                     {"GET / HTTP/1.1\r\nHost: user@a.example\r\n\r\n", 400},
+		"a host with a bad port":                 {"GET / HTTP/1.1\r\nHost: a.example:99999\r\n\r\n", 400},
+		"a host that is not closed":              {"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
+		"a host with a space":                    {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
+		"a space before the colon":               {"GET / HTTP/1.1\r\nHost: a.example\r\nX-Y : 1\r\n\r\n", 400},
+		"a folded header":                        {"GET / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 0},
+		"a line break in a header":               {"GET / HTTP/1.1\r\nHost: a.example\r\nX: a\rb\r\n\r\n", 400},
+		"NUL in a header":                        {"GET / HTTP/1.1\r\nHost: a.example\r\nX: a\x00b\r\n\r\n", 400},
+		"an unknown version":                     {"GET / HTTP/3.0\r\nHost: a.example\r\n\r\n", 505},
+		"no version":                             {"GET /\r\n\r\n", 400},
+		"HTTP/2 without its preface":             {"PRI * HTTP/2.0\r\nHost: a.example\r\n\r\n", 405},
+		"two lengths":                            {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400},
+		"a length that is none":                  {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: +1\r\n\r\na", 400},
+		"a negative length":                      {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: -1\r\n\r\na", 400},
+		"lengths in a list":                      {"POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1, 1\r\n\r\na", 400},
+		"an encoding twice":                      {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501},
+		"an encoding that is unknown":            {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
+		"an encoding in disguise":                {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n", 400},
+		"identity":                               {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: identity\r\n\r\n", 501},
+		"a bad chunk":                            {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400},
+		"a chunk that overflows":                 {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", 400},
+		"a chunk size with a bare newline":       {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n", 400},
+		"a chunk that goes on":                   {"POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", 400},
+		"another expectation":                    {"POST / HTTP/1.1\r\nHost: a.example\r\nExpect: miracles\r\nContent-Length: 1\r\n\r\na", 417},
+		"a user in the target":                   {"GET http://user@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"another scheme":                         {"GET ftp://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"an opaque target":                       {"GET http:foo HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a target without a slash":               {"GET foo HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"CONNECT":                                {"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n", 405},
+		"TRACE":                                  {"TRACE / HTTP/1.1\r\nHost: a.example\r\nCookie: secret\r\n\r\n", 405},
+		"Connection names an identifying header": {"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close, Cookie\r\nCookie: a=b\r\n\r\n", 400},
+		"Connection is endless":                  {"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: " + strings.Repeat("x, ", 1000) + "\r\n\r\n", 400},
+		"an encoded slash":                       {"GET /a%2Fb HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a backslash":                            {"GET /a\\..\\b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"dots with a parameter":                  {"GET /a/..;/b HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a parameter":                            {"GET /admin;a=b/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"a parameter of nothing":                 {"GET /;a/admin/x HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"NUL in the path":                        {"GET /%00 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
+		"half an escape":                         {"GET /%2 HTTP/1.1\r\nHost: a.example\r\n\r\n", 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, r := dial(t, g)
@@ -83,7 +83,7 @@ func TestMalformedRequestsNeverReachTheUpstream(t *testing.T) {
 				t.Fatalf("status %d, %v, want %d", a.status, err, tt.status)
 			}
 			if strings.Contains(a.body, "secret") {
-				t.Errorf("the answer tells what was sent: %q", a.body)
+				t.Errorf("the response contains what was sent: %q", a.body)
 			}
 			if seen := up.taken(); len(seen) > 0 {
 				t.Errorf("the upstream saw %+v, want nothing", seen)
@@ -108,7 +108,7 @@ func TestSmugglingByTwoLengthsEndsTheConnection(t *testing.T) {
 			conn, r := dial(t, g)
 			send(t, conn, text+"GET /second HTTP/1.1\r\nHost: a.example\r\n\r\n")
 			if a := receive(t, r, "POST"); a.body != "served /first" || !a.close {
-				t.Errorf("answer %q, the last %t; want that to /first alone", a.body, a.close)
+				t.Errorf("response %q, the last %t; want that to /first alone", a.body, a.close)
 			}
 			if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
 				t.Errorf("then %q, %v, want the end", rest, err)
@@ -121,9 +121,9 @@ func TestSmugglingByTwoLengthsEndsTheConnection(t *testing.T) {
 	}
 }
 
-// If an upstream responds before it has read the body, the rest of the body is never taken for a request, whatever the
-// protocol, and however the client sends it.
-func TestBodiesThatNobodyReadAreNotTakenForRequests(t *testing.T) {
+// If an upstream responds before it has read the body, the rest of the body is never taken for a request, with any
+// protocol and framing.
+func TestUnreadBodiesAreNotParsedAsRequests(t *testing.T) {
 	hasty := func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.RequestURI, "smuggled") {
 			t.Errorf("the upstream saw %s", r.RequestURI)
@@ -167,15 +167,15 @@ func TestBodiesThatNobodyReadAreNotTakenForRequests(t *testing.T) {
 					}
 				}
 				if n > 1 {
-					t.Errorf("%d answers, want one", n)
+					t.Errorf("%d responses, want one", n)
 				}
 			})
 		}
 	}
 }
 
-// Bytes after a request in the same packet are the next request, and never part of the one before.
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+// Bytes after a request in the same packet are the next request, and never part of the previous one.
+func TestPipelinedRequestsAreServedInOrder(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
 	conn, r := dial(t, g)
@@ -186,7 +186,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	send(t, conn, text.String())
 	for _, path := range []string{"/1", "/2", "/3"} {
 		if a := receive(t, r, "POST"); a.body != "served "+path {
-			t.Errorf("answer %q, want that to %s", a.body, path)
+			t.Errorf("response %q, want that to %s", a.body, path)
 		}
 	}
 	for i, one := range up.taken() {
@@ -213,13 +213,13 @@ func TestOversizedHeadersAre431(t *testing.T) {
 	if !a.close {
 		t.Error("the connection stays open, want it closed")
 	}
-	// Far too much, which is not even read to its end.
+	// So large that it is not read to its end.
 	conn, r := dial(t, g)
 	go func() { _, _ = io.WriteString(conn, request(10<<20)) }()
 	if a, err := tryReceive(r, "GET"); err == nil && a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("10 MiB: %d, want 431, or the end of the connection", a.status)
 	}
-	// Many small ones count as much as one that is large.
+	// Many small headers count as much as a large one.
 	a = exchangeRaw(t, g, "GET / HTTP/1.1\r\nHost: a.example\r\n"+strings.Repeat("A: b\r\n", 1500)+"\r\n")
 	if a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("many headers: %d, want 431", a.status)

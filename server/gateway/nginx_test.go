@@ -128,7 +128,7 @@ func TestNginxInFrontIsATrustedProxy(t *testing.T) {
 	g := start(t, c)
 	nginx := startNginx(t, addrOf(g))
 
-	ask := func(client *http.Client, address, path string, header ...string) (answer, record) {
+	ask := func(client *http.Client, address, path string, header ...string) (clientResponse, record) {
 		t.Helper()
 		r, err := http.NewRequest(http.MethodPost, "http://"+address+path, strings.NewReader("body"))
 		if err != nil {
@@ -142,7 +142,7 @@ func TestNginxInFrontIsATrustedProxy(t *testing.T) {
 	}
 	spoofs := []string{"Host: shop.example", "X-Forwarded-For: 203.0.113.66", "X-Request-ID: mine", "X-Forwarded-Proto: gopher", "Forwarded: for=203.0.113.66"}
 
-	// Behind nginx the client is identified, whatever it claims itself.
+	// Behind nginx the client is identified by its address; headers of its own do not count.
 	a, got := ask(from(t, "127.0.0.2"), nginx, "/a/../b", spoofs...)
 	if saw != "127.0.0.2" {
 		t.Errorf("through nginx the limiter saw %s, want 127.0.0.2", saw)
@@ -161,7 +161,7 @@ func TestNginxInFrontIsATrustedProxy(t *testing.T) {
 		t.Errorf("X-Request-ID %q, and %q for the client, want that of nginx", sent, a.header.Get("X-Request-ID"))
 	}
 
-	// Past nginx nobody is believed.
+	// Headers of clients that bypass nginx do not count.
 	_, got = ask(from(t, "127.0.0.3"), addrOf(g), "/", spoofs...)
 	if saw != "127.0.0.3" {
 		t.Errorf("past nginx the limiter saw %s, want 127.0.0.3", saw)
@@ -235,7 +235,7 @@ func TestCurl(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		args []string
-		want string // the answer, its status and its version
+		want string // the response, its status and its version
 	}{
 		"HTTP/1.1":          {[]string{"--http1.1", plain + "/a"}, "GET /a  200 1.1"},
 		"HTTP/1.0":          {[]string{"--http1.0", plain + "/a"}, "GET /a  200 1"},

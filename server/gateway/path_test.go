@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// The limiter, the routes and the upstream see the same path, whatever the client wrote.
-func TestAllSeeTheSamePath(t *testing.T) {
+// The limiter, the routes and the upstream see the same path, for any spelling by the client.
+func TestLimiterRouteAndUpstreamSeeSamePath(t *testing.T) {
 	up := newRecorder(t)
 	for _, tt := range []struct {
 		rules        identity.PathRules
@@ -98,7 +98,7 @@ func TestEmptyPathsAndAsterisks(t *testing.T) {
 	}
 }
 
-func TestRoutesGoByHostAndThenPath(t *testing.T) {
+func TestRoutesMatchHostThenPath(t *testing.T) {
 	names := []struct{ host, path string }{
 		{"", "/"},
 		{"", "/api"},
@@ -149,7 +149,7 @@ func TestRoutesGoByHostAndThenPath(t *testing.T) {
 	}
 }
 
-func TestUpstreamIsSentTheHostThatIsConfigured(t *testing.T) {
+func TestSendHostSetsUpstreamHost(t *testing.T) {
 	up := newRecorder(t)
 	c := before(up.URL)
 	c.Routes[0].SendHost = "internal.example:8443"

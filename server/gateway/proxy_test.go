@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRequestsAndAnswersPassUnchanged(t *testing.T) {
+func TestRequestsAndResponsesPassUnchanged(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
 	for _, tt := range []struct {
@@ -36,7 +36,7 @@ func TestRequestsAndAnswersPassUnchanged(t *testing.T) {
 			}
 			a := do(t, http.DefaultClient, r)
 			if a.status != 200 || tt.method != "HEAD" && a.body != "served "+tt.target {
-				t.Fatalf("answer %d %q, want that of the upstream", a.status, a.body)
+				t.Fatalf("response %d %q, want that of the upstream", a.status, a.body)
 			}
 			got := up.one(t)
 			if got.method != tt.method || got.target != tt.target || got.body != tt.body || got.host != addrOf(g) {
@@ -55,7 +55,7 @@ func TestRequestsAndAnswersPassUnchanged(t *testing.T) {
 	}
 }
 
-func TestAnswerKeepsStatusHeadersAndTrailers(t *testing.T) {
+func TestResponseKeepsStatusHeadersAndTrailers(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		h["Set-Cookie"] = []string{"a=1", "b=2"}
@@ -88,7 +88,7 @@ func TestAnswerKeepsStatusHeadersAndTrailers(t *testing.T) {
 	}
 }
 
-func TestRouteThatIsMissingIs404(t *testing.T) {
+func TestMissingRouteGets404(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, Config{Routes: []Route{{Host: "a.example", Upstreams: []Upstream{{URL: up.URL}}}}})
 	wantProblem(t, get(t, g, "/x", "Host: b.example"), http.StatusNotFound)

@@ -27,7 +27,7 @@ func TestProxyProtocolNamesTheClient(t *testing.T) {
 	if got := up.one(t).header.Get("X-Forwarded-For"); got != "203.0.113.9" {
 		t.Errorf("X-Forwarded-For %q, want the client that the balancer names", got)
 	}
-	// Without the header, a balancer is not listened to.
+	// A balancer must send the header.
 	conn, r = dial(t, g)
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
 	if a, err := tryReceive(r, "GET"); err == nil {
@@ -49,7 +49,7 @@ func TestProxyProtocolNamesTheClient(t *testing.T) {
 	if got := up.one(t).header; got.Get("X-Forwarded-For") != "203.0.113.9" || got.Get("X-Forwarded-Proto") != "https" {
 		t.Errorf("over TLS: %v", got)
 	}
-	// Who is no balancer cannot name anybody.
+	// A client that is no balancer cannot send the header.
 	other, err := netDial(t, g.Addrs()[2].String())
 	if err != nil {
 		t.Fatal(err)

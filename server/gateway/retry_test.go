@@ -23,7 +23,7 @@ func TestUpstreamsTakeTurns(t *testing.T) {
 	}
 }
 
-func TestRequestsGoToAnotherUpstreamIfTheFirstIsNotThere(t *testing.T) {
+func TestUnreachableUpstreamIsReplacedByAnother(t *testing.T) {
 	up := newRecorder(t)
 	c := before(refusing(t), up.URL)
 	c.Routes[0].Ejection.After = -1 // so that each second one meets it
@@ -86,7 +86,7 @@ func TestSentRequestsAreRetriedOnlyIfIdempotent(t *testing.T) {
 				want = map[int]int{200: 10}
 			}
 			if len(statuses) != len(want) || statuses[200] != want[200] {
-				t.Errorf("answers %v, want %v", statuses, want)
+				t.Errorf("responses %v, want %v", statuses, want)
 			}
 			if got := broken.Load(); got != 5 {
 				t.Errorf("the first upstream was sent %d requests, want 5", got)
@@ -98,7 +98,7 @@ func TestSentRequestsAreRetriedOnlyIfIdempotent(t *testing.T) {
 	}
 }
 
-func TestTimeoutsAreNotTriedAgain(t *testing.T) {
+func TestTimeoutsAreNotRetried(t *testing.T) {
 	slow := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	c := before(slow.URL, slow.URL+"/")
 	c.Routes[0].ResponseHeaderTimeout = 50 * time.Millisecond

@@ -53,7 +53,7 @@ func limitIn(t testing.TB, store *memstore.Store, id *identity.Identifier, rules
 
 // If no upstream has received a request, the estimate of its cost is refunded. A cost that is known before stays, so
 // that limits hold while an upstream is down.
-func TestEstimateIsGivenBackIfNoUpstreamWasReached(t *testing.T) {
+func TestEstimateIsRefundedIfNoUpstreamWasReached(t *testing.T) {
 	const rules = `
 rules:
   - { id: tokens, when: { path: /chat }, key: ip, limits: 100/h, cost: { response_header: X-Tokens-Used, estimate: 60 } }
@@ -66,8 +66,8 @@ rules:
 	}{
 		{"an upstream that is not there", refusing(t), "/chat", []int{502, 502, 502}},
 		{"a cost that is known", refusing(t), "/fixed", []int{502, 429}},
-		{"an upstream that answers", up.URL, "/chat", []int{200, 429}},
-		{"an upstream that hangs up", fake(t, says("")), "/chat", []int{502, 429}},
+		{"an upstream that responds", up.URL, "/chat", []int{200, 429}},
+		{"an upstream that closes the connection", fake(t, says("")), "/chat", []int{502, 429}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := before(tt.upstream)
@@ -85,7 +85,7 @@ rules:
 
 // A cost in a trailer is known at the end of the response. A client that disconnects before pays the maximum, the
 // smallest capacity of the limits.
-func TestClientThatHangsUpBeforeTheTrailerPaysTheMost(t *testing.T) {
+func TestDisconnectBeforeTrailerChargesMaximum(t *testing.T) {
 	const rules = `
 rules:
   - { id: tokens, key: api_key, limits: 100/h, cost: { response_header: X-Tokens-Used, estimate: 1 } }
@@ -143,7 +143,7 @@ rules:
 
 // For a servlet container a path with parameters is /admin/x: only with keep, for other services, does it bypass a rule
 // for /admin/**.
-func TestParametersAreNoWayAroundARule(t *testing.T) {
+func TestPathParametersDoNotBypassRules(t *testing.T) {
 	up := newRecorder(t)
 	for _, tt := range []struct {
 		parameters identity.Parameters
@@ -172,7 +172,7 @@ func TestParametersAreNoWayAroundARule(t *testing.T) {
 }
 
 // Requests with two values of a key attribute get a 400, and reach no upstream.
-func TestKeysThatAreSentTwiceAreNoWayAroundARule(t *testing.T) {
+func TestDuplicateKeysDoNotBypassRules(t *testing.T) {
 	const rules = `
 rules:
   - { id: tokens, when: { path: /token }, key: query.token, limits: 1/h, fallback: skip }
@@ -213,7 +213,7 @@ rules:
 
 // A client that writes a key attribute in another way, which some services read as the same, is the same client or gets
 // a 400.
-func TestKeysThatAreWrittenInOtherWaysAreNoWayAroundARule(t *testing.T) {
+func TestOtherSpellingsOfKeysDoNotBypassRules(t *testing.T) {
 	const rules = `
 rules:
   - { id: tokens, when: { path: /token }, key: query.token, limits: 1/h, fallback: skip }

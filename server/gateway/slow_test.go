@@ -61,7 +61,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 }
 
 // A client that does not read its response holds neither a goroutine nor an upstream connection for long.
-func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
+func TestClientsThatDoNotReadAreDisconnected(t *testing.T) {
 	big := bytes.Repeat([]byte("x"), 1<<20)
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range 64 {
@@ -75,10 +75,10 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	g := start(t, c)
 	conn, _ := dial(t, g)
 	send(t, conn, lines("GET / HTTP/1.1", "Host: a.example"))
-	await.True(t, "the answer is cut off", func() bool { return g.Stats().Aborted == 1 })
+	await.True(t, "the response is cut off", func() bool { return g.Stats().Aborted == 1 })
 	await.True(t, "no request is left", func() bool { s := g.Stats(); return s.InFlight == 0 && s.Conns == 0 && s.Upstreams[0].InFlight == 0 })
 
-	// Small answers that are never read fill up as well.
+	// Small responses that are never read fill up as well.
 	small := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(big[:1<<14]) })
 	c = before(small.URL)
 	c.WriteTimeout = 200 * time.Millisecond
@@ -96,7 +96,7 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 }
 
 // A client that reads slowly gets all of it.
-func TestSlowReadersGetAll(t *testing.T) {
+func TestSlowReadersGetWholeResponse(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -128,7 +128,7 @@ func TestSlowReadersGetAll(t *testing.T) {
 }
 
 // A client that waits for an upstream which pauses in its response is not cut off.
-func TestPausesOfTheUpstreamAreNotTheClientsFault(t *testing.T) {
+func TestUpstreamPausesAreNotBlamedOnClient(t *testing.T) {
 	t.Parallel()
 	const size = 20_000
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -41,7 +41,7 @@ func echo(t testing.TB) *httptest.Server {
 }
 
 // websocket requests an upgrade, and returns the response.
-func websocket(t testing.TB, g *Gateway, more ...string) (net.Conn, *bufio.Reader, answer) {
+func websocket(t testing.TB, g *Gateway, more ...string) (net.Conn, *bufio.Reader, clientResponse) {
 	t.Helper()
 	conn, r := dial(t, g)
 	send(t, conn, lines(append([]string{
@@ -102,8 +102,8 @@ func TestWebSocketsPassThrough(t *testing.T) {
 	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.InFlight == 0 && s.Conns == 0 })
 }
 
-// Upgraded connections may last for hours. If they counted as a crowd, every request would yield to others for as long.
-func TestUpgradesAreNoCrowd(t *testing.T) {
+// Upgraded connections may last for hours. If they counted, every request would yield to others for that long.
+func TestUpgradesDoNotCountForYielding(t *testing.T) {
 	g := start(t, before(echo(t).URL))
 	for range 3 {
 		conn, r, _ := websocket(t, g)
@@ -113,13 +113,13 @@ func TestUpgradesAreNoCrowd(t *testing.T) {
 	defer s.inFlight.Add(-2)
 	for i, want := range []bool{false, true} {
 		if got := s.countRequest(1); got != want {
-			t.Errorf("request %d beside 3 upgrades, of which one may be under way: a crowd %t, want %t", i+1, got, want)
+			t.Errorf("request %d beside 3 upgrades, one of which may be in flight: above the limit %t, want %t", i+1, got, want)
 		}
 	}
 }
 
 // Bytes that the client sends together with its request are not lost.
-func TestUpgradePassesOnWhatCameEarly(t *testing.T) {
+func TestUpgradeForwardsEarlyBytes(t *testing.T) {
 	up := echo(t)
 	g := start(t, before(up.URL))
 	conn, r := dial(t, g)
@@ -135,7 +135,7 @@ func TestUpgradePassesOnWhatCameEarly(t *testing.T) {
 }
 
 // Protocols that carry requests would bypass the limiter, so they are not upgraded to; nor is a request with a body.
-func TestUpgradesThatAreNotAllowedAreOrdinaryRequests(t *testing.T) {
+func TestDisallowedUpgradesAreOrdinaryRequests(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))
 	for name, text := range map[string]string{
@@ -156,7 +156,7 @@ func TestUpgradesThatAreNotAllowedAreOrdinaryRequests(t *testing.T) {
 	}
 }
 
-func TestUpstreamThatDoesNotSwitchIsAnsweredFor(t *testing.T) {
+func TestResponseToRefusedUpgradeIsForwarded(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, "no")
@@ -166,7 +166,7 @@ func TestUpstreamThatDoesNotSwitchIsAnsweredFor(t *testing.T) {
 	if a.status != http.StatusForbidden || a.body != "no" {
 		t.Errorf("got %d %q, want 403 no", a.status, a.body)
 	}
-	// What comes now is a request, and not passed on unseen.
+	// The next bytes are a request, and are not forwarded unseen.
 	send(t, conn, lines("GET /second HTTP/1.1", "Host: a.example"))
 	if a := receive(t, r, "GET"); a.status != http.StatusForbidden {
 		t.Errorf("then %d, want 403", a.status)
@@ -234,7 +234,7 @@ func TestOldUpgradesEnd(t *testing.T) {
 	await.True(t, "the upgrade is over", func() bool { s := g.Stats(); return s.Upgrades == 0 && s.UpgradesAged == 1 })
 }
 
-// Rules see the protocol of an upgrade that will be made.
+// Rules see the protocol that the connection will be upgraded to.
 func TestLimiterSeesTheProtocolOfAnUpgrade(t *testing.T) {
 	up := echo(t)
 	var saw http.Header
@@ -272,7 +272,7 @@ func TestUpgradesAreBounded(t *testing.T) {
 	}
 }
 
-func TestUpgradeIsTriedOnAnotherUpstream(t *testing.T) {
+func TestUpgradeIsRetriedOnAnotherUpstream(t *testing.T) {
 	up := echo(t)
 	g := start(t, before(refusing(t), up.URL))
 	for range 4 {
@@ -282,7 +282,7 @@ func TestUpgradeIsTriedOnAnotherUpstream(t *testing.T) {
 	}
 }
 
-func TestUpgradesHaveTheirGraceWhenTheGatewayDrains(t *testing.T) {
+func TestUpgradesGetUpgradeGraceDuringDrain(t *testing.T) {
 	t.Parallel()
 	up := echo(t)
 	c := before(up.URL)

@@ -24,12 +24,12 @@ func readRequest(r *bufio.Reader) (*http.Request, error) {
 	return req, err
 }
 
-// Whatever the upstream does, the client gets a clear response, or sees that the response is cut off.
+// If the upstream misbehaves, the client gets an error response, or notices that the response is incomplete.
 func TestBadUpstreams(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do      func(conn net.Conn, r *bufio.Reader)
-		status  int  // 0 if there is no answer at all
-		cut     bool // the answer is not complete
+		status  int  // 0 if there is no response at all
+		cut     bool // the response is not complete
 		timeout time.Duration
 	}{
 		"closes at once": {do: func(net.Conn, *bufio.Reader) {}, status: 502},
@@ -37,7 +37,7 @@ func TestBadUpstreams(t *testing.T) {
 			_, _ = readRequest(r)
 			_ = conn.(*net.TCPConn).SetLinger(0)
 		}, status: 502},
-		"says nothing": {do: func(_ net.Conn, r *bufio.Reader) {
+		"sends nothing": {do: func(_ net.Conn, r *bufio.Reader) {
 			_, _ = readRequest(r)
 			_, _ = r.ReadByte()
 		}, status: 504, timeout: 100 * time.Millisecond},
@@ -64,7 +64,7 @@ func TestBadUpstreams(t *testing.T) {
 			a, err := tryReceive(r, "GET")
 			if tt.cut {
 				if err == nil {
-					t.Errorf("the answer looks complete: %d with %d bytes", a.status, len(a.body))
+					t.Errorf("the response looks complete: %d with %d bytes", a.status, len(a.body))
 				}
 				if a.status != 0 && a.status != tt.status {
 					t.Errorf("status %d, want %d", a.status, tt.status)
@@ -86,7 +86,7 @@ func TestBadUpstreams(t *testing.T) {
 		wantProblem(t, get(t, g, "/"), http.StatusBadGateway)
 	})
 	t.Run("cannot be connected to in time", func(t *testing.T) {
-		c := before("http://192.0.2.1:80") // for documentation, where nobody is
+		c := before("http://192.0.2.1:80") // for documentation, unreachable
 		c.Routes[0].DialTimeout = 50 * time.Millisecond
 		g := start(t, c)
 		if a := get(t, g, "/"); a.status != http.StatusGatewayTimeout && a.status != http.StatusBadGateway {
@@ -111,15 +111,15 @@ func TestFailedUpstreamRequestsAreLoggedOnceASecond(t *testing.T) {
 	if most := int(took/time.Second) + 2; len(lines) == 0 || len(lines) > most {
 		t.Fatalf("%d lines for %d requests in %v, want 1 to %d:\n%s", len(lines), requests, took, most, &book)
 	}
-	told := float64(len(lines))
+	logged := float64(len(lines))
 	for _, line := range lines {
 		if text, _ := line["err"].(string); !strings.Contains(text, "refused") || line["upstream"] != c.Routes[0].Upstreams[0].URL || line["route"] != "/" {
 			t.Errorf("%v: want the route, the upstream, and that it refuses", line)
 		}
-		told += line["more"].(float64)
+		logged += line["more"].(float64)
 	}
-	if told > requests {
-		t.Errorf("%v failures are told of, and there were %d", told, requests)
+	if logged > requests {
+		t.Errorf("%v failures are logged, want at most the %d requests", logged, requests)
 	}
 }
 
@@ -173,18 +173,18 @@ func TestTotalTimeoutBoundsARequest(t *testing.T) {
 	conn, r := dial(t, g)
 	send(t, conn, lines("GET /begun HTTP/1.1", "Host: a.example"))
 	if a, err := tryReceive(r, "GET"); err == nil {
-		t.Errorf("the answer looks complete: %+v", a)
+		t.Errorf("the response looks complete: %+v", a)
 	}
 	for range 2 {
 		select {
 		case <-gone:
 		case <-time.After(patience):
-			t.Fatal("the upstream still works for nobody")
+			t.Fatal("the upstream's request was not canceled")
 		}
 	}
 }
 
-func TestClientThatHangsUpEndsTheRequestAtTheUpstream(t *testing.T) {
+func TestDisconnectCancelsUpstreamRequest(t *testing.T) {
 	began, gone := make(chan struct{}), make(chan struct{})
 	up := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(began)
@@ -202,7 +202,7 @@ func TestClientThatHangsUpEndsTheRequestAtTheUpstream(t *testing.T) {
 	select {
 	case <-gone:
 	case <-time.After(patience):
-		t.Fatal("the upstream still works for nobody")
+		t.Fatal("the upstream's request was not canceled")
 	}
 	await.True(t, "the request is over", func() bool { return seen.Load() != nil })
 	if o := seen.Load(); o.Status != 499 || o.Err == nil {

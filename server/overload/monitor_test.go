@@ -65,7 +65,7 @@ func TestStagesFollowTheLoadInOrder(t *testing.T) {
 	})
 }
 
-func TestEachMeasuredWaitIsPassedOn(t *testing.T) {
+func TestMeasuredIsCalledWithEachWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []time.Duration
 		waits := []time.Duration{time.Millisecond, 0, time.Second}
@@ -128,7 +128,7 @@ func TestRefusedShareGrowsWhileTheWaitIsLong(t *testing.T) {
 	})
 }
 
-func TestQuantileIsThatOfMostWaits(t *testing.T) {
+func TestQuantileOfWaits(t *testing.T) {
 	buckets := []float64{math.Inf(-1), 0, 0.001, 0.1, 1, math.Inf(1)}
 	for _, test := range []struct {
 		counts []uint64

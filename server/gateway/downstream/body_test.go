@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestBodyThatNobodyReadsDoesNotBecomeARequest(t *testing.T) {
+func TestUnreadBodyIsNotParsedAsRequest(t *testing.T) {
 	evil := get("/evil")
 	for _, c := range []struct {
 		name  string
@@ -49,7 +49,7 @@ func TestBodyThatNobodyReadsDoesNotBecomeARequest(t *testing.T) {
 	}
 }
 
-func TestBodyThatBreaksOffIsAnError(t *testing.T) {
+func TestTruncatedBodyIsAnError(t *testing.T) {
 	failed := make(chan error, 1)
 	ended := make(chan error, 1)
 	s := start(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,7 @@ func TestBodyThatBreaksOffIsAnError(t *testing.T) {
 	}
 }
 
-func TestBodyMayBeReadWhileTheAnswerIsWritten(t *testing.T) {
+func TestBodyCanBeReadWhileResponseIsWritten(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
 		_ = c.EnableFullDuplex()
@@ -84,19 +84,19 @@ func TestBodyMayBeReadWhileTheAnswerIsWritten(t *testing.T) {
 	})
 	c, r := dial(t, s.addr)
 	send(t, c, lines("POST / HTTP/1.1", "Host: x", "Content-Length: 3"))
-	res := make(chan answer, 1)
+	res := make(chan clientResponse, 1)
 	send(t, c, "a")
 	if _, err := r.Peek(1); err != nil {
-		t.Fatal(err) // there is an answer before the body is complete
+		t.Fatal(err) // there is a response before the body is complete
 	}
 	go func() { res <- receive(t, r, "POST") }()
 	send(t, c, "bc")
-	if a := wait(t, "the answer", res); a.body != "abc" {
+	if a := wait(t, "the response", res); a.body != "abc" {
 		t.Errorf("got %q, want abc", a.body)
 	}
 }
 
-func TestBodyHasTheDeadlineThatTheHandlerSets(t *testing.T) {
+func TestHandlerDeadlineBoundsBodyRead(t *testing.T) {
 	failed := make(chan error, 1)
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
@@ -120,7 +120,7 @@ func TestBodyHasTheDeadlineThatTheHandlerSets(t *testing.T) {
 	}
 }
 
-func TestClientThatReadsNothingIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	failed := make(chan error, 1)
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) {
 		b := make([]byte, 1<<20)

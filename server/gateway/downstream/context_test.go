@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestContextEndsWhenTheClientHangsUp(t *testing.T) {
+func TestContextEndsWhenClientDisconnects(t *testing.T) {
 	for name, body := range map[string]string{"without a body": "", "with one": "hello"} {
 		for _, by := range []string{"Done", "AfterFunc"} {
 			t.Run(name+" "+by, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestContextEndsWhenTheClientHangsUp(t *testing.T) {
 	}
 }
 
-func TestContextOfOneRequestIsNotThatOfTheNext(t *testing.T) {
+func TestRequestsHaveTheirOwnContexts(t *testing.T) {
 	var contexts []context.Context
 	s := start(t, func(_ http.ResponseWriter, r *http.Request) {
 		contexts = append(contexts, r.Context())
@@ -79,7 +79,7 @@ func TestContextOfOneRequestIsNotThatOfTheNext(t *testing.T) {
 	await.True(t, "there is hardly a goroutine more", func() bool { return runtime.NumGoroutine() <= before+1 })
 }
 
-func TestContextThatIsAskedTooLateHarmsNobody(t *testing.T) {
+func TestLateUseOfContextIsHarmless(t *testing.T) {
 	contexts := make(chan context.Context, 10)
 	s := start(t, func(_ http.ResponseWriter, r *http.Request) { contexts <- r.Context() })
 	c, r := dial(t, s.addr)
@@ -90,14 +90,14 @@ func TestContextThatIsAskedTooLateHarmsNobody(t *testing.T) {
 	}
 }
 
-func TestWhatComesWhileTheClientIsWatchedIsTheNextRequest(t *testing.T) {
+func TestBytesReadByWatchAreTheNextRequest(t *testing.T) {
 	seen := make(chan string, 3)
 	second := make(chan struct{})
 	s := start(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/first" {
 			_ = r.Context().Done()
 			wait(t, "the second request is sent", second)
-			// Half of the next request may have been read by who watches.
+			// The watcher may have read half of the next request.
 			for range 100 {
 				runtime.Gosched()
 			}

@@ -149,7 +149,7 @@ func exchangeRaw(t *testing.T, addr, text string, piece int) []string {
 	var got []string
 	r := bufio.NewReader(c)
 	for {
-		// Methods are not known here, so the bodies of answers to HEAD would be missing: none is asked for by its length.
+		// Methods are not known here, so the bodies of responses to HEAD would be missing: none is asked for by its length.
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
 			if isTimeout(err) {
@@ -176,17 +176,17 @@ func isAmbiguous(text string) bool {
 }
 
 // untilChunks returns the responses up to that to a chunked body, whether or not the connection is then closed.
-func untilChunks(answers []string) []string {
-	for i, a := range answers {
+func untilChunks(responses []string) []string {
+	for i, a := range responses {
 		if strings.Contains(a, `["chunked"]`) {
-			return append(answers[:i:i], strings.Replace(a, " close=true", " close=false", 1))
+			return append(responses[:i:i], strings.Replace(a, " close=true", " close=false", 1))
 		}
 	}
-	return answers
+	return responses
 }
 
 // Requests are read and served as by net/http.
-func TestWhateverIsSentIsSeenAsByNetHTTP(t *testing.T) {
+func TestRequestsMatchNetHTTP(t *testing.T) {
 	all := inputs()
 	if len(all) < 200 {
 		t.Fatalf("%d inputs, want more", len(all))

@@ -67,7 +67,7 @@ func TestConnectionEndsAfterARequestWithTwoLengths(t *testing.T) {
 				if c.ends {
 					wantEnd(t, r)
 				} else if next := receive(t, r, http.MethodGet); next.body != "/next " {
-					t.Errorf("then %q, want the answer to /next", next.body)
+					t.Errorf("then %q, want the response to /next", next.body)
 				}
 			})
 		}
@@ -117,7 +117,7 @@ func TestShortRequestsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func wantRefused(t *testing.T, text string, a answer) {
+func wantRefused(t *testing.T, text string, a clientResponse) {
 	t.Helper()
 	if a.status != http.StatusBadRequest || !a.close {
 		t.Errorf("%q: %d %q, the last %t; want 400 and the end", text, a.status, a.body, a.close)

@@ -138,7 +138,7 @@ func FuzzRequest(f *testing.F) {
 				t.Errorf("%q: %s %#v, want %#v", text, c.what, c.got, c.want)
 			}
 		}
-		// Who gets it after us reads the same.
+		// net/http, which gets it next, reads the same.
 		b := []byte(text)
 		var h requestHead
 		h.parse(b[:end])
@@ -149,7 +149,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-func TestWhatIsServedHereAndWhatIsNot(t *testing.T) {
+func TestRequestsServedHereOrByNetHTTP(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want bool

@@ -122,8 +122,8 @@ func get(path string, more ...string) string {
 	return lines(append([]string{"GET " + path + " HTTP/1.1", "Host: example.com"}, more...)...)
 }
 
-// An answer is a response as a client got it.
-type answer struct {
+// A clientResponse is a response as a client received it.
+type clientResponse struct {
 	status  int
 	header  http.Header
 	length  int64
@@ -134,14 +134,14 @@ type answer struct {
 	err     error // of reading the body
 }
 
-func receive(t testing.TB, r *bufio.Reader, method string) answer {
+func receive(t testing.TB, r *bufio.Reader, method string) clientResponse {
 	t.Helper()
 	res, err := http.ReadResponse(r, &http.Request{Method: method})
 	if err != nil {
-		t.Fatalf("read the answer: %v", err)
+		t.Fatalf("read the response: %v", err)
 	}
 	body, err := io.ReadAll(res.Body)
-	return answer{
+	return clientResponse{
 		status: res.StatusCode, header: res.Header, length: res.ContentLength, coding: res.TransferEncoding,
 		body: string(body), trailer: res.Trailer, close: res.Close, err: err,
 	}

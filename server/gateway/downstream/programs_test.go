@@ -79,7 +79,7 @@ var steps = func() []step {
 
 // Handlers do the same on both servers, and clients get the same. Invalid operations are not compared, such as an
 // invalid Content-Length, because net/http then sends invalid responses.
-func TestWhateverHandlersDoIsAnsweredAsByNetHTTP(t *testing.T) {
+func TestHandlerProgramsMatchNetHTTP(t *testing.T) {
 	var (
 		mu      sync.Mutex
 		program []step
@@ -109,7 +109,7 @@ func TestWhateverHandlersDoIsAnsweredAsByNetHTTP(t *testing.T) {
 		for i := range some {
 			some[i] = steps[random.IntN(len(steps))]
 		}
-		// Once the answer has begun, net/http has no more of the body read.
+		// Once the response has begun, net/http has no more of the body read.
 		slices.SortStableFunc(some, func(a, b step) int { return cmp.Compare(a.rank(), b.rank()) })
 		run := func(addr string) (string, []string) {
 			mu.Lock()

@@ -19,7 +19,7 @@ import (
 
 // Nothing of a request may be left in the next one, which may be another client's: a proxy in front sends the requests
 // of many clients on one connection.
-func TestNothingOfARequestIsThereInTheNext(t *testing.T) {
+func TestRequestsShareNoState(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseMultipartForm(1 << 10)
 		fmt.Fprintf(w, "%v %v %t %q %q %t", r.Form, r.PostForm, r.MultipartForm != nil, r.PathValue("who"), r.Pattern, r.GetBody != nil || r.Response != nil)
@@ -74,7 +74,7 @@ func TestFilesOfAFormAreRemoved(t *testing.T) {
 }
 
 // httputil.ReverseProxy needs that when a response breaks off.
-func TestContextTellsThatThereIsAServer(t *testing.T) {
+func TestContextHasServerAndLocalAddr(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
 		addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -89,7 +89,7 @@ func TestContextTellsThatThereIsAServer(t *testing.T) {
 
 // A handler must not leave goroutines behind that use the request. If one does, it must not read what the client sends
 // next.
-func TestContextOfARequestThatIsOverDoesNotWatchTheConnection(t *testing.T) {
+func TestEndedContextDoesNotWatchConnection(t *testing.T) {
 	contexts := make(chan context.Context, 1)
 	s := start(t, func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -164,7 +164,7 @@ func TestConnectionIsHandedOverWithoutADeadline(t *testing.T) {
 }
 
 // The response to a client that is still sending is not cut off; with TLS, the end is announced by TLS.
-func TestAnswerToAnUnwantedBodyEndsAsTLSHasIt(t *testing.T) {
+func TestUnreadBodyEndsTLSWithCloseNotify(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, withTLS(t))
 	raw, _ := dial(t, s.addr)
 	heard := &hearing{Conn: raw}
@@ -199,7 +199,7 @@ func (h *hearing) Read(p []byte) (int, error) {
 }
 
 // Only the hijacker reads from a hijacked connection, even if another goroutine waits for the end of the request.
-func TestConnectionThatWasTakenOverIsNotWatched(t *testing.T) {
+func TestHijackedConnectionIsNotWatched(t *testing.T) {
 	var s *site
 	s = start(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
@@ -214,7 +214,7 @@ func TestConnectionThatWasTakenOverIsNotWatched(t *testing.T) {
 		for c := range s.conns {
 			c.watcher.mu.Lock()
 			if c.watcher.done != nil {
-				t.Error("somebody else reads from it")
+				t.Error("another goroutine reads from it")
 			}
 			c.watcher.mu.Unlock()
 		}
@@ -253,7 +253,7 @@ func TestWriteAfterItsDeadlineFails(t *testing.T) {
 	wantEnd(t, r)
 }
 
-func TestTypeIsToldByTheBeginningOfTheBody(t *testing.T) {
+func TestContentTypeIsDetectedFromBodyStart(t *testing.T) {
 	h := func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<")
 		_, _ = io.WriteString(w, "html>"+strings.Repeat("a", 5000))
@@ -281,7 +281,7 @@ func TestHTTP2DoesNotFollowHTTP1(t *testing.T) {
 }
 
 // Connections of net/http are still served when the server is shut down.
-func TestShutdownWaitsForWhatIsBeingHandedOver(t *testing.T) {
+func TestShutdownWaitsForHandedOverRequests(t *testing.T) {
 	for range 50 {
 		func() {
 			s := start(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hi") })
@@ -316,7 +316,7 @@ func TestShutdownWaitsForWhatIsBeingHandedOver(t *testing.T) {
 
 // A handler must not leave a goroutine behind that reads the body. If it does, as httputil.ReverseProxy may, that
 // goroutine must not read the next request.
-func TestBodyOfARequestIsOverWithIt(t *testing.T) {
+func TestBodyReadFailsAfterRequestEnds(t *testing.T) {
 	left := make(chan string, 1)
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/second" {
@@ -350,14 +350,14 @@ func TestBodyOfARequestIsOverWithIt(t *testing.T) {
 			t.Errorf("the second has %q, want secret", a.body)
 		}
 		const own = "abcdefghij"
-		if got := wait(t, "nobody reads any more", left); got != own[:min(len(got), len(own))] {
-			t.Errorf("who was left behind has %q, want some of %q", got, own)
+		if got := wait(t, "reading has ended", left); got != own[:min(len(got), len(own))] {
+			t.Errorf("the goroutine that was left behind has read %q, want part of %q", got, own)
 		}
 		_ = c.Close()
 	}
 }
 
-func TestBodyThatWasKeptIsNotThatOfTheNextRequest(t *testing.T) {
+func TestKeptBodyCannotReadNextRequest(t *testing.T) {
 	var kept io.Reader
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/first" {

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestOddRequestsAreAnsweredByNetHTTPInTheirOrder(t *testing.T) {
+func TestUnusualRequestsGoToNetHTTPInOrder(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, r.Method+" "+r.RequestURI+" "+string(body))
@@ -37,10 +37,10 @@ func TestOddRequestsAreAnsweredByNetHTTPInTheirOrder(t *testing.T) {
 			for i, want := range []string{"/first", "/second", "", "/last"} {
 				a := receive(t, r, "GET")
 				if a.status != 200 || want != "" && !strings.Contains(a.body, want) {
-					t.Fatalf("answer %d: %d %q, want 200 and %q", i, a.status, a.body, want)
+					t.Fatalf("response %d: %d %q, want 200 and %q", i, a.status, a.body, want)
 				}
 				if rest := a.header.Get("X-Rest") != ""; rest != (i >= 2) {
-					t.Errorf("answer %d by net/http: %t", i, rest)
+					t.Errorf("response %d by net/http: %t", i, rest)
 				}
 			}
 		})
@@ -128,7 +128,7 @@ func TestHTTP2AndTLS(t *testing.T) {
 		for i, rest := range []bool{false, true} {
 			a := receive(t, r, "GET")
 			if a.status != 200 || !strings.HasPrefix(a.body, "HTTP/1.1 true") || (a.header.Get("X-Rest") != "") != rest {
-				t.Errorf("answer %d: %+v", i, a)
+				t.Errorf("response %d: %+v", i, a)
 			}
 		}
 	})
@@ -138,7 +138,7 @@ func TestHTTP2AndTLS(t *testing.T) {
 		if a := receive(t, r, "GET"); a.status != 400 {
 			t.Errorf("status %d, want 400", a.status)
 		}
-		await.True(t, "the log tells", func() bool { return strings.Contains(secure.log.String(), "TLS handshake error") })
+		await.True(t, "the log has it", func() bool { return strings.Contains(secure.log.String(), "TLS handshake error") })
 	})
 }
 
@@ -184,7 +184,7 @@ func TestLongHeadersAreReadInPiecesAndNotKept(t *testing.T) {
 	}
 }
 
-func TestHandlerThatPanicsEndsTheConnection(t *testing.T) {
+func TestPanicClosesConnection(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "not all")
 		if r.URL.Path == "/abort" {
@@ -197,18 +197,18 @@ func TestHandlerThatPanicsEndsTheConnection(t *testing.T) {
 		send(t, c, get(path))
 		if res, err := http.ReadResponse(r, nil); err == nil {
 			if body, err := io.ReadAll(res.Body); err == nil {
-				t.Errorf("%s: the answer %q looks complete", path, body)
+				t.Errorf("%s: the response %q looks complete", path, body)
 			}
 		}
 		await.True(t, "the connection is over", func() bool { return s.ended.get() > 0 })
 	}
-	await.True(t, "the log tells", func() bool { return strings.Contains(s.log.String(), "as it happens") })
+	await.True(t, "the log has it", func() bool { return strings.Contains(s.log.String(), "as it happens") })
 	if strings.Contains(s.log.String(), "abort") {
 		t.Errorf("log: %s", s.log)
 	}
 }
 
-func TestHandlerMayTakeTheConnectionOver(t *testing.T) {
+func TestHandlerCanHijack(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = r.Context().Done() // it is being watched
 		c, buffered, err := http.NewResponseController(w).Hijack()
@@ -239,7 +239,7 @@ func TestHandlerMayTakeTheConnectionOver(t *testing.T) {
 	await.True(t, "both are over", func() bool { return s.ended.get() == 2 })
 }
 
-func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
+func TestShutdownFinishesRequests(t *testing.T) {
 	arrived, goOn := make(chan struct{}, 2), make(chan struct{})
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -265,7 +265,7 @@ func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
 	default:
 	}
 	close(goOn)
-	for _, r := range []answer{receive(t, busyReader, "GET"), receive(t, oddReader, "GET")} {
+	for _, r := range []clientResponse{receive(t, busyReader, "GET"), receive(t, oddReader, "GET")} {
 		if r.body != "done" || !r.close {
 			t.Errorf("got %+v, want it done and closed", r)
 		}
@@ -278,7 +278,7 @@ func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestShutdownThatTakesTooLong(t *testing.T) {
+func TestShutdownTimeout(t *testing.T) {
 	arrived, ended := make(chan struct{}), make(chan struct{})
 	s := start(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -297,7 +297,7 @@ func TestShutdownThatTakesTooLong(t *testing.T) {
 	wait(t, "the handler hears of it", ended)
 }
 
-func TestLinesAreSentAsTheyAre(t *testing.T) {
+func TestHeaderLinesAreSentUnchanged(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		lw := w.(ResponseWriter)
 		if r.URL.Path == "/lines" {
@@ -317,7 +317,7 @@ func TestLinesAreSentAsTheyAre(t *testing.T) {
 	for _, want := range []struct{ path, limit, kind string }{{"/lines", "1", "a/b"}, {"/", "2", "text/plain; charset=utf-8"}} {
 		send(t, c, get(want.path))
 		if a := receive(t, r, "GET"); a.status != 103 || a.header.Get("X-Limit") != "2" {
-			t.Errorf("interim answer %+v", a)
+			t.Errorf("interim response %+v", a)
 		}
 		a := receive(t, r, "GET")
 		if !slices.Equal(a.header["X-Limit"], []string{want.limit}) || a.header.Get("X-Other") != "3" || a.body != "body" ||

@@ -75,7 +75,7 @@ func wantEndAfter(t *testing.T, r *bufio.Reader, want time.Duration) {
 	}
 }
 
-func answered(t *testing.T, c net.Conn, r *bufio.Reader) {
+func wantServed(t *testing.T, c net.Conn, r *bufio.Reader) {
 	t.Helper()
 	send(t, c, get("/"))
 	if a := receive(t, r, "GET"); a.body != "ok" {
@@ -83,11 +83,11 @@ func answered(t *testing.T, c net.Conn, r *bufio.Reader) {
 	}
 }
 
-func TestConnectionThatSaysNothingIsClosed(t *testing.T) {
+func TestSilentConnectionIsClosed(t *testing.T) {
 	inTime(t, func(t *testing.T, _ net.Conn, r *bufio.Reader) { wantEndAfter(t, r, headerTime) })
 }
 
-func TestHeaderThatDoesNotEndIsNotWaitedFor(t *testing.T) {
+func TestUnfinishedHeaderTimesOut(t *testing.T) {
 	inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
 		time.Sleep(time.Second)
 		send(t, c, "GET / HTTP/1.1\r\nHost: x\r\n")
@@ -95,12 +95,12 @@ func TestHeaderThatDoesNotEndIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestHeaderThatComesDropByDropHasOneTimeForAll(t *testing.T) {
+func TestSlowHeaderHasOneTimeout(t *testing.T) {
 	for name, first := range map[string]bool{"first": true, "second": false} {
 		t.Run(name, func(t *testing.T) {
 			inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
 				if !first {
-					answered(t, c, r)
+					wantServed(t, c, r)
 					time.Sleep(idleTime / 2)
 				}
 				begun := time.Now()
@@ -119,20 +119,20 @@ func TestHeaderThatComesDropByDropHasOneTimeForAll(t *testing.T) {
 }
 
 // The deadline of the header passes meanwhile, without effect.
-func TestConnectionIsIdleForAsLongAsItMayBe(t *testing.T) {
+func TestIdleTimeoutClosesConnection(t *testing.T) {
 	inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
 		for range 5 {
-			answered(t, c, r)
+			wantServed(t, c, r)
 			time.Sleep(idleTime - time.Millisecond)
 		}
-		answered(t, c, r)
+		wantServed(t, c, r)
 		wantEndAfter(t, r, idleTime)
 	})
 }
 
-func TestHeaderInPiecesHasItsTimeAfterAWait(t *testing.T) {
+func TestHeaderTimeoutStartsAfterIdleWait(t *testing.T) {
 	inTime(t, func(t *testing.T, c net.Conn, r *bufio.Reader) {
-		answered(t, c, r)
+		wantServed(t, c, r)
 		time.Sleep(idleTime - time.Second)
 		text := get("/")
 		send(t, c, text[:10])
@@ -182,7 +182,7 @@ func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
 		}
 		synctest.Wait()
 		if st := s.Turns.Stats(); st.Waits != 1 || st.Waiting != 0 {
-			t.Errorf("got %+v, want one wait and nobody waiting", st)
+			t.Errorf("got %+v, want one wait, and no connection waiting", st)
 		}
 		_ = s.Close()
 		<-done

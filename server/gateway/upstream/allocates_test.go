@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-func TestForwardAllocatesNextToNothing(t *testing.T) {
+func TestForwardAllocations(t *testing.T) {
 	for name, tt := range map[string]struct {
 		response string
 		want     float64
@@ -23,7 +23,7 @@ func TestForwardAllocatesNextToNothing(t *testing.T) {
 		"without headers": {"HTTP/1.1 204 No Content\r\n\r\n", 1},
 		"like nginx's":    {strings.Replace(typicalResponse, "Server", "Connection: keep-alive\r\nServer", 1), 2},
 	} {
-		p := answering(t, tt.response)
+		p := constantUpstream(t, tt.response)
 		r, h := typicalRequest(), typicalHead()
 		w := &sink{header: http.Header{}}
 		ctx, cancel := context.WithCancel(context.Background())

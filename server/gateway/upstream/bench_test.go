@@ -56,9 +56,9 @@ func BenchmarkResponseHead(b *testing.B) {
 	}
 }
 
-// answering makes an upstream that answers each request, without body, with the same response, and allocates nothing
-// for it.
-func answering(tb testing.TB, response string) *Pool {
+// constantUpstream returns a pool whose upstream responds to each request, which has no body, with the same response,
+// and allocates nothing for it.
+func constantUpstream(tb testing.TB, response string) *Pool {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -66,7 +66,7 @@ func answering(tb testing.TB, response string) *Pool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = answerAll(l, []byte(response))
+		_ = respondToAll(l, []byte(response))
 	}()
 	tb.Cleanup(func() {
 		_ = l.Close()
@@ -87,7 +87,7 @@ func (s *sink) WriteHeader(status int)      { s.status = status }
 func (s *sink) Write(b []byte) (int, error) { s.bytes += len(b); return len(b), nil }
 
 func BenchmarkForward(b *testing.B) {
-	p := answering(b, typicalResponse)
+	p := constantUpstream(b, typicalResponse)
 	r, h := typicalRequest(), typicalHead()
 	w := &sink{header: http.Header{}}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestChunksOfTheRequestGoOutAsTheyCome(t *testing.T) {
+func TestRequestChunksAreSentAsTheyArrive(t *testing.T) {
 	got := make(chan string, 10)
 	u := script(t, func(c *peer, _ int) {
 		if head := c.head(); !strings.Contains(head, "Transfer-Encoding: chunked\r\n") {
@@ -49,7 +49,7 @@ func TestChunksOfTheRequestGoOutAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestBodyThatBreaksOffIsNotSentAsComplete(t *testing.T) {
+func TestTruncatedBodyIsNotSentAsComplete(t *testing.T) {
 	for name, tt := range map[string]struct {
 		say  string
 		want error
@@ -93,7 +93,7 @@ func TestBodyThatBreaksOffIsNotSentAsComplete(t *testing.T) {
 	}
 }
 
-func TestTooLargeBodyIsTheClientsFault(t *testing.T) {
+func TestOversizedBodyIsBlamedOnClient(t *testing.T) {
 	u := script(t, func(c *peer, _ int) { _ = c.gone() })
 	for name, body := range map[string]io.Reader{
 		"known": strings.NewReader(strings.Repeat("x", 50_000)), "unknown": io.MultiReader(strings.NewReader(strings.Repeat("x", 50_000))),
@@ -111,7 +111,7 @@ func TestTooLargeBodyIsTheClientsFault(t *testing.T) {
 	}
 }
 
-func TestBodyLongerThanItsLengthIsCut(t *testing.T) {
+func TestBodyLongerThanContentLengthIsCut(t *testing.T) {
 	for _, length := range []int64{5, 20_000} {
 		var got bytes.Buffer
 		u := script(t, func(c *peer, _ int) {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestClientThatHangsUpEndsTheUpstreamsConnection(t *testing.T) {
+func TestDisconnectClosesUpstreamConnection(t *testing.T) {
 	for name, tt := range map[string]struct{ say, request string }{
 		"before the head":       {"", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
 		"within the head":       {"HTTP/1.1 200", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
@@ -53,7 +53,7 @@ func TestClientThatHangsUpEndsTheUpstreamsConnection(t *testing.T) {
 	}
 }
 
-func TestClientIsWatchedWhateverTheConnectionDidBefore(t *testing.T) {
+func TestClientIsWatchedOnReusedConnections(t *testing.T) {
 	for name, before := range map[string]func(f *front){
 		"nothing": func(*front) {},
 		"a slow response": func(f *front) {
@@ -102,7 +102,7 @@ func TestClientIsWatchedWhateverTheConnectionDidBefore(t *testing.T) {
 	}
 }
 
-func TestClientThatDoesNotReadEndsTheUpstreamsConnection(t *testing.T) {
+func TestStalledClientClosesUpstreamConnection(t *testing.T) {
 	u := script(t, func(c *peer, _ int) {
 		c.request()
 		c.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
@@ -128,7 +128,7 @@ func TestClientThatDoesNotReadEndsTheUpstreamsConnection(t *testing.T) {
 	}
 }
 
-func TestNoGoroutineIsLeftWhenClientsHangUp(t *testing.T) {
+func TestDisconnectsLeakNoGoroutine(t *testing.T) {
 	u := script(t, func(c *peer, _ int) { _ = c.gone() })
 	p := newPool(t, Config{Address: u.address, MaxConns: 200})
 	f := newFront(t, p, nil)

@@ -47,7 +47,7 @@ func TestRequestWithoutDescriptorWaitsForAConnection(t *testing.T) {
 	})
 }
 
-func TestRequestWithoutAnyConnectionIsRefusedAsOverload(t *testing.T) {
+func TestNoDescriptorAndNoConnectionIsBusy(t *testing.T) {
 	p := newPool(t, Config{
 		Address: "a:80",
 		Dial:    func(context.Context, string, string) (net.Conn, error) { return nil, errNoDescriptor },

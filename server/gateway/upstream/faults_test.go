@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestUpstreamThatIsNotThereIsA502(t *testing.T) {
+func TestUnreachableUpstreamIs502(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestUpstreamThatIsNotThereIsA502(t *testing.T) {
 	}
 }
 
-func TestUpstreamThatGoesAwayIsNotMistakenForOneThatAnswered(t *testing.T) {
+func TestClosedConnectionIsNotAResponse(t *testing.T) {
 	up := true
 	dial := pipes(t, nil)
 	p := newPool(t, Config{Address: "a:80", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -51,12 +51,12 @@ func TestUpstreamThatGoesAwayIsNotMistakenForOneThatAnswered(t *testing.T) {
 	for _, method := range []string{"POST", "GET"} {
 		out, err := p.Forward(t.Context(), httptest.NewRecorder(), httptest.NewRequest(method, "/", nil), Head{})
 		if want := (Outcome{Repeatable: true}); fault(err) != FaultDial || out != want {
-			t.Errorf("%s: got %+v, %v; want only that it is repeatable, whatever was before", method, out, err)
+			t.Errorf("%s: got %+v, %v; want an Outcome that is only Repeatable", method, out, err)
 		}
 	}
 }
 
-func TestUpstreamThatCannotBeReachedInTimeIsA504(t *testing.T) {
+func TestDialTimeoutIs504(t *testing.T) {
 	p := newPool(t, Config{Address: "a:80", DialTimeout: 10 * time.Millisecond, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -68,7 +68,7 @@ func TestUpstreamThatCannotBeReachedInTimeIsA504(t *testing.T) {
 	}
 }
 
-func TestBodyCanBeReadAgainIfItMayBeRepeated(t *testing.T) {
+func TestRepeatableBodyCanBeReadAgain(t *testing.T) {
 	dead := newPool(t, Config{Address: "a:80", Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no route")
 	}})
@@ -99,7 +99,7 @@ func TestBodyCanBeReadAgainIfItMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestSlowHeadIsA504(t *testing.T) {
+func TestSlowHeadIs504(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]string{"nothing": "", "half a head": "HTTP/1.1 200 OK\r\nA: b"} {
 		for _, timeout := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond} { // below and above patience
@@ -139,7 +139,7 @@ var cutOff = map[string]func(c *peer){
 	"hangs":  func(c *peer) { c.hang() },
 }
 
-func TestResponseThatBreaksOffNeverLooksComplete(t *testing.T) {
+func TestTruncatedResponseNeverLooksComplete(t *testing.T) {
 	for how, stop := range cutOff {
 		for name, begin := range map[string]string{
 			"a length that is too long":   "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
@@ -176,7 +176,7 @@ func TestResponseThatBreaksOffNeverLooksComplete(t *testing.T) {
 	}
 }
 
-func TestResponseThatIsResetBeforeItsHeadIsA502(t *testing.T) {
+func TestResetBeforeResponseHeadIs502(t *testing.T) {
 	for how, stop := range cutOff {
 		if how == "hangs" {
 			continue
@@ -210,7 +210,7 @@ func TestMalformedResponseIsA502(t *testing.T) {
 			t.Errorf("%.40q: got %s, %+v; want 502, a fault of the response", response, res.Status, r)
 		}
 		if len(res.Header["A"]) > 0 || res.Header.Get("X-Fault") == "" {
-			t.Errorf("%.40q: its headers are in our answer: %v", response, res.Header)
+			t.Errorf("%.40q: its headers are in our response: %v", response, res.Header)
 		}
 		if s := settled(t, p); s.Open != 0 {
 			t.Errorf("%.40q: the connection was kept: %+v", response, s)
@@ -218,7 +218,7 @@ func TestMalformedResponseIsA502(t *testing.T) {
 	}
 }
 
-func TestLargeHeadWithinTheBoundPasses(t *testing.T) {
+func TestLargeHeadWithinLimitPasses(t *testing.T) {
 	value := strings.Repeat("x", 100_000)
 	u := script(t, always("HTTP/1.1 200 OK\r\nX-Large: "+value+"\r\nContent-Length: 2\r\n\r\nok"))
 	f := newFront(t, newPool(t, Config{Address: u.address}), nil)
@@ -229,7 +229,7 @@ func TestLargeHeadWithinTheBoundPasses(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsAResponseIsNeverPartOfTheNext(t *testing.T) {
+func TestExtraBytesAreNotPartOfNextResponse(t *testing.T) {
 	const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 	for name, late := range map[string]bool{"at once": false, "later": true} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestWhatFollowsAResponseIsNeverPartOfTheNext(t *testing.T) {
 	}
 }
 
-func TestContextThatEndsByItsDeadlineIsA504(t *testing.T) {
+func TestContextDeadlineIs504(t *testing.T) {
 	u := script(t, func(c *peer, _ int) { _ = c.gone() })
 	p := newPool(t, Config{Address: u.address})
 	for _, wait := range []time.Duration{time.Nanosecond, 5 * time.Millisecond, 50 * time.Millisecond} {
@@ -277,7 +277,7 @@ func TestContextThatEndsByItsDeadlineIsA504(t *testing.T) {
 	}
 }
 
-func TestUpstreamThatTakesNothingIsGivenUp(t *testing.T) {
+func TestUpstreamThatReadsNothingTimesOut(t *testing.T) {
 	t.Parallel()
 	u := script(t, func(c *peer, _ int) { c.hang() })
 	for name, length := range map[string]int{"with the head": 1 << 20, "streamed": 64 << 20} {
@@ -293,7 +293,7 @@ func TestUpstreamThatTakesNothingIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestPanicOfTheResponseWriterLeavesNothingBehind(t *testing.T) {
+func TestResponseWriterPanicLeaksNothing(t *testing.T) {
 	u := script(t, always("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
 	p := newPool(t, Config{Address: u.address})
 	for name, body := range map[string]io.Reader{"none": nil, "streamed": io.MultiReader(strings.NewReader("hello"))} {

@@ -21,7 +21,7 @@ func serveHTTP(t *testing.T, h http.HandlerFunc) (*front, *Pool) {
 	return newFront(t, p, nil), p
 }
 
-func TestRequestArrivesAsItWasSent(t *testing.T) {
+func TestRequestArrivesUnchanged(t *testing.T) {
 	f, _ := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s %s %q %q %d %q", r.Method, r.RequestURI, r.Host, r.Header["X-A"], r.UserAgent(), r.ContentLength, body)
@@ -41,7 +41,7 @@ func TestRequestArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestResponseArrivesAsItWasSent(t *testing.T) {
+func TestResponseArrivesUnchanged(t *testing.T) {
 	f, _ := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["X-Many"] = []string{"1", "2", "3"}
 		w.Header().Set("Etag", `"x"`)
@@ -62,7 +62,7 @@ func TestResponseArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestBodiesOfAllSizesPassUnharmed(t *testing.T) {
+func TestBodiesOfAllSizesPassUnchanged(t *testing.T) {
 	f, p := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -128,7 +128,7 @@ func TestResponsesWithoutBodyEndAtOnce(t *testing.T) {
 	}
 }
 
-func TestResponseUntilTheConnectionEnds(t *testing.T) {
+func TestResponseBodyUntilConnectionEnd(t *testing.T) {
 	for name, head := range map[string]string{
 		"HTTP/1.0":             "HTTP/1.0 200 OK\r\n\r\n",
 		"HTTP/1.1":             "HTTP/1.1 200 OK\r\n\r\n",
@@ -153,7 +153,7 @@ func TestResponseUntilTheConnectionEnds(t *testing.T) {
 	}
 }
 
-func TestConnectionIsUsedAgainOnlyIfBothSidesWantIt(t *testing.T) {
+func TestConnectionIsReusedOnlyIfBothSidesAllow(t *testing.T) {
 	for _, tt := range []struct {
 		response string
 		again    bool
@@ -183,7 +183,7 @@ func TestConnectionIsUsedAgainOnlyIfBothSidesWantIt(t *testing.T) {
 	}
 }
 
-func TestResponseLosesWhatIsForTheConnectionOnly(t *testing.T) {
+func TestHopByHopResponseHeadersAreRemoved(t *testing.T) {
 	u := script(t, always("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive, X-Hop\r\nKeep-Alive: timeout=5\r\n"+
 		"x-hop: 1\r\nX-HOP: 2\r\nProxy-Authenticate: Basic\r\nProxy-Connection: x\r\nUpgrade: h2c\r\nTE: x\r\nTrailer: X-T\r\nX-End: to end\r\n\r\nok"))
 	f := newFront(t, newPool(t, Config{Address: u.address}), nil)
@@ -202,7 +202,7 @@ func TestResponseLosesWhatIsForTheConnectionOnly(t *testing.T) {
 	}
 }
 
-func TestHeadersOfOthersStayBesideTheResponses(t *testing.T) {
+func TestHeadersSetBeforeForwardAreKept(t *testing.T) {
 	u := script(t, always("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Both: theirs\r\n\r\nok"))
 	f := newFront(t, newPool(t, Config{Address: u.address}), func(w http.ResponseWriter, _ *http.Request) Head {
 		w.Header().Set("X-Both", "ours")
@@ -215,7 +215,7 @@ func TestHeadersOfOthersStayBesideTheResponses(t *testing.T) {
 	}
 }
 
-func TestNoContentTypeIsMadeUp(t *testing.T) {
+func TestNoContentTypeIsAdded(t *testing.T) {
 	u := script(t, always("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>"))
 	f := newFront(t, newPool(t, Config{Address: u.address}), nil)
 	res, _ := f.get(t, "/")
@@ -232,7 +232,7 @@ func TestShortResponseInChunksGetsALength(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceDoNotMixUp(t *testing.T) {
+func TestConcurrentRequestsAreNotMixedUp(t *testing.T) {
 	f, p := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("X-Id", r.Header.Get("X-Id"))

@@ -41,7 +41,7 @@ func (r *recording) SetDeadline(time.Time) error      { return nil }
 func (r *recording) SetReadDeadline(time.Time) error  { return nil }
 func (r *recording) SetWriteDeadline(time.Time) error { return nil }
 
-// A received is what a client gets, as far as it can be told from a ResponseWriter.
+// A received is what a client gets, as far as a ResponseWriter shows it.
 type received struct {
 	header  http.Header
 	status  int
@@ -63,7 +63,7 @@ func (r *received) WriteHeader(status int) {
 
 func (r *received) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// forwardRecorded forwards a request to an upstream that answers with text, of which size bytes arrive at a time.
+// forwardRecorded forwards a request to an upstream that responds with text, of which size bytes arrive at a time.
 func forwardRecorded(method string, text []byte, size int) (got *received, reused bool, err error) {
 	p, err := New(Config{
 		Address:        "recording:80",
@@ -86,7 +86,7 @@ func forwardRecorded(method string, text []byte, size int) (got *received, reuse
 type reference struct {
 	*http.Response
 	body    []byte
-	left    int   // bytes that nobody read
+	left    int   // bytes that were not read
 	interim []int // statuses
 	err     error
 }
@@ -209,7 +209,7 @@ func compareResponse(t *testing.T, got *received, ref reference, reused bool) {
 	if !slices.Equal(got.interim, interim) {
 		t.Fatalf("interim responses: got %v, want %v", got.interim, interim)
 	}
-	// net/http takes Connection away if it says close, and then we cannot tell from its answer what it named.
+	// net/http takes Connection away if it says close, and then its response does not show what it named.
 	var named []string
 	for name := range http1.Elements(ref.Header["Connection"]...) {
 		named = append(named, name)

@@ -26,7 +26,7 @@ func compose(t testing.TB, r *http.Request, h Head) (string, error) {
 	return string(head), err
 }
 
-func TestRequestThatCouldBeReadInTwoWaysIsRefused(t *testing.T) {
+func TestAmbiguousRequestIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(r *http.Request, h *Head)
@@ -83,7 +83,7 @@ func TestRequestThatCouldBeReadInTwoWaysIsRefused(t *testing.T) {
 	}
 }
 
-func TestHeadersForOneConnectionAreNotSentOn(t *testing.T) {
+func TestHopByHopHeadersAreNotForwarded(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	for name, value := range map[string]string{
 		"Connection": "close, X-Secret,x-forwarded-for , Upgrade", "X-Secret": "1", "X-Forwarded-For": "2", "Keep-Alive": "3",
@@ -103,7 +103,7 @@ func TestHeadersForOneConnectionAreNotSentOn(t *testing.T) {
 	}
 }
 
-func TestWhatTheCallerDecidesReplacesWhatTheClientSaid(t *testing.T) {
+func TestCallerFieldsReplaceClientHeaders(t *testing.T) {
 	r := httptest.NewRequest("GET", "/client?a", nil)
 	r.Header["X-Forwarded-For"] = []string{"6.6.6.6", "7.7.7.7"}
 	r.Header["X-User-Id"] = []string{"admin"}
@@ -119,7 +119,7 @@ func TestWhatTheCallerDecidesReplacesWhatTheClientSaid(t *testing.T) {
 	}
 }
 
-func TestClientThatTakesTrailersIsSaidSo(t *testing.T) {
+func TestTETrailersIsForwarded(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header["Te"] = []string{"gzip;q=0.5, Trailers"}
 	got, err := compose(t, r, Head{})
@@ -128,7 +128,7 @@ func TestClientThatTakesTrailersIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestAsteriskIsForOptions(t *testing.T) {
+func TestAsteriskTargetNeedsOPTIONS(t *testing.T) {
 	r := httptest.NewRequest("OPTIONS", "*", nil)
 	got, err := compose(t, r, Head{Target: "*"})
 	if want := "OPTIONS * HTTP/1.1\r\n"; err != nil || !strings.HasPrefix(got, want) {
@@ -136,7 +136,7 @@ func TestAsteriskIsForOptions(t *testing.T) {
 	}
 }
 
-func TestOneHeaderSaysHowTheRequestEnds(t *testing.T) {
+func TestRequestHasOneFramingHeader(t *testing.T) {
 	for _, tt := range []struct {
 		method string
 		body   io.Reader
@@ -200,7 +200,7 @@ func FuzzRequestHead(f *testing.F) {
 		in := bufio.NewReader(strings.NewReader(string(head)))
 		got, err := http.ReadRequest(in)
 		if err != nil {
-			// net/http knows no targets such as /%; that is for who made the target.
+			// net/http knows no targets such as /%; the caller is responsible for them.
 			if strings.Contains(err.Error(), "invalid URL escape") || strings.Contains(err.Error(), "parse") {
 				return
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// patient is how long tests wait for what must happen; nothing takes that long unless it is broken.
+// patient is how long tests wait for something that must happen.
 const patient = time.Minute
 
 func newPool(t testing.TB, c Config) *Pool {
@@ -79,7 +79,7 @@ func (u *rawUpstream) connections() int {
 	return u.conns
 }
 
-// A peer is one end of a connection, spoken to by hand.
+// A peer is one end of a connection, to which a test writes byte by byte.
 type peer struct {
 	net.Conn
 	in   *bufio.Reader
@@ -117,7 +117,7 @@ func (p *peer) say(text string) { _, _ = io.WriteString(p.Conn, text) }
 
 func (p *peer) hang() { <-p.over }
 
-// gone waits until the other side has ended the connection, and tells how.
+// gone waits until the other side has ended the connection, and returns how.
 func (p *peer) gone() error {
 	_, err := io.Copy(io.Discard, p.in)
 	return err
@@ -129,7 +129,7 @@ func (p *peer) reset() {
 	_ = p.Close()
 }
 
-// always answers each request with the same.
+// always responds to each request with the same.
 func always(response string) func(c *peer, n int) {
 	return func(c *peer, _ int) {
 		for c.request() != nil {
@@ -178,7 +178,7 @@ func newFront(t testing.TB, p *Pool, change func(http.ResponseWriter, *http.Requ
 	return f
 }
 
-// result returns what came of a request.
+// result returns the result of a request.
 func (f *front) result(t testing.TB) result {
 	t.Helper()
 	select {
@@ -199,7 +199,7 @@ func fault(err error) Fault {
 	return 0
 }
 
-// status returns what to answer to an error of Forward.
+// status returns the status of the response to an error of Forward.
 func status(err error) int {
 	var failed *Error
 	if errors.As(err, &failed) {
@@ -208,7 +208,7 @@ func status(err error) int {
 	return 0
 }
 
-// dialFront connects a client that speaks by hand.
+// dialFront connects a client that writes byte by byte.
 func dialFront(t testing.TB, f *front) *peer {
 	t.Helper()
 	c, err := net.Dial("tcp", f.Listener.Addr().String())

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestEarlyHintsArePassedOn(t *testing.T) {
+func TestEarlyHintsAreForwarded(t *testing.T) {
 	hint := "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n"
 	u := script(t, always(hint+"HTTP/1.1 102 Processing\r\n\r\n"+hint+"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Final: 1\r\n\r\nok"))
 	f := newFront(t, newPool(t, Config{Address: u.address}), func(w http.ResponseWriter, _ *http.Request) Head {
@@ -46,7 +46,7 @@ func TestEarlyHintsArePassedOn(t *testing.T) {
 	}
 }
 
-func TestOldClientsGetNoInterimResponse(t *testing.T) {
+func TestHTTP10ClientsGetNoInterimResponse(t *testing.T) {
 	u := script(t, always("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
 	f := newFront(t, newPool(t, Config{Address: u.address}), nil)
 	c := dialFront(t, f)
@@ -56,7 +56,7 @@ func TestOldClientsGetNoInterimResponse(t *testing.T) {
 	}
 }
 
-func TestSwitchingProtocolsIsRefusedBySayingSo(t *testing.T) {
+func TestSwitchingProtocolsIsRefused(t *testing.T) {
 	u := script(t, always("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"))
 	p := newPool(t, Config{Address: u.address})
 	f := newFront(t, p, nil)
@@ -94,7 +94,7 @@ func expecting(c *peer, length int) {
 	c.say(fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", length))
 }
 
-func TestClientIsToldToContinueWhenTheUpstreamSaysSo(t *testing.T) {
+func TestClientGets100ContinueWhenUpstreamSendsIt(t *testing.T) {
 	asked := make(chan struct{})
 	u := script(t, func(c *peer, _ int) {
 		for {
@@ -141,7 +141,7 @@ func TestClientIsToldToContinueWhenTheUpstreamSaysSo(t *testing.T) {
 	}
 }
 
-func TestBodyThatTheUpstreamDoesNotWantIsNotAskedFor(t *testing.T) {
+func TestUnwantedBodyIsNotRequestedFromClient(t *testing.T) {
 	t.Parallel()
 	u := script(t, func(c *peer, _ int) {
 		c.head()
@@ -179,7 +179,7 @@ func TestBodyThatTheUpstreamDoesNotWantIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestBodyIsSentWhenTheUpstreamDoesNotAsk(t *testing.T) {
+func TestBodyIsSentWithout100Continue(t *testing.T) {
 	u := script(t, func(c *peer, _ int) {
 		for {
 			r := c.request() // reads the body without asking
@@ -207,7 +207,7 @@ func TestBodyIsSentWhenTheUpstreamDoesNotAsk(t *testing.T) {
 	}
 }
 
-func TestUpstreamThatEndsInsteadOfAskingIsABrokenOne(t *testing.T) {
+func TestCloseInsteadOf100ContinueIsBroken(t *testing.T) {
 	u := script(t, func(c *peer, _ int) { c.head() })
 	f := newFront(t, newPool(t, Config{Address: u.address, ExpectTimeout: patient}), nil)
 	c := dialFront(t, f)

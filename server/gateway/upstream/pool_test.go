@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// pipes is a Dial whose upstreams answer when they are let to: at once if gate is nil.
+// pipes is a Dial whose upstreams respond when gate is closed, or at once if gate is nil.
 func pipes(t testing.TB, gate <-chan struct{}) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -43,7 +43,7 @@ func get(ctx context.Context, p *Pool) (Outcome, error) {
 	return p.Forward(ctx, httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), Head{})
 }
 
-func TestConnectionsAndThoseWhoWaitForThemAreBounded(t *testing.T) {
+func TestConnectionsAndWaitingRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		p := newPool(t, Config{Address: "a:80", MaxConns: 3, MaxWaiting: 2, WaitTimeout: time.Minute, HeaderTimeout: time.Hour, Dial: pipes(t, gate)})
@@ -71,7 +71,7 @@ func TestConnectionsAndThoseWhoWaitForThemAreBounded(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsTooLongIsRefused(t *testing.T) {
+func TestWaitTimeoutRefusesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		p := newPool(t, Config{Address: "a:80", MaxConns: 1, WaitTimeout: 3 * time.Second, HeaderTimeout: time.Hour, Dial: pipes(t, gate)})
@@ -102,17 +102,17 @@ func TestWhoWaitsTooLongIsRefused(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsGetsTheSlotOfAConnectionThatFailed(t *testing.T) {
+func TestWaitingRequestGetsSlotOfFailedConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0
 		gate := make(chan struct{})
-		answering := pipes(t, nil)
+		responding := pipes(t, nil)
 		p := newPool(t, Config{Address: "a:80", MaxConns: 1, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if dials++; dials == 1 {
 				<-gate
 				return nil, errors.New("refused")
 			}
-			return answering(ctx, network, address)
+			return responding(ctx, network, address)
 		}})
 		var served sync.WaitGroup
 		served.Go(func() {
@@ -135,7 +135,7 @@ func TestWhoWaitsGetsTheSlotOfAConnectionThatFailed(t *testing.T) {
 	})
 }
 
-func TestThoseWhoWaitAreServedInTurn(t *testing.T) {
+func TestWaitingRequestsAreServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		p := newPool(t, Config{Address: "a:80", MaxConns: 1, WaitTimeout: time.Hour, HeaderTimeout: time.Hour, Dial: pipes(t, gate)})
@@ -202,7 +202,7 @@ func TestIdleConnectionsAreClosedInTime(t *testing.T) {
 	})
 }
 
-func TestIdleConnectionThatHasExpiredIsNotUsed(t *testing.T) {
+func TestExpiredIdleConnectionIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, Config{Address: "a:80", IdleTimeout: time.Second, Dial: pipes(t, nil)})
 		for i := range 3 {
@@ -214,7 +214,7 @@ func TestIdleConnectionThatHasExpiredIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestIdleConnectionThatTheUpstreamEndsIsClosedSoon(t *testing.T) {
+func TestIdleConnectionClosedByUpstreamIsRemoved(t *testing.T) {
 	end := make(chan struct{})
 	u := script(t, func(c *peer, _ int) {
 		c.request()
@@ -233,7 +233,7 @@ func TestIdleConnectionThatTheUpstreamEndsIsClosedSoon(t *testing.T) {
 	await.True(t, "the connection is closed", func() bool { p.sweep(); return p.Stats().Open == 0 })
 }
 
-func TestClosedPoolServesNobodyAndKeepsNothing(t *testing.T) {
+func TestClosedPoolRefusesRequestsAndKeepsNoConns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		p := newPool(t, Config{Address: "a:80", MaxConns: 2, HeaderTimeout: time.Hour, Dial: pipes(t, gate)})
@@ -269,7 +269,7 @@ func TestClosedPoolServesNobodyAndKeepsNothing(t *testing.T) {
 	})
 }
 
-func TestWrongSettingsAreRefusedByName(t *testing.T) {
+func TestInvalidConfigIsRefusedByField(t *testing.T) {
 	for want, c := range map[string]Config{
 		`Address ""`:            {},
 		`Address "a"`:           {Address: "a"},

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// The processes of BenchmarkProxies are this test binary, told by these variables what to be. The last two are for who
-// runs it: how large responses are, if not small, and how long each measurement takes.
+// The environment variables of BenchmarkProxies, whose processes are all this test binary. The last two can be set for
+// the benchmark itself: the size of responses, if not small, and the duration of each measurement.
 const (
 	roleVariable     = "HEADGATE_BENCH_ROLE"
 	upstreamVariable = "HEADGATE_BENCH_UPSTREAM"
@@ -59,7 +59,7 @@ func play(role, upstream string) error {
 		if n, err := strconv.Atoi(os.Getenv(bodyVariable)); err == nil {
 			response = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Type: a/b\r\n\r\n%s", n, strings.Repeat("x", n))
 		}
-		return answerAll(l, []byte(response))
+		return respondToAll(l, []byte(response))
 	case "bare":
 		h = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -108,8 +108,8 @@ type benchBuffers struct{}
 func (benchBuffers) Get() []byte  { return bodyBuffers.Get().(*bodyBuffer)[:] }
 func (benchBuffers) Put(b []byte) { bodyBuffers.Put((*bodyBuffer)(b)) }
 
-// answerAll answers every request, none of which has a body, with the same response.
-func answerAll(l net.Listener, response []byte) error {
+// respondToAll responds to every request, none of which has a body, with the same response.
+func respondToAll(l net.Listener, response []byte) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {

@@ -70,7 +70,7 @@ func TestMalformedHeadsAreRefused(t *testing.T) {
 	}
 }
 
-func TestHeadsAreReadAsTheyAreMeant(t *testing.T) {
+func TestResponseHeadsAreParsed(t *testing.T) {
 	for _, tt := range []struct {
 		head string
 		want responseHead

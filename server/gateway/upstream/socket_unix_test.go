@@ -35,7 +35,7 @@ func pair(t *testing.T) (ours *net.TCPConn, theirs *peer) {
 	return c.(*net.TCPConn), <-ends
 }
 
-func TestAskReadsWhatComesBack(t *testing.T) {
+func TestSendAndWaitReadsResponse(t *testing.T) {
 	ours, theirs := pair(t)
 	s := newSocket(ours)
 	go func() {
@@ -56,7 +56,7 @@ func TestAskReadsWhatComesBack(t *testing.T) {
 	}
 }
 
-func TestAskTellsHowItFailed(t *testing.T) {
+func TestSendAndWaitReturnsErrors(t *testing.T) {
 	in := make([]byte, 100)
 	t.Run("the end", func(t *testing.T) {
 		ours, theirs := pair(t)
@@ -82,7 +82,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 			t.Errorf("got %d, %d, %v; want 0, 0, the deadline", sent, n, err)
 		}
 	})
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("peer closed", func(t *testing.T) {
 		ours, theirs := pair(t)
 		theirs.reset()
 		s := newSocket(ours)
@@ -112,7 +112,7 @@ func TestAskTellsHowItFailed(t *testing.T) {
 	})
 }
 
-func TestRequestThatDoesNotFitIntoTheSocketIsSentInParts(t *testing.T) {
+func TestLargeRequestIsSentInParts(t *testing.T) {
 	u := script(t, func(c *peer, _ int) {
 		for {
 			time.Sleep(3 * watchDelay) // nothing moves for longer than watchDelay
@@ -142,7 +142,7 @@ func TestRequestThatDoesNotFitIntoTheSocketIsSentInParts(t *testing.T) {
 	}
 }
 
-func TestRequestThatTheSocketRefusesCountsAsNotSent(t *testing.T) {
+func TestFailedFirstWriteCountsAsUnsent(t *testing.T) {
 	ours, theirs := pair(t)
 	theirs.reset()
 	c := newConn(ours, ours, time.Minute)
@@ -157,7 +157,7 @@ func TestRequestThatTheSocketRefusesCountsAsNotSent(t *testing.T) {
 // wrapped is a connection around another that shows its socket.
 type wrapped struct{ *net.TCPConn }
 
-func TestWhatIsAroundASocketIsNotPassedBy(t *testing.T) {
+func TestWrappersOfSocketsAreNotBypassed(t *testing.T) {
 	ours, _ := pair(t)
 	if newSocket(ours) == nil {
 		t.Error("a connection of TCP has no socket")

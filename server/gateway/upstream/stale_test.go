@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// oneEach serves one request on its first connections and then, when it has read the next one, ends them without a
-// word: as an upstream does that closes an idle connection just when a request arrives.
+// oneEach serves one request on its first connections and closes them when it has read the next one, without a response:
+// as an upstream does that closes an idle connection just when a request arrives.
 func oneEach(t *testing.T, first int, end func(c *peer), requests *atomic.Int32) *rawUpstream {
 	return script(t, func(c *peer, n int) {
 		for i := 0; ; i++ {
@@ -37,7 +37,7 @@ func oneEach(t *testing.T, first int, end func(c *peer), requests *atomic.Int32)
 	})
 }
 
-func TestHarmlessRequestIsSentAgainWhenAnOldConnectionIsLost(t *testing.T) {
+func TestIdempotentRequestIsResentOnStaleConnection(t *testing.T) {
 	for _, tt := range []struct {
 		method, body string
 		header       http.Header
@@ -81,7 +81,7 @@ func TestHarmlessRequestIsSentAgainWhenAnOldConnectionIsLost(t *testing.T) {
 	}
 }
 
-func TestRequestThatMayHaveHadItsEffectIsNotSentAgain(t *testing.T) {
+func TestProcessedRequestIsNotResent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		method string
 		body   io.Reader
@@ -117,7 +117,7 @@ func TestRequestThatMayHaveHadItsEffectIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestRequestIsSentAgainOnlyOnceAndOnlyWithoutAnswer(t *testing.T) {
+func TestRequestIsResentOnceAndOnlyWithoutResponse(t *testing.T) {
 	t.Run("once", func(t *testing.T) {
 		u := script(t, func(c *peer, n int) {
 			if c.request(); n == 1 {
@@ -136,7 +136,7 @@ func TestRequestIsSentAgainOnlyOnceAndOnlyWithoutAnswer(t *testing.T) {
 			t.Errorf("%d connections, want 2", n)
 		}
 	})
-	t.Run("without answer", func(t *testing.T) {
+	t.Run("without response", func(t *testing.T) {
 		u := script(t, func(c *peer, _ int) {
 			c.request()
 			c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -153,7 +153,7 @@ func TestRequestIsSentAgainOnlyOnceAndOnlyWithoutAnswer(t *testing.T) {
 	})
 }
 
-func TestClientIsWatchedOnTheSecondConnectionToo(t *testing.T) {
+func TestClientIsWatchedOnSecondConnection(t *testing.T) {
 	begun, gone := make(chan struct{}), make(chan struct{})
 	u := script(t, func(c *peer, n int) {
 		c.request()
@@ -198,7 +198,7 @@ func (u *unwritable) Write(b []byte) (int, error) {
 	return u.Conn.Write(b)
 }
 
-func TestRequestOfWhichNothingWasSentIsSentAgainWhateverItIs(t *testing.T) {
+func TestUnsentRequestIsAlwaysResent(t *testing.T) {
 	dial := pipes(t, nil)
 	p := newPool(t, Config{Address: "a:80", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
@@ -212,7 +212,7 @@ func TestRequestOfWhichNothingWasSentIsSentAgainWhateverItIs(t *testing.T) {
 	}
 }
 
-func TestConnectionThatTheUpstreamHasEndedIsNotUsed(t *testing.T) {
+func TestConnectionClosedByUpstreamIsNotReused(t *testing.T) {
 	ended := make(chan struct{}, 10)
 	for how, end := range cutOff {
 		if how == "hangs" {
@@ -256,7 +256,7 @@ func TestConnectionThatTheUpstreamHasEndedIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestUpstreamsKeepAliveIsHeeded(t *testing.T) {
+func TestKeepAliveTimeoutOfUpstreamIsUsed(t *testing.T) {
 	u := script(t, always("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=1\r\n\r\nok"))
 	p := newPool(t, Config{Address: u.address})
 	if _, err := p.Forward(context.Background(), httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), Head{}); err != nil {

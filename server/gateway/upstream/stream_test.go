@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestStreamsReachTheClientPieceByPiece(t *testing.T) {
+func TestStreamsAreFlushedPieceByPiece(t *testing.T) {
 	for name, tt := range map[string]struct{ head, begin, end, close string }{
 		"events in chunks":          {"Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n", "9\r\n", "\r\n", "0\r\n\r\n"},
 		"anything in chunks":        {"Content-Type: application/grpc-web\r\nTransfer-Encoding: chunked\r\n", "9\r\n", "\r\n", "0\r\n\r\n"},
@@ -54,7 +54,7 @@ func TestStreamsReachTheClientPieceByPiece(t *testing.T) {
 	}
 }
 
-func TestBothSidesMaySpeakAtOnce(t *testing.T) {
+func TestBothSidesCanSendAtOnce(t *testing.T) {
 	echo := func(w http.ResponseWriter, r *http.Request) {
 		both := http.NewResponseController(w)
 		_ = both.EnableFullDuplex()
@@ -117,7 +117,7 @@ func TestBothSidesMaySpeakAtOnce(t *testing.T) {
 	}
 }
 
-func TestResponseThatHasBegunIsNotTimedAsAHead(t *testing.T) {
+func TestHeaderTimeoutDoesNotApplyToBody(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Second / 2
 	u := script(t, func(c *peer, _ int) {
@@ -143,7 +143,7 @@ func TestResponseThatHasBegunIsNotTimedAsAHead(t *testing.T) {
 	}
 }
 
-func TestStreamMayLastAsLongAsItDoesNotStall(t *testing.T) {
+func TestStreamLastsWhileItDoesNotStall(t *testing.T) {
 	t.Parallel()
 	const stall = time.Second
 	u := script(t, func(c *peer, _ int) {
@@ -160,7 +160,7 @@ func TestStreamMayLastAsLongAsItDoesNotStall(t *testing.T) {
 	}
 }
 
-func TestEarlyAnswerReachesAClientThatIsStillSending(t *testing.T) {
+func TestEarlyResponseReachesSendingClient(t *testing.T) {
 	t.Parallel()
 	for name, closes := range map[string]bool{"and the upstream closes": true, "and the upstream stops reading": false} {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestEarlyAnswerReachesAClientThatIsStillSending(t *testing.T) {
 	}
 }
 
-func TestEarlyAnswerEndsTheReadingOfAClientThatIsSilent(t *testing.T) {
+func TestEarlyResponseStopsReadingSilentClient(t *testing.T) {
 	t.Parallel()
 	u := script(t, func(c *peer, _ int) {
 		c.head()
@@ -245,7 +245,7 @@ func (s *stubborn) Read(b []byte) (int, error) {
 	return s.ReadCloser.Read(b)
 }
 
-func TestEarlyAnswerEndsTheReadingOfABodyWithDeadlinesOfItsOwn(t *testing.T) {
+func TestEarlyResponseStopsBodyWithOwnDeadlines(t *testing.T) {
 	t.Parallel()
 	u := script(t, func(c *peer, _ int) {
 		c.head()
@@ -267,7 +267,7 @@ func TestEarlyAnswerEndsTheReadingOfABodyWithDeadlinesOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOfABodyIsNoRequest(t *testing.T) {
+func TestRestOfBodyIsNotARequest(t *testing.T) {
 	t.Parallel()
 	var paths []string
 	u := script(t, func(c *peer, _ int) {

@@ -56,7 +56,7 @@ func TestUpstreamOverTLS(t *testing.T) {
 	}
 }
 
-func TestUpstreamThatIsNotTrustedIsNotAsked(t *testing.T) {
+func TestUntrustedUpstreamGetsNoRequest(t *testing.T) {
 	s, _ := secure(t, func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }, nil)
 	p := newPool(t, Config{Address: s.Listener.Addr().String(), TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
 	_, err := p.Forward(context.Background(), httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil), Head{})
@@ -68,7 +68,7 @@ func TestUpstreamThatIsNotTrustedIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestLeftoversInTLSAreNeverPartOfTheNextResponse(t *testing.T) {
+func TestExtraTLSBytesAreNotPartOfNextResponse(t *testing.T) {
 	s, trust := secure(t, nil, nil)
 	certificate := s.TLS.Certificates[0]
 	u := script(t, func(c *peer, _ int) {
@@ -93,7 +93,7 @@ func TestLeftoversInTLSAreNeverPartOfTheNextResponse(t *testing.T) {
 	}
 }
 
-func TestResponseOverTLSThatIsCutOffNeverLooksComplete(t *testing.T) {
+func TestTruncatedTLSResponseNeverLooksComplete(t *testing.T) {
 	s, trust := secure(t, nil, nil)
 	certificate := s.TLS.Certificates[0]
 	for name, polite := range map[string]bool{"with a word": true, "without": false} {

@@ -48,7 +48,7 @@ func write(t *testing.T, dir, host string) Files {
 	return files
 }
 
-func TestBadFilesLeaveTheOldInUseAndAreToldOnce(t *testing.T) {
+func TestInvalidFilesKeepOldCertificatesAndLogOnce(t *testing.T) {
 	dir := t.TempDir()
 	a, b := write(t, dir, "a.example"), write(t, dir, "b.example")
 	s, err := Load([]Files{a, b}, b.CertFile)
@@ -81,7 +81,7 @@ func TestBadFilesLeaveTheOldInUseAndAreToldOnce(t *testing.T) {
 		}
 	}
 	if got := strings.Count(said.String(), "the old ones stay in use"); got != 1 {
-		t.Errorf("the log was told %d times, want once", got)
+		t.Errorf("the error was logged %d times, want once", got)
 	}
 	if s.Failed() != 3 || s.Loaded() != 1 || served("a.example") != "a.example" || s.Authorities() != before {
 		t.Errorf("got %d failed and %d loaded, want 3 and 1, and the old in use", s.Failed(), s.Loaded())
@@ -100,7 +100,7 @@ func TestBadFilesLeaveTheOldInUseAndAreToldOnce(t *testing.T) {
 	}
 }
 
-func TestAuthoritiesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidAuthoritiesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	a := write(t, dir, "a.example")
 	for _, file := range []string{a.KeyFile, filepath.Join(dir, "none")} {

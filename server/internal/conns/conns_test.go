@@ -105,11 +105,11 @@ func TestOneAddressCannotTakeTheConnectionsOfOthers(t *testing.T) {
 		t.Error("refused though one of its own was closed")
 	}
 	if b.open("192.0.2.1") != nil {
-		t.Error("one that was closed twice has freed two places")
+		t.Error("closing a connection twice has freed two slots")
 	}
 }
 
-func TestBoundsOfOneAddress(t *testing.T) {
+func TestLimitOfOneAddress(t *testing.T) {
 	t.Parallel()
 	office := netip.MustParsePrefix("198.51.100.0/24")
 	for _, tt := range []struct {
@@ -142,7 +142,7 @@ func TestBoundsOfOneAddress(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatServeNothingMakeRoom(t *testing.T) {
+func TestConnectionsWithoutRequestMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBounds(t, conns.Options{Max: 10, PerAddress: 6})
@@ -162,18 +162,18 @@ func TestConnectionsThatServeNothingMakeRoom(t *testing.T) {
 		time.Sleep(2 * time.Second) // until one that has sent nothing counts as unused
 		for i, want := range []*conns.Conn{heavy["denied"], light, heavy["unused"], heavy["idle"], others[0]} {
 			if b.open(fmt.Sprintf("198.51.100.%d", i)) == nil {
-				t.Fatalf("newcomer %d is refused", i)
+				t.Fatalf("new connection %d is refused", i)
 			}
 			if !isClosed(want) {
-				t.Fatalf("newcomer %d: another connection was closed", i)
+				t.Fatalf("new connection %d: another connection was closed", i)
 			}
 			time.Sleep(time.Millisecond)
 		}
 		if b.open("203.0.113.1") != nil {
-			t.Error("a newcomer is let in though all others are busy or new")
+			t.Error("a new connection is accepted though all others are busy or new")
 		}
 		if isClosed(heavy["busy"]) || isClosed(heavy["upgraded"]) || isClosed(others[1]) {
-			t.Error("a connection was closed that serves somebody")
+			t.Error("a busy connection was closed")
 		}
 		if got, want := b.Counts(), (conns.Counts{Accepted: 16, Refused: 1, Reclaimed: 5}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
@@ -198,7 +198,7 @@ func TestAnAddressReplacesItsOwnIdleConnections(t *testing.T) {
 	}
 }
 
-func TestANewcomerDoesNotPushOutThoseWhoHaveLess(t *testing.T) {
+func TestNewConnectionDoesNotEvictSmallerAddresses(t *testing.T) {
 	t.Parallel()
 	b := newBounds(t, conns.Options{Max: 4, PerAddress: 3})
 	single := b.openAs("192.0.2.1", conns.Idle)
@@ -210,7 +210,7 @@ func TestANewcomerDoesNotPushOutThoseWhoHaveLess(t *testing.T) {
 	}
 }
 
-func TestDescriptorsOfOneListenerAreNotTakenByAnother(t *testing.T) {
+func TestReservedDescriptorsAreNotShared(t *testing.T) {
 	t.Parallel()
 	shared := conns.NewBudget(10)
 	admin := newBounds(t, conns.Options{Max: 1000, PerAddress: -1, Descriptors: conns.Share{Reserved: 5, Shared: shared}})
@@ -247,7 +247,7 @@ func TestDescriptorsOfOneListenerAreNotTakenByAnother(t *testing.T) {
 	}
 }
 
-func TestBehindALoadBalancerItsClientsAreBounded(t *testing.T) {
+func TestLoadBalancerClientsCountByTheirAddress(t *testing.T) {
 	t.Parallel()
 	b := newBounds(t, conns.Options{Max: 100, PerAddress: 2})
 	admit := func() *conns.Conn {
@@ -275,7 +275,7 @@ func TestBehindALoadBalancerItsClientsAreBounded(t *testing.T) {
 }
 
 // Listeners accept, servers close and connections change their state at the same time.
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBounds(t, conns.Options{Max: 50, PerAddress: 20, Descriptors: conns.Share{Reserved: 10, Shared: conns.NewBudget(20)}})
 	var all sync.WaitGroup
@@ -309,7 +309,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatAreTooManyAreClosedAndCounted(t *testing.T) {
+func TestExcessConnectionsAreClosedAndCounted(t *testing.T) {
 	t.Parallel()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-func TestBodiesMustHaveTheirLength(t *testing.T) {
+func TestBodiesMustMatchContentLength(t *testing.T) {
 	result := make(chan error, 1)
 	s := newServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
@@ -44,7 +44,7 @@ func TestBodiesMustHaveTheirLength(t *testing.T) {
 }
 
 // The client may send as much as the window allows, and more when the handler has read.
-func TestBodiesThatAreNotReadFillTheWindow(t *testing.T) {
+func TestUnreadBodiesFillWindow(t *testing.T) {
 	read, release := make(chan struct{}), make(chan struct{})
 	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		<-read
@@ -87,7 +87,7 @@ func TestBodiesThatAreNotReadFillTheWindow(t *testing.T) {
 	close(release)
 }
 
-// Bytes of a body that nobody reads do not close the window of the connection.
+// Unread bytes of a closed body do not use up the window of the connection.
 func TestUnreadBodiesGiveTheirWindowBack(t *testing.T) {
 	c := connect(t, newServer(t, func(http.ResponseWriter, *http.Request) {}))
 	part := strings.Repeat("x", maxFrameSize)

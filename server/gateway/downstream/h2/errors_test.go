@@ -18,7 +18,7 @@ func setting(id http2.SettingID, value uint32) string {
 
 // Errors of frames end the connection or reset the stream, with the codes of RFC 9113. Stream 1 has ended, stream 3 is
 // open, and stream 5 is reset by the server.
-func TestFramesThatAreWrong(t *testing.T) {
+func TestInvalidFrames(t *testing.T) {
 	const none = http2.ErrCode(1 << 31)
 	for name, tt := range map[string]struct {
 		send   func(c *client)

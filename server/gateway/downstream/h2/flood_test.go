@@ -152,7 +152,7 @@ func TestUsefulClientsAreNotTakenForFloods(t *testing.T) {
 }
 
 // A small header block can stand for a huge header. The server counts it, but does not keep it.
-func TestHeadersThatGrowAreNotKept(t *testing.T) {
+func TestCompressedHugeHeadersAreNotKept(t *testing.T) {
 	s := newServer(t, report)
 	c := connect(t, s)
 	c.headers(1, true, getFields("x-a", strings.Repeat("x", 3000))...)

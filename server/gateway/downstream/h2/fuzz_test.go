@@ -23,7 +23,7 @@ func sortedFields(fields map[string]string) string {
 	return strings.Join(all, " ")
 }
 
-// Whatever a client sends, requests that reach a handler are valid, and the connection and its handlers end with it.
+// For any input, requests that reach a handler are valid, and the connection and its handlers end with the input.
 func FuzzConn(f *testing.F) {
 	seed := func(frames ...[]byte) {
 		all := appendSettings([]byte(http2.ClientPreface))

@@ -236,8 +236,8 @@ func (c *client) alive() {
 	}
 }
 
-// An answer is a response that was read.
-type answer struct {
+// A clientResponse is a response that the client has read.
+type clientResponse struct {
 	status  string
 	header  map[string]string
 	body    string
@@ -245,9 +245,9 @@ type answer struct {
 }
 
 // receive reads the response on a stream, until it ends.
-func (c *client) receive(stream uint32) answer {
+func (c *client) receive(stream uint32) clientResponse {
 	c.t.Helper()
-	var a answer
+	var a clientResponse
 	for {
 		switch f := c.read().(type) {
 		case *http2.MetaHeadersFrame:
@@ -275,7 +275,7 @@ func (c *client) receive(stream uint32) answer {
 }
 
 // ok receives a response, and checks that its status is 200.
-func (c *client) ok(stream uint32) answer {
+func (c *client) ok(stream uint32) clientResponse {
 	c.t.Helper()
 	a := c.receive(stream)
 	if a.status != strconv.Itoa(http.StatusOK) {

@@ -135,7 +135,7 @@ func connectNetHTTP(t *testing.T, h http.HandlerFunc) *client {
 	return c
 }
 
-func TestRequestsAreReadAsByNetHTTP(t *testing.T) {
+func TestRequestsMatchNetHTTP(t *testing.T) {
 	ours, reference := connect(t, newServer(t, report)), connectNetHTTP(t, report)
 	id := uint32(1)
 	for name, tt := range map[string]struct {
@@ -188,7 +188,7 @@ func TestRequestsAreReadAsByNetHTTP(t *testing.T) {
 	}
 }
 
-func TestHostReplacesAnAuthorityThatIsMissing(t *testing.T) {
+func TestHostReplacesMissingAuthority(t *testing.T) {
 	c := connect(t, newServer(t, report))
 	for i, fields := range [][]string{
 		{":method", "GET", ":scheme", "http", ":path", "/", "host", "a.example"},
@@ -207,7 +207,7 @@ func TestHostReplacesAnAuthorityThatIsMissing(t *testing.T) {
 }
 
 // A header that is too large gets 431, and does not harm later requests.
-func TestHeadersThatAreTooLarge(t *testing.T) {
+func TestOversizedHeaders(t *testing.T) {
 	s := newServer(t, report)
 	c := connect(t, s)
 	long := strings.Repeat("x", 6000)

@@ -151,7 +151,7 @@ func TestInterimResponses(t *testing.T) {
 	}
 }
 
-func TestHandlersThatFailResetTheStream(t *testing.T) {
+func TestFailedHandlersResetStream(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"a panic":        func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"another panic":  func(http.ResponseWriter, *http.Request) { panic("x") },
@@ -217,7 +217,7 @@ func TestWindows(t *testing.T) {
 }
 
 // The window of the connection is shared.
-func TestWindowOfTheConnection(t *testing.T) {
+func TestConnectionWindow(t *testing.T) {
 	c := connect(t, newServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 50_000))
 	}), http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
@@ -275,7 +275,7 @@ func TestResetsEndTheContext(t *testing.T) {
 	c.alive()
 }
 
-func TestEndOfTheConnectionEndsTheContext(t *testing.T) {
+func TestClosedConnectionEndsContext(t *testing.T) {
 	arrived := make(chan struct{})
 	c := connect(t, newServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -346,7 +346,7 @@ func TestResponsesShareWrites(t *testing.T) {
 	})
 }
 
-// Clients that forbid the dynamic table are told that it is not used, as they must be.
+// Clients that forbid the dynamic table get the size update that they require.
 func TestSizeOfTheDynamicTableIsAnnounced(t *testing.T) {
 	c := connect(t, newServer(t, echo), http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
 	c.framer.ReadMetaHeaders = nil

@@ -89,7 +89,7 @@ func TestSlowClientsEndTheConnection(t *testing.T) {
 }
 
 // A client that responds to pings may wait for a response as long as it takes.
-func TestStreamsMayLast(t *testing.T) {
+func TestLongStreamsAreNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour) })
 		s.HeaderTimeout, s.IdleTimeout, s.PingTimeout = 10*time.Second, time.Minute, 15*time.Second

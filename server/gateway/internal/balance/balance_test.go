@@ -24,7 +24,7 @@ func shares(g *Group, now time.Duration, n int) []int {
 
 var errTest = errors.New("connection refused")
 
-func TestUpstreamThatFailsInARowIsLeftOutAndReturnsSlowly(t *testing.T) {
+func TestFailingUpstreamIsEjectedAndReturnsSlowly(t *testing.T) {
 	g := New(2, Options{EjectAfter: 3, EjectFor: 10 * time.Second, SlowReturn: 30 * time.Second})
 	now := time.Minute
 	g.Failed(0, errTest, now)
@@ -53,7 +53,7 @@ func TestUpstreamThatFailsInARowIsLeftOutAndReturnsSlowly(t *testing.T) {
 	}
 }
 
-func TestUpstreamThatFailsOnItsReturnIsLeftOutForLonger(t *testing.T) {
+func TestFailureOnReturnEjectsForLonger(t *testing.T) {
 	g := New(2, Options{EjectAfter: 3, EjectFor: 10 * time.Second, SlowReturn: 30 * time.Second})
 	now := time.Minute
 	for range 3 {
@@ -76,23 +76,23 @@ func TestUpstreamThatFailsOnItsReturnIsLeftOutForLonger(t *testing.T) {
 	}
 }
 
-func TestEjectionLeavesSomebodyToAsk(t *testing.T) {
+func TestEjectionLeavesOneUpstream(t *testing.T) {
 	g := New(3, Options{EjectAfter: 1, EjectFor: time.Minute, SlowReturn: -1, DownAfter: 1, UpAfter: 1})
 	for i := range 3 {
 		g.Failed(i, errTest, time.Second)
 	}
 	if g.Pick(at(2*time.Second), 0) < 0 {
-		t.Error("all are left out and nobody is asked, want somebody all the same")
+		t.Error("all are ejected and none is picked, want one")
 	}
 	for i := range 3 {
 		g.Checked(i, errTest, time.Second)
 	}
 	if g.Pick(at(2*time.Second), 0) >= 0 {
-		t.Error("all are down and somebody is asked")
+		t.Error("all are down and one is picked")
 	}
 }
 
-func TestHealthNeedsSeveralChecksInARow(t *testing.T) {
+func TestHealthChangesAfterConsecutiveChecks(t *testing.T) {
 	g := New(1, Options{EjectAfter: 5, SlowReturn: 10 * time.Second, DownAfter: 3, UpAfter: 2})
 	check := func(results string) {
 		for _, c := range results {

@@ -2,7 +2,7 @@ package http1
 
 import "testing"
 
-func TestTheEndOfAHeadIsFoundHoweverItArrives(t *testing.T) {
+func TestHeadEndIsFoundAcrossReads(t *testing.T) {
 	for _, head := range []string{
 		"HTTP/1.1 200 OK\r\nA: b\r\n\r\n", "HTTP/1.1 200 OK\nA: b\n\n", "HTTP/1.1 200 OK\nA: b\n\r\n", "A\r\n\r\n", "A\r\nB\r\n\n",
 	} {

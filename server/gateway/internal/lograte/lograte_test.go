@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestLogLinesASecondAreBounded(t *testing.T) {
+func TestLogLinesPerSecondAreBounded(t *testing.T) {
 	l := PerSecond(3)
 	at := time.Unix(1000, 0)
 	var passed []int64

@@ -211,7 +211,7 @@ func TestNoRequestWaitsLongerThanMaxWait(t *testing.T) {
 	})
 }
 
-func TestAllAreServedWhenTheLimitEnds(t *testing.T) {
+func TestWaitingConnectionsAreServedWhenLimitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(maxFactor * perCore * runtime.GOMAXPROCS(0))
 		turns := make([]Turn, q.limit+100)

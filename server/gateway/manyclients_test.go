@@ -16,12 +16,12 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// crowd is the number of clients, each with its own key, address and path: more than a million names.
-const crowd = 340_000
+// manyClients is the number of clients, each with its own key, address and path: more than a million names.
+const manyClients = 340_000
 
-// A client that makes up a new name for every request uses no more memory than the store may have, frees no other
-// client from a limit that it has reached, and leaves nothing behind.
-func TestAMillionMadeUpNamesStayWithinTheMemoryThatIsGiven(t *testing.T) {
+// A client with a new name in every request uses no more memory than the store's limit, frees no other client from a
+// limit that it has reached, and leaks nothing.
+func TestMillionRandomClientsStayWithinMemoryLimit(t *testing.T) {
 	store := newStore(t, memstore.Options{MaxBytes: 8 << 20})
 	id := identify(t, identity.Config{TrustedProxies: nets(t, "10.0.0.0/8")})
 	c := before("http://127.0.0.1:1")
@@ -57,7 +57,7 @@ rules:
 	for worker := range workers {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(worker), 7))
-			for range crowd / workers {
+			for range manyClients / workers {
 				address := fmt.Sprintf("2001:db8:%x:%x::1", rng.Uint32()&0xffff, rng.Uint32()&0xffff)
 				n := strconv.FormatUint(rng.Uint64(), 36)
 				if ask("key-"+n, address, "/made/up/"+n) == http.StatusNotFound {
@@ -72,7 +72,7 @@ rules:
 	if s.Bytes > s.MaxBytes || s.MaxBytes != 8<<20 {
 		t.Errorf("counters take %d bytes, want at most %d", s.Bytes, s.MaxBytes)
 	}
-	if s.Evictions+s.Refusals < crowd {
+	if s.Evictions+s.Refusals < manyClients {
 		t.Errorf("%d evictions and %d refusals: the store was never full, so this proves nothing", s.Evictions, s.Refusals)
 	}
 	// A map of a million names would take 60 MB and more.
@@ -83,11 +83,11 @@ rules:
 	for _, n := range passed {
 		total += n
 	}
-	if total < crowd*99/100 { // a few meet an address that another has made up, too
-		t.Errorf("%d of %d passed: clients who have not used their limits were denied", total, crowd)
+	if total < manyClients*99/100 { // a few share an address with another client
+		t.Errorf("%d of %d passed: clients within their limits were denied", total, manyClients)
 	}
 	if status := ask("noisy", "203.0.113.9", "/noisy"); status != http.StatusTooManyRequests {
-		t.Errorf("the noisy client, after the crowd: %d, want 429", status)
+		t.Errorf("the client over its limit, after all others: %d, want 429", status)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// answers are handlers of all kinds, by path.
-var answers = map[string]http.HandlerFunc{
+// responders are handlers of all kinds, by path.
+var responders = map[string]http.HandlerFunc{
 	"/nothing": func(http.ResponseWriter, *http.Request) {},
 	"/short":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") },
 	"/html":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<!DOCTYPE html><p>") },
@@ -126,15 +126,15 @@ var answers = map[string]http.HandlerFunc{
 	"/unread": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "not read") },
 }
 
-func answerAll(w http.ResponseWriter, r *http.Request) {
-	if h := answers[r.URL.Path]; h != nil {
+func respondToAll(w http.ResponseWriter, r *http.Request) {
+	if h := responders[r.URL.Path]; h != nil {
 		h(w, r)
 	}
 }
 
-func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
-	ours, theirs := start(t, answerAll), reference(t, answerAll)
-	for path := range answers {
+func TestResponsesMatchNetHTTP(t *testing.T) {
+	ours, theirs := start(t, respondToAll), reference(t, respondToAll)
+	for path := range responders {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			for _, connection := range []string{"keep-alive", "close"} {
 				t.Run(method+path+" "+connection, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
 						}
 					}
 					if len(got) != len(want) || gotMore != wantMore {
-						t.Errorf("%d answers, then more: %t; want %d, %t", len(got), gotMore, len(want), wantMore)
+						t.Errorf("%d responses, then more: %t; want %d, %t", len(got), gotMore, len(want), wantMore)
 					}
 				})
 			}
@@ -183,14 +183,14 @@ func shortened(body string) string {
 
 // exchangeWith sends a request and reads the responses, including interim ones. It reports whether another request can
 // follow.
-func exchangeWith(t testing.TB, addr, text, method string) (all []answer, more bool) {
+func exchangeWith(t testing.TB, addr, text, method string) (all []clientResponse, more bool) {
 	t.Helper()
 	c, r := dial(t, addr)
 	send(t, c, text)
 	for {
 		a := receive(t, r, method)
 		if a.header.Get("X-Rest") != "" {
-			t.Fatal("it was net/http that answered")
+			t.Fatal("it was net/http that served")
 		}
 		all = append(all, a)
 		if a.status >= 200 {
@@ -209,7 +209,7 @@ func exchangeWith(t testing.TB, addr, text, method string) (all []answer, more b
 	return all, err == nil && string(body) == "hello"
 }
 
-func TestFramingIsOursAlone(t *testing.T) {
+func TestHandlersCannotSetFraming(t *testing.T) {
 	for name, set := range map[string]func(http.Header){
 		"bad length":      func(h http.Header) { h.Set("Content-Length", "x") },
 		"several lengths": func(h http.Header) { h["Content-Length"] = []string{"5", "6"} },
