@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no more
@@ -51,9 +53,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 }
 
 func (g *Gateway) drain(ctx context.Context) error {
-	inTime := sleep(ctx, g.config.DrainDelay)
+	err := clock.Sleep(ctx, clock.System, g.config.DrainDelay)
 	g.draining.Store(true)
-	if inTime {
+	if err == nil {
 		g.stopAccepting()
 		g.waitForLateRequests(ctx)
 	}
@@ -89,21 +91,6 @@ func (g *Gateway) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sleep waits for d. It returns false if the context ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // stopAccepting closes the listeners, after accepting the connections that the system has already established.
 func (g *Gateway) stopAccepting() {
 	for _, f := range g.fronts {
@@ -118,7 +105,7 @@ func (g *Gateway) stopAccepting() {
 func (g *Gateway) waitForLateRequests(ctx context.Context) {
 	const every = 5 * time.Millisecond
 	for end := g.clock.Now() + g.config.DrainLinger; g.clock.Now() < end && g.conns.Open() > 0; {
-		if !sleep(ctx, every) {
+		if clock.Sleep(ctx, clock.System, every) != nil {
 			return
 		}
 	}

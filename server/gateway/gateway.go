@@ -30,7 +30,7 @@ type Gateway struct {
 	idHeader     string
 	via          []string // added to responses; nil for none
 	proxyHeaders proxyHeaders
-	clock        clock
+	clock        monotonicClock
 	yieldAbove   int64 // requests in flight at an upstream; see manyInFlight
 
 	fronts       []*frontServer
@@ -79,7 +79,7 @@ func New(config Config) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{
-		config: config, identity: config.Identity, clock: clock{epoch: time.Now()},
+		config: config, identity: config.Identity, clock: monotonicClock{epoch: time.Now()},
 		yieldAbove:   manyInFlight * int64(runtime.GOMAXPROCS(0)),
 		idHeader:     textproto.CanonicalMIMEHeaderKey(config.RequestIDHeader),
 		proxyHeaders: newProxyHeaders(config.OnlyFromProxies),
@@ -238,16 +238,16 @@ func (g *Gateway) start() (<-chan error, error) {
 	return failed, nil
 }
 
-// A clock returns the time since it was started. It is monotonic, and never returns 0.
-type clock struct{ epoch time.Time }
+// A monotonicClock returns the time since it was started, and never 0.
+type monotonicClock struct{ epoch time.Time }
 
-var _ balance.Clock = (*clock)(nil)
+var _ balance.Clock = (*monotonicClock)(nil)
 
 // Now returns the time since the clock was started.
-func (c *clock) Now() time.Duration { return time.Since(c.epoch) + 1 }
+func (c *monotonicClock) Now() time.Duration { return time.Since(c.epoch) + 1 }
 
 // at returns the time of day of a moment.
-func (c *clock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }
+func (c *monotonicClock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }
 
 // AdjustTurns adapts how many connections are served at once to how long goroutines wait for a core. Without it there
 // is no bound.

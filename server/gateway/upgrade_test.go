@@ -330,7 +330,7 @@ func TestSlowClientOfARefusedUpgradeEjectsNoUpstream(t *testing.T) {
 		}
 	})
 	c := before(up.URL)
-	c.StreamTimeout, c.WriteTimeout = 100*time.Millisecond, 500*time.Millisecond
+	c.StreamTimeout, c.WriteTimeout = 2*time.Second, 4*time.Second
 	g := start(t, c)
 	conn, _ := dial(t, g)
 	send(t, conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")

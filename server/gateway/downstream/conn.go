@@ -205,7 +205,7 @@ func (c *conn) handle() bool {
 	c.current.body = nil
 	if body != nil && !body.drain() {
 		if w.err == nil {
-			c.linger()
+			conns.Linger(c.link.rwc, c.link.raw)
 		}
 		return false
 	}
@@ -246,22 +246,4 @@ func kindOf(state uint32) conns.Kind {
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	state := c.state.Load()
 	return kind != conns.Busy && kindOf(state) == kind && c.state.CompareAndSwap(state, stateClosed)
-}
-
-// lingerTime is how long a client may still send after its response, before the connection is closed. Closing while
-// bytes are on their way would discard the response.
-const lingerTime = 500 * time.Millisecond
-
-// linger closes the sending side, and gives the client time to read the response.
-func (c *conn) linger() {
-	if conns.CloseWrite(c.link.rwc) != nil {
-		return
-	}
-	_ = c.link.raw.SetReadDeadline(time.Now().Add(lingerTime))
-	var discarded [4 << 10]byte
-	for range 1024 {
-		if _, err := c.link.raw.Read(discarded[:]); err != nil {
-			return
-		}
-	}
 }

@@ -40,7 +40,7 @@ func (w *response) appendTrailers() {
 			w.out = appendField(w.out, name, value)
 		}
 	}
-	for _, name := range w.trailers {
+	for _, name := range w.Trailers {
 		for _, value := range w.header[name] {
 			w.out = appendField(w.out, name, value)
 		}

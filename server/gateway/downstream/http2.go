@@ -42,10 +42,7 @@ func (s *Server) closeHTTP2() {
 	}
 }
 
-var (
-	_ h2.States      = (*conn)(nil)
-	_ ResponseWriter = h2.ResponseWriter(nil)
-)
+var _ h2.States = (*conn)(nil)
 
 // http2Begin is the part of the preface that looks like an HTTP/1.1 request.
 var http2Begin = []byte("PRI * HTTP/2.0\r\n\r\n")

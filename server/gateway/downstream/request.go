@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
@@ -76,18 +75,17 @@ func (h *requestHead) parseLine(b []byte) int {
 	}
 	h.plainPath = true
 	for at, c := range target {
-		switch class := byteClasses[c]; {
-		case class&inTarget == 0:
+		switch {
+		case http1.IsPlainPathByte(c):
+		case !http1.IsTargetByte(c):
 			return 0
 		case c == '?':
 			h.query = at
-			for _, c := range target[at:] {
-				if byteClasses[c]&inTarget == 0 {
-					return 0
-				}
+			if slices.ContainsFunc(target[at:], func(c byte) bool { return !http1.IsTargetByte(c) }) {
+				return 0
 			}
 			return next
-		case class&inPath == 0:
+		default:
 			h.plainPath = false
 		}
 	}
@@ -163,26 +161,6 @@ func (h *requestHead) fill(r *http.Request, u *url.URL, text string, values []st
 	}
 	r.ContentLength, r.Close = h.length, h.closes
 	return true
-}
-
-// Classes of bytes.
-const (
-	inTarget uint8 = 1 << iota // allowed in a request target
-	inPath                     // needs no escape in a path
-)
-
-var byteClasses = classes()
-
-func classes() (table [256]uint8) {
-	for c := '!'; c <= '~'; c++ {
-		if http1.IsTargetByte(byte(c)) {
-			table[c] |= inTarget
-		}
-		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-_.~$&+,/:;=@", c) {
-			table[c] |= inPath
-		}
-	}
-	return table
 }
 
 // isMethodByte reports whether a byte may be in the name of a method that is served here. Registered methods have no

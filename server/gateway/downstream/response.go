@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
 )
 
 // A response is the response to a request. It is reused for the other requests of the connection.
@@ -19,15 +20,13 @@ type response struct {
 	names  []string // of the header, sorted; only the memory is kept
 	out    []byte   // not sent yet
 
+	responsewriter.Preset
+	responsewriter.Timeout
 	responseFraming
-	preset   presetLines
-	wrote    bool // the header is complete, as far as the handler decides
 	closes   bool // the connection ends with this response
 	hijacked bool
 	status   int
-	written  int64    // bytes of the body
-	trailers []string // announced by the handler
-	timeout  writeTimeout
+	written  int64 // bytes of the body
 	err      error // of writing
 }
 
@@ -37,30 +36,7 @@ type responseFraming struct {
 	bodyless bool // the status allows no body
 	framed   bool // the header states how the body is framed, and is complete in out or sent
 	chunked  bool
-	body     int   // where the body begins in out, as long as it is not framed
-	length   int64 // the Content-Length that the handler has set; -1 if it has not
-}
-
-// presetLines are the header lines in wire format that the handler has set.
-type presetLines struct {
-	lines    []byte
-	replaced []string // names of headers that are omitted because lines replace them
-	noSniff  bool     // the Content-Type is not detected: the lines or Header have one, or a Content-Encoding
-	dated    bool     // the lines or Header have a Date
-}
-
-// A writeTimeout bounds how long a write may take.
-type writeTimeout struct {
-	until time.Time     // zero if limit applies
-	limit time.Duration // how long a client may accept no bytes; 0 for no bound
-}
-
-// deadline returns the deadline of a write that begins now; zero if there is none.
-func (t *writeTimeout) deadline() time.Time {
-	if t.until.IsZero() && t.limit > 0 {
-		return time.Now().Add(t.limit)
-	}
-	return t.until
+	body     int // where the body begins in out, as long as it is not framed
 }
 
 var (
@@ -74,12 +50,10 @@ func (w *response) begin(r *http.Request) {
 		clear(w.header)
 	}
 	w.out = w.out[:0]
-	w.responseFraming = responseFraming{head: r.Method == http.MethodHead, length: -1}
-	w.preset.lines, w.preset.replaced, w.preset.noSniff, w.preset.dated = w.preset.lines[:0], nil, false, false
-	w.closes, w.wrote = r.Close, false
-	w.status, w.written = 0, 0
-	w.trailers = w.trailers[:0]
-	w.timeout.until, w.timeout.limit = time.Time{}, w.conn.server.WriteTimeout
+	w.responseFraming = responseFraming{head: r.Method == http.MethodHead}
+	w.Preset.Reset()
+	w.Timeout = responsewriter.NewTimeout(w.conn.server.WriteTimeout)
+	w.closes, w.status, w.written = r.Close, 0, 0
 }
 
 // Header returns the header of the response.
@@ -90,7 +64,7 @@ func (w *response) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic("downstream: status " + strconv.Itoa(status) + ": want one of three digits")
 	}
-	if w.wrote || w.hijacked {
+	if w.HeaderWritten || w.hijacked {
 		return
 	}
 	if status < 200 && status != http.StatusSwitchingProtocols {
@@ -100,9 +74,9 @@ func (w *response) WriteHeader(status int) {
 		w.flush()
 		return
 	}
-	w.wrote, w.status = true, status
+	w.HeaderWritten, w.status = true, status
 	w.bodyless = http1.BodyForbidden(status)
-	w.takeLength()
+	w.Preset.Take(w.header)
 	if w.conn.current.bodyLeft() > maxDrain {
 		w.closes = true // or all of the request's body would have to be read
 	}
@@ -128,7 +102,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	if w.hijacked {
 		return 0, http.ErrHijacked
 	}
-	if !w.wrote {
+	if !w.HeaderWritten {
 		w.WriteHeader(http.StatusOK)
 	}
 	n := len(p)
@@ -139,7 +113,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	}
 	w.written += int64(len(p))
-	if w.length >= 0 && w.written > w.length {
+	if w.Length >= 0 && w.written > w.Length {
 		return 0, http.ErrContentLength
 	}
 	if w.err != nil {
@@ -150,7 +124,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 			w.out = append(w.out, p...)
 			return len(p), nil
 		}
-		if short := sniffed - (len(w.out) - w.body); !w.preset.noSniff && short > 0 {
+		if short := sniffed - (len(w.out) - w.body); !w.NoSniff && short > 0 {
 			// The type depends on the first bytes, in however many writes they come.
 			short = min(short, len(p))
 			w.out = append(w.out, p[:short]...)
@@ -190,7 +164,7 @@ func (w *response) FlushError() error {
 	if w.hijacked {
 		return http.ErrHijacked
 	}
-	if !w.wrote {
+	if !w.HeaderWritten {
 		w.WriteHeader(http.StatusOK)
 	}
 	if !w.framed {
@@ -202,7 +176,7 @@ func (w *response) FlushError() error {
 
 // finish completes the response and sends it.
 func (w *response) finish() {
-	if !w.wrote {
+	if !w.HeaderWritten {
 		w.WriteHeader(http.StatusOK)
 	}
 	if !w.framed {
@@ -218,8 +192,8 @@ func (w *response) finish() {
 	if cap(w.out) > 2*outBuffer {
 		w.out = nil
 	}
-	if cap(w.preset.lines) > outBuffer {
-		w.preset.lines = nil
+	if cap(w.Lines) > outBuffer {
+		w.Lines = nil
 	}
 	if len(w.header) > manyFields {
 		w.header, w.names = make(http.Header, fewFields), nil
@@ -228,7 +202,7 @@ func (w *response) finish() {
 
 // bodyIncomplete reports whether the handler has written less than its Content-Length.
 func (w *response) bodyIncomplete() bool {
-	return w.length >= 0 && !w.head && !w.bodyless && w.written != w.length
+	return w.Length >= 0 && !w.head && !w.bodyless && w.written != w.Length
 }
 
 func (w *response) flush() {
@@ -243,16 +217,16 @@ func (w *response) send(b []byte) {
 	if w.err != nil {
 		return
 	}
-	link, timeout := &w.conn.link, &w.timeout
+	link := &w.conn.link
 	if link.socket != nil {
-		if until := timeout.until; !until.IsZero() && !time.Now().Before(until) {
+		if w.Expired() {
 			w.err = os.ErrDeadlineExceeded // which a socket that does not block would not return
 			return
 		}
-		w.err = link.socket.write(b, timeout)
+		w.err = link.socket.write(b, &w.Timeout)
 		return
 	}
-	if by := timeout.deadline(); link.hasWriteDeadline || !by.IsZero() {
+	if by := w.WriteDeadline(); link.hasWriteDeadline || !by.IsZero() {
 		link.hasWriteDeadline = !by.IsZero()
 		_ = link.rwc.SetWriteDeadline(by) // if the connection is closed, writing fails
 	}
@@ -267,12 +241,7 @@ func (l *link) clearWriteDeadline() {
 	}
 }
 
-// SetWriteDeadline sets a deadline for writing that replaces Server.WriteTimeout.
-func (w *response) SetWriteDeadline(t time.Time) error {
-	w.timeout.until, w.timeout.limit = t, 0
-	return nil
-}
-
+// BoundsWrites implements ResponseWriter.
 func (w *response) BoundsWrites() bool { return w.conn.server.WriteTimeout > 0 }
 
 // SetReadDeadline sets a deadline for reading the body.
@@ -295,7 +264,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if c.deadline.byHandler.Load() {
 		_ = c.link.rwc.SetReadDeadline(time.Time{})
 	}
-	if w.wrote && !w.framed {
+	if w.HeaderWritten && !w.framed {
 		w.frame(false)
 	}
 	w.flush()

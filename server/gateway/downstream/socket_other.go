@@ -2,7 +2,11 @@
 
 package downstream
 
-import "net"
+import (
+	"net"
+
+	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
+)
 
 // A socket saves system calls on other platforms.
 type socket struct{}
@@ -11,4 +15,4 @@ func newSocket(net.Conn) *socket { return nil }
 
 func (*socket) read(*readBuffer) error { return nil }
 
-func (*socket) write([]byte, *writeTimeout) error { return nil }
+func (*socket) write([]byte, *responsewriter.Timeout) error { return nil }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
 )
 
 // A socket reads from and writes to a connection without TLS. It needs a read buffer only when bytes have arrived. It
@@ -23,7 +24,7 @@ type socket struct {
 
 	in          *readBuffer
 	out         []byte
-	timeout     *writeTimeout
+	timeout     *responsewriter.Timeout
 	deadlineSet bool
 	err         error
 }
@@ -75,7 +76,7 @@ func (s *socket) readSome(fd uintptr) bool {
 }
 
 // write writes all of b, within the timeout if it blocks.
-func (s *socket) write(b []byte, timeout *writeTimeout) error {
+func (s *socket) write(b []byte, timeout *responsewriter.Timeout) error {
 	s.out, s.timeout, s.err = b, timeout, nil
 	err := s.raw.Write(s.transmit)
 	if s.deadlineSet {
@@ -98,7 +99,7 @@ func (s *socket) writeSome(fd uintptr) bool {
 			s.out = s.out[n:]
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EAGAIN):
-			if by := s.timeout.deadline(); !by.IsZero() {
+			if by := s.timeout.WriteDeadline(); !by.IsZero() {
 				s.deadlineSet = true
 				_ = s.conn.SetWriteDeadline(by) // if the connection is closed, writing fails
 			}

@@ -213,5 +213,24 @@ func CloseWrite(c io.Writer) error {
 	return errors.ErrUnsupported
 }
 
+// lingerTime is how long Linger waits for the end of the connection.
+const lingerTime = 500 * time.Millisecond
+
+// Linger is called before a connection is closed whose client may still send: closing it while bytes are on their way
+// would discard the response. Linger closes the sending side, and discards what arrives on raw, the connection below,
+// until the client has closed it too.
+func Linger(c, raw net.Conn) {
+	if CloseWrite(c) != nil {
+		return
+	}
+	_ = raw.SetReadDeadline(time.Now().Add(lingerTime)) // if the connection is closed, reading fails
+	var discarded [4 << 10]byte
+	for range 1024 {
+		if _, err := raw.Read(discarded[:]); err != nil {
+			return
+		}
+	}
+}
+
 // ReadFrom implements io.ReaderFrom, with sendfile if the connection below supports it.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }

@@ -3,6 +3,7 @@ package h2
 import (
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,24 +19,19 @@ type Conn struct {
 	epoch  time.Time
 	reader reader
 
-	mu       sync.Mutex // guards the rest
-	streams  map[uint32]*stream
-	handlers int        // that run, including those of streams that were reset
-	ended    *sync.Cond // signaled when handlers is 0, or flushing ends
-	idle     idleState
-	lastID   uint32   // the last stream that the client has opened
-	resets   resetSet // streams that were reset here, or are ignored
-	useful   int64    // frames, for the budget
-	peer     peerSettings
-	inflow   inflow
-	sending  sending
-	drain    drain
-	err      error // why the connection has ended
-}
-
-// idleState is since when the connection has no streams.
-type idleState struct {
-	since time.Duration
+	mu        sync.Mutex // guards the rest
+	streams   map[uint32]*stream
+	handlers  int           // that run, including those of streams that were reset
+	ended     *sync.Cond    // signaled when handlers is 0, or flushing ends
+	idleSince time.Duration // since when no handler runs
+	lastID    uint32        // the last stream that the client has opened
+	resets    resetSet      // streams that were reset here, or are ignored
+	useful    int64         // frames, for the budget
+	peer      peerSettings
+	inflow    inflow
+	sending   sending
+	drain     drain
+	err       error // why the connection has ended
 }
 
 // peerSettings are the client's.
@@ -88,7 +84,7 @@ func (c *Conn) Serve() {
 func (c *Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.idle.since = c.now()
+	c.idleSince = c.now()
 	s := c.server
 	c.queue(appendSettings(c.frames(),
 		http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(s.MaxStreams)},
@@ -99,9 +95,8 @@ func (c *Conn) begin() {
 	c.reader.unacked = 1
 }
 
-// lingerTime is how long a client may still send before the connection is closed. Closing while bytes are on their way
-// would discard the last frames.
-const lingerTime = 500 * time.Millisecond
+// lastWriteTime bounds the last write to a client that has broken the rules.
+const lastWriteTime = 500 * time.Millisecond
 
 // end ends the connection, for which err is the reason, and waits for its handlers.
 func (c *Conn) end(err error) {
@@ -122,15 +117,15 @@ func (c *Conn) end(err error) {
 		}
 	}
 	c.abort(err)
-	if fault != nil { // a client that breaks rules is not waited for
-		_ = c.link.Conn.SetWriteDeadline(time.Now().Add(lingerTime))
+	if fault != nil {
+		_ = c.link.Conn.SetWriteDeadline(time.Now().Add(lastWriteTime))
 	}
 	if graceful {
 		c.flushLast(fault != nil)
 	}
 	c.mu.Unlock()
 	if graceful {
-		c.linger()
+		conns.Linger(c.link.Conn, c.link.Conn)
 	}
 	_ = c.link.Conn.Close() // an error has no consequence
 	c.mu.Lock()
@@ -141,20 +136,6 @@ func (c *Conn) end(err error) {
 	c.drain.stop()
 	c.releaseOut()
 	c.reader.release(c.server)
-}
-
-// linger lets the client read the last frames.
-func (c *Conn) linger() {
-	if conns.CloseWrite(c.link.Conn) != nil {
-		return
-	}
-	_ = c.link.Conn.SetReadDeadline(time.Now().Add(lingerTime))
-	var discarded [4 << 10]byte
-	for range 1024 {
-		if _, err := c.link.Conn.Read(discarded[:]); err != nil {
-			return
-		}
-	}
 }
 
 // abort ends all streams. c.mu is held.
@@ -186,7 +167,7 @@ func (c *Conn) handlerEnded(status int) {
 	if c.handlers--; c.handlers > 0 {
 		return
 	}
-	c.idle.since = c.now()
+	c.idleSince = c.now()
 	c.ended.Broadcast()
 	if c.err != nil {
 		return
@@ -216,14 +197,7 @@ func (r *resetSet) add(id uint32) {
 	r.next = (r.next + 1) % len(r.ids)
 }
 
-func (r *resetSet) has(id uint32) bool {
-	for _, one := range r.ids {
-		if one == id {
-			return true
-		}
-	}
-	return false
-}
+func (r *resetSet) has(id uint32) bool { return slices.Contains(r.ids[:], id) }
 
 var _ net.Error = (*timeoutError)(nil)
 

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
@@ -20,13 +21,7 @@ var commonNames = lowerNames(
 func lowerNames(canonical ...string) map[string]string {
 	m := make(map[string]string, len(canonical))
 	for _, name := range canonical {
-		lower := []byte(name)
-		for i, c := range lower {
-			if c >= 'A' && c <= 'Z' {
-				lower[i] = c | 0x20
-			}
-		}
-		m[string(lower)] = name
+		m[strings.ToLower(name)] = name
 	}
 	return m
 }
@@ -45,13 +40,8 @@ func (r *reader) canonical(name string) string {
 	if known, ok := r.names[name]; ok {
 		return known
 	}
-	if !http1.IsToken(name) {
+	if !http1.IsToken(name) || strings.ToLower(name) != name {
 		return ""
-	}
-	for i := range len(name) {
-		if c := name[i]; c >= 'A' && c <= 'Z' {
-			return ""
-		}
 	}
 	canonical := http.CanonicalHeaderKey(name)
 	if len(r.names) < maxNames && len(name) <= maxName {

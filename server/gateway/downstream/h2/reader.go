@@ -227,7 +227,7 @@ func (c *Conn) readLimit() time.Duration {
 	case t.pinged > 0:
 		add(t.pinged, s.PingTimeout)
 	case c.handlers == 0:
-		add(c.idle.since, s.IdleTimeout)
+		add(c.idleSince, s.IdleTimeout)
 	default:
 		add(t.quiet, s.IdleTimeout)
 	}

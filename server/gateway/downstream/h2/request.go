@@ -218,20 +218,12 @@ func plainPath(path string) int {
 		return 0
 	}
 	for i := range len(path) {
-		if !inPlainPath[path[i]] {
+		if !http1.IsPlainPathByte(path[i]) {
 			return i
 		}
 	}
 	return len(path)
 }
-
-// inPlainPath has the bytes that need no escape in a path.
-var inPlainPath = func() (table [256]bool) {
-	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~$&+,:;=@") {
-		table[c] = true
-	}
-	return table
-}()
 
 // isValue reports whether a field value is valid. It may not begin or end with a space.
 func isValue(v string) bool {

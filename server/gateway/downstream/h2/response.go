@@ -6,11 +6,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
 )
 
 // A response is the response to a request. It is reused for other requests.
@@ -20,44 +20,15 @@ type response struct {
 	block  []byte // header block that is not complete or not sent
 	out    []byte // body that is not sent
 
-	responseFraming
-	preset   presetLines
-	status   int // 0 until the header is decided
-	sent     bool
-	ended    bool     // the end of the stream was sent
-	written  int64    // bytes of the body
-	trailers []string // announced by the handler
-	timeout  writeTimeout
-	err      error // of sending
-}
-
-// responseFraming is what is known about the body of a response.
-type responseFraming struct {
-	bodyless bool // it has none, because of its status or of HEAD
-	refused  bool // bytes of a body are an error, because of its status
-	length   int64
-}
-
-// presetLines are the header lines that the handler has set in wire format.
-type presetLines struct {
-	lines    []byte
-	replaced []string // names of headers that are omitted because lines replace them
-	noSniff  bool     // the Content-Type is not detected: the lines or Header have one, or a Content-Encoding
-	dated    bool     // the lines or Header have a Date
-}
-
-// A writeTimeout bounds how long a write may take.
-type writeTimeout struct {
-	until time.Time     // zero if limit applies
-	limit time.Duration // 0 for no bound
-}
-
-// deadline returns the deadline of a write that begins to wait now; zero if there is none.
-func (t *writeTimeout) deadline() time.Time {
-	if t.until.IsZero() && t.limit > 0 {
-		return time.Now().Add(t.limit)
-	}
-	return t.until
+	responsewriter.Preset
+	responsewriter.Timeout
+	status    int   // 0 until the handler has written the header
+	bodyless  bool  // there is no body, because of the status or of HEAD
+	forbidden bool  // bytes of a body are an error, because of the status
+	sent      bool  // the header
+	ended     bool  // the end of the stream was sent
+	written   int64 // bytes of the body
+	err       error // of sending
 }
 
 const (
@@ -69,21 +40,9 @@ const (
 	keptBlock = 4 << 10
 )
 
-// A ResponseWriter is the http.ResponseWriter that a Server passes to its Handler. Package downstream describes it.
-type ResponseWriter interface {
-	http.ResponseWriter
-	http.Flusher
-	http.Hijacker
-
-	HeaderLines() []byte
-	SetHeaderLines(lines []byte, replaced []string)
-	TryAddHeaderLine(name, value string) bool
-	BoundsWrites() bool
-}
-
 var (
-	_ ResponseWriter  = (*response)(nil)
-	_ io.StringWriter = (*response)(nil)
+	_ responsewriter.ResponseWriter = (*response)(nil)
+	_ io.StringWriter               = (*response)(nil)
 )
 
 // begin prepares the response for a request.
@@ -92,11 +51,10 @@ func (w *response) begin(r *http.Request) {
 		clear(w.header)
 	}
 	w.block, w.out = w.block[:0], w.out[:0]
-	w.responseFraming = responseFraming{bodyless: r.Method == http.MethodHead, length: -1}
-	w.preset = presetLines{lines: w.preset.lines[:0]}
+	w.Preset.Reset()
+	w.Timeout = responsewriter.NewTimeout(w.stream.conn.server.WriteTimeout)
+	w.bodyless, w.forbidden = r.Method == http.MethodHead, false
 	w.status, w.sent, w.ended, w.written, w.err = 0, false, false, 0, nil
-	w.trailers = w.trailers[:0]
-	w.timeout = writeTimeout{limit: w.stream.conn.server.WriteTimeout}
 }
 
 // shrink frees large memory, which is then not kept.
@@ -104,8 +62,8 @@ func (w *response) shrink() {
 	if cap(w.block) > keptBlock {
 		w.block = nil
 	}
-	if cap(w.preset.lines) > keptBlock {
-		w.preset.lines = nil
+	if cap(w.Lines) > keptBlock {
+		w.Lines = nil
 	}
 	if cap(w.out) > 2*outBuffered {
 		w.out = nil
@@ -128,11 +86,11 @@ func (w *response) WriteHeader(status int) {
 	case status < 200:
 		w.sendInterim(status)
 	default:
-		w.status = status
+		w.HeaderWritten, w.status = true, status
 		if http1.BodyForbidden(status) {
-			w.bodyless, w.refused = true, true
+			w.bodyless, w.forbidden = true, true
 		}
-		w.takeLength()
+		w.Preset.Take(w.header)
 		w.beginBlock()
 	}
 }
@@ -150,11 +108,11 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if w.refused {
+	if w.forbidden {
 		return 0, http.ErrBodyNotAllowed
 	}
 	n := len(p)
-	if w.length >= 0 && w.written+int64(n) > w.length {
+	if w.Length >= 0 && w.written+int64(n) > w.Length {
 		return 0, http.ErrContentLength
 	}
 	w.written += int64(n)
@@ -173,7 +131,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 		w.out = append(w.out, p...)
 		w.sendBuffered(false, !w.isWhole())
 	default:
-		if short := sniffed - len(w.out); short > 0 && !w.sent && !w.preset.noSniff {
+		if short := sniffed - len(w.out); short > 0 && !w.sent && !w.NoSniff {
 			w.out = append(w.out, p[:short]...)
 			p = p[short:]
 		}
@@ -187,11 +145,11 @@ func write[T string | []byte](w *response, p T) (int, error) {
 }
 
 // isWhole reports whether all of the stated length was written. Then the handler usually ends, which sends the rest.
-func (w *response) isWhole() bool { return w.length == w.written }
+func (w *response) isWhole() bool { return w.Length == w.written }
 
 // bodyIncomplete reports whether the handler has written less than its Content-Length.
 func (w *response) bodyIncomplete() bool {
-	return w.length >= 0 && !w.bodyless && w.written != w.length
+	return w.Length >= 0 && !w.bodyless && w.written != w.Length
 }
 
 // send sends a part of the response.
@@ -199,7 +157,7 @@ func (w *response) send(p part) {
 	if w.err != nil || w.ended {
 		return
 	}
-	if until := w.timeout.until; !until.IsZero() && !time.Now().Before(until) {
+	if w.Expired() {
 		w.err = os.ErrDeadlineExceeded
 		return
 	}
@@ -259,13 +217,7 @@ func (w *response) refuse() {
 	_, _ = io.WriteString(w, "The header is too large.\n") // it is buffered
 }
 
-// SetWriteDeadline sets a deadline for writing that replaces Server.WriteTimeout.
-func (w *response) SetWriteDeadline(t time.Time) error {
-	w.timeout.until, w.timeout.limit = t, 0
-	return nil
-}
-
-// BoundsWrites reports whether Server.WriteTimeout bounds writes, so that handlers need not set a deadline.
+// BoundsWrites implements ResponseWriter.
 func (w *response) BoundsWrites() bool { return w.stream.conn.server.WriteTimeout > 0 }
 
 // SetReadDeadline sets a deadline for reading the body.
@@ -282,40 +234,4 @@ func (w *response) EnableFullDuplex() error { return nil }
 // Hijack fails, because other requests use the connection too.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, http.ErrNotSupported
-}
-
-// HeaderLines returns an empty buffer for SetHeaderLines.
-func (w *response) HeaderLines() []byte { return w.preset.lines[:0] }
-
-// SetHeaderLines sets header lines in the format of HTTP/1.1.
-func (w *response) SetHeaderLines(lines []byte, replaced []string) {
-	w.preset.lines, w.preset.replaced = lines, replaced
-}
-
-// TryAddHeaderLine adds a line to those of SetHeaderLines, or ignores it if its name is in replaced.
-func (w *response) TryAddHeaderLine(name, value string) bool {
-	if w.status != 0 {
-		return false
-	}
-	if slices.Contains(w.preset.replaced, name) {
-		return true
-	}
-	switch name {
-	case "Connection", "Trailer", "Transfer-Encoding":
-		return false
-	case "Date":
-		w.preset.dated = true
-	case "Content-Type":
-		w.preset.noSniff = true
-	case "Content-Encoding":
-		w.preset.noSniff = w.preset.noSniff || value != ""
-	case "Content-Length":
-		n, ok := http1.ParseLength(value)
-		if !ok || w.length >= 0 {
-			return false
-		}
-		w.length = n
-	}
-	w.preset.lines = http1.AppendField(w.preset.lines, name, value)
-	return true
 }

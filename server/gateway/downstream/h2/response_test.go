@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
 	"golang.org/x/net/http2"
 )
 
@@ -83,7 +84,7 @@ func TestResponses(t *testing.T) {
 			w.WriteHeader(418)
 		}, want: ":status=418 content-length=0 x-break=a  b"},
 		"lines": {handler: func(w http.ResponseWriter, _ *http.Request) {
-			lines := w.(ResponseWriter)
+			lines := w.(responsewriter.ResponseWriter)
 			buf := lines.HeaderLines()
 			lines.SetHeaderLines(append(buf, "X-Limit: 5\r\nRetry-After: 1\r\n"...), []string{"X-Limit"})
 			if !lines.TryAddHeaderLine("Content-Type", "a/b") || !lines.TryAddHeaderLine("X-Limit", "7") ||

@@ -3,45 +3,20 @@ package h2
 import (
 	"bytes"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// takeLength takes the Content-Length of the header, or deletes one that is invalid.
-func (w *response) takeLength() {
-	lines := w.header["Content-Length"]
-	if len(lines) == 0 || slices.Contains(w.preset.replaced, "Content-Length") {
-		return
-	}
-	if n, ok := http1.ParseLength(lines[0]); ok && len(lines) == 1 && w.length < 0 {
-		w.length = n
-	} else {
-		delete(w.header, "Content-Length")
-	}
-}
-
 // beginBlock encodes the header, except the fields that depend on the body.
 func (w *response) beginBlock() {
-	for name := range http1.Elements(w.header["Trailer"]...) {
-		if name = http.CanonicalHeaderKey(name); http1.IsToken(name) && !http1.FramesMessage(name) {
-			w.trailers = append(w.trailers, name)
-		}
-	}
 	if http1.HasElement(w.header["Connection"], "close") {
 		w.stream.conn.Drain()
 	}
-	w.block = appendStatus(w.block[:0], w.status)
-	if p := &w.preset; len(p.lines) > 0 {
-		w.block = appendLines(w.block, p.lines)
-		p.noSniff = p.noSniff || slices.Contains(p.replaced, "Content-Type")
-	}
-	if len(w.header) > 0 {
-		w.appendHeader()
-	}
-	if !w.preset.dated {
+	w.block = appendLines(appendStatus(w.block[:0], w.status), w.Lines)
+	w.appendHeader()
+	if !w.Dated {
 		w.block = appendField(w.block, "Date", w.stream.conn.server.Date())
 	}
 }
@@ -60,29 +35,12 @@ func appendLines(dst, lines []byte) []byte {
 
 // appendHeader encodes the fields of Header.
 func (w *response) appendHeader() {
-	if _, ok := w.header["Date"]; ok {
-		w.preset.dated = true
-	}
-	if _, ok := w.header["Content-Type"]; ok {
-		w.preset.noSniff = true
-	}
 	for name, lines := range w.header {
-		if w.preset.replaced != nil && slices.Contains(w.preset.replaced, name) {
-			continue
+		omitted := w.Replaces(name) || name == "Content-Length" && w.forbidden ||
+			name == "Content-Type" && w.status == http.StatusNotModified
+		if !omitted {
+			w.appendValues(name, lines)
 		}
-		switch name {
-		case "Content-Length":
-			if w.refused {
-				continue
-			}
-		case "Content-Type":
-			if w.status == http.StatusNotModified {
-				continue
-			}
-		case "Content-Encoding":
-			w.preset.noSniff = w.preset.noSniff || len(lines) > 0 && lines[0] != ""
-		}
-		w.appendValues(name, lines)
 	}
 }
 
@@ -103,10 +61,10 @@ func (w *response) appendValues(name string, lines []string) {
 
 // endBlock encodes the fields that depend on the body. If whole, all of the body is in w.out.
 func (w *response) endBlock(whole bool) {
-	if !w.preset.noSniff && len(w.out) > 0 {
+	if !w.NoSniff && len(w.out) > 0 {
 		w.block = appendField(w.block, "Content-Type", http.DetectContentType(w.out))
 	}
-	if whole && w.length < 0 && !w.refused && (!w.bodyless || w.written > 0) && len(w.trailers) == 0 {
+	if whole && w.Length < 0 && !w.forbidden && (!w.bodyless || w.written > 0) && len(w.Trailers) == 0 {
 		var digits [20]byte
 		w.block = appendField(w.block, []byte("Content-Length"), strconv.AppendInt(digits[:0], w.written, 10))
 	}
@@ -139,7 +97,7 @@ func (w *response) appendTrailers(dst []byte) []byte {
 			}
 		}
 	}
-	for _, name := range w.trailers {
+	for _, name := range w.Trailers {
 		for _, value := range w.header[name] {
 			dst = appendField(dst, name, strings.Trim(value, " \t\r\n"))
 		}

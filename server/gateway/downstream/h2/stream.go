@@ -196,7 +196,7 @@ func (st *stream) send(p part) error {
 		// Otherwise a client that reads nothing could let any number of responses without a body be queued.
 		for c.sending.full() {
 			if by.IsZero() {
-				by = st.response.timeout.deadline()
+				by = st.response.WriteDeadline()
 			}
 			if err := st.await(by, false); err != nil {
 				return err
@@ -214,7 +214,7 @@ func (st *stream) send(p part) error {
 			continue
 		}
 		if by.IsZero() {
-			by = st.response.timeout.deadline()
+			by = st.response.WriteDeadline()
 		}
 		if err := st.await(by, true); err != nil {
 			return err

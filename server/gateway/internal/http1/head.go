@@ -28,6 +28,17 @@ func HeadEnd(b []byte, from *int) int {
 // IsTargetByte reports whether a byte may be in the target of a request line. A fragment is not sent, so # may not.
 func IsTargetByte(c byte) bool { return c > ' ' && c < 0x7f && c != '#' }
 
+// plainPathBytes has the bytes that need no escape in a path, and no decoding.
+var plainPathBytes = func() (table [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~$&+,:;=@") {
+		table[c] = true
+	}
+	return table
+}()
+
+// IsPlainPathByte reports whether a byte stands for itself in the path of a target, so that it needs no decoding.
+func IsPlainPathByte(c byte) bool { return plainPathBytes[c] }
+
 // BodyForbidden reports whether a response with this status has no body, whatever its header says.
 func BodyForbidden(status int) bool { return status < 200 || status == 204 || status == 304 }
 
