@@ -20,8 +20,8 @@ const (
 type AccessLog struct {
 	// Logger is the destination. Default the gateway's Logger.
 	Logger *slog.Logger
-	// Batch is called to write lines, and calls write, which writes several. It may gather them for one write of its own.
-	// Default: each line is written for itself.
+	// Batch is called with a function that writes several lines to Logger, which Batch must call. It can buffer what
+	// Logger writes meanwhile, to write it at once. Default nil: each line is written by itself.
 	Batch func(write func())
 	// One in Every requests is logged; 1 logs all. Requests with a status of 500 and above, and those whose response
 	// was cut off, are always logged, unless the client had disconnected. Default DefaultLogEvery.
@@ -42,10 +42,10 @@ func (a *AccessLog) withDefaults() AccessLog {
 	return b
 }
 
-func (a *AccessLog) validate(k *problems) {
-	validateRange(k, "AccessLog.Every", a.Every, 1, maxCount)
-	validateRange(k, "AccessLog.PerSecond", a.PerSecond, 1, maxCount)
-	validateRange(k, "AccessLog.Queue", a.Queue, 1, 1<<20)
+func (a *AccessLog) validate(errs *configErrors) {
+	validateRange(errs, "AccessLog.Every", a.Every, 1, maxCount)
+	validateRange(errs, "AccessLog.PerSecond", a.PerSecond, 1, maxCount)
+	validateRange(errs, "AccessLog.Queue", a.Queue, 1, 1<<20)
 }
 
 // maxLoggedPath bounds how much of an invalid path is logged.

@@ -14,7 +14,7 @@ import (
 )
 
 // ServeHTTP serves a request: it converts the request to the form in which it is forwarded, asks the limiter, and
-// forwards it. Another server than that of Serve, which then has to bound connections itself, may call it.
+// forwards it. Other servers than the gateway's own may call it, if they bound their connections themselves.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ex := exchanges.Get().(*exchange)
 	if g.config.Tracer != nil {

@@ -25,7 +25,7 @@ type body struct {
 
 	left        int64       // how many more bytes are allowed; negative for any number
 	readStarted atomic.Bool // reading has begun
-	pace        bodyPace    // guarded by mu where it is used by two goroutines
+	pace        bodyPace    // its deadlines are guarded by mu
 
 	mu      sync.Mutex
 	stream  bool // the client may pause for StreamTimeout
@@ -40,7 +40,7 @@ type body struct {
 // A bodyPace is how fast a body arrives, and the deadline for more of it.
 type bodyPace struct {
 	received    int64         // bytes
-	waited      time.Duration // for them
+	waited      time.Duration // how long reads have waited for them
 	deadlineSet time.Duration // when the deadline was set; 0 if there is none
 	deadline    time.Duration
 }
@@ -51,8 +51,8 @@ var (
 	errRequestEnded = errors.New("the request has ended")
 )
 
-// takeBody replaces the body of a request, if it has one, by one with bounds.
-func (ex *exchange) takeBody(r *http.Request) {
+// boundBody replaces the body of a request, if it has one, by one that bounds its size and time.
+func (ex *exchange) boundBody(r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && b.isLate(now) {
-		err = errBodyTooSlow // not a deadline by which a forwarder ends the read
+		err = errBodyTooSlow // otherwise the deadline is a forwarder's, to end the read
 	}
 	if errors.Is(err, io.EOF) {
 		b.g.cleanTrailers(b.r.Trailer)
@@ -196,9 +196,9 @@ func (b *body) responseBegan() (ended bool) {
 	return b.ended
 }
 
-// faultOfClient returns the error if the body is too large or too slow; else nil. A forwarder may see only that the
-// request has ended, because the server ends it when a body cannot be read.
-func (b *body) faultOfClient() error {
+// clientFault returns the error if the body is too large or too slow; else nil. The forwarder's own error may say less:
+// the server ends the request when its body cannot be read.
+func (b *body) clientFault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if errors.Is(b.err, errBodyTooLarge) || errors.Is(b.err, errBodyTooSlow) {
@@ -207,7 +207,7 @@ func (b *body) faultOfClient() error {
 	return nil
 }
 
-// drainTime bounds how long the server may look for the end of a body that no upstream has read.
+// drainTime bounds how long the server may read the rest of a body that no upstream has read.
 const drainTime = time.Second
 
 // finish ends all reading, and waits for a read in progress.
@@ -236,8 +236,8 @@ func (b *body) finish() {
 	}
 }
 
-// cleanTrailers removes trailers that a service might take for headers: hop-by-hop fields, those that identify the
-// client or frame the body, and those that only proxies may send.
+// cleanTrailers removes trailers that a service could mistake for headers: hop-by-hop fields, fields that identify the
+// client or frame the body, and fields that only proxies may send.
 func (g *Gateway) cleanTrailers(trailers http.Header) {
 	for name := range trailers {
 		if http1.IsHopByHop(name) || http1.ReplacesHeader(name) || name == g.idHeader || g.proxyHeaders.has(name) ||

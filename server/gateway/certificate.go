@@ -26,19 +26,19 @@ type TLS struct {
 // CertificateFiles are a certificate and its key, in PEM. Intermediate certificates follow it in CertFile.
 type CertificateFiles = certs.Files
 
-func (t *TLS) validate(k *problems, field string) {
+func (t *TLS) validate(errs *configErrors, field string) {
 	if len(t.Certificates) == 0 {
-		k.add(field+".Certificates", "", "at least one")
+		errs.add(field+".Certificates", "", "at least one")
 	}
 	for i, files := range t.Certificates {
 		if _, err := files.Load(); err != nil {
-			k.add(indexed(field+".Certificates", i), "("+err.Error()+")", "files with a certificate and its key in PEM")
+			errs.add(indexed(field+".Certificates", i), "("+err.Error()+")", "files with a certificate and its key in PEM")
 		}
 	}
 	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
-		k.add(field+".MinVersion", tls.VersionName(v), "TLS 1.2 or TLS 1.3")
+		errs.add(field+".MinVersion", tls.VersionName(v), "TLS 1.2 or TLS 1.3")
 	}
-	validateRange(k, field+".CheckFilesEvery", t.CheckFilesEvery, time.Millisecond, maxDuration)
+	validateRange(errs, field+".CheckFilesEvery", t.CheckFilesEvery, time.Millisecond, maxDuration)
 }
 
 func certificateStats(set *certs.Set, listener string) []CertificateStats {

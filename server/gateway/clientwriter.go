@@ -12,11 +12,11 @@ import (
 	"github.com/headgate/headgate/server/gateway/downstream"
 )
 
-// A clientWriter is where the response to a client is written.
+// A clientWriter writes the response to the client.
 type clientWriter struct {
 	front       front
 	lines       downstream.ResponseWriter // front, if it accepts header lines; else nil
-	direct      bool                      // headers of upstreams are set as lines too, because nobody reads Header
+	direct      bool                      // headers of upstreams are set as lines too: the limiter reads none
 	bounded     bool                      // front itself bounds how long a write may take
 	deadlineSet time.Duration             // when the write deadline was set; 0 if there is none
 }
@@ -58,14 +58,14 @@ func (ex *exchange) HeaderLines() (buf []byte, ok bool) {
 	return ex.writer.lines.HeaderLines(), true
 }
 
-// SetHeaderLines implements httplimit.ProxyWriter. Its caller does not read Header.
+// SetHeaderLines implements httplimit.ProxyWriter. A limiter that calls it does not read Header afterwards.
 func (ex *exchange) SetHeaderLines(lines []byte, replaced []string) {
 	ex.writer.lines.SetHeaderLines(lines, replaced)
 	ex.writer.direct = true
 }
 
-// TryAddHeaderLine adds a header line of an upstream, if nobody reads Header. It returns false if the line must be set
-// in Header.
+// TryAddHeaderLine adds a header line of an upstream, if the limiter does not read Header. It returns false if the line
+// must be set in Header.
 func (ex *exchange) TryAddHeaderLine(name, value string) bool {
 	switch {
 	case !ex.writer.direct, name == headerVia:
@@ -108,7 +108,7 @@ func (ex *exchange) WriteHeader(code int) {
 		ex.response.wroteHeader, ex.response.status = true, code
 		ex.addHeader()
 	}
-	if !ex.http2 { // which buffers the header until there is more
+	if !ex.http2 { // HTTP/2 buffers the header until more is written
 		ex.setWriteDeadline()
 	}
 	ex.writer.front.WriteHeader(code)

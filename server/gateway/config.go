@@ -32,15 +32,15 @@ const (
 
 // Config configures a Gateway. At least one route is required.
 type Config struct {
-	// Listeners are where clients connect. Default one without TLS on DefaultAddress.
+	// Listeners accept the connections of clients. Default one without TLS on DefaultAddress.
 	Listeners []Listener
 	// Routes select the upstreams of a request. At least one is required.
 	Routes []Route
-	// Limit wraps the handler that forwards requests; it sees them in the form in which they are forwarded. If it passes
-	// on its own ResponseWriter, that must have the method Unwrap. Default none: all requests are allowed.
+	// Limit wraps the handler that forwards requests, and sees each request as it will be forwarded. If it passes its own
+	// ResponseWriter to that handler, the writer must have the method Unwrap. Default nil: all requests are allowed.
 	Limit func(http.Handler) http.Handler
 	// Identity identifies clients and trusted proxies, and defines how paths are read. It should be the one that Limit
-	// uses. Default that of the zero identity.Config, which trusts no proxy.
+	// uses. Default the Identifier of the zero identity.Config, which trusts no proxy.
 	Identity *identity.Identifier
 
 	// HeaderTimeout bounds how long a client may take for the header of a request, and for the TLS handshake. Default
@@ -77,8 +77,7 @@ type Config struct {
 	// sends the PROXY protocol, its clients are counted. Default a quarter of MaxConns, but at least 64; negative for no
 	// bound.
 	MaxConnsPerAddress int
-	// Descriptors are the file descriptors that client connections may use. It is for the program of which the gateway is
-	// a part. Default any number.
+	// Descriptors is the share of the process's file descriptors that client connections may use. Default any number.
 	Descriptors conns.Share
 	// MaxStreams is the maximum number of concurrent requests on an HTTP/2 connection. Default DefaultMaxStreams.
 	MaxStreams int
@@ -90,7 +89,7 @@ type Config struct {
 	// Default websocket.
 	Upgrades []string
 	// KeepUnderscores forwards headers with an underscore in their name. Many services do not distinguish X_User from
-	// X-User, so a client could send them a header that only a proxy may. Default false: they are removed.
+	// X-User, so a client could send them a header that only proxies may send. Default false: they are removed.
 	KeepUnderscores bool
 	// OnlyFromProxies are headers that are removed unless a trusted proxy sends them, in addition to X-Forwarded-* and
 	// Forwarded. A header in which a proxy names the user belongs here. Default DefaultOnlyFromProxies.
@@ -114,10 +113,9 @@ type Config struct {
 	// DrainTimeout bounds how long Serve drains when its context ends. Default DefaultDrainTimeout.
 	DrainTimeout time.Duration
 
-	// NetHTTP serves all clients with net/http, instead of the faster package downstream. By default, net/http serves only
-	// requests that are neither HTTP/2 nor plain HTTP/1.1. Responses are the same, except that net/http keeps a connection
-	// open after a request that states its length in two ways, and waits for more if a request has less than 14 bytes.
-	// Default false.
+	// NetHTTP serves all clients with net/http. Default false: package downstream, which is faster, serves HTTP/2 and
+	// usual HTTP/1.1 requests. Responses are the same, except that net/http keeps a connection open after a request with
+	// both Content-Length and Transfer-Encoding, and waits for more if a request has less than 14 bytes.
 	NetHTTP bool
 
 	// AccessLog selects the requests that are logged. Default none.
@@ -212,18 +210,18 @@ func (c *Config) setDefaults() {
 }
 
 // setDefault sets a zero value to its default.
-func setDefault[T comparable](value *T, standard T) {
+func setDefault[T comparable](value *T, fallback T) {
 	var zero T
 	if *value == zero {
-		*value = standard
+		*value = fallback
 	}
 }
 
-// problems collects the errors of a Config.
-type problems struct{ errs []error }
+// configErrors collects the errors of a Config.
+type configErrors struct{ errs []error }
 
-func (p *problems) add(field, value, want string) {
-	p.errs = append(p.errs, &ConfigError{Field: field, Value: value, Want: want})
+func (c *configErrors) add(field, value, want string) {
+	c.errs = append(c.errs, &ConfigError{Field: field, Value: value, Want: want})
 }
 
-func (p *problems) err() error { return errors.Join(p.errs...) }
+func (c *configErrors) err() error { return errors.Join(c.errs...) }

@@ -16,12 +16,12 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// An exchange is a request and its response. It is the http.ResponseWriter of the limiter and the forwarders, through
-// which the inner handlers find what the outer ones know, without an allocation.
+// An exchange is a request and its response. It is also the http.ResponseWriter for the limiter and the forwarders:
+// handlers behind the limiter get back to the exchange through it, which needs no allocation.
 type exchange struct {
 	g        *Gateway
 	began    time.Duration
-	stripe   uint32 // of the counters
+	stripe   uint32 // which stripe of the counters it uses
 	http2    bool
 	writer   clientWriter
 	request  requestInfo
@@ -39,7 +39,7 @@ type requestInfo struct {
 	attributes      identity.Attributes
 	client          netip.Addr
 	fromProxy       bool // a trusted proxy sent it
-	connectionPlain bool // Connection names no header, so attributes has no value of a removed one
+	connectionPlain bool // Connection names no header, so no header that attributes were read from was removed
 	removed         removedHeaders
 	host            string // canonical
 	path            string // canonical
@@ -52,7 +52,7 @@ type forwarding struct {
 	fields   []upstream.Field // headers that the gateway sets; the request's own header stays as the limiter has seen it
 	upstream *upstreamServer  // of the last attempt
 	retries  int
-	took     time.Duration  // by upstreams
+	took     time.Duration  // how long upstreams took
 	unsent   bool           // no upstream has received any of the request
 	fault    error          // why the request was not served, for the log
 	tunnel   *tunnel.Tunnel // if the connection was upgraded
@@ -113,12 +113,12 @@ func (ex *exchange) end(r *http.Request) {
 			ex.WriteHeader(http.StatusOK)
 		}
 		if ex.response.flushed || ex.writer.deadlineSet == 0 || ex.http2 {
-			ex.setWriteDeadline() // for bytes that the server has buffered; else they have been written
+			ex.setWriteDeadline() // for bytes that the server still buffers
 		}
 	}
 	if ex.body != nil {
 		ex.body.finish()
-		r.Body = ex.body.source // where the server sees how much was read
+		r.Body = ex.body.source // the server's own, which knows how much was read
 	}
 	ex.g.record(ex, r)
 	if ex.g.config.Tracer != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
-// A frontServer is the server of one listener: package downstream for most requests, and net/http for the others.
+// A frontServer serves one listener: with package downstream most requests, and with net/http the others.
 type frontServer struct {
 	config       *Listener
 	server       *downstream.Server

@@ -296,7 +296,7 @@ func TestTruncatedResponsesResetStream(t *testing.T) {
 func TestUnreadStreamsAreAborted(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.CopyN(w, zeros{}, 64<<20) })
 	c := before(up.URL)
-	c.WriteTimeout = 200 * time.Millisecond
+	c.WriteTimeout = 2 * time.Second
 	g := start(t, c)
 	client := h2cClient(t)
 	for range 5 {

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
-// A Listener is where clients connect.
+// A Listener configures an address on which the gateway accepts connections.
 type Listener struct {
 	// Address is host:port, :port, or unix: and a path. With port 0 the system chooses one; see Gateway.Addrs.
 	Address string
@@ -28,26 +28,26 @@ type Listener struct {
 	ProxyProtocol []netip.Prefix
 }
 
-func (l *Listener) validate(k *problems, field string) {
+func (l *Listener) validate(errs *configErrors, field string) {
 	switch network, address := conns.Split(l.Address); {
 	case network == "unix" && address == "":
-		k.add(field+".Address", quote(l.Address), "a path after unix:")
+		errs.add(field+".Address", quote(l.Address), "a path after unix:")
 	case network == "unix":
 		if len(l.ProxyProtocol) > 0 {
-			k.add(field+".ProxyProtocol", "", "none with a Unix socket, whose peers have no address")
+			errs.add(field+".ProxyProtocol", "", "none with a Unix socket, whose peers have no address")
 		}
 	default:
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			k.add(field+".Address", quote(l.Address), "host:port, :port, or unix: and a path")
+			errs.add(field+".Address", quote(l.Address), "host:port, :port, or unix: and a path")
 		}
 	}
 	if len(l.ProxyProtocol) > 0 {
 		if err := (proxyproto.Config{Trusted: l.ProxyProtocol}).Validate(); err != nil {
-			k.add(field+".ProxyProtocol", err.Error(), "the networks of load balancers, such as 10.0.0.0/8")
+			errs.add(field+".ProxyProtocol", err.Error(), "the networks of load balancers, such as 10.0.0.0/8")
 		}
 	}
 	if l.TLS != nil {
-		l.TLS.validate(k, field+".TLS")
+		l.TLS.validate(errs, field+".TLS")
 	}
 }
 
@@ -58,8 +58,8 @@ type boundedListener struct {
 	// balancers use the PROXY protocol. The address of their clients is known only when the PROXY header was read.
 	balancers []netip.Prefix
 
-	acceptUntil    atomic.Int64 // when Accept fails at the latest, after stopSoon: nanoseconds since 1970
-	quietIntervals int          // how often in a row no connection came, after stopSoon
+	acceptUntil    atomic.Int64 // the time at which Accept ends after stopSoon, in nanoseconds since 1970; 0 before
+	quietIntervals int          // consecutive waits without a connection, after stopSoon
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -92,13 +92,14 @@ func (l *boundedListener) isBalancer(peer net.Addr) bool {
 	return slices.ContainsFunc(l.balancers, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// After stopSoon a listener ends when no connection has come for quietTime, three times in a row because a busy machine
-// may be late; and in any case after acceptTime.
+// After stopSoon a listener is closed when no connection has arrived for three times quietTime, since a busy machine
+// may be late, and at the latest after acceptTime.
 const (
 	quietTime  = 25 * time.Millisecond
 	acceptTime = 500 * time.Millisecond
 )
 
+// A deadliner is a listener whose Accept can have a deadline, such as *net.TCPListener.
 type deadliner interface{ SetDeadline(time.Time) error }
 
 // stopSoon accepts connections that are already established, and then no more.
@@ -121,8 +122,8 @@ func (l *boundedListener) extend() error {
 	return l.Listener.(deadliner).SetDeadline(now.Add(quietTime))
 }
 
-// readProxyProtocol wraps a listener to read the PROXY protocol, if that is configured. TLS wraps the result, because
-// the PROXY header precedes the handshake.
+// readProxyProtocol returns a listener that reads the PROXY protocol, if that is configured; else inner. The PROXY
+// header precedes the TLS handshake, so TLS is above it.
 func (g *Gateway) readProxyProtocol(l *Listener, inner net.Listener) (net.Listener, error) {
 	if len(l.ProxyProtocol) == 0 {
 		return inner, nil

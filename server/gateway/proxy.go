@@ -18,8 +18,7 @@ func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
 	ex := exchangeOf(w)
 	switch {
 	case ex == nil:
-		// Without the exchange nothing is known about the request.
-		g.config.Logger.Error("the limiter passes on its own ResponseWriter, which has no method Unwrap")
+		g.config.Logger.Error("cannot forward request, the limiter's ResponseWriter has no method Unwrap")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 	case ex.request.path == "*":
 		w.WriteHeader(http.StatusNoContent) // the request is about the server, which is the gateway
@@ -59,7 +58,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		delete(r.Header, "Upgrade") // set again for the upgrade itself
 	}
 	ex.setForwarded(r)
-	ex.takeBody(r)
+	ex.boundBody(r)
 	if ex.body != nil && !ex.beginUpload(w, r) {
 		return
 	}
@@ -94,7 +93,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		}
 		if err == nil {
 			if rt.recordResponse(s, outcome.Status, &ex.g.clock) {
-				ex.g.config.Logger.Warn("upstream is left out for a while",
+				ex.g.config.Logger.Warn("upstream ejected after failures",
 					"route", rt.config.Name, "upstream", s.url, "status", outcome.Status)
 			}
 			return
@@ -106,7 +105,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		}
 		tried.Add(s.index)
 		if rt.pick(&ex.g.clock, tried) == nil {
-			ex.fail(w, &outcome, err) // more precise than that no upstream is left
+			ex.fail(w, &outcome, err) // its error says more than errNoUpstream
 			return
 		}
 		f.retries++
@@ -116,9 +115,9 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 
 var errNoUpstream = errors.New("no upstream is up")
 
-// manyInFlight is the number of requests in flight per core above which an allowed request yields the processor once.
-// Then several requests are decided one after another while the limiter's code and data are in the processor's caches,
-// and forwarded one after another, which saves more than the wait costs.
+// manyInFlight is the number of requests in flight per core above which an allowed request calls Gosched once before it
+// is forwarded. Then several requests are decided in a row, and several forwarded in a row, so that the code and data
+// of each step are in the processor's caches. That saves more than the wait costs.
 const manyInFlight = 8
 
 // countRequest counts a request in flight, and reports whether more than limit are in flight. Upgraded connections last
@@ -154,7 +153,7 @@ func (ex *exchange) recordFailure(ctx context.Context, s *upstreamServer, err er
 	}
 	now, log := ex.g.clock.Now(), ex.g.config.Logger
 	if ex.route.balance.Failed(s.index, err, now) {
-		log.Warn("upstream is left out for a while", "route", ex.route.config.Name, "upstream", s.url, "err", err)
+		log.Warn("upstream ejected after failures", "route", ex.route.config.Name, "upstream", s.url, "err", err)
 	} else if ok, dropped := s.mayLogFailure(ex.g.clock.at(now)); ok {
 		log.Warn("request failed at the upstream",
 			"route", ex.route.config.Name, "upstream", s.url, "err", err, "more", dropped)
@@ -219,7 +218,7 @@ func (ex *exchange) bodyFault(err error) error {
 	if ex.body == nil || !errors.As(err, &e) || e.Fault != upstream.FaultBody && e.Fault != upstream.FaultClient {
 		return nil
 	}
-	return ex.body.faultOfClient()
+	return ex.body.clientFault()
 }
 
 // explain returns the response to an error.

@@ -157,81 +157,81 @@ func (r *Route) setDefaults(c *Config) {
 	}
 }
 
-func (r *Route) validate(k *problems, field string) {
+func (r *Route) validate(errs *configErrors, field string) {
 	if r.Host != "" {
 		name := strings.TrimPrefix(r.Host, "*.")
 		if canonical, err := identity.CanonicalHost(name); err != nil || canonical != name {
-			k.add(field+".Host", quote(r.Host), "a name such as api.example.com or *.example.com, without a port")
+			errs.add(field+".Host", quote(r.Host), "a name such as api.example.com or *.example.com, without a port")
 		}
 	}
 	// Use the strictest path rules, so that a prefix means the same under any configured path rules.
 	canonical, err := identity.CanonicalPath(r.Path, identity.PathRules{})
 	if err != nil || canonical != r.Path || r.Path[0] != '/' {
-		k.add(field+".Path", quote(r.Path), "a canonical path such as /api")
+		errs.add(field+".Path", quote(r.Path), "a canonical path such as /api")
 	}
 	if r.SendHost != "" {
 		if _, err := identity.CanonicalHost(r.SendHost); err != nil {
-			k.add(field+".SendHost", quote(r.SendHost), "a host such as api.example.com, with or without a port")
+			errs.add(field+".SendHost", quote(r.SendHost), "a host such as api.example.com, with or without a port")
 		}
 	}
 	if len(r.Upstreams) == 0 {
-		k.add(field+".Upstreams", "", "at least one")
+		errs.add(field+".Upstreams", "", "at least one")
 	}
 	seen := make(map[string]bool, len(r.Upstreams))
 	for i := range r.Upstreams {
 		u := &r.Upstreams[i]
-		u.validate(k, indexed(field+".Upstreams", i))
+		u.validate(errs, indexed(field+".Upstreams", i))
 		if seen[u.URL] {
-			k.add(indexed(field+".Upstreams", i)+".URL", quote(u.URL), "each upstream once")
+			errs.add(indexed(field+".Upstreams", i)+".URL", quote(u.URL), "each upstream once")
 		}
 		seen[u.URL] = true
 	}
-	validateRange(k, field+".DialTimeout", r.DialTimeout, time.Millisecond, maxDuration)
-	validateRange(k, field+".ResponseHeaderTimeout", r.ResponseHeaderTimeout, time.Millisecond, maxDuration)
-	validateRange(k, field+".TotalTimeout", r.TotalTimeout, 0, maxDuration)
-	validateRange(k, field+".UpstreamIdle", r.UpstreamIdle, time.Millisecond, maxDuration)
-	validateRange(k, field+".UpstreamConns", r.UpstreamConns, 1, maxCount)
-	validateRange(k, field+".UploadsPerClient", r.UploadsPerClient, -1, maxCount)
-	validateRange(k, field+".Retries", r.Retries, -1, 10)
-	validateRange(k, field+".MaxBody", r.MaxBody, -1, 1<<60)
-	validateRange(k, field+".Ejection.After", r.Ejection.After, -1, maxCount)
-	validateRange(k, field+".Ejection.For", r.Ejection.For, time.Millisecond, maxDuration/16)
-	validateRange(k, field+".Ejection.SlowReturn", r.Ejection.SlowReturn, -1, maxDuration)
+	validateRange(errs, field+".DialTimeout", r.DialTimeout, time.Millisecond, maxDuration)
+	validateRange(errs, field+".ResponseHeaderTimeout", r.ResponseHeaderTimeout, time.Millisecond, maxDuration)
+	validateRange(errs, field+".TotalTimeout", r.TotalTimeout, 0, maxDuration)
+	validateRange(errs, field+".UpstreamIdle", r.UpstreamIdle, time.Millisecond, maxDuration)
+	validateRange(errs, field+".UpstreamConns", r.UpstreamConns, 1, maxCount)
+	validateRange(errs, field+".UploadsPerClient", r.UploadsPerClient, -1, maxCount)
+	validateRange(errs, field+".Retries", r.Retries, -1, 10)
+	validateRange(errs, field+".MaxBody", r.MaxBody, -1, 1<<60)
+	validateRange(errs, field+".Ejection.After", r.Ejection.After, -1, maxCount)
+	validateRange(errs, field+".Ejection.For", r.Ejection.For, time.Millisecond, maxDuration/16)
+	validateRange(errs, field+".Ejection.SlowReturn", r.Ejection.SlowReturn, -1, maxDuration)
 	if r.Health != nil {
-		r.Health.validate(k, field+".Health")
+		r.Health.validate(errs, field+".Health")
 	}
 }
 
-func (h *Health) validate(k *problems, field string) {
+func (h *Health) validate(errs *configErrors, field string) {
 	if u, err := url.ParseRequestURI(h.Path); err != nil || h.Path[0] != '/' || u.Host != "" {
-		k.add(field+".Path", quote(h.Path), "a path such as /healthz")
+		errs.add(field+".Path", quote(h.Path), "a path such as /healthz")
 	}
-	validateRange(k, field+".Interval", h.Interval, time.Millisecond, maxDuration)
-	validateRange(k, field+".Timeout", h.Timeout, time.Millisecond, h.Interval)
-	validateRange(k, field+".Failures", h.Failures, 1, 1000)
-	validateRange(k, field+".Successes", h.Successes, 1, 1000)
+	validateRange(errs, field+".Interval", h.Interval, time.Millisecond, maxDuration)
+	validateRange(errs, field+".Timeout", h.Timeout, time.Millisecond, h.Interval)
+	validateRange(errs, field+".Failures", h.Failures, 1, 1000)
+	validateRange(errs, field+".Successes", h.Successes, 1, 1000)
 	if h.Host != "" {
 		if _, err := identity.CanonicalHost(h.Host); err != nil {
-			k.add(field+".Host", quote(h.Host), "a host such as api.example.com, with or without a port")
+			errs.add(field+".Host", quote(h.Host), "a host such as api.example.com, with or without a port")
 		}
 	}
 }
 
-func (u *Upstream) validate(k *problems, field string) {
+func (u *Upstream) validate(errs *configErrors, field string) {
 	target, err := transport.ParseTarget(u.URL)
 	if err != nil {
-		k.add(field+".URL", quote(withoutUser(u.URL)), err.Error())
+		errs.add(field+".URL", quote(withoutUser(u.URL)), err.Error())
 		return
 	}
 	if u.TLS == nil {
 		return
 	}
 	if !target.TLS {
-		k.add(field+".TLS", "", "none with "+quote(u.URL)+", which is not https or h2")
+		errs.add(field+".TLS", "", "none with "+quote(u.URL)+", which is not https or h2")
 		return
 	}
 	if _, err := u.TLS.config(target.Name); err != nil {
-		k.add(field+".TLS", "("+err.Error()+")", "files in PEM")
+		errs.add(field+".TLS", "("+err.Error()+")", "files in PEM")
 	}
 }
 

@@ -25,7 +25,7 @@ type Observation struct {
 	UpstreamTook time.Duration
 	// Retries is the number of further upstreams that were tried.
 	Retries int
-	// Upgraded: the connection was upgraded. Aborted: the response was cut off.
+	// Upgraded reports whether the connection was upgraded, Aborted whether the response was cut off.
 	Upgraded, Aborted bool
 	// Err is why the request was not served; nil if it was served, or rejected by the limiter.
 	Err error
@@ -77,8 +77,8 @@ type CertificateStats struct {
 type UpstreamStats struct {
 	// Route is the route's name, URL the upstream's.
 	Route, URL string
-	// Up: it gets requests. Down: its health checks fail. Ejected: requests to it have failed. Returning: it does not get
-	// its full share yet.
+	// Up reports whether it gets requests, Down whether its health checks fail, Ejected whether it gets none because
+	// requests to it have failed, and Returning whether it does not get its full share yet.
 	Up, Down, Ejected, Returning bool
 	// InFlight is the number of its requests in flight. Requests counts all, Failed those that failed.
 	InFlight, Requests, Failed int64

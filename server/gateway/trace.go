@@ -39,7 +39,7 @@ func (ex *exchange) endSpan() {
 	ex.span = traces.Span{}
 }
 
-// sendTraced is sendTo as a span of its own, which the upstream's spans continue.
+// sendTraced is sendTo with its own span, which is the parent of the upstream's spans.
 func (ex *exchange) sendTraced(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer,
 ) (upstream.Outcome, error) {

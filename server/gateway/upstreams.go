@@ -148,7 +148,8 @@ func (rt *route) retryAfter() time.Duration {
 	return rt.config.Health.Interval
 }
 
-// mayLogFailure reports whether a failed request is logged, at most one a second, and how many were not since the last.
+// mayLogFailure reports whether to log a failed request, at most one a second, and how many were not logged since the
+// last one.
 func (s *upstreamServer) mayLogFailure(now time.Time) (ok bool, dropped int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

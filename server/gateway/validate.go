@@ -9,18 +9,18 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// Upper bounds of numbers: far above what makes sense, so that sums do not overflow.
+// Upper bounds of durations and counts, far above useful values, so that sums do not overflow.
 const (
 	maxDuration = 30 * 24 * time.Hour
 	maxCount    = 1 << 30
 )
 
 func (c *Config) validate() error {
-	var k problems
+	var errs configErrors
 	for _, d := range []struct {
-		field string
-		value time.Duration
-		least time.Duration
+		field   string
+		value   time.Duration
+		minimum time.Duration
 	}{
 		{"HeaderTimeout", c.HeaderTimeout, time.Millisecond},
 		{"IdleTimeout", c.IdleTimeout, time.Millisecond},
@@ -33,79 +33,80 @@ func (c *Config) validate() error {
 		{"UpgradeGrace", c.UpgradeGrace, 0},
 		{"DrainTimeout", c.DrainTimeout, time.Millisecond},
 	} {
-		validateRange(&k, d.field, d.value, d.least, maxDuration)
+		validateRange(&errs, d.field, d.value, d.minimum, maxDuration)
 	}
-	validateRange(&k, "MinBodyRate", c.MinBodyRate, -1, maxCount)
-	validateRange(&k, "MaxHeader", c.MaxHeader, 1<<10, 16<<20)
-	validateRange(&k, "MaxBody", c.MaxBody, 0, 1<<60)
-	validateRange(&k, "MaxConns", c.MaxConns, 1, maxCount)
-	validateRange(&k, "MaxConnsPerAddress", c.MaxConnsPerAddress, -1, maxCount)
-	validateRange(&k, "MaxStreams", c.MaxStreams, 1, 1<<20)
-	validateRange(&k, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
-	c.validateNames(&k)
+	validateRange(&errs, "MinBodyRate", c.MinBodyRate, -1, maxCount)
+	validateRange(&errs, "MaxHeader", c.MaxHeader, 1<<10, 16<<20)
+	validateRange(&errs, "MaxBody", c.MaxBody, 0, 1<<60)
+	validateRange(&errs, "MaxConns", c.MaxConns, 1, maxCount)
+	validateRange(&errs, "MaxConnsPerAddress", c.MaxConnsPerAddress, -1, maxCount)
+	validateRange(&errs, "MaxStreams", c.MaxStreams, 1, 1<<20)
+	validateRange(&errs, "MaxUpgrades", c.MaxUpgrades, 1, maxCount)
+	c.validateNames(&errs)
 	for i := range c.Listeners {
-		c.Listeners[i].validate(&k, indexed("Listeners", i))
+		c.Listeners[i].validate(&errs, indexed("Listeners", i))
 	}
-	c.validateRoutes(&k)
+	c.validateRoutes(&errs)
 	if c.AccessLog != nil {
-		c.AccessLog.validate(&k)
+		c.AccessLog.validate(&errs)
 	}
-	return k.err()
+	return errs.err()
 }
 
-func (c *Config) validateNames(k *problems) {
+func (c *Config) validateNames(errs *configErrors) {
 	for i, name := range c.Upgrades {
 		field := indexed("Upgrades", i)
 		switch {
 		case !isName(name):
-			k.add(field, quote(name), "the name of a protocol, such as websocket")
+			errs.add(field, quote(name), "the name of a protocol, such as websocket")
 		case http1.CarriesHTTP(name):
-			k.add(field, quote(name), "a protocol that carries no HTTP requests, since limits would not see them")
+			errs.add(field, quote(name), "a protocol that carries no HTTP requests, since limits would not see them")
 		}
 	}
 	for i, name := range c.OnlyFromProxies {
-		validateHeaderName(k, indexed("OnlyFromProxies", i), name)
+		validateHeaderName(errs, indexed("OnlyFromProxies", i), name)
 	}
-	validateHeaderName(k, "RequestIDHeader", c.RequestIDHeader)
+	validateHeaderName(errs, "RequestIDHeader", c.RequestIDHeader)
 	if c.Via != "" && !isName(c.Via) {
-		k.add("Via", quote(c.Via), "a name such as headgate, without spaces")
+		errs.add("Via", quote(c.Via), "a name such as headgate, without spaces")
 	}
 }
 
-func validateHeaderName(k *problems, field, name string) {
+func validateHeaderName(errs *configErrors, field, name string) {
 	switch {
 	case !isName(name):
-		k.add(field, quote(name), "the name of a header, such as X-Request-ID")
+		errs.add(field, quote(name), "the name of a header, such as X-Request-ID")
 	case http1.IsReserved(name):
-		k.add(field, quote(name), "a header that is not HTTP's own")
+		errs.add(field, quote(name), "a header that is not HTTP's own")
 	}
 }
 
-func (c *Config) validateRoutes(k *problems) {
+func (c *Config) validateRoutes(errs *configErrors) {
 	if len(c.Routes) == 0 {
-		k.add("Routes", "", "at least one, with an upstream")
+		errs.add("Routes", "", "at least one, with an upstream")
 	}
 	seen := make(map[string]int, len(c.Routes))
 	names := make(map[string]int, len(c.Routes))
 	for i := range c.Routes {
 		r := &c.Routes[i]
-		r.validate(k, indexed("Routes", i))
+		r.validate(errs, indexed("Routes", i))
 		if first, twice := seen[r.Host+r.Path]; twice {
-			k.add(indexed("Routes", i), quote(r.Host+r.Path),
+			errs.add(indexed("Routes", i), quote(r.Host+r.Path),
 				"one route for it, but "+indexed("Routes", first)+" has the same host and path")
 		}
 		seen[r.Host+r.Path] = i
 		if first, twice := names[r.Name]; twice {
-			k.add(indexed("Routes", i)+".Name", quote(r.Name), "a name of its own, but "+indexed("Routes", first)+" has it too")
+			errs.add(indexed("Routes", i)+".Name", quote(r.Name),
+				"a name of its own, but "+indexed("Routes", first)+" has it too")
 		}
 		names[r.Name] = i
 	}
 }
 
 // validateRange adds an error if a value is out of bounds.
-func validateRange[T cmp.Ordered](k *problems, field string, value, minimum, maximum T) {
+func validateRange[T cmp.Ordered](errs *configErrors, field string, value, minimum, maximum T) {
 	if value < minimum || value > maximum {
-		k.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", minimum, maximum))
+		errs.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", minimum, maximum))
 	}
 }
 

@@ -10,7 +10,7 @@ const (
 	schedulerLatencies = "/sched/latencies:seconds"
 	// quantile is the part of waits that are at most as long as the one that SchedulerWait returns.
 	quantile = 0.9
-	// minWaits is the number of waits below which there is no load to speak of.
+	// minWaits is the number of waits below which the load counts as none.
 	minWaits = 10
 )
 

@@ -30,12 +30,12 @@ type conn struct {
 	server     *Server
 	link       link
 	openedAt   time.Duration // see Server.now
-	readyAt    time.Duration // when the first request could arrive
+	readyAt    time.Duration // when the client could send its first request, after the TLS handshake
 	state      atomic.Uint32
 	turn       turns.Turn
 	deadline   readDeadline
 	used       bool // it has served a request
-	blankBytes int  // how many CRs and LFs are skipped in front of the next request
+	blankBytes int  // how many CRs and LFs may precede the next request
 	in         readBuffer
 	current    *exchange // nil while the connection is idle
 	watcher    watcher
@@ -46,7 +46,7 @@ type conn struct {
 type link struct {
 	raw    net.Conn    // as accepted
 	rwc    net.Conn    // raw, or TLS over it
-	slot   *conns.Conn // the entry of raw in the table of connections; nil if there is none
+	slot   *conns.Conn // counts raw towards the limits of connections; nil if nothing counts it
 	socket *socket     // for writing to raw; nil with TLS, or if raw is not a socket
 	remote string
 	tls    *tls.ConnectionState
@@ -125,7 +125,7 @@ func (c *conn) serveRequests() (ended bool) {
 			if !reusable {
 				return true
 			}
-		case connQuiet: // idle for so long that a goroutine with a smaller stack waits
+		case connQuiet: // a goroutine with a smaller stack waits from now on
 			c.turn.Leave(c.server.Turns)
 			go c.serveQuiet()
 			return false

@@ -53,7 +53,7 @@ func (c *conn) isHTTP2() bool {
 	return c.server.tls == nil && !c.used && p != nil && p.UnencryptedHTTP2() && bytes.HasPrefix(c.in.bytes(), http2Begin)
 }
 
-// serveHTTP2 serves an HTTP/2 connection, of which some bytes were read already. It runs in a goroutine of its own,
+// serveHTTP2 serves an HTTP/2 connection; rest are its bytes that were read already. It runs in its own goroutine,
 // because the stack of a goroutine that has done a handshake stays large.
 func (c *conn) serveHTTP2(rest []byte) {
 	defer func() { c.end(recover(), true) }()

@@ -18,7 +18,7 @@ import (
 // requestMemory is a request and its memory, which is reused for another one.
 type requestMemory struct {
 	head     requestHead
-	text     string // of the head; the request's strings are parts of it
+	text     string // the head; the request's strings are parts of it
 	values   []string
 	url      url.URL
 	context  *requestcontext.Context
@@ -92,7 +92,7 @@ func (c *conn) next() readResult {
 		return connEnded // the server has closed it
 	}
 	scanned := 0
-	begun := time.Duration(0)
+	begun := time.Duration(0) // when the head began to arrive in pieces; 0 if it has not
 	for {
 		b := c.in.bytes()
 		end := http1.HeadEnd(b, &scanned)

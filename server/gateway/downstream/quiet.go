@@ -5,9 +5,8 @@ import "time"
 // defaultQuietTime is how long a connection waits for its next request before its goroutine ends.
 const defaultQuietTime = 250 * time.Millisecond
 
-// serveQuiet waits for the next request of a connection that has been idle for Server.quietTime, and serves the connection
-// from then on. It runs in a goroutine of its own, because the stack of a goroutine that has served a request stays
-// large.
+// serveQuiet waits for the next request of a connection that has been idle for Server.quietTime, and then serves the
+// connection. It runs in its own goroutine, because the stack of a goroutine that has served a request stays large.
 func (c *conn) serveQuiet() {
 	ended := true
 	defer func() { c.end(recover(), ended) }()

@@ -6,8 +6,8 @@ const (
 	maxHead  = 16 << 10
 	keptHead = 4 << 10 // memory of longer heads is not reused
 
-	fewFields  = 8  // maps of up to so many entries are faster
-	manyFields = 64 // memory for more is not reused
+	fewFields  = 8  // maps of up to 8 entries need only one group
+	manyFields = 64 // headers with more fields are not reused
 )
 
 // A readBuffer has the bytes that were read and not yet used. While it is empty it needs no memory.
@@ -24,7 +24,7 @@ func (b *readBuffer) use(n int)     { b.r += n }
 // maxBlanks is how many bytes of line breaks may follow a body: some clients send one. It is net/http's.
 const maxBlanks = 4
 
-// skipBlanks skips line breaks, at most *left bytes, and decreases *left.
+// skipBlanks skips line breaks, at most *left bytes, and subtracts what it has skipped from *left.
 func (b *readBuffer) skipBlanks(left *int) {
 	for *left > 0 && b.r < b.w && (b.buf[b.r] == '\r' || b.buf[b.r] == '\n') {
 		b.r++
@@ -32,7 +32,7 @@ func (b *readBuffer) skipBlanks(left *int) {
 	}
 }
 
-// full reports whether the buffer ends with the last byte read.
+// full reports whether there is no room behind the last byte read.
 func (b *readBuffer) full() bool { return b.buf != nil && b.w == len(b.buf) }
 
 // release returns the memory of an empty buffer to the pool.

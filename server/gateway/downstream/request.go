@@ -17,7 +17,7 @@ type requestHead struct {
 	length         int64 // of the body; 0 if there is none
 	closes         bool  // the client wants the connection closed after the response
 	plainPath      bool  // the path needs no decoding
-	query          int   // where the query begins in the target, -1 if there is none
+	query          int   // the position of ? in the target; -1 if there is none
 	noCache        bool  // Pragma is no-cache
 }
 
@@ -39,7 +39,7 @@ func (h *requestHead) parse(b []byte) bool {
 			break
 		}
 		f, err := http1.ParseField(b, pos, end)
-		if err != nil || !h.take(b, f) {
+		if err != nil || !h.addField(b, f) {
 			return false
 		}
 		pos = next + 1
@@ -92,8 +92,8 @@ func (h *requestHead) parseLine(b []byte) int {
 	return next
 }
 
-// take takes a header line. It returns false if the request is not served here.
-func (h *requestHead) take(b []byte, f http1.Field) bool {
+// addField adds a header line. It returns false if the request is not served here.
+func (h *requestHead) addField(b []byte, f http1.Field) bool {
 	name, value := f.Name.Bytes(b), f.Value.Bytes(b)
 	switch string(name) {
 	case "Expect", "Trailer", "Upgrade", "Transfer-Encoding", "Http2-Settings":

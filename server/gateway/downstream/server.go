@@ -164,8 +164,8 @@ func (s *Server) forget(c *conn) {
 
 func (s *Server) now() time.Duration { return time.Since(s.epoch) + 1 }
 
-// freshTime is how long Shutdown waits for the first request of a connection, which may be on its way. It is
-// net/http's.
+// freshTime is how long Shutdown waits for the first request of a connection, which may be on its way. net/http waits
+// as long.
 const freshTime = 5 * time.Second
 
 // Shutdown closes the listener and idle connections, and waits until all others have become idle and are closed. If the

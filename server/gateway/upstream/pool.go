@@ -124,7 +124,7 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	return p.wait(ctx, now, granted, element)
 }
 
-// wait waits for a connection, or for the permission to open one. place is the request's place in p.waiting.
+// wait waits for a connection, or for the permission to open one. element is the request's entry in p.waiting.
 func (p *Pool) wait(
 	ctx context.Context, now *time.Time, granted <-chan grant, element *list.Element,
 ) (*conn, *Error) {
@@ -144,7 +144,7 @@ func (p *Pool) wait(
 	p.waiting.Remove(element)
 	p.mu.Unlock()
 	select {
-	case g := <-granted: // meanwhile; the next waiting request gets it
+	case g := <-granted: // it arrived meanwhile; the next waiting request gets it
 		if g.conn != nil {
 			p.release(g.conn)
 		} else if g.err == nil {
@@ -205,9 +205,9 @@ func (p *Pool) connectOrWait(ctx context.Context, now *time.Time) (*conn, *Error
 		return nil, failed
 	}
 	granted := make(chan grant, 1)
-	place := p.waiting.PushBack(granted)
+	element := p.waiting.PushBack(granted)
 	p.mu.Unlock()
-	return p.wait(ctx, now, granted, place)
+	return p.wait(ctx, now, granted, element)
 }
 
 // replace closes a connection and opens another one in its slot.

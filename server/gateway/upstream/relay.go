@@ -90,8 +90,8 @@ func (rt *roundTrip) copyFields(h http.Header) {
 	}
 }
 
-// A lineAdder is a ResponseWriter that accepts header lines instead of entries of Header. TryAddHeaderLine copies the
-// line, or returns false if it does not accept it. See downstream.ResponseWriter.
+// A lineAdder is a ResponseWriter that accepts header lines instead of entries of Header, such as that of package
+// downstream. TryAddHeaderLine copies the line, or returns false if it does not accept it.
 type lineAdder interface {
 	TryAddHeaderLine(name, value string) bool
 }
@@ -99,18 +99,18 @@ type lineAdder interface {
 // writeFields passes the response's headers to w, as lines if it accepts them.
 func (rt *roundTrip) writeFields() {
 	w, ok := rt.w.(lineAdder)
-	if !ok || rt.head.hasNoBody(http.MethodGet) { // such a response is sent without some headers
+	if !ok || rt.head.hasNoBody(http.MethodGet) { // without a body, some headers are not sent
 		rt.copyFields(rt.w.Header())
 		return
 	}
 	block := rt.buffer.bytes()[:rt.headSize]
-	left := rt.head.fields[:0]
+	refused := rt.head.fields[:0]
 	for _, f := range rt.head.fields {
 		if !w.TryAddHeaderLine(unsafeString(f.Name.Bytes(block)), unsafeString(f.Value.Bytes(block))) {
-			left = append(left, f)
+			refused = append(refused, f)
 		}
 	}
-	if rt.head.fields = left; len(left) > 0 {
+	if rt.head.fields = refused; len(refused) > 0 {
 		rt.copyFields(rt.w.Header())
 	}
 }

@@ -13,7 +13,7 @@ type bodyMode uint8
 const (
 	noBody   bodyMode = iota
 	buffered          // with the head, in one write; it can be sent again
-	streamed          // as it arrives, by a sender, so that the response can be read meanwhile
+	streamed          // as it arrives, in a second goroutine, so that the response can be read meanwhile
 )
 
 // requestBody describes the body of a request.

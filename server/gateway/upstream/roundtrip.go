@@ -38,12 +38,12 @@ type roundTrip struct {
 	request     []byte // the request's head, and a short body
 	body        requestBody
 	sender      *sender // nil if it was not started
-	nothingSent bool    // certainly no part of the request was sent
+	nothingSent bool    // no part of the request was sent, for certain
 
 	buffer   readBuffer
-	headSize int // of the head at the beginning of in
+	headSize int // of the head at the beginning of buffer
 	head     responseHead
-	received bool // some of a response
+	received bool // a part of a response has arrived
 	interim  struct{ bytes, count int }
 	flush    func() error
 
@@ -55,12 +55,12 @@ type roundTrip struct {
 type deadlines struct {
 	started      time.Time   // when there was a connection
 	headDeadline time.Time   // for the response's head
-	provisional  bool        // the connection's deadline is that of watchDelay
+	provisional  bool        // the connection's deadline is only that of watchDelay; see setFirstDeadline
 	inBody       bool        // the response's head was passed on
 	unwatchCtx   func() bool // ends the watch over ctx; nil if there is none
 }
 
-// Forward sends a request to the upstream and its response to w. When it returns, no goroutine of it is left.
+// Forward sends a request to the upstream and its response to w. When it returns, its goroutines have ended.
 //
 // Hop-by-hop headers, including those that Connection names, are not sent. Headers of the response are added to those
 // in w.
@@ -106,7 +106,7 @@ func (rt *roundTrip) forward() *Error {
 
 // buildRequest builds the bytes to send.
 func (rt *roundTrip) buildRequest() *Error {
-	const op = "send the request on"
+	const op = "forward the request"
 	if rt.ctx.Err() != nil {
 		return rt.pool.contextError(rt.ctx, op)
 	}

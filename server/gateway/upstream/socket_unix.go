@@ -24,7 +24,7 @@ type socket struct {
 	onReadable     func(fd uintptr) bool
 	out, in        []byte
 	sent, received int
-	waiting        bool // all of out is sent
+	waiting        bool // all of out is sent, and in is empty
 	err            error
 }
 

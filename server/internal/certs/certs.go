@@ -18,7 +18,8 @@ import (
 	"github.com/headgate/headgate/internal/secretfile"
 )
 
-// Files are a certificate and its key, in PEM. Intermediate certificates follow it in its file.
+// Files are the files of a certificate and its key, in PEM. Intermediate certificates follow the certificate in
+// CertFile.
 type Files struct{ CertFile, KeyFile string }
 
 // A sum is the checksum of a file or pair of files.

@@ -4,9 +4,9 @@ import "sync/atomic"
 
 // A Share is the part of the process's file descriptors that one listener may use. The zero value has no limit.
 type Share struct {
-	// Reserved are for this listener alone.
+	// Reserved is the number of descriptors for this listener alone.
 	Reserved int
-	// Shared are the descriptors that all listeners share; nil for no limit.
+	// Shared is the number that all listeners share; nil for no limit.
 	Shared *Budget
 }
 

@@ -166,7 +166,7 @@ func (c *Conn) SetAddr(addr netip.Addr) error {
 		s.recordRefusal(addressFull, to.addr, to.conns.Len())
 		return ErrTooMany
 	}
-	if c.peer != nil { // else it was removed meanwhile
+	if c.peer != nil { // otherwise it was removed while reclaim had released the mutex
 		s.leavePeer(c)
 		s.joinPeer(c, s.peer(to.addr))
 	}

@@ -12,7 +12,7 @@ type refusal string
 const (
 	notRefused    refusal = ""
 	addressFull   refusal = "address"     // its address has too many
-	listenerFull  refusal = "listener"    // there are too many
+	listenerFull  refusal = "listener"    // the listener has too many
 	noDescriptors refusal = "descriptors" // no file descriptor is left for this listener
 )
 

@@ -19,12 +19,12 @@ type body struct {
 
 	received received
 	inflow   inflow
-	left     int64 // what is missing of the Content-Length; -1 if there is none
+	left     int64 // bytes of the Content-Length that have not arrived; -1 without a Content-Length
 	ended    bool  // the client has sent all of it
-	closed   bool  // nobody may read it
+	closed   bool  // reads fail
 	err      error // why no more arrives
 	trailers http.Header
-	expects  *stream // the client waits for 100 Continue on this stream; nil if it does not
+	expects  *stream // on which the client waits for 100 Continue; nil if it does not
 	deadline time.Time
 	wake     sync.Cond
 	timer    *time.Timer // wakes a read at its deadline; nil if there was none

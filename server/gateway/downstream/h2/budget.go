@@ -22,8 +22,8 @@ func (b *budget) spend(n int) bool {
 	return b.left >= 0
 }
 
-// refill adds what the budget gains over time and by useful frames, of which there were so many since the beginning. It
-// reports whether something is left.
+// refill adds what the budget gains over time and by useful frames. useful is the number of useful frames so far. It
+// reports whether the budget is not overdrawn.
 func (b *budget) refill(now time.Duration, useful int64) bool {
 	gain := int64((now-b.refilled)/budgetRefill) + usefulCredit*(useful-b.credited)
 	b.left = int(min(int64(b.left)+gain, budgetMax))

@@ -9,13 +9,13 @@ import (
 // drainTime is how long a client may take to acknowledge the ping of Drain.
 const drainTime = time.Second
 
-// drain is how far the end of a connection is. It is guarded by Conn.mu.
+// drain is the progress of a graceful end of the connection. Conn.mu guards it.
 type drain struct {
-	begun bool
-	final bool   // the last stream was announced
-	last  uint32 // the last stream, if final
-	ends  bool   // all streams have ended
-	timer *time.Timer
+	begun bool        // the end was announced
+	final bool        // the last stream was announced
+	last  uint32      // the last stream, if final
+	ends  bool        // all streams have ended, so the connection ends
+	timer *time.Timer // calls finishDrain if the client does not acknowledge the ping
 }
 
 // drainData are the data of the ping of Drain.

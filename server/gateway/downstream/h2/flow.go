@@ -6,7 +6,7 @@ import "golang.org/x/net/http2"
 type inflow struct {
 	window    int64 // its full size
 	available int64 // how much the client may send
-	unsent    int64 // how much of what was used the client does not know
+	unsent    int64 // bytes that were used and not yet announced to the client
 }
 
 // take counts received bytes. It returns false if the client has exceeded the window.
@@ -78,7 +78,7 @@ func (c *Conn) processWindowUpdate(f *frame) error {
 	return c.spendIf(n < smallUpdate, 1)
 }
 
-// isIdle reports whether the client has not opened a stream yet. c.mu is held.
+// isIdle reports whether a stream is idle as in RFC 9113: the client has not opened it. c.mu is held.
 func (c *Conn) isIdle(id uint32) bool { return id%2 == 0 || id > c.lastID }
 
 // spend takes n from the budget, and returns an error if it is used up. c.mu is held.

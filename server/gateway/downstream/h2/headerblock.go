@@ -8,7 +8,7 @@ import (
 const (
 	// maxContinuations is the maximum number of CONTINUATION frames of a header block.
 	maxContinuations = 64
-	// maxBlockFactor bounds how much larger a header block may be than the header that it may contain.
+	// maxBlockFactor is the maximum size of an encoded header block, as a multiple of MaxHeaderBytes.
 	maxBlockFactor = 2
 )
 
@@ -18,7 +18,7 @@ type headerBlock struct {
 	stream        uint32
 	end           bool // it ends the stream
 	malformed     bool // the stream depends on itself
-	encoded       int  // bytes
+	encoded       int  // bytes so far
 	continuations int
 	fields        []hpack.HeaderField
 	size          int // of the header, as HTTP/2 counts it
@@ -224,7 +224,7 @@ func (c *Conn) processData(f *frame) error {
 		c.giveConn(size) // nobody reads it
 	} else {
 		body.received.add(c.server, f.payload)
-		c.used(body, size-len(f.payload)) // padding is used at once
+		c.used(body, size-len(f.payload)) // padding takes no memory
 	}
 	if end {
 		return c.endBody(st)
@@ -234,7 +234,7 @@ func (c *Conn) processData(f *frame) error {
 	return c.spendIf(len(f.payload) == 0, 1+usefulCredit)
 }
 
-// used counts bytes of a body that were read. c.mu is held.
+// used gives the client window for n bytes of a body that were read. c.mu is held.
 func (c *Conn) used(b *body, n int) {
 	if n == 0 {
 		return

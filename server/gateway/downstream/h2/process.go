@@ -109,7 +109,7 @@ func (c *Conn) processPriority(f *frame) error {
 	return c.spend(1)
 }
 
-// processGoAway ends the connection when the current streams have ended: a client that announces its end opens no more.
+// processGoAway drains the connection: a client that sends GOAWAY opens no more streams.
 func (c *Conn) processGoAway(f *frame) error {
 	if len(f.payload) < 8 {
 		return &connError{http2.ErrCodeFrameSize, "GOAWAY is too short"}

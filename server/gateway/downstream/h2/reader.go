@@ -15,26 +15,26 @@ const readSize = 32 << 10
 
 // A reader is the state of the reading goroutine. Only that uses it.
 type reader struct {
-	buf     *[readSize]byte // nil while the connection is idle
-	r, w    int             // what was read and not used
-	first   [frameHeaderSize]byte
+	buf     *[readSize]byte       // nil while the connection is idle
+	r, w    int                   // buf[r:w] was read and not yet parsed
+	first   [frameHeaderSize]byte // for the first bytes after an idle time, when buf is nil
 	frame   frame
 	decoder *hpack.Decoder
 	block   headerBlock
 	names   map[string]string // canonical names of fields that are not common
 	budget  budget
-	unacked int // settings
-	greeted bool
+	unacked int  // sent SETTINGS frames that the client has not acknowledged
+	greeted bool // the first frame has arrived
 	timing  readTiming
 }
 
 // readTiming is what the deadlines of reading depend on.
 type readTiming struct {
 	deadline time.Duration // of the connection; 0 if there is none
-	partial  time.Duration // since when the rest of a frame or header block is awaited; 0 if it is not
-	arrived  bool          // something has arrived since quiet
-	quiet    time.Duration
-	pinged   time.Duration // when a ping was sent that was not acknowledged; 0 if there is none
+	partial  time.Duration // since when a frame or header block is incomplete; 0 if none is
+	arrived  bool          // bytes have arrived since quiet
+	quiet    time.Duration // when arrived was last reset
+	pinged   time.Duration // when a ping was sent that has no acknowledgement yet; 0 if there is none
 }
 
 // release gives back the read buffer.

@@ -23,11 +23,11 @@ const (
 type sending struct {
 	window   int64 // of the connection
 	queued   *outBuffer
-	spare    *outBuffer // nil, or a buffer without frames
-	control  int        // bytes of control frames in queued
-	flushing bool       // a goroutine is about to send
-	waiting  []*stream  // that wait for the queue or the window of the connection
-	deadline time.Duration
+	spare    *outBuffer    // nil, or a buffer without frames
+	control  int           // bytes of control frames in queued
+	flushing bool          // a goroutine is about to send
+	waiting  []*stream     // that wait for the queue or the window of the connection
+	deadline time.Duration // of writes; 0 if there is none
 }
 
 // frames returns the queued frames, to which more can be appended for queue. c.mu is held.
@@ -65,6 +65,7 @@ func (c *Conn) flushSoon() {
 	}
 }
 
+// flushAlone sends what is queued, in its own goroutine.
 func (c *Conn) flushAlone() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,19 +53,19 @@ type Link struct {
 	Remote string
 	// TLS is the state of TLS. nil without TLS.
 	TLS *tls.ConnectionState
-	// States is told when the connection becomes busy and idle. Required.
+	// States is notified when the connection becomes busy or idle. Required.
 	States States
 }
 
-// States is told what a connection is doing. Its methods must not block.
+// States is notified of what a connection is doing. Its methods must not block.
 type States interface {
 	// Busy is called when a connection without requests gets one. It returns false if the connection is being closed.
 	Busy() bool
-	// Idle is called when a connection has no more requests. denied says that the last one got 429.
+	// Idle is called when a connection has no more requests. denied reports whether the last one got 429.
 	Idle(denied bool)
 }
 
-// A chunk is a part of a body that was received and not yet read.
+// A chunk holds a part of a body that was received and not yet read.
 type chunk [4 << 10]byte
 
 func (s *Server) chunk() *chunk {

@@ -20,13 +20,13 @@ type stream struct {
 	id       uint32
 	request  requestMemory
 	response response
-	tooLarge bool // the header is
+	tooLarge bool // the header is larger than MaxHeaderBytes
 
 	// Guarded by conn.mu.
 	body      *body // nil if the request has none
-	window    int64 // for sending
+	window    int64 // how much of the response's body the client allows to be sent
 	wake      sync.Cond
-	waits     bool        // it is among conn.sending.waiting
+	waits     bool        // it is in conn.sending.waiting
 	timer     *time.Timer // wakes a write at its deadline; nil if there was none
 	err       error       // why the stream has ended early
 	responded bool        // the header of the response was sent
@@ -141,7 +141,7 @@ func (st *stream) panicked(value any) {
 	c.flush()
 }
 
-// endBody lets nobody read the body any more. conn.mu is held.
+// endBody makes reads of the body fail. conn.mu is held.
 func (st *stream) endBody() {
 	if st.body != nil {
 		st.body.close()
@@ -152,7 +152,7 @@ func (st *stream) endBody() {
 func (st *stream) release() {
 	if st.timer != nil {
 		st.timer.Stop()
-		st.timer = nil // it may be about to run
+		st.timer = nil // not reused, because it may be about to run
 	}
 	m := &st.request
 	if st.waits || cap(m.values) > manyFields+fewFields {

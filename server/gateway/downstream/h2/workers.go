@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// idlePerCore is how many goroutines are kept for later handlers, for each core.
+// idlePerCore is the maximum number of idle workers for each core.
 const idlePerCore = 64
 
 // workers are goroutines that run handlers. One that has run a handler waits for another, because its stack has grown

@@ -30,7 +30,7 @@ type Clock interface{ Now() time.Duration }
 type Group struct {
 	options Options
 	members []member
-	next    atomic.Uint32 // the turn
+	next    atomic.Uint32 // counts the turns
 }
 
 // New returns a Group of n upstreams, all of which are in service.
@@ -38,7 +38,7 @@ func New(n int, o Options) *Group { return &Group{options: o, members: make([]me
 
 // A member is what is known about an upstream.
 type member struct {
-	state atomic.Uint32 // 0 in full service; see below
+	state atomic.Uint32 // isDown, isEjected and isReturning; 0 in full service
 
 	failed, ejections, checks, checksFailed atomic.Int64
 
@@ -222,7 +222,8 @@ func (g *Group) Checked(i int, err error, now time.Duration) (changed bool) {
 
 // Stats describe one upstream.
 type Stats struct {
-	// Down: its health checks fail. Ejected: requests to it have failed. Returning: it does not get its full share yet.
+	// Down reports whether its health checks fail, Ejected whether it gets no requests because some have failed, and
+	// Returning whether it does not get its full share yet.
 	Down, Ejected, Returning bool
 	// Failed and Ejections count since New, as do Checks and ChecksFailed.
 	Failed, Ejections, Checks, ChecksFailed int64

@@ -11,9 +11,9 @@ import (
 // A Limit lets a number of lines pass each second. It is not safe for concurrent use.
 type Limit struct {
 	perSecond int
-	second    int64
-	passed    int
-	dropped   int64
+	second    int64 // the current one, since 1970
+	passed    int   // lines in this second
+	dropped   int64 // lines since the last one that has passed
 }
 
 // PerSecond returns a Limit of n lines a second.

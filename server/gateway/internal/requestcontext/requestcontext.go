@@ -1,5 +1,5 @@
-// Package requestcontext has the context of requests that the gateway serves itself. It can be reused as long as nobody
-// waits for its end, so that most requests need no new one.
+// Package requestcontext has the context of requests that the gateway serves itself. A context is reused for the next
+// request unless a goroutine may still wait for its end.
 package requestcontext
 
 import (
@@ -11,7 +11,8 @@ import (
 
 // An Owner serves the request.
 type Owner interface {
-	// WatchClient is called when somebody wants to know whether the client has disconnected. Cancel must be called then.
+	// WatchClient is called when the end of the context is first waited for. From then on, the Owner must call Cancel when
+	// the client disconnects.
 	WatchClient()
 	// ContextValue returns the values of the context.
 	ContextValue(key any) any
