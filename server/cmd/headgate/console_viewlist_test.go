@@ -128,6 +128,6 @@ func consoleViews() []consoleView {
 		{name: "token-new", show: at("/tokens?new", `document.querySelector("#t-id")`)},
 		{name: "token-revoke", show: then("/tokens", `document.querySelector("[data-table=tokens] tbody")`, "main button", "Revoke", dialogShown)},
 		{name: "keys", show: then("/", `document.querySelector(".chart canvas")`, "footer button", "Keys", dialogShown)},
-		{name: "signin", show: at("/signin", `document.querySelector("#token")`)},
+		{name: "signin", show: at("/signin", `document.querySelector("#token") && !`+dialogShown)}, // that of the last view is closed
 	}
 }

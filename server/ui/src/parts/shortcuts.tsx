@@ -30,8 +30,13 @@ export function Shortcuts({ api, menu }: { api: boolean; menu: readonly MenuEntr
       else return;
       event.preventDefault();
     };
+    const leave = (): void => dialog.current?.close(); // another page is shown below it
     document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
+    addEventListener("popstate", leave);
+    return () => {
+      document.removeEventListener("keydown", press);
+      removeEventListener("popstate", leave);
+    };
   }, []);
   return (
     <>
