@@ -2,15 +2,13 @@ package gateway
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/gateway/internal/transport"
+	"github.com/headgate/headgate/server/internal/certs"
 )
 
 // Defaults of a Route.
@@ -259,13 +257,9 @@ func (t *UpstreamTLS) config(name string) (*tls.Config, error) {
 	}
 	c.InsecureSkipVerify = t.InsecureSkipVerify
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read CAFile: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CAFile %s has no certificate", t.CAFile)
+		var err error
+		if c.RootCAs, err = certs.LoadAuthorities(t.CAFile); err != nil {
+			return nil, err
 		}
 	}
 	if t.CertFile != "" || t.KeyFile != "" {

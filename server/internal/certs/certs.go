@@ -47,7 +47,12 @@ func (f Files) load() (*tls.Certificate, sum, error) {
 	return &pair, sha256.Sum256(bytes.Join([][]byte{cert, key}, []byte{0})), nil
 }
 
-// loadAuthorities reads CA certificates.
+// LoadAuthorities reads the CA certificates of a file in PEM.
+func LoadAuthorities(file string) (*x509.CertPool, error) {
+	pool, _, err := loadAuthorities(file)
+	return pool, err
+}
+
 func loadAuthorities(file string) (*x509.CertPool, sum, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
