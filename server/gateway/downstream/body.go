@@ -44,7 +44,7 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := c.link.rwc.Read(p)
 	if n == 0 && err != nil {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			c.current.context.Cancel()
+			c.current.Context.Cancel()
 		}
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF

@@ -102,7 +102,7 @@ func (c *conn) end(recovered any, ended bool) {
 	}
 	c.turn.Leave(c.server.Turns)
 	if c.current != nil {
-		c.current.context.End()
+		c.current.Context.End()
 	}
 	c.unwatch()
 	if c.current != nil && c.current.response.hijacked {
@@ -185,7 +185,7 @@ func (c *conn) handshake() bool {
 
 // handle lets the handler respond to the request. It reports whether the connection can serve another one.
 func (c *conn) handle() bool {
-	w, r := &c.current.response, c.current.request
+	w, r := &c.current.response, c.current.HTTP
 	w.begin(r)
 	c.watcher.begin()
 	c.server.Handler.ServeHTTP(w, r)
@@ -200,7 +200,7 @@ func (c *conn) handle() bool {
 	if body != nil {
 		body.end()
 	}
-	c.current.context.End() // before unwatch, so that no further watch begins
+	c.current.Context.End() // before unwatch, so that no further watch begins
 	c.unwatch()
 	c.current.body = nil
 	if body != nil && !body.drain() {

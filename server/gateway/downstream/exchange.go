@@ -1,6 +1,10 @@
 package downstream
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
+)
 
 // An exchange is the memory of a request and its response. Connections that are idle have none; they share a pool.
 type exchange struct {
@@ -16,7 +20,7 @@ func (c *conn) acquireExchange() {
 	e, ok := c.server.exchanges.Get().(*exchange)
 	if !ok {
 		e = &exchange{response: response{header: make(http.Header, fewFields)}}
-		e.renew()
+		e.Request = requestcontext.NewRequest("HTTP/1.1", 1, 1, fewFields)
 	}
 	e.response.conn = c
 	c.current = e

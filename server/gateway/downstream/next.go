@@ -17,14 +17,12 @@ import (
 
 // requestMemory is a request and its memory, which is reused for another one.
 type requestMemory struct {
-	head     requestHead
-	text     string // the head; the request's strings are parts of it
-	values   []string
-	url      url.URL
-	context  *requestcontext.Context
-	template http.Request // has the context and header of each request
-	request  *http.Request
-	body     *body // nil if the request has none
+	requestcontext.Request
+	head   requestHead
+	text   string // the head; the request's strings are parts of it
+	values []string
+	url    url.URL
+	body   *body // nil if the request has none
 }
 
 // isLarge reports whether the request is so large that its memory is not reused.
@@ -38,19 +36,6 @@ func (m *requestMemory) bodyLeft() int64 {
 		return 0
 	}
 	return m.body.left.Load()
-}
-
-// renew creates a request with a context that no goroutine has seen yet.
-func (m *requestMemory) renew() {
-	m.context = new(requestcontext.Context)
-	h := m.template.Header
-	if h == nil {
-		h = make(http.Header, fewFields)
-	}
-	m.template = *(&http.Request{
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Body: http.NoBody,
-	}).WithContext(m.context)
-	m.request = new(http.Request)
 }
 
 // readResult is the result of reading the next request.
@@ -149,14 +134,8 @@ func (c *conn) accept(b []byte) readResult {
 	if n := len(m.head.fields); cap(m.values) < n {
 		m.values = make([]string, n+8)
 	}
-	if !m.context.Reuse(c) {
-		m.renew()
-		m.context.Reuse(c)
-	}
-	clear(m.template.Header)
-	// Assigning all fields removes what handlers have added to the last request, such as a parsed form.
-	r := m.request
-	*r = m.template
+	m.Prepare(c)
+	r := m.HTTP
 	if !m.head.fill(r, &m.url, m.text, m.values[:cap(m.values)]) {
 		return forNetHTTP
 	}

@@ -59,7 +59,7 @@ func (c *conn) watch() {
 	c.clearReadDeadline()
 	done := make(chan struct{})
 	w.done = done
-	go c.readAhead(done, c.current.context, c.in.room())
+	go c.readAhead(done, c.current.Context, c.in.room())
 }
 
 // readAhead reads what arrives before the response has ended: usually nothing, or the end of the connection.

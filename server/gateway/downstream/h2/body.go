@@ -35,7 +35,7 @@ var _ io.ReadCloser = (*body)(nil)
 // newBody returns the body of a request that has just begun.
 func newBody(st *stream) *body {
 	b := &body{
-		conn: st.conn, id: st.id, announced: st.request.request.Trailer, left: st.request.length,
+		conn: st.conn, id: st.id, announced: st.request.HTTP.Trailer, left: st.request.length,
 		inflow: inflow{window: streamWindow, available: streamWindow},
 	}
 	b.wake.L = &st.conn.mu

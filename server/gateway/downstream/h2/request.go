@@ -12,14 +12,12 @@ import (
 
 // requestMemory is a request and its memory, which is reused for another one.
 type requestMemory struct {
-	pseudo   pseudoFields
-	values   []string
-	url      url.URL
-	context  *requestcontext.Context
-	template http.Request // has the context and header of each request
-	request  *http.Request
-	length   int64 // the Content-Length; -1 if there is none
-	expects  bool  // the client waits for 100 Continue
+	requestcontext.Request
+	pseudo  pseudoFields
+	values  []string
+	url     url.URL
+	length  int64 // the Content-Length; -1 if there is none
+	expects bool  // the client waits for 100 Continue
 }
 
 // pseudoFields are the fields that replace the request line.
@@ -30,33 +28,15 @@ const (
 	manyFields = 64 // memory for more is not reused
 )
 
-// renew creates a request with a context that no goroutine has seen yet.
-func (m *requestMemory) renew() {
-	m.context = new(requestcontext.Context)
-	h := m.template.Header
-	if h == nil {
-		h = make(http.Header, fewFields)
-	}
-	m.template = *(&http.Request{
-		Proto: "HTTP/2.0", ProtoMajor: 2, Header: h, Body: http.NoBody,
-	}).WithContext(m.context)
-	m.request = new(http.Request)
-}
-
 // prepare prepares the memory for the next request.
 func (m *requestMemory) prepare(o requestcontext.Owner) {
-	if m.context == nil || !m.context.Reuse(o) {
-		m.renew()
-		m.context.Reuse(o)
-	}
-	clear(m.template.Header)
-	*m.request = m.template // removes what handlers have added to the last request, such as a parsed form
+	m.Prepare(o)
 	m.pseudo, m.length, m.expects = pseudoFields{}, -1, false
 }
 
 // fill creates the request of a header block. It returns false if that is malformed (RFC 9113 section 8.1.1).
 func (m *requestMemory) fill(c *Conn, b *headerBlock) bool {
-	r := m.request
+	r := m.HTTP
 	if len(b.fields) > cap(m.values) {
 		m.values = make([]string, len(b.fields)+fewFields)
 	}
@@ -167,7 +147,7 @@ func (m *requestMemory) take(name, value string) bool {
 
 // takeTrailerNames takes the names of trailers that the client announces, as net/http does.
 func (m *requestMemory) takeTrailerNames() {
-	r := m.request
+	r := m.HTTP
 	if m.expects {
 		delete(r.Header, "Expect")
 	}
@@ -189,7 +169,7 @@ func (m *requestMemory) takeTrailerNames() {
 
 // setURL sets the URL and RequestURI. It returns false if the path is invalid.
 func (m *requestMemory) setURL() bool {
-	r, path := m.request, m.pseudo.path
+	r, path := m.HTTP, m.pseudo.path
 	if m.pseudo.method == http.MethodConnect {
 		r.URL, r.RequestURI = &url.URL{Host: m.pseudo.authority}, m.pseudo.authority
 		return true

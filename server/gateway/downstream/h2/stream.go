@@ -54,6 +54,7 @@ func (s *Server) stream() *stream {
 		return st
 	}
 	st := new(stream)
+	st.request.Request = requestcontext.NewRequest("HTTP/2.0", 2, 0, fewFields)
 	st.response.stream, st.response.header = st, make(http.Header, fewFields)
 	return st
 }
@@ -70,9 +71,9 @@ func (st *stream) begin(c *Conn, b *headerBlock) {
 func (st *stream) open(b *headerBlock) {
 	if !b.end {
 		st.body = newBody(st)
-		st.request.request.Body = st.body
+		st.request.HTTP.Body = st.body
 	}
-	st.response.begin(st.request.request)
+	st.response.begin(st.request.HTTP)
 	st.conn.streams[st.id] = st
 	st.conn.handlers++
 	st.conn.server.workers.serve(st)
@@ -86,7 +87,7 @@ func (st *stream) serve() {
 			st.panicked(recover())
 		}
 	}()
-	w, r := &st.response, st.request.request
+	w, r := &st.response, st.request.HTTP
 	if st.tooLarge {
 		w.refuse()
 	} else {
@@ -103,7 +104,7 @@ func (st *stream) serve() {
 func (st *stream) finish() {
 	w, c := &st.response, st.conn
 	w.complete()
-	st.request.context.End()
+	st.request.Context.End()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.endBody()
@@ -129,7 +130,7 @@ func (st *stream) panicked(value any) {
 	if value != nil && value != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
 		c.server.Logf("h2: panic serving %s: %v\n%s", c.link.Remote, value, debug.Stack())
 	}
-	st.request.context.End()
+	st.request.Context.End()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st.endBody()
@@ -171,7 +172,7 @@ func (st *stream) cancel(err error) {
 	}
 	st.wake.Broadcast()
 	// Functions that wait for the end of the context run in other goroutines, so the lock may be held.
-	st.request.context.Cancel()
+	st.request.Context.Cancel()
 }
 
 // A part is a part of a response to send.
