@@ -56,8 +56,10 @@ sequential = $(shell for dir in $(tested); do \
 # The packages that are tested with the race detector.
 concurrent = $(filter-out $(sequential),$(tested))
 
-# Tests that run commands which compute in one goroutine, as demo does: the race detector finds nothing and takes thirty times as long.
-commands := ^(TestCommandScripts|TestExamplesInTheHelpWork)$$
+# Tests of commands which compute in one goroutine, as demo does, and of simulations, which run one goroutine at a time: the race detector
+# finds nothing and takes ten to thirty times as long.
+computing := ^(TestCommandScripts|TestExamplesInTheHelpWork|TestSameSeedGivesTheSameResults|TestSoakSweepHoldsInvariants|$\
+TestSweepFindsPlantedBugs|TestRegionsGiveTheSameResultsAgain|TestAsyncAdmitsTheLimitAfterOutages)$$
 
 # The packages whose tests do more, or hold tighter bounds, without the race detector.
 withoutrace = $(shell grep -rlE --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race|RaceEnabled' . | xargs -n1 dirname | sort -u | sed 's|^\.|$(CURDIR)|')
@@ -142,13 +144,13 @@ test: need-go ## Vet and test everything, with the race detector where there is 
 .PHONY: test-concurrent test-others
 test-concurrent: need-go need-proxies
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
-	$(GO_TEST) $(run) -p $(packages) $(race) -skip '$(commands)' $(GOTEST_FLAGS) $(concurrent)
+	$(GO_TEST) $(run) -p $(packages) $(race) -skip '$(computing)' $(GOTEST_FLAGS) $(concurrent)
 
 # Without the race detector: packages in which it finds nothing, and tests that it would distort, or that are at full size only here.
 test-others: need-go need-proxies ui-test
 	go vet work
 	$(GO_TEST) $(run) -p $(packages) $(GOTEST_FLAGS) $(sort $(sequential) $(withoutrace))
-	$(GO_TEST) $(run) -run '$(commands)' $(GOTEST_FLAGS) ./server/cmd/headgate
+	$(GO_TEST) $(run) -run '$(computing)' $(GOTEST_FLAGS) ./server/cmd/headgate ./server/sim
 	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
 	cd tools/release && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
 	printf '%s\n' $(examples) | xargs -P 2 -I{} sh -c 'cd {} && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...'
