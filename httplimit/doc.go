@@ -8,7 +8,7 @@
 //	})
 //	return http.ListenAndServe(":8080", limit(mux))
 //
-// [By] limits without rules. [New] limits by the rules of an engine, and the rest of this page is about it:
+// [By] limits without rules. [New] limits by the rules of an engine. The rest of this page is about New:
 //
 //	doc, err := file.Load("rules.yaml") // package rules/file
 //	set, err := doc.Compile()

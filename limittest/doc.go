@@ -24,8 +24,8 @@
 //
 // Implement algorithm.Custom, and register it in memstore.Options.Algorithms. [RunAlgorithm] checks that its methods
 // keep the promises of algorithm.Custom, by random histories. Then write its decisions as a script, which [RunScript]
-// replays on a store that has the algorithm. In a script, headgate.FirstCustom is custom-0, and the next numbers
-// follow:
+// replays on a store that has the algorithm; its comment describes the lines of a script. In a script,
+// headgate.FirstCustom is custom-0, and the next numbers follow:
 //
 //	case a window begins with the first request
 //	limit 2/m custom-0
@@ -37,41 +37,4 @@
 //
 // [Allowing] and [Denying] return limiters that always decide alike, and a [Recorder] records what was asked. A [Clock]
 // sets the time of a memstore.Store; in a bubble of testing/synctest the store needs none.
-//
-// # Scripts
-//
-// A script is lines of text. A # at the beginning of a line or after a space begins a comment.
-//
-//	case the worked example: capacity 10, refill 10/s
-//	limit 10/s
-//	at 300ms take alice 6 -> allow remaining=4
-//	at 500ms take alice 5 -> allow remaining=1
-//	at 1.4s peek alice -> allow remaining=10 reset=0s
-//
-// A case begins with nothing consumed, at 2026-01-01T00:00:00Z, which is a multiple of every period that divides a day.
-// Its lines are:
-//
-//	limit LIMIT
-//	limit NAME = LIMIT
-//
-// The limit of the following steps, as [headgate.ParseLimit] parses it; or one that steps refer to with "under NAME". A
-// second one replaces the first: the limit changes.
-//
-//	at TIME take CHECK -> OUTCOME
-//	at TIME charge CHECK -> OUTCOME
-//	at TIME peek KEY [under NAME] -> OUTCOME
-//	at TIME takeall CHECK and CHECK … -> OUTCOME and OUTCOME …
-//	at TIME give KEY COST of RECEIPT [under NAME] [-> error=NAME]
-//	at TIME renew KEY COST of RECEIPT [under NAME] -> allow|deny|error=NAME
-//	at TIME reset KEY [-> error=NAME]
-//
-// A TIME is relative to the beginning of the case: a Go duration, or several added and subtracted, as in 1s-1us. Times
-// may go back. A CHECK is KEY COST [under NAME] [as RECEIPT]; the receipt can be refunded under that name. An OUTCOME
-// is error=NAME or
-//
-//	allow|deny [remaining=N] [retry=TIME|never] [reset=TIME] [delay=TIME] [limit=N] [units=N]
-//
-// and other fields are not compared, except for the obvious: the limit's capacity, no retry if allowed, some if denied,
-// a receipt for taken units and none otherwise. Units are those of the receipt. The names of errors are invalid-check,
-// invalid-limit and unsupported.
 package limittest

@@ -44,6 +44,41 @@ func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }
 
 // RunScript replays a script, each case as a subtest on a limiter of its own. name is the file of the script, for error
 // messages.
+//
+// A script is lines of text. A # at the beginning of a line or after a space begins a comment.
+//
+//	case the worked example: capacity 10, refill 10/s
+//	limit 10/s
+//	at 300ms take alice 6 -> allow remaining=4
+//	at 500ms take alice 5 -> allow remaining=1
+//	at 1.4s peek alice -> allow remaining=10 reset=0s
+//
+// A case begins with nothing consumed, at 2026-01-01T00:00:00Z, which is a multiple of every period that divides a day.
+// Its lines are:
+//
+//	limit LIMIT
+//	limit NAME = LIMIT
+//
+// The limit of the following steps, as [headgate.ParseLimit] parses it; or one that steps refer to with "under NAME". A
+// second one replaces the first: the limit changes.
+//
+//	at TIME take CHECK -> OUTCOME
+//	at TIME charge CHECK -> OUTCOME
+//	at TIME peek KEY [under NAME] -> OUTCOME
+//	at TIME takeall CHECK and CHECK … -> OUTCOME and OUTCOME …
+//	at TIME give KEY COST of RECEIPT [under NAME] [-> error=NAME]
+//	at TIME renew KEY COST of RECEIPT [under NAME] -> allow|deny|error=NAME
+//	at TIME reset KEY [-> error=NAME]
+//
+// A TIME is relative to the beginning of the case: a Go duration, or several added and subtracted, as in 1s-1us. Times
+// may go back. A CHECK is KEY COST [under NAME] [as RECEIPT]; the receipt can be refunded under that name. An OUTCOME
+// is error=NAME or
+//
+//	allow|deny [remaining=N] [retry=TIME|never] [reset=TIME] [delay=TIME] [limit=N] [units=N]
+//
+// and other fields are not compared, except for the obvious: the limit's capacity, no retry if allowed, some if denied,
+// a receipt for taken units and none otherwise. Units are those of the receipt. The names of errors are invalid-check,
+// invalid-limit and unsupported.
 func RunScript(t *testing.T, name, script string, newLimiter Maker) {
 	t.Helper()
 	s, err := parseScript(name, script)

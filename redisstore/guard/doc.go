@@ -49,15 +49,10 @@
 // back to Options.Local. So a guard cannot guard another guard. Charge follows the policies; under Open and Closed the
 // units are lost and counted. Give and Reset fail with an error that wraps [ErrUnavailable].
 //
-// # Several checks
-//
-// TakeAll calls shard by shard, each once and only if those before it allow. If a shard denies, what was taken is given
-// back in the background. If a check with the policy Closed has an open circuit, all is denied without a call.
-//
 // # Denials
 //
 // A denial is remembered until its RetryAfter has passed, counted from the call, and at most for Options.DenyCache. It
-// holds for the same key, owner, limit and cost, and for larger costs where the response tells when they would pass. A
+// holds for the same key, owner, limit and cost, and for larger costs where the response shows when they would pass. A
 // refund or reset on another node shows within that time; a Charge, Give or Reset through this guard ends the denial at
 // once. Denials of concurrency limits and split keys, whose RetryAfter is an estimate, are remembered for a hundredth
 // of DenyCache. Degraded decisions are not remembered.

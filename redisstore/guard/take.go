@@ -34,7 +34,9 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	return d, err
 }
 
-// TakeAll takes all or none. See [headgate.Limiter], and the package comment for the order in which shards are called.
+// TakeAll takes all or none; see [headgate.Limiter]. It calls shard by shard, each once and only if those before it
+// allow. If a shard denies, units taken from others are given back in the background. If a check with the policy Closed
+// has an open circuit, all checks are denied without a call.
 func (g *Guard) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
