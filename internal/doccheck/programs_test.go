@@ -23,7 +23,7 @@ const root = "../.."
 func documents(t *testing.T) []string {
 	t.Helper()
 	paths := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
-	for _, dir := range []string{"docs", "docs/howto", "docs/runbooks", "docs/decisions", "deploy"} {
+	for _, dir := range []string{"docs", "docs/howto", "docs/reference", "docs/runbooks", "docs/decisions", "deploy"} {
 		found, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: got %d documents (%v), want some", dir, len(found), err)

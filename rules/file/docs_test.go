@@ -12,7 +12,10 @@ import (
 	"github.com/headgate/headgate/rules/file/testfile"
 )
 
-const document = "../../docs/rules.md"
+const (
+	document  = "../../docs/rules.md"
+	reference = "../../docs/reference/rules.md"
+)
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
@@ -46,15 +49,14 @@ func TestDocumentationShowsFilesThatLoad(t *testing.T) {
 
 func TestDocumentationNamesEveryField(t *testing.T) {
 	text := string(read(t, document))
-	_, tables, _ := strings.Cut(text, "## All fields")
-	tables, _, _ = strings.Cut(tables, "\n## ")
+	tables := string(read(t, reference))
 	for _, model := range []reflect.Type{
 		reflect.TypeFor[file.Document](), reflect.TypeFor[rules.Rule](), reflect.TypeFor[rules.Override](), reflect.TypeFor[rules.Penalty](),
 		reflect.TypeFor[rules.Client](), reflect.TypeFor[rules.ClientRule](), reflect.TypeFor[rules.Cost](), file.NamedLimit,
 	} {
 		for _, name := range file.Fields(model) {
 			if !strings.Contains(tables, "`"+name+"`") {
-				t.Errorf("%s: the tables have no %s", model, name)
+				t.Errorf("%s: %s has no %s", model, reference, name)
 			}
 		}
 	}

@@ -19,8 +19,6 @@ type Options struct {
 	Files fs.FS
 	// Sections is the navigation. Documents that it does not name are in a last section with the title More.
 	Sections []Section
-	// Generated are documents in Markdown that are not in Files, by name.
-	Generated map[string][]byte
 	// Source is the URL of the directory with the documents. Links that lead out of it are appended. Required.
 	Source string
 	// Version is shown on every page. Default: none.
@@ -103,11 +101,9 @@ func (o *Options) menu() ([]group, error) {
 				return nil, fmt.Errorf("navigation: %s does not exist, or is named twice", name)
 			}
 			rest = slices.Delete(rest, i, i+1)
-			text, ok := o.Generated[name]
-			if !ok {
-				if text, err = fs.ReadFile(o.Files, name); err != nil {
-					return nil, err
-				}
+			text, err := fs.ReadFile(o.Files, name)
+			if err != nil {
+				return nil, err
 			}
 			p, err := r.render(name, text)
 			if err != nil {
@@ -158,9 +154,6 @@ func (o *Options) documents() ([]string, error) {
 		}
 		return err
 	})
-	for name := range o.Generated {
-		names = append(names, name)
-	}
 	slices.Sort(names)
 	return names, err
 }

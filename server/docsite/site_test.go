@@ -15,6 +15,7 @@ var documents = fstest.MapFS{
 	"README.md": {Data: []byte("# Home\n\nSee [rules](rules.md#the-key-of-a-rule), [a guide](guide/a.md), [code](../engine/doc.go) and [Go](https://go.dev).\n")},
 	"rules.md": {Data: []byte("# Rules\n\nAbout `when`.\n\n## The key of a rule!\n\n| a | b |\n|---|--:|\n| one | 2 |\n\n" +
 		"## Twice\n\n```yaml\nkey: ip\n```\n\n## Twice\n\n<script>alert(1)</script>\n")},
+	"made.md":         {Data: []byte("# Made\n")},
 	"guide/README.md": {Data: []byte("# Guides\n")},
 	"guide/a.md":      {Data: []byte("# Guide A\n\n[back](../rules.md) ![picture](../p.png)\n")},
 	"p.png":           {Data: []byte("png")},
@@ -23,8 +24,7 @@ var documents = fstest.MapFS{
 func options() Options {
 	return Options{
 		Files: documents, Source: "https://example.com/docs", Version: "v1",
-		Sections:  []Section{{"Start", []string{"README.md", "made.md"}}, {"All", []string{"rules.md", "guide/"}}},
-		Generated: map[string][]byte{"made.md": []byte("# Made\n")},
+		Sections: []Section{{"Start", []string{"README.md", "made.md"}}, {"All", []string{"rules.md", "guide/"}}},
 	}
 }
 

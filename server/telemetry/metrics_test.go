@@ -3,7 +3,11 @@ package telemetry_test
 import (
 	"errors"
 	"flag"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,12 +16,15 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/control/follow"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/gossip"
 	"github.com/headgate/headgate/server/fleet/lease"
 	"github.com/headgate/headgate/server/gateway"
 	"github.com/headgate/headgate/server/gateway/upstream"
+	"github.com/headgate/headgate/server/overload"
 	"github.com/headgate/headgate/server/service/envoyrls"
+	"github.com/headgate/headgate/server/service/resp"
 	"github.com/headgate/headgate/server/telemetry"
 )
 
@@ -69,6 +76,10 @@ func allSources() *telemetry.Sources {
 				Upstreams: []gateway.UpstreamStats{{Route: "/", URL: "http://a:1", Up: true, Pool: upstream.Stats{Open: 5, Idle: 2}, Checks: 9, ChecksFailed: 1}},
 			}
 		},
+		Follow:   func() follow.Status { return follow.Status{Checked: time.Unix(1_800_000_000, 0)} },
+		Database: func() *telemetry.DatabaseStatus { return &telemetry.DatabaseStatus{Writable: true} },
+		Overload: func() overload.Stats { return overload.Stats{Shed: map[overload.Stage]int64{overload.Console: 1}} },
+		RESP:     func() resp.Stats { return resp.Stats{} },
 		Listeners: func() []telemetry.Listener {
 			return []telemetry.Listener{{Name: "api", Open: 2, Accepted: 5, Refused: 1}}
 		},
@@ -78,11 +89,16 @@ func allSources() *telemetry.Sources {
 	}
 }
 
-// The names of metrics and labels are what panels and alarms are built on, so a change is made on purpose: -update.
-func TestTheNamesOfAllMetrics(t *testing.T) {
-	const path = "testdata/metrics.txt"
-	r := newRig(t, everyKind, memory(t), true)
+// everything returns metrics with at least one sample of each.
+func everything(t *testing.T) *telemetry.Metrics {
+	t.Helper()
+	store := memory(t)
+	r := newRig(t, everyKind, store, true)
+	if err := store.Close(); err != nil { // so that a policy decides
+		t.Fatal(err)
+	}
 	r.ask(1, "path", "/nothing")
+	r.ask(1, "path", "/reject", "user", "alice")
 	if err := r.metrics.Register(allSources()); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +106,14 @@ func TestTheNamesOfAllMetrics(t *testing.T) {
 	r.metrics.Fault("engine")
 	r.metrics.ObserveShard("10.0.0.1:6379", time.Millisecond)
 	r.metrics.ObserveRequest(&gateway.Observation{Route: "shop", Took: time.Millisecond, UpstreamTook: time.Millisecond})
+	return r.metrics
+}
+
+// The names of metrics and labels are what panels and alarms are built on, so a change is made on purpose: -update.
+func TestTheNamesOfAllMetrics(t *testing.T) {
+	const path = "testdata/metrics.txt"
 	var names []string
-	for name := range scrape(t, r.metrics) {
+	for name := range scrape(t, everything(t)) {
 		if !strings.HasPrefix(name, "headgate_") || strings.Contains(name, "_bucket{") && !strings.Contains(name, "+Inf") {
 			continue // the runtime's are not ours
 		}
@@ -122,25 +144,61 @@ func TestTheNamesOfAllMetrics(t *testing.T) {
 	}
 }
 
-func TestEveryMetricIsDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/operate.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// docs/reference/metrics.md has every metric as a scrape shows it: name, type, labels and help.
+func TestReferenceOfMetricsIsUpToDate(t *testing.T) {
+	const path = "../../docs/reference/metrics.md"
 	names, err := os.ReadFile("testdata/metrics.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
+	labels := map[string]string{}
 	for line := range strings.Lines(string(names)) {
-		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		for _, end := range []string{"_seconds_bucket", "_seconds_sum", "_seconds_count"} {
-			if base, ok := strings.CutSuffix(name, end); ok {
-				name = base + "_seconds"
-			}
+		name, list, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasSuffix(name, "_seconds_bucket") { // its label le is not ours
+			labels[strings.TrimSuffix(name, "_count")] = strings.ReplaceAll(list, " ", ", ")
 		}
-		if !strings.Contains(string(doc), "`"+name) {
-			t.Errorf("docs/operate.md says nothing of %s", name)
+	}
+	rows := map[string]string{}
+	w := httptest.NewRecorder()
+	everything(t).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	for line := range strings.Lines(w.Body.String()) {
+		kind, rest, ours := strings.Cut(strings.TrimSpace(line), " headgate_")
+		name, text, _ := strings.Cut(rest, " ")
+		switch {
+		case ours && kind == "# HELP":
+			rows[name] = strings.ReplaceAll(text, "|", "\\|")
+		case ours && kind == "# TYPE":
+			rows[name] = "| `headgate_" + name + "` | " + text + " | " + labels["headgate_"+name] + " | " + rows[name] + " |\n"
 		}
+	}
+	source, err := os.ReadFile("names.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`desc\("(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		if rows[m[1]] == "" {
+			t.Errorf("no scrape of allSources has headgate_%s, want all metrics of names.go", m[1])
+		}
+	}
+	var b strings.Builder
+	b.WriteString("# Metrics\n\nEvery metric of `/metrics` on the admin listener. [Alerts](../alerts.md) and [operations](../operate.md#metrics) " +
+		"say which to watch. The metrics of the\nGo runtime and the process (`go_…`, `process_…`) come on top.\n\n" +
+		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		b.WriteString(rows[name])
+	}
+	want := b.String()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("docs/reference/metrics.md: got\n%s\nwant (go test -update)\n%s", got, want)
 	}
 }
 

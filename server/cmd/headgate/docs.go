@@ -4,9 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/docs"
-	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
-	"github.com/headgate/headgate/server/cmd/headgate/internal/reference"
 	"github.com/headgate/headgate/server/docsite"
 )
 
@@ -15,13 +13,16 @@ var sections = []docsite.Section{
 	{Title: "Start", Documents: []string{"README.md", "tutorial.md"}},
 	{Title: "How-to guides", Documents: []string{"howto/", "migrate.md"}},
 	{Title: "Use", Documents: []string{
-		"rules.md", "console.md", "api.md", "grpc.md", "resp.md", "envoy.md", "client.md", "rules-service.md", "redis.md", "fleet.md",
-		"traffic.md", "traces.md", "whatif.md", "simulator.md",
+		"rules.md", "config.md", "console.md", "rules-service.md", "redis.md", "fleet.md",
+		"api.md", "grpc.md", "resp.md", "envoy.md", "client.md",
+		"traffic.md", "whatif.md", "simulator.md",
 	}},
-	{Title: "Reference", Documents: []string{"commands.md", "config.md", "errors.md", "misuse.md", "glossary.md"}},
-	{Title: "Operate", Documents: []string{"operate.md", "doctor.md", "chaos.md", "scale.md", "performance.md", "release.md", "security.md"}},
+	{Title: "Operate", Documents: []string{
+		"operate.md", "doctor.md", "alerts.md", "traces.md", "scale.md", "performance.md", "release.md", "security.md",
+	}},
 	{Title: "Runbooks", Documents: []string{"runbooks/"}},
-	{Title: "Understand", Documents: []string{"architecture.md", "algorithms.md"}},
+	{Title: "Reference", Documents: []string{"reference/", "rules-api.md", "misuse.md", "glossary.md"}},
+	{Title: "Explanations", Documents: []string{"architecture.md", "algorithms.md", "accuracy.md", "chaos.md"}},
 	{Title: "Decisions", Documents: []string{"decisions/"}},
 }
 
@@ -35,8 +36,8 @@ on its admin address.`,
 		Example: `  # write the site, to be served by any web server
   headgate docs --dir site`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			site, err := buildDocs(c.Root())
+		RunE: func(*cobra.Command, []string) error {
+			site, err := buildDocs()
 			if err != nil {
 				return err
 			}
@@ -53,20 +54,10 @@ on its admin address.`,
 	return c
 }
 
-// buildDocs builds the documentation of this program.
-func buildDocs(root *cobra.Command) (*docsite.Site, error) {
+// buildDocs builds the documentation of this version.
+func buildDocs() (*docsite.Site, error) {
 	return docsite.Build(docsite.Options{
 		Files: docs.Files, Sections: sections, Version: currentBuild().Version,
 		Source: "https://github.com/headgate/headgate/blob/main/docs",
-		Generated: map[string][]byte{
-			"commands.md": reference.Commands(root),
-			"errors.md": reference.Errors([]reference.ExitCode{
-				{Code: cli.ExitOK, Meaning: "success"},
-				{Code: cli.ExitFailure, Meaning: "an error, or rules that lint or test refuse"},
-				{Code: cli.ExitDiffers, Meaning: "rules diff: the files differ from the rules service; bench: some requests failed or were not sent"},
-				{Code: cli.ExitDenied, Meaning: "check, explain: the request is denied"},
-				{Code: cli.ExitInterrupted, Meaning: "interrupted with Ctrl-C; results so far were printed"},
-			}),
-		},
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/node"
-	"github.com/headgate/headgate/server/docsite"
 	"github.com/headgate/headgate/server/internal/terminal"
 	"github.com/headgate/headgate/server/telemetry"
 )
@@ -84,7 +83,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	defer stop()
 	o := node.Options{
 		Version: currentBuild().Version, Logger: log, LogLines: lines, Secrets: p.Stdout,
-		Docs: func() (*docsite.Site, error) { return buildDocs(p.rootCommand()) },
+		Docs: buildDocs,
 	}
 	if c.NeedsDemo() || terminal.IsDevice(p.Stdout) {
 		o.Banner = p.Stdout

@@ -19,9 +19,9 @@ var (
 	secrets    = regexp.MustCompile(`hg_alice_[0-9a-f]{64}`)
 )
 
-// The calls in docs/rules-service.md get the responses shown there, except for times and secrets.
+// The calls in docs/rules-api.md get the responses shown there, except for times and secrets.
 func TestExamplesInDocsAreTrue(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/rules-service.md")
+	data, err := os.ReadFile("../../../docs/rules-api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

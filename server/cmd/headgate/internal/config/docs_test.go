@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	docPath    = "../../../../../docs/config.md"
-	schemaPath = "../../../../../docs/config.schema.json"
+	docPath       = "../../../../../docs/config.md"
+	referencePath = "../../../../../docs/reference/config.md"
+	schemaPath    = "../../../../../docs/config.schema.json"
 )
 
 func readDoc(t *testing.T) string {
@@ -34,24 +35,27 @@ func readDoc(t *testing.T) string {
 	return string(data)
 }
 
-// between checks the text between two marks of docs/config.md, or writes it with -update.
-func between(t *testing.T, mark, want string) {
+// between checks the text between two marks of a page, or writes it with -update.
+func between(t *testing.T, path, mark, want string) {
 	t.Helper()
-	text := readDoc(t)
-	before, rest, ok := strings.Cut(text, "<!-- "+mark+" -->\n")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), "<!-- "+mark+" -->\n")
 	got, after, ok2 := strings.Cut(rest, "<!-- /"+mark+" -->")
 	if !ok || !ok2 {
-		t.Fatalf("docs/config.md has no <!-- %s -->", mark)
+		t.Fatalf("%s has no <!-- %s -->", path, mark)
 	}
 	if *update {
-		text = before + "<!-- " + mark + " -->\n" + want + "<!-- /" + mark + " -->" + after
-		if err := os.WriteFile(docPath, []byte(text), 0o600); err != nil {
+		text := before + "<!-- " + mark + " -->\n" + want + "<!-- /" + mark + " -->" + after
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if got != want {
-		t.Errorf("docs/config.md, %s: got\n%s\nwant (go test -update)\n%s", mark, got, want)
+		t.Errorf("%s, %s: got\n%s\nwant (go test -update)\n%s", path, mark, got, want)
 	}
 }
 
@@ -62,24 +66,26 @@ func TestDocsListAllSettings(t *testing.T) {
 		if s.Default == "" {
 			value = ""
 		}
-		b.WriteString("| `--" + s.Name + " " + s.Arg + "` | `" + s.Variable() + "` | `" + s.Field() + "` | " + value + " |\n")
+		meaning, _, _ := strings.Cut(s.Usage, ". ")
+		row := "| `--" + s.Name + " " + strings.ReplaceAll(s.Arg, "|", "\\|") + "` | " + strings.ReplaceAll(meaning, "|", "\\|") + " | " + value + " |\n"
+		b.WriteString(row)
 	}
-	between(t, "settings", b.String())
+	between(t, docPath, "settings", b.String())
 }
 
 func TestDocsReferenceIsUpToDate(t *testing.T) {
 	var b strings.Builder
 	reference(&b, "", reflect.TypeFor[Config]())
-	between(t, "reference", strings.TrimPrefix(b.String(), "\n"))
+	between(t, referencePath, "reference", strings.TrimPrefix(b.String(), "\n"))
 }
 
 // reference writes a table of the fields of a struct, then tables of the structs in it.
 func reference(b *strings.Builder, path string, t reflect.Type) {
-	title := "The top of the file"
+	title := "Top level"
 	if path != "" {
 		title = "`" + path + "`"
 	}
-	b.WriteString("\n### " + title + "\n\n| field | default | |\n|---|---|---|\n")
+	b.WriteString("\n## " + title + "\n\n| field | default | meaning |\n|---|---|---|\n")
 	type section struct {
 		path string
 		of   reflect.Type

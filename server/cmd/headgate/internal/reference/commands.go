@@ -1,4 +1,5 @@
-// Package reference writes reference pages in Markdown from the program itself: its commands, and its errors.
+// Package reference writes the pages of docs/reference in Markdown: commands, fields of rules, APIs and errors, from the
+// code that defines them.
 package reference
 
 import (

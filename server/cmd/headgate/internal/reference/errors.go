@@ -7,12 +7,19 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
-// An ExitCode is an exit code of the program.
-type ExitCode struct {
-	Code    int
-	Meaning string
+// exitCodes are the exit codes of the program.
+var exitCodes = []struct {
+	code    int
+	meaning string
+}{
+	{cli.ExitOK, "success"},
+	{cli.ExitFailure, "an error, or rules that lint or test refuse"},
+	{cli.ExitDiffers, "`rules diff`: the files differ from the rules service; `bench`: some requests failed or were not sent"},
+	{cli.ExitDenied, "`check`, `explain`: the request is denied"},
+	{cli.ExitInterrupted, "interrupted with Ctrl-C; results so far were printed"},
 }
 
 // goErrors are the exported errors of the library that callers can compare with errors.Is.
@@ -34,17 +41,20 @@ var goErrors = []struct {
 }
 
 // Errors returns the reference page about errors, in Markdown.
-func Errors(codes []ExitCode) []byte {
+func Errors() []byte {
 	var b bytes.Buffer
-	b.WriteString("# Errors\n\nA denial is not an error: it is a decision. An error means that nothing was decided.\n\n" +
+	b.WriteString("# Errors\n\nExit codes of the program, and errors of the Go packages. A denial is not an error: it is a decision. " +
+		"An error means that nothing was decided.\n\n" +
 		"## Exit codes\n\n| code | meaning |\n|--:|---|\n")
-	for _, c := range codes {
-		fmt.Fprintf(&b, "| %d | %s |\n", c.Code, c.Meaning)
+	for _, c := range exitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", c.code, c.meaning)
 	}
-	b.WriteString("\n## In Go\n\nCompare with `errors.Is`.\n\n| error | message | what to do |\n|---|---|---|\n")
+	b.WriteString("\n## In Go\n\nCompare with `errors.Is`.\n\n| error | message | fix |\n|---|---|---|\n")
 	for _, e := range goErrors {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.name, strings.ReplaceAll(e.err.Error(), "|", `\|`), e.action)
 	}
-	b.WriteString("\n## Over HTTP, gRPC and RESP\n\nSee [HTTP and JSON](api.md), [gRPC](grpc.md) and [Redis clients](resp.md).\n")
+	b.WriteString("\n## Over the network\n\n| protocol | errors |\n|---|---|\n" +
+		"| HTTP and JSON | [statuses](../api.md#errors) |\n| gRPC | [statuses](../grpc.md#decide) |\n" +
+		"| Redis clients | [replies](../resp.md#hgtake-and-hgpeek) |\n| rules service | [statuses](../rules-api.md#errors) |\n")
 	return b.Bytes()
 }
