@@ -108,6 +108,7 @@ func TestGuidesWork(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
+			var out string // of the last command
 			for _, m := range block.FindAllStringSubmatch(string(text), -1) {
 				switch m[1] {
 				case "yaml":
@@ -121,7 +122,11 @@ func TestGuidesWork(t *testing.T) {
 					}
 				case "sh":
 					for line := range strings.Lines(m[2]) {
-						runIn(t, dir, strings.TrimSpace(line))
+						out = runIn(t, dir, strings.TrimSpace(line))
+					}
+				case "text":
+					if !strings.Contains(out, strings.TrimSpace(m[2])) {
+						t.Errorf("got\n%s\nthe guide shows\n%s", out, m[2])
 					}
 				case "console":
 					for line := range strings.Lines(m[2]) {

@@ -88,6 +88,16 @@ func (r *reader) saveToken() {
 	writeFile(r.t, filepath.Join(r.dir, "token.txt"), printed.FindStringSubmatch(r.running.stdout.String())[1])
 }
 
+// protectsService checks that the running gateway limits requests to the user's service.
+func (r *reader) protectsService() {
+	r.t.Helper()
+	c := newClient(r.t, r.running.gateway, "X-API-Key", "alice")
+	await.True(r.t, "the user's service responds through the gateway", func() bool {
+		response := c.must("/")
+		return response.StatusCode == http.StatusOK && response.Header.Get("X-RateLimit-Limit") == "20"
+	})
+}
+
 // Each command of the README, typed in order, does what the README says.
 func TestReadmeCommandsWorkInOrder(t *testing.T) {
 	t.Parallel()
@@ -116,16 +126,17 @@ func TestReadmeCommandsWorkInOrder(t *testing.T) {
 		switch b.language {
 		case "yaml":
 			writeFile(t, filepath.Join(r.dir, "rules.yaml"), b.text)
-			r.saveToken()
 		case "sh":
 			for line := range strings.Lines(b.text) {
 				line = strings.TrimSpace(line)
 				switch {
 				case strings.HasPrefix(line, "make run"):
 					r.starts("headgate serve")
+					r.saveToken()
 				case strings.HasPrefix(line, "make test"), strings.HasPrefix(line, "export PATH"): // this test is part of it
 				case strings.HasPrefix(line, "headgate serve"):
 					r.starts(line)
+					r.protectsService()
 				default:
 					out := r.types(line)
 					for words, description := range want {
@@ -145,9 +156,4 @@ func TestReadmeCommandsWorkInOrder(t *testing.T) {
 			t.Errorf("the README has no command with %q", words)
 		}
 	}
-	c := newClient(t, r.running.gateway, "X-API-Key", "alice")
-	await.True(t, "the user's service answers through the gateway", func() bool {
-		response := c.must("/")
-		return response.StatusCode == http.StatusOK && response.Header.Get("X-RateLimit-Limit") == "20"
-	})
 }
