@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
@@ -202,7 +205,7 @@ func checkUsage(t *testing.T, line string) {
 	case c.HasSubCommands() && len(args) > 0 && !strings.HasPrefix(args[0], "-"):
 		t.Errorf("%s: headgate has no such command", line)
 	default:
-		if err := c.ParseFlags(args); err != nil {
+		if err := c.ParseFlags(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
@@ -257,7 +260,7 @@ func TestTutorialWorks(t *testing.T) {
 			}
 		}
 	}
-	if shown < 8 {
+	if shown < 7 {
 		t.Errorf("the tutorial shows %d lines of output, want those of all steps", shown)
 	}
 	c := newClient(t, running.gateway)
