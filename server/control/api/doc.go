@@ -6,8 +6,8 @@
 //	defer server.Close()
 //	http.Handle("/v1/", server) // on the admin listener
 //
-// docs/rules-service.md shows each call, and /openapi.json describes all of them. A failed call gets problem details
-// (RFC 9457) with the path of every invalid field. Routes returns the calls and the roles that may make them.
+// docs/rules-api.md shows the calls with examples, and /openapi.json describes all of them. A failed call gets problem
+// details (RFC 9457) with the path of every invalid field. Routes returns the calls and the roles that may make them.
 //
 // The package only translates between HTTP and the packages that do the work: control/edit changes content and
 // guarantees that it compiles, control/token authenticates callers, control/feed notifies nodes of changes,
