@@ -88,7 +88,7 @@ func (s *Store) convertEntry(sh *shard, a *access, e *slot) (*slot, error) {
 		return nil, s.moveToRecord(sh, a)
 	}
 	atomic.StoreUint64(&e.tag, a.tagWord())
-	atomic.StoreUint64(&e.state, word&denied|a.seal(pair))
+	atomic.StoreUint64(&e.state, word&deniedBit|a.seal(pair))
 	return e, nil
 }
 
@@ -118,7 +118,7 @@ func (s *Store) convertRecord(sh *shard, a *access, record []int64) ([]int64, er
 
 // peekLocked decides n units without taking them. The shard is locked.
 func (s *Store) peekLocked(sh *shard, a *access, n int64) headgate.Decision {
-	if record := sh.wide.lookup(a.hash); record != nil {
+	if record := sh.records.lookup(a.hash); record != nil {
 		state := stateOf(record)
 		return a.plan.Peek(a.plan.Carry(state, a.shift(state), a.now), a.now, n)
 	}

@@ -24,7 +24,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	a := s.newAccess(p, c.Key, c.Cost)
 	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
-	if p.compact && sh.wide.lookup(a.hash) == nil {
+	if p.compact && sh.records.lookup(a.hash) == nil {
 		d, fits, err := s.chargeCompact(sh, &a)
 		if fits || err != nil {
 			return d, err
@@ -49,7 +49,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 // fit a word, or if the key has a record now.
 func (s *Store) chargeCompact(sh *shard, a *access) (d headgate.Decision, fits bool, err error) {
 	e, err := s.convertEntry(sh, a, s.entry(a.hash))
-	if err != nil || sh.wide.lookup(a.hash) != nil {
+	if err != nil || sh.records.lookup(a.hash) != nil {
 		return d, false, err
 	}
 	if e == nil {
@@ -135,7 +135,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	a := s.newAccess(p, c.Key, c.Cost)
 	sh := s.lockFor(&a)
 	defer sh.mu.Unlock()
-	if record := sh.wide.lookup(a.hash); record != nil {
+	if record := sh.records.lookup(a.hash); record != nil {
 		a.giveRecord(record, r)
 		return nil
 	}
@@ -197,8 +197,8 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 		a := access{key: c.Key, hash: maphash.String(s.seeds[kind], c.Key), now: s.now()}
 		sh := &s.shards[a.shard()]
 		sh.mu.Lock()
-		if sh.wide.lookup(a.hash) != nil {
-			s.drop(&sh.wide, a.hash)
+		if sh.records.lookup(a.hash) != nil {
+			s.drop(&sh.records, a.hash)
 			sh.recordSweep(a.now)
 		}
 		if e := s.entry(a.hash); e != nil {

@@ -49,20 +49,20 @@ const (
 // false. The times of the claims are set; now is the store's time.
 func (s *Store) takeClaiming(claims []claim, dst []headgate.Decision, now int64) bool {
 	var locked shardSet
-	wide := false
+	hasRecords := false
 	for i := range claims {
 		switch c := &claims[i]; {
 		case !c.feasible():
 			return false
 		case c.plan.compact:
 		case c.plan.kind == algorithm.KindWindows || c.plan.IsPair():
-			wide = true
+			hasRecords = true
 			locked.add(c.shard())
 		default:
 			return false
 		}
 	}
-	if wide {
+	if hasRecords {
 		return s.takeClaimingRecords(claims, dst, &locked, now)
 	}
 	for i := range claims {
@@ -121,7 +121,7 @@ func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, loc
 
 // findRecord finds the record of a claim.
 func (s *Store) findRecord(c *claim) bool {
-	record := s.shards[c.shard()].wide.lookup(c.hash)
+	record := s.shards[c.shard()].records.lookup(c.hash)
 	if record == nil || record[recordWords] > maxClaimState || !c.plan.Owns(stateOf(record)) {
 		return false
 	}

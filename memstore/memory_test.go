@@ -40,7 +40,7 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 				t.Error("Evictions = 0, want some: the keys do not fit")
 			}
 			for n := range s.shards {
-				s.shards[n].wide.checkFree(t)
+				s.shards[n].records.checkFree(t)
 			}
 			if got.Keys+got.Evictions+got.Refusals != 4*perGoroutine {
 				t.Errorf("%d keys + %d evictions + %d refusals, want %d in all", got.Keys, got.Evictions, got.Refusals, 4*perGoroutine)
@@ -67,7 +67,7 @@ func (s *Store) countBytes() int64 {
 				sum += d.bytes() - newDirectory(0, maxSlots).bytes()
 			}
 		}
-		r := &s.shards[n].wide
+		r := &s.shards[n].records
 		sum += int64(r.index.Len()) * hashindex.BytesPerKey
 		for size := range r.classes {
 			for _, page := range r.classes[size].pages {

@@ -11,11 +11,11 @@ import (
 // A part is one check of a TakeAll.
 type part struct {
 	access
-	slot *slot // the key's entry, which is held; nil if the key has a record or nothing
-	word uint64
-	pair algorithm.Pair
-	next algorithm.Pair // the pair after an allowed take
-	wide bool           // the key has a record
+	slot      *slot // the key's entry, which is held; nil if the key has a record or nothing
+	word      uint64
+	pair      algorithm.Pair
+	next      algorithm.Pair // the pair after an allowed take
+	hasRecord bool           // the key has a record
 
 	record        []int64  // the key's record, valid until records are moved
 	words         int64    // the length of its state
@@ -27,7 +27,7 @@ type part struct {
 
 // findRecord looks up the record of a part.
 func (p *part) findRecord(sh *shard) {
-	if p.record = sh.wide.lookup(p.hash); p.record != nil {
+	if p.record = sh.records.lookup(p.hash); p.record != nil {
 		p.words = p.record[recordWords]
 	}
 }
@@ -75,7 +75,7 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 		return true, nil
 	}
 	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
-		p.wide = true
+		p.hasRecord = true
 		p.pin(p.record)
 		return moves, nil
 	}
@@ -109,7 +109,7 @@ func (s *Store) hold(p *part) {
 			return
 		}
 	}
-	p.wide = !p.plan.IsPair() || s.shards[p.shard()].wide.lookup(p.hash) != nil
+	p.hasRecord = !p.plan.IsPair() || s.shards[p.shard()].records.lookup(p.hash) != nil
 }
 
 // hold holds the entry of the part's key, and reads it.
@@ -125,7 +125,7 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 		p.tryRecord(d)
 		return
 	}
-	if p.wide || !p.feasible() {
+	if p.hasRecord || !p.feasible() {
 		*d = s.decidePart(p, p.n)
 		return
 	}
@@ -155,8 +155,8 @@ func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 	switch {
 	case p.record != nil:
 		return p.decideRecord(p.record, n)
-	case p.wide:
-		return s.decideWide(&s.shards[p.shard()], &p.access, n)
+	case p.hasRecord:
+		return s.decideByRecord(&s.shards[p.shard()], &p.access, n)
 	default:
 		return p.plan.DecidePair(p.pair, p.now, n)
 	}
@@ -171,7 +171,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	default:
 		record := p.record
 		if record == nil {
-			record = s.shards[p.shard()].wide.lookup(p.hash)
+			record = s.shards[p.shard()].records.lookup(p.hash)
 		}
 		p.unpin(record)
 		*d = p.takeRecord(record)
@@ -182,7 +182,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 func (s *Store) restorePart(p *part, allowed bool) {
 	if p.slot != nil {
 		if !allowed {
-			p.word |= denied
+			p.word |= deniedBit
 		}
 		if p.pair.Units == 0 { // it was added for this part
 			s.dropEntry(&p.access, p.slot)
@@ -196,18 +196,18 @@ func (s *Store) restorePart(p *part, allowed bool) {
 	sh := &s.shards[p.shard()]
 	record := p.record
 	if record == nil {
-		record = sh.wide.lookup(p.hash)
+		record = sh.records.lookup(p.hash)
 	}
 	if p.taken {
 		record[recordWords] = int64(copy(record[recordState:], p.stateBefore[:p.words]))
 	}
 	if record[recordWords] == 0 { // it was created for this part
-		s.drop(&sh.wide, p.hash)
+		s.drop(&sh.records, p.hash)
 		p.record = nil
 		return
 	}
 	p.unpin(record)
 	if !allowed {
-		s.decideWide(sh, &p.access, p.n) // records the denial
+		s.decideByRecord(sh, &p.access, p.n) // records the denial
 	}
 }

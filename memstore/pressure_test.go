@@ -143,7 +143,7 @@ func TestFullMemoryStillServesKnownKeysAndOtherKinds(t *testing.T) {
 				}
 			}
 			for n := range s.shards {
-				s.shards[n].wide.checkFree(t)
+				s.shards[n].records.checkFree(t)
 			}
 		})
 	}

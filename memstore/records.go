@@ -73,6 +73,9 @@ func classFor(words int) uint8 {
 	return c
 }
 
+// pageCount returns the number of pages that exist.
+func (c *class) pageCount() int { return len(c.pages) - c.holes }
+
 // hasPage reports whether the page of a record exists.
 func (c *class) hasPage(size uint8, number uint32) bool { return c.pages[number/perPage(size)] != nil }
 
@@ -119,7 +122,7 @@ func (r *records) locate(hash uint64) (recordLocation, []int64) {
 // recordFor returns a record of the key with room for a state of that many words: the existing record, a larger one
 // with the same state, or a new one with an empty state.
 func (s *Store) recordFor(sh *shard, a *access, words int) ([]int64, error) {
-	r, hash := &sh.wide, a.hash
+	r, hash := &sh.records, a.hash
 	size := classFor(recordState + words)
 	old, was := r.locate(hash)
 	if len(was) >= recordState+words {
@@ -148,13 +151,13 @@ func (s *Store) recordFor(sh *shard, a *access, words int) ([]int64, error) {
 // a dead record or, among a sample, the one with the least time left. It never evicts the record of the key itself, nor
 // that of a key that was denied since it last drained.
 func (s *Store) allocate(sh *shard, size uint8, a *access) (uint32, bool) {
-	c := &sh.wide.classes[size]
+	c := &sh.records.classes[size]
 	for !s.reserveRecord(hashindex.BytesPerKey) {
 		if !s.evictRecord(sh, size, a) && !s.reclaimPage(sh, a) {
 			return 0, false
 		}
 	}
-	for c.free == 0 && !s.addPage(&sh.wide, size) && !s.evictRecord(sh, size, a) {
+	for c.free == 0 && !s.addPage(&sh.records, size) && !s.evictRecord(sh, size, a) {
 		if !s.reclaimPage(sh, a) {
 			s.budget.records.Add(-hashindex.BytesPerKey)
 			return 0, false
@@ -219,12 +222,12 @@ func (c *class) unlist(size uint8, number uint32) {
 // another size get room. It skips pages with a record that must not be evicted.
 func (s *Store) reclaimPage(sh *shard, a *access) bool {
 	var size uint8
-	for i := range sh.wide.classes {
-		if c := &sh.wide.classes[i]; len(c.pages)-c.holes > len(sh.wide.classes[size].pages)-sh.wide.classes[size].holes {
+	for i := range sh.records.classes {
+		if sh.records.classes[i].pageCount() > sh.records.classes[size].pageCount() {
 			size = uint8(i)
 		}
 	}
-	c, per, now := &sh.wide.classes[size], perPage(size), a.now+a.lag
+	c, per, now := &sh.records.classes[size], perPage(size), a.now+a.lag
 	for range min(8, len(c.pages)) {
 		c.cursor = (c.cursor/per*per + per) % c.capacity
 		first := c.cursor
@@ -236,12 +239,12 @@ func (s *Store) reclaimPage(sh *shard, a *access) bool {
 				if record[recordUntil] > now {
 					s.evictions.Add(1)
 				}
-				s.drop(&sh.wide, uint64(record[recordHash]))
+				s.drop(&sh.records, uint64(record[recordHash]))
 			}
 		}
 		sh.recordSweep(now)
 		c.removePage(size, first)
-		sh.wide.pages--
+		sh.records.pages--
 		s.budget.records.Add(-pageBytes(size))
 		return true
 	}
@@ -273,7 +276,7 @@ func (c *class) removePage(size uint8, first uint32) {
 }
 
 func (s *Store) evictRecord(sh *shard, size uint8, a *access) bool {
-	c, now := &sh.wide.classes[size], a.now+a.lag
+	c, now := &sh.records.classes[size], a.now+a.lag
 	victim, least := uint32(0), int64(0)
 	for range min(evictSample, c.capacity) {
 		c.cursor = (c.cursor + 1) % c.capacity
@@ -299,7 +302,7 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *access) bool {
 		s.evictions.Add(1)
 	}
 	sh.recordSweep(now)
-	s.drop(&sh.wide, uint64(c.record(size, victim-1)[recordHash]))
+	s.drop(&sh.records, uint64(c.record(size, victim-1)[recordHash]))
 	return true
 }
 
@@ -335,9 +338,8 @@ func (s *Store) sweepRecords(r *records, count int, now int64) {
 			}
 		}
 		if c.live == 0 && c.capacity > 0 {
-			pages := len(c.pages) - c.holes
-			r.pages -= pages
-			s.budget.records.Add(-int64(pages) * pageBytes(uint8(size)))
+			r.pages -= c.pageCount()
+			s.budget.records.Add(-int64(c.pageCount()) * pageBytes(uint8(size)))
 			*c = class{}
 		}
 	}

@@ -12,8 +12,8 @@ const shardBits = 8
 // A shard has the keys whose hashes begin with its number. Its lock is needed to add, move or drop entries and for all
 // access to records, but not to decide on an existing entry.
 type shard struct {
-	mu   sync.Mutex
-	wide records
+	mu      sync.Mutex
+	records records
 
 	// swept is the latest time at which a dead key was dropped. A new key starts no earlier, so that a key which was
 	// dropped does not go back in time.

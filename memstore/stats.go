@@ -45,7 +45,7 @@ func (s *Store) Stats() Stats {
 	for n := range s.shards {
 		sh := &s.shards[n]
 		sh.mu.Lock()
-		stats.Keys += int64(sh.wide.index.Len())
+		stats.Keys += int64(sh.records.index.Len())
 		if d := s.dirs[n].Load(); d != nil {
 			var last *segment
 			for _, g := range d.segments {

@@ -214,7 +214,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 		return nil
 	}
 	if !p.compact {
-		*d, err = s.takeWide(&a)
+		*d, err = s.takeWithRecord(&a)
 		return err
 	}
 	for {
@@ -319,11 +319,11 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			}
 			pair, ok := p.TakePair(p.unseal(tag, word, now), now, n)
 			if !ok {
-				if word&denied != 0 { // already recorded, unless the slot has another key by now
+				if word&deniedBit != 0 { // already recorded, unless the slot has another key by now
 					if atomic.LoadUint64(&e.state) == word {
 						return pair, takeDenied
 					}
-				} else if atomic.CompareAndSwapUint64(&e.state, word, word|denied) {
+				} else if atomic.CompareAndSwapUint64(&e.state, word, word|deniedBit) {
 					return pair, takeDenied
 				}
 				continue
@@ -354,7 +354,7 @@ func (s *Store) takeAbsent(a *access) (headgate.Decision, error) {
 	if !s.validAt(a.now) {
 		return headgate.Decision{}, errRetry
 	}
-	if record := sh.wide.lookup(a.hash); record != nil {
+	if record := sh.records.lookup(a.hash); record != nil {
 		return s.takeFromRecord(sh, a, record)
 	}
 	// With the lock, no other goroutine can add, move or drop the entry, so it is found if it exists.

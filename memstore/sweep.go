@@ -125,24 +125,24 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		sh.mu.Unlock()
 		s.stopwatch.stop(start)
 	}
-	s.sweepWide(sh, now)
+	s.sweepShardRecords(sh, now)
 }
 
-// sweepWide drops the dead records of a shard. It locks the shard for a few of them at a time.
-func (s *Store) sweepWide(sh *shard, now int64) {
+// sweepShardRecords drops the dead records of a shard. It locks the shard for a few of them at a time.
+func (s *Store) sweepShardRecords(sh *shard, now int64) {
 	const batch = 128
 	for more, done := true, uint32(0); more; done += batch {
 		sh.mu.Lock()
-		if sh.wide.pages == 0 {
+		if sh.records.pages == 0 {
 			sh.mu.Unlock()
 			return
 		}
 		start := time.Now()
 		sh.recordSweep(now)
-		s.sweepRecords(&sh.wide, batch, now)
+		s.sweepRecords(&sh.records, batch, now)
 		more = false
-		for i := range sh.wide.classes {
-			more = more || sh.wide.classes[i].capacity > done+batch
+		for i := range sh.records.classes {
+			more = more || sh.records.classes[i].capacity > done+batch
 		}
 		sh.mu.Unlock()
 		s.stopwatch.stop(start)

@@ -239,7 +239,7 @@ func (s *tidyOptions) drops(e *slot) bool {
 			return false // held by this goroutine, for the current check
 		}
 		rest := s.layouts.timeLeft(tagWord, state, s.ref, s.now)
-		evict := rest > 0 && rest <= s.evict && state&denied == 0 && s.evicted < s.evicting
+		evict := rest > 0 && rest <= s.evict && state&deniedBit == 0 && s.evicted < s.evicting
 		if rest > -s.keepDead && !evict {
 			return false
 		}
@@ -294,7 +294,7 @@ func (g *segment) survey(t *layouts, ref, now int64, want int) segmentSurvey {
 					c.idle++
 				}
 				c.stale = c.stale || rest < -maxDeath
-			} else if state&denied == 0 {
+			} else if state&deniedBit == 0 {
 				byLength[bits.Len64(uint64(rest))]++
 			}
 		}

@@ -32,7 +32,7 @@ func TestWordKeepsPair(t *testing.T) {
 			if !p.holds(want) {
 				t.Fatalf("%s: %+v does not fit", limit, want)
 			}
-			got := p.unseal(1234, p.seal(1234, want)|heldBit|denied, now)
+			got := p.unseal(1234, p.seal(1234, want)|heldBit|deniedBit, now)
 			if got.Last < want.Last || got.Last > want.Last+p.grainMask {
 				t.Fatalf("%s: %+v is read as %+v, want Last within %d µs", limit, want, got, p.grainMask)
 			}

@@ -25,7 +25,7 @@ import (
 // are dropped in time (see sweep.go).
 const (
 	heldBit    = 1 << 63
-	denied     = 1 << 62
+	deniedBit  = 1 << 62
 	claimedBit = 1 << 61
 
 	fieldBits = 22
@@ -182,7 +182,7 @@ func lifeTime(life uint8) int64 {
 // timeLeft returns how long an entry must be remembered after now, in µs. If it is dead, the result is 0 or less, and
 // says for how long. ref is a time at which the entry was readable, to interpret the word's time.
 func (l *layout) timeLeft(tag, word uint64, ref, now int64) int64 {
-	wasDenied := word&denied != 0
+	wasDenied := word&deniedBit != 0
 	word ^= tag ^ l.salt
 	units := int64(word & l.unitMask)
 	if units == 0 {
@@ -200,8 +200,8 @@ func (l *layout) timeLeft(tag, word uint64, ref, now int64) int64 {
 
 // stillDenied returns the denied bit of the state that replaces word at now: it stays until the key has drained.
 func (l *layout) stillDenied(tag, word uint64, now int64) uint64 {
-	if word&denied == 0 || l.timeLeft(tag, word, now, now) <= 0 {
+	if word&deniedBit == 0 || l.timeLeft(tag, word, now, now) <= 0 {
 		return 0
 	}
-	return denied
+	return deniedBit
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-func (s *Store) takeWide(a *access) (headgate.Decision, error) {
+// takeWithRecord decides a check of a key whose state does not fit a state word, and so is in a record.
+func (s *Store) takeWithRecord(a *access) (headgate.Decision, error) {
 	sh := s.lockFor(a)
 	defer sh.mu.Unlock()
-	if record := sh.wide.lookup(a.hash); record != nil {
+	if record := sh.records.lookup(a.hash); record != nil {
 		return s.takeFromRecord(sh, a, record)
 	}
 	if err := s.moveToRecord(sh, a); err != nil {
 		return headgate.Decision{}, err
 	}
-	return s.takeFromRecord(sh, a, sh.wide.lookup(a.hash))
+	return s.takeFromRecord(sh, a, sh.records.lookup(a.hash))
 }
 
 // takeFromRecord takes from the record of a key, and creates it if it is nil. The shard is locked.
@@ -45,9 +46,9 @@ func (s *Store) takeFromRecord(sh *shard, a *access, record []int64) (headgate.D
 	return a.takeRecord(record), nil
 }
 
-// decideWide decides n units by the record of a key, and marks the record if it denies.
-func (s *Store) decideWide(sh *shard, a *access, n int64) headgate.Decision {
-	record := sh.wide.lookup(a.hash)
+// decideByRecord decides n units by the record of a key, and marks the record if it denies.
+func (s *Store) decideByRecord(sh *shard, a *access, n int64) headgate.Decision {
+	record := sh.records.lookup(a.hash)
 	if record == nil {
 		return a.plan.Decide(nil, a.now, n)
 	}
@@ -87,7 +88,7 @@ func (a *access) takeRecord(record []int64) headgate.Decision {
 // recordWithRoom returns the record of a key with its state converted to the plan and room for one more step.
 func (s *Store) recordWithRoom(sh *shard, a *access) ([]int64, error) {
 	words := a.plan.firstWords
-	if record := sh.wide.lookup(a.hash); record != nil {
+	if record := sh.records.lookup(a.hash); record != nil {
 		record, err := s.convertRecord(sh, a, record)
 		if err != nil {
 			return nil, err
@@ -124,7 +125,7 @@ func (a *access) liveUntil(record []int64, resetAfter time.Duration) int64 {
 // moveToRecord moves the entry of a key, if it has one, to a record, because its limit or a debt does not fit a state
 // word.
 func (s *Store) moveToRecord(sh *shard, a *access) error {
-	if sh.wide.lookup(a.hash) != nil {
+	if sh.records.lookup(a.hash) != nil {
 		return nil
 	}
 	e := s.entry(a.hash)
@@ -138,7 +139,7 @@ func (s *Store) moveToRecord(sh *shard, a *access) error {
 	word := e.hold()
 	state := s.convertState(a, atomic.LoadUint64(&e.tag), word)
 	atomic.StoreUint64(&e.tag, tombstone<<layoutBits)
-	if word&denied != 0 {
+	if word&deniedBit != 0 {
 		record[recordDenied], record[recordUntil] = 1, math.MaxInt64
 	}
 	a.storeState(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
