@@ -73,7 +73,6 @@ func classFor(words int) uint8 {
 	return c
 }
 
-// pageCount returns the number of pages that exist.
 func (c *class) pageCount() int { return len(c.pages) - c.holes }
 
 // hasPage reports whether the page of a record exists.
