@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// FleetFigures are figures about the limits that a node shares with others. Counters start at 0 when the node starts.
+// FleetFigures are figures about the limits that a node shares with others, for its heartbeats, its status and its
+// metrics. Counters start at 0 when the node starts.
 type FleetFigures struct {
 	// Live is the number of live nodes including this one, Known that of all nodes. 0 if they are unknown.
 	Live  int64 `json:"live"`
@@ -47,6 +49,14 @@ type SyncFigures struct {
 	Received int64 `json:"received"`
 	Failed   int64 `json:"failed"`
 	Refused  int64 `json:"refused"`
+	// Evicted is the number of keys dropped early, Full that of new keys refused, both for lack of room.
+	Evicted int64 `json:"evicted"`
+	Full    int64 `json:"full"`
+	// Lookups is the number of keys whose consumption by others was looked up. LookupWaits is the number of decisions that
+	// waited for a lookup, LookupsDropped that of decisions made without its result.
+	Lookups        int64 `json:"lookups"`
+	LookupWaits    int64 `json:"lookup_waits"`
+	LookupsDropped int64 `json:"lookups_dropped"`
 }
 
 // LeaseFigures are the figures of leases: units that a node takes from the store before it needs them.
@@ -60,6 +70,12 @@ type LeaseFigures struct {
 	Granted  int64 `json:"granted"`
 	Returned int64 `json:"returned"`
 	Expired  int64 `json:"expired"`
+	// Denied, Waits, Exact and Degraded are checks that had no leased units: denied without a store call, held back until a
+	// call returned, decided one by one in the store, and decided by a failure policy.
+	Denied   int64 `json:"denied"`
+	Waits    int64 `json:"waits"`
+	Exact    int64 `json:"exact"`
+	Degraded int64 `json:"degraded"`
 }
 
 // Limits of figures. Values beyond them are invalid.
@@ -72,6 +88,11 @@ const (
 	MaxSyncModes = 8
 	MaxModeName  = 32
 )
+
+// Isolated reports whether updates of a mode are neither sent nor received. It is false for nil.
+func (f *FleetFigures) Isolated() bool {
+	return f != nil && slices.ContainsFunc(f.Sync, func(s SyncFigures) bool { return !s.Up })
+}
 
 // each calls count for all counters and ms for all times, with their paths. minimum is the lowest valid time.
 func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, minimum float64)) {

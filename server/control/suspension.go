@@ -11,14 +11,24 @@ import (
 // A Suspension turns off the enforcement of one rule, or of all rules of its namespace, until it expires: requests over
 // a limit are admitted and counted, as with on_limit: shadow. Its ID is SuspensionID.
 type Suspension struct {
+	// Namespace and Scope are only in responses: Scope is ScopeFleet if the rules service has turned enforcement off, and
+	// ScopeNode if one node has.
+	Namespace string `json:"namespace,omitempty"`
 	// Rule is the ID of the rule. Empty means all rules of the namespace.
 	Rule    string    `json:"rule,omitempty"`
+	Scope   string    `json:"scope,omitempty"`
 	Since   time.Time `json:"since"`
 	Expires time.Time `json:"expires"`
 	Note    string    `json:"note,omitempty"`
 	// By is the ID of the token that created it.
 	By string `json:"by"`
 }
+
+// The scopes of a Suspension.
+const (
+	ScopeFleet = "fleet"
+	ScopeNode  = "node"
+)
 
 // MaxSuspension is the maximum duration of a suspension. A rule that should stay a shadow rule says so itself.
 const MaxSuspension = 7 * 24 * time.Hour

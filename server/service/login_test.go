@@ -44,7 +44,7 @@ func TestTokensOfAuthorizationHeaders(t *testing.T) {
 			t.Errorf("%q: got %v, want valid %t", header, err, want)
 		}
 	}
-	if failed, _ := tokens.Logins.Recent(); failed != 1 {
+	if failed := tokens.Logins.Report().Count; failed != 1 {
 		t.Errorf("got %d wrong tokens, want 1: others show none", failed)
 	}
 	if err := (&service.Tokens{Token: tokens.Token}).Validate(); err == nil {

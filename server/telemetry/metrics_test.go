@@ -16,10 +16,9 @@ import (
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/guard"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/follow"
-	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/gossip"
-	"github.com/headgate/headgate/server/fleet/lease"
 	"github.com/headgate/headgate/server/gateway"
 	"github.com/headgate/headgate/server/gateway/upstream"
 	"github.com/headgate/headgate/server/overload"
@@ -50,14 +49,13 @@ func allSources() *telemetry.Sources {
 		},
 		Fleet: func() telemetry.Fleet {
 			return telemetry.Fleet{
-				Live: 2, Known: 3,
-				Lease: &lease.Stats{Keys: 1, Calls: 9, Failures: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
-				Sync: []telemetry.Sync{
-					{
-						Mode: "async", Up: true, Sent: 6, Received: 7,
-						LedgerStats: fleet.LedgerStats{Keys: 4, Applied: 11, Over: 3, OverMax: 2, Lag: 50 * time.Millisecond, LagMax: time.Second},
+				FleetFigures: control.FleetFigures{
+					Live: 2, Known: 3,
+					Leases: &control.LeaseFigures{Keys: 1, Calls: 9, Failed: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
+					Sync: []control.SyncFigures{
+						{Mode: "async", Up: true, Sent: 6, Received: 7, Keys: 4, Applied: 11, Over: 3, OverMax: 2, LagMS: 50, LagMaxMS: 1000},
+						{Mode: "gossip", Refused: 1},
 					},
-					{Mode: "gossip", LedgerStats: fleet.LedgerStats{Refused: 1}},
 				},
 				Gossip: &gossip.Stats{SentBytes: 1000, ReceivedBytes: 2000, WrongKey: 3},
 			}
@@ -65,7 +63,7 @@ func allSources() *telemetry.Sources {
 		LostRefunds: func() int64 { return 6 },
 		Waiting:     func() int { return 8 },
 		Enforcement: func() telemetry.Enforcement {
-			return telemetry.Enforcement{RulesOff: 2, Suspensions: map[string]int{telemetry.ScopeNode: 1}, Ends: time.Unix(1_800_000_000, 0)}
+			return telemetry.Enforcement{RulesOff: 2, Suspensions: map[string]int{control.ScopeNode: 1}, Ends: time.Unix(1_800_000_000, 0)}
 		},
 		Gateway: func() gateway.Stats {
 			return gateway.Stats{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/follow"
 )
 
@@ -71,7 +72,7 @@ func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
 // collectEnforcement sends how many rules are not enforced.
 func collectEnforcement(ch chan<- prometheus.Metric, e *Enforcement) {
 	ch <- gauge(enforcementOffRulesDesc, float64(e.RulesOff))
-	for _, scope := range []string{ScopeFleet, ScopeNode} {
+	for _, scope := range []string{control.ScopeFleet, control.ScopeNode} {
 		ch <- gauge(enforcementOffDesc, float64(e.Suspensions[scope]), scope)
 	}
 	ends := 0.0

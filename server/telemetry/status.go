@@ -1,6 +1,10 @@
 package telemetry
 
-import "time"
+import (
+	"time"
+
+	"github.com/headgate/headgate/server/control"
+)
 
 // A Status is the state of a node, as /readyz reports it.
 type Status struct {
@@ -10,7 +14,7 @@ type Status struct {
 	// database cannot be written, or token keys cannot be read. The fields below say which.
 	Degraded bool `json:"degraded"`
 	// EnforcementOff are the rules that are not enforced for a time. It makes a node neither degraded nor unready.
-	EnforcementOff []Suspension `json:"enforcement_off,omitempty"`
+	EnforcementOff []control.Suspension `json:"enforcement_off,omitempty"`
 	// Warnings are settings that are probably wrong. They make a node neither degraded nor unready.
 	Warnings []string `json:"warnings,omitempty"`
 	// Version is the program's version.
@@ -25,7 +29,7 @@ type Status struct {
 	// Store describes where limits are counted.
 	Store StoreStatus `json:"store"`
 	// Fleet describes how limits are shared with other nodes, if they are.
-	Fleet *FleetStatus `json:"fleet,omitempty"`
+	Fleet *control.FleetFigures `json:"fleet,omitempty"`
 	// Identity describes problems with identifying clients.
 	Identity IdentityStatus `json:"identity,omitzero"`
 	// Upstreams describes which upstreams get requests. Failed upstreams do not make a node unready: no other node
@@ -37,19 +41,6 @@ type Status struct {
 	Listeners map[string]string `json:"listeners,omitempty"`
 }
 
-// A Suspension says that a rule is not enforced for a time.
-type Suspension struct {
-	// Rule is the rule, empty for all rules of the node.
-	Rule string `json:"rule,omitempty"`
-	// Scope is "fleet" if the rules service has turned enforcement off, "node" if only this node has.
-	Scope   string    `json:"scope"`
-	Since   time.Time `json:"since"`
-	Expires time.Time `json:"expires"`
-	Note    string    `json:"note,omitempty"`
-	// By is the ID of the token that turned it off.
-	By string `json:"by"`
-}
-
 // Enforcement are figures about enforcement that is off.
 type Enforcement struct {
 	// RulesOff is the number of rules that are not enforced, without those that are shadow rules anyway.
@@ -59,12 +50,6 @@ type Enforcement struct {
 	// Ends is when the last of them ends, zero if there is none.
 	Ends time.Time
 }
-
-// The scopes of a Suspension.
-const (
-	ScopeFleet = "fleet"
-	ScopeNode  = "node"
-)
 
 // A State is the phase of a node's life.
 type State string
@@ -136,28 +121,6 @@ type ShardStatus struct {
 	Since time.Time `json:"since,omitzero"`
 	// Error is why it fails, possibly only for some keys, and how to fix it.
 	Error string `json:"error,omitempty"`
-}
-
-// FleetStatus describes how limits are shared with other nodes.
-type FleetStatus struct {
-	// Live is the number of reachable nodes including this one, and Known the number of all nodes.
-	Live  int `json:"live"`
-	Known int `json:"known"`
-	// Sync has one element per kind of sync.
-	Sync []SyncStatus `json:"sync,omitempty"`
-}
-
-// SyncStatus describes one kind of sync between nodes or regions.
-type SyncStatus struct {
-	Mode string `json:"mode"`
-	Up   bool   `json:"up"`
-	// LagMS is the age of received updates, and Over counts the units admitted above limits because updates arrived late.
-	LagMS int64 `json:"lag_ms"`
-	Over  int64 `json:"over"`
-	// ClockAheadMS is how far the fleet's clock is ahead of this node's, and ClocksOff the number of nodes whose clock
-	// skew is known to exceed a second.
-	ClockAheadMS int64 `json:"clock_ahead_ms"`
-	ClocksOff    int64 `json:"clocks_off,omitempty"`
 }
 
 // IdentityStatus describes problems with identifying clients.

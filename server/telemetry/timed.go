@@ -65,67 +65,51 @@ type timed struct {
 var _ Remote = (*timed)(nil)
 
 // record records a call of the store that began at start.
-func (t *timed) record(o op, start time.Time, err error) {
+func (t *timed) record(o op, start time.Time, err *error) {
 	t.durations[o].Observe(time.Since(start).Seconds())
-	if err != nil {
+	if *err != nil {
 		t.errors[o].Inc()
 	}
 }
 
-func (t *timed) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	start := time.Now()
-	d, err := t.Remote.Take(ctx, c)
-	t.record(opTake, start, err)
-	return d, err
+func (t *timed) Take(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	defer t.record(opTake, time.Now(), &err)
+	return t.Remote.Take(ctx, c)
 }
 
 func (t *timed) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
-) ([]headgate.Decision, error) {
-	start := time.Now()
-	dst, err := t.Remote.TakeAll(ctx, checks, dst)
-	t.record(opTakeAll, start, err)
-	return dst, err
+) (decisions []headgate.Decision, err error) {
+	defer t.record(opTakeAll, time.Now(), &err)
+	return t.Remote.TakeAll(ctx, checks, dst)
 }
 
-func (t *timed) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	start := time.Now()
-	d, err := t.Remote.Peek(ctx, c)
-	t.record(opPeek, start, err)
-	return d, err
+func (t *timed) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	defer t.record(opPeek, time.Now(), &err)
+	return t.Remote.Peek(ctx, c)
 }
 
-func (t *timed) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	start := time.Now()
-	d, err := t.Remote.Charge(ctx, c)
-	t.record(opCharge, start, err)
-	return d, err
+func (t *timed) Charge(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
+	defer t.record(opCharge, time.Now(), &err)
+	return t.Remote.Charge(ctx, c)
 }
 
-func (t *timed) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	start := time.Now()
-	err := t.Remote.Give(ctx, c, r)
-	t.record(opGive, start, err)
-	return err
+func (t *timed) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) (err error) {
+	defer t.record(opGive, time.Now(), &err)
+	return t.Remote.Give(ctx, c, r)
 }
 
-func (t *timed) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	start := time.Now()
-	renewed, err := t.Remote.Renew(ctx, c, r)
-	t.record(opRenew, start, err)
-	return renewed, err
+func (t *timed) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (renewed bool, err error) {
+	defer t.record(opRenew, time.Now(), &err)
+	return t.Remote.Renew(ctx, c, r)
 }
 
-func (t *timed) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
-	start := time.Now()
-	d, err := t.Remote.Grant(ctx, c, want, share)
-	t.record(opGrant, start, err)
-	return d, err
+func (t *timed) Grant(ctx context.Context, c headgate.Check, want, share int64) (d headgate.Decision, err error) {
+	defer t.record(opGrant, time.Now(), &err)
+	return t.Remote.Grant(ctx, c, want, share)
 }
 
-func (t *timed) Reset(ctx context.Context, c headgate.Check) error {
-	start := time.Now()
-	err := t.Remote.Reset(ctx, c)
-	t.record(opReset, start, err)
-	return err
+func (t *timed) Reset(ctx context.Context, c headgate.Check) (err error) {
+	defer t.record(opReset, time.Now(), &err)
+	return t.Remote.Reset(ctx, c)
 }

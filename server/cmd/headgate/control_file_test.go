@@ -27,8 +27,8 @@ func TestAPIShowsRulesOfAFileReadOnly(t *testing.T) {
 		t.Helper()
 		await.NoError(t, "the API to show "+want, func() error {
 			o, err := client.Get(t.Context(), remote.Rules, "per-user")
-			if err == nil && !bytes.Contains(o.Body, []byte(want)) {
-				err = fmt.Errorf("got %s", o.Body)
+			if err == nil && !bytes.Contains(o.Body(), []byte(want)) {
+				err = fmt.Errorf("got %s", o.Body())
 			}
 			return err
 		})

@@ -44,7 +44,7 @@ func TestDemoRulesOfAnEarlierStartAreRemoved(t *testing.T) {
 	p = serve(t, append(args, "--upstream", newUpstream(t))...)
 	newClient(t, p.gateway).want(50, http.StatusOK)
 	page, err := rulesService(t, p).List(t.Context(), remote.Rules, remote.Query{})
-	if err != nil || page.Total != 1 || !strings.Contains(string(page.Objects[0].Body), "demo-per-key") {
+	if err != nil || page.Total != 1 || !strings.Contains(string(page.Resources()[0].Body()), "demo-per-key") {
 		t.Errorf("in front of a user's service: got %+v, %v, want only the rule that the user has changed", page, err)
 	}
 }
@@ -107,9 +107,9 @@ func TestRefusedUpstreamLeavesTheDatabaseAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range page.Objects {
-		if page.Objects[i].Revision > 2 {
-			t.Errorf("rule %s is at revision %d, want it as the first start left it", page.Objects[i].Body, page.Objects[i].Revision)
+	for i := range page.Resources() {
+		if page.Resources()[i].Revision > 2 {
+			t.Errorf("rule %s is at revision %d, want it as the first start left it", page.Resources()[i].Body(), page.Resources()[i].Revision)
 		}
 	}
 	if page.Total == 0 {

@@ -148,6 +148,12 @@ func (b *Book) hold(id string, f *Finding, now time.Time) *Alert {
 	return a
 }
 
+// A Listing is a list of alerts in a response of the API.
+type Listing struct {
+	Firing int     `json:"firing"`
+	Alerts []Alert `json:"alerts"`
+}
+
 func (a *Alert) describe(f *Finding) {
 	slices.Sort(f.Nodes)
 	a.Nodes, a.Summary, a.Value = f.Nodes[:min(len(f.Nodes), maxNodes)], f.Summary, f.Value

@@ -22,9 +22,6 @@ func (s *Server) newAlerts() *alerts.Service {
 	})
 }
 
-// EvaluateAlerts evaluates the conditions of alerts now, which happens every few seconds anyway.
-func (s *Server) EvaluateAlerts(ctx context.Context) error { return s.alerts.Evaluate(ctx) }
-
 // notifyAlert notifies webhooks of an alert that fired or resolved.
 func (s *Server) notifyAlert(ctx context.Context, namespace string, a *alerts.Alert) error {
 	event := webhook.EventAlertFired
@@ -44,19 +41,16 @@ func (s *Server) listAlerts(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	firing := 0
+	response := alerts.Listing{Alerts: list}
 	for i := range list {
 		if list[i].State == alerts.Firing {
-			firing++
+			response.Firing++
 		}
 	}
 	if state != "" {
-		list = slices.DeleteFunc(list, func(a alerts.Alert) bool { return string(a.State) != state })
+		response.Alerts = slices.DeleteFunc(list, func(a alerts.Alert) bool { return string(a.State) != state })
 	}
-	return c.Respond(http.StatusOK, struct {
-		Firing int            `json:"firing"`
-		Alerts []alerts.Alert `json:"alerts"`
-	}{firing, list})
+	return c.Respond(http.StatusOK, response)
 }
 
 // A storeServer is a Redis server in a response.

@@ -31,33 +31,27 @@ func (s *Server) listAudit(c *call.Call) error {
 			return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.Caller.ID, q.Namespace)
 		}
 	}
-	list, next, err := s.history(c.R.Context(), q, limit, func(change *control.Change) revision {
+	list, next, err := s.history(c.R.Context(), q, limit, func(change *control.Change) edit.Revision {
 		return auditedRevision(c.Caller, change)
 	})
 	if err != nil {
 		return err
 	}
 	response := struct {
-		Audit        []revision    `json:"audit"`
-		Next         string        `json:"next,omitempty"`
-		FailedLogins *failedLogins `json:"failed_logins,omitempty"`
+		Audit        []edit.Revision `json:"audit"`
+		Next         string          `json:"next,omitempty"`
+		FailedLogins *logins.Report  `json:"failed_logins,omitempty"`
 	}{Audit: list, Next: next}
 	if c.Caller.CoversAll() {
-		count, recent := s.config.Logins.Recent()
-		response.FailedLogins = &failedLogins{count, recent}
+		failed := s.config.Logins.Report()
+		response.FailedLogins = &failed
 	}
 	return c.Respond(http.StatusOK, response)
 }
 
-// failedLogins are the failed logins since the process started, on all listeners.
-type failedLogins struct {
-	Count  int64            `json:"count"`
-	Recent []logins.Failure `json:"recent"`
-}
-
 // auditedRevision returns a change with the first objects that the caller may see, without secrets.
-func auditedRevision(caller *token.Principal, change *control.Change) revision {
-	r := newRevision(change)
+func auditedRevision(caller *token.Principal, change *control.Change) edit.Revision {
+	r := edit.NewRevision(change)
 	r.From = change.From
 	for i := range change.Ops {
 		op := &change.Ops[i]

@@ -18,12 +18,6 @@ type enforcementRequest struct {
 	For           string `field:"for"`
 }
 
-// A suspension is a control.Suspension in a response, with its namespace.
-type suspension struct {
-	Namespace string `json:"namespace"`
-	control.Suspension
-}
-
 // getEnforcement serves GET /v1/enforcement.
 func (s *Server) getEnforcement(c *call.Call) error {
 	all, err := c.Flag("all_namespaces")
@@ -127,8 +121,8 @@ func (s *Server) enforcementScope(c *call.Call, all bool) ([]string, error) {
 // respondEnforcement sends the suspensions in force in some namespaces.
 func (s *Server) respondEnforcement(c *call.Call, names []string) error {
 	response := struct {
-		Off []suspension `json:"off"`
-	}{[]suspension{}}
+		Off []control.Suspension `json:"off"`
+	}{[]control.Suspension{}}
 	now := s.config.Now()
 	for _, name := range names {
 		list, err := s.editor.Suspensions(c.R.Context(), name)
@@ -137,7 +131,8 @@ func (s *Server) respondEnforcement(c *call.Call, names []string) error {
 		}
 		for i := range list {
 			if list[i].Expires.After(now) {
-				response.Off = append(response.Off, suspension{name, list[i]})
+				list[i].Namespace = name
+				response.Off = append(response.Off, list[i])
 			}
 		}
 	}

@@ -17,8 +17,10 @@ import (
 
 // figures are fleet figures of a node, with a different value in each field.
 const figures = `{"live":2,"known":3,"sync":[{"mode":"async","up":true,"lag_ms":48.125,"lag_max_ms":97.5,"over":31,"over_max":8,` +
-	`"applied":5120,"lost":1,"clock_ahead_ms":-3.2,"clocks_off":4,"keys":120,"waiting":5,"sent":900,"received":870,"failed":6,"refused":7}],` +
-	`"leases":{"keys":12,"calls":340,"failed":9,"granted":100000,"returned":2300,"expired":15}}`
+	`"applied":5120,"lost":1,"clock_ahead_ms":-3.2,"clocks_off":4,"keys":120,"waiting":5,"sent":900,"received":870,"failed":6,"refused":7,` +
+	`"evicted":21,"full":22,"lookups":23,"lookup_waits":24,"lookups_dropped":25}],` +
+	`"leases":{"keys":12,"calls":340,"failed":9,"granted":100000,"returned":2300,"expired":15,"denied":31,"waits":32,` +
+	`"exact":33,"degraded":34}}`
 
 func TestNodesReportFleetFigures(t *testing.T) {
 	s := open(t, api.Config{})

@@ -12,16 +12,6 @@ import (
 	"github.com/headgate/headgate/server/control/keys"
 )
 
-// A counter is the state of a rule for a client, in one node or in a store that several nodes share.
-type counter struct {
-	keys.Rule
-	// Node is the node with the counter, Region its region.
-	Node   string `json:"node,omitempty"`
-	Region string `json:"region,omitempty"`
-	// Counters is the shared store with the counter.
-	Counters string `json:"counters,omitempty"`
-}
-
 // getKeys serves GET /v1/keys: the counters of a client under each rule.
 func (s *Server) getKeys(c *call.Call) error {
 	attributes := make(map[string]string)
@@ -34,16 +24,11 @@ func (s *Server) getKeys(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	response := struct {
-		Keys  []counter         `json:"keys"`
-		More  int               `json:"more,omitempty"` // rules that are not listed
-		Nodes []keys.NodeStatus `json:"nodes"`
-		Error string            `json:"error,omitempty"` // failures of nodes and stores
-	}{Keys: []counter{}}
+	response := keys.Counters{Keys: []keys.Counter{}}
 	for _, n := range poll.Responded() {
 		response.More = max(response.More, n.Response.More)
 		for _, rule := range n.Response.Keys {
-			k := counter{Rule: rule}
+			k := keys.Counter{Rule: rule}
 			if n.Counters != "" && rule.Mode == rules.Exact.String() {
 				k.Counters = n.Counters
 			} else {
@@ -52,7 +37,7 @@ func (s *Server) getKeys(c *call.Call) error {
 			response.Keys = append(response.Keys, k)
 		}
 	}
-	slices.SortStableFunc(response.Keys, func(a, b counter) int {
+	slices.SortStableFunc(response.Keys, func(a, b keys.Counter) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node))
 	})
 	response.Nodes, response.Error = poll.Statuses()
@@ -111,11 +96,7 @@ func (s *Server) resetKeys(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	response := struct {
-		Reset []string          `json:"reset"` // IDs of rules
-		Nodes []keys.NodeStatus `json:"nodes"`
-		Error string            `json:"error,omitempty"` // nodes whose counters may not be reset
-	}{Reset: []string{}}
+	response := keys.ResetReport{Reset: []string{}}
 	missing := true
 	for _, n := range poll.Responded() {
 		missing = missing && n.Response.Missing

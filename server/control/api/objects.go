@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/server/control"
@@ -17,42 +16,6 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/internal/secret"
 )
-
-// An item is a rule, a client or an override in a response.
-type item struct {
-	Rule     json.RawMessage `json:"rule,omitempty"`
-	Client   json.RawMessage `json:"client,omitempty"`
-	Override json.RawMessage `json:"override,omitempty"`
-	Revision int64           `json:"revision"`
-	Created  time.Time       `json:"created"`
-	Updated  time.Time       `json:"updated"`
-	By       string          `json:"by"`
-	// Warnings say why the object may not have the intended effect.
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-func newItem(o *control.Object) item {
-	i := item{Revision: o.Revision, Created: o.Created, Updated: o.Updated, By: o.By}
-	switch o.Kind {
-	case control.KindRule:
-		i.Rule = o.Body
-	case control.KindClient:
-		i.Client = o.Body
-	case control.KindOverride:
-		i.Override = o.Body
-	}
-	return i
-}
-
-// A page is a page of items. One of its lists is set.
-type page struct {
-	Rules     *[]item `json:"rules,omitempty"`
-	Clients   *[]item `json:"clients,omitempty"`
-	Overrides *[]item `json:"overrides,omitempty"`
-	Next      string  `json:"next,omitempty"`
-	Total     int     `json:"total"`
-	Revision  int64   `json:"revision"`
-}
 
 // maxSearch is the maximum size of a text to search for, in bytes.
 const maxSearch = 256
@@ -84,25 +47,15 @@ func listObjects(kind control.Kind) handler {
 		if err != nil {
 			return err
 		}
-		response := page{Total: total, Revision: revision}
+		next := ""
 		if len(objects) > limit {
 			objects = objects[:limit]
-			response.Next = call.NewCursor(objects[limit-1].ID)
+			next = call.NewCursor(objects[limit-1].ID)
 		}
-		items := make([]item, len(objects))
-		for i := range objects {
-			items[i] = newItem(&objects[i])
-		}
-		switch kind {
-		case control.KindRule:
-			response.Rules = &items
-		case control.KindClient:
-			response.Clients = &items
-		case control.KindOverride:
-			response.Overrides = &items
-		}
+		page := edit.NewPage(kind, objects)
+		page.Next, page.Total, page.Revision = next, total, revision
 		c.W.Header().Set("ETag", call.ETag(revision))
-		return c.Respond(http.StatusOK, response)
+		return c.Respond(http.StatusOK, page)
 	}
 }
 
@@ -125,7 +78,7 @@ func getObject(kind control.Kind) handler {
 			c.W.WriteHeader(http.StatusNotModified)
 			return nil
 		}
-		return c.Respond(http.StatusOK, newItem(o))
+		return c.Respond(http.StatusOK, edit.NewResource(o))
 	}
 }
 
@@ -233,7 +186,7 @@ func (s *Server) put(c *call.Call, p edit.Put) error {
 		c.W.Header().Set("Location", location)
 	}
 	c.W.Header().Set("ETag", call.ETag(result.Object.Revision))
-	response := newItem(result.Object)
+	response := edit.NewResource(result.Object)
 	response.Warnings = result.Warnings
 	return c.Respond(status, response)
 }

@@ -48,7 +48,7 @@ func problemOfRequest(err error) *problem.Error {
 		return problem.New(http.StatusNotFound, "%v", err)
 	case errors.As(err, &exists):
 		p := problem.New(http.StatusConflict, "%v", err)
-		p.Current, p.Diff = newItem(exists.Object), &exists.Diff
+		p.Current, p.Diff = edit.NewResource(exists.Object), &exists.Diff
 		return p
 	case errors.As(err, &suspended):
 		return problem.New(http.StatusConflict, "%v", err)
@@ -56,7 +56,7 @@ func problemOfRequest(err error) *problem.Error {
 		p := problem.New(http.StatusPreconditionFailed, "%v", err)
 		p.Diff = stale.Diff
 		if stale.Object != nil {
-			p.Current = newItem(stale.Object)
+			p.Current = edit.NewResource(stale.Object)
 		} else if stale.Diff != nil { // of a namespace
 			p.Current = call.RevisionOnly{Revision: stale.Namespace}
 		}

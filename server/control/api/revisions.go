@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control"
@@ -15,27 +14,6 @@ import (
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
-
-// A revision is a change in a response.
-type revision struct {
-	Revision  int64     `json:"revision"`
-	Namespace string    `json:"namespace"`
-	Time      time.Time `json:"time"`
-	Actor     string    `json:"actor"`
-	From      string    `json:"from,omitempty"` // in the audit log
-	Action    string    `json:"action"`
-	Note      string    `json:"note,omitempty"`
-	// Count is the number of changed objects. Changes are the first of them, Diff the same with content.
-	Count   int               `json:"count"`
-	Changes []edit.Difference `json:"changes,omitempty"`
-	Diff    []edit.Difference `json:"diff,omitempty"`
-}
-
-func newRevision(c *control.Change) revision {
-	return revision{
-		Revision: c.Revision, Namespace: c.Namespace, Time: c.Time, Actor: c.Actor, Action: c.Action, Note: c.Note,
-	}
-}
 
 // maxListed is the maximum number of objects per change in a list of changes.
 const maxListed = 100
@@ -79,14 +57,14 @@ func (s *Server) listRevisions(c *call.Call) error {
 		return err
 	}
 	return c.Respond(http.StatusOK, struct {
-		Revisions []revision `json:"revisions"`
-		Next      string     `json:"next,omitempty"`
+		Revisions []edit.Revision `json:"revisions"`
+		Next      string          `json:"next,omitempty"`
 	}{list, next})
 }
 
 // listedRevision returns a change with its first objects that nodes receive.
-func listedRevision(change *control.Change) revision {
-	r := newRevision(change)
+func listedRevision(change *control.Change) edit.Revision {
+	r := edit.NewRevision(change)
 	for i := range change.Ops {
 		op := &change.Ops[i]
 		if !op.Kind.ForNodes() {
@@ -102,11 +80,11 @@ func listedRevision(change *control.Change) revision {
 // history returns a page of the log, and the cursor of the next one. It leaves out changes that convert returns without
 // objects.
 func (s *Server) history(
-	ctx context.Context, q control.LogQuery, limit int, convert func(*control.Change) revision,
-) (list []revision, next string, err error) {
+	ctx context.Context, q control.LogQuery, limit int, convert func(*control.Change) edit.Revision,
+) (list []edit.Revision, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	list = []revision{}
+	list = []edit.Revision{}
 	for {
 		changes, err := s.config.DB.Log(ctx, q)
 		if err != nil {
@@ -166,7 +144,7 @@ func (s *Server) getRevision(c *call.Call) error {
 	if len(deltas) == 0 {
 		return notFound
 	}
-	r := newRevision(&changes[0])
+	r := edit.NewRevision(&changes[0])
 	r.Count, r.Diff = len(deltas), edit.Differences(deltas)
 	return c.Respond(http.StatusOK, r)
 }

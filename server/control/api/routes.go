@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headgate/headgate/server/control/api/internal/trafficapi"
-
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api/internal/call"
+	"github.com/headgate/headgate/server/control/api/internal/trafficapi"
 	"github.com/headgate/headgate/server/control/token"
 )
 
@@ -109,10 +108,12 @@ var routes = slices.Concat(
 
 		route("GET /v1/alerts", viewers, (*Server).listAlerts).query("state"),
 		route("GET /v1/stores", viewers, (*Server).listStores),
-		route("GET /v1/traffic", viewers, trafficCall((*trafficapi.Handlers).Get)).query("rule", "node", "region", "window", "limit"),
+		route("GET /v1/traffic", viewers, trafficCall((*trafficapi.Handlers).Get)).
+			query("rule", "node", "region", "window", "limit"),
 		route("GET /v1/traffic/clients", viewers, trafficCall((*trafficapi.Handlers).GetClients)).
 			query("order", "rule", "window", "limit", "q", "series", "*"),
-		route("GET /v1/traffic/decisions", viewers, trafficCall((*trafficapi.Handlers).GetDecisions)).query("rule", "denied", "limit", "*"),
+		route("GET /v1/traffic/decisions", viewers, trafficCall((*trafficapi.Handlers).GetDecisions)).
+			query("rule", "denied", "limit", "*"),
 		route("GET /v1/traffic/live", viewers, trafficCall((*trafficapi.Handlers).Live)).query("rule", "limit").streams(),
 		route("POST /v1/whatif", viewers, trafficCall((*trafficapi.Handlers).WhatIf)),
 		route("POST /v1/traffic/clients:erase", editors, trafficCall((*trafficapi.Handlers).Erase)).query("note"),

@@ -16,9 +16,6 @@ import (
 // defaultKeepAlive is the interval in which comments are sent, and the caller's token is checked again.
 const defaultKeepAlive = 15 * time.Second
 
-// Watchers returns the number of watchers.
-func (s *Server) Watchers() int { return s.hub.Watchers() }
-
 // watch serves GET /v1/watch with a stream of the namespace's revisions.
 func (s *Server) watch(c *call.Call) error {
 	known := int64(-1)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// reportDelay is the time within which all nodes have heard of an erasure.
+	// reportDelay is the time within which all nodes have applied an erasure.
 	reportDelay = 10 * time.Second
-	// eraseKeep is how long nodes and other processes are told of an erasure.
+	// eraseKeep is how long an erasure is sent to nodes and other processes.
 	eraseKeep = 10 * time.Minute
 	// maxErasures bounds the erasures of that time.
 	maxErasures = 1000
@@ -25,7 +25,7 @@ const (
 // An Erasure is a client that was erased.
 type Erasure struct {
 	Time time.Time `json:"time"`
-	// Client are attributes in their kept form.
+	// Client are the attributes in the form in which statistics store them.
 	Client map[string]string `json:"client"`
 }
 

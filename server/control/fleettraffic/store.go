@@ -36,7 +36,7 @@ type Options struct {
 	Namer  *traffic.Namer
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Erased is called with each erased client, in its kept form, so that the node in this process forgets it too.
+	// Erased is called with each erased client, as statistics store it, so that the node in this process forgets it too.
 	Erased func(kept map[string]string)
 }
 
@@ -81,9 +81,10 @@ func (s *Store) namespace(ctx context.Context, name string) (*namespace, error) 
 	if len(s.namespaces) >= maxNamespaces {
 		return nil, ErrTooMany
 	}
-	n := &namespace{name: name, loaded: map[stateKey]map[string]traffic.Counts{}, history: traffic.NewHistory(traffic.HistoryOptions{
-		Keep: keep, MaxBytes: maxBytes, Namer: s.options.Namer,
-	})}
+	n := &namespace{
+		name: name, loaded: map[stateKey]map[string]traffic.Counts{},
+		history: traffic.NewHistory(traffic.HistoryOptions{Keep: keep, MaxBytes: maxBytes, Namer: s.options.Namer}),
+	}
 	s.namespaces[name] = n
 	loading := context.WithoutCancel(ctx)
 	s.loading.Go(func() {
@@ -104,9 +105,6 @@ func (s *Store) History(ctx context.Context, name string) (*traffic.History, err
 	}
 	return n.history, nil
 }
-
-// WaitLoaded waits until the statistics of the last days are loaded.
-func (s *Store) WaitLoaded() { s.loading.Wait() }
 
 // Report adds the report of a node. It returns the clients that the node has to erase.
 func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]Erasure, error) {

@@ -28,7 +28,6 @@ type disk struct {
 	file         *os.File     // for appending; nil if there is none yet
 	size         int64        // bytes known to be valid
 	snapshotSize int64        // bytes of label and snapshot
-	revision     int64        // revision of the stored rules
 	pending      bytes.Buffer // changes that could not be written yet
 }
 
@@ -181,7 +180,6 @@ func (d *disk) loadPart(from *bufio.Reader, to Sink) error {
 		return err
 	}
 	d.size += p.consumed
-	d.revision = r.Header.Revision
 	return nil
 }
 
@@ -245,13 +243,13 @@ func (d *disk) replace(w *draft) (err error) {
 	if d.file != nil {
 		_ = d.file.Close() // replaced
 	}
-	d.file, d.size, d.snapshotSize, d.revision = w.file, size, size, w.header.Revision
+	d.file, d.size, d.snapshotSize = w.file, size, size
 	d.pending.Reset()
 	return nil
 }
 
 // add appends a change in the format of control.Writer. If the disk is full, the change is kept for the next call.
-func (d *disk) add(change []byte, revision int64) error {
+func (d *disk) add(change []byte) error {
 	if d.file == nil {
 		return errNoFile
 	}
@@ -271,7 +269,6 @@ func (d *disk) add(change []byte, revision int64) error {
 		return err
 	}
 	d.size += int64(d.pending.Len())
-	d.revision = revision
 	d.pending.Reset()
 	return nil
 }

@@ -219,7 +219,7 @@ func (f *Follower) storeDelta(t *fetchSink) error {
 	if err := t.encoder.Close(); err != nil {
 		return err
 	}
-	return f.disk.add(t.buffer.Bytes(), t.header.Revision)
+	return f.disk.add(t.buffer.Bytes())
 }
 
 // maintainDisk writes everything to disk if that failed earlier, or if the file has grown.
@@ -228,7 +228,7 @@ func (f *Follower) maintainDisk(ctx context.Context) {
 		return
 	}
 	if f.disk.file != nil && f.disk.pending.Len() > 0 { // it only had no space
-		f.setDiskStatus(f.disk.add(nil, f.current.mark.Revision))
+		f.setDiskStatus(f.disk.add(nil))
 		return
 	}
 	now := f.config.Clock()

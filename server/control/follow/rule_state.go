@@ -82,7 +82,6 @@ var errOrder = errors.New("rules after clients")
 
 // A snapshotSink is the sink of a snapshot.
 type snapshotSink struct {
-	header      control.Header
 	state       ruleState
 	checkClient func(*rules.Client)
 }
@@ -92,7 +91,7 @@ func newSnapshotSink(h control.Header, checkClient func(*rules.Client)) (*snapsh
 	if err != nil {
 		return nil, err
 	}
-	return &snapshotSink{header: h, checkClient: checkClient, state: ruleState{
+	return &snapshotSink{checkClient: checkClient, state: ruleState{
 		mark: h.Mark(), rules: map[string]*rules.Rule{}, clients: undoRegistry{registry: registry}, overlay: newOverlay(),
 		suspensions: map[string]*control.Suspension{},
 	}}, nil

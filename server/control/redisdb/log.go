@@ -168,26 +168,39 @@ func (db *DB) entries(ctx context.Context, revisions []int64) ([]*logEntry, erro
 		for _, revision := range chunk {
 			fields = append(fields, formatInt(revision))
 		}
-		values, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("changes")).Field(fields...).Build()).ToArray()
-		if err != nil {
-			return nil, db.fault("read the log of", err)
-		}
-		for i := range values {
-			packed, err := values[i].ToString()
-			if rueidis.IsRedisNil(err) {
-				continue
-			}
-			if err != nil {
-				return nil, db.fault("read the log of", err)
-			}
+		err := db.eachField(ctx, "changes", fields, func(i int, packed string) error {
 			e, err := unpackLogEntry(chunk[i], packed)
-			if err != nil {
-				return nil, err
-			}
 			list = append(list, e)
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return list, nil
+}
+
+// eachField calls each with the fields of a hash and their indexes, except those that do not exist.
+func (db *DB) eachField(
+	ctx context.Context, hash string, fields []string, each func(index int, value string) error,
+) error {
+	values, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key(hash)).Field(fields...).Build()).ToArray()
+	if err != nil {
+		return db.fault("read the log of", err)
+	}
+	for i := range values {
+		value, err := values[i].ToString()
+		if rueidis.IsRedisNil(err) {
+			continue
+		}
+		if err != nil {
+			return db.fault("read the log of", err)
+		}
+		if err := each(i, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Committed returns when a revision was committed.
@@ -208,25 +221,15 @@ func (db *DB) ops(ctx context.Context, e *logEntry, each func(*dump.Op) error) e
 		for place := from; place < min(e.ops, from+db.batch); place++ {
 			fields = append(fields, formatInt(e.Revision)+"\x00"+strconv.Itoa(place))
 		}
-		values, err := db.client.Do(ctx, db.client.B().Hmget().Key(db.key("ops")).Field(fields...).Build()).ToArray()
-		if err != nil {
-			return db.fault("read the log of", err)
-		}
-		for i := range values {
-			packed, err := values[i].ToString()
-			if rueidis.IsRedisNil(err) {
-				continue
-			}
-			if err != nil {
-				return db.fault("read the log of", err)
-			}
+		err := db.eachField(ctx, "ops", fields, func(_ int, packed string) error {
 			op, err := unpackOp(packed)
 			if err != nil {
 				return err
 			}
-			if err := each(op); err != nil {
-				return err
-			}
+			return each(op)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

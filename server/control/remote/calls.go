@@ -29,38 +29,6 @@ const (
 
 func (c Collection) path(id string) string { return "/v1/" + string(c) + "/" + url.PathEscape(id) }
 
-// An Object is a rule, a client or an override of the service.
-type Object struct {
-	Body     json.RawMessage `json:"-"` // as in a rules file, JSON
-	Revision int64           `json:"revision"`
-	Created  time.Time       `json:"created"`
-	Updated  time.Time       `json:"updated"`
-	By       string          `json:"by"`
-}
-
-// An item is an Object in a response, with its body in one of these fields.
-type item struct {
-	Object
-	Rule     json.RawMessage `json:"rule"`
-	Client   json.RawMessage `json:"client"`
-	Override json.RawMessage `json:"override"`
-}
-
-func (i *item) object() (*Object, error) {
-	if i.Body = slices.Concat(i.Rule, i.Client, i.Override); len(i.Body) == 0 {
-		return nil, errors.New("a response without an object")
-	}
-	return &i.Object, nil
-}
-
-// A Page is a part of a list. Next is the cursor of the next page, empty if there is none.
-type Page struct {
-	Objects  []Object
-	Next     string
-	Total    int
-	Revision int64
-}
-
 // A Query selects a part of a list.
 type Query struct {
 	Search string // text that an object contains
@@ -83,41 +51,30 @@ func (q *Query) values() url.Values {
 }
 
 // List returns a page of objects, sorted by id.
-func (c *Client) List(ctx context.Context, collection Collection, q Query) (*Page, error) {
-	var response struct {
-		Rules     []item `json:"rules"`
-		Clients   []item `json:"clients"`
-		Overrides []item `json:"overrides"`
-		Next      string `json:"next"`
-		Total     int    `json:"total"`
-		Revision  int64  `json:"revision"`
-	}
+func (c *Client) List(ctx context.Context, collection Collection, q Query) (*edit.Page, error) {
+	page := &edit.Page{}
 	request := apiCall{method: http.MethodGet, path: "/v1/" + string(collection), query: q.values()}
-	if _, err := c.do(ctx, request, &response); err != nil {
+	if _, err := c.do(ctx, request, page); err != nil {
 		return nil, err
 	}
-	page := &Page{Next: response.Next, Total: response.Total, Revision: response.Revision}
-	for _, i := range slices.Concat(response.Rules, response.Clients, response.Overrides) {
-		object, err := i.object()
-		if err != nil {
-			return nil, fmt.Errorf("GET %s%s: %w", c.name, request.path, err)
-		}
-		page.Objects = append(page.Objects, *object)
+	if slices.ContainsFunc(page.Resources(), func(i edit.Resource) bool { return len(i.Body()) == 0 }) {
+		return nil, fmt.Errorf("GET %s%s: %w", c.name, request.path, errNoBody)
 	}
 	return page, nil
 }
 
+var errNoBody = errors.New("a response without an object")
+
 // Get returns one object.
-func (c *Client) Get(ctx context.Context, collection Collection, id string) (*Object, error) {
-	var i item
-	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: collection.path(id)}, &i); err != nil {
+func (c *Client) Get(ctx context.Context, collection Collection, id string) (*edit.Resource, error) {
+	found := &edit.Resource{}
+	if _, err := c.do(ctx, apiCall{method: http.MethodGet, path: collection.path(id)}, found); err != nil {
 		return nil, err
 	}
-	object, err := i.object()
-	if err != nil {
-		return nil, fmt.Errorf("GET %s%s: %w", c.name, collection.path(id), err)
+	if len(found.Body()) == 0 {
+		return nil, fmt.Errorf("GET %s%s: %w", c.name, collection.path(id), errNoBody)
 	}
-	return object, nil
+	return found, nil
 }
 
 // Put writes an object if it is at the revision base: control.Any accepts any, control.Absent none. It returns the new
@@ -141,15 +98,9 @@ type Document struct {
 	Media string
 }
 
-// Applied is the result of applying a file, or of its dry run.
-type Applied = edit.Result
-
-// Diff is an object that differs.
-type Diff = edit.Difference
-
 // Apply updates the namespace to a file. With prune, objects that are not in the file are deleted; with dryRun nothing
 // is changed. base is the required revision of the namespace, or control.Any.
-func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, base int64) (*Applied, error) {
+func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, base int64) (*edit.Result, error) {
 	apply := apiCall{
 		method: http.MethodPost, path: "/v1/rules:apply", query: flags{"prune": prune, "dry_run": dryRun}.values(),
 		body: bytes.NewReader(file.Body), media: file.Media,
@@ -157,7 +108,7 @@ func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, b
 	if base != control.Any {
 		apply.header = http.Header{"If-Match": {etag(base)}}
 	}
-	applied := &Applied{}
+	applied := &edit.Result{}
 	if _, err := c.do(ctx, apply, applied); err != nil {
 		return nil, err
 	}

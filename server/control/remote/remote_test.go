@@ -73,7 +73,7 @@ func TestCallsHaveTokenNamespaceAndConditions(t *testing.T) {
 	}{
 		"get": {func() error {
 			o, err := c.Get(ctx, remote.Rules, "a/b")
-			if err == nil && (string(o.Body) != `{"id":"a/b"}` || o.Revision != 7 || o.By != "alice" || o.Created.Year() != 2030) {
+			if err == nil && (string(o.Body()) != `{"id":"a/b"}` || o.Revision != 7 || o.By != "alice" || o.Created.Year() != 2030) {
 				err = fmt.Errorf("got %+v", o)
 			}
 			return err
@@ -137,8 +137,8 @@ func TestListsComeInPages(t *testing.T) {
 		if page.Total != 3 || page.Revision != 9 {
 			t.Errorf("got %+v", page)
 		}
-		for _, o := range page.Objects {
-			got = append(got, fmt.Sprint(string(o.Body), o.Revision))
+		for _, o := range page.Resources() {
+			got = append(got, fmt.Sprint(string(o.Body()), o.Revision))
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
 			break

@@ -94,9 +94,6 @@ func (c *Conns) Counts() Counts {
 	return c.counts
 }
 
-// Max returns the maximum number of connections: Options.Max, or less if there are not enough descriptors.
-func (c *Conns) Max() int { return c.options.Max }
-
 func (c *Conns) now() time.Duration { return time.Since(c.epoch) }
 
 // Listener returns a listener that accepts connections within the limits, as *Conn, and closes others.

@@ -138,11 +138,17 @@ func (t *Throttle) refuseUntil(end time.Duration) {
 // maxRecent is how many failures are kept.
 const maxRecent = 100
 
-// Recent returns the number of failed logins, and the latest of them, oldest first.
-func (t *Throttle) Recent() (failed int64, latest []Failure) {
+// A Report has the failed logins since the process started, on all listeners.
+type Report struct {
+	Count  int64     `json:"count"`
+	Recent []Failure `json:"recent"` // the latest, oldest first
+}
+
+// Report returns the failed logins.
+func (t *Throttle) Report() Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.failed, append([]Failure{}, t.recent...)
+	return Report{t.failed, append([]Failure{}, t.recent...)}
 }
 
 // logEvery is the interval between log lines.

@@ -58,7 +58,8 @@ func TestAnAddressIsRefusedOnAllListenersAfterTenWrongTokens(t *testing.T) {
 			t.Errorf("%s: refused for %v, want not at all", who, d)
 		}
 	}
-	failed, recent := throttle.Recent()
+	report := throttle.Report()
+	failed, recent := report.Count, report.Recent
 	if failed != 12 || len(recent) != 12 || recent[1].Listener != "resp" || recent[1].From != "192.0.2.1" || !recent[11].Denied {
 		t.Errorf("got %d failures, %+v; want 12, the last refused", failed, recent)
 	}

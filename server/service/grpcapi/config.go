@@ -72,9 +72,6 @@ type Config struct {
 // TLS configures the certificates of a server.
 type TLS = service.TLS
 
-// CertificateFiles is a certificate and its key.
-type CertificateFiles = service.CertificateFiles
-
 var errNoEngine = errors.New("grpcapi: no Engine: want one of engine.New")
 
 // validate checks the Config and sets defaults.

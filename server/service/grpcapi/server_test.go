@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+	"github.com/headgate/headgate/server/service"
 )
 
 func TestConnectionsAreBounded(t *testing.T) {
@@ -79,7 +80,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"no one at once":  {Engine: e, Parallel: -1},
 		"a ping too soon": {Engine: e, MinPing: -1},
 		"no certificates": {Engine: e, TLS: &TLS{}},
-		"no such file":    {Engine: e, TLS: &TLS{Certificates: []CertificateFiles{{CertFile: "none", KeyFile: "none"}}}},
+		"no such file":    {Engine: e, TLS: &TLS{Certificates: []service.CertificateFiles{{CertFile: "none", KeyFile: "none"}}}},
 		"an old TLS":      {Engine: e, TLS: &TLS{MinVersion: tls.VersionTLS11}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "grpcapi") {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/headgate/headgate/internal/logbook"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+	"github.com/headgate/headgate/server/service"
 )
 
 // An authority signs certificates.
@@ -57,7 +58,7 @@ func newAuthority(t testing.TB, name string) *authority {
 }
 
 // sign writes a certificate and its key into a directory.
-func (a *authority) sign(dir, owner string) CertificateFiles {
+func (a *authority) sign(dir, owner string) service.CertificateFiles {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -76,7 +77,7 @@ func (a *authority) sign(dir, owner string) CertificateFiles {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	files := CertificateFiles{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	files := service.CertificateFiles{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	write(a.t, files.CertFile, "CERTIFICATE", der)
 	write(a.t, files.KeyFile, "PRIVATE KEY", secret)
 	return files
@@ -101,7 +102,7 @@ func TestCertificatesAndAuthoritiesAreReloaded(t *testing.T) {
 	write(t, caFile, "CERTIFICATE", clients.cert.Raw)
 	log := new(logbook.Book)
 	s, address := start(t, Config{
-		TLS: &TLS{Certificates: []CertificateFiles{files}, ClientCAFile: caFile, CheckFilesEvery: time.Hour}, Logger: log.Logger(),
+		TLS: &TLS{Certificates: []service.CertificateFiles{files}, ClientCAFile: caFile, CheckFilesEvery: time.Hour}, Logger: log.Logger(),
 	})
 	mine := clients.sign(clientDir, "caller")
 	pair, err := tls.LoadX509KeyPair(mine.CertFile, mine.KeyFile)

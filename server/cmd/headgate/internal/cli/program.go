@@ -44,6 +44,15 @@ func (p *Program) Show(f output.Format, value any, header []string, rows [][]str
 	return output.Write(p.Stdout, f, value, header, rows)
 }
 
+// ShowOrPrint writes value as JSON or YAML, or a text for people, to standard output.
+func (p *Program) ShowOrPrint(f output.Format, value any, format string, args ...any) error {
+	if f != output.Table {
+		return p.Show(f, value, nil, nil)
+	}
+	p.Printf(format, args...)
+	return nil
+}
+
 // Getenv returns the value of an environment variable, or "".
 func (p *Program) Getenv(name string) string {
 	for i := len(p.Environ) - 1; i >= 0; i-- {

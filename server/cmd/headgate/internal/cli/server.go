@@ -137,13 +137,13 @@ func (p *Program) adviseOn(f *ServerFlags, err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		target, _ := p.target(f) // connect has found it
-		return fmt.Errorf("nothing listens at %s: is the rules service running? Set its address with --server, HEADGATE_SERVER or a context (%w)",
-			target.Server, err)
+		return fmt.Errorf("nothing listens at %s: is the rules service running? Set its address with --server, "+
+			"HEADGATE_SERVER or a context (%w)", target.Server, err)
 	case !errors.As(err, &refused):
 		return err
 	case refused.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w\n  set a token with --token-file, HEADGATE_TOKEN_FILE or a context: the rules service prints its first token "+
-			"at its first start; if that is lost, start the service with --admin-token-file", err)
+		return fmt.Errorf("%w\n  set a token with --token-file, HEADGATE_TOKEN_FILE or a context: the rules service prints "+
+			"its first token at its first start; if that is lost, start the service with --admin-token-file", err)
 	case refused.Diff != "":
 		var diff strings.Builder
 		for line := range strings.Lines(refused.Diff) {

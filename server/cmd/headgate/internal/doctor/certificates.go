@@ -73,13 +73,13 @@ func (r *run) checkCertificates(context.Context) {
 	for _, f := range certificateFiles(r.config) {
 		if f.key != "" {
 			if _, err := (certs.Files{CertFile: f.cert, KeyFile: f.key}).Load(); err != nil {
-				r.add(Result{f.setting, Problem, err.Error(), "use a certificate in PEM with its own private key"})
+				r.problem(f.setting, err.Error(), "use a certificate in PEM with its own private key")
 				continue
 			}
 		}
 		chain, err := readCertificates(f.cert)
 		if err != nil {
-			r.add(Result{f.setting, Problem, err.Error(), "use a file with certificates in PEM"})
+			r.problem(f.setting, err.Error(), "use a file with certificates in PEM")
 			continue
 		}
 		r.checkDates(f, chain)
@@ -91,10 +91,8 @@ func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 	now, first := r.Now(), chain[0]
 	for _, c := range chain {
 		if now.Before(c.NotBefore) {
-			r.add(Result{
-				f.setting, Problem, fmt.Sprintf("%s: %s is not valid before %s", f.cert, name(c), c.NotBefore.Format(time.RFC3339)),
-				"check the clock of this host, or use another certificate",
-			})
+			r.problem(f.setting, fmt.Sprintf("%s: %s is not valid before %s", f.cert, name(c), c.NotBefore.Format(time.RFC3339)),
+				"check the clock of this host, or use another certificate")
 			return
 		}
 		if c.NotAfter.Before(first.NotAfter) {
@@ -107,9 +105,9 @@ func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 	switch {
 	case left <= 0:
 		detail = fmt.Sprintf("%s: %s expired on %s", f.cert, name(first), first.NotAfter.Format(time.DateOnly))
-		r.add(Result{f.setting, Problem, detail, fix})
+		r.problem(f.setting, detail, fix)
 	case left < warnBefore:
-		r.add(Result{f.setting, Warning, fmt.Sprintf("%s, in %d days", detail, int(left/(24*time.Hour))), fix})
+		r.warn(f.setting, fmt.Sprintf("%s, in %d days", detail, int(left/(24*time.Hour))), fix)
 	default:
 		r.ok(f.setting, "%s", detail)
 	}

@@ -19,10 +19,8 @@ func (r *run) checkClock(context.Context) {
 	case !known:
 		r.add(Result{check, Skipped, "this system does not report whether its clock is synchronized", ""})
 	case !synchronized:
-		r.add(Result{
-			check, Warning, "the clock of this host is not synchronized: aligned windows and expiry times go by it",
-			"run an NTP client, for example: timedatectl set-ntp true",
-		})
+		r.warn(check, "the clock of this host is not synchronized: aligned windows and expiry times go by it",
+			"run an NTP client, for example: timedatectl set-ntp true")
 	default:
 		r.ok(check, "synchronized")
 	}
@@ -37,9 +35,7 @@ func (r *run) checkSkew(check, host string, skew, tolerance time.Duration) {
 	if skew > 0 {
 		direction = "ahead of"
 	}
-	r.add(Result{
-		check, Warning,
+	r.warn(check,
 		fmt.Sprintf("the clock of %s is %v %s that of this host", host, skew.Abs().Round(10*time.Millisecond), direction),
-		fixSkew,
-	})
+		fixSkew)
 }

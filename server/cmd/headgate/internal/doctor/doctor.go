@@ -114,6 +114,10 @@ func (r *run) add(result Result) {
 	}
 }
 
+func (r *run) warn(check, detail, fix string) { r.add(Result{check, Warning, detail, fix}) }
+
+func (r *run) problem(check, detail, fix string) { r.add(Result{check, Problem, detail, fix}) }
+
 func (r *run) ok(check, format string, args ...any) {
 	r.add(Result{check, OK, fmt.Sprintf(format, args...), ""})
 }
@@ -123,12 +127,12 @@ func (r *run) loadConfig(in config.Inputs) bool {
 	const check = "configuration"
 	c, warnings, err := config.Load(in)
 	if err != nil {
-		r.add(Result{check, Problem, err.Error(), "correct the setting; docs/config.md describes all of them"})
+		r.problem(check, err.Error(), "correct the setting; docs/config.md describes all of them")
 		return false
 	}
 	r.config = c
 	for _, w := range warnings {
-		r.add(Result{check, Warning, w, "correct the name, or unset the variable"})
+		r.warn(check, w, "correct the name, or unset the variable")
 	}
 	if c.File() != "" {
 		r.ok(check, "%s is valid", c.File())
@@ -158,10 +162,8 @@ func (r *run) checkSecrets(context.Context) {
 			continue
 		}
 		if err := s.read(); err != nil {
-			r.add(Result{
-				check, Problem, err.Error(),
-				"create the file with: openssl rand -hex 32 > FILE; chmod 600 FILE; make the user of headgate its owner",
-			})
+			r.problem(check, err.Error(),
+				"create the file with: openssl rand -hex 32 > FILE; chmod 600 FILE; make the user of headgate its owner")
 			continue
 		}
 		read++
@@ -170,10 +172,8 @@ func (r *run) checkSecrets(context.Context) {
 		r.ok(check, "%d of the configured files are valid", read)
 	}
 	if c.KeySecretFile == "" && c.Store != config.StoreMemory {
-		r.add(Result{
-			check, Warning, "key_secret_file is not set: bearer tokens and very long values are counted on each node separately, " +
-				"and leases are not protected",
-			"set the same key_secret_file on all nodes",
-		})
+		r.warn(check, "key_secret_file is not set: bearer tokens and very long values are counted on each node separately, "+
+			"and leases are not protected",
+			"set the same key_secret_file on all nodes")
 	}
 }

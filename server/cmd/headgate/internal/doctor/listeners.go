@@ -58,7 +58,7 @@ func (r *run) checkListeners(ctx context.Context) {
 		case errors.Is(err, syscall.EADDRINUSE) && r.running != nil && r.running.ports[port(addr)]:
 			r.ok(name, "%s is in use by headgate %s, which is running", addr, r.running.version)
 		default:
-			r.add(Result{name, Problem, err.Error(), fixListen(name, err)})
+			r.problem(name, err.Error(), fixListen(name, err))
 		}
 	}
 }
@@ -166,10 +166,8 @@ func (r *run) checkExposure(context.Context) {
 			continue
 		}
 		exposed++
-		r.add(Result{
-			l.name, Warning, "other hosts can reach " + l.addr + " without a token: they can consume the limits of any client",
-			"set api_token_file, tls.client_ca_file, or an address such as 127.0.0.1",
-		})
+		r.warn(l.name, "other hosts can reach "+l.addr+" without a token: they can consume the limits of any client",
+			"set api_token_file, tls.client_ca_file, or an address such as 127.0.0.1")
 	}
 	if c.GossipEnabled() && c.GossipKeyFile == "" && !isLocal(c.GossipAddr) {
 		exposed++
@@ -203,16 +201,14 @@ func (r *run) checkDescriptors(context.Context) {
 	limit, needed, err := node.Descriptors(r.config)
 	switch {
 	case err != nil:
-		r.add(Result{check, Problem, err.Error(), "correct the setting"})
+		r.problem(check, err.Error(), "correct the setting")
 	case limit == 0:
 		r.add(Result{check, Skipped, "this system does not report a limit of open files", ""})
 	case needed > limit:
-		r.add(Result{
-			check, Warning,
+		r.warn(check,
 			fmt.Sprintf("the process may open %d files, and the configured connections need %d: headgate allows fewer connections",
 				limit, needed),
-			fmt.Sprintf("LimitNOFILE=%d in the systemd unit, ulimit -n %d in the shell, or lower max_conns", needed, needed),
-		})
+			fmt.Sprintf("LimitNOFILE=%d in the systemd unit, ulimit -n %d in the shell, or lower max_conns", needed, needed))
 	default:
 		r.ok(check, "%d of at most %d open files needed", needed, limit)
 	}

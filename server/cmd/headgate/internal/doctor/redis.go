@@ -38,16 +38,16 @@ func (r *run) checkRedis(ctx context.Context, check, url string) {
 	o.Logger = slog.New(slog.DiscardHandler)
 	store, err := redisstore.Open(ctx, url, o)
 	if err != nil {
-		r.add(Result{check, Problem, errorText(err), fixRedis(err)})
+		r.problem(check, errorText(err), fixRedis(err))
 		return
 	}
 	defer func() { _ = store.Close() }() // all calls have returned
 	for _, w := range store.Warnings() {
-		r.add(Result{check, Warning, w.Server + " " + w.Problem, w.Fix})
+		r.warn(check, w.Server+" "+w.Problem, w.Fix)
 	}
 	servers, err := store.Health(ctx)
 	if err != nil {
-		r.add(Result{check, Problem, err.Error(), fixRedis(err)})
+		r.problem(check, err.Error(), fixRedis(err))
 		return
 	}
 	for i := range servers {
@@ -70,10 +70,8 @@ func (r *run) checkServer(check string, s *redisstore.ShardHealth) {
 		}
 		r.add(Result{check, status, fmt.Sprintf("%s %s: %s", role, s.Server, errorText(s.Err)), fixRedis(s.Err)})
 	case s.LinkDown:
-		r.add(Result{
-			check, Warning, "replica " + s.Server + " has lost its primary: a failover to it loses consumed units",
-			"check its log, and the network between both",
-		})
+		r.warn(check, "replica "+s.Server+" has lost its primary: a failover to it loses consumed units",
+			"check its log, and the network between both")
 	default:
 		detail := fmt.Sprintf("%s %s: version %s, ping %v", role, s.Server, s.Version, s.Ping.Round(10*time.Microsecond))
 		if s.Evicted > 0 {
@@ -92,7 +90,7 @@ func (r *run) checkLatency(ctx context.Context, check string, store *redisstore.
 		server, err := store.Time(ctx)
 		took := r.Now().Sub(before)
 		if err != nil {
-			r.add(Result{check, Problem, errorText(err), fixRedis(err)})
+			r.problem(check, errorText(err), fixRedis(err))
 			return
 		}
 		if len(times) == 0 || took < slices.Min(times) {
@@ -107,9 +105,9 @@ func (r *run) checkLatency(ctx context.Context, check string, store *redisstore.
 	fix := "use a store in the same data center, or raise redis.deadline; rules with consistency: lease need fewer calls"
 	switch {
 	case median >= deadline:
-		r.add(Result{check, Problem, detail + ": most decisions fall back to on_failure", fix})
+		r.problem(check, detail+": most decisions fall back to on_failure", fix)
 	case longest >= deadline:
-		r.add(Result{check, Warning, detail + ": some decisions fall back to on_failure", fix})
+		r.warn(check, detail+": some decisions fall back to on_failure", fix)
 	default:
 		r.ok(check, "%s", detail)
 	}

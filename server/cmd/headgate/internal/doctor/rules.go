@@ -41,14 +41,12 @@ func (r *run) checkRules(ctx context.Context) {
 func (r *run) checkRulesFile(check, path string) {
 	result := rulesfile.Lint(path, nil)
 	if result.Err != nil {
-		r.add(Result{check, Problem, result.Err.Error(), "correct the file; headgate rules lint " + path + " checks it"})
+		r.problem(check, result.Err.Error(), "correct the file; headgate rules lint "+path+" checks it")
 		return
 	}
 	for _, w := range result.Warnings {
-		r.add(Result{
-			check, Warning, fmt.Sprintf("%s:%d: %s %s", path, w.Line, w.Path, w.Value),
-			"see headgate rules lint " + path + ": want " + w.Want,
-		})
+		r.warn(check, fmt.Sprintf("%s:%d: %s %s", path, w.Line, w.Path, w.Value),
+			"see headgate rules lint "+path+": want "+w.Want)
 	}
 	r.ok(check, "%s is valid", path)
 }
@@ -58,41 +56,39 @@ func (r *run) checkRulesService(ctx context.Context) {
 	const check = "control"
 	settings, err := r.config.RemoteConfig(r.Version)
 	if err != nil {
-		r.add(Result{check, Problem, err.Error(), "correct the setting; headgate tokens create --role node creates a token"})
+		r.problem(check, err.Error(), "correct the setting; headgate tokens create --role node creates a token")
 		return
 	}
 	settings.Timeout = r.Timeout
 	client, err := remote.New(settings)
 	if err != nil {
-		r.add(Result{check, Problem, err.Error(), "correct control"})
+		r.problem(check, err.Error(), "correct control")
 		return
 	}
 	defer func() { _ = client.Close() }() // all calls have returned
 	before := r.Now()
 	var caller token.Principal
 	if err := client.Do(ctx, http.MethodGet, "/v1/whoami", nil, nil, &caller); err != nil {
-		r.add(Result{check, Problem, err.Error(), fixControl(err)})
+		r.problem(check, err.Error(), fixControl(err))
 		return
 	}
 	took := r.Now().Sub(before)
 	r.checkControlClock(ctx, settings)
 	snapshot, err := client.Snapshot(ctx, control.Mark{})
 	if err != nil {
-		r.add(Result{check, Problem, err.Error(), fixControl(err)})
+		r.problem(check, err.Error(), fixControl(err))
 		return
 	}
 	revision := snapshot.Header.Revision
 	if err := snapshot.Close(); err != nil {
-		r.add(Result{check, Problem, err.Error(), fixControl(err)})
+		r.problem(check, err.Error(), fixControl(err))
 		return
 	}
 	detail := fmt.Sprintf("%s responds in %v, and sends revision %d to the token %s with the role %s", client.Name(),
 		took.Round(10*time.Microsecond), revision, caller.ID, caller.Role)
 	if left := caller.Expires.Sub(r.Now()); !caller.Expires.IsZero() && left < warnBefore {
-		r.add(Result{
-			check, Warning, fmt.Sprintf("%s, which expires on %s", detail, caller.Expires.Format(time.DateOnly)),
-			"create another token (headgate tokens create --role node) and replace the content of token_file",
-		})
+		r.warn(check, fmt.Sprintf("%s, which expires on %s", detail, caller.Expires.Format(time.DateOnly)),
+			"create another token (headgate tokens create --role node) and replace the content of token_file")
 		return
 	}
 	r.ok(check, "%s", detail)
@@ -161,7 +157,7 @@ func (r *run) checkSQLite(ctx context.Context, path string) {
 	const check = "db"
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		if err := checkWritable(filepath.Dir(path)); err != nil {
-			r.add(Result{check, Problem, err.Error(), "create the directory, and make the user of headgate its owner"})
+			r.problem(check, err.Error(), "create the directory, and make the user of headgate its owner")
 			return
 		}
 		r.ok(check, "%s does not exist; the first start creates it", path)
@@ -169,11 +165,11 @@ func (r *run) checkSQLite(ctx context.Context, path string) {
 	}
 	found, err := sqlite.Inspect(ctx, path)
 	if err != nil {
-		r.add(Result{check, Problem, err.Error(), fixDatabase})
+		r.problem(check, err.Error(), fixDatabase)
 		return
 	}
 	if err := checkWritable(filepath.Dir(path)); err != nil {
-		r.add(Result{check, Problem, err.Error(), "make the user of headgate the owner of the directory and of its files"})
+		r.problem(check, err.Error(), "make the user of headgate the owner of the directory and of its files")
 		return
 	}
 	r.addSchema(check, path+" is intact", found.Schema, found.Latest)
@@ -184,22 +180,18 @@ func (r *run) checkPostgres(ctx context.Context, url string) {
 	found, err := postgres.Inspect(ctx, url)
 	switch {
 	case err != nil:
-		r.add(Result{check, Problem, err.Error(), "check that the server runs, and the address, user and password of db"})
+		r.problem(check, err.Error(), "check that the server runs, and the address, user and password of db")
 		return
 	case found.Replica:
-		r.add(Result{check, Problem, found.Name + " is a replica, which takes no writes", "use the address of the primary"})
+		r.problem(check, found.Name+" is a replica, which takes no writes", "use the address of the primary")
 		return
 	case found.Encoding != "UTF8":
-		r.add(Result{
-			check, Problem, found.Name + " has the encoding " + found.Encoding,
-			"CREATE DATABASE headgate ENCODING 'UTF8' TEMPLATE template0",
-		})
+		r.problem(check, found.Name+" has the encoding "+found.Encoding,
+			"CREATE DATABASE headgate ENCODING 'UTF8' TEMPLATE template0")
 		return
 	case found.Schema > found.Latest:
-		r.add(Result{
-			check, Problem, fmt.Sprintf("%s is from a newer version of headgate: its schema is version %d, and this version knows %d",
-				found.Name, found.Schema, found.Latest), fixDatabase,
-		})
+		r.problem(check, fmt.Sprintf("%s is from a newer version of headgate: its schema is version %d, and this version knows "+
+			"%d", found.Name, found.Schema, found.Latest), fixDatabase)
 		return
 	}
 	r.checkSkew(check, found.Name, found.Skew, found.Ping/2)
@@ -212,10 +204,8 @@ func (r *run) addSchema(check, detail string, schema, latest int) {
 	case schema == 0:
 		r.ok(check, "%s; it has no tables yet, the first start creates them", detail)
 	case schema < latest:
-		r.add(Result{
-			check, Warning, fmt.Sprintf("%s; its schema is version %d, and the next start changes it to %d", detail, schema, latest),
-			"make a backup first (headgate backup FILE): older versions of headgate do not open the new schema",
-		})
+		r.warn(check, fmt.Sprintf("%s; its schema is version %d, and the next start changes it to %d", detail, schema, latest),
+			"make a backup first (headgate backup FILE): older versions of headgate do not open the new schema")
 	default:
 		r.ok(check, "%s; its schema is current", detail)
 	}
@@ -229,10 +219,8 @@ func (r *run) checkStateDir(purpose string) (dir string, ok bool) {
 		err = checkWritable(dir)
 	}
 	if err != nil {
-		r.add(Result{
-			check, Problem, err.Error() + "; " + purpose,
-			"set data_dir to a directory that the user of headgate owns; StateDirectory=headgate in a systemd unit creates one",
-		})
+		r.problem(check, err.Error()+"; "+purpose,
+			"set data_dir to a directory that the user of headgate owns; StateDirectory=headgate in a systemd unit creates one")
 		return "", false
 	}
 	r.ok(check, "%s can be written; %s", dir, purpose)

@@ -16,10 +16,8 @@ func (r *run) checkUpstreams(ctx context.Context) {
 		return
 	}
 	if c.NeedsDemo() {
-		r.add(Result{
-			check, Warning, "no upstream is set: the gateway serves its built-in demo service",
-			"set upstream to the URL of the service to protect",
-		})
+		r.warn(check, "no upstream is set: the gateway serves its built-in demo service",
+			"set upstream to the URL of the service to protect")
 		return
 	}
 	addresses := []string{}
@@ -43,10 +41,8 @@ func (r *run) checkUpstream(ctx context.Context, check, address string) {
 	before := r.Now()
 	conn, err := new(net.Dialer).DialContext(ctx, network, target)
 	if err != nil {
-		r.add(Result{
-			check, Warning, address + ": " + err.Error() + ": the gateway responds with 502 or 503 until it is reachable",
-			"start the service, or correct its address",
-		})
+		r.warn(check, address+": "+err.Error()+": the gateway responds with 502 or 503 until it is reachable",
+			"start the service, or correct its address")
 		return
 	}
 	took := r.Now().Sub(before)

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
 	"github.com/headgate/headgate/server/fleet/fleetredis"
@@ -321,14 +322,17 @@ func (fl *Fleet) onGossipEvent(e gossip.Event) {
 func (fl *Fleet) Stats() telemetry.Fleet {
 	var f telemetry.Fleet
 	if fl.members != nil {
-		f.Live, f.Known = fl.members.Live(), fl.members.Known()
+		f.Live, f.Known = int64(fl.members.Live()), int64(fl.members.Known())
 	}
 	if fl.lease != nil {
 		s := fl.lease.Stats()
-		f.Lease = &s
+		f.Leases = &control.LeaseFigures{
+			Keys: s.Keys, Calls: s.Calls, Failed: s.Failures, Granted: s.Granted, Returned: s.Returned, Expired: s.Expired,
+			Denied: s.Denied, Waits: s.Waits, Exact: s.Exact, Degraded: s.Degraded,
+		}
 	}
 	if fl.async != nil {
-		n := telemetry.Sync{Mode: rules.Async.String()}
+		n := control.SyncFigures{Mode: rules.Async.String()}
 		if a, ok := fl.async.get(); ok {
 			n = asyncSync(n.Mode, a.Stats())
 		}
@@ -339,10 +343,10 @@ func (fl *Fleet) Stats() telemetry.Fleet {
 	}
 	if fl.gossip != nil {
 		s := fl.gossip.Stats()
-		n := telemetry.Sync{Mode: rules.Gossip.String(), LedgerStats: s.Ledger}
-		n.Ahead, n.ClocksOff = s.ClockAhead, int64(s.ClocksOff)
-		n.Waiting += int(s.Waiting) // updates held back by the bandwidth limit
-		n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.SendErrors,
+		n := ledgerFigures(rules.Gossip.String(), &s.Ledger)
+		n.ClockAheadMS, n.ClocksOff = milliseconds(s.ClockAhead), int64(s.ClocksOff)
+		n.Waiting += s.Waiting // updates held back by the bandwidth limit
+		n.Sent, n.Received, n.Failed, n.Up = s.Sent, s.Received, s.SendErrors,
 			s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
 		f.Sync = append(f.Sync, n)
 		f.Gossip = &s
@@ -350,31 +354,16 @@ func (fl *Fleet) Stats() telemetry.Fleet {
 	return f
 }
 
-// Status returns how limits are shared, and whether a limiter receives no updates. It is nil without gossip and Redis.
-func (fl *Fleet) Status() (s *telemetry.FleetStatus, isolated bool) {
-	if fl.members == nil {
-		return nil, false
+// asyncSync returns the figures of a limiter that exchanges updates through a store.
+func asyncSync(mode string, s fleet.ExchangeStats) control.SyncFigures {
+	f := ledgerFigures(mode, &s.LedgerStats)
+	f.Sent, f.Received, f.Failed, f.Up = s.Sent, s.Received, s.Failures, !s.Unreachable && s.UnreachableGroups == 0
+	f.Refused += s.Malformed
+	f.ClockAheadMS = milliseconds(s.ClockAhead)
+	if s.ClockAhead.Abs() >= fleet.MaxClockSkew {
+		f.ClocksOff = 1
 	}
-	f := fl.Stats()
-	s = &telemetry.FleetStatus{Live: f.Live, Known: f.Known}
-	for _, n := range f.Sync {
-		s.Sync = append(s.Sync, telemetry.SyncStatus{
-			Mode: n.Mode, Up: n.Up, LagMS: n.Lag.Milliseconds(), Over: n.Over, ClockAheadMS: n.Ahead.Milliseconds(),
-			ClocksOff: n.ClocksOff,
-		})
-		isolated = isolated || !n.Up
-	}
-	return s, isolated
-}
-
-func asyncSync(mode string, s fleet.ExchangeStats) telemetry.Sync {
-	n := telemetry.Sync{Mode: mode, LedgerStats: s.LedgerStats}
-	n.Sent, n.Received, n.Failures, n.Up = s.Sent, s.Received, s.Failures, !s.Unreachable && s.UnreachableGroups == 0
-	n.Refused += s.Malformed
-	if n.Ahead = s.ClockAhead; n.Ahead.Abs() >= fleet.MaxClockSkew {
-		n.ClocksOff = 1
-	}
-	return n
+	return f
 }
 
 // largerMembership combines the counts of two memberships: a node that cannot reach Redis may still gossip, and vice

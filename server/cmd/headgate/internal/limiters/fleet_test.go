@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
 	"github.com/headgate/headgate/server/telemetry"
@@ -73,7 +74,7 @@ func modesOf(list map[rules.Consistency]headgate.Limiter) (names []string) {
 	return names
 }
 
-func syncModes(f *telemetry.Fleet) (names []string) {
+func syncModes(f *control.FleetFigures) (names []string) {
 	for i := range f.Sync {
 		names = append(names, f.Sync[i].Mode)
 	}
@@ -114,12 +115,8 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 				t.Errorf("modes between regions: got %v, want %v", got, test.global)
 			}
 			f := fl.Stats()
-			if got := syncModes(&f); !slices.Equal(got, test.sync) || (f.Lease != nil) != test.leases {
-				t.Errorf("sync of %v, leases %t; want %v, %t", got, f.Lease != nil, test.sync, test.leases)
-			}
-			status, silent := fl.Status()
-			if (status != nil) != test.shown || silent {
-				t.Errorf("status: got %+v, silent %t; want it shown %t, and not silent", status, silent, test.shown)
+			if got := syncModes(&f.FleetFigures); !slices.Equal(got, test.sync) || (f.Leases != nil) != test.leases {
+				t.Errorf("sync of %v, leases %t; want %v, %t", got, f.Leases != nil, test.sync, test.leases)
 			}
 			shown := fl.Report()
 			if (shown != nil) != test.shown {
@@ -131,6 +128,9 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 			if shown.Live != 1 || shown.Known != 1 || len(shown.Sync) != len(test.sync) || (shown.Leases != nil) != test.leases {
 				t.Errorf("heartbeats: got %+v", shown)
 			}
+			if shown.Isolated() {
+				t.Errorf("got %+v, want all modes up", shown.Sync)
+			}
 			if wrong := shown.Problems(); wrong != nil {
 				t.Errorf("heartbeats would be refused: %+v", wrong)
 			}
@@ -139,31 +139,35 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 }
 
 func TestHeartbeatReportsSyncStatistics(t *testing.T) {
-	n := telemetry.Sync{
-		Mode: "async", Up: true, Ahead: -3 * time.Millisecond, Lost: 4, ClocksOff: 5, Sent: 8, Received: 9, Failures: 10,
-		LedgerStats: fleet.LedgerStats{Lag: 1500 * time.Microsecond, LagMax: 2 * time.Second, Over: 1, OverMax: 2, Applied: 3, Keys: 6, Waiting: 7, Refused: 11, Evicted: 12, Full: 13},
-	}
-	const want = `{Mode:async Up:true LagMS:1.5 LagMaxMS:2000 Over:1 OverMax:2 Applied:3 Lost:4 ClockAheadMS:-3 ClocksOff:5 Keys:6 Waiting:7 ` +
-		`Sent:8 Received:9 Failed:10 Refused:11}`
-	if got := fmt.Sprintf("%+v", syncFigures(&n)); got != want {
+	n := asyncSync("async", fleet.ExchangeStats{
+		Sent: 8, Received: 9, Failures: 10, Malformed: 4, ClockAhead: -3 * time.Second,
+		LedgerStats: fleet.LedgerStats{
+			Lag: 1500 * time.Microsecond, LagMax: 2 * time.Second, Over: 1, OverMax: 2, Applied: 3, Keys: 6, Waiting: 7, Refused: 11,
+			Evicted: 12, Full: 13, Lookups: 14, LookupWaits: 15, LookupsDropped: 16,
+		},
+	})
+	const want = `{Mode:async Up:true LagMS:1.5 LagMaxMS:2000 Over:1 OverMax:2 Applied:3 Lost:0 ClockAheadMS:-3000 ClocksOff:1 Keys:6 ` +
+		`Waiting:7 Sent:8 Received:9 Failed:10 Refused:15 Evicted:12 Full:13 Lookups:14 LookupWaits:15 LookupsDropped:16}`
+	if got := fmt.Sprintf("%+v", n); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 // The statistics of all region limiters are shown as one: counters are added, and other values are the maximum.
 func TestRegionStatisticsAddUp(t *testing.T) {
-	all := telemetry.Sync{Mode: globalMode, Up: true}
-	addSync(&all, telemetry.Sync{
-		Up: true, Lost: 1, Sent: 4, Received: 5, Failures: 6, Ahead: -9, ClocksOff: 1,
-		LedgerStats: fleet.LedgerStats{Lag: 2, LagMax: 30, Over: 1, OverMax: 5, Applied: 7, Keys: 2, Waiting: 1, Refused: 7, Evicted: 2, Full: 3},
+	all := control.SyncFigures{Mode: globalMode, Up: true}
+	addSync(&all, control.SyncFigures{
+		Up: true, Lost: 1, Sent: 4, Received: 5, Failed: 6, ClockAheadMS: -9, ClocksOff: 1, LagMS: 2, LagMaxMS: 30, Over: 1, OverMax: 5,
+		Applied: 7, Keys: 2, Waiting: 1, Refused: 7, Evicted: 2, Full: 3, Lookups: 4, LookupWaits: 5, LookupsDropped: 6,
 	})
-	addSync(&all, telemetry.Sync{
-		Up: false, Lost: 10, Sent: 40, Received: 50, Failures: 60, Ahead: 8, ClocksOff: 0,
-		LedgerStats: fleet.LedgerStats{Lag: 3, LagMax: 20, Over: 10, OverMax: 4, Applied: 70, Keys: 20, Waiting: 10, Refused: 70, Evicted: 20, Full: 30},
+	addSync(&all, control.SyncFigures{
+		Up: false, Lost: 10, Sent: 40, Received: 50, Failed: 60, ClockAheadMS: 8, ClocksOff: 0, LagMS: 3, LagMaxMS: 20, Over: 10, OverMax: 4,
+		Applied: 70, Keys: 20, Waiting: 10, Refused: 70, Evicted: 20, Full: 30, Lookups: 40, LookupWaits: 50, LookupsDropped: 60,
 	})
-	want := telemetry.Sync{
-		Mode: globalMode, Up: false, Lost: 11, Sent: 44, Received: 55, Failures: 66, Ahead: -9, ClocksOff: 1,
-		LedgerStats: fleet.LedgerStats{Lag: 3, LagMax: 30, Over: 11, OverMax: 5, Applied: 77, Keys: 22, Waiting: 11, Refused: 77, Evicted: 22, Full: 33},
+	want := control.SyncFigures{
+		Mode: globalMode, Up: false, Lost: 11, Sent: 44, Received: 55, Failed: 66, ClockAheadMS: -9, ClocksOff: 1, LagMS: 3, LagMaxMS: 30,
+		Over: 11, OverMax: 5, Applied: 77, Keys: 22, Waiting: 11, Refused: 77, Evicted: 22, Full: 33, Lookups: 44, LookupWaits: 55,
+		LookupsDropped: 66,
 	}
 	if all != want {
 		t.Errorf("got  %+v\nwant %+v", all, want)
@@ -204,7 +208,7 @@ func TestStatusShowsWhetherGossipReachesPeers(t *testing.T) {
 	if up(alone) {
 		t.Error("one that has met nobody whom it was to join says that all is well")
 	}
-	if _, silent := alone.Status(); !silent {
+	if !alone.Report().Isolated() {
 		t.Error("it is not degraded")
 	}
 }

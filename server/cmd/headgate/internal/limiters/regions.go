@@ -3,15 +3,16 @@ package limiters
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
 	"github.com/headgate/headgate/server/fleet/fleetredis"
 	"github.com/headgate/headgate/server/fleet/region"
-	"github.com/headgate/headgate/server/telemetry"
 )
 
 // regionLimiters share limits with other regions. There is one limiter for each consistency inside a region.
@@ -101,8 +102,8 @@ func (rl *regionLimiters) close() error {
 }
 
 // stats returns the sum over all limiters.
-func (rl *regionLimiters) stats() telemetry.Sync {
-	all := telemetry.Sync{Mode: globalMode, Up: true}
+func (rl *regionLimiters) stats() control.SyncFigures {
+	all := control.SyncFigures{Mode: globalMode, Up: true}
 	for _, r := range []*deferredLimiter[*region.Limiter]{rl.exact, rl.lease} {
 		if g, ok := r.get(); ok {
 			s := g.Stats()
@@ -124,20 +125,23 @@ func (rl *regionLimiters) stats() telemetry.Sync {
 	return all
 }
 
-// addSync adds the statistics n to sum.
-func addSync(sum *telemetry.Sync, n telemetry.Sync) {
-	sum.Keys, sum.Waiting = sum.Keys+n.Keys, sum.Waiting+n.Waiting
-	sum.Applied, sum.Over, sum.OverMax = sum.Applied+n.Applied, sum.Over+n.Over, max(sum.OverMax, n.OverMax)
-	sum.Lost += n.Lost
-	sum.Lag, sum.LagMax = max(sum.Lag, n.Lag), max(sum.LagMax, n.LagMax)
-	sum.Sent, sum.Received, sum.Failures, sum.Refused = sum.Sent+n.Sent, sum.Received+n.Received, sum.Failures+n.Failures,
-		sum.Refused+n.Refused
-	sum.ClocksOff = max(sum.ClocksOff, n.ClocksOff)
-	if n.Ahead.Abs() > sum.Ahead.Abs() {
-		sum.Ahead = n.Ahead
+// addSync adds the figures n to sum: counters are added, and of other values the maximum stays.
+func addSync(sum *control.SyncFigures, n control.SyncFigures) {
+	for _, counter := range []struct {
+		sum *int64
+		n   int64
+	}{
+		{&sum.Keys, n.Keys}, {&sum.Waiting, n.Waiting}, {&sum.Applied, n.Applied}, {&sum.Over, n.Over}, {&sum.Lost, n.Lost},
+		{&sum.Sent, n.Sent}, {&sum.Received, n.Received}, {&sum.Failed, n.Failed}, {&sum.Refused, n.Refused},
+		{&sum.Evicted, n.Evicted}, {&sum.Full, n.Full}, {&sum.Lookups, n.Lookups}, {&sum.LookupWaits, n.LookupWaits},
+		{&sum.LookupsDropped, n.LookupsDropped},
+	} {
+		*counter.sum += counter.n
 	}
-	sum.Evicted, sum.Full = sum.Evicted+n.Evicted, sum.Full+n.Full
-	sum.Lookups, sum.LookupWaits = sum.Lookups+n.Lookups, sum.LookupWaits+n.LookupWaits
-	sum.LookupsDropped += n.LookupsDropped
+	sum.OverMax, sum.ClocksOff = max(sum.OverMax, n.OverMax), max(sum.ClocksOff, n.ClocksOff)
+	sum.LagMS, sum.LagMaxMS = max(sum.LagMS, n.LagMS), max(sum.LagMaxMS, n.LagMaxMS)
+	if math.Abs(n.ClockAheadMS) > math.Abs(sum.ClockAheadMS) {
+		sum.ClockAheadMS = n.ClockAheadMS
+	}
 	sum.Up = sum.Up && n.Up
 }

@@ -4,34 +4,26 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/control"
-	"github.com/headgate/headgate/server/telemetry"
+	"github.com/headgate/headgate/server/fleet"
 )
 
-// Report returns the statistics of sharing limits, for heartbeats. It is nil if this node shares none.
+// Report returns the statistics of sharing limits, for heartbeats and the status of the node. It is nil if this node
+// shares none.
 func (fl *Fleet) Report() *control.FleetFigures {
-	f := fl.Stats()
-	if fl.members == nil && f.Lease == nil && len(f.Sync) == 0 {
+	if fl.members == nil {
 		return nil
 	}
-	result := &control.FleetFigures{Live: int64(f.Live), Known: int64(f.Known)}
-	for i := range f.Sync {
-		result.Sync = append(result.Sync, syncFigures(&f.Sync[i]))
-	}
-	if l := f.Lease; l != nil {
-		result.Leases = &control.LeaseFigures{
-			Keys: l.Keys, Calls: l.Calls, Failed: l.Failures, Granted: l.Granted, Returned: l.Returned, Expired: l.Expired,
-		}
-	}
-	result.Clamp()
-	return result
+	f := fl.Stats().FleetFigures
+	f.Clamp()
+	return &f
 }
 
-func syncFigures(n *telemetry.Sync) control.SyncFigures {
+// ledgerFigures returns the figures of a ledger. The caller adds those of its transport.
+func ledgerFigures(mode string, s *fleet.LedgerStats) control.SyncFigures {
 	return control.SyncFigures{
-		Mode: n.Mode, Up: n.Up, LagMS: milliseconds(n.Lag), LagMaxMS: milliseconds(n.LagMax), Over: n.Over,
-		OverMax: n.OverMax, Applied: n.Applied, Lost: n.Lost, ClockAheadMS: milliseconds(n.Ahead), ClocksOff: n.ClocksOff,
-		Keys: int64(n.Keys), Waiting: int64(n.Waiting), Sent: n.Sent, Received: n.Received, Failed: n.Failures,
-		Refused: n.Refused,
+		Mode: mode, LagMS: milliseconds(s.Lag), LagMaxMS: milliseconds(s.LagMax), Over: s.Over, OverMax: s.OverMax,
+		Applied: s.Applied, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Refused: s.Refused, Evicted: s.Evicted,
+		Full: s.Full, Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
 	}
 }
 

@@ -74,7 +74,8 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	if options.Secret == nil {
-		log.Warn("no --key-secret-file: bearer tokens and very long values are counted on each node separately, and leases are not protected")
+		log.Warn("no --key-secret-file: bearer tokens and very long values are counted on each node separately, " +
+			"and leases are not protected")
 	}
 	return s, nil
 }

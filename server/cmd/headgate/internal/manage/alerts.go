@@ -25,8 +25,8 @@ func (p *commands) alertsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "alerts",
 		Short: "Show what needs attention: failing open, silent nodes, slow stores and more",
-		Long: `Show the alerts that fire. The rules service evaluates them every 5 seconds from what its nodes report; a Prometheus is
-not needed. Webhooks with the event "alert" are notified when an alert fires or resolves.`,
+		Long: `Show the alerts that fire. The rules service evaluates them every 5 seconds from what its nodes report; it needs
+no Prometheus. Webhooks with the event "alert" are notified when an alert fires or resolves.`,
 		Example: `  headgate alerts
   headgate alerts --all --output json
   headgate alerts --check || page-someone
@@ -41,10 +41,7 @@ not needed. Webhooks with the event "alert" are notified when an alert fires or 
 		if !all {
 			query.Set("state", string(alerts.Firing))
 		}
-		var list struct {
-			Firing int            `json:"firing"`
-			Alerts []alerts.Alert `json:"alerts"`
-		}
+		var list alerts.Listing
 		if err := client.Do(ctx, http.MethodGet, "/v1/alerts", query, nil, &list); err != nil {
 			return err
 		}
@@ -60,7 +57,8 @@ not needed. Webhooks with the event "alert" are notified when an alert fires or 
 			p.Printf("no alerts\n")
 			return nil
 		}
-		err := p.Show(out, list, []string{"STATE", "SEVERITY", "CONDITION", "SUBJECT", "FIRED", "NODES", "SUMMARY", "RUNBOOK"}, rows)
+		header := []string{"STATE", "SEVERITY", "CONDITION", "SUBJECT", "FIRED", "NODES", "SUMMARY", "RUNBOOK"}
+		err := p.Show(out, list, header, rows)
 		if err == nil && check && list.Firing > 0 {
 			return errFiring
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/remote"
 )
 
@@ -81,7 +82,7 @@ The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
 
 func (p *commands) apply(
 	ctx context.Context, client *remote.Client, a *applyFlags, dryRun bool,
-) (*remote.Applied, error) {
+) (*edit.Result, error) {
 	body, err := rulesfile.LoadAll(a.files, p.Stdin)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (p *commands) apply(
 }
 
 // printDiff prints the changes of each object.
-func (p *commands) printDiff(list []remote.Diff) {
+func (p *commands) printDiff(list []edit.Difference) {
 	for i := range list {
 		p.Printf("%s %s %s\n", list[i].Action, list[i].Kind, list[i].ID)
 		for line := range strings.Lines(list[i].Text) {
@@ -104,7 +105,7 @@ func (p *commands) printDiff(list []remote.Diff) {
 }
 
 // showApplied prints the changes that were made, or that a dry run would make.
-func (p *commands) showApplied(result *remote.Applied, out output.Format, dryRun bool) error {
+func (p *commands) showApplied(result *edit.Result, out output.Format, dryRun bool) error {
 	if out != output.Table {
 		return p.Show(out, result, nil, nil)
 	}

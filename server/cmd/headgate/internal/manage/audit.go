@@ -11,13 +11,14 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control/remote"
+	"github.com/headgate/headgate/server/internal/logins"
 )
 
 func (p *commands) auditCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	var out output.Format
 	var kind, id string
-	var all, logins bool
+	var all, showFailed bool
 	limit := 50
 	c := &cobra.Command{
 		Use:   "audit",
@@ -46,7 +47,7 @@ object before and after the change. The command needs a token with the role admi
 		if err != nil {
 			return err
 		}
-		if logins {
+		if showFailed {
 			return p.showLogins(failed, out)
 		}
 		rows := [][]string{}
@@ -54,17 +55,18 @@ object before and after the change. The command needs a token with the role admi
 			r := &list[i]
 			rows = append(rows, []string{
 				fmt.Sprint(r.Revision), output.LocalTime(r.Time), output.OrDash(r.Actor), output.OrDash(r.From), r.Namespace,
-				r.Action, r.changesText(), output.Truncate(r.Note, 40),
+				r.Action, changesText(r), output.Truncate(r.Note, 40),
 			})
 		}
 		return p.Show(out, list, []string{"REVISION", "TIME", "BY", "FROM", "NAMESPACE", "ACTION", "CHANGED", "NOTE"}, rows)
 	})
 	flags := c.Flags()
 	flags.StringVar(&kind, "kind", "",
-		"only changes of a `KIND`: rule, client, override, suspension, token, webhook, or event (a reset, a restore or a removed node)")
+		"only changes of a `KIND`: rule, client, override, suspension, token, webhook, or event (a reset, a restore or a "+
+			"removed node)")
 	flags.StringVar(&id, "id", "", "only changes of the object with this `ID`, with --kind")
 	flags.BoolVar(&all, "all", false, "all namespaces that the token has access to")
-	flags.BoolVar(&logins, "logins", false, "show failed logins instead")
+	flags.BoolVar(&showFailed, "logins", false, "show failed logins instead")
 	flags.IntVar(&limit, "limit", limit, "the maximum number to show")
 	output.CompleteFlag(c, "kind", "rule", "client", "override", "suspension", "token", "webhook", "event")
 	output.AddFlag(c, &out)
@@ -73,7 +75,7 @@ object before and after the change. The command needs a token with the role admi
 
 var errLoginsHidden = errors.New("failed logins are shown only to tokens with access to all namespaces")
 
-func (p *commands) showLogins(failed *failedLogins, out output.Format) error {
+func (p *commands) showLogins(failed *logins.Report, out output.Format) error {
 	if failed == nil {
 		return errLoginsHidden
 	}

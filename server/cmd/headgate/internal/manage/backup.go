@@ -79,7 +79,8 @@ the backup. Nodes apply the restored rules at once.
 Afterwards only the tokens of the backup and that of --admin-token-file are valid. If none of them has all
 permissions, the rules service creates one, and the command prints it.
 
-It shows progress on standard error. With --db the command restores into a database before a rules service is started with it, and needs no token.`,
+It shows progress on standard error. With --db the command restores into a database before a rules service is started
+with it, and needs no token.`,
 		Example: `  headgate restore --token-file first-token rules-2027-01-31.backup
   headgate restore --replace rules-2027-01-31.backup
   headgate restore --db /var/lib/headgate/rules.db rules-2027-01-31.backup`,

@@ -68,13 +68,9 @@ progress on standard error. Clients that are registered when Ctrl-C or an error 
 		if err != nil {
 			return err
 		}
-		if out != output.Table {
-			return p.Show(out, result, nil, nil)
-		}
-		p.Printf("%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
+		return p.ShowOrPrint(out, result, "%s: created %d, updated %d, deleted %d, unchanged %d; revision %d\n",
 			output.Plural(result.Clients, "client"), result.Created, result.Updated, result.Deleted, result.Unchanged,
 			result.Revision)
-		return nil
 	})
 	c.Flags().BoolVar(&prune, "prune", false, "remove clients that are not in the file")
 	cli.AddNoteFlag(c, f)

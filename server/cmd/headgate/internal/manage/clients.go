@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/remote"
 )
 
@@ -138,21 +139,17 @@ func (p *commands) createOverrideCommand(f *cli.ServerFlags) *cobra.Command {
 			return fmt.Errorf("--until: %w", err)
 		}
 		request.Note = f.Note
-		var created map[string]json.RawMessage
+		var created edit.Resource
 		if err := client.Do(ctx, "POST", "/v1/overrides", nil, request, &created); err != nil {
 			return err
 		}
-		var warnings []string
-		if err := json.Unmarshal(created["warnings"], &warnings); created["warnings"] != nil && err != nil {
-			return err
-		}
-		for _, w := range warnings {
+		for _, w := range created.Warnings {
 			_, _ = fmt.Fprintln(p.Stderr, "headgate: "+w)
 		}
 		if out == output.Table {
-			return p.showCreated(&overrideResource, created)
+			return p.Show(output.Table, nil, overrideResource.header, [][]string{overrideResource.row(&created)})
 		}
-		return output.WriteJSON(p.Stdout, out, created["override"])
+		return output.WriteJSON(p.Stdout, out, created.Override)
 	})
 	flags := c.Flags()
 	flags.StringArrayVar(&attributes, "client", nil,
@@ -164,24 +161,14 @@ func (p *commands) createOverrideCommand(f *cli.ServerFlags) *cobra.Command {
 	flags.BoolVar(&request.Block, "block", false, "deny all requests of the client")
 	flags.StringVar(&request.For, "for", "", "the duration of the override, such as 72h or 3d")
 	flags.StringVar(&expires, "until", "",
-		"the `TIME` at which the override expires: local, such as \"2027-01-31 18:00\" or 2027-01-31, or with a zone, 2027-01-31T18:00:00Z")
+		"the `TIME` at which the override expires: local, such as \"2027-01-31 18:00\" or 2027-01-31, or with a zone, "+
+			"2027-01-31T18:00:00Z")
 	flags.StringVar(&request.ID, "id", "", "the `ID` of the override (default a random one)")
 	cli.AddNoteFlag(c, f)
 	_ = c.MarkFlagRequired("client")                                          // the flag exists
 	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleResource, f)) // the flag exists
 	output.AddFlag(c, &out)
 	return c
-}
-
-// showCreated prints a created object as a table with one row.
-func (p *commands) showCreated(s *resource, created map[string]json.RawMessage) error {
-	o := remote.Object{Body: created[s.noun]}
-	for name, into := range map[string]any{"revision": &o.Revision, "updated": &o.Updated, "by": &o.By} {
-		if err := json.Unmarshal(created[name], into); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return p.Show(output.Table, nil, s.header, [][]string{s.row(&o)})
 }
 
 // parseTime parses a local time or one with a zone, and returns it in RFC 3339.

@@ -2,13 +2,8 @@ package manage
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,9 +23,9 @@ func (p *commands) decisionsCommand(f *cli.ServerFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "decisions [ATTRIBUTE=VALUE...]",
 		Short: "Show the last decisions, of all clients or one",
-		Long: `Show the last decisions of all nodes, the latest first. Attributes select a client; values that may be secret are hashed
-before they are compared. A node remembers its last decisions, and separately its last denials; while it has many
-requests it remembers a random sample, and the column SAMPLE says how large.
+		Long: `Show the last decisions of all nodes, the latest first. Attributes select a client; values that may be secret
+are hashed before they are compared. A node remembers its last decisions, and separately its last denials; while it
+has many requests it remembers a random sample, and the column SAMPLE says how large.
 
 The exit code is 0 on success and 1 on an error, such as a node that does not respond. The decisions of the others are
 shown nevertheless.`,
@@ -42,14 +37,11 @@ shown nevertheless.`,
 	c.Flags().BoolVar(&denied, "denied", false, "only denials, and requests that a shadow rule would have denied")
 	c.Flags().IntVar(&limit, "limit", 20, "show at most `N` decisions, 1 to 500")
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
-		query := url.Values{"limit": {strconv.Itoa(limit)}}
-		attributes, err := cli.ParseAttributes(args)
+		query, err := attributesQuery(args)
 		if err != nil {
 			return err
 		}
-		for name, value := range attributes {
-			query.Set(name, value)
-		}
+		query.Set("limit", strconv.Itoa(limit))
 		if rule != "" {
 			query.Set("rule", rule)
 		}
@@ -72,22 +64,13 @@ shown nevertheless.`,
 		if err := p.Show(out, found, head, rows); err != nil {
 			return err
 		}
-		p.warnSilentNodes(found.Nodes)
-		if found.Error != "" {
-			return errors.New(found.Error)
-		}
-		return nil
+		return p.reportNodes(found.Nodes, found.Error)
 	})
 	output.AddFlag(c, &out)
 	return c
 }
 
 func decisionRow(d *traffic.Decision) []string {
-	var client []string
-	attributes := d.Client.Attributes()
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		client = append(client, name+"="+attributes[name])
-	}
 	verdict := d.Verdict
 	if d.Degraded {
 		verdict += ", degraded"
@@ -103,7 +86,7 @@ func decisionRow(d *traffic.Decision) []string {
 		sample = "1 in " + strconv.FormatUint(uint64(d.OneIn), 10)
 	}
 	return []string{
-		output.LocalTime(d.Time), d.Node, output.OrDash(strings.Join(client, " ")), d.Rule, verdict, output.OrDash(d.Limit),
-		strconv.FormatInt(d.Remaining, 10), retry, sample,
+		output.LocalTime(d.Time), d.Node, output.OrDash(cli.FormatAttributes(d.Client.Attributes())), d.Rule, verdict,
+		output.OrDash(d.Limit), strconv.FormatInt(d.Remaining, 10), retry, sample,
 	}
 }

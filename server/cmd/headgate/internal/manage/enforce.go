@@ -13,23 +13,13 @@ import (
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/remote"
 )
 
 // An enforcementReport is the response to all calls about enforcement.
 type enforcementReport struct {
-	Off []suspension `json:"off"`
-}
-
-// A suspension is a rule, or all rules of a namespace or node, that is not enforced for a time.
-type suspension struct {
-	Namespace string    `json:"namespace,omitempty"`
-	Rule      string    `json:"rule,omitempty"`
-	Scope     string    `json:"scope,omitempty"` // only of a node: fleet or node
-	Since     time.Time `json:"since"`
-	Expires   time.Time `json:"expires"`
-	Note      string    `json:"note,omitempty"`
-	By        string    `json:"by"`
+	Off []control.Suspension `json:"off"`
 }
 
 // enforceFlags are the flags that all subcommands share.

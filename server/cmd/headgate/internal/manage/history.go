@@ -7,33 +7,19 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/remote"
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// A revision is one change of the rules service.
-type revision struct {
-	Revision  int64         `json:"revision"`
-	Namespace string        `json:"namespace"`
-	Time      time.Time     `json:"time"`
-	Actor     string        `json:"actor"`
-	From      string        `json:"from,omitempty"`
-	Action    string        `json:"action"`
-	Note      string        `json:"note,omitempty"`
-	Count     int           `json:"count"`
-	Changes   []remote.Diff `json:"changes,omitempty"`
-	Diff      []remote.Diff `json:"diff,omitempty"`
-}
-
 // changesText lists the changed objects, as many as fit into a column, and the number of others.
-func (r *revision) changesText() string {
+func changesText(r *edit.Revision) string {
 	const width = 60
 	changes := r.Changes
 	if len(changes) == 0 {
@@ -85,25 +71,19 @@ func describeEvent(after json.RawMessage) string {
 	return text
 }
 
-// failedLogins are the failed logins in the response of the audit log.
-type failedLogins struct {
-	Count  int64            `json:"count"`
-	Recent []logins.Failure `json:"recent"`
-}
-
 // listRevisions returns up to limit changes, of the history or of the audit log, and the failed logins of the audit
 // log.
 func listRevisions(
 	ctx context.Context, client *remote.Client, path string, query url.Values, limit int,
-) (list []revision, logins *failedLogins, err error) {
-	list = []revision{}
+) (list []edit.Revision, failed *logins.Report, err error) {
+	list = []edit.Revision{}
 	for {
 		query.Set("limit", strconv.Itoa(min(100, max(1, limit-len(list)))))
 		var page struct {
-			Revisions []revision    `json:"revisions"`
-			Audit     []revision    `json:"audit"`
-			Next      string        `json:"next"`
-			Logins    *failedLogins `json:"failed_logins"`
+			Revisions []edit.Revision `json:"revisions"`
+			Audit     []edit.Revision `json:"audit"`
+			Next      string          `json:"next"`
+			Logins    *logins.Report  `json:"failed_logins"`
 		}
 		if err := client.Do(ctx, "GET", path, query, nil, &page); err != nil {
 			return nil, nil, err
@@ -124,8 +104,8 @@ func (p *commands) completeRevisions(f *cli.ServerFlags) cobra.CompletionFunc {
 		}
 		found, directive := p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			list, _, err := listRevisions(ctx, client, "/v1/revisions", url.Values{}, 100)
-			return cli.CompleteByPrefix(list, prefix, func(r *revision) (id, description string) {
-				return strconv.FormatInt(r.Revision, 10), output.Ago(r.Time) + ": " + r.changesText()
+			return cli.CompleteByPrefix(list, prefix, func(r *edit.Revision) (id, description string) {
+				return strconv.FormatInt(r.Revision, 10), output.Ago(r.Time) + ": " + changesText(r)
 			}), err
 		})
 		return found, directive | cobra.ShellCompDirectiveKeepOrder
@@ -164,7 +144,7 @@ With the number of a revision, show the changes of that revision.`,
 			r := &list[i]
 			rows = append(rows, []string{
 				fmt.Sprint(r.Revision), output.Ago(r.Time), output.OrDash(r.Actor), r.Action,
-				r.changesText(), output.Truncate(r.Note, 40),
+				changesText(r), output.Truncate(r.Note, 40),
 			})
 		}
 		return p.Show(out, list, []string{"REVISION", "WHEN", "BY", "ACTION", "CHANGED", "NOTE"}, rows)
@@ -182,7 +162,7 @@ func (p *commands) showRevision(ctx context.Context, client *remote.Client, n in
 	if out != output.Table {
 		return output.WriteJSON(p.Stdout, out, raw)
 	}
-	var r revision
+	var r edit.Revision
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
@@ -214,7 +194,7 @@ restore clients and overrides.`,
 			return fmt.Errorf("%q: want the number of a revision, as \"headgate rules history\" lists them", args[0])
 		}
 		query := url.Values{"all": {strconv.FormatBool(all)}, "dry_run": {strconv.FormatBool(dryRun)}}
-		applied := &remote.Applied{}
+		applied := &edit.Result{}
 		if err := client.Do(ctx, "POST", fmt.Sprintf("/v1/revisions/%d:rollback", n), query, nil, applied); err != nil {
 			return err
 		}

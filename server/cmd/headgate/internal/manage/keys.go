@@ -15,29 +15,36 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// A keyState is the state of one rule for a client, on one node or in a store that several nodes share.
-type keyState struct {
-	keys.Rule
-	Node     string `json:"node,omitempty"`
-	Region   string `json:"region,omitempty"`
-	Counters string `json:"counters,omitempty"`
-}
-
-// location returns the node or the shared store with the counters.
-func (c *keyState) location() string {
+// location returns the node or the shared store with a counter.
+func location(c *keys.Counter) string {
 	if c.Counters != "" {
 		return "shared: " + c.Counters
 	}
 	return output.OrDash(c.Node)
 }
 
-// warnSilentNodes prints the nodes that were not queried because they have sent no heartbeat for long.
-func (p *commands) warnSilentNodes(nodes []keys.NodeStatus) {
+// reportNodes prints the nodes that were not queried because they have sent no heartbeat for long. It returns the
+// failures of the others as an error.
+func (p *commands) reportNodes(nodes []keys.NodeStatus, failures string) error {
 	for _, n := range nodes {
 		if n.State == "silent" {
 			_, _ = fmt.Fprintf(p.Stderr, "headgate: node %s: %s\n", n.ID, n.Error)
 		}
 	}
+	if failures != "" {
+		return errors.New(failures)
+	}
+	return nil
+}
+
+// attributesQuery returns the query parameters of arguments such as user=acme.
+func attributesQuery(args []string) (url.Values, error) {
+	attributes, err := cli.ParseAttributes(args)
+	query := url.Values{}
+	for name, value := range attributes {
+		query.Set(name, value)
+	}
+	return query, err
 }
 
 func (p *commands) keysCommand() *cobra.Command {
@@ -68,43 +75,32 @@ func (p *commands) getKeysCommand(f *cli.ServerFlags) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
-		attributes, err := cli.ParseAttributes(args)
+		query, err := attributesQuery(args)
 		if err != nil {
 			return err
 		}
-		query := url.Values{}
-		for name, value := range attributes {
-			query.Set(name, value)
-		}
-		var response struct {
-			Keys  []keyState        `json:"keys"`
-			Nodes []keys.NodeStatus `json:"nodes"`
-			Error string            `json:"error,omitempty"`
-		}
+		var response keys.Counters
 		if err := client.Do(ctx, "GET", "/v1/keys", query, nil, &response); err != nil {
 			return err
 		}
 		rows := [][]string{}
-		for _, k := range response.Keys {
+		for i := range response.Keys {
+			k := &response.Keys[i]
 			if len(k.Limits) == 0 {
-				rows = append(rows, []string{k.ID, k.Effect, "-", "-", k.location(), output.OrDash(k.Client)})
+				rows = append(rows, []string{k.ID, k.Effect, "-", "-", location(k), output.OrDash(k.Client)})
 			}
 			for _, l := range k.Limits {
 				left, full := "unknown", "unknown"
 				if l.Remaining != nil && l.ResetAfterMS != nil {
 					left, full = fmt.Sprintf("%d of %d", *l.Remaining, l.Capacity), output.InMillis(*l.ResetAfterMS)
 				}
-				rows = append(rows, []string{k.ID, l.Limit, left, full, k.location(), output.OrDash(k.Client)})
+				rows = append(rows, []string{k.ID, l.Limit, left, full, location(k), output.OrDash(k.Client)})
 			}
 		}
 		if err := p.Show(out, response, []string{"RULE", "LIMIT", "LEFT", "FULL", "NODE", "CLIENT"}, rows); err != nil {
 			return err
 		}
-		p.warnSilentNodes(response.Nodes)
-		if response.Error != "" {
-			return errors.New(response.Error)
-		}
-		return nil
+		return p.reportNodes(response.Nodes, response.Error)
 	})
 	output.AddFlag(c, &out)
 	return c
@@ -129,26 +125,15 @@ func (p *commands) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
 		if rule != "" {
 			request["rule"] = rule
 		}
-		var response struct {
-			Reset []string          `json:"reset"`
-			Nodes []keys.NodeStatus `json:"nodes"`
-			Error string            `json:"error,omitempty"`
-		}
+		var response keys.ResetReport
 		if err := client.Do(ctx, "POST", "/v1/keys:reset", nil, request, &response); err != nil {
 			return err
 		}
-		if out != output.Table {
-			if err := p.Show(out, response, nil, nil); err != nil {
-				return err
-			}
-		} else {
-			p.Printf("reset %s under %s\n", strings.Join(args, " "), strings.Join(response.Reset, ", "))
+		err = p.ShowOrPrint(out, response, "reset %s under %s\n", strings.Join(args, " "), strings.Join(response.Reset, ", "))
+		if err != nil {
+			return err
 		}
-		p.warnSilentNodes(response.Nodes)
-		if response.Error != "" {
-			return errors.New(response.Error)
-		}
-		return nil
+		return p.reportNodes(response.Nodes, response.Error)
 	})
 	output.AddFlag(c, &out)
 	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all rules that count the client)")

@@ -15,7 +15,7 @@ func Commands(program *cli.Program) []*cobra.Command {
 	p := &commands{program}
 	return []*cobra.Command{
 		p.rulesCommand(), p.clientsCommand(), p.overridesCommand(), p.keysCommand(), p.topCommand(), p.trafficCommand(),
-		p.enforceCommand(), p.alertsCommand(), p.nodesCommand(), p.tokensCommand(), p.webhooksCommand(), p.auditCommand(), p.contextCommand(),
-		p.backupCommand(), p.restoreCommand(),
+		p.enforceCommand(), p.alertsCommand(), p.nodesCommand(), p.tokensCommand(), p.webhooksCommand(), p.auditCommand(),
+		p.contextCommand(), p.backupCommand(), p.restoreCommand(),
 	}
 }

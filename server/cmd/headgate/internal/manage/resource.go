@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/contexts"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/control"
+	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/remote"
 	"github.com/headgate/headgate/server/control/token"
 	"github.com/headgate/headgate/server/control/webhook"
@@ -137,29 +138,12 @@ func inlineJSON(raw json.RawMessage) string {
 	return string(raw)
 }
 
-func (s *resource) row(o *remote.Object) []string {
+func (s *resource) row(o *edit.Resource) []string {
 	var e objectFields
-	if err := json.Unmarshal(o.Body, &e); err != nil {
+	if err := json.Unmarshal(o.Body(), &e); err != nil {
 		return []string{"?", err.Error()}
 	}
 	return append(s.cells(&e), fmt.Sprint(o.Revision), output.Ago(o.Updated), output.OrDash(o.By))
-}
-
-// A listedObject is an object in lists in JSON and YAML: its body comes first.
-type listedObject struct {
-	noun   string
-	object *remote.Object
-}
-
-func (i listedObject) MarshalJSON() ([]byte, error) {
-	rest, err := json.Marshal(map[string]any{
-		"revision": i.object.Revision, "created": i.object.Created,
-		"updated": i.object.Updated, "by": i.object.By,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat([]byte(`{"`+i.noun+`":`), i.object.Body, []byte(","), rest[1:]), nil
 }
 
 func (p *commands) listCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
@@ -174,7 +158,7 @@ func (p *commands) listCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		items, rows := []listedObject{}, [][]string{}
+		items, rows := []edit.Resource{}, [][]string{}
 		total := 0
 		for q := (remote.Query{Search: search}); ; {
 			q.Limit = min(500, limit-len(items))
@@ -183,9 +167,9 @@ func (p *commands) listCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 				return err
 			}
 			total = page.Total
-			for i := range page.Objects {
-				items = append(items, listedObject{s.noun, &page.Objects[i]})
-				rows = append(rows, s.row(&page.Objects[i]))
+			for _, item := range page.Resources() {
+				items = append(items, item)
+				rows = append(rows, s.row(&item))
 			}
 			if q.Cursor = page.Next; q.Cursor == "" || len(items) >= limit {
 				break
@@ -227,7 +211,7 @@ func (p *commands) getCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 		if out != output.YAML || write == nil {
 			write = func(body []byte) ([]byte, error) { return output.Reformat(out, body) }
 		}
-		text, err := write(found.Body)
+		text, err := write(found.Body())
 		if err != nil {
 			return err
 		}
@@ -330,9 +314,9 @@ func findIDs(ctx context.Context, client *remote.Client, s *resource, prefix str
 		if err != nil {
 			return ids, err
 		}
-		for i := range page.Objects {
+		for _, item := range page.Resources() {
 			var e objectFields
-			if json.Unmarshal(page.Objects[i].Body, &e) == nil && strings.HasPrefix(e.ID, prefix) {
+			if json.Unmarshal(item.Body(), &e) == nil && strings.HasPrefix(e.ID, prefix) {
 				ids = append(ids, cobra.CompletionWithDesc(e.ID, e.limitsText()))
 			}
 		}

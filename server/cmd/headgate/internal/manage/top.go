@@ -25,8 +25,9 @@ func (p *commands) topCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show live which rules and clients are limited most",
-		Long: `Show live which rules and clients are limited most, across all nodes of a rules service. Keys: s sorts by requests or by
-denials, / filters by text, p pauses, q quits. If the output is not a terminal, the figures are printed once.`,
+		Long: `Show live which rules and clients are limited most, across all nodes of a rules service. Keys: s sorts by
+requests or by denials, / filters by text, p pauses, q quits. If the output is not a terminal, the figures are printed
+once.`,
 		Example: `  headgate top
 
   # which client is denied most, by which rule?
@@ -79,7 +80,8 @@ func (p *commands) showTop(format output.Format, figures *top.Figures, order top
 		return err
 	}
 	p.Printf("\n")
-	return p.Show(format, nil, []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}, clientRows(figures.SortedClients(order)))
+	header := []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}
+	return p.Show(format, nil, header, clientRows(figures.SortedClients(order)))
 }
 
 func clientRows(list []traffic.ClientCount) [][]string {

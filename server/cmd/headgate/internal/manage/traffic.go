@@ -31,9 +31,9 @@ func (p *commands) eraseTrafficCommand(f *cli.ServerFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "erase ATTRIBUTE=VALUE...",
 		Short: "Erase the statistics of a client",
-		Long: `Erase the statistics of a client from the rules service, its database and, within seconds, its nodes. Several attributes
-select clients that have all of them. A client that sends more requests is counted again. Counters of limits stay; see
-"headgate keys reset".`,
+		Long: `Erase the statistics of a client from the rules service, its database and, within seconds, its nodes. Several
+attributes select clients that have all of them. A client that sends more requests is counted again. Counters of
+limits stay; see "headgate keys reset".`,
 		Example: `  headgate traffic erase user=noisy
   headgate traffic erase ip=192.0.2.7 --note "request of the data subject"`,
 		Args: cobra.MinimumNArgs(1),
@@ -51,11 +51,7 @@ select clients that have all of them. A client that sends more requests is count
 		if err := client.Do(ctx, http.MethodPost, "/v1/traffic/clients:erase", url.Values{}, in, &erased); err != nil {
 			return err
 		}
-		if out != output.Table {
-			return p.Show(out, erased, nil, nil)
-		}
-		p.Printf("erased %s\n", output.Plural(erased.Erased, "record"))
-		return nil
+		return p.ShowOrPrint(out, erased, "erased %s\n", output.Plural(erased.Erased, "record"))
 	})
 	output.AddFlag(c, &out)
 	return c

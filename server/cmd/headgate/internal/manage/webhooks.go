@@ -28,9 +28,9 @@ func (p *commands) webhooksCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "webhooks",
 		Short: "Notify other services of changes and alerts",
-		Long: `Notify other services when rules, clients or overrides of a namespace change, or when an alert fires or resolves. The
-rules service sends each event to the URL of each webhook that asks for it, signed with the webhook's secret, and retries until it is accepted. A delivery that
-fails too often is dead, and can be sent again.`,
+		Long: `Notify other services when rules, clients or overrides of a namespace change, or when an alert fires or
+resolves. The rules service sends each event to the URL of each webhook that is for such events, signed with the
+webhook's secret, and retries until it is accepted. A delivery that fails too often is dead, and can be sent again.`,
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
   headgate webhooks deliveries deploys
   headgate webhooks retry deploys 42`,
@@ -55,7 +55,8 @@ func (p *commands) completeWebhooks(f *cli.ServerFlags) cobra.CompletionFunc {
 		}
 		return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			list, err := listWebhooks(ctx, client)
-			return cli.CompleteByPrefix(list, prefix, func(w *webhook.Webhook) (id, description string) { return w.ID, w.URL }), err
+			describe := func(w *webhook.Webhook) (id, description string) { return w.ID, w.URL }
+			return cli.CompleteByPrefix(list, prefix, describe), err
 		})
 	}
 }
@@ -156,7 +157,8 @@ func (p *commands) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	flags.StringVar(&request.URL, "url", "", "`URL` to send changes to")
 	flags.StringVar(&request.ID, "id", "", "the `ID` of the webhook (default a random one)")
 	flags.StringVar(&request.Description, "description", "", "a description")
-	flags.StringSliceVar(&request.Events, "events", nil, "what to notify of: `EVENTS` revision, alert or both (default revision)")
+	flags.StringSliceVar(&request.Events, "events", nil,
+		"what to notify of: `EVENTS` revision, alert or both (default revision)")
 	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions( // the flag exists
 		[]string{webhook.Revisions, webhook.Alerts}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&secretFile, "secret-file", "", "`FILE` with a secret of 16 to 1024 bytes (default a random one)")
@@ -205,8 +207,8 @@ func (p *commands) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 				status = strconv.Itoa(d.Status)
 			}
 			rows = append(rows, []string{
-				strconv.FormatInt(cmp.Or(d.Number, d.Revision), 10), cmp.Or(d.Event, webhook.EventRevision), string(d.State), strconv.Itoa(d.Attempts), status, output.Ago(d.Last),
-				output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
+				strconv.FormatInt(cmp.Or(d.Number, d.Revision), 10), cmp.Or(d.Event, webhook.EventRevision), string(d.State),
+				strconv.Itoa(d.Attempts), status, output.Ago(d.Last), output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
 			})
 		}
 		return p.Show(out, list, []string{"NUMBER", "EVENT", "STATE", "ATTEMPTS", "STATUS", "LAST", "NEXT", "ERROR"}, rows)

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,8 +75,8 @@ The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so f
 	c.Flags().StringVar(&o.algorithm, "algorithm", "", "`NAME` of the one algorithm of the scenario to simulate")
 	c.Flags().StringVar(&o.mode, "mode", "", "`NAME` of the one mode of the scenario to simulate")
 	c.Flags().StringVar(&o.html, "html", "", "also write a report with charts to this file")
-	c.Flags().IntVar(&o.parallel, "parallel", 0, "how many modes and algorithms to simulate at the same time; each needs its own "+
-		"memory (default one per processor)")
+	c.Flags().IntVar(&o.parallel, "parallel", 0,
+		"how many modes and algorithms to simulate at the same time; each needs its own memory (default one per processor)")
 	c.Flags().StringVar(&o.svg, "svg", "", "also write a picture of a figure over time to this file")
 	c.Flags().StringVar(&o.figure, "figure", o.figure, "figure in the picture: "+strings.Join(figureNames(), ", "))
 	_ = c.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -155,7 +153,7 @@ const simulationGCPercent = 300
 
 // simulate runs a scenario and prints its results.
 func (p *commands) simulate(ctx context.Context, s *scenario.Scenario, o simulateOptions) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(simulationGCPercent))
@@ -207,8 +205,8 @@ func simulationRows(results *sim.Results) [][]string {
 		rows = append(rows, []string{
 			r.Algorithm, mode, strconv.FormatInt(r.Requests, 10), strconv.FormatInt(r.Admitted, 10),
 			strconv.FormatInt(r.Denied, 10), withPercent(r.WronglyAdmitted, r.Requests),
-			withPercent(r.WronglyDenied, r.Requests), strconv.FormatInt(r.MaxExcess, 10), strconv.FormatFloat(r.Burstiness, 'f', 2, 64),
-			microseconds(r.Latency.P50), microseconds(r.Latency.P99), rate(r.RedisCalls),
+			withPercent(r.WronglyDenied, r.Requests), strconv.FormatInt(r.MaxExcess, 10),
+			strconv.FormatFloat(r.Burstiness, 'f', 2, 64), microseconds(r.Latency.P50), microseconds(r.Latency.P99), rate(r.RedisCalls),
 			strconv.FormatFloat(100*r.RedisLoad, 'f', 1, 64) + "%", rate(r.BytesSent),
 		})
 	}

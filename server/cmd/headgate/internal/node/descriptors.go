@@ -124,10 +124,10 @@ func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
 	if configured || d.limit < few {
 		logAt = log.Warn
 	}
-	logAt("fewer file descriptors than the configured connections need, allowing fewer connections; raise the limit with ulimit -n or LimitNOFILE",
-		"descriptors", d.limit, "needed", d.needed, "reserved_per_listener", d.share.Reserved, "shared",
-		d.share.Shared.Total(),
-		"per_upstream", d.perUpstream)
+	logAt("fewer file descriptors than the configured connections need, allowing fewer connections; "+
+		"raise the limit with ulimit -n or LimitNOFILE",
+		"descriptors", d.limit, "needed", d.needed, "reserved_per_listener", d.share.Reserved,
+		"shared", d.share.Shared.Total(), "per_upstream", d.perUpstream)
 }
 
 // limitGateway lowers the connection limits of a gateway to its part of the descriptors.

@@ -31,7 +31,7 @@ type enforcement struct {
 	base     *match.Set // the rules as they were loaded; nil until then
 	fleet    []control.Suspension
 	local    map[string]control.Suspension // by control.SuspensionID
-	active   []telemetry.Suspension        // in force
+	active   []control.Suspension          // in force
 	rulesOff int
 }
 
@@ -125,29 +125,28 @@ func (e *enforcement) refresh() {
 // updateActive sets active to the suspensions that have not expired, and forgets those of this node that have.
 func (e *enforcement) updateActive() {
 	now := e.now()
-	var list []telemetry.Suspension
+	var list []control.Suspension
 	add := func(s control.Suspension, scope string) {
-		list = append(list, telemetry.Suspension{
-			Rule: s.Rule, Scope: scope, Since: s.Since, Expires: s.Expires, Note: s.Note, By: s.By,
-		})
+		s.Scope = scope
+		list = append(list, s)
 	}
 	for _, s := range e.fleet {
 		if s.Expires.After(now) {
-			add(s, telemetry.ScopeFleet)
+			add(s, control.ScopeFleet)
 		}
 	}
 	maps.DeleteFunc(e.local, func(_ string, s control.Suspension) bool { return !s.Expires.After(now) })
 	for _, s := range e.local {
-		add(s, telemetry.ScopeNode)
+		add(s, control.ScopeNode)
 	}
-	slices.SortFunc(list, func(a, b telemetry.Suspension) int {
+	slices.SortFunc(list, func(a, b control.Suspension) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Scope, b.Scope))
 	})
 	e.active = list
 }
 
 // logChanges logs the difference to the suspensions before. It is the audit log of a node without a rules service.
-func (e *enforcement) logChanges(before []telemetry.Suspension) {
+func (e *enforcement) logChanges(before []control.Suspension) {
 	for _, s := range e.active {
 		if !slices.Contains(before, s) {
 			e.log.Warn("enforcement off: requests over the limit are admitted and counted", "rule", ruleOrAll(s.Rule),
@@ -155,7 +154,7 @@ func (e *enforcement) logChanges(before []telemetry.Suspension) {
 		}
 	}
 	for _, s := range before {
-		if !slices.ContainsFunc(e.active, func(a telemetry.Suspension) bool { return a.Rule == s.Rule && a.Scope == s.Scope }) {
+		if !slices.ContainsFunc(e.active, func(a control.Suspension) bool { return a.Rule == s.Rule && a.Scope == s.Scope }) {
 			e.log.Warn("enforcement on again", "rule", ruleOrAll(s.Rule), "scope", s.Scope)
 		}
 	}
@@ -186,7 +185,7 @@ func (e *enforcement) run(ctx context.Context) {
 }
 
 // list returns the suspensions in force.
-func (e *enforcement) list() []telemetry.Suspension {
+func (e *enforcement) list() []control.Suspension {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.active)

@@ -74,14 +74,14 @@ func TestSuspendedRulesAdmitUntilTheyExpire(t *testing.T) {
 		wantAction(t, e, "b", engine.Reject)
 		e.setFleet([]control.Suspension{{Expires: time.Now().Add(2 * time.Minute)}})
 		wantAction(t, e, "b", engine.Allow)
-		if f := e.figures(); f.RulesOff != 2 || f.Suspensions[telemetry.ScopeFleet] != 1 || f.Suspensions[telemetry.ScopeNode] != 1 {
+		if f := e.figures(); f.RulesOff != 2 || f.Suspensions[control.ScopeFleet] != 1 || f.Suspensions[control.ScopeNode] != 1 {
 			t.Errorf("both suspended: got %+v", f)
 		}
 
 		// The suspension of the node ends first, and that of the fleet still covers the rule.
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
-		if list := e.list(); len(list) != 1 || list[0].Scope != telemetry.ScopeFleet {
+		if list := e.list(); len(list) != 1 || list[0].Scope != control.ScopeFleet {
 			t.Errorf("after a minute: got %+v, want that of the fleet", list)
 		}
 		wantAction(t, e, "a", engine.Allow)

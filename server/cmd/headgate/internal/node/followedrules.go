@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,6 @@ type followedRules struct {
 	enforcement *enforcement
 	shared      bool
 	metrics     *telemetry.Metrics
-	log         *slog.Logger
 	revision    atomic.Uint64
 
 	mu   sync.Mutex

@@ -197,8 +197,8 @@ func (n *Node) openAdmin() error {
 	if certificates != nil {
 		n.admin.useTLS(certificates, every, c.AdminMinVersion())
 	} else if n.config.RulesSource() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
-		n.log.Warn("other hosts can reach the rules service, and tokens are sent to it unencrypted; configure certificates in admin.tls",
-			"address", n.admin.addr())
+		n.log.Warn("other hosts can reach the rules service, and tokens are sent to it unencrypted; "+
+			"configure certificates in admin.tls", "address", n.admin.addr())
 	}
 	return nil
 }
@@ -249,9 +249,8 @@ func (n *Node) openIdentity(ctx context.Context, secret, second []byte) error {
 func (n *Node) openEngine(ctx context.Context, secret, second []byte) error {
 	settings := engine.Config{
 		Store: n.stores.Main(), Local: n.stores.Memory, Shared: n.stores.Shared(), Modes: n.fleet.ByConsistency(),
-		Global: n.fleet.Global(),
-		Secret: secret, SecondSecret: second, Observe: n.metrics.Observe, Trace: n.tracer.Phases(), OnError: n.faultLogger("engine"),
-		Refuse: n.overload.Refuses,
+		Global: n.fleet.Global(), Secret: secret, SecondSecret: second, Observe: n.metrics.Observe, Trace: n.tracer.Phases(),
+		OnError: n.faultLogger("engine"), Refuse: n.overload.Refuses,
 	}
 	if n.config.RulesSource() == config.FromFile {
 		return n.openFileRules(ctx, settings)
@@ -262,7 +261,7 @@ func (n *Node) openEngine(ctx context.Context, secret, second []byte) error {
 	}
 	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.logOf("rules"))
 	n.followed = &followedRules{
-		enforcement: n.enforcement, shared: n.stores.Shared(), metrics: n.metrics, log: n.logOf("rules"),
+		enforcement: n.enforcement, shared: n.stores.Shared(), metrics: n.metrics,
 	}
 	return n.openControl(ctx)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/token"
-	"github.com/headgate/headgate/server/telemetry"
 )
 
 // A nodeAPI serves calls about this node alone. They need no rules service: a node whose rules service is unreachable
@@ -143,8 +142,8 @@ func addressOf(r *http.Request) netip.Addr {
 
 // A nodeEnforcement is the response of all calls about the enforcement on this node.
 type nodeEnforcement struct {
-	Namespace string                 `json:"namespace"`
-	Off       []telemetry.Suspension `json:"off"`
+	Namespace string               `json:"namespace"`
+	Off       []control.Suspension `json:"off"`
 }
 
 func (a *nodeAPI) getEnforcement(w http.ResponseWriter, r *http.Request, _ *token.Principal) {
@@ -156,7 +155,7 @@ func (a *nodeAPI) getEnforcement(w http.ResponseWriter, r *http.Request, _ *toke
 func (a *nodeAPI) writeEnforcement(w http.ResponseWriter) {
 	response := nodeEnforcement{a.namespace, a.enforcement.list()}
 	if response.Off == nil {
-		response.Off = []telemetry.Suspension{}
+		response.Off = []control.Suspension{}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(response) // fails only if the caller has disconnected

@@ -59,6 +59,6 @@ func untrustedProxies(id *identity.Identifier) string {
 			names = append(names, "a Unix socket")
 		}
 	}
-	return fmt.Sprintf("requests with %s come from %s, not in --trusted-proxies: all clients behind an address share its limits; "+
-		"if these are your load balancers, list them in --trusted-proxies", found.Header, strings.Join(names, ", "))
+	return fmt.Sprintf("requests with %s come from %s, not in --trusted-proxies: all clients behind an address share its "+
+		"limits; if these are your load balancers, list them in --trusted-proxies", found.Header, strings.Join(names, ", "))
 }

@@ -250,8 +250,9 @@ func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 	}
 	n.control.db = db
 	err = n.openAPIServer(api.Config{
-		ReadOnly:    "the rules come from the file " + n.config.Rules + ": change the file",
-		NoOverrides: "the rules come from a file, without a database: start headgate with --db, and with --db-follows to keep using the file",
+		ReadOnly: "the rules come from the file " + n.config.Rules + ": change the file",
+		NoOverrides: "the rules come from a file, without a database: start headgate with --db, and with --db-follows to " +
+			"keep using the file",
 	})
 	if err != nil {
 		return err

@@ -14,9 +14,8 @@ func (n *Node) Status() telemetry.Status {
 	s := telemetry.Status{State: state, Version: n.options.Version, Started: n.started, Listeners: n.Listeners()}
 	s.EnforcementOff = n.enforcement.list()
 	s.Store, s.Degraded = n.stores.Status()
-	var isolated bool
-	s.Fleet, isolated = n.fleet.Status()
-	s.Degraded = s.Degraded || isolated
+	s.Fleet = n.fleet.Report()
+	s.Degraded = s.Degraded || s.Fleet.Isolated()
 	if n.fileRules != nil {
 		s.Rules = n.fileRules.status()
 	} else {

@@ -87,7 +87,7 @@ func enforced(c *traffic.ClientCount) uint64 {
 type RuleRate struct {
 	Rule             string
 	Requests, Denied float64
-	Shadow, Degraded float64
+	Shadow           float64
 	Spark            []uint64
 }
 
@@ -116,7 +116,7 @@ func (f *Figures) Rates(order Order, search string) []RuleRate {
 		}
 		list = append(list, RuleRate{
 			Rule: r.Rule, Requests: rate(r.Requests, step), Denied: rate(r.Denied, step),
-			Shadow: rate(r.ShadowDenied, step), Degraded: rate(r.Degraded, step), Spark: r.Requests,
+			Shadow: rate(r.ShadowDenied, step), Spark: r.Requests,
 		})
 	}
 	slices.SortStableFunc(list, func(a, b RuleRate) int {

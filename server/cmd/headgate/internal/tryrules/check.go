@@ -151,7 +151,8 @@ func (p *commands) explainRemotely(
 ) error {
 	switch {
 	case q.repeat > 1:
-		return errors.New("--repeat: the rules service consumes nothing, so every decision would be the same: want --rules FILE with it")
+		return errors.New("--repeat: the rules service consumes nothing, so every decision would be the same: " +
+			"want --rules FILE with it")
 	case flags["store"] != "":
 		return errors.New("--store: the rules service knows the store of its nodes: want --rules FILE with it")
 	}

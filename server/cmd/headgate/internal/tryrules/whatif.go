@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,12 +39,13 @@ func (p *commands) whatIfCommand(server *cli.ServerFlags) *cobra.Command {
 		Use:   "whatif --rule FILE [--log FILE]",
 		Short: "Show what a rule would have denied in the past",
 		Long: `Show what a rule would have denied in the past: requests of an access log, or those that the nodes of a rules
-service have sampled in the last hours, are replayed through the algorithms of the rule's limits. The result has the requests and clients that the rule denies, the clients with the most denials, the
-outcome over other values of the limit that denies most, and the lowest limit that 99 % of the clients do not notice.
+service have sampled in the last hours, are replayed through the algorithms of the rule's limits. The result has the
+requests and clients that the rule denies, the clients with the most denials, the outcome over other values of the
+limit that denies most, and the lowest limit that 99 % of the clients do not notice.
 
-The log is in the common or combined format of Apache and nginx, in JSON lines (Caddy, the gateway of Headgate and others)
-or in CSV with a line of column names such as time,ip,user,path. It may be compressed with gzip; - is standard input. Lines
-that cannot be read are counted.
+The log is in the common or combined format of Apache and nginx, in JSON lines (Caddy, the gateway of Headgate and
+others) or in CSV with a line of column names such as time,ip,user,path. It may be compressed with gzip; - is standard
+input. Lines that cannot be read are counted.
 
 The rule file is a rules file or has one rule. With --current, the same is computed for the rule with the same id in
 that file, to compare. Ctrl-C shows the result so far.
@@ -163,7 +161,7 @@ func (p *commands) whatIf(ctx context.Context, f *whatIfFlags) error {
 			return err
 		}
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	result, err := p.replayLog(ctx, f, set, current)
 	interrupted := errors.Is(err, context.Canceled)
