@@ -18,7 +18,8 @@ func fullReport() *traffic.Report {
 		Node: "a", Started: 5,
 		Seconds: []traffic.Second{
 			{Unix: 1, Rows: []traffic.Row{{Rule: traffic.Total, Counts: all}, {Rule: "search", Counts: traffic.Counts{Denied: 1}}}},
-			{Unix: 2, Rows: []traffic.Row{{Rule: "search", Counts: all}, {}}}, {Unix: 3},
+			{Unix: 2, Rows: []traffic.Row{{Rule: "search", Counts: all}, {}}},
+			{Unix: 3},
 		},
 		Minute: 60,
 		Clients: []traffic.ClientCount{

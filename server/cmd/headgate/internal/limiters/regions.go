@@ -131,9 +131,19 @@ func addSync(sum *control.SyncFigures, n control.SyncFigures) {
 		sum *int64
 		n   int64
 	}{
-		{&sum.Keys, n.Keys}, {&sum.Waiting, n.Waiting}, {&sum.Applied, n.Applied}, {&sum.Over, n.Over}, {&sum.Lost, n.Lost},
-		{&sum.Sent, n.Sent}, {&sum.Received, n.Received}, {&sum.Failed, n.Failed}, {&sum.Refused, n.Refused},
-		{&sum.Evicted, n.Evicted}, {&sum.Full, n.Full}, {&sum.Lookups, n.Lookups}, {&sum.LookupWaits, n.LookupWaits},
+		{&sum.Keys, n.Keys},
+		{&sum.Waiting, n.Waiting},
+		{&sum.Applied, n.Applied},
+		{&sum.Over, n.Over},
+		{&sum.Lost, n.Lost},
+		{&sum.Sent, n.Sent},
+		{&sum.Received, n.Received},
+		{&sum.Failed, n.Failed},
+		{&sum.Refused, n.Refused},
+		{&sum.Evicted, n.Evicted},
+		{&sum.Full, n.Full},
+		{&sum.Lookups, n.Lookups},
+		{&sum.LookupWaits, n.LookupWaits},
 		{&sum.LookupsDropped, n.LookupsDropped},
 	} {
 		*counter.sum += counter.n

@@ -9,8 +9,14 @@ import (
 
 // ruleObjects are the objects of a rules file, by the names of the schema, with the titles of their sections.
 var ruleObjects = []struct{ name, title string }{
-	{"rule", "Rule"}, {"condition", "Condition"}, {"namedLimit", "Limit"}, {"cost", "Cost"}, {"override", "Override"},
-	{"penalty", "Penalty"}, {"client", "Client"}, {"clientRule", "Rule of a client"},
+	{"rule", "Rule"},
+	{"condition", "Condition"},
+	{"namedLimit", "Limit"},
+	{"cost", "Cost"},
+	{"override", "Override"},
+	{"penalty", "Penalty"},
+	{"client", "Client"},
+	{"clientRule", "Rule of a client"},
 }
 
 // Rules returns the reference page about rules files, from their JSON Schema.
