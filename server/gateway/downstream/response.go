@@ -51,7 +51,7 @@ func (w *response) begin(r *http.Request) {
 	}
 	w.out = w.out[:0]
 	w.responseFraming = responseFraming{head: r.Method == http.MethodHead}
-	w.Preset.Reset()
+	w.ResetPreset()
 	w.Timeout = responsewriter.NewTimeout(w.conn.server.WriteTimeout)
 	w.closes, w.status, w.written = r.Close, 0, 0
 }
@@ -76,7 +76,7 @@ func (w *response) WriteHeader(status int) {
 	}
 	w.HeaderWritten, w.status = true, status
 	w.bodyless = http1.BodyForbidden(status)
-	w.Preset.Take(w.header)
+	w.TakePreset(w.header)
 	if w.conn.current.bodyLeft() > maxDrain {
 		w.closes = true // or all of the request's body would have to be read
 	}

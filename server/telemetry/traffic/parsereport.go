@@ -182,7 +182,8 @@ var rowFields = []string{"q", "d", "w", "s", "g", "c", "n", "t"}
 
 func (p *reportParser) row(s *Second) bool {
 	var row Row
-	first, ok := true, true
+	var ok bool
+	first := true
 	if !p.skip("{") {
 		return false
 	}
@@ -203,7 +204,8 @@ var clientFields = []string{"requests", "allowed", "denied", "error"}
 
 func (p *reportParser) client(r *Report) bool {
 	var c ClientCount
-	first, ok := true, true
+	var ok bool
+	first := true
 	if !p.skip("{") || !p.field("client", &first) {
 		return false
 	}

@@ -51,22 +51,22 @@ func TestReportOfANodeIsParsedWithFewAllocations(t *testing.T) {
 }
 
 func TestReportsInOtherFormsAreParsed(t *testing.T) {
-	for text, want := range map[string]string{
-		` { "node" : "a" } `:                                                         `{"node":"a","started":0,"seconds":null}`,
-		`{"started":3,"node":"a"}`:                                                   `{"node":"a","started":3,"seconds":null}`,
-		`{"node":"a","other":[1,{}]}`:                                                `{"node":"a","started":0,"seconds":null}`,
-		`{"node":"\u0061","seconds":[]}`:                                             `{"node":"a","started":0,"seconds":[]}`,
-		`{"node":"a","seconds":[{"unix":-1,"rows":[]}]}`:                             `{"node":"a","started":0,"seconds":[{"unix":-1,"rows":[]}]}`,
-		`{"node":"a","seconds":[],"clients":[{"client":{"b":"","a":""}}]}`:           `{"node":"a","started":0,"seconds":[],"clients":[{"client":{"a":"","b":""},"rule":"","requests":0,"allowed":0,"denied":0,"error":0}]}`,
-		`{"node":"a","seconds":[],"clients":[{"client":{"a":"\u003c"},"rule":"r"}]}`: `{"node":"a","started":0,"seconds":[],"clients":[{"client":{"a":"\u003c"},"rule":"r","requests":0,"allowed":0,"denied":0,"error":0}]}`,
+	for _, tt := range []struct{ text, want string }{
+		{` { "node" : "a" } `, `{"node":"a","started":0,"seconds":null}`},
+		{`{"started":3,"node":"a"}`, `{"node":"a","started":3,"seconds":null}`},
+		{`{"node":"a","other":[1,{}]}`, `{"node":"a","started":0,"seconds":null}`},
+		{`{"node":"\u0061","seconds":[]}`, `{"node":"a","started":0,"seconds":[]}`},
+		{`{"node":"a","seconds":[{"unix":-1,"rows":[]}]}`, `{"node":"a","started":0,"seconds":[{"unix":-1,"rows":[]}]}`},
+		{`{"node":"a","seconds":[],"clients":[{"client":{"b":"","a":""}}]}`, `{"node":"a","started":0,"seconds":[],"clients":[{"client":{"a":"","b":""},"rule":"","requests":0,"allowed":0,"denied":0,"error":0}]}`},
+		{`{"node":"a","seconds":[],"clients":[{"client":{"a":"\u003c"},"rule":"r"}]}`, `{"node":"a","started":0,"seconds":[],"clients":[{"client":{"a":"\u003c"},"rule":"r","requests":0,"allowed":0,"denied":0,"error":0}]}`},
 	} {
-		r, err := traffic.ParseReport([]byte(text))
+		r, err := traffic.ParseReport([]byte(tt.text))
 		if err != nil {
-			t.Errorf("%s: got error %v", text, err)
+			t.Errorf("%s: got error %v", tt.text, err)
 			continue
 		}
-		if got, _ := json.Marshal(r); string(got) != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
+		if got, _ := json.Marshal(r); string(got) != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.text, got, tt.want)
 		}
 	}
 	for _, text := range []string{

@@ -51,7 +51,7 @@ func (w *response) begin(r *http.Request) {
 		clear(w.header)
 	}
 	w.block, w.out = w.block[:0], w.out[:0]
-	w.Preset.Reset()
+	w.ResetPreset()
 	w.Timeout = responsewriter.NewTimeout(w.stream.conn.server.WriteTimeout)
 	w.bodyless, w.forbidden = r.Method == http.MethodHead, false
 	w.status, w.sent, w.ended, w.written, w.err = 0, false, false, 0, nil
@@ -90,7 +90,7 @@ func (w *response) WriteHeader(status int) {
 		if http1.BodyForbidden(status) {
 			w.bodyless, w.forbidden = true, true
 		}
-		w.Preset.Take(w.header)
+		w.TakePreset(w.header)
 		w.beginBlock()
 	}
 }

@@ -41,8 +41,8 @@ type Preset struct {
 	HeaderWritten bool // by the handler: Lines can no longer be added
 }
 
-// Reset prepares p for another response.
-func (p *Preset) Reset() {
+// ResetPreset prepares p for another response.
+func (p *Preset) ResetPreset() {
 	p.Lines, p.Replaced, p.Trailers = p.Lines[:0], nil, p.Trailers[:0]
 	p.NoSniff, p.Dated, p.HeaderWritten, p.Length = false, false, false, -1
 }
@@ -86,9 +86,9 @@ func (p *Preset) TryAddHeaderLine(name, value string) bool {
 // Replaces reports whether Lines replace the field of this name in Header.
 func (p *Preset) Replaces(name string) bool { return slices.Contains(p.Replaced, name) }
 
-// Take takes the Content-Length, the trailers, and the facts for Dated and NoSniff from Header. An invalid
+// TakePreset takes the Content-Length, the trailers, and the facts for Dated and NoSniff from Header. An invalid
 // Content-Length is deleted from it.
-func (p *Preset) Take(h http.Header) {
+func (p *Preset) TakePreset(h http.Header) {
 	if len(p.Lines) > 0 && p.Replaces("Content-Type") {
 		p.NoSniff = true
 	}
