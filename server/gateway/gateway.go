@@ -249,6 +249,6 @@ func (c *monotonicClock) Now() time.Duration { return time.Since(c.epoch) + 1 }
 // at returns the time of day of a moment.
 func (c *monotonicClock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }
 
-// AdjustTurns adapts how many connections are served at once to how long goroutines wait for a core. Without it there
-// is no bound.
-func (g *Gateway) AdjustTurns(wait time.Duration) { g.turns.Adjust(wait) }
+// AdjustTurns adapts how many connections are served at once to the share of its cores that this process uses, from 0 to
+// 1. Without it there is no bound.
+func (g *Gateway) AdjustTurns(busy float64) { g.turns.Adjust(busy) }

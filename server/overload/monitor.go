@@ -57,8 +57,10 @@ const (
 type Options struct {
 	// Wait returns how long goroutines have waited for a core since it was last called. Default SchedulerWait.
 	Wait func() time.Duration
-	// Measured is called with each wait that is measured. Default: nothing is called.
-	Measured func(wait time.Duration)
+	// Busy returns the share of its cores that this process has used since it was last called. Default CPUShare.
+	Busy func() float64
+	// Measured is called in each interval with what Busy returns. Default: neither is called.
+	Measured func(busy float64)
 	// Random returns a random number from 0 to 1. Default math/rand/v2.
 	Random func() float64
 	// Clock is the clock of Run. Default clock.System.
@@ -88,6 +90,9 @@ func New(o Options) *Monitor {
 	if o.Wait == nil {
 		o.Wait = SchedulerWait()
 	}
+	if o.Busy == nil {
+		o.Busy = CPUShare()
+	}
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
@@ -112,7 +117,7 @@ func (m *Monitor) measure() {
 	wait := m.options.Wait()
 	m.wait.Store(int64(wait))
 	if m.options.Measured != nil {
-		m.options.Measured(wait)
+		m.options.Measured(m.options.Busy())
 	}
 	stage := Stage(m.stage.Load())
 	m.high, m.low = nextCount(m.high, stage+1 < stages && wait >= waits[min(stage+1, stages-1)]),

@@ -65,23 +65,33 @@ func TestStagesFollowTheLoadInOrder(t *testing.T) {
 	})
 }
 
-func TestMeasuredIsCalledWithEachWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got []time.Duration
-		waits := []time.Duration{time.Millisecond, 0, time.Second}
-		next := 0
-		m := New(Options{
-			Wait:     func() time.Duration { next++; return waits[next-1] },
-			Measured: func(wait time.Duration) { got = append(got, wait) },
-			Logger:   slog.New(slog.DiscardHandler),
-		})
-		for range waits {
-			m.measure()
-		}
-		if !slices.Equal(got, waits) {
-			t.Errorf("got %v, want %v", got, waits)
-		}
+func TestMeasuredIsCalledWithEachShare(t *testing.T) {
+	var got []float64
+	shares := []float64{0.5, 0, 1}
+	next := 0
+	m := New(Options{
+		Wait:     func() time.Duration { return 0 },
+		Busy:     func() float64 { next++; return shares[next-1] },
+		Measured: func(busy float64) { got = append(got, busy) },
+		Logger:   slog.New(slog.DiscardHandler),
 	})
+	for range shares {
+		m.measure()
+	}
+	if !slices.Equal(got, shares) {
+		t.Errorf("got %v, want %v", got, shares)
+	}
+}
+
+func TestCPUShareSeesWork(t *testing.T) {
+	share := CPUShare()
+	sum := 0.0
+	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+		sum += math.Sqrt(sum + 1)
+	}
+	if got := share(); got <= 0 {
+		t.Errorf("share %v after work (sum %v), want more than 0", got, sum)
+	}
 }
 
 func TestOneLongWaitIsNoOverload(t *testing.T) {

@@ -150,13 +150,15 @@ func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{Turns: new(turns.Queue), NetHTTP: &http.Server{}}
 		for range 10 {
-			s.Turns.Adjust(time.Second)
+			s.Turns.Adjust(1)
 		}
 		limit := s.Turns.Stats().Limit
 		serving, finish := make(chan struct{}, 2*limit), make(chan struct{})
-		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			serving <- struct{}{}
-			<-finish
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/first" {
+				serving <- struct{}{}
+				<-finish
+			}
 			_, _ = io.WriteString(w, "ok")
 		})
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -167,6 +169,8 @@ func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
 			var server net.Conn
 			clients[i], server = net.Pipe()
 			l.conns <- server
+			send(t, clients[i], get("/first")) // which takes no turn
+			receive(t, bufio.NewReader(clients[i]), "GET")
 			send(t, clients[i], get("/"))
 			synctest.Wait()
 		}
@@ -193,10 +197,14 @@ func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
 func TestConnectionsOfNetHTTPHaveNoTurn(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }, func(s *Server) {
 		s.Turns = new(turns.Queue)
-		s.Turns.Adjust(time.Second)
+		s.Turns.Adjust(1)
 	})
 	for range 3 {
 		c, r := dial(t, s.addr)
+		send(t, c, get("/"))
+		if a := receive(t, r, "GET"); a.body != "ok" {
+			t.Errorf("got %+v, want ok", a)
+		}
 		send(t, c, lines("POST / HTTP/1.1", "Host: x", "Transfer-Encoding: chunked", "Connection: close", "", "0", "", ""))
 		if a := receive(t, r, "POST"); a.body != "ok" {
 			t.Errorf("got %+v, want ok", a)

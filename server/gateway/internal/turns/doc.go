@@ -3,7 +3,8 @@
 // The state of a thousand active connections does not fit into a core's caches: a request then takes 1.4 times as much
 // CPU time as with a hundred connections. So while the cores are busy, connections take turns. In its turn a
 // connection is served several times, as long as it sends its next request at once. The other connections wait in a
-// queue. No request waits longer than maxWait because of it.
+// queue, but no longer than maxWait.
 //
-// While the cores are not busy, nothing waits: see [Queue.Adjust].
+// Nothing waits while the cores are not busy: see [Queue.Adjust]. Connections whose requests take long, as with a slow
+// upstream, take no turns, and neither does the first request of a connection.
 package turns

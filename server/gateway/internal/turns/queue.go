@@ -8,20 +8,24 @@ import (
 )
 
 const (
-	// perCore is the smallest limit of turns for each core. It keeps a core busy while clients and upstreams respond
+	// perCore is the limit of turns for each core. It keeps a core busy while clients and upstreams respond
 	// promptly.
 	perCore = 100
-	// maxFactor is how many times larger the largest limit is. Above it there is no limit.
-	maxFactor = 16
-	// busyWait and idleWait are the waits of goroutines for a core from which on, and below which, the cores are busy
-	// and idle.
-	busyWait = 400 * time.Microsecond
-	idleWait = 100 * time.Microsecond
+	// busyShare and idleShare are the shares of the cores in use from which on, and below which, they are busy and idle.
+	busyShare = 0.9
+	idleShare = 0.8
+	// maxIdle is the number of consecutive calls of Adjust with idle cores after which the limit ends.
+	maxIdle = 2
+	// freeTime is how long there is no limit after one that has left cores idle while connections waited.
+	freeTime = 30 * time.Second
 
 	// maxRequests is the number of requests in a turn.
 	maxRequests = 6
 	// maxTime is how long a turn lasts. A request that takes longer goes on without one.
 	maxTime = 50 * time.Millisecond
+	// quickTime is how long a request may take for its connection to take turns from the next request on: a connection
+	// that waits for a slow upstream is no use to the caches.
+	quickTime = 10 * time.Millisecond
 	// promptTime is how long after a response a connection may keep its turn without sending the next request.
 	promptTime = 15 * time.Millisecond
 	// fairWait is the wait of the first connection in the queue from which on turns end after one request.
@@ -37,13 +41,15 @@ const (
 type Queue struct {
 	bounded atomic.Bool // limit is not 0
 
-	mu      sync.Mutex
-	limit   int  // of turns at the same time; 0 if there is none
-	active  int  // turns
-	holders list // connections that have a turn; the oldest turn is first
-	waiting list // connections that wait for a turn
-	timer   *time.Timer
-	armed   bool
+	mu        sync.Mutex
+	limit     int       // of turns at the same time; 0 if there is none
+	active    int       // turns
+	idle      int       // consecutive calls of Adjust with idle cores
+	freeUntil time.Time // there is no limit before that time
+	holders   list      // connections that have a turn; the oldest turn is first
+	waiting   list      // connections that wait for a turn
+	timer     *time.Timer
+	armed     bool
 
 	waits   atomic.Int64
 	overdue atomic.Int64
@@ -70,22 +76,27 @@ func (q *Queue) Stats() Stats {
 	return Stats{Limit: q.limit, Active: q.active, Waiting: q.waiting.length, Waits: q.waits.Load(), Overdue: q.overdue.Load()}
 }
 
-// Adjust adapts the limit to how long goroutines wait for a core. It must be called regularly. The limit shrinks while
-// the cores are busy, down to perCore for each core, and grows while they are idle: turns may then be held by
-// connections that wait for slow upstreams or stores.
-func (q *Queue) Adjust(wait time.Duration) {
-	lowest := perCore * runtime.GOMAXPROCS(0)
+// Adjust adapts the limit to the share of its cores that this process has used since the last call, from 0 to 1. It must
+// be called regularly. There is a limit while the cores are busy. If they become idle because of it, there is none for
+// freeTime.
+func (q *Queue) Adjust(busy float64) {
+	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if busy < idleShare && q.limit > 0 {
+		q.idle++
+	} else {
+		q.idle = 0
+	}
 	switch {
-	case wait >= busyWait && q.limit == 0:
-		q.limit = maxFactor * lowest
-	case wait >= busyWait:
-		q.limit = max(lowest, q.limit/2)
-	case wait < idleWait && q.limit < maxFactor*lowest:
-		q.limit *= 2
-	case wait < idleWait:
-		q.limit = 0
+	case q.idle == maxIdle:
+		if q.waiting.first != nil {
+			q.freeUntil = now.Add(freeTime)
+		}
+		q.limit, q.idle = 0, 0
+	case busy < busyShare:
+	case q.limit > 0 || !now.Before(q.freeUntil):
+		q.limit = perCore * runtime.GOMAXPROCS(0)
 	}
 	q.bounded.Store(q.limit > 0)
 	q.advance()

@@ -15,6 +15,9 @@ func bounded(limit int) *Queue {
 	return q
 }
 
+// usedTurn returns the turn of a connection that has sent a request before.
+func usedTurn() Turn { return Turn{used: true} }
+
 // begin calls Begin in a goroutine. The channel is closed when Begin has returned.
 func begin(q *Queue, t *Turn) <-chan struct{} {
 	done := make(chan struct{})
@@ -42,40 +45,63 @@ func serve(q *Queue, t *Turn) {
 	t.End(q)
 }
 
-func TestLimitFollowsTheWaitForACore(t *testing.T) {
+func TestLimitFollowsTheUseOfTheCores(t *testing.T) {
 	lowest := perCore * runtime.GOMAXPROCS(0)
 	var q Queue
 	for i, step := range []struct {
-		wait time.Duration
+		busy float64
 		want int
 	}{
-		{idleWait - 1, 0},
-		{busyWait - 1, 0},
-		{busyWait, 16 * lowest},
-		{busyWait - 1, 16 * lowest},
-		{busyWait, 8 * lowest},
-		{busyWait, 4 * lowest},
-		{busyWait, 2 * lowest},
-		{time.Second, lowest},
-		{time.Second, lowest},
-		{idleWait, lowest},
-		{idleWait - 1, 2 * lowest},
-		{0, 4 * lowest},
-		{0, 8 * lowest},
-		{0, 16 * lowest},
 		{0, 0},
+		{busyShare - 0.01, 0},
+		{busyShare, lowest},
+		{busyShare - 0.01, lowest},
+		{1, lowest},
+		{idleShare - 0.01, lowest},
+		{idleShare, lowest},
+		{0, lowest},
 		{0, 0},
+		{1, lowest}, // at once, since nothing waited when the last limit ended
 	} {
-		q.Adjust(step.wait)
+		q.Adjust(step.busy)
 		if got := q.Stats().Limit; got != step.want {
-			t.Errorf("step %d: limit %d after a wait of %v, want %d", i, got, step.wait, step.want)
+			t.Errorf("step %d: limit %d after a share of %v, want %d", i, got, step.busy, step.want)
 		}
 	}
+}
+
+func TestALimitThatLeavesCoresIdleEndsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		slow, other := usedTurn(), usedTurn()
+		slow.Begin(q)
+		otherBegins := begin(q, &other)
+		for range maxIdle {
+			q.Adjust(idleShare - 0.01)
+		}
+		if !returned(otherBegins) || q.Stats().Limit != 0 {
+			t.Errorf("got %+v, want no limit: it has left cores idle", q.Stats())
+		}
+		q.Adjust(1)
+		if got := q.Stats().Limit; got != 0 {
+			t.Errorf("limit %d at once after one that has left cores idle, want none", got)
+		}
+		time.Sleep(freeTime)
+		q.Adjust(1)
+		if q.Stats().Limit == 0 {
+			t.Errorf("no limit %v later, want one", freeTime)
+		}
+		slow.End(q)
+		other.End(q)
+	})
 }
 
 func TestNothingWaitsWithoutALimit(t *testing.T) {
 	var q Queue
 	turns := make([]Turn, 10_000)
+	for i := range turns {
+		turns[i] = usedTurn()
+	}
 	for i := range turns {
 		turns[i].Begin(&q)
 	}
@@ -87,7 +113,7 @@ func TestNothingWaitsWithoutALimit(t *testing.T) {
 func TestConnectionsGetTurnsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)
-		var first, second, third Turn
+		first, second, third := usedTurn(), usedTurn(), usedTurn()
 		first.Begin(q)
 		secondBegins, thirdBegins := begin(q, &second), begin(q, &third)
 		if returned(secondBegins) || returned(thirdBegins) {
@@ -111,7 +137,7 @@ func TestConnectionsGetTurnsInOrder(t *testing.T) {
 func TestAPromptConnectionKeepsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)
-		var prompt, other Turn
+		prompt, other := usedTurn(), usedTurn()
 		serve(q, &prompt)
 		prompt.Begin(q)
 		otherBegins := begin(q, &other)
@@ -134,7 +160,7 @@ func TestAPromptConnectionKeepsItsTurn(t *testing.T) {
 func TestATurnEndsWhenItsClientPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)
-		var prompt, other Turn
+		prompt, other := usedTurn(), usedTurn()
 		serve(q, &prompt)
 		serve(q, &prompt) // is prompt, so it keeps its turn
 		otherBegins := begin(q, &other)
@@ -157,7 +183,7 @@ func TestATurnEndsWhenItsClientPauses(t *testing.T) {
 func TestALongRequestLosesItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)
-		var long, other Turn
+		long, other := usedTurn(), usedTurn()
 		long.Begin(q)
 		otherBegins := begin(q, &other)
 		time.Sleep(maxTime + sweepInterval)
@@ -172,10 +198,48 @@ func TestALongRequestLosesItsTurn(t *testing.T) {
 	})
 }
 
+func TestFirstRequestsTakeNoTurns(t *testing.T) {
+	q := bounded(1)
+	holder := usedTurn()
+	holder.Begin(q)
+	var fresh Turn
+	fresh.Begin(q) // does not wait
+	fresh.End(q)
+	holder.End(q)
+	if s := q.Stats(); s.Active != 0 || s.Waits != 0 {
+		t.Errorf("got %+v, want no wait and no turn left", s)
+	}
+}
+
+func TestConnectionsOfSlowUpstreamsTakeNoTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		holder, slow := usedTurn(), usedTurn()
+		slow.Begin(q)
+		time.Sleep(quickTime + 1)
+		slow.End(q)
+		holder.Begin(q)
+		if slowBegins := begin(q, &slow); !returned(slowBegins) {
+			t.Error("a connection whose last request was slow waits for a turn")
+		}
+		time.Sleep(quickTime)
+		slow.End(q)
+		if slowBegins := begin(q, &slow); returned(slowBegins) {
+			t.Errorf("a connection whose last request took %v waits for no turn", quickTime)
+		}
+		holder.Leave(q)
+		synctest.Wait()
+		slow.Leave(q)
+		if s := q.Stats(); s.Active != 0 || s.Waits != 1 {
+			t.Errorf("got %+v, want one wait and no turn left", s)
+		}
+	})
+}
+
 func TestTurnsAreShortWhileOthersWaitLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)
-		var prompt, other Turn
+		prompt, other := usedTurn(), usedTurn()
 		serve(q, &prompt)
 		prompt.Begin(q)
 		otherBegins := begin(q, &other)
@@ -192,6 +256,9 @@ func TestNoRequestWaitsLongerThanMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)
 		turns := make([]Turn, 20)
+		for i := range turns {
+			turns[i] = usedTurn()
+		}
 		began := time.Now()
 		var running sync.WaitGroup
 		for i := range turns {
@@ -213,8 +280,11 @@ func TestNoRequestWaitsLongerThanMaxWait(t *testing.T) {
 
 func TestWaitingConnectionsAreServedWhenLimitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := bounded(maxFactor * perCore * runtime.GOMAXPROCS(0))
+		q := bounded(100)
 		turns := make([]Turn, q.limit+100)
+		for i := range turns {
+			turns[i] = usedTurn()
+		}
 		var last <-chan struct{}
 		for i := range turns {
 			last = begin(q, &turns[i])
@@ -222,7 +292,9 @@ func TestWaitingConnectionsAreServedWhenLimitEnds(t *testing.T) {
 		if returned(last) {
 			t.Fatal("the limit does not hold")
 		}
-		q.Adjust(0)
+		for range maxIdle {
+			q.Adjust(0)
+		}
 		if !returned(last) {
 			t.Error("connections still wait after the limit has ended")
 		}
@@ -243,7 +315,7 @@ func TestConcurrentConnectionsStayWithinTheLimit(t *testing.T) {
 	var running sync.WaitGroup
 	for range connections {
 		running.Go(func() {
-			var turn Turn
+			turn := usedTurn()
 			defer turn.Leave(q)
 			for i := range requests {
 				turn.Begin(q)
@@ -268,8 +340,8 @@ func TestConcurrentConnectionsStayWithinTheLimit(t *testing.T) {
 }
 
 func TestTurnsNeedNoAllocation(t *testing.T) {
-	q, turn := bounded(1), new(Turn)
-	if n := testing.AllocsPerRun(1000, func() { serve(q, turn) }); n != 0 {
+	q, turn := bounded(1), usedTurn()
+	if n := testing.AllocsPerRun(1000, func() { serve(q, &turn) }); n != 0 {
 		t.Errorf("%v allocations for a request, want 0", n)
 	}
 }

@@ -7,6 +7,9 @@ import "time"
 type Turn struct {
 	bound  bool          // Begin has seen a limit, so End has to do something
 	prompt bool          // the client sent its last request as soon as it had the response before
+	used   bool          // it is not the connection's first request
+	slow   bool          // the last request took longer than quickTime
+	began  time.Time     // when the request was served
 	ready  chan struct{} // receives when a wait ends
 
 	// The queue's mutex guards these.
@@ -24,8 +27,16 @@ func (t *Turn) Begin(q *Queue) {
 	if !q.bounded.Load() {
 		return
 	}
+	if !t.used { // it may be the only one
+		t.used = true
+		return
+	}
 	t.bound = true
 	now := time.Now()
+	t.began = now
+	if t.slow {
+		return
+	}
 	q.mu.Lock()
 	t.prompt = !t.responded.IsZero() && now.Sub(t.responded) < promptTime
 	switch {
@@ -44,6 +55,7 @@ func (t *Turn) Begin(q *Queue) {
 		q.arm()
 		q.mu.Unlock()
 		<-t.ready
+		t.began = time.Now()
 		return
 	}
 	q.mu.Unlock()
@@ -56,6 +68,7 @@ func (t *Turn) End(q *Queue) {
 		return
 	}
 	now := time.Now()
+	t.slow = now.Sub(t.began) > quickTime
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.responded = now
@@ -64,7 +77,7 @@ func (t *Turn) End(q *Queue) {
 		return
 	}
 	t.serving = false
-	if t.left--; t.left == 0 || !t.prompt || q.limit == 0 || q.isLate(now) {
+	if t.left--; t.left == 0 || !t.prompt || t.slow || q.limit == 0 || q.isLate(now) {
 		t.bound = false
 		q.end(t)
 		q.advance()

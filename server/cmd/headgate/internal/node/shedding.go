@@ -3,7 +3,6 @@ package node
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/overload"
@@ -41,9 +40,9 @@ func stageOf(path string) overload.Stage {
 	}
 }
 
-// adjustTurns tells the gateway how long goroutines have waited for a core.
-func (n *Node) adjustTurns(wait time.Duration) {
+// adjustTurns tells the gateway which share of its cores this process uses.
+func (n *Node) adjustTurns(busy float64) {
 	if n.gateway != nil {
-		n.gateway.AdjustTurns(wait)
+		n.gateway.AdjustTurns(busy)
 	}
 }
