@@ -14,7 +14,7 @@ func collectGateway(ch chan<- prometheus.Metric, g *gateway.Stats) {
 	ch <- counter(connsReclaimedDesc, g.Reclaimed)
 	ch <- counter(uploadsRefusedDesc, g.UploadsRefused)
 	ch <- gauge(turnsWaitingDesc, float64(g.Turns.Waiting))
-	ch <- counter(turnWaitsDesc, notNegative(g.Turns.Waits-g.Turns.Overdue), "turn")
+	ch <- counter(turnWaitsDesc, notNegative(g.Turns.Waits-g.Turns.Overdue-int64(g.Turns.Waiting)), "turn")
 	ch <- counter(turnWaitsDesc, g.Turns.Overdue, "overdue")
 	ch <- gauge(inFlightDesc, float64(g.InFlight))
 	for class, n := range g.Responses {

@@ -39,7 +39,7 @@ const (
 // A Queue gives turns to connections, in the order in which they ask. The zero value is ready to use and has no limit.
 // It is safe for concurrent use.
 type Queue struct {
-	bounded atomic.Bool // limit is not 0
+	limited atomic.Bool // limit is not 0
 
 	mu        sync.Mutex
 	limit     int       // of turns at the same time; 0 if there is none
@@ -51,8 +51,8 @@ type Queue struct {
 	timer     *time.Timer
 	armed     bool
 
-	waits   atomic.Int64
-	overdue atomic.Int64
+	waits   int64
+	overdue int64
 }
 
 // Stats are figures of a Queue.
@@ -63,7 +63,7 @@ type Stats struct {
 	Active int
 	// Waiting is the number of connections that wait for a turn.
 	Waiting int
-	// Waits counts the requests that had to wait.
+	// Waits counts the requests that had to wait, including those that wait now.
 	Waits int64
 	// Overdue counts the requests that were served without a turn, after the longest wait.
 	Overdue int64
@@ -73,7 +73,7 @@ type Stats struct {
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Stats{Limit: q.limit, Active: q.active, Waiting: q.waiting.length, Waits: q.waits.Load(), Overdue: q.overdue.Load()}
+	return Stats{Limit: q.limit, Active: q.active, Waiting: q.waiting.length, Waits: q.waits, Overdue: q.overdue}
 }
 
 // Adjust adapts the limit to the share of its cores that this process has used since the last call, from 0 to 1. It must
@@ -98,7 +98,7 @@ func (q *Queue) Adjust(busy float64) {
 	case q.limit > 0 || !now.Before(q.freeUntil):
 		q.limit = perCore * runtime.GOMAXPROCS(0)
 	}
-	q.bounded.Store(q.limit > 0)
+	q.limited.Store(q.limit > 0)
 	q.advance()
 }
 
@@ -149,6 +149,18 @@ func (q *Queue) sweep() {
 	defer q.mu.Unlock()
 	q.armed = false
 	now := time.Now()
+	q.expire(now)
+	q.advance()
+	for t := q.waiting.first; t != nil && now.Sub(t.since) >= maxWait; t = q.waiting.first {
+		q.waiting.remove(t)
+		q.overdue++
+		t.ready <- struct{}{}
+	}
+	q.arm()
+}
+
+// expire ends turns that have lasted too long. mu is held.
+func (q *Queue) expire(now time.Time) {
 	for t := q.holders.first; t != nil; {
 		next := t.next
 		if now.Sub(t.since) >= maxTime || !t.serving && now.Sub(t.responded) >= promptTime {
@@ -156,13 +168,6 @@ func (q *Queue) sweep() {
 		}
 		t = next
 	}
-	q.advance()
-	for t := q.waiting.first; t != nil && now.Sub(t.since) >= maxWait; t = q.waiting.first {
-		q.waiting.remove(t)
-		q.overdue.Add(1)
-		t.ready <- struct{}{}
-	}
-	q.arm()
 }
 
 // isLate reports whether the first connection in the queue has waited so long that turns end. mu is held.

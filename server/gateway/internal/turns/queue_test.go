@@ -11,7 +11,7 @@ import (
 // bounded returns a queue with a limit.
 func bounded(limit int) *Queue {
 	q := &Queue{limit: limit}
-	q.bounded.Store(true)
+	q.limited.Store(true)
 	return q
 }
 
@@ -46,7 +46,7 @@ func serve(q *Queue, t *Turn) {
 }
 
 func TestLimitFollowsTheUseOfTheCores(t *testing.T) {
-	lowest := perCore * runtime.GOMAXPROCS(0)
+	limit := perCore * runtime.GOMAXPROCS(0)
 	var q Queue
 	for i, step := range []struct {
 		busy float64
@@ -54,14 +54,14 @@ func TestLimitFollowsTheUseOfTheCores(t *testing.T) {
 	}{
 		{0, 0},
 		{busyShare - 0.01, 0},
-		{busyShare, lowest},
-		{busyShare - 0.01, lowest},
-		{1, lowest},
-		{idleShare - 0.01, lowest},
-		{idleShare, lowest},
-		{0, lowest},
+		{busyShare, limit},
+		{busyShare - 0.01, limit},
+		{1, limit},
+		{idleShare - 0.01, limit},
+		{idleShare, limit},
+		{0, limit},
 		{0, 0},
-		{1, lowest}, // at once, since nothing waited when the last limit ended
+		{1, limit}, // at once, since nothing waited when the last limit ended
 	} {
 		q.Adjust(step.busy)
 		if got := q.Stats().Limit; got != step.want {
@@ -209,6 +209,55 @@ func TestFirstRequestsTakeNoTurns(t *testing.T) {
 	if s := q.Stats(); s.Active != 0 || s.Waits != 0 {
 		t.Errorf("got %+v, want no wait and no turn left", s)
 	}
+}
+
+func TestASlowFirstRequestCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		holder := usedTurn()
+		holder.Begin(q)
+		var slow Turn
+		slow.Begin(q)
+		time.Sleep(quickTime + 1)
+		slow.End(q)
+		if slowBegins := begin(q, &slow); !returned(slowBegins) {
+			t.Error("a connection whose first request was slow waits for a turn")
+		}
+		slow.End(q)
+		holder.End(q)
+	})
+}
+
+func TestIdleConnectionsDoNotKeepTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		prompt, other := usedTurn(), usedTurn()
+		serve(q, &prompt)
+		serve(q, &prompt) // is prompt, so it keeps its turn
+		time.Sleep(time.Minute)
+		other.Begin(q)
+		other.End(q)
+		if s := q.Stats(); s.Waits != 0 {
+			t.Errorf("got %+v, want no wait for a connection that was idle for a minute", s)
+		}
+	})
+}
+
+func TestALimitThatEndsLeavesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		prompt := usedTurn()
+		serve(q, &prompt)
+		serve(q, &prompt)
+		for range maxIdle {
+			q.Adjust(0)
+		}
+		time.Sleep(2 * quickTime)
+		serve(q, &prompt)
+		if s := q.Stats(); s.Active != 0 || prompt.slow {
+			t.Errorf("got %+v, slow %v; want no turn, and a quick request", s, prompt.slow)
+		}
+	})
 }
 
 func TestConnectionsOfSlowUpstreamsTakeNoTurns(t *testing.T) {

@@ -5,12 +5,12 @@ import "time"
 // A Turn is the turn of one connection. The zero value is ready to use. Its methods must not be called by several
 // goroutines at once.
 type Turn struct {
-	bound  bool          // Begin has seen a limit, so End has to do something
-	prompt bool          // the client sent its last request as soon as it had the response before
-	used   bool          // it is not the connection's first request
-	slow   bool          // the last request took longer than quickTime
-	began  time.Time     // when the request was served
-	ready  chan struct{} // receives when a wait ends
+	mustEnd bool          // Begin has seen a limit, so End and Leave have to do something
+	prompt  bool          // the client sent its last request as soon as it had the response before
+	used    bool          // it is not the connection's first request
+	slow    bool          // the last request took longer than quickTime
+	began   time.Time     // when the request was served
+	ready   chan struct{} // receives when a wait ends
 
 	// The queue's mutex guards these.
 	held      bool
@@ -22,23 +22,25 @@ type Turn struct {
 	next      *Turn
 }
 
-// Begin is called before a request is served, and returns when it should be.
+// Begin is called before a request is served. It waits until the request may be served.
 func (t *Turn) Begin(q *Queue) {
-	if !q.bounded.Load() {
+	first := !t.used
+	t.used = true
+	if !q.limited.Load() {
+		t.Leave(q) // the limit of the last request may have ended
 		return
 	}
-	if !t.used { // it may be the only one
-		t.used = true
-		return
-	}
-	t.bound = true
+	t.mustEnd = true
 	now := time.Now()
 	t.began = now
-	if t.slow {
+	if first || t.slow { // many connections send only one request
 		return
 	}
 	q.mu.Lock()
 	t.prompt = !t.responded.IsZero() && now.Sub(t.responded) < promptTime
+	if q.waiting.first == nil && q.active >= q.limit { // nothing waited, so there was no sweep
+		q.expire(now)
+	}
 	switch {
 	case t.held:
 		t.serving = true
@@ -51,7 +53,7 @@ func (t *Turn) Begin(q *Queue) {
 		}
 		t.since = now
 		q.waiting.add(t)
-		q.waits.Add(1)
+		q.waits++
 		q.arm()
 		q.mu.Unlock()
 		<-t.ready
@@ -64,7 +66,7 @@ func (t *Turn) Begin(q *Queue) {
 // End is called when the response was sent. The turn ends unless the connection is likely to send its next request at
 // once.
 func (t *Turn) End(q *Queue) {
-	if !t.bound {
+	if !t.mustEnd {
 		return
 	}
 	now := time.Now()
@@ -73,12 +75,12 @@ func (t *Turn) End(q *Queue) {
 	defer q.mu.Unlock()
 	t.responded = now
 	if !t.held {
-		t.bound = false
+		t.mustEnd = false
 		return
 	}
 	t.serving = false
 	if t.left--; t.left == 0 || !t.prompt || t.slow || q.limit == 0 || q.isLate(now) {
-		t.bound = false
+		t.mustEnd = false
 		q.end(t)
 		q.advance()
 	}
@@ -86,12 +88,12 @@ func (t *Turn) End(q *Queue) {
 
 // Leave is called when the connection ends.
 func (t *Turn) Leave(q *Queue) {
-	if !t.bound {
+	if !t.mustEnd {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.bound = false
+	t.mustEnd = false
 	if t.held {
 		q.end(t)
 		q.advance()
