@@ -241,27 +241,17 @@ func (s *Server) Do(args ...string) (any, error) {
 }
 
 func (s *Server) do(args []string) (any, error) {
-	c, err := s.connect(doTimeout)
+	c, err := dial("unix", s.Socket(), time.Now().Add(doTimeout))
 	if err != nil {
 		return nil, err
 	}
 	defer closeQuietly(c)
-	return c.do(args)
-}
-
-// connect returns a connection of the harness user, which works until the timeout.
-func (s *Server) connect(timeout time.Duration) (*conn, error) {
-	c, err := dial("unix", s.Socket(), time.Now().Add(timeout))
-	if err != nil {
-		return nil, err
-	}
 	if s.admin {
 		if _, err := c.do([]string{"AUTH", adminName, adminPassword}); err != nil {
-			closeQuietly(c)
 			return nil, err
 		}
 	}
-	return c, nil
+	return c.do(args)
 }
 
 // must is like Do, but fails the test on an error.

@@ -94,12 +94,7 @@ func (s *Server) FillMemory() {
 	}
 	const more = 256 << 10 // than a few connections take
 	s.must("CONFIG", "SET", "maxmemory", strconv.FormatInt(s.o.MaxMemory+more, 10))
-	c, err := s.connect(patience)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer closeQuietly(c)
-	j := junk{conn: c}
+	j := junk{server: s}
 	for _, size := range []int64{max(1024, s.o.MaxMemory/64), 1024} {
 		if err := j.fill(strings.Repeat("x", int(size))); err != nil {
 			s.t.Fatal(err)
@@ -108,11 +103,11 @@ func (s *Server) FillMemory() {
 	s.must("CONFIG", "SET", "maxmemory", strconv.FormatInt(s.o.MaxMemory, 10))
 }
 
-// junk fills a server's memory, on one connection: it takes hundreds of commands.
+// junk fills a server's memory.
 type junk struct {
-	conn *conn
-	keys int
-	tag  int // the hash tag of the keys, which determines their slot
+	server *Server
+	keys   int
+	tag    int // the hash tag of the keys, which determines their slot
 }
 
 // fill writes values until the server is full.
@@ -120,7 +115,7 @@ func (j *junk) fill(value string) error {
 	before, err := j.evicted()
 	for err == nil {
 		j.keys++
-		_, err = j.conn.do([]string{"SET", fmt.Sprintf("redistest:junk:{%d}:%d", j.tag, j.keys), value})
+		_, err = j.server.Do("SET", fmt.Sprintf("redistest:junk:{%d}:%d", j.tag, j.keys), value)
 		switch {
 		case refused(err, "OOM"):
 			return nil
@@ -139,10 +134,6 @@ func (j *junk) fill(value string) error {
 
 // evicted returns how many keys the server has evicted so far.
 func (j *junk) evicted() (string, error) {
-	reply, err := j.conn.do([]string{"INFO", "stats"})
-	if err != nil {
-		return "", err
-	}
-	fields, err := fieldsOf(reply)
+	fields, err := j.server.info("stats")
 	return fields["evicted_keys"], err
 }

@@ -85,17 +85,24 @@ func (c *ClusterSet) owner(slot int) (*Server, error) {
 	return owner, nil
 }
 
-// settled returns an error unless the cluster is settled.
+// settled returns an error unless the cluster is settled. All servers then have the same current epoch, so that a
+// replica is elected with a later one than that of its primary. Otherwise, if the primary has just raised its own epoch
+// and is stopped, both have the same, and the others never accept the new primary.
 func (c *ClusterSet) settled() error {
 	servers := running(c.servers)
 	if len(servers) == 0 {
 		return errors.New("no server runs")
 	}
-	var agreed string
+	var agreed, epoch string
 	for _, s := range servers {
-		if err := c.complete(s); err != nil {
+		current, err := c.complete(s)
+		if err != nil {
 			return err
 		}
+		if epoch != "" && current != epoch {
+			return fmt.Errorf("%s is in epoch %s, others are in %s", s, current, epoch)
+		}
+		epoch = current
 		list, err := s.members()
 		if err != nil {
 			return err
@@ -136,28 +143,29 @@ func (c *ClusterSet) waitUntil(what string, try func() error) error {
 	return err
 }
 
-// complete returns an error unless the server accepts requests and knows all the others.
-func (c *ClusterSet) complete(s *Server) error {
+// complete returns the current epoch of a server, and an error unless it accepts requests and knows all the others.
+func (c *ClusterSet) complete(s *Server) (epoch string, err error) {
 	reply, err := s.Do("CLUSTER", "INFO")
 	if err != nil {
-		return err
+		return "", err
 	}
 	fields, err := fieldsOf(reply)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if state := fields["cluster_state"]; state != "ok" {
-		return fmt.Errorf("%s: got cluster_state %q, want ok", s, state)
+		return "", fmt.Errorf("%s: got cluster_state %q, want ok", s, state)
 	}
 	if known, want := fields["cluster_known_nodes"], strconv.Itoa(len(c.servers)); known != want {
-		return fmt.Errorf("%s: got cluster_known_nodes %s, want %s", s, known, want)
+		return "", fmt.Errorf("%s: got cluster_known_nodes %s, want %s", s, known, want)
 	}
-	return nil
+	return fields["cluster_current_epoch"], nil
 }
 
 // split returns the owners of all slots, and an error if a running server is seen as down.
 func (c *ClusterSet) split(list []member) (string, error) {
 	var owners []string
+	epochs := map[int64]string{} // of primaries
 	for _, m := range list {
 		switch s := c.byID(m.id); {
 		case s == nil:
@@ -167,6 +175,10 @@ func (c *ClusterSet) split(list []member) (string, error) {
 		}
 		owned := slices.DeleteFunc(slices.Clone(m.slots), func(r string) bool { return strings.HasPrefix(r, "[") })
 		if m.is("master") && len(owned) > 0 {
+			if other, ok := epochs[m.epoch]; ok {
+				return "", fmt.Errorf("%s and %s have the same epoch %d", other, m.id, m.epoch)
+			}
+			epochs[m.epoch] = m.id
 			owners = append(owners, m.id[:8]+" "+strings.Join(owned, " "))
 		}
 	}
