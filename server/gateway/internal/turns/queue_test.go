@@ -211,23 +211,6 @@ func TestFirstRequestsTakeNoTurns(t *testing.T) {
 	}
 }
 
-func TestASlowFirstRequestCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := bounded(1)
-		holder := usedTurn()
-		holder.Begin(q)
-		var slow Turn
-		slow.Begin(q)
-		time.Sleep(quickTime + 1)
-		slow.End(q)
-		if slowBegins := begin(q, &slow); !returned(slowBegins) {
-			t.Error("a connection whose first request was slow waits for a turn")
-		}
-		slow.End(q)
-		holder.End(q)
-	})
-}
-
 func TestIdleConnectionsDoNotKeepTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)

@@ -30,10 +30,13 @@ func (t *Turn) Begin(q *Queue) {
 		t.Leave(q) // the limit of the last request may have ended
 		return
 	}
+	if first { // many connections send only one; it is not measured, as too many may be served at once when a limit begins
+		return
+	}
 	t.mustEnd = true
 	now := time.Now()
 	t.began = now
-	if first || t.slow { // many connections send only one request
+	if t.slow {
 		return
 	}
 	q.mu.Lock()
