@@ -33,7 +33,7 @@ type Node struct {
 	Fleet *FleetFigures `json:"fleet,omitempty"`
 	// Health are figures that alerts depend on. Nil if the node has an old version.
 	Health *HealthFigures `json:"health,omitempty"`
-	// QueryKey is the key that signs queries to the node, see package keys. It is secret.
+	// QueryKey is the key that signs queries to the node, see package nodequery. It is secret.
 	QueryKey string    `json:"ask_key,omitempty"`
 	Started  time.Time `json:"started"`
 	// The rules service sets these: Seen is the time of the last heartbeat, By the ID of its token, Behind reports whether

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control/api"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/signature"
 )
 
@@ -25,7 +25,7 @@ type farNode struct {
 	t        testing.TB
 	id       string
 	engine   *engine.Engine
-	answerer *keys.Responder
+	answerer *nodequery.Responder
 	server   *httptest.Server
 	asked    atomic.Int64
 }
@@ -42,7 +42,7 @@ func newFarNode(t testing.TB, id, text string, store headgate.Limiter, shared bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.answerer = keys.NewResponder(n.engine, "default", who, nil)
+	n.answerer = nodequery.NewResponder(n.engine, "default", who, nil)
 	n.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.asked.Add(1)
 		n.answerer.ServeHTTP(w, r)

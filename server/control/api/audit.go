@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/token"
 	"github.com/headgate/headgate/server/internal/logins"
 )
@@ -173,7 +173,7 @@ const (
 func eventAttributes(attributes map[string]string) map[string]string {
 	visible := maps.Clone(attributes)
 	for name, value := range visible {
-		if keys.MayBeSecret(name) {
+		if nodequery.MayBeSecret(name) {
 			value = "(hidden)"
 		}
 		visible[name] = truncate(value, maxEventText)

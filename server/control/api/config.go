@@ -12,7 +12,7 @@ import (
 
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/control"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/webhook"
 	"github.com/headgate/headgate/server/internal/logins"
 	"github.com/headgate/headgate/server/telemetry/traffic"
@@ -33,7 +33,7 @@ type Config struct {
 	// Logins counts failed logins by address. Make it with service.NewLogins; other listeners of the process can share it.
 	Logins *logins.Throttle
 	// Node is the node in this process, which serves explain and, together with the other nodes, keys. Default none.
-	Node keys.Node
+	Node nodequery.Node
 	// NodeID is the ID of Node in heartbeats. Default none.
 	NodeID string
 	// NodeNamespace is the namespace of the rules that Node has. Default "default".
@@ -54,7 +54,7 @@ type Config struct {
 	DemoTraffic func() Switch
 	// Hook serves /v1/hooks/rules, the webhooks of another rules service. Make it with webhook.NewReceiver. Default none.
 	Hook http.Handler
-	// Responder serves /v1/hooks/keys, the queries of other rules services about Node. Make it with keys.NewResponder.
+	// Responder serves /v1/hooks/keys, the queries of other rules services about Node. Make it with nodequery.NewResponder.
 	// Default none.
 	Responder http.Handler
 	// NodeTLS verifies nodes that are queried by HTTPS. Default the system's settings.
@@ -77,7 +77,7 @@ type Config struct {
 	// TrafficErased is called with each client whose statistics were erased, as the Namer has it. Default none.
 	TrafficErased func(kept map[string]string)
 	// NodeTraffic answers the queries of traffic.NodeQuery about Node. Default none.
-	NodeTraffic keys.TrafficSource
+	NodeTraffic nodequery.TrafficSource
 	// Logger is for errors. Default slog.Default().
 	Logger *slog.Logger
 	// Now returns the current time. Default time.Now.

@@ -11,7 +11,7 @@
 //
 // The package only translates between HTTP and the packages that do the work: control/edit changes content and
 // guarantees that it compiles, control/token authenticates callers, control/feed notifies nodes of changes,
-// control/nodes registers nodes, control/keys queries their counters, and control/webhook notifies other programs. Its
+// control/nodes registers nodes, control/nodequery queries their counters, and control/webhook notifies other programs. Its
 // internal packages are call, one HTTP call, and trafficapi, the calls about traffic.
 //
 // A caller that sends If-Match never overwrites a change that it has not seen: it gets 412, the current object, and the

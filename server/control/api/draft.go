@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 )
 
 // validate serves POST /v1/validate.
@@ -53,7 +53,7 @@ func readDraft(name string, data []byte) (*file.Document, error) {
 }
 
 // newDraftNode returns a node with the rules of a draft and no counters.
-func newDraftNode(draft []byte) (keys.Node, error) {
+func newDraftNode(draft []byte) (nodequery.Node, error) {
 	doc, err := readDraft(call.JSON, draft)
 	if err != nil {
 		return nil, call.InvalidDraft(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 )
 
 // An explainRequest asks what would happen to a request.
@@ -63,7 +63,7 @@ func (s *Server) explain(c *call.Call) error {
 	if request.Cost != nil {
 		terms.Cost, terms.HasCost = *request.Cost, true
 	}
-	ctx, cancel := context.WithTimeout(c.R.Context(), keys.StoreTimeout)
+	ctx, cancel := context.WithTimeout(c.R.Context(), nodequery.StoreTimeout)
 	defer cancel()
 	x, err := node.ExplainTerms(ctx, subject, terms)
 	if x == nil {
@@ -81,7 +81,7 @@ func (s *Server) explain(c *call.Call) error {
 }
 
 // explainingNode returns a node with the draft's rules, or the node in this process if there is no draft.
-func (s *Server) explainingNode(c *call.Call, draft []byte) (keys.Node, error) {
+func (s *Server) explainingNode(c *call.Call, draft []byte) (nodequery.Node, error) {
 	if draft != nil {
 		return newDraftNode(draft)
 	}
@@ -97,7 +97,7 @@ func (s *Server) explainingNode(c *call.Call, draft []byte) (keys.Node, error) {
 func (s *Server) subject(request *explainRequest) (rules.Subject, error) {
 	sample := request.Request
 	if sample == nil {
-		subject, err := keys.ReadAttributes(s.config.Identifier, request.Attributes)
+		subject, err := nodequery.ReadAttributes(s.config.Identifier, request.Attributes)
 		if err != nil {
 			return nil, problem.InvalidInput("attributes", err)
 		}
@@ -148,7 +148,7 @@ type explanation struct {
 	Draft        bool   `json:"draft,omitempty"`
 	// Properties are the client's properties that conditions of rules use.
 	Properties map[string]string `json:"properties,omitempty"`
-	Rules      []keys.Rule       `json:"rules"`
+	Rules      []nodequery.Rule  `json:"rules"`
 	// Error names the stores that are unreachable.
 	Error string `json:"error,omitempty"`
 }
@@ -156,9 +156,9 @@ type explanation struct {
 func newExplanation(x *engine.Explanation) explanation {
 	v := &x.Verdict
 	e := explanation{
-		Action: v.Action.String(), Status: v.Status, RetryAfterMS: keys.Milliseconds(v.RetryAfter),
-		DelayMS: keys.Milliseconds(v.Delay), Degraded: v.Degraded, Properties: keys.Properties(x.Properties),
-		Rules: make([]keys.Rule, len(x.Rules)),
+		Action: v.Action.String(), Status: v.Status, RetryAfterMS: nodequery.Milliseconds(v.RetryAfter),
+		DelayMS: nodequery.Milliseconds(v.Delay), Degraded: v.Degraded, Properties: nodequery.Properties(x.Properties),
+		Rules: make([]nodequery.Rule, len(x.Rules)),
 	}
 	if v.Reason != engine.None {
 		e.Reason = v.Reason.String()
@@ -167,7 +167,7 @@ func newExplanation(x *engine.Explanation) explanation {
 		e.Rule = v.Rule.ID
 	}
 	for i := range x.Rules {
-		e.Rules[i] = keys.NewRule(&x.Rules[i])
+		e.Rules[i] = nodequery.NewRule(&x.Rules[i])
 	}
 	return e
 }

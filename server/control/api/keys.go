@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 )
 
 // getKeys serves GET /v1/keys: the counters of a client under each rule.
@@ -20,15 +20,15 @@ func (s *Server) getKeys(c *call.Call) error {
 			attributes[name] = values[0]
 		}
 	}
-	poll, err := s.pollNodes(c, keys.Query{Attributes: attributes})
+	poll, err := s.pollNodes(c, nodequery.Query{Attributes: attributes})
 	if err != nil {
 		return err
 	}
-	response := keys.Counters{Keys: []keys.Counter{}}
+	response := nodequery.Counters{Keys: []nodequery.Counter{}}
 	for _, n := range poll.Responded() {
 		response.More = max(response.More, n.Response.More)
 		for _, rule := range n.Response.Keys {
-			k := keys.Counter{Rule: rule}
+			k := nodequery.Counter{Rule: rule}
 			if n.Counters != "" && rule.Mode == rules.Exact.String() {
 				k.Counters = n.Counters
 			} else {
@@ -37,7 +37,7 @@ func (s *Server) getKeys(c *call.Call) error {
 			response.Keys = append(response.Keys, k)
 		}
 	}
-	slices.SortStableFunc(response.Keys, func(a, b keys.Counter) int {
+	slices.SortStableFunc(response.Keys, func(a, b nodequery.Counter) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node, b.Node))
 	})
 	response.Nodes, response.Error = poll.Statuses()
@@ -45,11 +45,11 @@ func (s *Server) getKeys(c *call.Call) error {
 }
 
 // pollNodes queries the nodes of the call's namespace. It returns an error if none responds.
-func (s *Server) pollNodes(c *call.Call, q keys.Query) (*keys.Poll, error) {
+func (s *Server) pollNodes(c *call.Call, q nodequery.Query) (*nodequery.Poll, error) {
 	if len(q.Attributes) == 0 {
 		return nil, problem.New(http.StatusBadRequest, "Name the client by an attribute and its value, as in user=acme.")
 	}
-	client, err := keys.ReadAttributes(s.config.Identifier, q.Attributes)
+	client, err := nodequery.ReadAttributes(s.config.Identifier, q.Attributes)
 	if err != nil {
 		return nil, problem.InvalidInput("attributes", err)
 	}
@@ -62,9 +62,9 @@ func (s *Server) pollNodes(c *call.Call, q keys.Query) (*keys.Poll, error) {
 	case len(poll.Nodes) == 0:
 		return nil, problem.New(http.StatusNotFound,
 			"There is no node that has the rules of the namespace %s in force.", c.Namespace)
-	case poll.HasError(keys.ErrTooManyRules):
+	case poll.HasError(nodequery.ErrTooManyRules):
 		return nil, problem.New(http.StatusUnprocessableEntity,
-			"More than %d rules count this client: name one.", keys.MaxRules)
+			"More than %d rules count this client: name one.", nodequery.MaxRules)
 	case len(poll.Responded()) > 0:
 		return poll, nil
 	case ctx.Err() != nil:
@@ -72,7 +72,7 @@ func (s *Server) pollNodes(c *call.Call, q keys.Query) (*keys.Poll, error) {
 	}
 	_, failures := poll.Statuses()
 	return nil, problem.New(http.StatusBadGateway, "None of the %d nodes has responded: %s.",
-		len(poll.Nodes), cmp.Or(failures, keys.ErrSilent.Error()))
+		len(poll.Nodes), cmp.Or(failures, nodequery.ErrSilent.Error()))
 }
 
 // A resetRequest names a client whose counters to reset.
@@ -88,7 +88,7 @@ func (s *Server) resetKeys(c *call.Call) error {
 	if err := c.ReadJSON(&request); err != nil {
 		return err
 	}
-	q := keys.Query{Attributes: request.Attributes, Reset: true, Named: request.Rule != ""}
+	q := nodequery.Query{Attributes: request.Attributes, Reset: true, Named: request.Rule != ""}
 	if q.Named {
 		q.Rules = []string{request.Rule}
 	}
@@ -96,7 +96,7 @@ func (s *Server) resetKeys(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	response := keys.ResetReport{Reset: []string{}}
+	response := nodequery.ResetReport{Reset: []string{}}
 	missing := true
 	for _, n := range poll.Responded() {
 		missing = missing && n.Response.Missing

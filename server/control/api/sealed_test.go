@@ -11,7 +11,7 @@ import (
 
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/control/api"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/token"
 )
 
@@ -46,8 +46,8 @@ func TestNodesGetKeysEncrypted(t *testing.T) {
 		s.as(bearer, "PUT", "/v1/nodes/"+id, fmt.Sprintf(`{"address":%q,"ask_key":%q}`, server.URL, key)).wants(200)
 	}
 	s := open(t, api.Config{Identifier: identifier(t, fleet)})
-	good := keys.NewResponder(engineOf(t, text), "default", identifier(t, fleet), nil)
-	other := keys.NewResponder(engineOf(t, text), "default", identifier(t, "another secret of another fleet"), nil)
+	good := nodequery.NewResponder(engineOf(t, text), "default", identifier(t, fleet), nil)
+	other := nodequery.NewResponder(engineOf(t, text), "default", identifier(t, "another secret of another fleet"), nil)
 	start(s, "good", good, good.Key())
 	start(s, "other", other, other.Key())
 	for _, attribute := range []string{"api_key=LOOKED-UP", "bearer=LOOKED-UP", "cookie.s=LOOKED-UP", "header.x=LOOKED-UP", "query.q=LOOKED-UP"} {

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/server/control/feed"
 	"github.com/headgate/headgate/server/control/fleettraffic"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/nodes"
 	"github.com/headgate/headgate/server/control/token"
 	"github.com/headgate/headgate/server/control/webhook"
@@ -35,7 +35,7 @@ type Server struct {
 	hub       *feed.Hub
 	snapshots *feed.Snapshots
 	nodes     *nodes.Registry
-	poller    *keys.Poller
+	poller    *nodequery.Poller
 	webhooks  *webhook.Service
 	traffic   *fleettraffic.Store
 	alerts    *alerts.Service
@@ -95,7 +95,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("api: Hooks: %w", err)
 	}
 	s.editor = edit.NewEditor(edit.Options{DB: c.DB, Now: c.Now, Logger: c.Logger, Committed: s.committed})
-	s.poller = keys.NewPoller(keys.PollerOptions{
+	s.poller = nodequery.NewPoller(nodequery.PollerOptions{
 		Registry: s.nodes, Local: c.Node, LocalID: c.NodeID, LocalNamespace: c.NodeNamespace, Identifier: c.Identifier,
 		LocalTraffic: c.NodeTraffic, TLS: c.NodeTLS, Now: c.Now,
 	})

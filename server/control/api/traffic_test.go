@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/control/api"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/token"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
@@ -177,7 +177,7 @@ func TestLastDecisionsOfAllNodesAreListed(t *testing.T) {
 }
 
 // sampleSource returns a node's samples of clients that send 10 requests, 5 of them at once, and of one that sends 100.
-func sampleSource(t *testing.T, now time.Time) keys.TrafficSource {
+func sampleSource(t *testing.T, now time.Time) nodequery.TrafficSource {
 	return func(query json.RawMessage) (json.RawMessage, error) {
 		var q traffic.NodeQuery
 		if err := json.Unmarshal(query, &q); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/rules/match"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 )
 
 // A NameMode says how clients are identified in the statistics.
@@ -156,7 +156,7 @@ func (n *Namer) HashOf(value string) string {
 
 // Kept returns the form in which the value of an attribute is kept.
 func (n *Namer) Kept(attribute, value string) string {
-	if n.names == Hash || keys.MayBeSecret(attribute) {
+	if n.names == Hash || nodequery.MayBeSecret(attribute) {
 		return n.Hidden(value)
 	}
 	return value

@@ -1,18 +1,18 @@
 package decision
 
-import "github.com/headgate/headgate/server/control/keys"
+import "github.com/headgate/headgate/server/control/nodequery"
 
 // A Response is the response of POST /v1/explain.
 type Response struct {
-	Action       string      `json:"action"`
-	Reason       string      `json:"reason"`
-	Status       int         `json:"status"`
-	Rule         string      `json:"rule"`
-	RetryAfterMS int64       `json:"retry_after_ms"`
-	DelayMS      int64       `json:"delay_ms"`
-	Degraded     bool        `json:"degraded"`
-	Rules        []keys.Rule `json:"rules"`
-	Error        string      `json:"error"`
+	Action       string           `json:"action"`
+	Reason       string           `json:"reason"`
+	Status       int              `json:"status"`
+	Rule         string           `json:"rule"`
+	RetryAfterMS int64            `json:"retry_after_ms"`
+	DelayMS      int64            `json:"delay_ms"`
+	Degraded     bool             `json:"degraded"`
+	Rules        []nodequery.Rule `json:"rules"`
+	Error        string           `json:"error"`
 }
 
 // Explanation converts the response.
@@ -49,7 +49,7 @@ func (s *Response) Explanation() *Explanation {
 
 // useTighter makes l the limit of the decision if it is tighter than the current one: it denies and the current one
 // does not, or both decide the same and l has less remaining.
-func (d *Decision) useTighter(l *keys.Limit) {
+func (d *Decision) useTighter(l *nodequery.Limit) {
 	if l.Remaining == nil || d.limitText != "" && (d.limitAllowed != l.Allowed && l.Allowed ||
 		d.limitAllowed == l.Allowed && *l.Remaining >= d.Remaining) {
 		return

@@ -10,7 +10,7 @@ import (
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/remote"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
@@ -49,9 +49,9 @@ shown nevertheless.`,
 			query.Set("denied", "true")
 		}
 		var found struct {
-			Decisions []traffic.Decision `json:"decisions"`
-			Nodes     []keys.NodeStatus  `json:"nodes"`
-			Error     string             `json:"error,omitempty"`
+			Decisions []traffic.Decision     `json:"decisions"`
+			Nodes     []nodequery.NodeStatus `json:"nodes"`
+			Error     string                 `json:"error,omitempty"`
 		}
 		if err := client.Do(ctx, http.MethodGet, "/v1/traffic/decisions", query, nil, &found); err != nil {
 			return err

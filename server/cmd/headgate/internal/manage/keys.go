@@ -11,12 +11,12 @@ import (
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/remote"
 )
 
 // location returns the node or the shared store with a counter.
-func location(c *keys.Counter) string {
+func location(c *nodequery.Counter) string {
 	if c.Counters != "" {
 		return "shared: " + c.Counters
 	}
@@ -25,7 +25,7 @@ func location(c *keys.Counter) string {
 
 // reportNodes prints the nodes that were not queried because they have sent no heartbeat for long. It returns the
 // failures of the others as an error.
-func (p *commands) reportNodes(nodes []keys.NodeStatus, failures string) error {
+func (p *commands) reportNodes(nodes []nodequery.NodeStatus, failures string) error {
 	for _, n := range nodes {
 		if n.State == "silent" {
 			_, _ = fmt.Fprintf(p.Stderr, "headgate: node %s: %s\n", n.ID, n.Error)
@@ -79,7 +79,7 @@ func (p *commands) getKeysCommand(f *cli.ServerFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var response keys.Counters
+		var response nodequery.Counters
 		if err := client.Do(ctx, "GET", "/v1/keys", query, nil, &response); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (p *commands) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
 		if rule != "" {
 			request["rule"] = rule
 		}
-		var response keys.ResetReport
+		var response nodequery.ResetReport
 		if err := client.Do(ctx, "POST", "/v1/keys:reset", nil, request, &response); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api"
 	"github.com/headgate/headgate/server/control/follow"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/open"
 	"github.com/headgate/headgate/server/control/remote"
 	"github.com/headgate/headgate/server/control/sqlite"
@@ -35,7 +35,7 @@ type rulesService struct {
 	api        atomic.Pointer[api.Server]      // nil without a database, and until it is open
 	remote     *remote.Client                  // nil if the rules service is in this process
 	hook       http.Handler                    // receives webhooks; nil if none are configured
-	keyQueries *keys.Responder                 // serves queries about clients; nil without an admin listener
+	keyQueries *nodequery.Responder            // serves queries about clients; nil without an admin listener
 	tempDir    string                          // removed by close, if not empty
 	firstToken atomic.Pointer[string]          // the admin token of a new database, until it is printed
 }
@@ -49,7 +49,7 @@ const dbTimeout = 30 * time.Second
 // openControl opens the rules service, or a client of a remote one, and applies its rules.
 func (n *Node) openControl(ctx context.Context) error {
 	if n.config.AdminAddr != config.Off {
-		n.control.keyQueries = keys.NewResponder(n.engine, n.config.ControlNamespace(), n.identity,
+		n.control.keyQueries = nodequery.NewResponder(n.engine, n.config.ControlNamespace(), n.identity,
 			n.serveTrafficQuery)
 	}
 	source, dir, err := n.openSource(ctx)

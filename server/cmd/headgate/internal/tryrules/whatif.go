@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/remote"
 	"github.com/headgate/headgate/server/whatif"
 )
@@ -124,9 +124,9 @@ func (p *commands) whatIfRemotely(ctx context.Context, client *remote.Client, f 
 	}
 	var response struct {
 		whatif.Result
-		Window string            `json:"window"`
-		Nodes  []keys.NodeStatus `json:"nodes"`
-		Error  string            `json:"error,omitempty"`
+		Window string                 `json:"window"`
+		Nodes  []nodequery.NodeStatus `json:"nodes"`
+		Error  string                 `json:"error,omitempty"`
 	}
 	if err := client.Do(ctx, http.MethodPost, "/v1/whatif", nil, body, &response); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
@@ -35,7 +35,7 @@ func (h *Handlers) storedClient(c *call.Call) (map[string]string, error) {
 			given[name] = values[0]
 		}
 	}
-	client, err := keys.ReadAttributes(h.options.Identifier, given)
+	client, err := nodequery.ReadAttributes(h.options.Identifier, given)
 	if err != nil {
 		return nil, problem.InvalidInput("attributes", err)
 	}
@@ -68,9 +68,9 @@ func (h *Handlers) GetDecisions(c *call.Call) error {
 		return err
 	}
 	response := struct {
-		Decisions []traffic.Decision `json:"decisions"`
-		Nodes     []keys.NodeStatus  `json:"nodes"`
-		Error     string             `json:"error,omitempty"` // failures of nodes
+		Decisions []traffic.Decision     `json:"decisions"`
+		Nodes     []nodequery.NodeStatus `json:"nodes"`
+		Error     string                 `json:"error,omitempty"` // failures of nodes
 	}{Decisions: []traffic.Decision{}}
 	for _, found := range responses {
 		response.Decisions = append(response.Decisions, found.Decisions...)

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/fleettraffic"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/nodes"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
@@ -21,13 +21,13 @@ import (
 type Options struct {
 	Store      *fleettraffic.Store
 	Nodes      *nodes.Registry
-	Poller     *keys.Poller
+	Poller     *nodequery.Poller
 	Editor     *edit.Editor
 	Identifier *identity.Identifier
 	Namer      *traffic.Namer
 	Now        func() time.Time
 	// Local is the node in this process, which has the rules of LocalNamespace in force. Default none.
-	Local          keys.Node
+	Local          nodequery.Node
 	LocalNamespace string
 	// MaxStreams is the maximum number of concurrent live streams.
 	MaxStreams int
@@ -53,7 +53,7 @@ func New(o Options) *Handlers { return &Handlers{options: o} }
 // returns the responses of those that responded.
 func (h *Handlers) poll(
 	c *call.Call, q traffic.NodeQuery, selects func(id, region string) bool,
-) (*keys.Poll, []traffic.NodeResponse, error) {
+) (*nodequery.Poll, []traffic.NodeResponse, error) {
 	query, err := json.Marshal(q)
 	if err != nil {
 		return nil, nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/fleettraffic"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
@@ -102,12 +102,12 @@ func (h *Handlers) getNodes(c *call.Call, q traffic.SeriesQuery, node, region st
 	merged := traffic.MergeSeries(list, q.Limit)
 	if merged == nil {
 		return problem.New(http.StatusBadGateway, "None of the %d nodes has responded: %s.", len(poll.Nodes),
-			cmp.Or(failures, keys.ErrSilent.Error()))
+			cmp.Or(failures, nodequery.ErrSilent.Error()))
 	}
 	return c.Respond(http.StatusOK, struct {
 		*traffic.Series
-		Nodes []keys.NodeStatus `json:"nodes"`
-		Error string            `json:"error,omitempty"`
+		Nodes []nodequery.NodeStatus `json:"nodes"`
+		Error string                 `json:"error,omitempty"`
 	}{merged, statuses, failures})
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/internal/problem"
-	"github.com/headgate/headgate/server/control/keys"
+	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/telemetry/traffic"
 	"github.com/headgate/headgate/server/whatif"
 )
@@ -42,8 +42,8 @@ const (
 type whatIfResponse struct {
 	Window string `json:"window"`
 	*whatif.Result
-	Nodes []keys.NodeStatus `json:"nodes"`
-	Error string            `json:"error,omitempty"` // failures of nodes
+	Nodes []nodequery.NodeStatus `json:"nodes"`
+	Error string                 `json:"error,omitempty"` // failures of nodes
 }
 
 // WhatIf serves POST /v1/whatif: the outcome of other limits for the requests that the nodes have sampled.
@@ -176,7 +176,7 @@ func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error
 }
 
 // pollSamples returns the samples of all nodes.
-func (h *Handlers) pollSamples(c *call.Call, rule string, window time.Duration) (*keys.Poll, []*traffic.Sample, error) {
+func (h *Handlers) pollSamples(c *call.Call, rule string, window time.Duration) (*nodequery.Poll, []*traffic.Sample, error) {
 	query := traffic.NodeQuery{Sample: &traffic.SampleQuery{Rule: rule, Window: window}}
 	poll, responses, err := h.poll(c, query, nil)
 	var samples []*traffic.Sample

@@ -1,4 +1,4 @@
-package keys
+package nodequery
 
 // Counters are the counters of a client under each rule, on all nodes.
 type Counters struct {
