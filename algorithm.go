@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// An Algorithm is the way a Limit is counted. See the package comment for which to choose.
+// An Algorithm defines which units count towards a Limit. The package comment says which algorithm to choose.
 type Algorithm uint8
 
 // The algorithms. TokenBucket is the zero value and the default.
@@ -20,9 +20,9 @@ const (
 	Concurrency
 )
 
-// FirstCustom is the number of the first algorithm that a program may define itself, up to 255. Its limits are accepted
-// only by stores that have the algorithm: see memstore.Options.Algorithms. They have a Count, a Period and perhaps a
-// Burst, and ParseLimit does not know them.
+// FirstCustom is the lowest number of a custom algorithm, which a program defines itself. The highest number is 255.
+// Only a store with this algorithm accepts its limits: see memstore.Options.Algorithms. Such a limit has a Count, a
+// Period and optionally a Burst. ParseLimit does not know custom algorithms.
 const FirstCustom Algorithm = 128
 
 // algorithms lists all algorithms with their names and the settings that they have besides Count and Period. Clients
@@ -53,7 +53,7 @@ const (
 	growingState                          // memory grows with Count, so Count is at most MaxLogCount
 )
 
-// has reports whether the algorithm has one of the settings.
+// has reports whether the algorithm has at least one of the settings s.
 func (a Algorithm) has(s settings) bool {
 	return int(a) < len(algorithms) && algorithms[a].settings&s != 0
 }
@@ -98,7 +98,8 @@ func algorithmNames() []string {
 
 func algorithmList() string { return "one of " + strings.Join(algorithmNames(), ", ") }
 
-// algorithmsWith lists the algorithms that have a setting, followed by the given verb: "fixed-window can".
+// algorithmsWith lists the algorithms that have a setting, followed by the verb in the singular or plural form:
+// "fixed-window can".
 func algorithmsWith(s settings, singular, plural string) string {
 	var names []string
 	for i := range algorithms {

@@ -6,14 +6,15 @@ import "strings"
 // the kind AttrNone. Attributes are comparable.
 type Attribute struct {
 	Kind AttributeKind
-	// Name is the name of the header, cookie, claim and so on; headers in lower case. Empty for kinds that are not Named.
+	// Name is the name of the header, cookie, claim and so on. Header names are in lower case. Name is empty unless
+	// Kind.Named reports true.
 	Name string
 }
 
-// An AttributeKind is the part of an Attribute before the dot.
+// An AttributeKind says which property an Attribute names. In text it is the part before the dot: "header.x-plan".
 type AttributeKind uint8
 
-// The kinds of attributes. Those from AttrHeader on have a name.
+// The kinds of attributes, each with its text form. Attributes of the kinds from AttrHeader on have a name.
 const (
 	AttrNone       AttributeKind = iota
 	AttrIP                       // ip: the client's address, or its network
@@ -32,7 +33,7 @@ const (
 	AttrSegment                  // segment.<number>: of the path, counted from 1
 	AttrDescriptor               // descriptor.<key>: a rate limit descriptor of Envoy
 	AttrClient                   // client.<name>: a property of a registered client; only conditions of rules use it
-	attributeKinds
+	attributeKinds               // the number of kinds
 )
 
 var attributeNames = [attributeKinds]string{
@@ -60,7 +61,7 @@ func (a Attribute) String() string {
 	return a.Kind.String()
 }
 
-// MaxAttributeName is the longest name of an attribute, in bytes.
+// MaxAttributeName is the maximum length of an attribute's name, in bytes.
 const MaxAttributeName = 256
 
 // ParseAttribute parses a request attribute, such as "ip" or "header.x-plan". It refuses client.<name>, which is
@@ -68,16 +69,16 @@ const MaxAttributeName = 256
 func ParseAttribute(text string) (Attribute, error) {
 	const wantAttribute = "ip, user, api_key, bearer, method, host, path, region, namespace, " +
 		"header.<name>, cookie.<name>, query.<name>, jwt.<claim>, segment.<number> or descriptor.<key>"
-	word, name, dotted := strings.Cut(text, ".")
+	kindName, name, hasDot := strings.Cut(text, ".")
 	for kind := AttrIP; kind < AttrClient; kind++ {
-		if attributeNames[kind] != word {
+		if attributeNames[kind] != kindName {
 			continue
 		}
 		switch {
-		case !kind.Named() && dotted:
-			return Attribute{}, badCheck("attribute", quote(text), word+" alone")
+		case !kind.Named() && hasDot:
+			return Attribute{}, badCheck("attribute", quote(text), kindName+" alone")
 		case kind.Named() && name == "":
-			return Attribute{}, badCheck("attribute", quote(text), word+".<name>")
+			return Attribute{}, badCheck("attribute", quote(text), kindName+".<name>")
 		case len(name) > MaxAttributeName:
 			return Attribute{}, badCheck("attribute", quote(text), "a name of at most 256 bytes")
 		case kind == AttrHeader:
@@ -87,7 +88,7 @@ func ParseAttribute(text string) (Attribute, error) {
 		}
 		return Attribute{Kind: kind, Name: name}, nil
 	}
-	if dotted && word == attributeNames[AttrClient] {
+	if hasDot && kindName == attributeNames[AttrClient] {
 		return Attribute{}, badCheck("attribute", quote(text),
 			"a request attribute; client.<name> is a property of a registered client, for rule conditions only")
 	}

@@ -14,13 +14,14 @@ type BoundAll struct {
 	policy  Policy
 }
 
-// BindAll returns a BoundAll, which applies all of the limits to each key: a request takes units of all or of none.
+// BindAll returns a BoundAll, which applies all of the limits to each key: a request takes units from all of them or
+// from none.
 //
-// The first limit counts "alice" under the key "alice/1", the second under "alice/2", and so on. A limit may change and
-// keeps its consumption as long as its position stays the same: add new limits at the end. Do not use the same key with
-// two BoundAlls of one Limiter: they would share its counters.
+// The first limit counts "alice" under the key "alice/1", the second under "alice/2", and so on. A changed limit keeps
+// its consumption if it keeps its position, so add new limits at the end. Do not use the same key with two BoundAlls of
+// one Limiter: they would share its counters.
 //
-// The error is an *InputError unless there are 1 to MaxChecks limits. For an invalid limit it wraps the error of
+// The error is an *InputError unless there are 1 to MaxChecks limits. If a limit is invalid, the error wraps that of
 // [Bind].
 func BindAll(l Limiter, limits ...Limit) (*BoundAll, error) {
 	if len(limits) < 1 || len(limits) > MaxChecks {
@@ -43,13 +44,13 @@ func MustBindAll(l Limiter, limits ...Limit) *BoundAll {
 	return b
 }
 
-// WithPolicy returns a BoundAll that decides by the policy when its Limiter fails. See [Bound.WithPolicy].
+// WithPolicy returns a copy of b that uses policy p when the Limiter fails. See [Bound.WithPolicy].
 func (b *BoundAll) WithPolicy(p Policy) *BoundAll {
 	return &BoundAll{limiter: b.limiter, limits: b.limits, policy: p}
 }
 
-// Checks returns the checks of n units for a key, one for each limit, for functions that need a Check. Their Owner is
-// the key, so that they are on one server and are decided in one step.
+// Checks returns one check of n units for each limit, for functions that need a Check. The Owner of all these checks is
+// the key, so that one server decides them in one step.
 func (b *BoundAll) Checks(key string, n int64) []Check {
 	checks := make([]Check, len(b.limits))
 	for i, limit := range b.limits {

@@ -6,11 +6,11 @@ import (
 	"reflect"
 )
 
-// A Bound is a Limiter together with one limit: what most programs pass around. Create one with [Bind]. Most callers
-// want Allow, or Wait in a worker.
+// A Bound is a Limiter together with one limit. Most programs pass a Bound around, not a Limiter. Create one with
+// [Bind]. Most callers want Allow; workers want Wait.
 //
-// A Bound is safe for concurrent use. It has no counters of its own: all Bounds of a Limiter share those of its keys,
-// as do copies of a Bound. Methods without a context cannot be canceled; use Take with a Limiter that needs a network.
+// A Bound is safe for concurrent use. The counters are in the Limiter, so all its Bounds share them, and a Bound can be
+// copied. Methods without a context cannot be canceled: use Take if the Limiter calls a server.
 type Bound struct {
 	limiter  Limiter
 	limit    Limit
@@ -18,12 +18,11 @@ type Bound struct {
 	prepared PreparedLimit // of type unprepared if the limiter does not implement Preparer
 }
 
-// Bind returns a Bound, which applies the limit to each key. Any Limiter works: in memory, Redis, behind a guard or
-// across a fleet.
+// Bind returns a Bound, which applies the limit to each key. It works with every Limiter.
 //
-// A key has one limit. If two Bounds apply different limits to the same key, each of them sees a changed limit and
-// converts the key's consumption, so the longer limit is not enforced. Use [BindAll], or give each limit its own keys,
-// such as "alice/second" and "alice/day".
+// Use each key with one limit only. If two Bounds apply different limits to one key, each call looks like a change of
+// the key's limit and converts its consumption, so the limit with the longer period is not enforced. Use [BindAll], or
+// give each limit its own keys, such as "alice/second" and "alice/day".
 //
 // The error is that of limit.Validate. Bind can detect that the Limiter does not support a custom algorithm only if the
 // Limiter is a [Preparer] or a [LimitValidator]. With other Limiters, Take returns the error and Allow denies.
@@ -73,15 +72,15 @@ func (l Limit) validateForBind() error {
 	return l.Validate()
 }
 
-var errNilLimiter = errors.New("nil limiter: want one such as a memstore.Store")
+var errNilLimiter = errors.New("nil limiter: pass one such as a memstore.Store")
 
-// WithPolicy returns a Bound that decides by the policy when its Limiter fails. The default is Open. It applies to
-// Allow and AllowN, and to all methods if the Limiter has policies of its own, as a guard has. Local requires such a
-// Limiter; with any other Limiter, Local behaves like Open.
+// WithPolicy returns a copy of b that uses policy p when the Limiter fails. The default is Open. The policy applies to
+// Allow and AllowN. If the Limiter itself supports policies, as guard.Guard does, it applies to all methods. Local
+// requires such a Limiter; with any other Limiter, Local behaves like Open.
 func (b *Bound) WithPolicy(p Policy) *Bound {
 	bound, err := bind(b.limiter, b.limit, p)
 	if err != nil {
-		panic(err) // it was bound before
+		panic(err) // impossible: the same limit was bound before
 	}
 	return bound
 }
@@ -96,9 +95,9 @@ func (b *Bound) Check(key string, n int64) Check {
 
 // Allow takes one unit for the key and reports whether the request is allowed.
 //
-// If the Limiter fails or its memory is full, the policy decides: the request is allowed, unless WithPolicy(Closed)
-// says otherwise. Requests with a caller error are denied: an empty or too long key, or a closed Limiter. Take returns
-// the error.
+// If the Limiter fails or its memory is full, the policy decides: the request is allowed unless the policy is Closed.
+// The request is denied if the key is empty or too long, or if the Limiter is closed or overloaded. Take returns the
+// error.
 func (b *Bound) Allow(key string) bool { return b.prepared.Allow(key, 1) }
 
 // AllowN is like Allow for n units. It returns false for n < 1.
@@ -146,7 +145,7 @@ func (b *Bound) Give(ctx context.Context, key string, n int64, r Receipt) error 
 	return b.limiter.Give(ctx, b.Check(key, n), r)
 }
 
-// Settle replaces the units that were taken with the receipt by those that were used. See the function [Settle].
+// Settle corrects the number of units that were taken with the receipt to used. See the function [Settle].
 func (b *Bound) Settle(ctx context.Context, key string, r Receipt, used int64) error {
 	return Settle(ctx, b.limiter, b.Check(key, 1), r, used)
 }
@@ -156,27 +155,27 @@ func (b *Bound) Reset(ctx context.Context, key string) error {
 	return b.limiter.Reset(ctx, Check{Key: key})
 }
 
-// A Preparer is a Limiter that decides faster if it knows the limit in advance. [Bind] uses it. memstore.Store is one.
-// For a type that embeds a Preparer, Bind uses the type's own methods.
+// A Preparer is a Limiter that decides faster if it knows the limit in advance, as memstore.Store does. [Bind] calls
+// Prepare. If a type embeds a Preparer, the Bound calls the type's own methods instead of the prepared limit.
 type Preparer interface {
 	Limiter
-	// Prepare returns the limiter specialized for one limit. The policy decides when the limiter fails. The error is
-	// that of limit.Validate.
+	// Prepare returns a PreparedLimit for the limit. Its Allow uses the policy onFailure when the limiter fails. The error
+	// is that of limit.Validate.
 	Prepare(limit Limit, onFailure Policy) (PreparedLimit, error)
 }
 
 // A LimitValidator is a Limiter that knows which limits it does not support, such as those of a custom algorithm.
-// [Bind] uses it. redisstore.Store and guard.Guard implement it.
+// [Bind] calls ValidateLimit. redisstore.Store and guard.Guard implement it.
 type LimitValidator interface {
 	Limiter
-	// ValidateLimit returns an *InputError for a limit that every Take refuses, or nil. It calls no server.
+	// ValidateLimit returns an *InputError if every Take would refuse the limit, or nil. It calls no server.
 	ValidateLimit(limit Limit) error
 }
 
-// A PreparedLimit applies one limit to each key, as the methods of [Bound] with the same names do. It is safe for
-// concurrent use.
+// A PreparedLimit applies one limit to each key. Its methods do the same as AllowN and Take of [Bound], without a
+// context. It is safe for concurrent use.
 type PreparedLimit interface {
-	// Limiter returns the Preparer.
+	// Limiter returns the Preparer that created the PreparedLimit.
 	Limiter() Limiter
 	Allow(key string, n int64) bool
 	Take(key string, n int64) (Decision, error)
@@ -199,11 +198,11 @@ func (u unprepared) Take(key string, n int64) (Decision, error) {
 	return u.limiter.Take(context.Background(), u.Check(key, n))
 }
 
-// Allows reports whether policy p admits a request whose decision failed with err. Closed admits none. No policy admits
-// a request after a caller error, such as ErrClosed or an InputError, or if the limiter is overloaded.
+// Allows reports whether policy p admits a request whose decision failed with err. Closed admits no request. No policy
+// admits a request after a caller error, such as ErrClosed or an InputError, or if the limiter is overloaded.
 func (p Policy) Allows(err error) bool {
 	var input *InputError
-	denied := errors.Is(err, ErrClosed) || errors.Is(err, ErrNilContext) || errors.Is(err, ErrUnsupported) ||
+	deniedByAll := errors.Is(err, ErrClosed) || errors.Is(err, ErrNilContext) || errors.Is(err, ErrUnsupported) ||
 		errors.Is(err, ErrOverloaded) || errors.As(err, &input)
-	return p != Closed && !denied
+	return p != Closed && !deniedByAll
 }

@@ -2,7 +2,7 @@ package headgate
 
 import "strconv"
 
-// The bounds of checks.
+// The largest values in a check.
 const (
 	// MaxKeyBytes is the maximum length of the key of a Check.
 	MaxKeyBytes = 4096
@@ -14,23 +14,24 @@ const (
 
 // A Check asks for Cost units of Limit on behalf of Key.
 type Check struct {
-	// Key identifies one counter. It contains the client and the limit: two limits of one client need two keys
-	// ("alice/second", "alice/hour"), because consumption is stored by key alone. [BindAll] appends a number to the key
-	// for this. Not empty, at most MaxKeyBytes long.
+	// Key identifies one counter. Two limits of one client need two keys ("alice/second", "alice/hour"), because
+	// consumption is stored by key alone; [BindAll] appends a number to the key for this. A key has 1 to MaxKeyBytes
+	// bytes.
 	Key string
-	// Limit is how much may pass.
+	// Limit says how many units of Key may pass.
 	Limit Limit
-	// Cost is how many units to take, at least 1; only Peek accepts 0. A cost above the limit's capacity is denied with
-	// RetryAfter Never.
+	// Cost is the number of units to take, at least 1; only Peek accepts 0. A cost above the limit's capacity is denied
+	// with RetryAfter Never.
 	Cost int64
 
 	// The other fields are for limiters that use servers or peers; an in-memory limiter may ignore them.
 
-	// Owner groups the keys of one client. The keys of one owner are on one server and are decided in one step. If it is
-	// empty, the key is its own owner. The same key must always have the same owner. At most MaxKeyBytes long.
+	// Owner groups the keys of one client. The keys of one owner are on one server, which decides them in one step. If
+	// Owner is empty, the key is its own owner. The same key must always have the same owner. An owner has at most
+	// MaxKeyBytes bytes.
 	Owner string
-	// Split is the number of parts into which the counter of a key is split if one server is too slow for it; 0 and 1
-	// do not split it. At most MaxSplit.
+	// Split is the number of parts into which the key's counter is split, for a key that is too busy for one server. It
+	// is at most MaxSplit; 0 and 1 do not split the counter.
 	Split int
 	// Partition is the policy for network partitions: how much of the limit this node may use while other nodes that
 	// share it are unreachable. It is for limiters whose nodes send each other updates.
@@ -41,10 +42,10 @@ type Check struct {
 	Safe *Limit
 }
 
-// A Policy says how a check is decided while its server is unreachable. Such decisions are Degraded.
+// A Policy says how a check is decided while its server is unreachable. Decisions made by a policy are marked Degraded.
 type Policy uint8
 
-// The policies.
+// The values of Policy.
 const (
 	Open   Policy = iota // allow
 	Closed               // deny
@@ -89,7 +90,7 @@ func (c Check) Validate() error {
 	return c.ValidatePeek()
 }
 
-// ValidatePeek is Validate for Peek, which accepts a cost of 0.
+// ValidatePeek is like Validate, but accepts a cost of 0, as Peek does.
 func (c Check) ValidatePeek() error {
 	if err := ValidateKey(c.Key); err != nil {
 		return err
@@ -148,8 +149,8 @@ func ValidateRefund(n int64, r Receipt) error {
 	return nil
 }
 
-// ValidateAll returns an *InputError if there are too many checks, or two with the same key. It does not validate each
-// check.
+// ValidateAll returns an *InputError if there are too many checks, or if two of them have the same key. It does not
+// call Validate for the checks.
 func ValidateAll(checks []Check) error {
 	if len(checks) > MaxChecks {
 		return badCheck("checks", strconv.Itoa(len(checks)), "at most "+strconv.Itoa(MaxChecks)+" at once")
@@ -157,7 +158,7 @@ func ValidateAll(checks []Check) error {
 	for i := range checks {
 		for j := range i {
 			if checks[i].Key == checks[j].Key {
-				return badCheck("Key", quote(checks[i].Key), "each key once: every limit of a client has a key of its own")
+				return badCheck("Key", quote(checks[i].Key), "different keys: each limit of a client needs its own key")
 			}
 		}
 	}

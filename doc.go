@@ -1,7 +1,7 @@
 // Package headgate defines the rate limiting types that all other packages use.
 //
-// A [Limit] is a rule such as "10/s burst 20". A [Limiter] keeps a count for each key: package memstore in this
-// process, package redisstore in Redis. [Bind] returns a [Bound], which applies one limit to keys:
+// A [Limit] is a rule such as "10/s burst 20". A [Limiter] stores how much each key has consumed: memstore.Store stores
+// it in this process, redisstore.Store in Redis. [Bind] returns a [Bound], which applies one limit to every key:
 //
 //	store := memstore.MustNew(memstore.Options{})
 //	defer store.Close()
@@ -13,11 +13,11 @@
 //
 // # Which algorithm
 //
-// The name of an algorithm in a limit, as in "10/s gcra", selects it. All algorithms have the same interface.
+// A limit names its algorithm, as in "10/s gcra". All algorithms are used in the same way.
 //
 //	name             guarantee                                        choose it for
-//	token-bucket     never more than burst + rate·t, exactly          almost everything; the default
-//	gcra             the same decisions, by virtual scheduling        compatibility with redis-cell
+//	token-bucket     at most burst + rate·t units in any time t       almost everything; the default
+//	gcra             the decisions of token-bucket                    compatibility with redis-cell
 //	leaky-bucket     the same, and Delay spaces requests evenly       a backend that needs a steady flow
 //	fixed-window     Count per window; twice that at a boundary       quotas by the clock (an hour, a day)
 //	sliding-window   an estimate from the counts of two windows       large windows without the double burst
@@ -25,16 +25,17 @@
 //	sliding-log      exact for every window; memory grows with Count  low counts that must be exact
 //	concurrency      at most Count in flight                          slow calls, connections, jobs
 //
-// See docs/algorithms.md for their memory and worked examples.
+// See docs/algorithms.md for worked examples and the memory that each algorithm needs.
 //
 // # Guarantees of every Limiter
 //
-// A denial is a value; an error means that something broke or that the check was invalid. Neither consumes anything,
-// except that units may have been taken after ErrOverloaded or by a server that responds too late. Time is counted in
-// whole microseconds and rates are exact fractions. A clock that steps back, or callers that arrive out of order, never
-// add capacity. If nothing else is taken meanwhile, a denied check passes after RetryAfter and not earlier; for
-// concurrency it is an estimate.
+// A denial is a value. An error means that something broke or that the check was invalid. Denials and errors consume
+// nothing, with two exceptions: units may have been taken after ErrOverloaded, or if a server responded too late.
 //
-// A Limiter stores what a key has consumed, not what is left. So a raised limit helps at once, and a lowered one keeps
-// what was consumed.
+// Time is counted in whole microseconds, and rates are exact fractions. Capacity never grows because a clock steps back
+// or because calls arrive out of order. If nothing else is taken meanwhile, a denied check passes after RetryAfter and
+// not earlier; under a concurrency limit, RetryAfter is an estimate.
+//
+// A Limiter stores how many units a key has consumed, not how many remain. So a key can use a raised limit at once, and
+// its consumption still counts after the limit is lowered.
 package headgate

@@ -13,14 +13,14 @@ var (
 	ErrInvalidCheck = errors.New("invalid check")
 	// ErrNilContext is returned when ctx is nil.
 	ErrNilContext = errors.New("nil context: pass context.Background() or the request's")
-	// ErrNever is returned by [Wait] and [Hold] for a cost that no amount of waiting lets pass.
+	// ErrNever is returned by [Wait] and [Hold] for a cost that can never pass, however long they wait.
 	ErrNever = errors.New("this cost can never pass")
-	// ErrUnsupported is returned for an operation that the limit's algorithm does not have.
+	// ErrUnsupported is returned for an operation that the limit's algorithm does not support.
 	ErrUnsupported = errors.New("unsupported by this algorithm")
-	// ErrFull is returned by a bounded store that has no room for a new key.
+	// ErrFull is returned by a store with a memory limit that has no room for a new key.
 	ErrFull = errors.New("store is full: raise its memory limit")
-	// ErrOverloaded is returned by a Limiter that has more to decide than it can decide in time. The check was not
-	// decided; units may have been taken for it. Retry after a second.
+	// ErrOverloaded is returned by a Limiter that cannot decide all its checks in time. There is no decision, but units
+	// may have been taken. Retry after a second.
 	ErrOverloaded = errors.New("overloaded: too many checks wait to be decided")
 	// ErrClosed is returned by a Limiter that was closed.
 	ErrClosed = errors.New("limiter is closed")

@@ -230,7 +230,7 @@ func ExampleValidateRefund() {
 
 func ExampleValidateAll() {
 	fmt.Println(headgate.ValidateAll([]headgate.Check{{Key: "alice"}, {Key: "alice"}}))
-	// Output: invalid check: Key "alice": want each key once: every limit of a client has a key of its own
+	// Output: invalid check: Key "alice": want different keys: each limit of a client needs its own key
 }
 
 func ExampleTightest() {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Hold waits until a slot of a concurrency limit is free and takes it. It renews the slot until release is called, so
-// that a holder may take longer than the limit's TTL, and the slot of a process that crashes becomes free after the
-// TTL. release must be called at least once; more calls do nothing. The slot outlives ctx, which only bounds the wait.
+// Hold waits until a slot of a concurrency limit is free and takes it. It renews the slot until release is called, so a
+// caller may hold it for longer than the limit's TTL. If the process crashes, the slot becomes free after the TTL.
+// release must be called at least once; more calls do nothing. ctx bounds only the wait: the slot is still held after
+// ctx has ended.
 //
 // Waiters are not queued. For other algorithms Hold returns ErrUnsupported: use Wait.
 func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
@@ -33,17 +34,18 @@ func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
 
 // A heldSlot is a slot that is renewed until it is released.
 type heldSlot struct {
-	ctx     context.Context // of Hold; only its values are used
+	ctx     context.Context // the one passed to Hold; only its values are used
 	limiter Limiter
 	check   Check
 	receipt Receipt
 
-	mu       sync.Mutex // held during a renewal, so that none follows the release
+	mu       sync.Mutex // locked during a renewal, so that no renewal follows the release
 	timer    *time.Timer
 	released bool
 }
 
-// interval returns the time between two renewals, a third of the TTL: the slot does not expire if one renewal fails.
+// interval returns the time between two renewals. It is a third of the TTL, so that the slot does not expire if one
+// renewal fails.
 func (h *heldSlot) interval() time.Duration {
 	return max(cmp.Or(h.check.Limit.TTL, DefaultTTL)/3, time.Millisecond)
 }
@@ -56,7 +58,7 @@ func (h *heldSlot) renew() {
 	}
 	ctx, cancel := detach(h.ctx)
 	defer cancel()
-	_, _ = h.limiter.Renew(ctx, h.check, h.receipt) // after a failure the next renewal takes the slot again
+	_, _ = h.limiter.Renew(ctx, h.check, h.receipt) // if this fails, the next renewal takes the slot again
 	h.timer.Reset(h.interval())
 }
 
@@ -70,7 +72,7 @@ func (h *heldSlot) release() {
 	h.timer.Stop()
 	ctx, cancel := detach(h.ctx)
 	defer cancel()
-	_ = h.limiter.Give(ctx, h.check, h.receipt) // after a failure the slot becomes free when its TTL ends
+	_ = h.limiter.Give(ctx, h.check, h.receipt) // if this fails, the slot becomes free after its TTL
 }
 
 // The time between two attempts to take a slot grows from minSlotWait to maxSlotWait.
@@ -79,10 +81,10 @@ const (
 	maxSlotWait = 50 * time.Millisecond
 )
 
-// takeSlot takes a slot as soon as there is one. The RetryAfter of a denial is when a slot expires, but most are
-// released before that.
+// takeSlot takes a slot as soon as there is one. It does not wait for the RetryAfter of a denial, which is when a slot
+// expires, because most slots are released before that.
 func takeSlot(ctx context.Context, l Limiter, c Check) (Decision, error) {
-	for wait := minSlotWait; ; wait = min(2*wait, maxSlotWait) {
+	for backoff := minSlotWait; ; backoff = min(2*backoff, maxSlotWait) {
 		d, err := l.Take(ctx, c)
 		if err != nil || d.Allowed {
 			return d, err
@@ -90,18 +92,18 @@ func takeSlot(ctx context.Context, l Limiter, c Check) (Decision, error) {
 		if d.RetryAfter == Never {
 			return d, fmt.Errorf("%d of %d slots: %w", c.Cost, d.Limit, ErrNever)
 		}
-		next := wait
+		wait := backoff
 		if d.RetryAfter > 0 {
-			next = min(wait, d.RetryAfter)
+			wait = min(backoff, d.RetryAfter)
 		}
-		if err := pause(ctx, next); err != nil {
+		if err := pause(ctx, wait); err != nil {
 			return Decision{}, err
 		}
 	}
 }
 
-// Do waits until the check is allowed, and returns the error of f. Under a concurrency limit the slot is held until f
-// returns; see [Hold]. For other limits see [Wait].
+// Do waits until the check is allowed, then calls f and returns its error. Under a concurrency limit, Do holds the slot
+// until f returns: see [Hold]. For other limits see [Wait].
 func Do(ctx context.Context, l Limiter, c Check, f func() error) error {
 	if c.Limit.Algorithm != Concurrency {
 		if err := Wait(ctx, l, c); err != nil {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The range of limits that every store computes exactly, also in Lua with its 53-bit integers. Validate refuses others.
+// The largest values in a limit. Every store computes exactly up to these values, even Lua scripts, whose integers have
+// 53 bits. Validate refuses larger values.
 const (
 	// MaxCount is the largest Count and Burst.
 	MaxCount = 1 << 40
@@ -26,23 +27,24 @@ const (
 	DefaultTTL = time.Minute
 )
 
-// A Limit says how much may pass. The zero Limit is invalid; create one with ParseLimit, with PerSecond and the
-// functions beside it, or as a literal. Limits are comparable and can be copied.
+// A Limit says how many units may pass. The zero Limit is invalid: create a Limit with ParseLimit, with PerSecond or a
+// similar function, or as a literal. Limits are comparable and can be copied.
 type Limit struct {
-	// Algorithm is how units are counted. Default TokenBucket.
+	// Algorithm defines how units are counted. The default is TokenBucket.
 	Algorithm Algorithm
-	// Count is how many units may pass in a Period, or be in flight at once. 1 to MaxCount.
+	// Count is how many units may pass in a Period, or be in flight at once: 1 to MaxCount.
 	Count int64
-	// Period is the time in which Count units pass: whole microseconds, 1 µs to MaxPeriod. Zero for concurrency.
+	// Period is the time in which Count units may pass: whole microseconds, 1 µs to MaxPeriod. It must be 0 for
+	// concurrency.
 	Period time.Duration
-	// Burst is how many units may be taken at once by token-bucket and gcra, and how many may be waiting in a
-	// leaky-bucket. Default Count. It must be 0 for other algorithms.
+	// Burst is how many units token-bucket and gcra admit at once, and how many may wait in a leaky-bucket. The default is
+	// Count. It must be 0 for other algorithms.
 	Burst int64
-	// Buckets is the number of sub-buckets of sliding-buckets. It must divide the period's microseconds. Default
-	// DefaultBuckets. It must be 0 for other algorithms.
+	// Buckets is the number of sub-buckets into which sliding-buckets divides the Period, which must be possible in whole
+	// microseconds. The default is DefaultBuckets. It must be 0 for other algorithms.
 	Buckets int
 	// TTL is the time after which a slot of a concurrency limit expires unless its holder renews it, so that the slot of a
-	// crashed holder becomes free. Default DefaultTTL. It must be 0 for other algorithms.
+	// crashed holder becomes free. The default is DefaultTTL. It must be 0 for other algorithms.
 	TTL time.Duration
 	// Staggered makes the windows of a fixed-window begin at a different time for every key, so that clients do not all
 	// come back at the full hour. It must be false for other algorithms.
@@ -67,7 +69,7 @@ func PerDay(count int64) Limit { return Per(count, day) }
 // InFlight returns a concurrency limit: at most count units are in flight at once.
 func InFlight(count int64) Limit { return Limit{Algorithm: Concurrency, Count: count} }
 
-// Capacity returns the most that can be taken at once: Burst, else Count.
+// Capacity returns the largest cost that can be taken at once: Burst, or Count if Burst is 0.
 func (l Limit) Capacity() int64 {
 	if l.Burst != 0 {
 		return l.Burst
@@ -101,12 +103,12 @@ func (l Limit) Validate() error {
 		if l.TTL != 0 {
 			return badLimit("TTL", l.TTL.String(), "none: only "+algorithmsWith(ttlSetting, "has", "have")+" one")
 		}
-		if maxCount := l.maxBurst(); l.Burst > maxCount {
+		if maxBurst := l.maxBurst(); l.Burst > maxBurst {
 			return badLimit("Burst", strconv.FormatInt(l.Burst, 10),
-				"at most "+strconv.FormatInt(maxCount, 10)+", which refills in 17 years at this rate")
+				"at most "+strconv.FormatInt(maxBurst, 10)+", which refills in 17 years at this rate")
 		}
 	}
-	return l.validateShape()
+	return l.validateWindows()
 }
 
 func (l Limit) validateCount() error {
@@ -131,22 +133,23 @@ func (l Limit) validateCount() error {
 	if l.Burst < 1 || l.Burst > MaxCount {
 		return badLimit("Burst", strconv.FormatInt(l.Burst, 10), "1 to "+strconv.FormatInt(MaxCount, 10))
 	}
-	return nil // Validate compares it with maxBurst after it has validated the Period
+	return nil // Validate compares Burst with maxBurst later, because maxBurst needs a valid Period
 }
 
-// maxBurst returns the largest burst that refills within 2^49 µs, so that the time to repay the largest debt fits the
-// 53 bits that every store can count.
+// maxBurst returns the largest burst that refills within 2^49 µs (17 years). The time to repay the largest debt then
+// fits in 53 bits, with which every store can count.
 func (l Limit) maxBurst() int64 {
 	hi, lo := bits.Mul64(uint64(l.Count), 1<<49)
 	period := uint64(l.Period.Microseconds())
 	if hi >= period {
 		return MaxCount
 	}
-	maxCount, _ := bits.Div64(hi, lo, period)
-	return int64(min(maxCount, MaxCount))
+	maxBurst, _ := bits.Div64(hi, lo, period)
+	return int64(min(maxBurst, MaxCount))
 }
 
-func (l Limit) validateShape() error {
+// validateWindows validates Staggered and Buckets.
+func (l Limit) validateWindows() error {
 	if l.Staggered && !l.Algorithm.has(staggeredSetting) {
 		return badLimit("Staggered", "true",
 			"false: only "+algorithmsWith(staggeredSetting, "can", "can")+" be staggered, not "+l.Algorithm.String())

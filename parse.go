@@ -24,7 +24,7 @@ var units = []struct {
 	{"us", time.Microsecond},
 }
 
-// longUnits are other names of the units.
+// longUnits maps the other names of the units to the short ones.
 var longUnits = map[string]string{
 	"day": "d", "days": "d", "hour": "h", "hours": "h", "hr": "h", "hrs": "h",
 	"min": "m", "mins": "m", "minute": "m", "minutes": "m", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
@@ -41,9 +41,9 @@ var longUnits = map[string]string{
 //	1000/h fixed-window staggered
 //	50 concurrent ttl 30s
 //
-// A period is a unit (us, ms, s, m, h, d, or its name in full) or several with numbers (30s, 1h30m, 7d). Counts may
-// have a suffix k, M or G, and the first count may have a fraction. ParseLimit also reads common spellings; String
-// returns the short form:
+// A period is a unit (us, ms, s, m, h, d, or its name in full), or numbers with units (30s, 1h30m, 7d). Counts may
+// have a suffix k, M or G, and the first count may have a fraction. ParseLimit also reads the common spellings on the
+// left; for those, String returns the short form on the right:
 //
 //	10 per second        10/s
 //	100 per 15 minutes   100/15m
@@ -93,9 +93,9 @@ func MustParseLimit(s string) Limit {
 
 type limitParser struct {
 	text  string
-	words []string
-	seen  [4]bool // algorithm, burst, ttl, staggered
-	burst int64   // default burst for a count with a fraction; 0 for a whole number
+	words []string // not parsed yet
+	seen  [4]bool  // by seenAlgorithm and so on
+	burst int64    // default burst for a count with a fraction; 0 for a whole number
 }
 
 const (
@@ -150,14 +150,14 @@ func (p *limitParser) parse() (l Limit, err error) {
 func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 	switch word {
 	case "burst":
-		if err := p.once(seenBurst, word); err != nil {
+		if err := p.setSeen(seenBurst, word); err != nil {
 			return err
 		}
 		value, _ := p.next()
 		l.Burst, err = parseCount("Burst", value)
 		return err
 	case "ttl":
-		if err := p.once(seenTTL, word); err != nil {
+		if err := p.setSeen(seenTTL, word); err != nil {
 			return err
 		}
 		value, _ := p.next()
@@ -165,7 +165,7 @@ func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 		return err
 	case "staggered":
 		l.Staggered = true
-		return p.once(seenStaggered, word)
+		return p.setSeen(seenStaggered, word)
 	}
 	a, err := ParseAlgorithm(word)
 	if err != nil || a == Concurrency {
@@ -180,7 +180,7 @@ func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 		return badLimit("text", quote(word), `"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList())
 	}
 	l.Algorithm = a
-	if err := p.once(seenAlgorithm, "an algorithm"); err != nil {
+	if err := p.setSeen(seenAlgorithm, "an algorithm"); err != nil {
 		return err
 	}
 	if a.has(bucketsSetting) && len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
@@ -206,7 +206,7 @@ func (p *limitParser) next() (string, bool) {
 	return word, true
 }
 
-func (p *limitParser) once(setting int, name string) error {
+func (p *limitParser) setSeen(setting int, name string) error {
 	if p.seen[setting] {
 		return badLimit("text", quote(p.text), name+" only once")
 	}
@@ -224,7 +224,7 @@ func (p *limitParser) setRate(l *Limit, count string) error {
 	integer, fraction, _ := strings.Cut(count, ".")
 	digits := strings.TrimRight(fraction, "kKMG")
 	suffix := fraction[len(digits):]
-	if digits = strings.TrimRight(digits, "0"); digits == "" {
+	if digits = strings.TrimRight(digits, "0"); digits == "" { // a whole number, such as 2 or 2.0
 		n, err := parseCount("Count", integer+suffix)
 		l.Count = n
 		return err
@@ -247,7 +247,7 @@ func (p *limitParser) setRate(l *Limit, count string) error {
 	return nil
 }
 
-// setBurst sets the default burst of a count with a fraction. Without it, 2.5/s (5 per 2s) would have a burst of 5.
+// setBurst sets the default burst of a count with a fraction. Without this, 2.5/s (5 per 2s) would have a burst of 5.
 func (p *limitParser) setBurst(l *Limit, count string) error {
 	switch {
 	case p.burst == 0:
@@ -266,7 +266,7 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// multiples are the suffixes of a count.
+// multiples maps the suffixes of a count to their factors.
 var multiples = map[byte]uint64{'k': 1e3, 'K': 1e3, 'M': 1e6, 'G': 1e9}
 
 // parseCount accepts decimal digits and a suffix: no sign, fraction or exponent.
@@ -327,7 +327,7 @@ func unitSize(name string) (time.Duration, bool) {
 	return 0, false
 }
 
-// String returns the limit in the form that ParseLimit reads. Parsing it returns the same limit if it is valid.
+// String returns the limit in the form that ParseLimit reads. If the limit is valid, ParseLimit returns the same limit.
 func (l Limit) String() string {
 	b := make([]byte, 0, 48)
 	b = strconv.AppendInt(b, l.Count, 10)
@@ -336,7 +336,7 @@ func (l Limit) String() string {
 	} else {
 		b = append(b, '/')
 		period := formatPeriod(l.Period)
-		if _, one := unitSize(period[1:]); one && period[0] == '1' {
+		if _, isUnit := unitSize(period[1:]); isUnit && period[0] == '1' {
 			period = period[1:] // "10/s", not "10/1s"
 		}
 		b = append(b, period...)
@@ -384,8 +384,8 @@ func (l Limit) MarshalText() ([]byte, error) {
 // UnmarshalText parses a limit as ParseLimit does.
 func (l *Limit) UnmarshalText(text []byte) error { return l.Set(string(text)) }
 
-// LogValue returns the limit as text. It implements [slog.LogValuer]. Log a Limit rather than a *Limit, which slog
-// reports as a panic if it is nil.
+// LogValue returns the limit as text. It implements [slog.LogValuer]. Log a Limit, not a *Limit: slog reports a panic
+// for a nil *Limit.
 func (l Limit) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
 // Set parses a limit as ParseLimit does. With String it implements [flag.Value].

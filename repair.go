@@ -18,9 +18,11 @@ func withSuggestion(err error, text string) error {
 	return err
 }
 
-// repair rewrites spellings of limits that other libraries and people use. The result may still be invalid.
+// repair rewrites a limit in a spelling that people or other libraries use, such as "10 rps", to the form that
+// parseLimit reads. The result may still be invalid.
 func repair(text string) string {
-	words := strings.Fields(slashSpaces.Replace(phrases.Replace(strings.Join(strings.Fields(repairMarks(text)), " "))))
+	text = strings.Join(strings.Fields(repairPunctuation(text)), " ")
+	words := strings.Fields(slashSpaces.Replace(concurrencyPhrases.Replace(text)))
 	if len(words) == 0 {
 		return ""
 	}
@@ -32,7 +34,7 @@ func repair(text string) string {
 		words = words[1:]
 	}
 	if period == "" {
-		period = periodOf[strings.ToLower(noun)]
+		period = rateAbbreviations[strings.ToLower(noun)]
 	}
 	if period == "" && len(words) > 1 && isPer(words[0]) {
 		period, words = words[1], words[2:]
@@ -49,12 +51,12 @@ func repair(text string) string {
 	return count + "/" + repairPeriod(period) + settings
 }
 
-// periodOf maps abbreviations, such as rps in "10 rps", to their period.
-var periodOf = map[string]string{
+// rateAbbreviations maps abbreviations, such as rps in "10 rps", to their periods.
+var rateAbbreviations = map[string]string{
 	"rps": "s", "tps": "s", "qps": "s", "rpm": "m", "tpm": "m", "qpm": "m", "rph": "h", "rpd": "d",
 }
 
-var phrases = strings.NewReplacer(" in flight", " concurrent", " at once", " concurrent")
+var concurrencyPhrases = strings.NewReplacer(" in flight", " concurrent", " at once", " concurrent")
 
 func isPer(word string) bool {
 	switch strings.ToLower(word) {
@@ -72,9 +74,9 @@ func isConcurrent(word string) bool {
 	return false
 }
 
-// repairMarks rewrites punctuation: 1,000 and 1_000 to 1000, 1000-H to 1000/H, token_bucket to token-bucket. It
-// replaces other marks by spaces.
-func repairMarks(text string) string {
+// repairPunctuation rewrites 1,000 and 1_000 and 1'000 to 1000, 1000-H to 1000/H, and token_bucket to token-bucket. It
+// replaces other commas, and ; : =, by spaces.
+func repairPunctuation(text string) string {
 	var b strings.Builder
 	rs := []rune(text)
 	for i, r := range rs {
@@ -85,8 +87,8 @@ func repairMarks(text string) string {
 		if i+1 < len(rs) {
 			after = rs[i+1]
 		}
-		switch grouped := unicode.IsDigit(before) && unicode.IsDigit(after); {
-		case strings.ContainsRune(",_'", r) && grouped:
+		switch betweenDigits := unicode.IsDigit(before) && unicode.IsDigit(after); {
+		case strings.ContainsRune(",_'", r) && betweenDigits:
 		case r == '-' && unicode.IsDigit(before) && unicode.IsLetter(after):
 			b.WriteByte('/')
 		case r == '_':
@@ -100,7 +102,8 @@ func repairMarks(text string) string {
 	return b.String()
 }
 
-// splitNoun returns the count of a text such as "10req" or "1e3", and the rest.
+// splitNoun splits "10req" into the count "10" and the noun "req". A count without a noun is returned alone: "10k" as
+// it is, "1e3" in digits.
 func splitNoun(text string) (count, noun string) {
 	noun = strings.TrimLeft(text, "0123456789.")
 	count = strings.TrimSuffix(text, noun)
@@ -121,7 +124,8 @@ func splitNoun(text string) (count, noun string) {
 
 func isWord(s string) bool { return strings.TrimFunc(s, unicode.IsLetter) == "" }
 
-// wholeNumber returns a number such as 1e3 or 1.0, times a multiple, in digits, or "" if it is not a valid count.
+// wholeNumber multiplies a number such as 1e3 or 1.0 and returns the product in digits, or "" if the product is not a
+// valid count.
 func wholeNumber(text string, multiple uint64) string {
 	n, err := strconv.ParseFloat(text, 64)
 	if n *= float64(multiple); err != nil || n < 1 || n > MaxCount || n != math.Trunc(n) {
@@ -130,13 +134,13 @@ func wholeNumber(text string, multiple uint64) string {
 	return strconv.FormatInt(int64(n), 10)
 }
 
-// repairPeriod replaces the unit of a period by the nearest one.
+// repairPeriod replaces the unit of a period by the most similar one.
 func repairPeriod(period string) string {
 	unit := strings.TrimLeft(period, "0123456789")
 	if _, err := parsePeriod("Period", period); err == nil || unit == "" || !isWord(unit) {
 		return period
 	}
-	if name := nearest(unit, unitNames()); name != "" {
+	if name := nearestWord(unit, unitNames()); name != "" {
 		return strings.TrimSuffix(period, unit) + name
 	}
 	return period
@@ -152,13 +156,13 @@ func repairSettings(words []string) string {
 			if joined := word + "-" + strings.ToLower(words[i+1]); isAlgorithm(joined) {
 				word = joined
 				i++
-			} else if _, unit := unitSize(words[i+1]); unit && isNumber(word) {
+			} else if _, isUnit := unitSize(words[i+1]); isUnit && isNumber(word) {
 				word += words[i+1] // "ttl 30 s"
 				i++
 			}
 		}
 		b.WriteByte(' ')
-		switch name := nearest(word, names); {
+		switch name := nearestWord(word, names); {
 		case isConcurrent(word):
 			b.WriteString("concurrent")
 		case word[0] >= '0' && word[0] <= '9':
@@ -177,7 +181,7 @@ func isAlgorithm(name string) bool {
 	return err == nil
 }
 
-// repairCount returns a count such as 1.5k in digits.
+// repairCount returns a count such as 1.5k in digits. It leaves 1.5m as it is, which may be a time.
 func repairCount(text string) string {
 	digits := strings.TrimRight(text, "kmg")
 	multiple := map[string]uint64{"": 1, "k": 1e3, "g": 1e9}[strings.TrimPrefix(text, digits)]

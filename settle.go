@@ -6,13 +6,14 @@ import (
 	"strconv"
 )
 
-// Settle corrects an estimate when the true cost is known: it replaces the units that were taken with the receipt r by
-// used units. More units are charged, even beyond the limit; fewer are given back. c is the check that was taken; its
-// cost is ignored. For concurrency limits it returns ErrUnsupported: use Give.
+// Settle corrects an estimated cost when the true cost is known: it changes the r.Units that were taken with the
+// receipt r to used units. If used is more, Settle charges the difference, even beyond the limit. If used is less, it
+// gives the difference back. c is the check that was taken; its cost is ignored. For concurrency limits Settle returns
+// ErrUnsupported: use Give.
 //
-// Call it once for each receipt, also if nothing was used. The end of ctx does not stop it, because the request has
-// often ended by then: it has a second of its own. As with Charge, a key never owes more than MaxDebt times its
-// capacity, whatever was used.
+// Call Settle once for each receipt, even if nothing was used. Cancellation of ctx is ignored, because the request has
+// often ended by then; Settle has its own timeout of one second. As with Charge, the debt of a key never exceeds
+// MaxDebt times its capacity.
 func Settle(ctx context.Context, l Limiter, c Check, r Receipt, used int64) error {
 	switch {
 	case ctx == nil:
@@ -20,7 +21,8 @@ func Settle(ctx context.Context, l Limiter, c Check, r Receipt, used int64) erro
 	case c.Limit.Algorithm == Concurrency:
 		return fmt.Errorf("settle %s: %w", quote(c.Key), ErrUnsupported)
 	case r.Units < 1:
-		return fmt.Errorf("settle %s: %w", quote(c.Key), badCheck("Receipt", "of no units", "that of an allowed check"))
+		err := badCheck("Receipt", "without units", "the receipt of an allowed check")
+		return fmt.Errorf("settle %s: %w", quote(c.Key), err)
 	case used < 0:
 		return fmt.Errorf("settle %s: %w", quote(c.Key), badCheck("used", strconv.FormatInt(used, 10), "0 or more"))
 	}

@@ -7,7 +7,7 @@ import (
 
 // suggest returns a suggestion for an error message: the most similar of words, or "" if none is similar.
 func suggest(word string, words []string) string {
-	if w := nearest(word, words); w != "" {
+	if w := nearestWord(word, words); w != "" {
 		return didYouMean(w)
 	}
 	return ""
@@ -15,8 +15,8 @@ func suggest(word string, words []string) string {
 
 func didYouMean(text string) string { return "; did you mean " + quote(text) + "?" }
 
-// nearest returns the word with the smallest edit distance, or "" if none is similar enough.
-func nearest(word string, words []string) string {
+// nearestWord returns the element of words with the smallest edit distance to word, or "" if none is similar enough.
+func nearestWord(word string, words []string) string {
 	best, distance := "", len(word)/3+1
 	for _, w := range words {
 		if d := editDistance(strings.ToLower(word), w); d <= distance && (best == "" || d < distance) {
@@ -40,7 +40,7 @@ func explainUnit(period string) string {
 	return ""
 }
 
-// unitNames returns the long names of the units.
+// unitNames returns the long names of the units in a fixed order.
 func unitNames() []string {
 	var names []string
 	for long := range longUnits {
@@ -60,12 +60,12 @@ func editDistance(a, b string) int {
 		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			replaced := diagonal
+			replaceCost := diagonal
 			if a[i] != b[j] {
-				replaced++
+				replaceCost++
 			}
 			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+			row[j+1] = min(replaceCost, row[j]+1, row[j+1]+1)
 		}
 	}
 	return row[len(b)]

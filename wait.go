@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Wait takes c as soon as l allows it, and then waits for the Decision's Delay. If ctx would end before that, it
-// returns at once, having taken nothing, with an error that wraps context.DeadlineExceeded; if the cost can never pass,
-// with ErrNever. If ctx ends during the Delay, the units are given back. For concurrency limits it returns
-// ErrUnsupported: use [Hold].
+// Wait takes the cost of c as soon as l allows it, and then waits for the Decision's Delay. If the deadline of ctx is
+// too early for that, Wait takes nothing and returns at once; the error wraps context.DeadlineExceeded. If the cost can
+// never pass, the error wraps ErrNever. If ctx ends during the Delay, Wait gives the units back. For concurrency limits
+// it returns ErrUnsupported: use [Hold].
 //
-// Waiters are not queued: when several wait on one key, the first to ask after units come back takes them. Use package
-// pacer where order matters.
+// Waiters are not queued: if several wait for one key, the first to call Take after units become available gets them.
+// Use package pacer where order matters.
 func Wait(ctx context.Context, l Limiter, c Check) error {
 	if ctx == nil {
 		return ErrNilContext
@@ -47,8 +47,8 @@ func Wait(ctx context.Context, l Limiter, c Check) error {
 	}
 }
 
-// retryTime returns how long to wait after a denial before the next attempt. The denial of a policy has no RetryAfter;
-// then it is a millisecond, so that the caller does not spin.
+// retryTime returns how long to wait after a denial before the next attempt. A denial by a failure policy has no
+// RetryAfter; retryTime then returns a millisecond, so that the caller does not spin.
 func retryTime(d Decision) time.Duration {
 	if d.RetryAfter <= 0 {
 		return time.Millisecond
@@ -57,7 +57,7 @@ func retryTime(d Decision) time.Duration {
 }
 
 // detach returns a context with the values of ctx that ends after a second, for calls that must be made even if ctx has
-// ended. They need a bound, because the limiter may be on another host.
+// ended. They need a timeout, because the limiter may be on another host.
 func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 }
