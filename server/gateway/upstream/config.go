@@ -27,22 +27,23 @@ const (
 
 // Config configures a Pool. Only Address is required.
 type Config struct {
-	// Address is that of the upstream: host:port, or unix:/path/of/its/socket.
+	// Address is the address of the upstream: host:port, or unix:/path/to/socket.
 	Address string
-	// TLS configures TLS. Nil: no TLS. The default of ServerName is the host of Address, and only HTTP/1.1 is offered.
+	// TLS configures TLS; nil for connections without TLS. ServerName defaults to the host of Address, and only
+	// HTTP/1.1 is offered.
 	TLS *tls.Config
-	// Dial connects to the upstream. Default a net.Dialer's.
+	// Dial connects to the upstream. Default: DialContext of a zero net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// DialTimeout bounds connecting, including the TLS handshake. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// HeaderTimeout bounds the wait for the head of the response once the request is sent. Default DefaultHeaderTimeout;
-	// negative for no bound but the context's.
+	// HeaderTimeout bounds the wait for the head of the response once the request is sent. Default DefaultHeaderTimeout.
+	// If it is negative, only the context bounds the wait.
 	HeaderTimeout time.Duration
-	// ExpectTimeout bounds the wait for 100 Continue; then the body is sent without it. Default DefaultExpectTimeout.
+	// ExpectTimeout bounds the wait for 100 Continue, after which the body is sent anyway. Default DefaultExpectTimeout.
 	ExpectTimeout time.Duration
-	// StallTimeout bounds how long the upstream may stop sending its body, or accepting that of the request. Default
-	// DefaultStallTimeout; negative for no bound but the context's.
+	// StallTimeout bounds how long the upstream may pause while it sends a body, or while it receives one. Default
+	// DefaultStallTimeout. If it is negative, only the context bounds such a pause.
 	StallTimeout time.Duration
 	// IdleTimeout is how long an idle connection is kept. A shorter time in the upstream's Keep-Alive header takes
 	// precedence. Default DefaultIdleTimeout.
@@ -52,28 +53,29 @@ type Config struct {
 
 	// MaxConns is the maximum number of connections. Default DefaultMaxConns.
 	MaxConns int
-	// MaxWaiting is the maximum number of requests that wait for a connection; more are refused at once. Default
-	// DefaultMaxWaiting; negative for none.
+	// MaxWaiting is the maximum number of requests that wait for a connection; further ones are refused at once. Default
+	// DefaultMaxWaiting. If it is negative, no request waits.
 	MaxWaiting int
 	// MaxHeaderBytes is the maximum size of a response's head together with its interim responses, and of its trailers.
 	// Default DefaultMaxHeaderBytes.
 	MaxHeaderBytes int
-	// BufferBody is the maximum length of a request's body that is read before anything is sent. It is then sent with the
-	// head in one write, and can be sent again on another connection. Default DefaultBufferBody; negative for none.
+	// BufferBody is the maximum length of a request body that is read completely before anything is sent. Such a body is
+	// sent with the head in one write, and can be sent again on another connection. Default DefaultBufferBody. If it is
+	// negative, no body is buffered.
 	BufferBody int
 }
 
-// validate sets zero fields to their defaults, and returns the first error.
+// validate sets zero fields to their defaults, and returns an error for the first invalid field.
 func (c *Config) validate() error {
 	path, unix := strings.CutPrefix(c.Address, "unix:")
 	host, port, _ := net.SplitHostPort(c.Address) // empty if it is invalid
 	if unix && path == "" || !unix && (host == "" || port == "") {
-		return fmt.Errorf("upstream: Address %q: want host:port, or unix:/path", c.Address)
+		return fmt.Errorf("upstream: Address %q must be host:port or unix:/path", c.Address)
 	}
 	for _, d := range []struct {
-		name            string
-		value           *time.Duration
-		standard, least time.Duration
+		name                   string
+		value                  *time.Duration
+		defaultValue, minValue time.Duration
 	}{
 		{"DialTimeout", &c.DialTimeout, DefaultDialTimeout, 1},
 		{"HeaderTimeout", &c.HeaderTimeout, DefaultHeaderTimeout, unlimited},
@@ -82,25 +84,27 @@ func (c *Config) validate() error {
 		{"IdleTimeout", &c.IdleTimeout, DefaultIdleTimeout, 1},
 		{"WaitTimeout", &c.WaitTimeout, DefaultWaitTimeout, 1},
 	} {
-		if *d.value = cmp.Or(*d.value, d.standard); *d.value < d.least {
-			return fmt.Errorf("upstream: %s %v: want more than 0, or 0 for %v", d.name, *d.value, d.standard)
+		*d.value = cmp.Or(*d.value, d.defaultValue)
+		if *d.value < d.minValue {
+			return fmt.Errorf("upstream: %s %v must be positive, or 0 for %v", d.name, *d.value, d.defaultValue)
 		}
 	}
 	for _, n := range []struct {
-		name                  string
-		value                 *int
-		standard, least, most int
+		name                             string
+		value                            *int
+		defaultValue, minValue, maxValue int
 	}{
 		{"MaxConns", &c.MaxConns, DefaultMaxConns, 1, math.MaxInt},
 		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting, math.MinInt, math.MaxInt},
 		{"MaxHeaderBytes", &c.MaxHeaderBytes, DefaultMaxHeaderBytes, 1 << 10, maxHeaderBytes},
 		{"BufferBody", &c.BufferBody, DefaultBufferBody, math.MinInt, maxBufferBody},
 	} {
-		switch *n.value = cmp.Or(*n.value, n.standard); {
-		case *n.value < n.least:
-			return fmt.Errorf("upstream: %s %d: want at least %d, or 0 for %d", n.name, *n.value, n.least, n.standard)
-		case *n.value > n.most:
-			return fmt.Errorf("upstream: %s %d: want at most %d, or 0 for %d", n.name, *n.value, n.most, n.standard)
+		*n.value = cmp.Or(*n.value, n.defaultValue)
+		switch v := *n.value; {
+		case v < n.minValue:
+			return fmt.Errorf("upstream: %s %d must be at least %d, or 0 for %d", n.name, v, n.minValue, n.defaultValue)
+		case v > n.maxValue:
+			return fmt.Errorf("upstream: %s %d must be at most %d, or 0 for %d", n.name, v, n.maxValue, n.defaultValue)
 		}
 	}
 	c.MaxWaiting = max(c.MaxWaiting, 0)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A conn is a connection to the upstream. It has one user at a time: a request, or the pool.
+// A conn is a connection to the upstream. Only one request uses it at a time, or the pool while it is idle.
 type conn struct {
 	net.Conn         // raw, or TLS over it
 	raw              net.Conn
@@ -17,25 +17,25 @@ type conn struct {
 	reused           bool    // it has served a request before
 	idleSince        time.Time
 	idleTimeout      time.Duration
-	provisionalUntil time.Time // the provisional deadline (see setFirstDeadline) if that is in effect; otherwise zero
-	closeRaw         func()    // closes raw, from any goroutine; allocated once
+	provisionalUntil time.Time // the provisional deadline (see setFirstDeadline) while it is set on Conn; else zero
+	closeNetConn     func()    // closes raw, from any goroutine; allocated once
 }
 
 func newConn(nc, raw net.Conn, idle time.Duration) *conn {
 	return &conn{
 		Conn: nc, raw: raw, secure: nc != raw, idleTimeout: idle, socket: newSocket(raw),
-		closeRaw: func() { _ = raw.Close() },
+		closeNetConn: func() { _ = raw.Close() },
 	}
 }
 
-// limitIdle limits the idle timeout to the time that the upstream keeps the connection, minus a quarter: a request that
-// is sent when the upstream closes the connection may be lost.
+// limitIdle limits the idle timeout to three quarters of d, the time after which the upstream closes an idle
+// connection: a request that is sent just as the upstream closes the connection may be lost.
 func (c *conn) limitIdle(d time.Duration) {
 	c.idleTimeout = min(c.idleTimeout, max(d-d/4, time.Millisecond))
 }
 
-// isReusable reports whether an idle connection can serve another request. It cannot if the upstream has closed it, or
-// has sent bytes that would be taken for the beginning of the next response.
+// isReusable reports whether an idle connection can serve another request. It returns false if the upstream has closed
+// the connection, or has sent bytes that would be taken for the beginning of the next response.
 func (c *conn) isReusable() bool {
 	if c.socket != nil {
 		if !c.socket.isQuiet() {
@@ -45,7 +45,7 @@ func (c *conn) isReusable() bool {
 			return true
 		}
 	}
-	// TLS may have buffered bytes of the socket. A read that cannot block finds them.
+	// The TLS layer may have buffered bytes from the socket. A read with a past deadline finds them without blocking.
 	var b [1]byte
 	c.provisionalUntil = time.Time{}
 	_ = c.SetReadDeadline(pastTime)
@@ -79,12 +79,12 @@ func (p *Pool) dial(ctx context.Context) (*conn, error) {
 	return newConn(secured, raw, p.config.IdleTimeout), nil
 }
 
-// tlsConfig returns the given configuration, for this address and HTTP/1.1 only.
-func tlsConfig(configured *tls.Config, address string) *tls.Config {
-	if configured == nil {
+// tlsConfig returns a copy of base that is restricted to HTTP/1.1, with defaults for address. It is nil if base is.
+func tlsConfig(base *tls.Config, address string) *tls.Config {
+	if base == nil {
 		return nil
 	}
-	c := configured.Clone()
+	c := base.Clone()
 	c.NextProtos = []string{"http/1.1"}
 	if host, _, err := net.SplitHostPort(address); err == nil && c.ServerName == "" {
 		c.ServerName = strings.TrimSuffix(host, ".")

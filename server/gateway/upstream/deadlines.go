@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// watchDelay, up to twice, is how long a round trip waits for the upstream before it watches the client's context. Most
-// responses arrive sooner, and need no watch.
+// watchDelay is how long at least a round trip waits for the upstream before it watches the client's context; it waits
+// for twice that at most. Most responses arrive sooner, and need no watch.
 const watchDelay = 20 * time.Millisecond
 
-// setFirstDeadline sets the deadline for sending the request and for the response's head.
+// setFirstDeadline sets the deadline for sending the request and for the response's head. If possible, the deadline is
+// provisional: it ends after watchDelay to 2*watchDelay, and is then replaced by setFinalDeadline.
 func (rt *roundTrip) setFirstDeadline() {
 	now := rt.started
 	rt.headDeadline = time.Time{}
@@ -27,7 +28,7 @@ func (rt *roundTrip) setFirstDeadline() {
 		rt.setDeadline(rt.headDeadline)
 		return
 	}
-	// Setting a deadline is expensive, so one serves for several requests in a row.
+	// Setting a deadline is expensive, so consecutive requests on a connection share a provisional deadline.
 	if rt.c.provisionalUntil.Sub(now) < watchDelay {
 		rt.setDeadline(now.Add(2 * watchDelay))
 		rt.c.provisionalUntil = now.Add(2 * watchDelay)
@@ -39,7 +40,8 @@ func (rt *roundTrip) setDeadline(t time.Time) {
 	_ = rt.c.SetDeadline(t)
 }
 
-// setFinalDeadline replaces the provisional deadline, and watches the client's context from now on.
+// setFinalDeadline replaces the provisional deadline by the configured one, and watches the client's context from now
+// on.
 func (rt *roundTrip) setFinalDeadline() {
 	rt.provisional = false
 	rt.watch()
@@ -50,10 +52,10 @@ func (rt *roundTrip) setFinalDeadline() {
 	rt.setDeadline(deadline)
 }
 
-// watch closes the connection when the context ends.
+// watch arranges that the connection is closed when the context ends.
 func (rt *roundTrip) watch() {
 	if rt.unwatchCtx == nil {
-		rt.unwatchCtx = context.AfterFunc(rt.ctx, rt.c.closeRaw)
+		rt.unwatchCtx = context.AfterFunc(rt.ctx, rt.c.closeNetConn)
 	}
 }
 
@@ -64,27 +66,29 @@ func (rt *roundTrip) unwatch() bool {
 	return stop == nil || stop()
 }
 
-// sendAndWait sends the request, and may read the beginning of the response.
+// sendAndWait sends the request. With a socket it also waits for the response, and reads the beginning of it.
 func (rt *roundTrip) sendAndWait() error {
 	if !rt.provisional || rt.c.socket == nil {
 		return rt.write(rt.request)
 	}
-	sent, n, err := rt.c.socket.sendAndWait(rt.request, rt.buffer.free())
+	sent, n, err := rt.c.socket.sendAndWait(rt.request, rt.buffer.available())
 	rt.buffer.w += n
 	rt.received = n > 0
 	switch {
 	case err == nil && sent < len(rt.request):
 		return rt.write(rt.request[sent:])
 	case err != nil && sent == len(rt.request):
-		// The next read returns the error again; it may be only that of the provisional deadline.
+		// The next read returns the error again, or continues if only the provisional deadline has passed.
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
+		// The provisional deadline has passed before anything was sent.
 		return rt.write(rt.request)
 	}
 	rt.nothingSent = err != nil
 	return err
 }
 
+// write sends b, and continues after the provisional deadline.
 func (rt *roundTrip) write(b []byte) error {
 	for {
 		n, err := rt.c.Write(b)
@@ -102,7 +106,8 @@ func (rt *roundTrip) write(b []byte) error {
 	}
 }
 
-// read reads from the upstream. In the body, each read has its own deadline.
+// read reads from the upstream, and continues after the provisional deadline. Later each read of the body sets its own
+// deadline.
 func (rt *roundTrip) read(b []byte) (int, error) {
 	if rt.inBody && !rt.provisional {
 		rt.watch()
@@ -132,7 +137,7 @@ func (rt *roundTrip) connError(op string, err error) *Error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return rt.pool.fault(FaultTimeout, op, err)
 	case errors.Is(err, io.EOF):
-		err = errSilent
+		err = errNoResponse
 		if rt.received {
 			err = errTruncated
 		}

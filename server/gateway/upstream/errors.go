@@ -20,8 +20,8 @@ const (
 	FaultBody
 	// FaultClient: the client has disconnected. 499, which is never sent.
 	FaultClient
-	// FaultBusy: all connections are in use, or no descriptor is left for another one, and too many requests wait for one,
-	// or this one has waited too long. 503.
+	// FaultBusy: no connection is free, and no other can be opened, because MaxConns are open or no file descriptor is
+	// left. Either too many requests wait for a connection, or this request has waited too long. 503.
 	FaultBusy
 	// FaultClosed: the pool is closed. 503.
 	FaultClosed
@@ -50,7 +50,7 @@ func (f Fault) String() string {
 	return "unknown"
 }
 
-// An Error is the error of Forward.
+// An Error is the type of all errors that Forward returns.
 type Error struct {
 	Fault Fault
 	// Op is the operation that failed, such as "read the response".
@@ -103,8 +103,8 @@ func isTimeout(err error) bool {
 		errors.As(err, &n) && n.Timeout()
 }
 
-// IsNoDescriptor reports whether an error means that this process or system has no file descriptor left.
-func IsNoDescriptor(err error) bool {
+// IsTooManyOpenFiles reports whether an error means that this process or system has no file descriptor left.
+func IsTooManyOpenFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
@@ -112,8 +112,8 @@ func (p *Pool) fault(f Fault, op string, err error) *Error {
 	return &Error{Fault: f, Op: op, Address: p.config.Address, Err: err}
 }
 
-// contextError returns the Error for a context that has ended: after its deadline the upstream is too slow, else the
-// client has disconnected.
+// contextError returns the Error for a context that has ended. If the deadline has passed, the upstream was too slow;
+// else the client has disconnected.
 func (p *Pool) contextError(ctx context.Context, op string) *Error {
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
 		return p.fault(FaultTimeout, op, err)
@@ -123,28 +123,28 @@ func (p *Pool) contextError(ctx context.Context, op string) *Error {
 
 // Reasons why requests and responses are refused.
 var (
-	errMethod      = errors.New("the method is invalid")
-	errConnect     = errors.New("CONNECT is not forwarded")
-	errUpgrade     = errors.New("101 Switching Protocols")
-	errTarget      = errors.New("the target is not a path that begins with a slash")
-	errHost        = errors.New("the host is invalid")
-	errFraming     = errors.New("a header that frames the message or is hop-by-hop cannot be set")
-	errNoBody      = errors.New("the request has a length but no body")
-	errStatusLine  = errors.New("the status line is invalid")
-	errVersion     = errors.New("the response is not HTTP/1")
-	errFolded      = errors.New("a header is folded over several lines")
-	errBareLF      = errors.New("a line ends without a carriage return")
-	errHeadSize    = errors.New("the response's headers are too large")
-	errLength      = errors.New("the Content-Length is invalid")
-	errLengths     = errors.New("several Content-Lengths differ")
-	errEncoding    = errors.New("the Transfer-Encoding is not just chunked")
-	errBoth        = errors.New("there are both Content-Length and Transfer-Encoding")
-	errTrailerName = errors.New("a field that cannot be a trailer is announced as one")
-	errManyInterim = errors.New("too many interim responses")
-	errSilent      = errors.New("the connection was closed before a response arrived")
-	errTruncated   = errors.New("the connection was closed before the response was complete")
-	errWaiting     = errors.New("too many requests wait for a connection")
-	errWaited      = errors.New("no connection became free in time")
-	errClosed      = errors.New("the pool is closed")
-	errProtocol    = errors.New("TLS did not agree on HTTP/1.1")
+	errMethod            = errors.New("the method is invalid")
+	errConnect           = errors.New("CONNECT is not forwarded")
+	errUpgrade           = errors.New("101 Switching Protocols")
+	errTarget            = errors.New("the target is not a path that begins with a slash")
+	errHost              = errors.New("the host is invalid")
+	errFraming           = errors.New("a header that frames the message or is hop-by-hop cannot be set")
+	errNoBody            = errors.New("the request has a length but no body")
+	errStatusLine        = errors.New("the status line is invalid")
+	errVersion           = errors.New("the response is not HTTP/1")
+	errFolded            = errors.New("a header is folded over several lines")
+	errBareLF            = errors.New("a line ends without a carriage return")
+	errHeadSize          = errors.New("the response's headers are too large")
+	errLength            = errors.New("the Content-Length is invalid")
+	errLengths           = errors.New("several Content-Lengths differ")
+	errEncoding          = errors.New("the Transfer-Encoding is not just chunked")
+	errLengthAndEncoding = errors.New("there are both Content-Length and Transfer-Encoding")
+	errTrailerName       = errors.New("a field that cannot be a trailer is announced as one")
+	errTooManyInterim    = errors.New("too many interim responses")
+	errNoResponse        = errors.New("the connection was closed before a response arrived")
+	errTruncated         = errors.New("the connection was closed before the response was complete")
+	errTooManyWaiting    = errors.New("too many requests wait for a connection")
+	errWaitTimeout       = errors.New("no connection became free in time")
+	errClosed            = errors.New("the pool is closed")
+	errProtocol          = errors.New("TLS did not agree on HTTP/1.1")
 )

@@ -46,7 +46,7 @@ func TestClosedConnectionIsNotAResponse(t *testing.T) {
 	}
 	up = false
 	p.mu.Lock()
-	p.idle[0].closeRaw()
+	p.idle[0].closeNetConn()
 	p.mu.Unlock()
 	for _, method := range []string{"POST", "GET"} {
 		out, err := p.Forward(t.Context(), httptest.NewRecorder(), httptest.NewRequest(method, "/", nil), Head{})

@@ -76,7 +76,7 @@ func TestBodiesOfAllSizesPassUnchanged(t *testing.T) {
 		}
 	})
 	random := rand.NewChaCha8([32]byte{1})
-	for _, size := range []int{0, 1, 100, 4096, headBuffer - 1, headBuffer, headBuffer + 1, 16 << 10, 16<<10 + 1, 32 << 10, 100_000, 1 << 20} {
+	for _, size := range []int{0, 1, 100, 4096, headBufferSize - 1, headBufferSize, headBufferSize + 1, 16 << 10, 16<<10 + 1, 32 << 10, 100_000, 1 << 20} {
 		body := make([]byte, size)
 		_, _ = random.Read(body)
 		for _, path := range []string{"/", "/?length"} {

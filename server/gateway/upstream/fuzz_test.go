@@ -79,7 +79,7 @@ func forwardRecorded(method string, text []byte, size int) (got *received, reuse
 	r := &http.Request{Method: method, Host: "a", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}}
 	got = &received{header: http.Header{}}
 	_, err = p.Forward(context.Background(), got, r, Head{Target: "/"})
-	return got, p.Stats().Reusable == 1, err
+	return got, p.Stats().Released == 1, err
 }
 
 // A reference is what net/http makes of the same.
@@ -112,11 +112,11 @@ func readReference(method string, text []byte) (ref reference) {
 // stricter are the errors with which we refuse what net/http takes; doc.go lists them. Each comes with a sign that it
 // was right, looked for in what net/http read and in the text.
 var stricter = map[error]func(ref reference, text []byte) bool{
-	errFolded:   func(_ reference, text []byte) bool { return containsAny(text, "\n ", "\n\t") },
-	errVersion:  func(ref reference, _ []byte) bool { return ref.ProtoMajor != 1 || len(ref.interim) > 0 },
-	errUpgrade:  func(ref reference, _ []byte) bool { return ref.StatusCode == 101 },
-	errBoth:     func(_ reference, text []byte) bool { return containsFold(text, "content-length") },
-	errEncoding: func(_ reference, text []byte) bool { return bytes.Contains(text, []byte("HTTP/1.0")) },
+	errFolded:            func(_ reference, text []byte) bool { return containsAny(text, "\n ", "\n\t") },
+	errVersion:           func(ref reference, _ []byte) bool { return ref.ProtoMajor != 1 || len(ref.interim) > 0 },
+	errUpgrade:           func(ref reference, _ []byte) bool { return ref.StatusCode == 101 },
+	errLengthAndEncoding: func(_ reference, text []byte) bool { return containsFold(text, "content-length") },
+	errEncoding:          func(_ reference, text []byte) bool { return bytes.Contains(text, []byte("HTTP/1.0")) },
 	http1.ErrFieldName: func(_ reference, text []byte) bool {
 		// net/http takes spaces in names, and trailers with them.
 		for line := range bytes.SplitSeq(text, []byte("\n")) {
@@ -133,7 +133,7 @@ var stricter = map[error]func(ref reference, text []byte) bool{
 	errBareLF: func(_ reference, text []byte) bool {
 		return bytes.Count(text, []byte("\n")) > bytes.Count(text, []byte("\r\n"))
 	},
-	errManyInterim: func(ref reference, _ []byte) bool { return len(ref.interim) > maxInterim },
+	errTooManyInterim: func(ref reference, _ []byte) bool { return len(ref.interim) > maxInterim },
 }
 
 func containsAny(text []byte, parts ...string) bool {
@@ -281,7 +281,7 @@ var responseSeeds = []string{
 var _ net.Conn = (*recording)(nil)
 
 func TestReferenceSeedsCoverEveryExceptionThatIsDocumented(t *testing.T) {
-	seen := map[error]bool{errManyInterim: true} // has a test of its own
+	seen := map[error]bool{errTooManyInterim: true} // has a test of its own
 	for _, seed := range responseSeeds {
 		_, _, err := forwardRecorded(http.MethodGet, []byte(seed), len(seed))
 		if ref := readReference(http.MethodGet, []byte(seed)); err == nil || ref.err != nil {

@@ -75,7 +75,7 @@ func TestInterimResponsesAreBounded(t *testing.T) {
 		interim string
 		want    error
 	}{
-		"many":  {"HTTP/1.1 100 Continue\r\n\r\n", errManyInterim},
+		"many":  {"HTTP/1.1 100 Continue\r\n\r\n", errTooManyInterim},
 		"large": {"HTTP/1.1 103 Early Hints\r\nX: " + strings.Repeat("x", 1000) + "\r\n\r\n", errHeadSize},
 	} {
 		t.Run(name, func(t *testing.T) {

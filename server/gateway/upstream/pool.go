@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A Pool sends requests to one upstream over kept connections. Create one with New. It is safe for concurrent use.
+// A Pool sends requests to one upstream over persistent connections. Create one with New. It is safe for concurrent
+// use.
 type Pool struct {
 	config     Config
 	network    string
@@ -21,29 +22,29 @@ type Pool struct {
 
 	mu      sync.Mutex
 	closed  bool
-	open    int         // connections, including those that are being opened
+	slots   int         // open connections and those being opened; at most config.MaxConns
 	idle    []*conn     // the longest idle first
-	waiting list.List   // of chan grant: requests that wait for a connection, first come first served
+	waiters list.List   // of chan grant: one for each request that waits for a connection, the oldest first
 	sweeper *time.Timer // calls sweep; nil if no connection is idle
 	stats   Stats
 }
 
-// A grant is what a waiting request gets: a connection, an error, or, if both are nil, the permission to open a
-// connection. Its channel has a buffer, so that sending does not block.
+// A grant ends the wait of a request. It contains a connection, an error, or, if both are nil, the permission to open a
+// connection. It is sent on a channel with a buffer of one, so that sending does not block.
 type grant struct {
 	conn *conn
 	err  error
 }
 
-// nextWaiting removes and returns the request that has waited longest, or nil if there is none. p.mu is held.
-func (p *Pool) nextWaiting() chan<- grant {
-	if first := p.waiting.Front(); first != nil {
-		return p.waiting.Remove(first).(chan grant)
+// popWaiter removes and returns the channel of the request that has waited longest, or nil if none waits. p.mu is held.
+func (p *Pool) popWaiter() chan<- grant {
+	if first := p.waiters.Front(); first != nil {
+		return p.waiters.Remove(first).(chan grant)
 	}
 	return nil
 }
 
-// New returns a Pool. It connects when there is a request.
+// New returns a Pool. It opens connections only when requests need them.
 func New(c Config) (*Pool, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -59,8 +60,8 @@ func New(c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Close closes idle connections, and refuses further requests. Requests in flight are finished, and their connections
-// closed then. Closing again does nothing.
+// Close closes idle connections, and refuses further requests. Requests in flight are completed, after which their
+// connections are closed. Closing again does nothing.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -70,106 +71,108 @@ func (p *Pool) Close() error {
 	p.closed = true
 	idle := p.idle
 	p.idle = nil
-	p.open -= len(idle)
+	p.slots -= len(idle)
 	if p.sweeper != nil {
 		p.sweeper.Stop()
 		p.sweeper = nil
 	}
-	for waiting := p.nextWaiting(); waiting != nil; waiting = p.nextWaiting() {
-		waiting <- grant{err: errClosed}
+	for waiter := p.popWaiter(); waiter != nil; waiter = p.popWaiter() {
+		waiter <- grant{err: errClosed}
 	}
 	p.mu.Unlock()
 	for _, c := range idle {
-		c.closeRaw()
+		c.closeNetConn()
 	}
 	return nil
 }
 
-// acquire returns a connection: an idle one, a new one, or the next that becomes free. It updates *now if that takes
-// time.
+// acquire returns an idle connection, a new one, or the next that becomes free. If it waited or dialed, it sets *now to
+// the current time.
 func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	const op = "get a connection"
 	p.mu.Lock()
 	p.stats.Requests++
 	for len(p.idle) > 0 {
-		// The one that was used last is least likely to be stale.
+		// The connection that was used last is least likely to be stale.
 		last := len(p.idle) - 1
 		c := p.idle[last]
 		p.idle[last] = nil
 		p.idle = p.idle[:last]
 		p.mu.Unlock()
-		if !c.expired(*now) && c.isReusable() {
+		if !c.isExpired(*now) && c.isReusable() {
 			return c, nil
 		}
-		c.closeRaw()
+		c.closeNetConn()
 		p.mu.Lock()
 		p.stats.Stale++
-		p.freeSlot()
+		p.freeSlotLocked()
 	}
 	switch {
 	case p.closed:
 		p.mu.Unlock()
 		return nil, p.fault(FaultClosed, op, errClosed)
-	case p.open < p.config.MaxConns:
-		p.open++
+	case p.slots < p.config.MaxConns:
+		p.slots++
 		p.mu.Unlock()
 		return p.connectOrWait(ctx, now)
-	case p.waiting.Len() >= p.config.MaxWaiting:
+	case p.waiters.Len() >= p.config.MaxWaiting:
 		p.mu.Unlock()
-		return nil, p.fault(FaultBusy, op, errWaiting)
+		return nil, p.fault(FaultBusy, op, errTooManyWaiting)
 	}
 	granted := make(chan grant, 1)
-	element := p.waiting.PushBack(granted)
+	element := p.waiters.PushBack(granted)
 	p.mu.Unlock()
 	return p.wait(ctx, now, granted, element)
 }
 
-// wait waits for a connection, or for the permission to open one. element is the request's entry in p.waiting.
+// wait waits for a connection, or for the permission to open one. element is the request's entry in p.waiters.
 func (p *Pool) wait(
 	ctx context.Context, now *time.Time, granted <-chan grant, element *list.Element,
 ) (*conn, *Error) {
 	const op = "wait for a connection"
 	timer := time.NewTimer(p.config.WaitTimeout)
 	defer timer.Stop()
-	var failed *Error
+	var fault *Error
 	select {
 	case g := <-granted:
-		return p.accept(ctx, now, g)
+		return p.useGrant(ctx, now, g)
 	case <-ctx.Done():
-		failed = p.contextError(ctx, op)
+		fault = p.contextError(ctx, op)
 	case <-timer.C:
-		failed = p.fault(FaultBusy, op, errWaited)
+		fault = p.fault(FaultBusy, op, errWaitTimeout)
 	}
 	p.mu.Lock()
-	p.waiting.Remove(element)
+	p.waiters.Remove(element)
 	p.mu.Unlock()
 	select {
-	case g := <-granted: // it arrived meanwhile; the next waiting request gets it
+	case g := <-granted: // a grant arrived just before; it goes to the next waiting request
 		if g.conn != nil {
 			p.release(g.conn)
 		} else if g.err == nil {
-			p.free()
+			p.freeSlot()
 		}
 	default:
 	}
-	return nil, failed
+	return nil, fault
 }
 
-func (p *Pool) accept(ctx context.Context, now *time.Time, g grant) (*conn, *Error) {
+// useGrant returns the granted connection. If the upstream has closed it, or only the permission to open one was
+// granted, useGrant opens a connection.
+func (p *Pool) useGrant(ctx context.Context, now *time.Time, g grant) (*conn, *Error) {
 	switch {
 	case g.err != nil:
 		return nil, p.fault(FaultClosed, "wait for a connection", g.err)
 	case g.conn == nil:
 		return p.connect(ctx, now)
 	case !g.conn.isReusable():
-		g.conn.closeRaw()
+		g.conn.closeNetConn()
 		return p.connect(ctx, now)
 	}
 	*now = time.Now()
 	return g.conn, nil
 }
 
-// connect opens a connection in a slot that the caller holds, and frees the slot if that fails.
+// connect opens a connection. The caller has reserved a slot for it, which connect frees if it fails.
 func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 	c, err := p.dial(ctx)
 	*now = time.Now()
@@ -177,7 +180,7 @@ func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 	p.stats.Dials++
 	if err != nil {
 		p.stats.DialErrors++
-		p.freeSlot()
+		p.freeSlotLocked()
 	}
 	p.mu.Unlock()
 	const op = "connect"
@@ -186,52 +189,53 @@ func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 		return c, nil
 	case ctx.Err() != nil:
 		return nil, p.contextError(ctx, op)
-	case IsNoDescriptor(err):
+	case IsTooManyOpenFiles(err):
 		return nil, p.fault(FaultBusy, op, err)
 	default:
 		return nil, p.fault(FaultDial, op, err)
 	}
 }
 
-// connectOrWait is connect, but without a descriptor for a new connection it waits for one that is in use.
+// connectOrWait opens a connection, like connect. If no file descriptor is left, it waits for a connection in use.
 func (p *Pool) connectOrWait(ctx context.Context, now *time.Time) (*conn, *Error) {
-	c, failed := p.connect(ctx, now)
-	if failed == nil || failed.Fault != FaultBusy {
-		return c, failed
+	c, fault := p.connect(ctx, now)
+	if fault == nil || fault.Fault != FaultBusy {
+		return c, fault
 	}
 	p.mu.Lock()
-	if p.closed || p.open == len(p.idle) || p.waiting.Len() >= p.config.MaxWaiting {
+	// If all connections are idle, none is in use that could be released to this request.
+	if p.closed || p.slots == len(p.idle) || p.waiters.Len() >= p.config.MaxWaiting {
 		p.mu.Unlock()
-		return nil, failed
+		return nil, fault
 	}
 	granted := make(chan grant, 1)
-	element := p.waiting.PushBack(granted)
+	element := p.waiters.PushBack(granted)
 	p.mu.Unlock()
 	return p.wait(ctx, now, granted, element)
 }
 
 // replace closes a connection and opens another one in its slot.
 func (p *Pool) replace(ctx context.Context, now *time.Time, c *conn) (*conn, *Error) {
-	c.closeRaw()
+	c.closeNetConn()
 	p.mu.Lock()
 	p.stats.Retries++
 	p.mu.Unlock()
 	return p.connect(ctx, now)
 }
 
-// release takes back a connection that can be reused. It is idle since c.idleSince.
+// release takes back a connection that can be reused. The caller has set c.idleSince.
 func (p *Pool) release(c *conn) {
 	c.reused = true
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stats.Reusable++
+	p.stats.Released++
 	if p.closed {
-		p.freeSlot()
-		c.closeRaw()
+		p.freeSlotLocked()
+		c.closeNetConn()
 		return
 	}
-	if waiting := p.nextWaiting(); waiting != nil {
-		waiting <- grant{conn: c}
+	if waiter := p.popWaiter(); waiter != nil {
+		waiter <- grant{conn: c}
 		return
 	}
 	p.idle = append(p.idle, c)
@@ -242,29 +246,30 @@ func (p *Pool) release(c *conn) {
 
 // discard closes a connection and frees its slot.
 func (p *Pool) discard(c *conn) {
-	c.closeRaw()
-	p.free()
+	c.closeNetConn()
+	p.freeSlot()
 }
 
-func (p *Pool) free() {
+func (p *Pool) freeSlot() {
 	p.mu.Lock()
-	p.freeSlot()
+	p.freeSlotLocked()
 	p.mu.Unlock()
 }
 
-// freeSlot passes the slot of a closed connection to the next waiting request. p.mu is held.
-func (p *Pool) freeSlot() {
-	if waiting := p.nextWaiting(); waiting != nil {
-		waiting <- grant{}
+// freeSlotLocked passes the slot of a closed connection to the next waiting request, if there is one. p.mu is held.
+func (p *Pool) freeSlotLocked() {
+	if waiter := p.popWaiter(); waiter != nil {
+		waiter <- grant{}
 		return
 	}
-	p.open--
+	p.slots--
 }
 
-func (c *conn) expired(now time.Time) bool { return now.Sub(c.idleSince) >= c.idleTimeout }
+// isExpired uses the connection's own timeout: the upstream may keep connections for less than Config.IdleTimeout.
+func (c *conn) isExpired(now time.Time) bool { return now.Sub(c.idleSince) >= c.idleTimeout }
 
-// sweepInterval is the interval of sweep: short enough to enforce IdleTimeout roughly, and to close connections soon
-// that the upstream has closed.
+// sweepInterval is how often sweep is called: often enough to enforce IdleTimeout roughly, and to notice soon when the
+// upstream has closed a connection.
 func (p *Pool) sweepInterval() time.Duration {
 	return min(p.config.IdleTimeout/2+time.Millisecond, 10*time.Second)
 }
@@ -278,12 +283,12 @@ func (p *Pool) sweep() {
 		return
 	}
 	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
-		ended := c.expired(now) || !c.isReusable()
-		if ended {
-			c.closeRaw()
-			p.freeSlot()
+		mustClose := c.isExpired(now) || !c.isReusable()
+		if mustClose {
+			c.closeNetConn()
+			p.freeSlotLocked()
 		}
-		return ended
+		return mustClose
 	})
 	if len(p.idle) == 0 {
 		p.sweeper = nil

@@ -60,7 +60,7 @@ func TestConnectionsAndWaitingRequestsAreBounded(t *testing.T) {
 			t.Errorf("got %+v, want 3 open and 2 waiting", s)
 		}
 		_, err := get(t.Context(), p)
-		if fault(err) != FaultBusy || !errors.Is(err, errWaiting) || status(err) != 503 {
+		if fault(err) != FaultBusy || !errors.Is(err, errTooManyWaiting) || status(err) != 503 {
 			t.Errorf("the sixth: got %v, want it refused at once with 503", err)
 		}
 		close(gate)
@@ -84,7 +84,7 @@ func TestWaitTimeoutRefusesRequest(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		out, err := get(t.Context(), p)
-		if took := time.Since(began); fault(err) != FaultBusy || !errors.Is(err, errWaited) || !out.Repeatable || took != 3*time.Second {
+		if took := time.Since(began); fault(err) != FaultBusy || !errors.Is(err, errWaitTimeout) || !out.Repeatable || took != 3*time.Second {
 			t.Errorf("got %+v, %v after %v; want it refused after 3s, repeatable", out, err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

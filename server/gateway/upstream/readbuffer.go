@@ -3,34 +3,34 @@ package upstream
 import "sync"
 
 const (
-	headBuffer      = 16 << 10 // the initial size, enough for most responses
-	maxReusedBuffer = 64 << 10 // larger buffers, for large heads, are not reused
+	headBufferSize = 16 << 10 // the initial size of a buffer, enough for most heads
+	maxReusedSize  = 64 << 10 // larger buffers, which large heads need, are not reused
 )
 
-// A bodyBuffer is for bodies that are larger than headBuffer.
+// A bodyBuffer is used for bodies that are larger than headBufferSize.
 type bodyBuffer [32 << 10]byte
 
 var bodyBuffers = sync.Pool{New: func() any { return new(bodyBuffer) }}
 
-// A readBuffer has the bytes that were read and not yet used.
+// A readBuffer holds the bytes that were read from the connection and not yet consumed.
 type readBuffer struct {
 	buf   []byte
-	r, w  int
-	large *bodyBuffer // buf, if that is from bodyBuffers
+	r, w  int         // the bytes are buf[r:w]
+	large *bodyBuffer // the array of buf, if it is from bodyBuffers; else nil
 }
 
 func (b *readBuffer) bytes() []byte { return b.buf[b.r:b.w] }
 
-func (b *readBuffer) empty() bool { return b.r == b.w }
+func (b *readBuffer) isEmpty() bool { return b.r == b.w }
 
-// consume removes n bytes.
+// consume removes the first n bytes.
 func (b *readBuffer) consume(n int) { b.r += n }
 
-// free returns the unused end of the buffer. If the buffer is full, it is first enlarged.
-func (b *readBuffer) free() []byte {
+// available returns the unused end of the buffer, to read into. It makes room first if the buffer is full.
+func (b *readBuffer) available() []byte {
 	switch {
 	case b.buf == nil:
-		b.buf = make([]byte, headBuffer)
+		b.buf = make([]byte, headBufferSize)
 	case b.r == b.w:
 		b.r, b.w = 0, 0
 	case b.w == len(b.buf) && b.r > 0:
@@ -45,9 +45,9 @@ func (b *readBuffer) free() []byte {
 	return b.buf[b.w:]
 }
 
-// grow replaces an empty buffer by a larger one for a body.
+// grow replaces an empty buffer by a bodyBuffer, unless it is as large already.
 func (b *readBuffer) grow() {
-	if b.large == nil && b.empty() && len(b.buf) < len(bodyBuffer{}) {
+	if b.large == nil && b.isEmpty() && len(b.buf) < len(bodyBuffer{}) {
 		b.large = bodyBuffers.Get().(*bodyBuffer)
 		b.buf, b.r, b.w = b.large[:], 0, 0
 	}
@@ -64,7 +64,7 @@ func (b *readBuffer) returnLarge() {
 // reset empties the buffer for the next round trip.
 func (b *readBuffer) reset() {
 	b.returnLarge()
-	if len(b.buf) > maxReusedBuffer {
+	if len(b.buf) > maxReusedSize {
 		b.buf = nil
 	}
 	b.r, b.w = 0, 0

@@ -16,7 +16,8 @@ import (
 // maxInterim is the maximum number of interim responses to one request.
 const maxInterim = 32
 
-// readHead reads and parses the head of a response. Its bytes stay in the buffer, because its fields refer to them.
+// readHead reads and parses the head of a response. It leaves the head in the buffer, because rt.head.fields refer to
+// its bytes.
 func (rt *roundTrip) readHead() *Error {
 	const op = "read the response"
 	scanned := 0
@@ -41,13 +42,13 @@ func (rt *roundTrip) readHead() *Error {
 }
 
 func (rt *roundTrip) fill() error {
-	n, err := rt.read(rt.buffer.free())
+	n, err := rt.read(rt.buffer.available())
 	rt.buffer.w += n
 	return err
 }
 
-// relayInterim passes on an interim response, and does nothing with others. 100 Continue is not passed on: the server
-// sends one when the body is read.
+// relayInterim passes on an interim response (1xx), and does nothing for a final response. 100 Continue is not passed
+// on: the http.Server sends its own when the body is read.
 func (rt *roundTrip) relayInterim() *Error {
 	if rt.head.status >= 200 {
 		return nil
@@ -59,16 +60,16 @@ func (rt *roundTrip) relayInterim() *Error {
 	case rt.head.status == http.StatusSwitchingProtocols:
 		return rt.pool.fault(FaultUpgrade, op, errUpgrade)
 	case rt.interim.count > maxInterim:
-		return rt.pool.fault(FaultResponse, op, errManyInterim)
+		return rt.pool.fault(FaultResponse, op, errTooManyInterim)
 	case rt.head.status != http.StatusContinue && rt.r.ProtoAtLeast(1, 1):
-		// Headers that were set before are for the final response.
+		// The headers that are already set belong to the final response.
 		h := rt.w.Header()
-		later := maps.Clone(h)
+		finalHeader := maps.Clone(h)
 		clear(h)
 		rt.copyFields(h)
 		rt.w.WriteHeader(rt.head.status)
 		clear(h)
-		maps.Copy(h, later)
+		maps.Copy(h, finalHeader)
 	}
 	rt.buffer.consume(rt.headSize)
 	return nil
@@ -76,13 +77,13 @@ func (rt *roundTrip) relayInterim() *Error {
 
 // copyFields adds the response's headers to h.
 func (rt *roundTrip) copyFields(h http.Header) {
-	// One string and one slice are allocated for all.
+	// One string and one slice serve all fields, to save allocations.
 	text := string(rt.buffer.bytes()[:rt.headSize])
 	values := make([]string, len(rt.head.fields))
 	for i, f := range rt.head.fields {
 		name, value := f.Name.Text(text), f.Value.Text(text)
-		if before := h[name]; len(before) > 0 {
-			h[name] = append(before, value)
+		if others := h[name]; len(others) > 0 {
+			h[name] = append(others, value)
 			continue
 		}
 		values[i] = value
@@ -90,16 +91,17 @@ func (rt *roundTrip) copyFields(h http.Header) {
 	}
 }
 
-// A lineAdder is a ResponseWriter that accepts header lines instead of entries of Header, such as that of package
-// downstream. TryAddHeaderLine copies the line, or returns false if it does not accept it.
+// A lineAdder is a ResponseWriter that accepts header lines instead of entries of Header, such as the ResponseWriter of
+// package downstream. TryAddHeaderLine copies name and value, or returns false if it does not accept the line.
 type lineAdder interface {
 	TryAddHeaderLine(name, value string) bool
 }
 
-// writeFields passes the response's headers to w, as lines if it accepts them.
+// writeFields passes the response's headers to the ResponseWriter, as lines if it accepts them.
 func (rt *roundTrip) writeFields() {
 	w, ok := rt.w.(lineAdder)
-	if !ok || rt.head.hasNoBody(http.MethodGet) { // without a body, some headers are not sent
+	// If the status forbids a body, the server must omit some headers. It looks for them only in Header.
+	if !ok || rt.head.hasNoBody(http.MethodGet) {
 		rt.copyFields(rt.w.Header())
 		return
 	}
@@ -115,7 +117,8 @@ func (rt *roundTrip) writeFields() {
 	}
 }
 
-// unsafeString returns bytes as a string that must not be kept.
+// unsafeString returns b as a string without copying it. The string must not be used after b has changed; its only user
+// is TryAddHeaderLine, which copies it.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // relay passes on the final response.
@@ -131,7 +134,7 @@ func (rt *roundTrip) relay() *Error {
 	}
 	bodyless := rt.head.hasNoBody(rt.r.Method)
 	if !bodyless && !rt.head.hasContentType {
-		// Otherwise the server detects one.
+		// A nil entry keeps the http.Server from detecting a type.
 		if _, ok := h["Content-Type"]; !ok {
 			h["Content-Type"] = nil
 		}
@@ -139,7 +142,8 @@ func (rt *roundTrip) relay() *Error {
 	if len(rt.head.announcedTrailers) > 0 && !bodyless {
 		h["Trailer"] = []string{strings.Join(rt.head.announcedTrailers, ", ")}
 	}
-	rt.outcome.Status, rt.outcome.Sent, rt.inBody = rt.head.status, true, true
+	rt.outcome.Status, rt.outcome.Sent = rt.head.status, true
+	rt.inBody = true
 	rt.w.WriteHeader(rt.head.status)
 	switch {
 	case bodyless, rt.head.length == 0:
@@ -154,16 +158,16 @@ func (rt *roundTrip) relay() *Error {
 	}
 }
 
-// relayLength passes on a body of known length. It is flushed only if it is an event stream.
-func (rt *roundTrip) relayLength(left int64) *Error {
+// relayLength passes on a body of known length. It flushes only an event stream.
+func (rt *roundTrip) relayLength(remaining int64) *Error {
 	for {
 		b := rt.buffer.bytes()
-		b = b[:min(int64(len(b)), left)]
+		b = b[:min(int64(len(b)), remaining)]
 		if err := rt.writeBody(b); err != nil {
 			return err
 		}
-		left -= int64(len(b))
-		if left == 0 {
+		remaining -= int64(len(b))
+		if remaining == 0 {
 			return nil
 		}
 		if rt.head.eventStream {
@@ -171,7 +175,7 @@ func (rt *roundTrip) relayLength(left int64) *Error {
 				return err
 			}
 		}
-		if left > headBuffer {
+		if remaining > headBufferSize {
 			rt.buffer.grow()
 		}
 		if err := rt.fill(); err != nil {
@@ -180,7 +184,8 @@ func (rt *roundTrip) relayLength(left int64) *Error {
 	}
 }
 
-// relayUntilClose passes on a body that ends with the connection. It flushes before it waits for more.
+// relayUntilClose passes on a body that ends when the upstream closes the connection. It flushes before it waits for
+// more.
 func (rt *roundTrip) relayUntilClose() *Error {
 	for {
 		if err := rt.writeBody(rt.buffer.bytes()); err != nil {
@@ -220,7 +225,7 @@ func (rt *roundTrip) relayChunks() *Error {
 		if err := rt.flushClient(); err != nil {
 			return err
 		}
-		if c.Left() > headBuffer {
+		if c.Left() > headBufferSize {
 			rt.buffer.grow()
 		}
 		if err := rt.fill(); err != nil {
@@ -244,7 +249,7 @@ func (rt *roundTrip) relayTrailers() *Error {
 			return rt.pool.fault(FaultResponse, op, errHeadSize)
 		}
 		if end > 0 {
-			fields, err := parseFields(b[:end], 0, rt.head.fields[:0], true)
+			fields, err := parseFields(b[:end], 0, rt.head.fields[:0], crlfOnly)
 			rt.head.fields = fields
 			if err != nil {
 				return rt.pool.fault(FaultResponse, op, err)
@@ -261,21 +266,22 @@ func (rt *roundTrip) relayTrailers() *Error {
 	}
 }
 
-// copyTrailers sets trailers in the ways that net/http has for announced and other ones.
+// copyTrailers sets the trailers as net/http requires it: announced trailers by their name, others with
+// http.TrailerPrefix.
 func (rt *roundTrip) copyTrailers(text string) *Error {
 	h := rt.w.Header()
 	for _, name := range rt.head.announcedTrailers {
-		delete(h, name) // it was sent with the header
+		delete(h, name) // a header of that name was sent already, and is no trailer
 	}
 	flushed := false
 	for _, f := range rt.head.fields {
 		name, value := f.Name.Text(text), f.Value.Text(text)
-		isNamed := func(n string) bool { return strings.EqualFold(n, name) }
-		if !http1.MayTrail(name) || slices.ContainsFunc(rt.head.connectionNames, isNamed) {
+		isName := func(n string) bool { return strings.EqualFold(n, name) }
+		if !http1.MayTrail(name) || slices.ContainsFunc(rt.head.connectionNames, isName) {
 			continue
 		}
 		if !slices.Contains(rt.head.announcedTrailers, name) {
-			// Without a flush, a short response would get a Content-Length, and could have no trailers.
+			// Without a flush, net/http would send a short response with a Content-Length, and so without trailers.
 			if !flushed {
 				flushed = true
 				if err := rt.flushClient(); err != nil {
@@ -291,7 +297,7 @@ func (rt *roundTrip) copyTrailers(text string) *Error {
 
 const opBody = "read the response's body"
 
-// writeBody passes on bytes of the body from the buffer.
+// writeBody passes on b, which are the first bytes of the buffer, and consumes them.
 func (rt *roundTrip) writeBody(b []byte) *Error {
 	if len(b) == 0 {
 		return nil

@@ -12,17 +12,18 @@ type bodyMode uint8
 
 const (
 	noBody   bodyMode = iota
-	buffered          // with the head, in one write; it can be sent again
-	streamed          // as it arrives, in a second goroutine, so that the response can be read meanwhile
+	buffered          // sent with the head, in one write; it can be sent again
+	streamed          // sent as it arrives, by a second goroutine, so that the response can be read meanwhile
 )
 
 // requestBody describes the body of a request.
 type requestBody struct {
 	mode            bodyMode
-	length          int64 // -1 if it is not known, and the body is sent in chunks
+	length          int64 // -1 if it is not known; then the body is sent in chunks
 	expectsContinue bool  // the client waits for 100 Continue
 }
 
+// describeBody decides how the body of r is sent.
 func (p *Pool) describeBody(r *http.Request) (requestBody, error) {
 	if r.Body == nil && r.ContentLength != 0 {
 		return requestBody{}, errNoBody
@@ -39,7 +40,7 @@ func (p *Pool) describeBody(r *http.Request) (requestBody, error) {
 	return b, nil
 }
 
-// appendBody appends the whole body.
+// appendBody reads the whole body from r, and appends it to dst.
 func (b *requestBody) appendBody(dst []byte, r io.Reader) ([]byte, error) {
 	start := len(dst)
 	if need := start + int(b.length); cap(dst) < need {

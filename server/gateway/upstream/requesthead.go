@@ -8,14 +8,15 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// Head is the part of the forwarded request that the caller decides. The rest is the client's.
+// Head is the part of the forwarded request that the caller of Forward sets. The rest is copied from the client's
+// request.
 type Head struct {
-	// Target is the path and query, or * for OPTIONS. Default that of the request's URL.
+	// Target is the path and query, or * for OPTIONS. Default: the path and query of the request's URL.
 	Target string
-	// Host is the Host header. Default the request's Host.
+	// Host is the Host header. Default: the request's Host.
 	Host string
-	// Fields replace the request's own headers and trailers of these names. Several fields of one name are all sent. A
-	// field without a value is not sent. The request's header map is not changed.
+	// Fields replace the request's headers and trailers of the same names. Several fields of one name are all sent. A
+	// field without a value is not sent, so it only removes the request's own. The request's header map is not changed.
 	Fields []Field
 }
 
@@ -52,9 +53,12 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 	dst = append(dst, "\r\n"...)
 	dst = b.appendFraming(dst, method, r, h)
 
-	named := r.Header["Connection"]
+	connection := r.Header["Connection"] // lists the names of further hop-by-hop fields
 	for name, values := range r.Header {
-		if http1.IsReserved(name) || h.sets(name) || named != nil && http1.HasElement(named, name) {
+		if http1.IsReserved(name) || h.sets(name) {
+			continue
+		}
+		if connection != nil && http1.HasElement(connection, name) {
 			continue
 		}
 		if !http1.IsToken(name) {
@@ -67,7 +71,7 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 			dst = http1.AppendField(dst, name, value)
 		}
 	}
-	// Trailers are forwarded, so TE can be too.
+	// The upstream may send trailers if the client accepts them, since they are forwarded.
 	if te := r.Header["Te"]; te != nil && http1.HasElement(te, "trailers") {
 		dst = append(dst, "TE: trailers\r\n"...)
 	}
@@ -113,7 +117,8 @@ func isTarget(target, method string) bool {
 	return true
 }
 
-// isHost reports whether a Host header consists of bytes of names, addresses and ports. An empty one is valid.
+// isHost reports whether a Host header consists only of bytes that names, addresses and ports may contain. An empty
+// value is valid.
 func isHost(host string) bool {
 	for i := range len(host) {
 		c := host[i]
@@ -130,7 +135,7 @@ func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, 
 	case b.mode == noBody:
 		switch method {
 		case http.MethodPost, http.MethodPut, http.MethodPatch:
-			// Many servers require it for these.
+			// Many servers require the header for these methods.
 			dst = append(dst, "Content-Length: 0\r\n"...)
 		}
 	case b.length >= 0:
@@ -147,7 +152,7 @@ func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, 
 				separator = ", "
 			}
 		}
-		if separator == ", " {
+		if separator == ", " { // at least one name was appended
 			dst = append(dst, "\r\n"...)
 		}
 	}
@@ -157,7 +162,7 @@ func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, 
 	return dst
 }
 
-// appendTrailers appends the trailers of a chunked body, including the empty line.
+// appendTrailers appends the trailers of a chunked body, and the empty line that ends them.
 func appendTrailers(dst []byte, trailers http.Header, h *Head) ([]byte, error) {
 	for name, values := range trailers {
 		if !http1.MayTrail(http.CanonicalHeaderKey(name)) || h.sets(name) {

@@ -14,27 +14,27 @@ type responseHead struct {
 	status            int
 	length            int64 // the Content-Length; -1 if there is none
 	chunked           bool
-	closesConn        bool          // the connection ends with this response
-	keepAlive         time.Duration // how long the upstream keeps the connection; 0 if it does not say
+	closesConn        bool          // the upstream closes the connection after this response
+	keepAlive         time.Duration // how long the upstream keeps an idle connection; 0 if it is not stated
 	eventStream       bool          // server-sent events, which are flushed after each read
 	hasContentType    bool
-	fields            []http1.Field // for the client
-	announcedTrailers []string      // their names in canonical form
-	connectionNames   []string      // names of hop-by-hop fields in Connection
+	fields            []http1.Field // passed on to the client
+	announcedTrailers []string      // names in canonical form
+	connectionNames   []string      // names of hop-by-hop fields that Connection lists
 }
 
-// emptied returns an empty head with the memory of h.
-func (h *responseHead) emptied() responseHead {
+// emptyCopy returns an empty head that reuses the memory of h.
+func (h *responseHead) emptyCopy() responseHead {
 	return responseHead{
 		fields: h.fields[:0], announcedTrailers: h.announcedTrailers[:0], connectionNames: h.connectionNames[:0],
 	}
 }
 
-// parse parses a complete head. It converts names to canonical form in block itself.
+// parse parses a complete head. It converts names to canonical form in place, in block.
 func (h *responseHead) parse(block []byte) error {
-	*h = h.emptied()
+	*h = h.emptyCopy()
 	h.length = -1
-	line, rest, err := cutLine(block, false)
+	line, rest, err := cutLine(block, crlfOrLF)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (h *responseHead) parse(block []byte) error {
 	if err != nil {
 		return err
 	}
-	if h.fields, err = parseFields(block, rest, h.fields, false); err != nil {
+	if h.fields, err = parseFields(block, rest, h.fields, crlfOrLF); err != nil {
 		return err
 	}
 	return h.readFields(block, http10)
@@ -78,24 +78,30 @@ func (h *responseHead) parseStatus(line []byte) (http10 bool, err error) {
 	return minor == '0', nil
 }
 
-// cutLine returns the line at the beginning of b, without its end, and where the next one begins. If strict, the line
-// must end with CR and LF.
-func cutLine(b []byte, strict bool) (line []byte, next int, err error) {
+// A lineEnding says how lines may end.
+type lineEnding bool
+
+const (
+	crlfOrLF lineEnding = false
+	crlfOnly lineEnding = true
+)
+
+// cutLine returns the first line of b without its line ending, and the position of the next line.
+func cutLine(b []byte, ending lineEnding) (line []byte, next int, err error) {
 	end := bytes.IndexByte(b, '\n')
 	if end > 0 && b[end-1] == '\r' {
 		return b[:end-1], end + 1, nil
 	}
-	if strict {
+	if ending == crlfOnly {
 		return nil, 0, errBareLF
 	}
 	return b[:end], end + 1, nil
 }
 
-// parseFields parses the header lines of block from pos up to the empty line, and appends them to fields. If strict,
-// each line must end with CR and LF.
-func parseFields(block []byte, pos int, fields []http1.Field, strict bool) ([]http1.Field, error) {
+// parseFields parses the header lines of block from pos up to the empty line, and appends them to fields.
+func parseFields(block []byte, pos int, fields []http1.Field, ending lineEnding) ([]http1.Field, error) {
 	for {
-		line, next, err := cutLine(block[pos:], strict)
+		line, next, err := cutLine(block[pos:], ending)
 		if err != nil {
 			return fields, err
 		}
@@ -114,7 +120,8 @@ func parseFields(block []byte, pos int, fields []http1.Field, strict bool) ([]ht
 	}
 }
 
-// readFields reads the hop-by-hop fields, and leaves the others in h.fields.
+// readFields interprets the fields that concern framing and the connection, and removes the hop-by-hop fields from
+// h.fields.
 func (h *responseHead) readFields(block []byte, http10 bool) error {
 	var closes, keeps, hasEncoding bool
 	endToEnd := h.fields[:0]
@@ -168,7 +175,7 @@ func (h *responseHead) readFields(block []byte, http10 bool) error {
 	}
 	h.fields = endToEnd
 	if h.chunked && h.length >= 0 {
-		return errBoth
+		return errLengthAndEncoding
 	}
 	h.closesConn = closes || http10 && !keeps
 	if len(h.connectionNames) > 0 {
@@ -177,7 +184,7 @@ func (h *responseHead) readFields(block []byte, http10 bool) error {
 	return h.readAnnouncedTrailers()
 }
 
-// lengthText returns the text of the first Content-Length.
+// lengthText returns the value of the first Content-Length as it was written.
 func lengthText(block []byte, fields []http1.Field) string {
 	for _, f := range fields {
 		if string(f.Name.Bytes(block)) == "Content-Length" {
@@ -187,7 +194,8 @@ func lengthText(block []byte, fields []http1.Field) string {
 	return ""
 }
 
-// readConnection reads the options of Connection. Unknown ones are names of hop-by-hop fields.
+// readConnection reads the options of a Connection field. Unknown options are names of hop-by-hop fields. It returns
+// closes and keeps, each set to true if the option close or keep-alive is present.
 func (h *responseHead) readConnection(value string, closes, keeps bool) (bool, bool) {
 	for option := range http1.Elements(value) {
 		switch {
@@ -218,7 +226,7 @@ next:
 	h.fields = remaining
 }
 
-// readAnnouncedTrailers checks the announced trailers, and keeps those that may be forwarded.
+// readAnnouncedTrailers checks the names of announced trailers, and keeps those that may be forwarded.
 func (h *responseHead) readAnnouncedTrailers() error {
 	if !h.chunked {
 		h.announcedTrailers = h.announcedTrailers[:0]
@@ -240,18 +248,18 @@ func (h *responseHead) readAnnouncedTrailers() error {
 
 // parseKeepAlive returns the timeout of a Keep-Alive header, such as "timeout=5, max=100".
 func parseKeepAlive(value string) time.Duration {
-	var keep time.Duration
+	var timeout time.Duration
 	for parameter := range http1.Elements(value) {
 		name, seconds, _ := strings.Cut(parameter, "=")
 		n, err := strconv.ParseUint(http1.Trim(seconds), 10, 31)
 		if err == nil && strings.EqualFold(http1.Trim(name), "timeout") {
-			keep = time.Duration(n) * time.Second
+			timeout = time.Duration(n) * time.Second
 		}
 	}
-	return keep
+	return timeout
 }
 
-// hasNoBody reports whether a response to this method has no body, whatever its header says.
+// hasNoBody reports whether a response to a request of this method has no body, whatever its header says.
 func (h *responseHead) hasNoBody(method string) bool {
 	return http1.BodyForbidden(h.status) || method == "HEAD"
 }

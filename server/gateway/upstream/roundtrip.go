@@ -8,37 +8,38 @@ import (
 	"time"
 )
 
-// Outcome is the result of a request.
+// Outcome is the result of Forward.
 type Outcome struct {
-	// Status is the status of the response, 0 if there was none.
+	// Status is the status of the response, or 0 if there was no response.
 	Status int
-	// Sent: the response's head was passed to the ResponseWriter. If there is an error as well, the response is
-	// incomplete, and the client must notice: panic with http.ErrAbortHandler. If Sent is false, respond with the error's
-	// Status.
+	// Sent is true if the response's head was passed to the ResponseWriter. If Forward also returned an error, the
+	// response is incomplete, and the caller must panic with http.ErrAbortHandler so that the client notices. If Sent is
+	// false, the caller must respond with the error's Status.
 	Sent bool
-	// Bytes is how much of the response's body was passed to the client.
+	// Bytes is how many bytes of the response's body were passed to the client.
 	Bytes int64
-	// Reused: the connection had served another request before. Retried: the request was sent again on a new connection.
+	// Reused is true if the connection had served another request before. Retried is true if the request was sent again
+	// on a new connection.
 	Reused, Retried bool
-	// Repeatable: if there is an error, the request may be sent to another upstream. No response has arrived, nor has one
-	// been waited for too long, its body can still be read from the start, and either no part of it was sent, or the
-	// request is idempotent.
+	// Repeatable is true if Forward returned an error and the caller may send the request to another upstream: no
+	// response has arrived or timed out, the body can still be read from the start, and either no part of the request was
+	// sent or the request is idempotent.
 	Repeatable bool
 }
 
-// A roundTrip is one request to the upstream and its response. It is reused.
+// A roundTrip is one request to the upstream and its response. Forward takes it from Pool.roundTrips and returns it.
 type roundTrip struct {
-	pool   *Pool
-	ctx    context.Context
-	w      http.ResponseWriter
-	r      *http.Request
-	caller Head
-	c      *conn
+	pool      *Pool
+	ctx       context.Context
+	w         http.ResponseWriter
+	r         *http.Request
+	overrides Head
+	c         *conn
 
 	request     []byte // the request's head, and a short body
 	body        requestBody
 	sender      *sender // nil if it was not started
-	nothingSent bool    // no part of the request was sent, for certain
+	nothingSent bool    // it is certain that no part of the request was sent
 
 	buffer   readBuffer
 	headSize int // of the head at the beginning of buffer
@@ -51,25 +52,27 @@ type roundTrip struct {
 	outcome Outcome
 }
 
-// deadlines are the timeouts of a roundTrip, and its watch over the context.
+// deadlines are the timeouts of a roundTrip, and the state of its context watch, which closes the connection when the
+// context ends.
 type deadlines struct {
-	started      time.Time   // when there was a connection
-	headDeadline time.Time   // for the response's head
-	provisional  bool        // the connection's deadline is only that of watchDelay; see setFirstDeadline
+	started      time.Time   // when the connection was obtained
+	headDeadline time.Time   // for the response's head; zero if there is none
+	provisional  bool        // the connection's deadline is the provisional one: see setFirstDeadline
 	inBody       bool        // the response's head was passed on
-	unwatchCtx   func() bool // ends the watch over ctx; nil if there is none
+	unwatchCtx   func() bool // ends the watch; nil if the context is not watched
 }
 
-// Forward sends a request to the upstream and its response to w. When it returns, its goroutines have ended.
+// Forward sends a request to the upstream, and the response to w. When Forward returns, its goroutines have ended.
 //
 // Hop-by-hop headers, including those that Connection names, are not sent. Headers of the response are added to those
 // in w.
 //
-// Another goroutine may read the request's body while w is in use, so the body must not use w, as that of
-// http.MaxBytesReader does. w, or the writer that it unwraps to, must support http.ResponseController like net/http's.
+// Another goroutine may read the request's body while w is in use, so the body must not use w, as the body of
+// http.MaxBytesReader does. The writer w, or the writer that its Unwrap method returns, must support
+// http.ResponseController as those of net/http do.
 func (p *Pool) Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, h Head) (Outcome, error) {
 	rt := p.roundTrips.Get().(*roundTrip)
-	rt.ctx, rt.w, rt.r, rt.caller = ctx, w, r, h
+	rt.ctx, rt.w, rt.r, rt.overrides = ctx, w, r, h
 	defer rt.end()
 	if err := rt.forward(); err != nil {
 		err = rt.fail(err)
@@ -89,9 +92,10 @@ func (rt *roundTrip) forward() *Error {
 		return err
 	}
 	rt.c, rt.outcome.Reused = c, c.reused
-	failed := rt.attempt()
-	if failed == nil || !rt.mayRepeat() || !rt.outcome.Reused || failed.Fault != FaultBroken {
-		return failed
+	fault := rt.attempt()
+	closedWhenReused := fault != nil && fault.Fault == FaultBroken && rt.outcome.Reused
+	if !closedWhenReused || !rt.mayRepeat() {
+		return fault
 	}
 	// The upstream has probably closed the idle connection before it received the request.
 	rt.outcome.Retried, rt.outcome.Reused = true, false
@@ -114,7 +118,7 @@ func (rt *roundTrip) buildRequest() *Error {
 	if rt.body, err = rt.pool.describeBody(rt.r); err != nil {
 		return rt.pool.fault(FaultRequest, op, err)
 	}
-	if rt.request, err = appendHead(rt.request[:0], rt.r, &rt.caller, &rt.body); err != nil {
+	if rt.request, err = appendHead(rt.request[:0], rt.r, &rt.overrides, &rt.body); err != nil {
 		return rt.pool.fault(FaultRequest, op, err)
 	}
 	if rt.body.mode != buffered {
@@ -127,10 +131,11 @@ func (rt *roundTrip) buildRequest() *Error {
 	return nil
 }
 
-// attempt sends the request on one connection, and the response to the client. After an error the connection cannot be
-// reused.
+// attempt sends the request on the connection rt.c, and passes the response on to the client. After an error the
+// connection cannot be reused.
 func (rt *roundTrip) attempt() *Error {
-	rt.received, rt.nothingSent, rt.inBody, rt.head.status = false, false, false, 0
+	rt.received, rt.nothingSent, rt.inBody = false, false, false
+	rt.head.status = 0
 	rt.interim.bytes, rt.interim.count = 0, 0
 	rt.setFirstDeadline()
 	if err := rt.sendAndWait(); err != nil {
@@ -156,7 +161,8 @@ func (rt *roundTrip) attempt() *Error {
 	return nil
 }
 
-// startBody starts to send the body. If the client expects 100 Continue, it first waits until the upstream sends that.
+// startBody starts to send the body. If the client expects 100 Continue, startBody first waits for the upstream to send
+// it.
 func (rt *roundTrip) startBody() *Error {
 	if rt.body.expectsContinue {
 		_ = rt.c.SetReadDeadline(deadlineAfter(rt.pool.config.ExpectTimeout))
@@ -176,7 +182,7 @@ func (rt *roundTrip) startBody() *Error {
 			}
 		}
 	}
-	// The deadline for the response's head begins when the body is sent.
+	// The sender sets the deadline for the response's head when it has sent the body.
 	_ = rt.c.SetReadDeadline(time.Time{})
 	rt.startSender()
 	return nil
@@ -219,15 +225,16 @@ func (rt *roundTrip) bodyWasRead() bool {
 	return rt.body.mode != streamed || rt.sender != nil && rt.sender.bodyRead.Load()
 }
 
-// closeClientConn lets the server close the client's connection after the response, because a part of the request was
-// not read.
+// closeClientConn makes the http.Server close the client's connection after the response, because a part of the request
+// was not read.
 func (rt *roundTrip) closeClientConn() {
 	if rt.r.ProtoMajor == 1 {
 		rt.w.Header()["Connection"] = []string{"close"}
 	}
 }
 
-// returnConn returns the connection to the pool, for reuse if that is possible and no bytes are left on it.
+// returnConn returns the connection to the pool if reusable is true and nothing else prevents its reuse, such as unread
+// bytes. Otherwise it closes the connection.
 func (rt *roundTrip) returnConn(reusable bool) {
 	c := rt.c
 	rt.c = nil
@@ -240,11 +247,11 @@ func (rt *roundTrip) returnConn(reusable bool) {
 		_ = http.NewResponseController(rt.w).SetReadDeadline(deadlineAfter(lingerTime))
 	}
 	rt.sender = nil
-	if rt.unwatch() && reusable && rt.buffer.empty() {
+	if rt.unwatch() && reusable && rt.buffer.isEmpty() {
 		if rt.head.keepAlive > 0 {
 			c.limitIdle(rt.head.keepAlive)
 		}
-		// If the deadline is still provisional, started is recent enough.
+		// If the deadline is still provisional, at most 2*watchDelay have passed since rt.started.
 		c.idleSince = rt.started
 		if !rt.provisional {
 			c.idleSince = time.Now()
@@ -255,21 +262,21 @@ func (rt *roundTrip) returnConn(reusable bool) {
 	rt.pool.discard(c)
 }
 
-// end releases everything, also if w has panicked.
+// end releases everything, even if w has panicked.
 func (rt *roundTrip) end() {
 	if rt.c != nil {
 		rt.returnConn(false)
 	}
 	rt.buffer.reset()
-	if cap(rt.request) > maxReusedBuffer {
+	if cap(rt.request) > maxReusedSize {
 		rt.request = nil
 	}
 	h := &rt.head
 	clear(h.announcedTrailers[:cap(h.announcedTrailers)])
 	clear(h.connectionNames[:cap(h.connectionNames)])
-	// Only memory is reused.
+	// Only the allocated memory is kept.
 	*rt = roundTrip{
-		pool: rt.pool, request: rt.request[:0], buffer: rt.buffer, head: h.emptied(),
+		pool: rt.pool, request: rt.request[:0], buffer: rt.buffer, head: h.emptyCopy(),
 	}
 	rt.pool.roundTrips.Put(rt)
 }

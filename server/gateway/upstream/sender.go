@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// sendGrace is how long the last bytes of a body may take to be sent once the response is complete. Usually they are
-	// sent, and the connection can be reused.
+	// sendGrace is how long stop waits for the last bytes of a body to be sent, once the response is complete. Usually
+	// that suffices, and the connection can be reused.
 	sendGrace = 50 * time.Millisecond
 	// lingerTime is how long net/http may read and discard the rest of an unwanted body, so that a client which is still
 	// sending can read the response.
@@ -26,20 +26,20 @@ type sender struct {
 	done chan struct{}
 
 	bodyRead  atomic.Bool // the body was read to its end
-	abandoned atomic.Bool // the rest is not sent
+	abandoned atomic.Bool // the rest of the body is not to be sent
 
 	mu        sync.Mutex
-	responded bool // the response has begun, and its reader sets the deadlines
+	responded bool // the response has begun, so its reader sets the read deadlines
 
-	// Read only after done is closed.
-	readErr  error // of the client's body
-	writeErr error // of the connection
+	// These may be read only after done is closed.
+	readErr  error // from reading the client's body
+	writeErr error // from writing to the upstream
 }
 
 // startSender starts to send the body.
 func (rt *roundTrip) startSender() {
 	if rt.r.ProtoMajor == 1 {
-		// Lets the body be read while the response is written.
+		// The body is read while the response is written.
 		_ = http.NewResponseController(rt.w).EnableFullDuplex()
 	}
 	s := &sender{rt: rt, c: rt.c, done: make(chan struct{})}
@@ -57,8 +57,8 @@ func (s *sender) run() {
 		s.sendChunks(b)
 	}
 	if s.readErr != nil {
-		// The upstream must not take the bytes that it has for the whole body.
-		s.c.closeRaw()
+		// The upstream must not take the bytes that it has received for the whole body.
+		s.c.closeNetConn()
 		return
 	}
 	s.mu.Lock()
@@ -68,14 +68,18 @@ func (s *sender) run() {
 	}
 }
 
-func (s *sender) sendLength(b *bodyBuffer, left int64) {
+// sendLength sends a body of known length.
+func (s *sender) sendLength(b *bodyBuffer, remaining int64) {
 	for !s.abandoned.Load() {
-		n, err := s.rt.r.Body.Read(b[:min(int64(len(b)), left)])
-		left -= int64(n)
-		if left == 0 {
+		n, err := s.rt.r.Body.Read(b[:min(int64(len(b)), remaining)])
+		remaining -= int64(n)
+		if remaining == 0 {
 			s.bodyRead.Store(true)
 		}
-		if n > 0 && !s.write(b[:n]) || left == 0 {
+		if n > 0 && !s.write(b[:n]) {
+			return
+		}
+		if remaining == 0 {
 			return
 		}
 		if err != nil {
@@ -85,10 +89,10 @@ func (s *sender) sendLength(b *bodyBuffer, left int64) {
 	}
 }
 
-// sendChunks sends each piece of the body as a chunk, in one write.
+// sendChunks sends each piece of the body that it reads as a chunk, in one write.
 func (s *sender) sendChunks(b *bodyBuffer) {
-	const prefix = len("ffffffff\r\n")
-	const suffix = len("\r\n0\r\n\r\n")
+	const prefix = len("ffffffff\r\n")       // room for the size of a chunk
+	const suffix = len("\r\n" + "0\r\n\r\n") // room for the end of a chunk, and for the last chunk
 	for !s.abandoned.Load() {
 		n, err := s.rt.r.Body.Read(b[prefix : len(b)-suffix])
 		ended := errors.Is(err, io.EOF)
@@ -108,12 +112,15 @@ func (s *sender) sendChunks(b *bodyBuffer) {
 		if ended {
 			out = append(out, "0\r\n"...)
 			// If the trailers do not fit into the buffer, append allocates a new one.
-			if out, err = appendTrailers(out, s.rt.r.Trailer, &s.rt.caller); err != nil {
+			if out, err = appendTrailers(out, s.rt.r.Trailer, &s.rt.overrides); err != nil {
 				s.readErr = err
 				return
 			}
 		}
-		if len(out) > 0 && !s.write(out) || ended {
+		if len(out) > 0 && !s.write(out) {
+			return
+		}
+		if ended {
 			return
 		}
 		if err != nil {
@@ -123,6 +130,7 @@ func (s *sender) sendChunks(b *bodyBuffer) {
 	}
 }
 
+// write sends b, and reports whether that succeeded.
 func (s *sender) write(b []byte) bool {
 	_ = s.c.SetWriteDeadline(deadlineAfter(s.rt.pool.config.StallTimeout))
 	_, s.writeErr = s.c.Write(b)
@@ -139,15 +147,15 @@ func (s *sender) recordReadError(err error) {
 	s.readErr = err
 }
 
-// responseBegan leaves the read deadlines to the reader of the response from now on.
+// responseBegan tells the sender that the reader of the response sets the read deadlines from now on.
 func (s *sender) responseBegan() {
 	s.mu.Lock()
 	s.responded = true
 	s.mu.Unlock()
 }
 
-// stop stops the sender and waits for it. It reports whether all of the body was sent, so that the connection can be
-// reused.
+// stop stops the sender and waits for its end. It reports whether all of the body was sent, so that the connection can
+// be reused.
 func (s *sender) stop() bool {
 	select {
 	case <-s.done:
@@ -164,13 +172,13 @@ func (s *sender) stop() bool {
 		}
 	}
 	s.abandoned.Store(true)
-	s.c.closeRaw()
+	s.c.closeNetConn()
 	if s.bodyRead.Load() {
 		<-s.done
 		return false
 	}
-	// It may be waiting for the client. A body that sets deadlines itself may replace this one, so it is set until the
-	// sender ends.
+	// The sender may be waiting for the client; a past deadline ends that wait. The body may set deadlines itself and so
+	// replace this one, which is therefore set again until the sender ends.
 	client := http.NewResponseController(s.rt.w)
 	ticker := time.NewTicker(sendGrace)
 	defer ticker.Stop()
@@ -186,7 +194,7 @@ func (s *sender) stop() bool {
 	}
 }
 
-// deadlineAfter returns the time d from now, or no time if d is negative.
+// deadlineAfter returns the time d from now, or the zero time, which means no deadline, if d is negative.
 func deadlineAfter(d time.Duration) time.Time {
 	if d < 0 {
 		return time.Time{}

@@ -12,42 +12,46 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// A socket saves system calls on a connection without TLS. Its fields are the arguments and results of the functions
-// that it passes to raw, so that calls do not allocate.
+// A socket saves system calls on a connection without TLS. The functions that it passes to raw take their arguments
+// from its fields and leave their results there, so that calls do not allocate a closure.
 type socket struct {
 	raw syscall.RawConn
 
-	peek     func(fd uintptr)
-	readable bool
+	// Of isQuiet:
+	peekFunc func(fd uintptr) // peek
+	readable bool             // there is something to read
 	peeked   [1]byte
 
-	onReadable     func(fd uintptr) bool
+	// Of sendAndWait:
+	stepFunc       func(fd uintptr) bool // step
 	out, in        []byte
-	sent, received int
+	sent, received int  // bytes of out and of in
 	waiting        bool // all of out is sent, and in is empty
 	err            error
 }
 
-// newSocket returns the socket of a connection, nil if it has none or is a wrapper of unknown type.
+// newSocket returns the socket of a connection. It returns nil if the connection has no socket, or is a wrapper of
+// unknown type.
 func newSocket(c net.Conn) *socket {
 	raw := http1.RawConn(c)
 	if raw == nil {
 		return nil
 	}
 	s := &socket{raw: raw}
-	s.peek = s.peekAt
-	s.onReadable = s.stepAt
+	s.peekFunc = s.peek
+	s.stepFunc = s.step
 	return s
 }
 
-// isQuiet reports whether there is nothing to read, neither bytes nor an end or an error. It does not block, and
+// isQuiet reports whether there is nothing to read: no bytes, no end of the stream and no error. It does not block, and
 // consumes nothing.
 func (s *socket) isQuiet() bool {
 	s.readable = true
-	return s.raw.Control(s.peek) == nil && !s.readable
+	return s.raw.Control(s.peekFunc) == nil && !s.readable
 }
 
-func (s *socket) peekAt(fd uintptr) {
+// peek sets s.readable.
+func (s *socket) peek(fd uintptr) {
 	for {
 		_, _, err := syscall.Recvfrom(int(fd), s.peeked[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		if errors.Is(err, syscall.EINTR) {
@@ -58,13 +62,14 @@ func (s *socket) peekAt(fd uintptr) {
 	}
 }
 
-// sendAndWait sends out, waits, and reads the beginning of the response into in. Unlike Write and Read, it does not try
-// to read before a response can be there. sent is how much of out was sent. If that is not all and there is no error,
-// the caller sends the rest by Write.
+// sendAndWait sends out, waits for the response, and reads the beginning of it into in. Unlike Write followed by Read,
+// it does not try to read before a response can have arrived. It returns how many bytes of out were sent, and how many
+// were read into in. If only a part was sent and there is no error, the caller must send the rest with Write.
 func (s *socket) sendAndWait(out, in []byte) (sent, n int, err error) {
-	s.out, s.in, s.sent, s.received, s.waiting, s.err = out, in, 0, 0, false, nil
-	// A response that arrives before step returns false is not missed.
-	err = s.raw.Read(s.onReadable)
+	s.out, s.in = out, in
+	s.sent, s.received, s.waiting, s.err = 0, 0, false, nil
+	// Read calls step again once the socket is readable. A response that arrives before step returns false is not missed.
+	err = s.raw.Read(s.stepFunc)
 	if err == nil {
 		err = s.err
 	}
@@ -72,8 +77,8 @@ func (s *socket) sendAndWait(out, in []byte) (sent, n int, err error) {
 	return s.sent, s.received, err
 }
 
-// stepAt reports whether sendAndWait is done; if not, it is called again when the socket can be read.
-func (s *socket) stepAt(fd uintptr) bool {
+// step reports whether sendAndWait is done. If it returns false, it is called again when the socket can be read.
+func (s *socket) step(fd uintptr) bool {
 	for {
 		if !s.waiting {
 			n, err := syscall.Write(int(fd), s.out)

@@ -7,12 +7,12 @@ type Stats struct {
 	// Waiting is the number of requests that wait for a connection.
 	Waiting int
 
-	// Requests counts the requests that have needed a connection.
+	// Requests counts the requests that asked for a connection.
 	Requests uint64
-	// Dials counts the attempts to connect, DialErrors those that failed.
+	// Dials counts the attempts to connect, including those that failed. DialErrors counts those that failed.
 	Dials, DialErrors uint64
-	// Reusable counts how often a connection could be reused after a request.
-	Reusable uint64
+	// Released counts how often a connection was reusable after a request.
+	Released uint64
 	// Stale counts idle connections that were found closed or expired when they were needed.
 	Stale uint64
 	// Retries counts requests that were sent again because their connection was closed.
@@ -24,6 +24,6 @@ func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
-	s.Open, s.Idle, s.Waiting = p.open, len(p.idle), p.waiting.Len()
+	s.Open, s.Idle, s.Waiting = p.slots, len(p.idle), p.waiters.Len()
 	return s
 }

@@ -242,7 +242,7 @@ func (t *Transport) sendError(ctx context.Context, err error) error {
 		return t.contextError(ctx, op)
 	case errors.As(err, &body):
 		return t.Fault(upstream.FaultBody, "read the request's body", body.Err)
-	case upstream.IsNoDescriptor(err):
+	case upstream.IsTooManyOpenFiles(err):
 		return t.Fault(upstream.FaultBusy, "connect", err)
 	case errors.As(err, &dial) && dial.Op == "dial", isHandshake(err):
 		return t.Fault(upstream.FaultDial, "connect", err)
