@@ -14,43 +14,36 @@ type sum struct {
 	certain float64 // of clients that are AlwaysSampled
 	sampled float64
 	squares float64
-	count   float64 // sampled clients whose figure is not 0
 }
 
 func (s *sum) add(c *Client, y float64) {
-	switch {
-	case c.AlwaysSampled:
+	if c.AlwaysSampled {
 		s.certain += y
-	case y != 0:
-		s.sampled += y
-		s.squares += y * y
-		s.count++
+		return
 	}
+	s.sampled += y
+	s.squares += y * y
 }
 
-const (
-	// z is the quantile of the normal distribution for 95 %.
-	z = 1.96
-	// unseen clients are assumed in addition to those of the sample, so that the interval is right even if the sample has
-	// none with such a figure: of 3 in the whole, a sample of one in n misses all with a probability of about 5 %.
-	unseen = 2.3
-)
+// z is the quantile of the normal distribution for 95 %.
+const z = 1.96
 
-// estimate returns the sum over all clients. The sample has each client with the same probability, independently, so
-// that the variance of the sum is estimated by that of Horvitz and Thompson.
+// estimate returns the sum over all clients. Each client is in the sample with the probability 1/oneIn. If the true sum
+// of those clients is x, the estimate has the variance (oneIn-1)*size*x, where size is the mean figure, weighted by the
+// figure. The interval consists of all x from which the estimate is at most z standard deviations away, which is the
+// score interval of Wilson: it holds for few clients, too.
 func (s *sum) estimate(oneIn int64) Estimate {
 	w := float64(oneIn)
-	value := s.certain + w*s.sampled
-	e := Estimate{Value: int64(math.Round(value)), Low: int64(math.Round(value)), High: int64(math.Round(value))}
-	if oneIn <= 1 {
-		return e
+	value := w * s.sampled
+	size := 1.0
+	if s.sampled > 0 {
+		size = s.squares / s.sampled
 	}
-	mean := 1.0
-	if s.count > 0 {
-		mean = s.sampled / s.count
+	a := z * z * (w - 1) * size / 2
+	half := math.Sqrt(a * (a + 2*value))
+	return Estimate{
+		Value: int64(math.Round(s.certain + value)),
+		Low:   int64(math.Floor(s.certain + max(value+a-half, s.sampled))),
+		High:  int64(math.Ceil(s.certain + value + a + half)),
 	}
-	half := z * math.Sqrt(w*(w-1)*(s.squares+unseen*mean*mean))
-	e.Low = int64(math.Floor(max(value-half, s.certain+s.sampled)))
-	e.High = int64(math.Ceil(value + half))
-	return e
 }
